@@ -1,0 +1,102 @@
+package licet
+
+import "time"
+
+// Kind tells what sort of record a [Ref] names.
+type Kind byte
+
+// The kinds of records that are guarded by a revision of their own.
+const (
+	KindLicense Kind = iota + 1
+	KindOrder
+	KindProduct
+)
+
+// Ref names one record. Licenses are found by their key alone, since whoever
+// activates knows no account; orders and products live under their owner.
+type Ref struct {
+	Kind  Kind
+	Owner Owner  // zero for a license
+	ID    string // canonical license key, order number or product id
+}
+
+// LicenseRef names the license of a canonical key.
+func LicenseRef(key LicenseKey) Ref { return Ref{Kind: KindLicense, ID: string(key)} }
+
+// OrderRef names an order of an owner.
+func OrderRef(owner Owner, orderNo string) Ref {
+	return Ref{Kind: KindOrder, Owner: owner, ID: orderNo}
+}
+
+// ProductRef names a product of an owner.
+func ProductRef(owner Owner, id string) Ref {
+	return Ref{Kind: KindProduct, Owner: owner, ID: id}
+}
+
+// Record is the unit of change: what one compare-and-swap guards. Exactly one
+// of License, Order and Product is set, or none where nothing is stored.
+type Record struct {
+	License *License
+	Devices Devices // of the license: the entries that the commands at hand touch
+	Order   *Order
+	Product *Product
+
+	// Issued is the license that a change of the order makes; it is stored in
+	// the same transaction.
+	Issued *License
+	// Changed tells whether the record differs from what is stored.
+	Changed bool
+}
+
+// Clone makes a copy that shares nothing with r that Apply would change.
+func (r Record) Clone() Record {
+	if r.License != nil {
+		l := *r.License
+		r.License = &l
+	}
+	if r.Order != nil {
+		o := *r.Order
+		r.Order = &o
+	}
+	if r.Product != nil {
+		p := *r.Product
+		r.Product = &p
+	}
+	if r.Devices != nil {
+		devices := make(Devices, len(r.Devices))
+		for id, entry := range r.Devices {
+			e := *entry
+			devices[id] = &e
+		}
+		r.Devices = devices
+	}
+	return r
+}
+
+// Command is one change that is asked of one record, or a question that must
+// be answered in line with the changes.
+type Command interface {
+	// DeviceID is the device the command touches, or empty. Apply needs its
+	// entry in Record.Devices, found or known absent.
+	DeviceID() string
+	apply(r *Record, now time.Time) (Result, error)
+}
+
+// Result is what a command answers, right after it and before the next one.
+// Which members are set depends on the command.
+type Result struct {
+	License License
+	Device  Device
+	Order   Order
+	Removed bool // RemoveDevice: the device was bound
+	// RefundDue: the payment came for a canceled order, and the caller must
+	// send the money back and then say so with RefundOrder.
+	RefundDue bool
+}
+
+// Apply runs one command on a record, in place. Where it answers an error the
+// record is untouched. The same record, command and time always give the same
+// answer; now is in UTC and in whole milliseconds.
+func Apply(r *Record, c Command, now time.Time) (Result, error) {
+	return c.apply(r, now)
+}

@@ -1,0 +1,101 @@
+package licet
+
+// Reason names one kind of refusal or failure in the domain's own words. The
+// mapping to HTTP statuses and numeric codes is one table in package handlers.
+type Reason string
+
+// The reasons that the domain itself and the layers below HTTP give. They are
+// part of the public contract and never change.
+const (
+	ReasonInvalidLicenseKey    Reason = "invalid_license_key"
+	ReasonLicenseRevoked       Reason = "license_revoked"
+	ReasonLicenseSuspended     Reason = "license_suspended"
+	ReasonLicenseExpired       Reason = "license_expired"
+	ReasonProductMismatch      Reason = "product_mismatch"
+	ReasonLicenseNotFound      Reason = "license_not_found"
+	ReasonDeviceNotFound       Reason = "device_not_found"
+	ReasonOrderNotFound        Reason = "order_not_found"
+	ReasonProductNotFound      Reason = "product_not_found"
+	ReasonDeviceLimitReached   Reason = "device_limit_reached"
+	ReasonInvalidOrderState    Reason = "invalid_order_state"
+	ReasonInvalidLicenseState  Reason = "invalid_license_state"
+	ReasonPaymentNotConfigured Reason = "payment_not_configured"
+	ReasonInvalidField         Reason = "invalid_field"
+	ReasonInternal             Reason = "internal"
+	ReasonProviderFailed       Reason = "provider_failed"
+	ReasonUnavailable          Reason = "unavailable"
+	ReasonOverloaded           Reason = "overloaded"
+	ReasonOutcomeUnknown       Reason = "outcome_unknown"
+)
+
+// Error is every refusal and failure that a caller is meant to see. It knows
+// nothing of HTTP.
+type Error struct {
+	Reason  Reason
+	Message string         // one lower-case English sentence, without a period
+	Fields  []FieldProblem // only with ReasonInvalidField: every bad member, not only the first
+	Details map[string]int // counts that help the caller, or nil
+}
+
+// FieldProblem says what is wrong with one member of a request.
+type FieldProblem struct {
+	Field   string // the member's name, as the caller wrote it
+	Problem string // what it must be, such as "must be at least 0"
+}
+
+// Error gives the message, for logs.
+func (e *Error) Error() string { return e.Message }
+
+// Is reports whether target is an Error of the same reason, so that
+// errors.Is(err, ErrLicenseNotFound) holds whatever the message or details.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Reason == e.Reason
+}
+
+// The refusals that carry nothing beyond their reason. Compare with errors.Is.
+var (
+	ErrInvalidLicenseKey = &Error{Reason: ReasonInvalidLicenseKey, Message: "this is not a license key: it has a typo or a wrong form"}
+	ErrLicenseRevoked    = &Error{Reason: ReasonLicenseRevoked, Message: "the license was revoked"}
+	ErrLicenseSuspended  = &Error{Reason: ReasonLicenseSuspended, Message: "the license is suspended"}
+	ErrLicenseExpired    = &Error{Reason: ReasonLicenseExpired, Message: "the license has expired"}
+	ErrProductMismatch   = &Error{Reason: ReasonProductMismatch, Message: "the license belongs to another product"}
+	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
+	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
+	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
+
+	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
+
+	// ErrUnavailable: the command was not executed and never will be.
+	ErrUnavailable = &Error{Reason: ReasonUnavailable, Message: "the service is unavailable; nothing was changed"}
+	// ErrOverloaded: the command was not executed and never will be, because a queue is full.
+	ErrOverloaded = &Error{Reason: ReasonOverloaded, Message: "the service is overloaded; nothing was changed"}
+	// ErrOutcomeUnknown: the command may have happened, or may yet.
+	ErrOutcomeUnknown = &Error{Reason: ReasonOutcomeUnknown, Message: "the outcome is unknown: the change may or may not have happened"}
+	// ErrInternal: a bug; the log has the rest.
+	ErrInternal = &Error{Reason: ReasonInternal, Message: "internal error"}
+)
+
+func invalidField(field, problem string) *Error {
+	return &Error{
+		Reason:  ReasonInvalidField,
+		Message: "the request has invalid members",
+		Fields:  []FieldProblem{{Field: field, Problem: problem}},
+	}
+}
+
+func invalidLicenseState(status Status, verb string) *Error {
+	return &Error{Reason: ReasonInvalidLicenseState, Message: "a license that is " + string(status) + " can't be " + verb}
+}
+
+func invalidOrderState(status OrderStatus, verb string) *Error {
+	return &Error{Reason: ReasonInvalidOrderState, Message: "an order that is " + string(status) + " can't be " + verb}
+}
+
+func deviceLimitReached(l *License) *Error {
+	return &Error{
+		Reason:  ReasonDeviceLimitReached,
+		Message: "device limit reached",
+		Details: map[string]int{"max_devices": l.MaxDevices, "current_devices": l.CurrentDevices},
+	}
+}

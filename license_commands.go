@@ -1,0 +1,258 @@
+package licet
+
+import "time"
+
+// DefaultSeenStep is how old a device's LastSeenAt gets before a new
+// activation moves it: a storm of re-activations is no storm of writes.
+const DefaultSeenStep = time.Minute
+
+// lastYear is the last that RFC 3339 has a form for.
+const lastYear = 9999
+
+// Target says which license a command means, and what must hold for the
+// caller to see it at all. A license that does not match answers
+// ErrLicenseNotFound, the same as one that does not exist.
+type Target struct {
+	Key LicenseKey
+	// Caller is the owner that the caller's API key acts for, zero for an end
+	// user; Pin is what the request demands. Both must match.
+	Caller, Pin Owner
+}
+
+func (t Target) license(r *Record) (*License, error) {
+	l := r.License
+	if l == nil || l.Key != t.Key || !l.Owner.Matches(t.Caller) || !l.Owner.Matches(t.Pin) {
+		return nil, ErrLicenseNotFound
+	}
+	return l, nil
+}
+
+// Activate binds a device to a license. A device that is bound already keeps
+// its slot; it is seen again, and takes the new name if one is given.
+type Activate struct {
+	Target
+	ProductID string // demanded product, or empty
+	Device    string
+	Name      string
+	Named     bool // false: Name was not given, and a name already stored stays
+	SeenStep  time.Duration
+}
+
+// DeviceID names the device to bind.
+func (c Activate) DeviceID() string { return c.Device }
+
+func (c Activate) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.ProductID != "" && c.ProductID != l.ProductID {
+		return Result{}, ErrProductMismatch
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return Result{}, ErrLicenseRevoked
+	case Suspended:
+		return Result{}, ErrLicenseSuspended
+	case Expired:
+		return Result{}, ErrLicenseExpired
+	}
+	entry := r.Devices[c.Device]
+	if entry.Bound {
+		c.refresh(r, entry, now)
+		return Result{License: *l, Device: entry.Device}, nil
+	}
+	if l.MaxDevices != 0 && l.CurrentDevices >= l.MaxDevices {
+		return Result{}, deviceLimitReached(l)
+	}
+	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now}
+	entry.Bound, entry.Changed, r.Changed = true, true, true
+	l.CurrentDevices++
+	if l.ActivatedAt.IsZero() {
+		l.ActivatedAt = now
+		if !l.Validity.IsZero() {
+			l.ExpiresAt = l.Validity.AddTo(now)
+			l.Validity = Period{}
+		}
+	}
+	return Result{License: *l, Device: entry.Device}, nil
+}
+
+// refresh notes that a bound device was seen. A clock that runs behind never
+// moves LastSeenAt back.
+func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
+	d := &entry.Device
+	renamed := c.Named && (!d.Named || d.Name != c.Name)
+	seen := now.Sub(d.LastSeenAt) >= max(c.SeenStep, time.Millisecond)
+	if !renamed && !seen {
+		return
+	}
+	if renamed {
+		d.Name, d.Named = c.Name, true
+	}
+	if now.After(d.LastSeenAt) {
+		d.LastSeenAt = now
+	}
+	entry.Changed, r.Changed = true, true
+}
+
+// RemoveDevice frees a device's slot. Removing one that is not bound changes
+// nothing and is no error. It is allowed in every state.
+type RemoveDevice struct {
+	Target
+	Device string
+}
+
+// DeviceID names the device to remove.
+func (c RemoveDevice) DeviceID() string { return c.Device }
+
+func (c RemoveDevice) apply(r *Record, _ time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	entry := r.Devices[c.Device]
+	if !entry.Bound {
+		return Result{License: *l, Device: Device{ID: c.Device}}, nil
+	}
+	removed := entry.Device
+	entry.Device = Device{ID: c.Device}
+	entry.Bound, entry.Changed, r.Changed = false, true, true
+	l.CurrentDevices--
+	if l.CurrentDevices <= l.MaxDevices {
+		l.AllowedOver = 0
+	}
+	return Result{License: *l, Device: removed, Removed: true}, nil
+}
+
+// SuspendLicense freezes a license until it is reinstated.
+type SuspendLicense struct{ Target }
+
+// DeviceID is empty: no device is touched.
+func (SuspendLicense) DeviceID() string { return "" }
+
+func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return Result{}, invalidLicenseState(Revoked, "suspended")
+	case Suspended:
+	default:
+		l.SuspendedAt, r.Changed = now, true
+	}
+	return Result{License: *l}, nil
+}
+
+// ReinstateLicense ends a suspension: the license is again what it was.
+type ReinstateLicense struct{ Target }
+
+// DeviceID is empty: no device is touched.
+func (ReinstateLicense) DeviceID() string { return "" }
+
+func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return Result{}, invalidLicenseState(Revoked, "reinstated")
+	case Suspended:
+		l.SuspendedAt, r.Changed = time.Time{}, true
+	}
+	return Result{License: *l}, nil
+}
+
+// RevokeLicense disables a license for good.
+type RevokeLicense struct{ Target }
+
+// DeviceID is empty: no device is touched.
+func (RevokeLicense) DeviceID() string { return "" }
+
+func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if l.RevokedAt.IsZero() {
+		l.RevokedAt, r.Changed = now, true
+	}
+	return Result{License: *l}, nil
+}
+
+// RenewLicense moves a license's end, either to ExpiresAt or by Extend, from
+// the later of now and the present end. Exactly one of the two is set.
+type RenewLicense struct {
+	Target
+	ExpiresAt time.Time
+	Extend    Period
+}
+
+// DeviceID is empty: no device is touched.
+func (RenewLicense) DeviceID() string { return "" }
+
+func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
+	if !c.ExpiresAt.IsZero() && !c.ExpiresAt.After(now) {
+		return Result{}, invalidField("expires_at", "must be in the future")
+	}
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if !l.RevokedAt.IsZero() {
+		return Result{}, invalidLicenseState(Revoked, "renewed")
+	}
+	end := c.ExpiresAt
+	if end.IsZero() {
+		if end, err = c.extended(l, now); err != nil {
+			return Result{}, err
+		}
+	}
+	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
+		l.ExpiresAt, l.Validity, r.Changed = end, Period{}, true
+	}
+	return Result{License: *l}, nil
+}
+
+// extended gives the end that Extend leads to.
+func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
+	if l.ExpiresAt.IsZero() {
+		return time.Time{}, invalidField("extend", "must not be used on a license without expires_at")
+	}
+	from := l.ExpiresAt
+	if from.Before(now) {
+		from = now
+	}
+	end := c.Extend.AddTo(from)
+	if end.Year() > lastYear {
+		return time.Time{}, invalidField("extend", "must not lead beyond the year 9999")
+	}
+	return end, nil
+}
+
+// SetMaxDevices changes how many devices a license allows. Going below the
+// count bound throws nobody out.
+type SetMaxDevices struct {
+	Target
+	Max int
+}
+
+// DeviceID is empty: no device is touched.
+func (SetMaxDevices) DeviceID() string { return "" }
+
+func (c SetMaxDevices) apply(r *Record, _ time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if c.Max != l.MaxDevices {
+		l.MaxDevices, l.AllowedOver, r.Changed = c.Max, 0, true
+		if c.Max != 0 && l.CurrentDevices > c.Max {
+			l.AllowedOver = l.CurrentDevices
+		}
+	}
+	return Result{License: *l}, nil
+}

@@ -1,0 +1,167 @@
+package licet
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+const (
+	// MasterKeySize is the length of a master key in bytes.
+	MasterKeySize = 32
+	// APIKeyEntropy is how many random bytes [NewAPIKeyText] uses up: 160 bits.
+	APIKeyEntropy = 20
+
+	maxMasterID   = 64
+	apiSecretSize = 32
+)
+
+// MasterKey is a secret that others are derived from. It prints as its id.
+type MasterKey struct {
+	ID  string
+	key [MasterKeySize]byte
+}
+
+// NewMasterKey makes a master key of an id and 32 random bytes.
+func NewMasterKey(id string, key [MasterKeySize]byte) (MasterKey, error) {
+	if !validMasterID(id) {
+		return MasterKey{}, errors.New("the id of a master key is 1 to 64 of A-Z a-z 0-9 . _ -")
+	}
+	return MasterKey{ID: id, key: key}, nil
+}
+
+// Line is the key as the ring file keeps it, without the line break: the id,
+// a colon and the key in base64. It is as secret as the key.
+func (k MasterKey) Line() string {
+	return k.ID + ":" + base64.StdEncoding.EncodeToString(k.key[:])
+}
+
+// String is the id alone, so that a key that is logged or printed by mistake
+// gives nothing away.
+func (k MasterKey) String() string { return "master key " + k.ID }
+
+// GoString is for %#v what String is for %v.
+func (k MasterKey) GoString() string { return k.String() }
+
+// MasterRing is the master keys that are in use. New secrets are derived from
+// the first; the others are kept for what was derived from them before.
+type MasterRing struct{ keys []MasterKey }
+
+// ParseMasterRing reads a ring file: one id:base64-of-32-bytes a line, the
+// current key first. Empty lines are skipped. An error names the line and
+// never what is in it.
+func ParseMasterRing(text string) (MasterRing, error) {
+	var ring MasterRing
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		key, err := parseMasterKey(line)
+		if err != nil {
+			return MasterRing{}, fmt.Errorf("line %d of the master key ring: %w", number, err)
+		}
+		if _, twice := ring.Lookup(key.ID); twice {
+			return MasterRing{}, fmt.Errorf("line %d of the master key ring: its id stands on an earlier line too", number)
+		}
+		ring.keys = append(ring.keys, key)
+	}
+	if len(ring.keys) == 0 {
+		return MasterRing{}, errors.New("the master key ring has no key in it")
+	}
+	return ring, nil
+}
+
+func parseMasterKey(line string) (MasterKey, error) {
+	id, encoded, found := strings.Cut(line, ":")
+	if !found {
+		return MasterKey{}, errors.New("it must be an id, a colon and 32 bytes in base64")
+	}
+	// The decoder's own error quotes its input, which is the secret.
+	bytes, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(bytes) != MasterKeySize {
+		return MasterKey{}, errors.New("what follows the colon must be 32 bytes in base64")
+	}
+	return NewMasterKey(id, [MasterKeySize]byte(bytes))
+}
+
+func validMasterID(id string) bool {
+	if id == "" || len(id) > maxMasterID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		letter := 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// String lists the ids alone, current first.
+func (r MasterRing) String() string {
+	ids := make([]string, len(r.keys))
+	for i, k := range r.keys {
+		ids[i] = k.ID
+	}
+	return "master key ring [" + strings.Join(ids, " ") + "]"
+}
+
+// GoString is for %#v what String is for %v.
+func (r MasterRing) GoString() string { return r.String() }
+
+// Current is the key to derive new secrets from. The ring must have been made
+// by [ParseMasterRing].
+func (r MasterRing) Current() MasterKey { return r.keys[0] }
+
+// Lookup finds a key by its id.
+func (r MasterRing) Lookup(id string) (MasterKey, bool) {
+	for _, k := range r.keys {
+		if k.ID == id {
+			return k, true
+		}
+	}
+	return MasterKey{}, false
+}
+
+// APISecret derives the secret that belongs to an API key in its present
+// version. It fails only if the ring lacks the key's master key.
+//
+// The derivation is HKDF-SHA256 and frozen: a change would break the signature
+// of every request that is made with a secret handed out before.
+func (r MasterRing) APISecret(key *APIKey) (string, error) {
+	master, found := r.Lookup(key.MasterID)
+	if !found {
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of API key %s is derived from", key.MasterID, key.ID)
+	}
+	// None of the parts can hold a zero byte, so no two keys share an info.
+	info := strings.Join([]string{
+		"licet api secret", string(key.Owner.Mode), key.ID, strconv.Itoa(key.SecretVersion),
+	}, "\x00")
+	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, apiSecretSize)
+	if err != nil {
+		return "", fmt.Errorf("derive an API secret: %w", err)
+	}
+	return "lks_" + string(key.Owner.Mode) + "_" + crockfordText(secret), nil
+}
+
+// NewAPIKeyText makes the text of an API key: lk_test_ or lk_live_ and 32
+// Crockford base32 characters. The store keeps only its [HashAPIKey].
+func NewAPIKeyText(mode Mode, entropy [APIKeyEntropy]byte) string {
+	return "lk_" + string(mode) + "_" + crockfordText(entropy[:])
+}
+
+// HashAPIKey is what the store knows an API key by. A plain hash will do: a
+// key is random through and through, so there is nothing to guess.
+func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
+
+func crockfordText(b []byte) string {
+	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
+}
