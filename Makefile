@@ -1,0 +1,72 @@
+# What there is to do here: make help.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VERSION  ?= $(shell git describe --tags --dirty 2>/dev/null || echo dev)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS  := -X main.version=$(VERSION) -X main.revision=$(REVISION)
+
+ARGS     ?=
+BENCH    ?= .
+FUZZTIME ?= 30s
+
+# Packages whose tests know the flag -update.
+GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . | xargs -r -n1 dirname | sort -u)
+
+.PHONY: help
+help: ## List the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the binary into bin/, stamped with version and revision.
+	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: run
+run: ## Run a development server with everything inside: make run ARGS='--listen 127.0.0.1:9000'
+	go run ./cmd/licet dev $(ARGS)
+
+.PHONY: test
+test: ## Run all tests.
+	go test ./...
+
+.PHONY: race
+race: ## Run all tests with the race detector.
+	go test -race ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (30s).
+	@go test -list '^Fuzz' ./... | \
+	awk '/^Fuzz/ {names[n++] = $$1} /^ok/ {for (i = 0; i < n; i++) print $$2, names[i]; n = 0}' | \
+	while read -r package name; do \
+		echo "== $$package $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks that match BENCH (all).
+	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
+
+.PHONY: golden
+golden: ## Rewrite the golden files; read the diff before you commit it.
+	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
+	go test $(GOLDEN_PKGS) -run Golden -update
+
+.PHONY: fmt
+fmt: ## Format the code.
+	gofmt -l -s -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: lint
+lint: ## Run go vet and staticcheck.
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+
+.PHONY: ci
+ci: ## Run everything that a change must pass.
+	.ci/run
+
+.PHONY: clean
+clean: ## Remove what was built; data of a development server stays.
+	rm -rf bin coverage.*
+	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -print0 | xargs -0 -r rm -f

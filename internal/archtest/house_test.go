@@ -1,0 +1,124 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// module is the path of the module whose tree is checked.
+const module = "licet"
+
+// room is one package of the house, or, where path ends in "/...", a package
+// and all below it. A package under some room's own "internal" folder belongs
+// to that room.
+type room struct {
+	path     string
+	ours     []string // rooms it may import; {everything} for any
+	third    []string // if set: the only third-party paths it may import
+	banned   []string // standard packages it must not import
+	pure     bool     // must not ask for the time
+	testOnly bool     // helps tests: only tests and other such rooms import it
+	state    bool     // may keep state in package-level variables
+}
+
+const everything = "*"
+
+// house lists the rooms from the roof down: a room imports only rooms below it.
+var house = []room{
+	{path: "cmd/...", ours: []string{everything}, state: true},
+	{path: "internal/...", ours: []string{everything}, testOnly: true},
+	{path: "handlers", ours: []string{"handlers/paypage", "payment", "node", "metrics", "."}},
+	{path: "handlers/paypage", ours: []string{"."}},
+	{path: "payment", ours: []string{"node", "."}},
+	{path: "kv", ours: []string{"node", "metrics", "."}},
+	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
+	{path: "node", ours: []string{"metrics", "."}},
+	{path: "metrics", third: []string{"github.com/prometheus/..."}},
+	{
+		path:  ".",
+		third: []string{"github.com/bojanz/currency"},
+		banned: []string{
+			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...",
+			"net", "net/http/...", "os/...", "syscall",
+		},
+		pure: true,
+	},
+}
+
+// gates names third-party code that only some rooms may import.
+var gates = []struct {
+	path  string
+	rooms []string
+}{
+	{"go.etcd.io/...", []string{"kv"}},
+	{"github.com/valyala/fasthttp/...", []string{"handlers", "cmd/..."}},
+	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
+}
+
+// sealed names the room whose exported identifiers must not mention a type of
+// the packages below the path.
+var sealed = struct{ room, path string }{"kv", "go.etcd.io/..."}
+
+// maxLines is how long a file may be that is not a test.
+const maxLines = 400
+
+// bags are names that say nothing about what is inside.
+var bags = []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"}
+
+// clock lists what of package time a pure room must not touch.
+var clock = []string{
+	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation",
+}
+
+// roomOf finds the row of a package's folder, or nil.
+func roomOf(dir string) *room {
+	for at := strings.Index(dir, "/internal/"); at > 0; at = -1 {
+		dir = dir[:at]
+	}
+	for i := range house {
+		if within(dir, house[i].path) {
+			return &house[i]
+		}
+	}
+	return nil
+}
+
+// within tells whether a path is the pattern, or below it where the pattern
+// ends in "/...".
+func within(path, pattern string) bool {
+	base, deep := strings.CutSuffix(pattern, "/...")
+	return path == base || deep && strings.HasPrefix(path, base+"/")
+}
+
+func anyWithin(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return within(path, p) })
+}
+
+// mayImport tells whether code of one room that is no test may import another.
+func (r *room) mayImport(other *room) bool {
+	switch {
+	case r == other:
+		return true
+	case other.testOnly && !r.testOnly:
+		return false
+	}
+	return slices.Contains(r.ours, everything) || slices.Contains(r.ours, other.path)
+}
+
+func TestRoomsImportDownwards(t *testing.T) {
+	place := map[string]int{}
+	for i, r := range house {
+		place[r.path] = i
+	}
+	for i, r := range house {
+		for _, other := range r.ours {
+			if other == everything {
+				continue
+			}
+			if at, ok := place[other]; !ok || at <= i {
+				t.Errorf("row %q imports %q, which is no row below it", r.path, other)
+			}
+		}
+	}
+}
