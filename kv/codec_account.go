@@ -1,0 +1,91 @@
+package kv
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// Field numbers of a stored product. Its id, account and mode are in its key.
+const (
+	productTerms     protowire.Number = 1
+	productCreatedAt protowire.Number = 2
+)
+
+func encodeProduct(p *licet.Product) []byte {
+	b := appendBytes([]byte{formatVersion}, productTerms, encodeTerms(p.Terms))
+	return appendTime(b, productCreatedAt, p.CreatedAt)
+}
+
+func decodeProduct(ref licet.Ref, value []byte) (*licet.Product, error) {
+	p := &licet.Product{ID: ref.ID, Owner: ref.Owner}
+	err := decodeValue(value, func(f field) (err error) {
+		switch f.num {
+		case productTerms:
+			p.Terms, err = decodeTerms(f.bytes)
+		case productCreatedAt:
+			p.CreatedAt = f.time()
+		}
+		return err
+	})
+	return p, err
+}
+
+// Field numbers of a stored API key. Its hash is in its key.
+const (
+	apiKeyID            protowire.Number = 1
+	apiKeyAccount       protowire.Number = 2
+	apiKeyMode          protowire.Number = 3
+	apiKeyName          protowire.Number = 4
+	apiKeyScope         protowire.Number = 5 // repeated
+	apiKeySecretVersion protowire.Number = 6
+	apiKeyMasterID      protowire.Number = 7
+	apiKeyCreatedAt     protowire.Number = 8
+	apiKeyExpiresAt     protowire.Number = 9
+	apiKeyRevokedAt     protowire.Number = 10
+)
+
+func encodeAPIKey(k *licet.APIKey) []byte {
+	b := appendString([]byte{formatVersion}, apiKeyID, k.ID)
+	b = appendString(b, apiKeyAccount, k.Owner.AccountID)
+	b = appendMode(b, apiKeyMode, k.Owner.Mode)
+	b = appendString(b, apiKeyName, k.Name)
+	for _, scope := range k.Scopes {
+		b = appendBytes(b, apiKeyScope, []byte(scope))
+	}
+	b = appendUint(b, apiKeySecretVersion, uint64(k.SecretVersion))
+	b = appendString(b, apiKeyMasterID, k.MasterID)
+	b = appendTime(b, apiKeyCreatedAt, k.CreatedAt)
+	b = appendTime(b, apiKeyExpiresAt, k.ExpiresAt)
+	return appendTime(b, apiKeyRevokedAt, k.RevokedAt)
+}
+
+func decodeAPIKey(hash [32]byte, value []byte) (*licet.APIKey, error) {
+	k := &licet.APIKey{Hash: hash}
+	err := decodeValue(value, func(f field) error {
+		switch f.num {
+		case apiKeyID:
+			k.ID = f.string()
+		case apiKeyAccount:
+			k.Owner.AccountID = f.string()
+		case apiKeyMode:
+			k.Owner.Mode = f.mode()
+		case apiKeyName:
+			k.Name = f.string()
+		case apiKeyScope:
+			k.Scopes = append(k.Scopes, f.string())
+		case apiKeySecretVersion:
+			k.SecretVersion = f.int()
+		case apiKeyMasterID:
+			k.MasterID = f.string()
+		case apiKeyCreatedAt:
+			k.CreatedAt = f.time()
+		case apiKeyExpiresAt:
+			k.ExpiresAt = f.time()
+		case apiKeyRevokedAt:
+			k.RevokedAt = f.time()
+		}
+		return nil
+	})
+	return k, owned(k.Owner, err)
+}

@@ -1,0 +1,110 @@
+package kv
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// Modes as they are stored.
+const (
+	storedTest uint64 = 1
+	storedLive uint64 = 2
+)
+
+func appendMode(b []byte, num protowire.Number, m licet.Mode) []byte {
+	if m == licet.Test {
+		return appendUint(b, num, storedTest)
+	}
+	return appendUint(b, num, storedLive)
+}
+
+// mode is empty where the stored number is none that this build knows.
+func (f field) mode() licet.Mode {
+	switch f.varint {
+	case storedTest:
+		return licet.Test
+	case storedLive:
+		return licet.Live
+	default:
+		return ""
+	}
+}
+
+// owned refuses a value that does not say whose it is: whatever is read from
+// it must never be shown to somebody else.
+func owned(o licet.Owner, err error) error {
+	if err == nil && (o.AccountID == "" || o.Mode == "") {
+		return fmt.Errorf("%w: no owner", errMalformed)
+	}
+	return err
+}
+
+const (
+	periodYears  protowire.Number = 1
+	periodMonths protowire.Number = 2
+	periodDays   protowire.Number = 3
+	periodClock  protowire.Number = 4 // nanoseconds
+)
+
+func encodePeriod(p licet.Period) []byte {
+	b := appendUint(nil, periodYears, uint64(p.Years))
+	b = appendUint(b, periodMonths, uint64(p.Months))
+	b = appendUint(b, periodDays, uint64(p.Days))
+	return appendUint(b, periodClock, uint64(p.Clock))
+}
+
+func decodePeriod(message []byte) (licet.Period, error) {
+	var p licet.Period
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case periodYears:
+			p.Years = f.int()
+		case periodMonths:
+			p.Months = f.int()
+		case periodDays:
+			p.Days = f.int()
+		case periodClock:
+			p.Clock = time.Duration(int64(f.varint))
+		}
+		return nil
+	})
+	return p, err
+}
+
+const (
+	termsPrefix         protowire.Number = 1
+	termsMaxDevices     protowire.Number = 2
+	termsValidity       protowire.Number = 3
+	termsFromActivation protowire.Number = 4
+)
+
+func encodeTerms(t licet.Terms) []byte {
+	b := appendString(nil, termsPrefix, t.KeyPrefix)
+	b = appendUint(b, termsMaxDevices, uint64(t.MaxDevices))
+	if !t.Validity.IsZero() {
+		b = appendBytes(b, termsValidity, encodePeriod(t.Validity))
+	}
+	return appendBool(b, termsFromActivation, t.FromActivation)
+}
+
+func decodeTerms(message []byte) (licet.Terms, error) {
+	var t licet.Terms
+	err := decodeMessage(message, func(f field) (err error) {
+		switch f.num {
+		case termsPrefix:
+			t.KeyPrefix = f.string()
+		case termsMaxDevices:
+			t.MaxDevices = f.int()
+		case termsValidity:
+			t.Validity, err = decodePeriod(f.bytes)
+		case termsFromActivation:
+			t.FromActivation = f.bool()
+		}
+		return err
+	})
+	return t, err
+}

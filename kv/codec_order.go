@@ -1,0 +1,137 @@
+package kv
+
+import (
+	"encoding/hex"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// Field numbers of a stored order. Its number, account and mode are in its key.
+const (
+	orderProduct     protowire.Number = 1
+	orderAmount      protowire.Number = 2
+	orderCurrency    protowire.Number = 3
+	orderDescription protowire.Number = 4
+	orderBuyerEmail  protowire.Number = 5
+	orderMetadata    protowire.Number = 6
+	orderSuccessURL  protowire.Number = 7
+	orderPayToken    protowire.Number = 8 // the 16 bytes behind the hex text
+	orderTerms       protowire.Number = 9
+	orderCreatedAt   protowire.Number = 10
+	orderExpiresAt   protowire.Number = 11
+	orderPaidAt      protowire.Number = 12
+	orderCanceledAt  protowire.Number = 13
+	orderRefundedAt  protowire.Number = 14
+	orderWriter      protowire.Number = 15 // repeated
+	orderExpiredAt   protowire.Number = 16
+	orderLicenseKey  protowire.Number = 17
+	orderLate        protowire.Number = 18
+	orderPayment     protowire.Number = 19
+	orderRefundDue   protowire.Number = 20
+)
+
+func encodeOrder(o *licet.Order, writers []writer) ([]byte, error) {
+	token, err := hex.DecodeString(o.PayToken)
+	if err != nil {
+		return nil, errMalformed
+	}
+	b := make([]byte, 1, 256+len(o.Description)+len(o.Metadata))
+	b[0] = formatVersion
+	b = appendString(b, orderProduct, o.ProductID)
+	b = appendUint(b, orderAmount, uint64(o.Amount))
+	b = appendString(b, orderCurrency, o.Currency)
+	b = appendString(b, orderDescription, o.Description)
+	b = appendString(b, orderBuyerEmail, o.BuyerEmail)
+	b = appendString(b, orderMetadata, o.Metadata)
+	b = appendString(b, orderSuccessURL, o.SuccessURL)
+	b = appendBytes(b, orderPayToken, token)
+	b = appendBytes(b, orderTerms, encodeTerms(o.Terms))
+	b = appendTime(b, orderCreatedAt, o.CreatedAt)
+	b = appendTime(b, orderExpiresAt, o.ExpiresAt)
+	b = appendTime(b, orderPaidAt, o.PaidAt)
+	b = appendTime(b, orderCanceledAt, o.CanceledAt)
+	b = appendTime(b, orderRefundedAt, o.RefundedAt)
+	b = appendTime(b, orderExpiredAt, o.ExpiredAt)
+	b = appendString(b, orderLicenseKey, string(o.LicenseKey))
+	b = appendBool(b, orderLate, o.Late)
+	b = appendString(b, orderPayment, o.Payment)
+	b = appendBool(b, orderRefundDue, o.RefundDue)
+	return appendWriters(b, orderWriter, writers), nil
+}
+
+// decodeOrder reads the value under an order's key.
+func decodeOrder(ref licet.Ref, value []byte) (*licet.Order, []writer, error) {
+	o := &licet.Order{OrderNo: ref.ID, Owner: ref.Owner}
+	var writers []writer
+	err := decodeValue(value, func(f field) (err error) {
+		switch f.num {
+		case orderProduct:
+			o.ProductID = f.string()
+		case orderAmount:
+			o.Amount = int64(f.varint)
+		case orderCurrency:
+			o.Currency = f.string()
+		case orderDescription:
+			o.Description = f.string()
+		case orderBuyerEmail:
+			o.BuyerEmail = f.string()
+		case orderMetadata:
+			o.Metadata = f.string()
+		case orderSuccessURL:
+			o.SuccessURL = f.string()
+		case orderPayToken:
+			o.PayToken = hex.EncodeToString(f.bytes)
+		case orderTerms:
+			o.Terms, err = decodeTerms(f.bytes)
+		case orderCreatedAt:
+			o.CreatedAt = f.time()
+		case orderExpiresAt:
+			o.ExpiresAt = f.time()
+		case orderPaidAt:
+			o.PaidAt = f.time()
+		case orderCanceledAt:
+			o.CanceledAt = f.time()
+		case orderRefundedAt:
+			o.RefundedAt = f.time()
+		case orderWriter:
+			writers, err = decodeWriter(writers, f.bytes)
+		case orderExpiredAt:
+			o.ExpiredAt = f.time()
+		case orderLicenseKey:
+			o.LicenseKey = licet.LicenseKey(f.string())
+		case orderLate:
+			o.Late = f.bool()
+		case orderPayment:
+			o.Payment = f.string()
+		case orderRefundDue:
+			o.RefundDue = f.bool()
+		}
+		return err
+	})
+	return o, writers, err
+}
+
+const (
+	ownerAccount protowire.Number = 1
+	ownerMode    protowire.Number = 2
+)
+
+func encodeOwner(o licet.Owner) []byte {
+	return appendMode(appendString([]byte{formatVersion}, ownerAccount, o.AccountID), ownerMode, o.Mode)
+}
+
+func decodeOwner(value []byte) (licet.Owner, error) {
+	var o licet.Owner
+	err := decodeValue(value, func(f field) error {
+		switch f.num {
+		case ownerAccount:
+			o.AccountID = f.string()
+		case ownerMode:
+			o.Mode = f.mode()
+		}
+		return nil
+	})
+	return o, owned(o, err)
+}

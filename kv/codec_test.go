@@ -1,0 +1,253 @@
+package kv
+
+import (
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"licet"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares what is stored with a file, so that a change of the format
+// shows as a diff.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+var (
+	goldenKey   = testCheck.Mint("ACME", '0', [licet.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
+	goldenOwner = licet.Owner{AccountID: "acct_01jd4", Mode: licet.Live}
+	goldenHex   = strings.Repeat("0123456789abcdef", 4)
+)
+
+func goldenLicense() *storedLicense {
+	return &storedLicense{
+		license: licet.License{
+			Key: goldenKey, Owner: goldenOwner, ProductID: "pro", OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A",
+			MaxDevices: 1, CurrentDevices: 3, AllowedOver: 4,
+			Validity:  licet.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
+			CreatedAt: testTime, ActivatedAt: testTime.Add(time.Second), ExpiresAt: testTime.Add(2 * time.Second),
+			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second),
+		},
+		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
+		devices: []licet.Device{
+			{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
+			{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
+			{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
+		},
+	}
+}
+
+func goldenOrder() *licet.Order {
+	return &licet.Order{
+		OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: goldenOwner, ProductID: "pro",
+		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
+		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
+		PayToken:  "00112233445566778899aabbccddeeff",
+		Terms:     licet.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licet.Period{Months: 1}, FromActivation: true},
+		CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), PaidAt: testTime.Add(2 * time.Hour),
+		CanceledAt: testTime.Add(3 * time.Hour), RefundedAt: testTime.Add(4 * time.Hour), ExpiredAt: testTime.Add(5 * time.Hour),
+		LicenseKey: goldenKey, Late: true, Payment: "sandbox_1", RefundDue: true,
+	}
+}
+
+func goldenAPIKey() *licet.APIKey {
+	return &licet.APIKey{
+		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
+		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
+	}
+}
+
+func TestGoldenValues(t *testing.T) {
+	var b strings.Builder
+	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
+	license, order := goldenLicense(), goldenOrder()
+	show("license", license.encode())
+	show("device", encodeDevice(&license.devices[0]))
+	value, err := encodeOrder(order, license.writers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	show("order", value)
+	show("owner of an order", encodeOwner(goldenOwner))
+	show("product", encodeProduct(&licet.Product{ID: "pro", Owner: goldenOwner, Terms: order.Terms, CreatedAt: testTime}))
+	show("API key", encodeAPIKey(goldenAPIKey()))
+	golden(t, "values.golden", b.String())
+}
+
+func TestGoldenKeys(t *testing.T) {
+	var b strings.Builder
+	id := goldenKey.ID()
+	for _, row := range []struct{ what, key string }{
+		{"license", licenseKey(id)},
+		{"device", deviceKey(id, goldenHex)},
+		{"metadata", metadataKey(id)},
+		{"listing", listingKey(goldenOwner, testTime, id)},
+		{"order", orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"order in test mode", orderKey(licet.Owner{AccountID: "acct_01jd4", Mode: licet.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"owner of an order", orderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"product", productKey(goldenOwner, "pro")},
+		{"API key", apiKeyKey([32]byte{1, 2, 3})},
+		{"check key", checkKey},
+	} {
+		fmt.Fprintf(&b, "%s: %q\n", row.what, row.key)
+	}
+	golden(t, "keys.golden", b.String())
+}
+
+func equal(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
+		cmp.AllowUnexported(storedLicense{}, writer{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	license := goldenLicense()
+	got, err := decodeLicense(goldenKey.ID(), license.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, got, license)
+
+	order := goldenOrder()
+	value, err := encodeOrder(order, license.writers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotOrder, writers, err := decodeOrder(licet.OrderRef(goldenOwner, order.OrderNo), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gotOrder, order)
+	equal(t, writers, license.writers)
+
+	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, encodeAPIKey(goldenAPIKey()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gotKey, goldenAPIKey())
+}
+
+// TestDeviceRoundTrip tries any device; its id comes back to the byte, whether
+// it was packed or not.
+func TestDeviceRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := testTime.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "bound")) * time.Millisecond)
+		d := licet.Device{
+			ID:         rapid.OneOf(rapid.StringMatching(`[0-9a-f]{1,64}`), rapid.StringN(1, 255, -1)).Draw(t, "id"),
+			BoundAt:    at,
+			LastSeenAt: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "seen")) * time.Millisecond),
+		}
+		if rapid.Bool().Draw(t, "named") {
+			d.Named, d.Name = true, rapid.String().Draw(t, "name")
+		}
+		got, err := decodeDeviceValue(encodeDevice(&d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != d {
+			t.Fatalf("got %+v, want %+v", got, d)
+		}
+	})
+}
+
+// TestNewerFormat skips fields of a newer node, and refuses a newer format.
+func TestNewerFormat(t *testing.T) {
+	value := goldenLicense().encode()
+	newer := appendString(append([]byte{}, value...), 99, "something new")
+	got, err := decodeLicense(goldenKey.ID(), newer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, got, goldenLicense())
+	value[0] = 2
+	if _, err := decodeLicense(goldenKey.ID(), value); err == nil {
+		t.Error("a value of format version 2 was read")
+	}
+}
+
+// FuzzDecode reads any bytes as every kind of value: none may panic, and what
+// is accepted must be stored and read again as the same thing.
+func FuzzDecode(f *testing.F) {
+	license, order := goldenLicense(), goldenOrder()
+	value, err := encodeOrder(order, license.writers)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(license.encode())
+	f.Add(value)
+	f.Add(encodeDevice(&license.devices[0]))
+	f.Add(encodeAPIKey(goldenAPIKey()))
+	f.Add(encodeOwner(goldenOwner))
+	f.Add([]byte{})
+	f.Add([]byte{formatVersion, 0xff})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		id := goldenKey.ID()
+		if got, err := decodeLicense(id, value); err == nil {
+			again, err := decodeLicense(id, got.encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
+		}
+		if got, err := decodeDeviceValue(value); err == nil {
+			again, err := decodeDeviceValue(encodeDevice(&got))
+			if err != nil || again != got {
+				t.Fatalf("device %+v, again %+v, %v", got, again, err)
+			}
+		}
+		ref := licet.OrderRef(goldenOwner, order.OrderNo)
+		if got, writers, err := decodeOrder(ref, value); err == nil {
+			encoded, err := encodeOrder(got, writers)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, _, err := decodeOrder(ref, encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
+		}
+		if got, err := decodeAPIKey([32]byte{}, value); err == nil {
+			again, err := decodeAPIKey([32]byte{}, encodeAPIKey(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
+		}
+		if got, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), value); err == nil {
+			again, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), encodeProduct(got))
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
+		}
+		_, _ = decodeOwner(value)
+	})
+}

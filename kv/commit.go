@@ -1,0 +1,181 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// reissuePause is the longest pause before a swap is issued again; it doubles.
+const (
+	reissuePause    = 10 * time.Millisecond
+	reissuePauseMax = 200 * time.Millisecond
+)
+
+// Commit makes a change, and settles it: an attempt whose answer is lost is
+// issued again, under the same number, until one is answered or ctx ends.
+func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	me := writer{by: s.incarnation, swap: s.swaps.Add(1)}
+	swap, err := s.newSwap(change, me)
+	if err != nil {
+		return node.Outcome{}, broken(err)
+	}
+	inDoubt := false // an earlier attempt may have been made, or may yet be
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return node.Outcome{}, gaveUp(inDoubt, ctx.Err())
+		}
+		response, err := s.txn(ctx, "swap", swap.compares, swap.then, swap.otherwise)
+		switch classify(err) {
+		case succeeded:
+			if response.Succeeded {
+				return node.Outcome{Landed: true}, nil
+			}
+			rivals, err := readSnapshots(swap.wants, response.Responses)
+			if err != nil {
+				// The swap was lost, but what it lost to can't be read.
+				return node.Outcome{}, broken(err)
+			}
+			return judgeLoss(rivals, me, inDoubt)
+		case refused:
+			return node.Outcome{}, gaveUp(inDoubt, err)
+		case rejected:
+			s.log.Error().Err(err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
+				Msg("etcd rejects a transaction's form")
+			if inDoubt {
+				return node.Outcome{}, gaveUp(inDoubt, err)
+			}
+			return node.Outcome{}, broken(err)
+		case unknown:
+			inDoubt = true
+			s.metrics.SwapsReissued.Inc()
+			pauseBeforeReissue(ctx, attempt)
+		}
+	}
+}
+
+// gaveUp is the error of a swap that will not be tried again. Doubt is sticky:
+// that a later attempt was refused says nothing of an earlier one.
+func gaveUp(inDoubt bool, cause error) error {
+	if inDoubt {
+		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, cause)
+	}
+	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)
+}
+
+var errEvicted = errors.New("eight others have written since")
+
+// judgeLoss tells of a swap that did not go through whether an earlier copy of
+// it did. It is asked even where no attempt was in doubt: the client may have
+// sent one twice by itself.
+func judgeLoss(rivals []node.Snapshot, me writer, inDoubt bool) (node.Outcome, error) {
+	if token, exists := rivals[0].Token.(*stored); exists {
+		switch verdict := judge(token.writers, me); {
+		case verdict == swapLanded:
+			return node.Outcome{Landed: true}, nil
+		case verdict == swapEvicted && inDoubt:
+			return node.Outcome{}, gaveUp(inDoubt, errEvicted)
+		}
+	}
+	return node.Outcome{Rivals: rivals}, nil
+}
+
+func pauseBeforeReissue(ctx context.Context, attempt int) {
+	longest := min(reissuePause<<min(attempt, 10), reissuePauseMax)
+	timer := time.NewTimer(rand.N(longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// swap is a change as one etcd transaction.
+type swap struct {
+	compares  []clientv3.Cmp
+	then      []clientv3.Op
+	otherwise []clientv3.Op // reads wants
+	wants     []node.Want
+}
+
+// newSwap builds the transaction of a change. The first write's record carries
+// the number by which the swap is known again, so it must be a license or an
+// order.
+func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
+	sw := &swap{}
+	for _, write := range change.Writes {
+		token, _ := write.Token.(*stored)
+		if token == nil {
+			token = &stored{}
+		}
+		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
+			return nil, err
+		}
+	}
+	return sw, nil
+}
+
+func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
+	key := recordKey(write.Ref)
+	sw.compares = append(sw.compares, clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
+	want := node.Want{Ref: write.Ref}
+	record := &write.Record
+	switch write.Ref.Kind {
+	case licet.KindProduct:
+		sw.put(key, encodeProduct(record.Product))
+	case licet.KindOrder:
+		if err := sw.putOrder(key, write, token, writers); err != nil {
+			return err
+		}
+	case licet.KindLicense:
+		for id := range record.Devices {
+			want.Devices = append(want.Devices, id)
+		}
+		if token.revision == 0 {
+			sw.putNewLicense(record.License, write.Metadata, writers)
+		} else {
+			sw.putLicense(key, record, token, writers)
+		}
+	}
+	sw.wants = append(sw.wants, want)
+	sw.otherwise = appendGets(sw.otherwise, want)
+	return nil
+}
+
+func (sw *swap) put(key string, value []byte) {
+	sw.then = append(sw.then, clientv3.OpPut(key, string(value)))
+}
+
+func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []writer) error {
+	order := write.Record.Order
+	value, err := encodeOrder(order, writers)
+	if err != nil {
+		return err
+	}
+	sw.put(key, value)
+	if token.revision == 0 {
+		sw.put(orderOwnerKey(order.OrderNo), encodeOwner(order.Owner))
+	}
+	if issued := write.Record.Issued; issued != nil {
+		id := licenseKey(issued.Key.ID())
+		sw.compares = append(sw.compares, clientv3.Compare(clientv3.CreateRevision(id), "=", 0))
+		sw.putNewLicense(issued, "", writers)
+	}
+	return nil
+}
+
+func (sw *swap) putNewLicense(l *licet.License, metadata string, writers []writer) {
+	id := l.Key.ID()
+	sw.put(licenseKey(id), (&storedLicense{license: *l, writers: writers}).encode())
+	sw.put(listingKey(l.Owner, l.CreatedAt, id), nil)
+	if metadata != "" {
+		sw.put(metadataKey(id), []byte(metadata))
+	}
+}

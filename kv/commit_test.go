@@ -1,0 +1,244 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"licet"
+	"licet/node"
+)
+
+var (
+	testCheck = licet.NewKeyCheck([]byte("check key"))
+	testTime  = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
+)
+
+func newKey(t *testing.T) licet.LicenseKey {
+	t.Helper()
+	var entropy [licet.LicenseKeyEntropy]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		t.Fatal(err)
+	}
+	return testCheck.Mint("LIC", '0', entropy)
+}
+
+func newLicense(t *testing.T, maxDevices int) *licet.License {
+	t.Helper()
+	terms := licet.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
+	owner := licet.Owner{AccountID: "acct_test", Mode: licet.Test}
+	return terms.Issue(newKey(t), owner, "pro", "", testTime)
+}
+
+func testContext(t *testing.T, limit time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// createStored puts a license into etcd and gives its snapshot, with the
+// entries of devices.
+func createStored(t *testing.T, s *Store, devices ...string) (licet.Ref, node.Snapshot) {
+	t.Helper()
+	l := newLicense(t, 0)
+	ref := licet.LicenseRef(l.Key)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{License: l}}}})
+	if err != nil || !outcome.Landed {
+		t.Fatalf("create: %+v, %v", outcome, err)
+	}
+	return ref, loadOne(t, s, ref, devices...)
+}
+
+func loadOne(t *testing.T, s *Store, ref licet.Ref, devices ...string) node.Snapshot {
+	t.Helper()
+	snapshots, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref, Devices: devices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return snapshots[0]
+}
+
+// bind gives the change that activates a device on a snapshot.
+func bind(t *testing.T, ref licet.Ref, s node.Snapshot, device string) node.Change {
+	t.Helper()
+	cmd := licet.Activate{Target: licet.Target{Key: licet.LicenseKey(ref.ID)}, Device: device}
+	if _, err := licet.Apply(&s.Record, cmd, testTime); err != nil {
+		t.Fatal(err)
+	}
+	return node.Change{Writes: []node.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
+}
+
+// TestSettle drives one swap through every combination of what etcd did with
+// its attempts and what it said.
+func TestSettle(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	for _, c := range []struct {
+		name   string
+		faults []fault
+		landed bool
+		err    error
+		stored bool // whether the device is bound in the end
+	}{
+		{name: "no fault", landed: true, stored: true},
+		{name: "applied, answer lost", faults: []fault{{appliedNow, lost}}, landed: true, stored: true},
+		{name: "not applied, answer lost", faults: []fault{{appliedNever, lost}}, landed: true, stored: true},
+		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, landed: true, stored: true},
+		{name: "every answer of three lost, first applied", faults: []fault{{appliedNow, lost}, {appliedNever, lost}, {appliedNow, lost}}, landed: true, stored: true},
+		{name: "no space, which etcd reports after applying", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, landed: true, stored: true},
+		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrUnavailable},
+		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrInternal},
+		{name: "in doubt, then refused: doubt is sticky", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrOutcomeUnknown, stored: true},
+		{name: "in doubt, then rejected", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrOutcomeUnknown, stored: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := faultyStore(t, nil)
+			s.kv.(*faultyKV).next = script()
+			ref, snapshot := createStored(t, s, "a")
+			s.kv.(*faultyKV).next = script(c.faults...)
+			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
+				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
+			}
+			after := loadOne(t, s, ref, "a")
+			if after.Record.Devices["a"].Bound != c.stored {
+				t.Errorf("bound is %v, want %v", !c.stored, c.stored)
+			}
+			checkVersions(t, ref, map[bool]int64{true: 2, false: 1}[c.stored])
+		})
+	}
+}
+
+// checkVersions checks how often a record was written: a swap that was issued
+// again must land once.
+func checkVersions(t *testing.T, ref licet.Ref, want int64) {
+	t.Helper()
+	response, err := server.client.Get(testContext(t, 10*time.Second), recordKey(ref))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := response.Kvs[0].Version; got != want {
+		t.Errorf("the record was written %d times, want %d", got, want)
+	}
+}
+
+// rivals lets n other writers swap the record, one after the other, right
+// after the attempt at hand.
+func rivals(t *testing.T, ref licet.Ref, n int) {
+	t.Helper()
+	for i := range n {
+		rival := faultyStore(t, script())
+		device := string(rune('A' + i))
+		outcome, err := rival.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, rival, ref, device), device))
+		if err != nil || !outcome.Landed {
+			t.Fatalf("rival %d: %+v, %v", i, outcome, err)
+		}
+	}
+}
+
+// TestSettleAmongRivals loses the answer of a swap, lets others write, and
+// checks that the record's writers tell whose swap it was.
+func TestSettleAmongRivals(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		first  applied
+		rivals int
+		landed bool
+		err    error
+	}{
+		{name: "ours was first", first: appliedNow, rivals: 1, landed: true},
+		{name: "ours was first, seven after it", first: appliedNow, rivals: 7, landed: true},
+		{name: "ours was first, eight after it: evicted", first: appliedNow, rivals: 8, err: licet.ErrOutcomeUnknown},
+		{name: "ours was never made", first: appliedNever, rivals: 1},
+		{name: "ours was never made, and the creator's entry shows it", first: appliedNever, rivals: 7},
+		{name: "ours was never made, but nothing tells", first: appliedNever, rivals: 8, err: licet.ErrOutcomeUnknown},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := faultyStore(t, nil)
+			faulty := s.kv.(*faultyKV)
+			faulty.next = script()
+			ref, snapshot := createStored(t, s, "a")
+			calls := 0
+			faulty.next = func() fault {
+				if calls++; calls == 1 {
+					return fault{apply: c.first, tell: rpctypes.ErrTimeout}
+				}
+				if calls == 2 {
+					rivals(t, ref, c.rivals)
+				}
+				return fault{}
+			}
+			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
+				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
+			}
+			if err == nil && !outcome.Landed {
+				rival := outcome.Rivals[0].Record
+				if rival.License.CurrentDevices != c.rivals || rival.Devices["a"].Bound {
+					t.Errorf("the rival has %d devices, a bound: %v", rival.License.CurrentDevices, rival.Devices["a"].Bound)
+				}
+			}
+		})
+	}
+}
+
+// TestDoubtUntilTheEnd never gets an answer: the outcome is unknown, whatever
+// happened, and it is said within the deadline.
+func TestDoubtUntilTheEnd(t *testing.T) {
+	s := faultyStore(t, nil)
+	faulty := s.kv.(*faultyKV)
+	faulty.next = script()
+	ref, snapshot := createStored(t, s, "a")
+	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
+	_, err := s.Commit(testContext(t, 100*time.Millisecond), bind(t, ref, snapshot, "a"))
+	if !errors.Is(err, licet.ErrOutcomeUnknown) {
+		t.Fatalf("got %v, want ErrOutcomeUnknown", err)
+	}
+}
+
+// TestCreationInDoubt loses the answer to a creation that was made.
+func TestCreationInDoubt(t *testing.T) {
+	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
+	l := newLicense(t, 3)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
+		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+	}})
+	if err != nil || !outcome.Landed {
+		t.Fatalf("got %+v, %v; want landed", outcome, err)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	me := writer{by: incarnation{1}, swap: 7}
+	others := func(n int) (ws []writer) {
+		for i := range n {
+			ws = append(ws, writer{by: incarnation{byte(100 + i)}, swap: 7})
+		}
+		return ws
+	}
+	f := func(name string, writers []writer, want verdict) {
+		t.Helper()
+		if got := judge(writers, me); got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+	f("nobody", nil, swapAbsent)
+	f("ours", []writer{me}, swapLanded)
+	f("ours behind seven", append(others(7), me), swapLanded)
+	f("an earlier one of ours", []writer{{by: me.by, swap: 6}}, swapAbsent)
+	f("seven others", others(7), swapAbsent)
+	f("eight others", others(8), swapEvicted)
+
+	var table []writer
+	for i := range 10 {
+		table = withWriter(table, writer{by: incarnation{byte(i)}, swap: uint64(i)})
+	}
+	table = withWriter(table, writer{by: incarnation{5}, swap: 99})
+	if len(table) != maxWriters || table[0] != (writer{by: incarnation{5}, swap: 99}) || table[1].by != (incarnation{9}) || table[7].by != (incarnation{2}) {
+		t.Errorf("table %v", table)
+	}
+}

@@ -1,0 +1,211 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// maxInline is how many devices a license's own record holds. The next one
+// moves them all to keys of their own, for good: from then on an activation
+// writes the facts and one device, however many there are.
+const maxInline = 16
+
+// putLicense writes a license's facts and the devices that changed.
+func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writers []writer) {
+	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled}
+	changed := changedEntries(record.Devices)
+	id := record.License.Key.ID()
+	if !next.spilled {
+		next.devices = mergeInline(token.inline, changed)
+		if len(next.devices) > maxInline {
+			for i := range next.devices {
+				sw.put(deviceKey(id, next.devices[i].ID), encodeDevice(&next.devices[i]))
+			}
+			next.devices, next.spilled = nil, true
+		}
+		sw.put(key, next.encode())
+		return
+	}
+	for _, entry := range changed {
+		at := deviceKey(id, entry.Device.ID)
+		if entry.Bound {
+			sw.put(at, encodeDevice(&entry.Device))
+		} else {
+			sw.then = append(sw.then, clientv3.OpDelete(at))
+		}
+	}
+	sw.put(key, next.encode())
+}
+
+// changedEntries gives the entries to be written, in the order the devices
+// were bound, so that the same change always makes the same transaction.
+func changedEntries(devices licet.Devices) []*licet.DeviceEntry {
+	var changed []*licet.DeviceEntry
+	for _, entry := range devices {
+		if entry.Changed {
+			changed = append(changed, entry)
+		}
+	}
+	slices.SortFunc(changed, func(a, b *licet.DeviceEntry) int { return byBinding(a.Device, b.Device) })
+	return changed
+}
+
+func byBinding(a, b licet.Device) int {
+	return cmp.Or(a.BoundAt.Compare(b.BoundAt), cmp.Compare(a.ID, b.ID))
+}
+
+// mergeInline gives the devices of a license after a change. It leaves inline
+// itself as it is: a token may be used again.
+func mergeInline(inline []licet.Device, changed []*licet.DeviceEntry) []licet.Device {
+	merged := slices.Clone(inline)
+	for _, entry := range changed {
+		at := slices.IndexFunc(merged, func(d licet.Device) bool { return d.ID == entry.Device.ID })
+		switch {
+		case at < 0 && entry.Bound:
+			merged = append(merged, entry.Device)
+		case at >= 0 && entry.Bound:
+			merged[at] = entry.Device
+		case at >= 0:
+			merged = slices.Delete(merged, at, at+1)
+		}
+	}
+	return merged
+}
+
+// readTries bounds how often a lookup starts over when history was compacted
+// under it.
+const readTries = 3
+
+// ReadLicense reads a license and a page of its devices at one revision.
+func (s *Store) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+	var view *node.LicenseView
+	var err error
+	for range readTries {
+		view, err = s.readLicense(ctx, key, page)
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			break
+		}
+	}
+	return view, err
+}
+
+func (s *Store) readLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+	id := key.ID()
+	response, err := s.txn(ctx, "read_license", nil,
+		[]clientv3.Op{clientv3.OpGet(licenseKey(id)), clientv3.OpGet(metadataKey(id))}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	facts := response.Responses[0].GetResponseRange().Kvs
+	if len(facts) == 0 {
+		return nil, nil
+	}
+	license, err := decodeLicense(id, facts[0].Value)
+	if err != nil {
+		return nil, broken(err)
+	}
+	view := &node.LicenseView{License: license.license}
+	if metadata := response.Responses[1].GetResponseRange().Kvs; len(metadata) > 0 {
+		view.Metadata = string(metadata[0].Value)
+	}
+	listing := license.devices
+	if license.spilled {
+		listing, err = s.listDevices(ctx, &license.license, page, response.Header.Revision)
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		listing = slices.DeleteFunc(listing, func(d licet.Device) bool {
+			return comparePositions(devicePosition(d.ID), page.After) < 0
+		})
+	}
+	slices.SortFunc(listing, func(a, b licet.Device) int {
+		return comparePositions(devicePosition(a.ID), devicePosition(b.ID))
+	})
+	if len(listing) > page.Limit {
+		next := devicePosition(listing[page.Limit].ID)
+		view.Next, listing = &next, listing[:page.Limit]
+	}
+	view.Devices = listing
+	return view, nil
+}
+
+func comparePositions(a, b node.DeviceCursor) int { return slices.Compare(a[:], b[:]) }
+
+// listDevices reads up to one device more than the page holds, from its
+// beginning on, at a revision. Where a license has many devices it reads hash
+// space slice by slice, each so wide that it should hold what is missing.
+func (s *Store) listDevices(ctx context.Context, l *licet.License, page node.DevicePage, revision int64) ([]licet.Device, error) {
+	var devices []licet.Device
+	prefix := devicesPrefix(l.Key.ID())
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	from := prefix + string(page.After[:])
+	position := binary.BigEndian.Uint64(page.After[:])
+	for {
+		missing := page.Limit + 1 - len(devices)
+		to := end
+		width := sliceWidth(missing, l.CurrentDevices)
+		last := position >= math.MaxUint64-width
+		if !last {
+			position += width
+			to = prefix + string(binary.BigEndian.AppendUint64(nil, position))
+		}
+		kvs, err := s.scan(ctx, from, to, int64(missing), revision)
+		if err != nil {
+			return nil, err
+		}
+		for _, value := range kvs {
+			device, err := decodeDeviceValue(value)
+			if err != nil {
+				return nil, broken(err)
+			}
+			devices = append(devices, device)
+		}
+		if last || len(devices) > page.Limit {
+			return devices, nil
+		}
+		from = to
+	}
+}
+
+// sliceWidth is how much of the space of 64-bit hashes holds, almost surely,
+// the wanted number of a license's devices: the expected share and four
+// standard deviations.
+func sliceWidth(wanted, devices int) uint64 {
+	generous := float64(wanted) + 4*math.Sqrt(float64(wanted)) + 16
+	share := generous / float64(max(devices, 1))
+	if share > 0.5 {
+		return math.MaxUint64 // one read of all costs no more than two
+	}
+	return uint64(share * math.MaxUint64)
+}
+
+// scan reads the values in a range of keys at a revision.
+func (s *Store) scan(ctx context.Context, from, to string, limit, revision int64) ([][]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started := time.Now()
+	response, err := s.kv.Get(ctx, from,
+		clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))
+	s.observe("list_devices", started, err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	values := make([][]byte, len(response.Kvs))
+	for i, kv := range response.Kvs {
+		values[i] = kv.Value
+	}
+	return values, nil
+}

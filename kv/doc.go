@@ -1,0 +1,41 @@
+// Package kv keeps records in etcd. It implements node.Store, and no etcd type
+// leaves it.
+//
+// # Keys
+//
+// Every key begins with the layout's version, lc1/. Below it:
+//
+//	l/<id>                        a license: facts, writers, up to 16 devices
+//	d/<id><hash>                  a device of a license with more than 16
+//	m/<id>                        a license's metadata, as JSON
+//	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
+//	o/<account>/<mode>/<order>    an order
+//	p/<order>                     an order's owner, for whoever knows only its number
+//	q/<account>/<mode>/<product>  a product
+//	k/<hash>                      an API key, by the SHA-256 of its text
+//	s/check                       the check key of license keys, 32 bytes
+//
+// <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
+// 16 bytes of SHA-256 of a device id, which spreads the devices of a license
+// evenly, so that a page of them is a bounded slice of hash space (etcd counts
+// every key up to a range's end, whatever the limit); <mode> is t or l; <ms> is
+// eight bytes, big end first.
+//
+// # Values
+//
+// A value is one byte of format version and a protobuf message written by
+// hand (see codec.go). Unknown fields are skipped, so that an older node can
+// read what a newer one wrote.
+//
+// # Swaps
+//
+// A change is one etcd transaction: compare every record's revision, then put;
+// else get every record, so that a lost swap brings back what the winner
+// wrote. A license's revision guards its devices too, wherever they are kept.
+//
+// An etcd request whose answer is lost may have been applied, or may be yet.
+// Reading does not tell: an old proposal can still commit after the read. So
+// the same swap is issued again. If it lands now, the earlier one never can.
+// If it loses, the record that comes back tells whose swap it was: a record
+// keeps its last eight writers, each with the number of its last swap.
+package kv

@@ -1,0 +1,139 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"sync"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap/zapcore"
+)
+
+const (
+	embeddedName = "licet"
+	// embeddedPeerURL names the one member of the cluster to itself. Nothing
+	// listens there and nothing calls there: a cluster of one has no peers.
+	embeddedPeerURL = "http://localhost:2380"
+	// compactEvery is how much history is kept, and how often older is dropped.
+	compactEvery = "1h"
+)
+
+// Embedded is an etcd server inside this process, a cluster of one. It is for
+// development: whatever kills it kills the process, and it shares the
+// process's memory and disk.
+type Embedded struct {
+	etcd    *embed.Etcd
+	sockets *socketDir
+	failed  chan error
+	closing chan struct{}
+	close   func()
+}
+
+// StartEmbedded starts an etcd server that keeps its data below dir, and
+// returns once it serves. Every acknowledged write is on disk. The caller must
+// hold the directory's lock, see [LockDir].
+//
+// The only way in is a unix socket in a directory that no other user may
+// enter, since what the store holds opens everything: license keys are bearer
+// keys.
+func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedded, error) {
+	sockets, err := openSocketDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	bridge := newEtcdLog(log)
+	etcd, err := embed.StartEtcd(embeddedConfig(filepath.Join(dir, "etcd"), sockets.url(), bridge))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
+	}
+	e := &Embedded{
+		etcd:    etcd,
+		sockets: sockets,
+		failed:  make(chan error, 1),
+		closing: make(chan struct{}),
+	}
+	e.close = sync.OnceFunc(func() {
+		close(e.closing)
+		bridge.level.SetLevel(zapcore.DPanicLevel)
+		etcd.Close()
+		if err := sockets.Close(); err != nil {
+			log.Warn().Err(err).Msg("the etcd socket is left behind")
+		}
+	})
+	select {
+	case <-etcd.Server.ReadyNotify():
+	case <-etcd.Server.StopNotify():
+		err = errEtcdStopped
+	case err = <-etcd.Err():
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		e.Close()
+		return nil, fmt.Errorf("start the embedded etcd: %w", err)
+	}
+	bridge.level.SetLevel(zapcore.WarnLevel)
+	go e.watch()
+	return e, nil
+}
+
+var errEtcdStopped = errors.New("the embedded etcd has stopped; its reason is in the log")
+
+func embeddedConfig(dir string, client url.URL, bridge *etcdLog) *embed.Config {
+	cfg := embed.NewConfig() // fsync is on unless UnsafeNoFsync is set
+	cfg.Name = embeddedName
+	cfg.Dir = dir
+	cfg.ListenPeerUrls = nil
+	peer, err := url.Parse(embeddedPeerURL)
+	if err != nil {
+		panic(err) // it is a constant
+	}
+	cfg.AdvertisePeerUrls = []url.URL{*peer}
+	cfg.InitialCluster = cfg.InitialClusterFromName(embeddedName)
+	cfg.ListenClientUrls = []url.URL{client}
+	cfg.AdvertiseClientUrls = []url.URL{client}
+	cfg.EnableGRPCGateway = false // its HTTP door is one more way in
+	cfg.AutoCompactionMode = embed.CompactorModePeriodic
+	cfg.AutoCompactionRetention = compactEvery
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(bridge.zap())
+	return cfg
+}
+
+// watch waits for the server to end without having been asked to.
+func (e *Embedded) watch() {
+	var err error
+	select {
+	case <-e.closing:
+		return
+	case err = <-e.etcd.Err():
+	case <-e.etcd.Server.StopNotify():
+	}
+	select {
+	case <-e.closing: // it was asked to after all
+		return
+	default:
+	}
+	if err == nil {
+		err = errEtcdStopped
+	}
+	e.failed <- fmt.Errorf("embedded etcd: %w", err)
+}
+
+// Endpoints is where the server listens, for [Config].
+func (e *Embedded) Endpoints() []string {
+	u := e.sockets.url()
+	return []string{u.String()}
+}
+
+// Err gives one error if the server ends without having been closed. The
+// process must end then, since nothing can be stored any more. On some
+// failures, such as a full disk, etcd ends the process itself, after it has
+// logged the reason.
+func (e *Embedded) Err() <-chan error { return e.failed }
+
+// Close stops the server. It may be called more than once.
+func (e *Embedded) Close() { e.close() }

@@ -1,0 +1,80 @@
+package kv
+
+import (
+	"github.com/rs/zerolog"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+// etcdLog passes on what etcd logs, warnings and above. Of an entry's fields
+// only the error goes along: others show requests, whose keys hold license
+// keys.
+type etcdLog struct {
+	log zerolog.Logger
+	// level is the least that is passed on. It is raised while etcd starts, when
+	// it warns of settings that are chosen on purpose, and while it is closed,
+	// when it takes its listeners' ends for errors.
+	level zap.AtomicLevel
+	err   string // from With
+}
+
+func newEtcdLog(log zerolog.Logger) *etcdLog {
+	return &etcdLog{
+		log:   log.With().Str("component", "etcd").Logger(),
+		level: zap.NewAtomicLevelAt(zapcore.ErrorLevel),
+	}
+}
+
+// zap is a logger for etcd. Like any, it ends the process on a fatal entry,
+// after Write has passed it on.
+func (b *etcdLog) zap() *zap.Logger { return zap.New(b) }
+
+// Enabled is part of zapcore.Core.
+func (b *etcdLog) Enabled(level zapcore.Level) bool { return b.level.Enabled(level) }
+
+// With is part of zapcore.Core.
+func (b *etcdLog) With(fields []zapcore.Field) zapcore.Core {
+	with := *b
+	if text := errorOf(fields); text != "" {
+		with.err = text
+	}
+	return &with
+}
+
+// Check is part of zapcore.Core.
+func (b *etcdLog) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if b.Enabled(entry.Level) {
+		return checked.AddCore(entry, b)
+	}
+	return checked
+}
+
+// Write is part of zapcore.Core.
+func (b *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
+	level := zerolog.WarnLevel
+	if entry.Level >= zapcore.ErrorLevel {
+		level = zerolog.ErrorLevel // not fatal: ending the process is zap's to do
+	}
+	event := b.log.WithLevel(level)
+	text := errorOf(fields)
+	if text == "" {
+		text = b.err
+	}
+	if text != "" {
+		event = event.Str(zerolog.ErrorFieldName, text)
+	}
+	event.Msg(entry.Message)
+	return nil
+}
+
+// Sync is part of zapcore.Core.
+func (b *etcdLog) Sync() error { return nil }
+
+func errorOf(fields []zapcore.Field) string {
+	for _, f := range fields {
+		if err, ok := f.Interface.(error); ok && f.Key == "error" && f.Type == zapcore.ErrorType {
+			return err.Error()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,277 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+)
+
+func startEmbedded(t *testing.T, dir string) *Embedded {
+	t.Helper()
+	e, err := StartEmbedded(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+func dialEmbedded(t *testing.T, e *Embedded) *clientv3.Client {
+	t.Helper()
+	client, err := clientv3.New(clientv3.Config{Endpoints: e.Endpoints(), Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+func putEmbedded(t *testing.T, e *Embedded, key, value string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := dialEmbedded(t, e).Put(ctx, key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEmbeddedKeepsWhatItAcknowledged(t *testing.T) {
+	dir := t.TempDir()
+	e := startEmbedded(t, dir)
+	putEmbedded(t, e, "key", "value")
+	e.Close()
+	e.Close() // once more does no harm
+
+	e = startEmbedded(t, dir)
+	got, err := dialEmbedded(t, e).Get(t.Context(), "key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Kvs) != 1 || string(got.Kvs[0].Value) != "value" {
+		t.Errorf("after a restart key holds %v", got.Kvs)
+	}
+	select {
+	case err := <-e.Err():
+		t.Errorf("a running server reports %v", err)
+	default:
+	}
+}
+
+func TestEmbeddedIsClosedToOtherUsers(t *testing.T) {
+	dir := t.TempDir()
+	e := startEmbedded(t, dir)
+	if want := "unix://" + filepath.Join(dir, "run", "etcd.sock"); e.Endpoints()[0] != want {
+		t.Errorf("it listens on %v, want %s", e.Endpoints(), want)
+	}
+	for _, name := range []string{"run", "etcd"} {
+		wantMode(t, filepath.Join(dir, name), 0o700)
+	}
+	if listeners := len(e.etcd.Clients) + len(e.etcd.Peers); listeners != 1 {
+		t.Errorf("%d listeners, want the socket alone", listeners)
+	}
+}
+
+func wantMode(t *testing.T, path string, want fs.FileMode) {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != want {
+		t.Errorf("%s has mode %o, want %o", path, got, want)
+	}
+}
+
+// A socket can't have a long path or, as clients read addresses, an odd one.
+func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
+	for name, below := range map[string]string{
+		"long": strings.Repeat("d", maxSocketPath),
+		"odd":  "100% äöü",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), below)
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("TMPDIR", shortTempDir(t))
+			e := startEmbedded(t, dir)
+			putEmbedded(t, e, "key", "value")
+			sockets := e.sockets.path
+			if strings.HasPrefix(sockets, dir) {
+				t.Errorf("the socket is in %s", sockets)
+			}
+			wantMode(t, sockets, 0o700)
+			e.Close()
+			wantGone(t, sockets)
+			wantGone(t, filepath.Join(dir, "run"))
+		})
+	}
+}
+
+// shortTempDir is not t.TempDir, whose paths carry the test's long name.
+func shortTempDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func wantGone(t *testing.T, path string) {
+	t.Helper()
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is still there (%v)", path, err)
+	}
+}
+
+func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
+	t.Run("socket in the data directory", func(t *testing.T) {
+		dir := t.TempDir()
+		leaveSocket(t, filepath.Join(dir, "run"))
+		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+	})
+	t.Run("socket elsewhere", func(t *testing.T) {
+		dir, elsewhere := t.TempDir(), filepath.Join(shortTempDir(t), "x")
+		leaveSocket(t, elsewhere)
+		if err := os.Symlink(elsewhere, filepath.Join(dir, "run")); err != nil {
+			t.Fatal(err)
+		}
+		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+		wantGone(t, elsewhere)
+	})
+	t.Run("socket elsewhere, gone since", func(t *testing.T) {
+		dir := t.TempDir()
+		if err := os.Symlink(filepath.Join(dir, "gone"), filepath.Join(dir, "run")); err != nil {
+			t.Fatal(err)
+		}
+		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+	})
+}
+
+// leaveSocket makes a directory with a socket that nobody listens on.
+func leaveSocket(t *testing.T, dir string) {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.SetUnlinkOnClose(false)
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEmbeddedTellsThatItDied(t *testing.T) {
+	e := startEmbedded(t, t.TempDir())
+	e.etcd.Server.HardStop()
+	select {
+	case err := <-e.Err():
+		if err == nil || !strings.Contains(err.Error(), "embedded etcd") {
+			t.Errorf("got error %v", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a dead server was not reported")
+	}
+}
+
+func TestEmbeddedStartGivesUpWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := StartEmbedded(ctx, dir, zerolog.Nop()); !errors.Is(err, context.Canceled) {
+		t.Fatalf("got error %v, want the context's", err)
+	}
+	startEmbedded(t, dir) // nothing of the first try is in its way
+}
+
+func TestLockDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	lock, err := LockDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantMode(t, dir, 0o700)
+	wantMode(t, filepath.Join(dir, "lock"), 0o600)
+
+	_, err = LockDir(dir)
+	if err == nil || !strings.Contains(err.Error(), dir+" is in use by another licet process") {
+		t.Fatalf("a second lock: got error %v", err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	lock, err = LockDir(dir)
+	if err != nil {
+		t.Fatalf("after the first was closed: %v", err)
+	}
+	_ = lock.Close()
+}
+
+func TestLockDirClosesDirectoryToOthers(t *testing.T) {
+	f := func(name string, files []string, allowed bool) {
+		t.Helper()
+		dir := filepath.Join(t.TempDir(), name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if err := os.WriteFile(filepath.Join(dir, file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		lock, err := LockDir(dir)
+		if !allowed {
+			if err == nil || !strings.Contains(err.Error(), "choose an empty directory") {
+				t.Errorf("%s: got error %v", name, err)
+			}
+			wantMode(t, dir, 0o755)
+			return
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		wantMode(t, dir, 0o700)
+		_ = lock.Close()
+	}
+	f("empty", nil, true)
+	f("ours", []string{"lock", "dev.env"}, true)
+	f("foreign", []string{"notes.txt"}, false)
+}
+
+func TestEtcdLogPassesOnMessageAndErrorOnly(t *testing.T) {
+	var out bytes.Buffer
+	bridge := newEtcdLog(zerolog.New(&out))
+	log := bridge.zap()
+
+	log.Warn("while it starts")
+	log.Error("broken", zap.Error(errors.New("the reason")), zap.String("request", "SECRET"))
+	bridge.level.SetLevel(zapcore.WarnLevel)
+	log.Info("an info")
+	log.Warn("slow", zap.String("error", "SECRET"), zap.Strings("keys", []string{"SECRET"}))
+	log.With(zap.String("key", "SECRET"), zap.Error(errors.New("from with"))).Named("SECRET").Warn("later")
+
+	want := `{"level":"error","component":"etcd","error":"the reason","message":"broken"}
+{"level":"warn","component":"etcd","message":"slow"}
+{"level":"warn","component":"etcd","error":"from with","message":"later"}
+`
+	if out.String() != want {
+		t.Errorf("got\n%swant\n%s", out.String(), want)
+	}
+}

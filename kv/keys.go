@@ -1,0 +1,69 @@
+package kv
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// layout is the version that every key begins with.
+const layout = "lc1/"
+
+const checkKey = layout + "s/check"
+
+func licenseKey(id licet.LicenseID) string  { return layout + "l/" + string(id[:]) }
+func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:]) }
+func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }
+func apiKeyKey(hash [32]byte) string        { return layout + "k/" + string(hash[:]) }
+
+func orderKey(owner licet.Owner, orderNo string) string {
+	return layout + "o/" + ownerPath(owner) + orderNo
+}
+
+func productKey(owner licet.Owner, id string) string {
+	return layout + "q/" + ownerPath(owner) + id
+}
+
+// listingKey is a license's place in its owner's listing, oldest first.
+func listingKey(owner licet.Owner, created time.Time, id licet.LicenseID) string {
+	var at [8]byte
+	binary.BigEndian.PutUint64(at[:], uint64(created.UnixMilli()))
+	return layout + "i/" + ownerPath(owner) + string(at[:]) + string(id[:])
+}
+
+func ownerPath(owner licet.Owner) string {
+	mode := "l/"
+	if owner.Mode == licet.Test {
+		mode = "t/"
+	}
+	return owner.AccountID + "/" + mode
+}
+
+// devicesPrefix is where the keys of a license's devices begin.
+func devicesPrefix(id licet.LicenseID) string { return layout + "d/" + string(id[:]) }
+
+func deviceKey(id licet.LicenseID, deviceID string) string {
+	at := devicePosition(deviceID)
+	return devicesPrefix(id) + string(at[:])
+}
+
+// devicePosition is a device's place in the listing order of its license.
+func devicePosition(deviceID string) node.DeviceCursor {
+	sum := sha256.Sum256([]byte(deviceID))
+	return node.DeviceCursor(sum[:16])
+}
+
+// recordKey is the key that holds a record, and whose revision guards it.
+func recordKey(ref licet.Ref) string {
+	switch ref.Kind {
+	case licet.KindLicense:
+		return licenseKey(licet.LicenseKey(ref.ID).ID())
+	case licet.KindOrder:
+		return orderKey(ref.Owner, ref.ID)
+	default:
+		return productKey(ref.Owner, ref.ID)
+	}
+}

@@ -1,0 +1,185 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// Config says which etcd to use. Every field is needed.
+type Config struct {
+	Endpoints []string
+	Metrics   *metrics.Metrics
+	Log       zerolog.Logger
+}
+
+const (
+	// callTimeout bounds one etcd request. etcd's own limit is 7 s, and its
+	// client would wait for a connection for ever.
+	callTimeout = 2 * time.Second
+
+	// etcd closes connections that ping more often than every 5 s.
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 3 * time.Second
+)
+
+// Store keeps records in etcd. It implements node.Store. Make it with [Open];
+// it is safe for concurrent use.
+type Store struct {
+	client  *clientv3.Client // nil in tests that bring their own KV
+	kv      clientv3.KV
+	metrics *metrics.Metrics
+	log     zerolog.Logger
+
+	incarnation incarnation
+	swaps       atomic.Uint64 // the last swap number that was given out
+}
+
+var _ node.Store = (*Store)(nil)
+
+// Open connects to etcd and proves with a read that it answers.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            cfg.Endpoints,
+		DialKeepAliveTime:    keepaliveTime,
+		DialKeepAliveTimeout: keepaliveTimeout,
+		PermitWithoutStream:  true,
+		// The client logs every retry along with its request's target; what
+		// matters reaches us as an error.
+		Logger: zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the etcd client: %w", err)
+	}
+	s, err := newStore(client, cfg.Metrics, cfg.Log)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+	s.client = client
+	if err := s.Ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("reach etcd: %w", err), client.Close())
+	}
+	return s, nil
+}
+
+func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger) (*Store, error) {
+	s := &Store{kv: kv, metrics: m, log: log}
+	if _, err := rand.Read(s.incarnation[:]); err != nil {
+		return nil, fmt.Errorf("make an incarnation id: %w", err)
+	}
+	return s, nil
+}
+
+// Close ends the connections to etcd.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Ping makes a linearizable read.
+func (s *Store) Ping(ctx context.Context) error {
+	_, err := s.get(ctx, "ping", checkKey, clientv3.WithKeysOnly())
+	return err
+}
+
+// KeyCheck gives the store's check of license keys. The first one to ask makes
+// the check key out of entropy; it never changes.
+func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck, error) {
+	fresh := make([]byte, 32)
+	if _, err := io.ReadFull(entropy, fresh); err != nil {
+		return licet.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
+	}
+	response, err := s.txn(ctx, "check_key",
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(checkKey), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(checkKey, string(fresh)), clientv3.OpGet(checkKey)},
+		[]clientv3.Op{clientv3.OpGet(checkKey)})
+	if err != nil {
+		return licet.KeyCheck{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	// The key that is stored, whoever stored it: also ours, if an attempt
+	// whose answer was lost did.
+	gets := response.Responses
+	stored := gets[len(gets)-1].GetResponseRange().Kvs[0].Value
+	if len(stored) != len(fresh) {
+		return licet.KeyCheck{}, fmt.Errorf("the store's check key: %w", errMalformed)
+	}
+	return licet.NewKeyCheck(stored), nil
+}
+
+// PutAPIKey stores an API key under its hash, in place of an earlier one.
+func (s *Store) PutAPIKey(ctx context.Context, key licet.APIKey) error {
+	_, err := s.txn(ctx, "put_api_key", nil,
+		[]clientv3.Op{clientv3.OpPut(apiKeyKey(key.Hash), string(encodeAPIKey(&key)))}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// APIKey finds a key by the SHA-256 of its text; nil where there is none.
+func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	value, err := s.get(ctx, "api_key", apiKeyKey(hash))
+	if err != nil || value == nil {
+		return nil, err
+	}
+	key, err := decodeAPIKey(hash, value)
+	return key, broken(err)
+}
+
+// OrderOwner tells whose order a number is.
+func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licet.Owner, bool, error) {
+	value, err := s.get(ctx, "order_owner", orderOwnerKey(orderNo))
+	if err != nil || value == nil {
+		return licet.Owner{}, false, err
+	}
+	owner, err := decodeOwner(value)
+	return owner, err == nil, broken(err)
+}
+
+// get reads one key, linearizably; nil where it does not exist.
+func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3.OpOption) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started := time.Now()
+	response, err := s.kv.Get(ctx, key, opts...)
+	s.observe(operation, started, err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	if len(response.Kvs) == 0 {
+		return nil, nil
+	}
+	return response.Kvs[0].Value, nil
+}
+
+// txn makes one etcd transaction under a deadline of its own.
+func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started := time.Now()
+	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
+	s.observe(operation, started, err)
+	return response, err
+}
+
+func (s *Store) observe(operation string, started time.Time, err error) {
+	s.metrics.StoreDuration.WithLabelValues(operation, classify(err).String()).
+		Observe(time.Since(started).Seconds())
+}
+
+// broken turns a value that can't be read into an internal error.
+func broken(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", licet.ErrInternal, err)
+}

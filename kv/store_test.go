@@ -1,0 +1,103 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/goleak"
+
+	"licet/metrics"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// server is one embedded etcd for all tests of the package; each makes records
+// of its own.
+var server struct {
+	endpoints []string
+	client    *clientv3.Client
+}
+
+func TestMain(m *testing.M) {
+	code, err := withServer(m)
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withServer(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "licet-kv")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	etcd, err := StartEmbedded(ctx, dir, zerolog.Nop())
+	if err != nil {
+		return 1, err
+	}
+	defer etcd.Close()
+	server.endpoints = etcd.Endpoints()
+	server.client, err = clientv3.New(clientv3.Config{Endpoints: server.endpoints})
+	if err != nil {
+		return 1, err
+	}
+	defer server.client.Close()
+	return m.Run(), nil
+}
+
+func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
+
+// openStore opens a store as a node does.
+func openStore(t *testing.T) *Store {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	s, err := Open(ctx, Config{Endpoints: server.endpoints, Metrics: instruments(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// faultyStore opens a store whose writes meet faults.
+func faultyStore(t *testing.T, next func() fault) *Store {
+	t.Helper()
+	s, err := newStore(&faultyKV{KV: server.client, next: next}, instruments(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	storetest.Run(t, func(t *testing.T) node.Store { return openStore(t) })
+}
+
+// TestConformanceUnderFaults runs the same suite while every second write
+// fails: applied or not, at once or late. Commit must settle all of it.
+func TestConformanceUnderFaults(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+		})
+	}
+}

@@ -1,0 +1,108 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// formatVersion is the first byte of every value.
+const formatVersion = 1
+
+var errMalformed = errors.New("malformed value")
+
+// Zero values are not written, as in proto3.
+
+func appendUint(b []byte, num protowire.Number, v uint64) []byte {
+	if v == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), v)
+}
+
+func appendBool(b []byte, num protowire.Number, v bool) []byte {
+	return appendUint(b, num, protowire.EncodeBool(v))
+}
+
+func appendString(b []byte, num protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
+}
+
+func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
+}
+
+// appendTime writes a time in whole milliseconds since 1970; zero stands for
+// the zero time.
+func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return appendUint(b, num, uint64(t.UnixMilli()))
+}
+
+// field is one field of a message as it was read.
+type field struct {
+	num    protowire.Number
+	varint uint64
+	bytes  []byte // aliases what was decoded
+}
+
+func (f field) string() string { return string(f.bytes) }
+func (f field) bool() bool     { return f.varint != 0 }
+func (f field) int() int       { return int(int64(f.varint)) }
+
+func (f field) time() time.Time {
+	if f.varint == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(f.varint)).UTC()
+}
+
+// decodeValue reads a value's version byte and then its message.
+func decodeValue(value []byte, each func(field) error) error {
+	if len(value) == 0 {
+		return fmt.Errorf("%w: empty", errMalformed)
+	}
+	if value[0] != formatVersion {
+		return fmt.Errorf("%w: format version %d; this build knows %d", errMalformed, value[0], formatVersion)
+	}
+	return decodeMessage(value[1:], each)
+}
+
+// decodeMessage calls each for every varint and bytes field; others are of a
+// newer format and are skipped.
+func decodeMessage(b []byte, each func(field) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(n))
+		}
+		b = b[n:]
+		f := field{num: num}
+		switch typ {
+		case protowire.VarintType:
+			f.varint, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			f.bytes, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(n))
+		}
+		b = b[n:]
+		if typ != protowire.VarintType && typ != protowire.BytesType {
+			continue
+		}
+		if err := each(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+// Package metrics holds every Prometheus instrument of the service. They are
+// built on a registry that is passed in and handed to whoever counts; there
+// are no global ones. No label ever carries a key, a device, an order or an
+// address.
+package metrics
+
+import (
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Metrics are the instruments of one process. Make them with [New].
+type Metrics struct {
+	// HTTPDuration is the time from a request's last byte to its answer's
+	// first, in seconds, by method, route pattern and status.
+	HTTPDuration *prometheus.HistogramVec
+	// HTTPInFlight counts the requests that are being worked on.
+	HTTPInFlight prometheus.Gauge
+
+	// Mailboxes counts the records that have commands waiting or running.
+	Mailboxes prometheus.Gauge
+	// FoldCommands is how many commands a fold holds.
+	FoldCommands prometheus.Histogram
+	// SwapsLost counts folds that were made again because another writer was first.
+	SwapsLost prometheus.Counter
+	// Panics counts panics that were caught; each has a stack in the log.
+	Panics prometheus.Counter
+
+	// StoreDuration is the time of one etcd request in seconds, by operation
+	// and by outcome: ok, refused (not executed) or unknown.
+	StoreDuration *prometheus.HistogramVec
+	// SwapsReissued counts swaps that were sent again because the outcome of an
+	// earlier attempt was in doubt.
+	SwapsReissued prometheus.Counter
+}
+
+// latencyBuckets span an in-memory answer to a request's deadline, in seconds.
+var latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
+
+// New makes the instruments and registers them, along with Go's and the
+// process's own. version and revision go into licet_build_info.
+func New(reg prometheus.Registerer, version, revision, goVersion string) *Metrics {
+	m := &Metrics{
+		HTTPDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "licet_http_request_duration_seconds",
+			Help:    "Time to answer an HTTP request.",
+			Buckets: latencyBuckets,
+		}, []string{"method", "route", "code"}),
+		HTTPInFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_http_requests_in_flight",
+			Help: "HTTP requests being worked on.",
+		}),
+		Mailboxes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_mailboxes",
+			Help: "Records with commands waiting or running on this node.",
+		}),
+		FoldCommands: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "licet_fold_commands",
+			Help:    "Commands folded into one transaction.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
+		}),
+		SwapsLost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_swaps_lost_total",
+			Help: "Compare-and-swaps lost to another writer and tried again.",
+		}),
+		Panics: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_panics_total",
+			Help: "Panics caught. Each one is a bug; its stack is in the log.",
+		}),
+		StoreDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "licet_store_request_duration_seconds",
+			Help:    "Time of one etcd request.",
+			Buckets: latencyBuckets,
+		}, []string{"operation", "outcome"}),
+		SwapsReissued: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_swaps_reissued_total",
+			Help: "Compare-and-swaps sent again because an earlier attempt's outcome was in doubt.",
+		}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "licet_build_info",
+		Help:        "Always 1; the labels tell what is running.",
+		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": goVersion},
+	})
+	build.Set(1)
+	reg.MustRegister(
+		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Panics,
+		m.StoreDuration, m.SwapsReissued, build,
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+	)
+	return m
+}
+
+// Handler answers scrapes of what reg gathers, in OpenMetrics where asked for.
+func Handler(reg prometheus.Gatherer) http.Handler {
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
+}

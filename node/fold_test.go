@@ -1,0 +1,344 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// answers collects how many calls ended which way.
+type answers struct {
+	mu sync.Mutex
+	by map[licet.Reason]int
+	ok map[string]licet.Result
+}
+
+func (a *answers) add(device string, result licet.Result, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil {
+		a.ok[device] = result
+		return
+	}
+	var refusal *licet.Error
+	if !errors.As(err, &refusal) {
+		refusal = licet.ErrInternal
+	}
+	a.by[refusal.Reason]++
+}
+
+// storm activates many devices at once, over any number of nodes.
+func storm(ctx context.Context, nodes []*node.Node, key licet.LicenseKey, count int) *answers {
+	a := &answers{by: map[licet.Reason]int{}, ok: map[string]licet.Result{}}
+	var group sync.WaitGroup
+	for i := range count {
+		group.Go(func() {
+			device := fmt.Sprintf("device-%d", i)
+			result, err := activate(ctx, nodes[i%len(nodes)], key, device)
+			a.add(device, result, err)
+		})
+	}
+	group.Wait()
+	return a
+}
+
+func TestNeverOverBound(t *testing.T) {
+	for _, c := range []struct{ nodes, slots, calls int }{{1, 3, 400}, {2, 3, 400}, {3, 40, 300}} {
+		t.Run(fmt.Sprintf("%d nodes, %d slots", c.nodes, c.slots), func(t *testing.T) {
+			var nodes []*node.Node
+			for range c.nodes {
+				nodes = append(nodes, newNode(t, openStore(t)))
+			}
+			key := grant(t, nodes[0], c.slots)
+			a := storm(testContext(t), nodes, key, c.calls)
+			if len(a.ok) != c.slots || a.by[licet.ReasonDeviceLimitReached] != c.calls-c.slots {
+				t.Errorf("%d bound, refusals %v; want %d bound and the rest refused", len(a.ok), a.by, c.slots)
+			}
+			count, ids := devices(t, nodes[0], key)
+			if count != c.slots {
+				t.Errorf("current_devices is %d, want %d", count, c.slots)
+			}
+			counts := map[int]bool{}
+			for device, result := range a.ok {
+				if !ids[device] {
+					t.Errorf("%s was acknowledged and is not bound", device)
+				}
+				counts[result.License.CurrentDevices] = true
+			}
+			if len(counts) != c.slots {
+				t.Errorf("the answers carry the counts %v, want each of 1 to %d once", counts, c.slots)
+			}
+		})
+	}
+}
+
+func TestSameDeviceManyTimes(t *testing.T) {
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	key := grant(t, nodes[0], 1)
+	var group sync.WaitGroup
+	var first sync.Map
+	for i := range 200 {
+		group.Go(func() {
+			result, err := activate(testContext(t), nodes[i%2], key, "one")
+			if err != nil {
+				t.Errorf("activate: %v", err)
+				return
+			}
+			first.Store(result.License.ActivatedAt, true)
+		})
+	}
+	group.Wait()
+	distinct := 0
+	first.Range(func(any, any) bool { distinct++; return true })
+	if distinct != 1 {
+		t.Errorf("%d different activated_at, want 1", distinct)
+	}
+}
+
+// gated holds commits back until it is opened, and counts them.
+func gated(store node.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *atomic.Int32) {
+	arrived, open, count := make(chan struct{}, 1000), make(chan struct{}), &atomic.Int32{}
+	return &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
+		count.Add(1)
+		arrived <- struct{}{}
+		<-open
+		return storetest.Fault{}
+	}}, arrived, open, count
+}
+
+// TestWaitingCommandsFold lets commands pile up behind one swap: they all go
+// with the next one.
+func TestWaitingCommandsFold(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, commits := gated(openStore(t))
+	n := newNode(t, store)
+	ctx := testContext(t)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	<-arrived
+	const waiting = node.MaxTouchedDevices
+	for i := range waiting {
+		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
+	}
+	n.AwaitQueued(licet.LicenseRef(key), waiting)
+	close(open)
+	group.Wait()
+	if got := commits.Load(); got != 2 {
+		t.Errorf("%d swaps, want 2", got)
+	}
+	if count, _ := devices(t, n, key); count != waiting+1 {
+		t.Errorf("current_devices is %d, want %d", count, waiting+1)
+	}
+}
+
+// TestFullMailbox refuses the command that finds no place, and runs the rest.
+func TestFullMailbox(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(openStore(t))
+	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = 2 })
+	ctx := testContext(t)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(ctx, n, key, "running"); wantError(t, err, nil) })
+	<-arrived
+	for i := range 2 {
+		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
+	}
+	n.AwaitQueued(licet.LicenseRef(key), 2)
+	_, err := activate(ctx, n, key, "too many")
+	wantError(t, err, licet.ErrOverloaded)
+	close(open)
+	group.Wait()
+	if _, ids := devices(t, n, key); ids["too many"] || len(ids) != 3 {
+		t.Errorf("bound: %v", ids)
+	}
+}
+
+// TestGivingUp ends a caller's patience at each stage of its command.
+func TestGivingUp(t *testing.T) {
+	setup := func(t *testing.T) (key licet.LicenseKey, n *node.Node, arrived, open chan struct{}, done *sync.WaitGroup) {
+		key = grant(t, newNode(t, openStore(t)), 0)
+		store, arrived, open, _ := gated(openStore(t))
+		n = newNode(t, store)
+		return key, n, arrived, open, &sync.WaitGroup{}
+	}
+	t.Run("while it waits: never run", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		defer cancel()
+		_, err := activate(ctx, n, key, "impatient")
+		wantError(t, err, licet.ErrUnavailable)
+		close(open)
+		group.Wait()
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, n, key); ids["impatient"] || !ids["running"] {
+			t.Errorf("bound: %v", ids)
+		}
+	})
+	t.Run("while it is swapped: unknown", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		ctx, cancel := context.WithCancel(testContext(t))
+		group.Go(func() {
+			_, err := activate(ctx, n, key, "impatient")
+			wantError(t, err, licet.ErrOutcomeUnknown)
+		})
+		<-arrived
+		cancel()
+		group.Wait()
+		close(open)
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, n, key); !ids["impatient"] {
+			t.Error("the swap was under way and should have landed")
+		}
+	})
+	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
+		key := grant(t, newNode(t, openStore(t)), 0)
+		plain := openStore(t)
+		rival := newNode(t, plain)
+		ctx, cancel := context.WithCancel(testContext(t))
+		gone := make(chan struct{})
+		store := &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			cancel()
+			<-gone
+			if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+				t.Error(err)
+			}
+			return storetest.Fault{}
+		}}
+		n := newNode(t, store)
+		_, err := activate(ctx, n, key, "impatient")
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		close(gone)
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] {
+			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
+		}
+	})
+}
+
+// TestLostSwap refolds on the rival's value, and gives up after some tries
+// with nothing done.
+func TestLostSwap(t *testing.T) {
+	plain := openStore(t)
+	rival := newNode(t, plain)
+	key := grant(t, rival, 0)
+	beaten := 0
+	store := &storetest.Faulty{Store: plain}
+	store.OnCommit = func(node.Change) storetest.Fault {
+		if beaten++; beaten <= 3 {
+			if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+				t.Error(err)
+			}
+		}
+		return storetest.Fault{}
+	}
+	n := newNode(t, store)
+	result, err := activate(testContext(t), n, key, "patient")
+	if err != nil || result.License.CurrentDevices != 4 {
+		t.Fatalf("got %d devices, %v; want 4", result.License.CurrentDevices, err)
+	}
+
+	store.OnCommit = func(node.Change) storetest.Fault {
+		beaten++
+		if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+			t.Error(err)
+		}
+		return storetest.Fault{}
+	}
+	_, err = activate(testContext(t), n, key, "hopeless")
+	wantError(t, err, licet.ErrUnavailable)
+	if _, ids := devices(t, n, key); ids["hopeless"] {
+		t.Error("it was said that nothing happened, but it is bound")
+	}
+}
+
+// TestStoreFailures passes on what the store says, for every command of a
+// fold.
+func TestStoreFailures(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	for _, c := range []struct {
+		name  string
+		fault storetest.Fault
+		bound bool
+	}{
+		{"unknown, applied", storetest.Fault{Say: licet.ErrOutcomeUnknown}, true},
+		{"unknown, not applied", storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}, false},
+		{"unavailable", storetest.Fault{Skip: true, Say: licet.ErrUnavailable}, false},
+	} {
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault { return c.fault }})
+		_, err := activate(testContext(t), n, key, c.name)
+		wantError(t, err, c.fault.Say)
+		if _, ids := devices(t, n, key); ids[c.name] != c.bound {
+			t.Errorf("%s: bound is %v", c.name, ids[c.name])
+		}
+	}
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error { return licet.ErrUnavailable }})
+	_, err := activate(testContext(t), n, key, "unreadable")
+	wantError(t, err, licet.ErrUnavailable)
+}
+
+// TestPanic makes one command of a fold panic, by withholding the entry of its
+// device: it alone fails, and the record takes no harm.
+func TestPanic(t *testing.T) {
+	plain := openStore(t)
+	key := grant(t, newNode(t, plain), 0)
+	store, arrived, open, _ := gated(plain)
+	store.AfterLoad = func(snapshots []node.Snapshot) {
+		delete(snapshots[0].Record.Devices, "poison")
+	}
+	n := newNode(t, store)
+	ctx := testContext(t)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	<-arrived
+	group.Go(func() { _, err := activate(ctx, n, key, "poison"); wantError(t, err, licet.ErrInternal) })
+	for i := range 5 {
+		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("fine-", i)); wantError(t, err, nil) })
+	}
+	n.AwaitQueued(licet.LicenseRef(key), 6)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, n, key); count != 6 || len(ids) != 6 || ids["poison"] {
+		t.Errorf("current_devices %d, bound: %v", count, ids)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(openStore(t))
+	n := newNode(t, store)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(testContext(t), n, key, "accepted"); wantError(t, err, nil) })
+	<-arrived
+	n.StopIntake()
+	wantError(t, n.Ready(testContext(t)), licet.ErrUnavailable)
+	_, err := activate(testContext(t), n, key, "late")
+	wantError(t, err, licet.ErrUnavailable)
+	_, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+	wantError(t, err, licet.ErrUnavailable)
+
+	impatient, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	wantError(t, n.Drain(impatient), context.DeadlineExceeded)
+	close(open)
+	wantError(t, n.Drain(testContext(t)), nil)
+	group.Wait()
+	if _, ids := devices(t, n, key); !ids["accepted"] || ids["late"] {
+		t.Errorf("bound: %v", ids)
+	}
+}

@@ -1,0 +1,156 @@
+// Package node runs commands. It holds no truth of its own: records lie in a
+// [Store], and any number of nodes may stand in front of one.
+//
+// A license or an order is an actor: one mailbox per record and node, one
+// command at a time. Commands that wait for the same record are folded: they
+// run one by one through licet.Apply on one snapshot, and what they add up to
+// is one compare-and-swap. If another node was first, the swap brings back
+// what that one wrote, and the fold is made again on it. Nobody is answered
+// before the store has said that the swap landed, so a node may die at any
+// moment and nothing acknowledged is lost.
+//
+// A mailbox exists only while commands wait in it; an idle license costs
+// nothing.
+package node
+
+import (
+	"context"
+	"crypto/sha256"
+	"hash/maphash"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/metrics"
+)
+
+// Cell is the character that this store cluster's ids carry. There is one
+// cluster today; ids say which one they belong to so that more can come.
+const Cell = '0'
+
+// Config is what a node is made of. Every field is needed unless it says
+// otherwise.
+type Config struct {
+	Store    Store
+	KeyCheck licet.KeyCheck
+	Clock    func() time.Time
+	Entropy  io.Reader // for keys and ids; crypto/rand.Reader in production
+	Metrics  *metrics.Metrics
+	Log      zerolog.Logger
+
+	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
+	OrderLifetime time.Duration // 0: 24 h
+	QueueLimit    int           // commands waiting for one record; 0: 4096
+	LivePayments  bool          // a payment provider for live orders is set up
+}
+
+const (
+	defaultOrderLifetime = 24 * time.Hour
+	defaultQueueLimit    = 4096
+)
+
+// Node runs commands against a store. Make it with [New]; it is safe for
+// concurrent use.
+type Node struct {
+	cfg    Config
+	seed   maphash.Seed
+	shards [shardCount]shard
+
+	gate     sync.RWMutex // held for reading while work is let in
+	draining bool         // guarded by gate
+	work     sync.WaitGroup
+}
+
+// New makes a node. It starts nothing: goroutines live only while there is
+// work.
+func New(cfg Config) *Node {
+	if cfg.SeenStep == 0 {
+		cfg.SeenStep = licet.DefaultSeenStep
+	}
+	if cfg.OrderLifetime == 0 {
+		cfg.OrderLifetime = defaultOrderLifetime
+	}
+	if cfg.QueueLimit == 0 {
+		cfg.QueueLimit = defaultQueueLimit
+	}
+	n := &Node{cfg: cfg, seed: maphash.MakeSeed()}
+	for i := range n.shards {
+		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
+	}
+	return n
+}
+
+// Now is the time as records keep it: UTC, in whole milliseconds.
+func (n *Node) Now() time.Time { return n.cfg.Clock().UTC().Truncate(time.Millisecond) }
+
+// ParseLicenseKey reads a license key as people type it. It asks nobody.
+func (n *Node) ParseLicenseKey(input string) (licet.LicenseKey, error) {
+	return n.cfg.KeyCheck.Parse(input)
+}
+
+// Authenticate finds the API key of a text. It answers nil where the text is
+// no key, or one that is expired or revoked.
+func (n *Node) Authenticate(ctx context.Context, text string) (*licet.APIKey, error) {
+	key, err := n.cfg.Store.APIKey(ctx, sha256.Sum256([]byte(text)))
+	if err != nil || key == nil || !key.Usable(n.Now()) {
+		return nil, err
+	}
+	return key, nil
+}
+
+// Ready tells whether the node can serve: it is not draining and its store
+// answers.
+func (n *Node) Ready(ctx context.Context) error {
+	if n.isDraining() {
+		return errDraining
+	}
+	return n.cfg.Store.Ping(ctx)
+}
+
+var errDraining = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}
+
+func (n *Node) isDraining() bool {
+	n.gate.RLock()
+	defer n.gate.RUnlock()
+	return n.draining
+}
+
+// enter lets one piece of work in, unless the node is draining. The caller
+// must call n.work.Done when it has ended.
+func (n *Node) enter() error {
+	n.gate.RLock()
+	defer n.gate.RUnlock()
+	if n.draining {
+		return errDraining
+	}
+	n.work.Add(1)
+	return nil
+}
+
+// StopIntake refuses commands from now on; those that were accepted go on.
+// Readiness fails at once.
+func (n *Node) StopIntake() {
+	n.gate.Lock()
+	n.draining = true
+	n.gate.Unlock()
+}
+
+// Drain stops the intake and waits until everything accepted was answered, or
+// ctx ends.
+func (n *Node) Drain(ctx context.Context) error {
+	n.StopIntake()
+	done := make(chan struct{})
+	go func() {
+		n.work.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,164 @@
+package node_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+func newOrder(amount int64) node.NewOrder {
+	return node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD"}
+}
+
+func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	order, err := nodes[0].CreateOrder(testContext(t), testOwner, newOrder(4900))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := sync.Map{}
+	var group sync.WaitGroup
+	for i := range 50 {
+		group.Go(func() {
+			result, err := nodes[i%2].PayOrder(testContext(t), order, fmt.Sprint("payment-", i))
+			if err != nil {
+				t.Errorf("pay: %v", err)
+				return
+			}
+			keys.Store(result.Order.LicenseKey, true)
+		})
+	}
+	group.Wait()
+	distinct := 0
+	keys.Range(func(key, _ any) bool {
+		distinct++
+		view, err := nodes[0].License(testContext(t), testOwner, key.(licet.LicenseKey), node.DevicePage{Limit: 1})
+		if err != nil || view.License.OrderNo != order.OrderNo {
+			t.Errorf("license of the order: %+v, %v", view, err)
+		}
+		return true
+	})
+	if distinct != 1 {
+		t.Errorf("%d licenses, want 1", distinct)
+	}
+}
+
+func TestCreateOrder(t *testing.T) {
+	test := licet.Owner{AccountID: "acct_orders", Mode: licet.Test}
+	live := licet.Owner{AccountID: "acct_orders", Mode: licet.Live}
+	n := newNode(t, openStore(t))
+	ctx := testContext(t)
+
+	_, err := n.CreateOrder(ctx, live, newOrder(100))
+	wantError(t, err, licet.ErrProductNotFound)
+	order, err := n.CreateOrder(ctx, test, newOrder(100))
+	wantError(t, err, nil)
+	if got := order.Status(n.Now()); got != licet.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
+		t.Errorf("a new order is %s: %+v", got, order)
+	}
+	stored, err := n.Order(ctx, test, order.OrderNo)
+	wantError(t, err, nil)
+	if stored != order {
+		t.Errorf("stored %+v\nanswered %+v", stored, order)
+	}
+	_, err = n.Order(ctx, live, order.OrderNo)
+	wantError(t, err, licet.ErrOrderNotFound)
+	_, err = n.OrderToPay(ctx, order.OrderNo, order.PayToken)
+	wantError(t, err, nil)
+	for _, token := range []string{"", "x", order.PayToken + "0", "00000000000000000000000000000000"} {
+		_, err = n.OrderToPay(ctx, order.OrderNo, token)
+		wantError(t, err, licet.ErrOrderNotFound)
+	}
+
+	free, err := n.CreateOrder(ctx, test, newOrder(0))
+	wantError(t, err, nil)
+	if free.Status(n.Now()) != licet.OrderPaid || free.LicenseKey == "" || free.Late {
+		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
+	}
+	if _, err := n.License(ctx, test, free.LicenseKey, node.DevicePage{Limit: 1}); err != nil {
+		t.Errorf("its license: %v", err)
+	}
+}
+
+// TestProductMadeOnce lets many first orders of one product meet.
+func TestProductMadeOnce(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := licet.Owner{AccountID: "acct_first_use", Mode: licet.Test}
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if _, err := n.CreateOrder(testContext(t), owner, newOrder(100)); err != nil {
+				t.Errorf("create: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestLivePaymentNeedsAProvider(t *testing.T) {
+	live := licet.Owner{AccountID: "acct_live", Mode: licet.Live}
+	store := openStore(t)
+	product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: time.Now()}
+	outcome, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
+		{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}},
+	}})
+	if err != nil || !outcome.Landed {
+		t.Fatalf("make the product: %+v, %v", outcome, err)
+	}
+	n := newNode(t, store)
+	_, err = n.CreateOrder(testContext(t), live, newOrder(100))
+	wantError(t, err, licet.ErrPaymentNotConfigured)
+	_, err = n.CreateOrder(testContext(t), live, newOrder(0))
+	wantError(t, err, nil)
+	n = newNode(t, store, func(c *node.Config) { c.LivePayments = true })
+	_, err = n.CreateOrder(testContext(t), live, newOrder(100))
+	wantError(t, err, nil)
+}
+
+func TestGrant(t *testing.T) {
+	n := newNode(t, openStore(t))
+	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	licenses, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
+	if err != nil || len(licenses) != 100 {
+		t.Fatalf("%d licenses, %v", len(licenses), err)
+	}
+	keys := map[licet.LicenseKey]bool{}
+	for _, l := range licenses {
+		keys[l.Key] = true
+		view, err := n.License(testContext(t), testOwner, l.Key, node.DevicePage{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if view.License != l || view.Metadata != `{"a":1}` || !l.ExpiresAt.Equal(ends) || l.MaxDevices != 3 || l.OrderNo != "" {
+			t.Fatalf("stored %+v\nanswered %+v", view, l)
+		}
+	}
+	if len(keys) != 100 {
+		t.Errorf("%d different keys, want 100", len(keys))
+	}
+}
+
+// TestGrantFailsHalfWay answers unknown once some licenses are stored, and
+// plainly before.
+func TestGrantFailsHalfWay(t *testing.T) {
+	plain := openStore(t)
+	for _, c := range []struct {
+		failing int
+		want    *licet.Error
+	}{{1, licet.ErrUnavailable}, {2, licet.ErrOutcomeUnknown}} {
+		commits := 0
+		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			if commits++; commits == c.failing {
+				return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+			}
+			return storetest.Fault{}
+		}})
+		_, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * node.MaxNewLicenses})
+		wantError(t, err, c.want)
+	}
+}

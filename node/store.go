@@ -1,0 +1,108 @@
+package node
+
+import (
+	"context"
+
+	"licet"
+)
+
+// Store is what a node needs of the database: records that are read together
+// and swapped against the revision they were read at. Package kv keeps them in
+// etcd. Every implementation must pass storetest.Run.
+//
+// Errors are licet.Errors. Reads fail with ErrUnavailable. Commit fails with
+// ErrUnavailable where nothing happened and never will, and with
+// ErrOutcomeUnknown where it may have happened, or may yet.
+type Store interface {
+	// Load reads records, all at one revision and linearizably: it sees every
+	// change that was acknowledged before the call. The snapshots stand in the
+	// order of the wants; their records are the caller's to change.
+	Load(ctx context.Context, wants ...Want) ([]Snapshot, error)
+
+	// Commit makes all writes of a change, or none. It settles attempts whose
+	// outcome is in doubt by itself, as long as ctx lives.
+	Commit(ctx context.Context, change Change) (Outcome, error)
+
+	// ReadLicense reads a license with a page of its devices, at one revision
+	// and linearizably. It answers nil where the license does not exist.
+	ReadLicense(ctx context.Context, key licet.LicenseKey, page DevicePage) (*LicenseView, error)
+
+	// OrderOwner tells whose order a number is; ok is false where no order has it.
+	OrderOwner(ctx context.Context, orderNo string) (owner licet.Owner, ok bool, err error)
+
+	// APIKey finds a key by the SHA-256 of its text; nil where there is none.
+	APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error)
+
+	// Ping makes a linearizable read, to tell whether the store can be reached.
+	Ping(ctx context.Context) error
+}
+
+// Limits of one Load or Commit. A store transaction holds at most 128
+// operations (etcd's default); the rest is room for what goes along.
+const (
+	// MaxTouchedDevices bounds the devices of one want or write.
+	MaxTouchedDevices = 96
+	// MaxNewLicenses bounds the licenses that one change creates.
+	MaxNewLicenses = 32
+)
+
+// Want names a record to load, and the devices whose entries are wanted.
+type Want struct {
+	Ref     licet.Ref
+	Devices []string
+}
+
+// Token is the store's own memory of a record as it was read: its revision
+// and where its parts lie. Nil stands for a record that does not exist. A
+// token is never changed and may be used again.
+type Token any
+
+// Snapshot is a record at a revision. Nothing is set where none is stored.
+type Snapshot struct {
+	Record licet.Record
+	Token  Token
+}
+
+// Change is a set of writes that one transaction makes together.
+type Change struct {
+	Writes []Write
+}
+
+// Write replaces one record, provided that it is still as its snapshot was.
+// A nil Token demands that it does not exist.
+type Write struct {
+	Ref    licet.Ref
+	Token  Token
+	Record licet.Record
+	// Metadata, on a license that is created: a compact JSON object, or empty.
+	Metadata string
+}
+
+// Outcome is how a swap ended.
+type Outcome struct {
+	// Landed: the writes are stored. Otherwise another writer was first,
+	// nothing was written, and it never will be.
+	Landed bool
+	// Rivals, after a loss: the records of the writes as they stand now, read
+	// in the swap's own round trip, with the same devices' entries.
+	Rivals []Snapshot
+}
+
+// DeviceCursor is a position in the listing order of a license's devices.
+// The zero cursor is the beginning.
+type DeviceCursor [16]byte
+
+// DevicePage asks for up to Limit devices from After on.
+type DevicePage struct {
+	After DeviceCursor
+	Limit int
+}
+
+// LicenseView is a license as a lookup shows it.
+type LicenseView struct {
+	License  licet.License
+	Metadata string // a compact JSON object, or empty
+	Devices  []licet.Device
+	// Next is where the following page begins; nil at the end.
+	Next *DeviceCursor
+}

@@ -1,0 +1,139 @@
+package storetest
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// testDevices walks a license past the point where a store may keep its
+// devices elsewhere, and back.
+func testDevices(t *testing.T, f fixture) {
+	l := f.createLicense(0)
+	ref := licet.LicenseRef(l.Key)
+	want := map[string]licet.Device{}
+	bind := func(at time.Time, devices ...string) {
+		t.Helper()
+		f.activate(l, at, devices...)
+		for _, id := range devices {
+			want[id] = licet.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
+		}
+	}
+	check := func() {
+		t.Helper()
+		view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]licet.Device{}
+		for _, d := range view.Devices {
+			got[d.ID] = d
+		}
+		f.equal("devices", got, want)
+		if view.License.CurrentDevices != len(want) || len(view.Devices) != len(want) {
+			t.Fatalf("current_devices %d, %d entries; want %d", view.License.CurrentDevices, len(view.Devices), len(want))
+		}
+	}
+
+	hex := strings.Repeat("0123456789abcdef", 4)
+	odd := []string{hex, "ABCDEF00", "abc", "a/b", "日本語", " spaced ", strings.Repeat("x", 255)}
+	bind(created, odd...)
+	check()
+	for i, id := range deviceNames(0, 9) {
+		bind(created.Add(time.Duration(i)*time.Second), id)
+	}
+	check() // 16
+	bind(created.Add(time.Minute), "the 17th")
+	check()
+	bind(created.Add(2*time.Minute), deviceNames(100, 100+node.MaxTouchedDevices)...)
+	check()
+
+	s := f.load(ref, hex, "never", "the 17th", "device-100")
+	for id, bound := range map[string]bool{hex: true, "never": false, "the 17th": true, "device-100": true} {
+		if entry := s.Record.Devices[id]; entry == nil || entry.Bound != bound {
+			t.Errorf("entry of %q is %+v, want bound %v", id, entry, bound)
+		}
+	}
+
+	// One change that adds, renames, sees and removes.
+	later := created.Add(time.Hour)
+	for _, cmd := range []licet.Command{
+		licet.Activate{Target: licet.Target{Key: l.Key}, Device: "never", SeenStep: time.Minute},
+		licet.Activate{Target: licet.Target{Key: l.Key}, Device: "the 17th", Name: "", Named: true, SeenStep: time.Minute},
+		licet.Activate{Target: licet.Target{Key: l.Key}, Device: hex, SeenStep: time.Minute},
+		licet.RemoveDevice{Target: licet.Target{Key: l.Key}, Device: "device-100"},
+	} {
+		if _, err := licet.Apply(&s.Record, cmd, later); err != nil {
+			t.Fatalf("%T: %v", cmd, err)
+		}
+	}
+	f.mustLand(node.Write{Ref: ref, Token: s.Token, Record: s.Record})
+	want["never"] = licet.Device{ID: "never", BoundAt: later, LastSeenAt: later}
+	renamed, seen := want["the 17th"], want[hex]
+	renamed.Name, renamed.LastSeenAt, seen.LastSeenAt = "", later, later
+	want["the 17th"], want[hex] = renamed, seen
+	delete(want, "device-100")
+	check()
+
+	for id := range want {
+		f.remove(l, id)
+	}
+	want = map[string]licet.Device{}
+	check()
+	bind(later, "back again")
+	check()
+}
+
+func testPages(t *testing.T, f fixture) {
+	for _, count := range []int{0, 1, 5, 16, 17, 300} {
+		l := f.createLicense(0)
+		names := deviceNames(0, count)
+		for chunk := range slices.Chunk(names, node.MaxTouchedDevices) {
+			f.activate(l, created, chunk...)
+		}
+		var whole []string
+		for _, limit := range []int{1000, 1, 7, count, 100} {
+			if limit == 0 || limit == 1 && count > 20 {
+				continue
+			}
+			got := pages(t, f, l, limit)
+			if whole == nil {
+				whole = got
+				sorted := slices.Sorted(slices.Values(got))
+				f.equal("the devices listed", sorted, slices.Sorted(slices.Values(names)))
+			}
+			f.equal("the listing in pages", got, whole)
+		}
+	}
+}
+
+// pages reads a whole listing page by page.
+func pages(t *testing.T, f fixture, l *licet.License, limit int) []string {
+	t.Helper()
+	var ids []string
+	page := node.DevicePage{Limit: limit}
+	for {
+		view, err := f.store.ReadLicense(f.context(), l.Key, page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(view.Devices) > limit {
+			t.Fatalf("a page of %d holds %d", limit, len(view.Devices))
+		}
+		for _, d := range view.Devices {
+			ids = append(ids, d.ID)
+		}
+		if view.Next == nil {
+			return ids
+		}
+		if bytes.Compare(view.Next[:], page.After[:]) <= 0 {
+			t.Fatalf("the next page begins at %x, before this one at %x", *view.Next, page.After)
+		}
+		page.After = *view.Next
+	}
+}

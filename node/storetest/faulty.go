@@ -1,0 +1,58 @@
+package storetest
+
+import (
+	"context"
+
+	"licet"
+	"licet/node"
+)
+
+// Faulty is a store that fails on demand. A hook that is nil lets the call
+// pass. Set the hooks before the store is used.
+type Faulty struct {
+	node.Store
+	// OnLoad is called before each Load; an error ends the call.
+	OnLoad func(wants []node.Want) error
+	// AfterLoad may change what a Load answers.
+	AfterLoad func([]node.Snapshot)
+	// OnCommit is called for each Commit and says what happens to it.
+	OnCommit func(node.Change) Fault
+}
+
+// Fault is what happens to a commit: whether it is made, and what is said of
+// it, are two switches. The zero Fault is none.
+type Fault struct {
+	Skip bool         // it is not made
+	Say  *licet.Error // this is said instead of what happened
+}
+
+// Load reads records, as node.Store does.
+func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	if f.OnLoad != nil {
+		if err := f.OnLoad(wants); err != nil {
+			return nil, err
+		}
+	}
+	snapshots, err := f.Store.Load(ctx, wants...)
+	if f.AfterLoad != nil && err == nil {
+		f.AfterLoad(snapshots)
+	}
+	return snapshots, err
+}
+
+// Commit makes a change, or not, and tells the truth, or not.
+func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	var fault Fault
+	if f.OnCommit != nil {
+		fault = f.OnCommit(change)
+	}
+	var outcome node.Outcome
+	var err error
+	if !fault.Skip {
+		outcome, err = f.Store.Commit(ctx, change)
+	}
+	if fault.Say != nil {
+		return node.Outcome{}, fault.Say
+	}
+	return outcome, err
+}

@@ -1,0 +1,222 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+func testAbsent(t *testing.T, f fixture) {
+	owner, key := f.owner(), f.key()
+	order := f.order(owner)
+	snapshots, err := f.store.Load(f.context(),
+		node.Want{Ref: licet.LicenseRef(key), Devices: []string{"a"}},
+		node.Want{Ref: licet.OrderRef(owner, order.OrderNo)},
+		node.Want{Ref: licet.ProductRef(owner, "pro")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, snapshot := range snapshots {
+		if snapshot.Token != nil || snapshot.Record.License != nil || snapshot.Record.Order != nil || snapshot.Record.Product != nil {
+			t.Errorf("snapshot %d of nothing is %+v", i, snapshot)
+		}
+	}
+	if view, err := f.store.ReadLicense(f.context(), key, node.DevicePage{Limit: 10}); err != nil || view != nil {
+		t.Errorf("ReadLicense of nothing: %v, %v", view, err)
+	}
+	if owner, found, err := f.store.OrderOwner(f.context(), order.OrderNo); err != nil || found {
+		t.Errorf("OrderOwner of nothing: %v, %v, %v", owner, found, err)
+	}
+	if key, err := f.store.APIKey(f.context(), [32]byte{1}); err != nil || key != nil {
+		t.Errorf("APIKey of nothing: %v, %v", key, err)
+	}
+	if err := f.store.Ping(f.context()); err != nil {
+		t.Errorf("Ping: %v", err)
+	}
+}
+
+func testCreate(t *testing.T, f fixture) {
+	owner := f.owner()
+	order, l := f.order(owner), f.license(3)
+	l.Validity = licet.Period{Months: 6, Clock: time.Hour}
+	l.SuspendedAt, l.AllowedOver = created.Add(time.Second), 4
+	product := &licet.Product{ID: "pro", Owner: owner, Terms: order.Terms, CreatedAt: created}
+	f.mustLand(
+		node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Record: licet.Record{Order: order}},
+		node.Write{Ref: licet.ProductRef(owner, "pro"), Record: licet.Record{Product: product}})
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}, Metadata: `{"a":1}`})
+
+	snapshots, err := f.store.Load(f.context(),
+		node.Want{Ref: licet.ProductRef(owner, "pro")},
+		node.Want{Ref: licet.LicenseRef(l.Key), Devices: []string{"x", "y"}},
+		node.Want{Ref: licet.OrderRef(owner, order.OrderNo)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.equal("product", snapshots[0].Record.Product, product)
+	f.equal("license", snapshots[1].Record.License, l)
+	f.equal("devices", snapshots[1].Record.Devices, licet.Devices{
+		"x": {Device: licet.Device{ID: "x"}}, "y": {Device: licet.Device{ID: "y"}},
+	})
+	f.equal("order", snapshots[2].Record.Order, order)
+
+	got, found, err := f.store.OrderOwner(f.context(), order.OrderNo)
+	if err != nil || !found || got != owner {
+		t.Errorf("OrderOwner: %v, %v, %v; want %v", got, found, err, owner)
+	}
+	other := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
+	if s := f.load(licet.OrderRef(other, order.OrderNo)); s.Record.Order != nil {
+		t.Error("the order is visible in the other mode")
+	}
+	view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.equal("view", view, &node.LicenseView{License: *l, Metadata: `{"a":1}`})
+}
+
+func testCreateExisting(t *testing.T, f fixture) {
+	l := f.createLicense(3)
+	outcome := f.commit(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: f.license(9)}})
+	if outcome.Landed {
+		t.Fatal("a second creation landed")
+	}
+	f.equal("rival", outcome.Rivals[0].Record.License, l)
+}
+
+func testStaleSwap(t *testing.T, f fixture) {
+	l := f.createLicense(3)
+	ref := licet.LicenseRef(l.Key)
+	stale := f.load(ref, "b", "a")
+	f.activate(l, created.Add(time.Second), "a")
+
+	f.apply(&stale.Record, l, created.Add(2*time.Second), "b")
+	outcome := f.commit(node.Write{Ref: ref, Token: stale.Token, Record: stale.Record})
+	if outcome.Landed {
+		t.Fatal("a swap on a stale revision landed")
+	}
+	rival := outcome.Rivals[0]
+	if !rival.Record.Devices["a"].Bound || rival.Record.Devices["b"].Bound || rival.Record.License.CurrentDevices != 1 {
+		t.Fatalf("the rival is %+v with devices %+v", rival.Record.License, rival.Record.Devices)
+	}
+	f.apply(&rival.Record, l, created.Add(3*time.Second), "b")
+	f.mustLand(node.Write{Ref: ref, Token: rival.Token, Record: rival.Record})
+	if got := f.load(ref).Record.License.CurrentDevices; got != 2 {
+		t.Errorf("current_devices is %d, want 2", got)
+	}
+}
+
+func testAllOrNone(t *testing.T, f fixture) {
+	owner := f.owner()
+	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: created}
+	write := node.Write{Ref: licet.ProductRef(owner, "pro"), Record: licet.Record{Product: product}}
+	first, second := f.order(owner), f.order(owner)
+	f.mustLand(node.Write{Ref: licet.OrderRef(owner, first.OrderNo), Record: licet.Record{Order: first}}, write)
+
+	outcome := f.commit(node.Write{Ref: licet.OrderRef(owner, second.OrderNo), Record: licet.Record{Order: second}}, write)
+	if outcome.Landed {
+		t.Fatal("a change landed though one of its writes had lost")
+	}
+	f.equal("the write that lost", outcome.Rivals[1].Record.Product, product)
+	if s := f.load(licet.OrderRef(owner, second.OrderNo)); s.Record.Order != nil {
+		t.Error("the other write was made")
+	}
+	if _, found, _ := f.store.OrderOwner(f.context(), second.OrderNo); found {
+		t.Error("the order's owner was written")
+	}
+}
+
+func testIssue(t *testing.T, f fixture) {
+	owner := f.owner()
+	order := f.order(owner)
+	ref := licet.OrderRef(owner, order.OrderNo)
+	f.mustLand(node.Write{Ref: ref, Record: licet.Record{Order: order}})
+	snapshot := f.load(ref)
+	stale := node.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
+	key, loser := f.key(), f.key()
+	pay := func(s *node.Snapshot, key licet.LicenseKey) node.Write {
+		if _, err := licet.Apply(&s.Record, licet.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created); err != nil {
+			t.Fatal(err)
+		}
+		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}
+	}
+	f.mustLand(pay(&snapshot, key))
+	if f.commit(pay(&stale, loser)).Landed {
+		t.Fatal("the order was paid twice")
+	}
+	paid := f.load(ref).Record.Order
+	f.equal("paid order", paid, snapshot.Record.Order)
+	if paid.LicenseKey != key {
+		t.Errorf("license key %s, want %s", paid.LicenseKey, key)
+	}
+	f.equal("license", f.load(licet.LicenseRef(key)).Record.License, snapshot.Record.Issued)
+	if s := f.load(licet.LicenseRef(loser)); s.Record.License != nil {
+		t.Error("the lost payment left a license behind")
+	}
+}
+
+func testConcurrent(t *testing.T, f fixture) {
+	const writers, each = 8, 10
+	l := f.createLicense(0)
+	ref := licet.LicenseRef(l.Key)
+	ctx := f.context()
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			for _, device := range deviceNames(w*each, (w+1)*each) {
+				snapshots, err := f.store.Load(ctx, node.Want{Ref: ref, Devices: []string{device}})
+				if err != nil {
+					t.Errorf("Load: %v", err)
+					return
+				}
+				for snapshot := snapshots[0]; ; {
+					cmd := licet.Activate{Target: licet.Target{Key: l.Key}, Device: device}
+					if _, err := licet.Apply(&snapshot.Record, cmd, created); err != nil {
+						t.Errorf("activate: %v", err)
+						return
+					}
+					outcome, err := f.store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+					if err != nil {
+						t.Errorf("Commit: %v", err)
+						return
+					}
+					if outcome.Landed {
+						break
+					}
+					snapshot = outcome.Rivals[0]
+				}
+			}
+		})
+	}
+	group.Wait()
+	view, err := f.store.ReadLicense(ctx, l.Key, node.DevicePage{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.License.CurrentDevices != writers*each || len(view.Devices) != writers*each {
+		t.Errorf("current_devices %d, entries %d; want %d", view.License.CurrentDevices, len(view.Devices), writers*each)
+	}
+}
+
+func testEnded(t *testing.T, f fixture) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	l := f.license(3)
+	_, err := f.store.Commit(ctx, node.Change{Writes: []node.Write{
+		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+	}})
+	if !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("Commit: %v, want ErrUnavailable", err)
+	}
+	if _, err := f.store.Load(ctx, node.Want{Ref: licet.LicenseRef(l.Key)}); !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("Load: %v, want ErrUnavailable", err)
+	}
+	if s := f.load(licet.LicenseRef(l.Key)); s.Record.License != nil {
+		t.Error("the license was written")
+	}
+}

@@ -1,0 +1,161 @@
+// Package storetest holds what every node.Store must do, as a suite that any
+// implementation runs, and a wrapper that makes one fail on demand.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/node"
+)
+
+// Run checks a store against the contract of node.Store. open gives the store
+// to test; tests share nothing but it, and leave their records behind.
+func Run(t *testing.T, open func(t *testing.T) node.Store) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, fixture)
+	}{
+		{"absent records", testAbsent},
+		{"create and load", testCreate},
+		{"creating what exists is lost", testCreateExisting},
+		{"a stale swap is lost and brings the rival back", testStaleSwap},
+		{"all writes or none", testAllOrNone},
+		{"paying stores order and license together", testIssue},
+		{"devices inline and spilled", testDevices},
+		{"a page covers every device once", testPages},
+		{"concurrent swaps lose no update", testConcurrent},
+		{"a context that has ended changes nothing", testEnded},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.test(t, fixture{t: t, store: open(t), check: licet.NewKeyCheck([]byte("check key"))})
+		})
+	}
+}
+
+// fixture makes records that no other test knows of.
+type fixture struct {
+	t     *testing.T
+	store node.Store
+	check licet.KeyCheck
+}
+
+var created = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
+
+func (f fixture) context() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	f.t.Cleanup(cancel)
+	return ctx
+}
+
+func (f fixture) owner() licet.Owner {
+	return licet.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: licet.Test}
+}
+
+func (f fixture) key() licet.LicenseKey {
+	var entropy [licet.LicenseKeyEntropy]byte
+	if _, err := rand.Read(entropy[:]); err != nil {
+		f.t.Fatal(err)
+	}
+	return f.check.Mint("LIC", '0', entropy)
+}
+
+func (f fixture) license(maxDevices int) *licet.License {
+	terms := licet.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
+	return terms.Issue(f.key(), f.owner(), "pro", "", created)
+}
+
+func (f fixture) order(owner licet.Owner) *licet.Order {
+	return &licet.Order{
+		OrderNo: licet.NewOrderNo('0', ulid.Make().String()), Owner: owner,
+		ProductID: "pro", Amount: 4900, Currency: "USD",
+		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
+		SuccessURL: "https://shop.example/thanks", PayToken: "00112233445566778899aabbccddeeff",
+		Terms:     licet.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licet.Period{Years: 1}, FromActivation: true},
+		CreatedAt: created, ExpiresAt: created.Add(24 * time.Hour),
+	}
+}
+
+func (f fixture) commit(writes ...node.Write) node.Outcome {
+	f.t.Helper()
+	outcome, err := f.store.Commit(f.context(), node.Change{Writes: writes})
+	if err != nil {
+		f.t.Fatalf("Commit: %v", err)
+	}
+	return outcome
+}
+
+func (f fixture) mustLand(writes ...node.Write) {
+	f.t.Helper()
+	if !f.commit(writes...).Landed {
+		f.t.Fatal("Commit: the swap was lost")
+	}
+}
+
+func (f fixture) load(ref licet.Ref, devices ...string) node.Snapshot {
+	f.t.Helper()
+	snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: devices})
+	if err != nil {
+		f.t.Fatalf("Load: %v", err)
+	}
+	return snapshots[0]
+}
+
+func (f fixture) createLicense(maxDevices int) *licet.License {
+	f.t.Helper()
+	l := f.license(maxDevices)
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l, Changed: true}})
+	return l
+}
+
+// activate binds devices in one change, on a fresh snapshot.
+func (f fixture) activate(l *licet.License, now time.Time, devices ...string) {
+	f.t.Helper()
+	snapshot := f.load(licet.LicenseRef(l.Key), devices...)
+	f.apply(&snapshot.Record, l, now, devices...)
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+}
+
+func (f fixture) apply(record *licet.Record, l *licet.License, now time.Time, devices ...string) {
+	f.t.Helper()
+	for _, id := range devices {
+		cmd := licet.Activate{Target: licet.Target{Key: l.Key}, Device: id, Name: "name of " + id, Named: true}
+		if _, err := licet.Apply(record, cmd, now); err != nil {
+			f.t.Fatalf("activate %s: %v", id, err)
+		}
+	}
+}
+
+func (f fixture) remove(l *licet.License, device string) {
+	f.t.Helper()
+	snapshot := f.load(licet.LicenseRef(l.Key), device)
+	cmd := licet.RemoveDevice{Target: licet.Target{Key: l.Key}, Device: device}
+	result, err := licet.Apply(&snapshot.Record, cmd, created)
+	if err != nil || !result.Removed {
+		f.t.Fatalf("remove %s: %v, %v", device, result.Removed, err)
+	}
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+}
+
+func (f fixture) equal(what string, got, want any) {
+	f.t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		f.t.Fatalf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func deviceNames(from, to int) []string {
+	var names []string
+	for i := from; i < to; i++ {
+		names = append(names, fmt.Sprintf("device-%d", i))
+	}
+	return names
+}
