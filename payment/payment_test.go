@@ -1,0 +1,149 @@
+package payment_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/kv"
+	"licet/metrics"
+	"licet/node"
+	"licet/payment"
+)
+
+var owner = licet.Owner{AccountID: "acct_test", Mode: licet.Test}
+
+// clock can be moved on, to let orders expire.
+type clock struct{ ahead time.Duration }
+
+func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
+
+func setup(t *testing.T) (*node.Node, *clock, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	etcd, err := kv.StartEmbedded(ctx, t.TempDir(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	store, err := kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: m, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	c := &clock{}
+	return node.New(node.Config{
+		Store: store, KeyCheck: licet.NewKeyCheck([]byte("check")), Clock: c.now,
+		Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
+	}), c, ctx
+}
+
+// provider counts refunds and fails while told to.
+type provider struct {
+	payment.Sandbox
+	failing bool
+	refunds int
+}
+
+var errProvider = errors.New("provider is down")
+
+func (p *provider) Begin(ctx context.Context, o licet.Order) (payment.Step, error) {
+	if p.failing {
+		return payment.Step{}, errProvider
+	}
+	return p.Sandbox.Begin(ctx, o)
+}
+
+func (p *provider) Refund(context.Context, licet.Order) error {
+	if p.failing {
+		return errProvider
+	}
+	p.refunds++
+	return nil
+}
+
+func TestDesk(t *testing.T) {
+	n, clock, ctx := setup(t)
+	p := &provider{}
+	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: p})
+	create := func() licet.Order {
+		t.Helper()
+		o, err := n.CreateOrder(ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	check := func(what string, o licet.Order, want licet.OrderStatus, licensed, late bool) {
+		t.Helper()
+		stored, err := n.Order(ctx, owner, o.OrderNo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := stored.Status(n.Now()); got != want || (stored.LicenseKey != "") != licensed || stored.Late != late {
+			t.Errorf("%s: %s, license %q, late %v; want %s, %v, %v", what, got, stored.LicenseKey, stored.Late, want, licensed, late)
+		}
+	}
+
+	paid := create()
+	if _, _, err := desk.Pay(ctx, paid); err != nil {
+		t.Fatal(err)
+	}
+	check("paid", paid, licet.OrderPaid, true, false)
+	if _, err := desk.Cancel(ctx, paid); !errors.Is(err, &licet.Error{Reason: licet.ReasonInvalidOrderState}) {
+		t.Errorf("cancel a paid order: %v", err)
+	}
+
+	p.failing = true
+	refused := create()
+	if _, _, err := desk.Pay(ctx, refused); !errors.Is(err, &licet.Error{Reason: licet.ReasonProviderFailed}) {
+		t.Errorf("the provider failed, and Pay says: %v", err)
+	}
+	check("provider failed", refused, licet.OrderUnpaid, false, false)
+	p.failing = false
+
+	canceled := create()
+	if _, err := desk.Cancel(ctx, canceled); err != nil {
+		t.Fatal(err)
+	}
+	check("canceled", canceled, licet.OrderCanceled, false, false)
+	p.failing = true
+	if _, err := desk.Confirm(ctx, canceled, "late money"); !errors.Is(err, &licet.Error{Reason: licet.ReasonProviderFailed}) {
+		t.Errorf("the refund failed, and Confirm says: %v", err)
+	}
+	check("refund owed", canceled, licet.OrderCanceled, false, false)
+	p.failing = false
+	for range 3 {
+		if _, err := desk.Confirm(ctx, canceled, "late money"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check("sent back", canceled, licet.OrderRefunded, false, false)
+	if p.refunds != 1 {
+		t.Errorf("%d refunds, want 1", p.refunds)
+	}
+
+	expired := create()
+	clock.ahead = 25 * time.Hour
+	check("expired", expired, licet.OrderExpired, false, false)
+	if _, err := desk.Cancel(ctx, expired); !errors.Is(err, &licet.Error{Reason: licet.ReasonInvalidOrderState}) {
+		t.Errorf("cancel an expired order: %v", err)
+	}
+	if _, _, err := desk.Pay(ctx, expired); err != nil {
+		t.Fatal(err)
+	}
+	check("paid late", expired, licet.OrderPaid, true, true)
+
+	live := payment.NewDesk(n, nil)
+	if _, _, err := live.Pay(ctx, create()); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+		t.Errorf("no provider: %v", err)
+	}
+}
