@@ -62,6 +62,10 @@ func (r Record) Clone() Record {
 		p := *r.Product
 		r.Product = &p
 	}
+	if r.Issued != nil {
+		l := *r.Issued
+		r.Issued = &l
+	}
 	if r.Devices != nil {
 		devices := make(Devices, len(r.Devices))
 		for id, entry := range r.Devices {

@@ -9,6 +9,12 @@ const DefaultSeenStep = time.Minute
 // lastYear is the last that RFC 3339 has a form for.
 const lastYear = 9999
 
+// ValidExpiry reports whether a license may be given this end: one in the
+// future that can be written down.
+func ValidExpiry(end, now time.Time) bool {
+	return end.After(now) && end.UTC().Year() <= lastYear
+}
+
 // Target says which license a command means, and what must hold for the
 // caller to see it at all. A license that does not match answers
 // ErrLicenseNotFound, the same as one that does not exist.
@@ -195,8 +201,8 @@ type RenewLicense struct {
 func (RenewLicense) DeviceID() string { return "" }
 
 func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
-	if !c.ExpiresAt.IsZero() && !c.ExpiresAt.After(now) {
-		return Result{}, invalidField("expires_at", "must be in the future")
+	if !c.ExpiresAt.IsZero() && !ValidExpiry(c.ExpiresAt, now) {
+		return Result{}, invalidField("expires_at", "must be in the future, and not beyond the year 9999")
 	}
 	l, err := c.license(r)
 	if err != nil {
@@ -227,8 +233,8 @@ func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
 		from = now
 	}
 	end := c.Extend.AddTo(from)
-	if end.Year() > lastYear {
-		return time.Time{}, invalidField("extend", "must not lead beyond the year 9999")
+	if !end.After(from) || end.Year() > lastYear {
+		return time.Time{}, invalidField("extend", "must lead forward, and not beyond the year 9999")
 	}
 	return end, nil
 }

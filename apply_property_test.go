@@ -1,0 +1,500 @@
+package licet_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"licet"
+)
+
+// naive is a license told the long way: a set of devices and what is known of
+// it, with the contract's rules written out once more.
+type naive struct {
+	max, allowedOver   int
+	devices            map[string]licet.Device
+	days               int // of validity, waiting for the first activation
+	activated, expires time.Time
+	suspended, revoked bool
+}
+
+// answer is what the two sides of a comparison say after a command.
+type answer struct {
+	Reason             licet.Reason
+	Status             licet.Status
+	Current, Max, Over int
+	ActivatedAt        time.Time
+	ExpiresAt          time.Time
+	Device             licet.Device
+	Removed            bool
+}
+
+func (n *naive) status(now time.Time) licet.Status {
+	if n.revoked {
+		return licet.Revoked
+	}
+	if n.suspended {
+		return licet.Suspended
+	}
+	if !n.expires.IsZero() && now.Sub(n.expires) >= 0 {
+		return licet.Expired
+	}
+	if len(n.devices) == 0 {
+		return licet.NotActivated
+	}
+	return licet.Activated
+}
+
+// do runs one command. Which license the command means is the caller's to check.
+func (n *naive) do(command licet.Command, now time.Time) answer {
+	var a answer
+	switch c := command.(type) {
+	case licet.Activate:
+		a.Reason, a.Device = n.activate(c, now)
+	case licet.RemoveDevice:
+		a.Device, a.Removed = n.devices[c.Device]
+		a.Device.ID = c.Device
+		delete(n.devices, c.Device)
+		if len(n.devices) <= n.max {
+			n.allowedOver = 0
+		}
+	case licet.SetMaxDevices:
+		if c.Max != n.max {
+			n.max, n.allowedOver = c.Max, 0
+			if n.max > 0 && len(n.devices) > n.max {
+				n.allowedOver = len(n.devices)
+			}
+		}
+	case licet.RevokeLicense:
+		n.revoked = true
+	case licet.SuspendLicense:
+		if a.Reason = n.unlessRevoked(); a.Reason == "" {
+			n.suspended = true
+		}
+	case licet.ReinstateLicense:
+		if a.Reason = n.unlessRevoked(); a.Reason == "" {
+			n.suspended = false
+		}
+	case licet.RenewLicense:
+		a.Reason = n.renew(c, now)
+	}
+	if a.Reason != "" {
+		return answer{Reason: a.Reason}
+	}
+	a.Status, a.Current, a.Max, a.Over = n.status(now), len(n.devices), n.max, n.allowedOver
+	a.ActivatedAt, a.ExpiresAt = n.activated, n.expires
+	return a
+}
+
+func (n *naive) unlessRevoked() licet.Reason {
+	if n.revoked {
+		return "invalid_license_state"
+	}
+	return ""
+}
+
+func (n *naive) activate(c licet.Activate, now time.Time) (licet.Reason, licet.Device) {
+	if c.ProductID != "" && c.ProductID != app {
+		return "product_mismatch", licet.Device{}
+	}
+	switch n.status(now) {
+	case licet.Revoked:
+		return "license_revoked", licet.Device{}
+	case licet.Suspended:
+		return "license_suspended", licet.Device{}
+	case licet.Expired:
+		return "license_expired", licet.Device{}
+	}
+	d, bound := n.devices[c.Device]
+	switch {
+	case !bound && n.max > 0 && len(n.devices) >= n.max:
+		return "device_limit_reached", licet.Device{}
+	case !bound:
+		d = licet.Device{ID: c.Device, BoundAt: now, LastSeenAt: now}
+		if n.activated.IsZero() {
+			n.activated = now
+			if n.days > 0 {
+				n.expires, n.days = now.Add(time.Duration(n.days)*day), 0
+			}
+		}
+	}
+	renamed := c.Named && (!d.Named || d.Name != c.Name)
+	if renamed {
+		d.Name, d.Named = c.Name, true
+	}
+	late := now.Sub(d.LastSeenAt)
+	if late > 0 && (renamed || late >= c.SeenStep) {
+		d.LastSeenAt = now
+	}
+	n.devices[c.Device] = d
+	return "", d
+}
+
+func (n *naive) renew(c licet.RenewLicense, now time.Time) licet.Reason {
+	switch {
+	case n.revoked:
+		return "invalid_license_state"
+	case !c.ExpiresAt.IsZero():
+		n.expires = c.ExpiresAt
+	case n.expires.IsZero():
+		return "invalid_field"
+	default:
+		from := n.expires
+		if now.After(from) {
+			from = now
+		}
+		n.expires = from.Add(time.Duration(c.Extend.Days) * day)
+	}
+	n.days = 0
+	return ""
+}
+
+// shelf keeps a license as a store does: it loads one device's entry, and
+// takes back only what is marked as changed.
+type shelf struct {
+	license licet.License
+	devices map[string]licet.Device
+}
+
+func (s *shelf) load(device string) licet.Record {
+	l := s.license
+	r := licet.Record{License: &l}
+	if device != "" {
+		d, bound := s.devices[device]
+		d.ID = device
+		r.Devices = licet.Devices{device: {Device: d, Bound: bound}}
+	}
+	return r
+}
+
+func (s *shelf) keep(t *rapid.T, r licet.Record) {
+	if r.Changed {
+		s.license = *r.License
+	}
+	for id, entry := range r.Devices {
+		switch {
+		case !entry.Changed:
+		case !r.Changed:
+			t.Fatalf("the entry of %s is changed, the record is not", id)
+		case entry.Bound:
+			s.devices[id] = entry.Device
+		default:
+			delete(s.devices, id)
+		}
+	}
+}
+
+// happening is a command and how far the clock goes before it, which may be
+// backwards.
+type happening struct {
+	after   time.Duration
+	command func(now time.Time) licet.Command
+}
+
+var deviceIDs = []string{"laptop", "phone", "tablet", "tv"}
+
+func drawClockStep(t *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{
+		0, time.Millisecond, time.Second, time.Minute - time.Millisecond, time.Minute, time.Hour, day, 9 * day,
+		-time.Millisecond, -time.Minute, -10 * time.Minute, -day,
+	}).Draw(t, "clock")
+}
+
+// drawHappening makes one command of any kind; one in ten means a license that
+// is not there, or not the caller's. It never renews to the past, which
+// another rule forbids and TestRenewRefusals has.
+func drawHappening(t *rapid.T) happening {
+	after := drawClockStep(t)
+	fixed := func(c licet.Command) happening {
+		return happening{after, func(time.Time) licet.Command { return c }}
+	}
+	target := ours
+	if rapid.IntRange(0, 9).Draw(t, "target") == 9 {
+		target = rapid.SampledFrom([]licet.Target{
+			{Key: otherKey},
+			{Key: shopKey, Caller: licet.Owner{AccountID: "acc_other", Mode: licet.Live}},
+			{Key: shopKey, Pin: licet.Owner{Mode: licet.Test}},
+		}).Draw(t, "wrong target")
+	}
+	// The words are weights. Revoking is rare: little happens after it.
+	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
+		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
+		"suspend reinstate reinstate reinstate revoke")
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "activate":
+		c := licet.Activate{
+			Target:    target,
+			ProductID: rapid.SampledFrom([]string{"", "", app, app, "other"}).Draw(t, "product"),
+			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
+			Named:     rapid.Bool().Draw(t, "named"),
+			SeenStep:  rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "step"),
+		}
+		if c.Named {
+			c.Name = rapid.SampledFrom([]string{"", "Box", "Tin"}).Draw(t, "name")
+		}
+		return fixed(c)
+	case "remove":
+		return fixed(licet.RemoveDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
+	case "set_max":
+		return fixed(licet.SetMaxDevices{Target: target, Max: rapid.IntRange(0, 5).Draw(t, "max")})
+	case "extend":
+		return fixed(licet.RenewLicense{Target: target, Extend: licet.Period{Days: rapid.IntRange(1, 20).Draw(t, "days")}})
+	case "renew":
+		end := time.Duration(rapid.IntRange(1, 20).Draw(t, "days")) * day
+		return happening{after, func(now time.Time) licet.Command {
+			return licet.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
+		}}
+	case "suspend":
+		return fixed(licet.SuspendLicense{Target: target})
+	case "reinstate":
+		return fixed(licet.ReinstateLicense{Target: target})
+	default:
+		return fixed(licet.RevokeLicense{Target: target})
+	}
+}
+
+// means tells whether a command reaches the license of these tests.
+func means(c licet.Command) bool {
+	switch c := c.(type) {
+	case licet.Activate:
+		return c.Target == ours
+	case licet.RemoveDevice:
+		return c.Target == ours
+	case licet.SetMaxDevices:
+		return c.Target == ours
+	case licet.RenewLicense:
+		return c.Target == ours
+	case licet.SuspendLicense:
+		return c.Target == ours
+	case licet.ReinstateLicense:
+		return c.Target == ours
+	default:
+		return c.(licet.RevokeLicense).Target == ours
+	}
+}
+
+// answered puts what Apply says into the words of the naive license.
+func answered(result licet.Result, err error, now time.Time) answer {
+	if err != nil {
+		return answer{Reason: reason(err)}
+	}
+	l := result.License
+	return answer{
+		Status: l.Status(now), Current: l.CurrentDevices, Max: l.MaxDevices, Over: l.AllowedOver,
+		ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt, Device: result.Device, Removed: result.Removed,
+	}
+}
+
+// TestLicenseAgainstNaiveModel runs random commands three ways: folded on one
+// record, one by one with a store in between, and on the naive license.
+func TestLicenseAgainstNaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := noon
+		terms := licet.Terms{
+			MaxDevices:     rapid.IntRange(0, 3).Draw(t, "max"),
+			Validity:       licet.Period{Days: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "validity")},
+			FromActivation: rapid.Bool().Draw(t, "from activation"),
+		}
+		folded := licensed(nil)
+		folded.License = terms.Issue(shopKey, shop, app, "ord_1", now)
+		loaded := folded.Clone()
+		stored := &shelf{license: *folded.License, devices: map[string]licet.Device{}}
+		model := &naive{max: terms.MaxDevices, devices: map[string]licet.Device{}}
+		if !terms.FromActivation && terms.Validity.Days > 0 {
+			model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
+		} else {
+			model.days = terms.Validity.Days
+		}
+
+		anyChange := false
+		for _, h := range rapid.SliceOfN(rapid.Custom(drawHappening), 1, 60).Draw(t, "happenings") {
+			now = now.Add(h.after)
+			c := h.command(now)
+			want := answer{Reason: "license_not_found"}
+			if means(c) {
+				want = model.do(c, now)
+			}
+
+			before := folded.Clone()
+			result, err := licet.Apply(&folded, c, now)
+			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
+			}
+			single := stored.load(c.DeviceID())
+			result, err = run(t, &single, c, now)
+			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
+			}
+			stored.keep(t, single)
+			anyChange = anyChange || single.Changed
+
+			checkInvariants(t, before, folded)
+		}
+
+		if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
+			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+		}
+		if folded.Changed != anyChange {
+			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
+		}
+		for id, entry := range folded.Devices {
+			d, bound := stored.devices[id]
+			d.ID = id
+			if diff := cmp.Diff(d, entry.Device); diff != "" || bound != entry.Bound {
+				t.Fatalf("%s, one by one bound: %v, folded: %v (-single +folded):\n%s", id, bound, entry.Bound, diff)
+			}
+			if !entry.Changed && !cmp.Equal(loaded.Devices[id], entry) {
+				t.Fatalf("the fold changed the entry of %s and does not say so", id)
+			}
+		}
+		if diff := cmp.Diff(model.devices, stored.devices); diff != "" {
+			t.Fatalf("the devices (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// checkInvariants holds what no command may break; see faults.md, section 3.
+func checkInvariants(t *rapid.T, before, after licet.Record) {
+	l, was := after.License, before.License
+	bound := 0
+	for id, entry := range after.Devices {
+		old := before.Devices[id]
+		if entry.Device.ID != id {
+			t.Fatalf("the entry of %s holds device %q", id, entry.Device.ID)
+		}
+		if !entry.Bound {
+			if entry.Device != (licet.Device{ID: id}) {
+				t.Fatalf("%s is not bound, yet has facts: %+v", id, entry.Device)
+			}
+			continue
+		}
+		bound++
+		if entry.Device.LastSeenAt.Before(entry.Device.BoundAt) {
+			t.Fatalf("%s was seen before it was bound: %+v", id, entry.Device)
+		}
+		if old.Bound && (!entry.Device.BoundAt.Equal(old.Device.BoundAt) || entry.Device.LastSeenAt.Before(old.Device.LastSeenAt)) {
+			t.Fatalf("%s was bound at %v, seen at %v; now %v, %v", id,
+				old.Device.BoundAt, old.Device.LastSeenAt, entry.Device.BoundAt, entry.Device.LastSeenAt)
+		}
+	}
+	if l.CurrentDevices != bound {
+		t.Fatalf("%d devices are bound, counted are %d", bound, l.CurrentDevices)
+	}
+	if over := l.MaxDevices != 0 && bound > l.MaxDevices; over != (l.AllowedOver != 0) || over && bound > l.AllowedOver {
+		t.Fatalf("%d devices of %d are bound, %d allowed", bound, l.MaxDevices, l.AllowedOver)
+	}
+	if l.CurrentDevices > was.CurrentDevices && l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
+		t.Fatalf("a device was bound above the limit: %+v", l)
+	}
+	if !was.ActivatedAt.IsZero() && !l.ActivatedAt.Equal(was.ActivatedAt) {
+		t.Fatalf("activated_at moved from %v to %v", was.ActivatedAt, l.ActivatedAt)
+	}
+	if !was.RevokedAt.IsZero() && !l.RevokedAt.Equal(was.RevokedAt) {
+		t.Fatalf("revoked_at moved from %v to %v", was.RevokedAt, l.RevokedAt)
+	}
+	if bound > 0 && (l.ActivatedAt.IsZero() || !l.Validity.IsZero()) {
+		t.Fatalf("a device is bound, yet it was never activated: %+v", l)
+	}
+}
+
+// TestOrderAgainstNaiveModel: the naive order is one word and a count.
+func TestOrderAgainstNaiveModel(t *testing.T) {
+	// What each command makes of each word; what is missing is refused.
+	moves := map[string]map[string]string{
+		"pay":    {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid", "returned": "returned", "refunded": "refunded"},
+		"expire": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "returned": "returned", "refunded": "refunded"},
+		"cancel": {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
+		"refund": {"owed": "returned", "paid": "refunded", "returned": "returned", "refunded": "refunded"},
+	}
+	published := map[string]licet.OrderStatus{"owed": "canceled", "returned": "refunded"}
+
+	rapid.Check(t, func(t *rapid.T) {
+		now := noon
+		folded := ordered(nil)
+		stored := *folded.Order
+		word, recorded, late := "unpaid", false, false
+		var issued []*licet.License
+		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "refund"}), 1, 20).Draw(t, "kinds") {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, -time.Minute, -2 * time.Hour}).Draw(t, "clock"))
+			if word == "unpaid" || word == "expired" {
+				word = "unpaid"
+				if recorded || now.Sub(stored.ExpiresAt) >= 0 {
+					word = "expired"
+				}
+			}
+			next, allowed := moves[kind][word]
+			late = late || kind == "pay" && word == "expired"
+			recorded = recorded || kind == "expire" && word == "expired"
+			pay := payment
+			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
+			c := map[string]licet.Command{
+				"pay": pay, "expire": licet.ExpireOrder{}, "cancel": licet.CancelOrder{}, "refund": licet.RefundOrder{},
+			}[kind]
+
+			// One by one.
+			o := stored
+			single := licet.Record{Order: &o}
+			result, err := run(t, &single, c, now)
+			if single.Changed {
+				stored = *single.Order
+			}
+			if single.Issued != nil {
+				issued = append(issued, single.Issued)
+			}
+			// Folded.
+			foldedResult, foldedErr := licet.Apply(&folded, c, now)
+			if diff := cmp.Diff(result, foldedResult); diff != "" || reason(err) != reason(foldedErr) {
+				t.Fatalf("%s answers %v, folded %v (-single +folded):\n%s", kind, err, foldedErr, diff)
+			}
+
+			if !allowed {
+				if reason(err) != "invalid_order_state" {
+					t.Fatalf("%s when %s answers %v", kind, word, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s when %s answers %v", kind, word, err)
+			}
+			word = next
+			want := licet.OrderStatus(word)
+			if status, ok := published[word]; ok {
+				want = status
+			}
+			if got := result.Order.Status(now); got != want {
+				t.Fatalf("%s makes it %s, want %s", kind, got, want)
+			}
+			if due := kind == "pay" && word == "owed"; result.RefundDue != due || stored.RefundDue != (word == "owed") {
+				t.Fatalf("%s when %s answers refund due %v, stored %v", kind, word, result.RefundDue, stored.RefundDue)
+			}
+			if stored.Late != late {
+				t.Fatalf("%s when %s: late is %v, want %v", kind, word, stored.Late, late)
+			}
+			// Paid means exactly one license, and so does refunded after that.
+			sold := 0
+			if slices.Contains([]string{"paid", "refunded"}, word) {
+				sold = 1
+			}
+			if len(issued) != sold || (stored.LicenseKey != "") != (sold == 1) {
+				t.Fatalf("%s: %d licenses were issued, license key %q", word, len(issued), stored.LicenseKey)
+			}
+			if sold == 1 && (issued[0].Key != stored.LicenseKey || issued[0].OrderNo != stored.OrderNo) {
+				t.Fatalf("the order names %s, issued was %+v", stored.LicenseKey, issued[0])
+			}
+		}
+		if diff := cmp.Diff(stored, *folded.Order); diff != "" {
+			t.Fatalf("the order, one by one and folded (-single +folded):\n%s", diff)
+		}
+		if len(issued) == 1 {
+			if diff := cmp.Diff(issued[0], folded.Issued); diff != "" {
+				t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+			}
+		} else if folded.Issued != nil {
+			t.Fatalf("the fold issued %+v", folded.Issued)
+		}
+	})
+}

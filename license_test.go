@@ -1,0 +1,445 @@
+package licet_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"licet"
+)
+
+// What the tests of this package share: a shop that sells one app, at noon.
+const (
+	app      = "app"
+	shopKey  = licet.LicenseKey("LIC-01234-56789-ABCDE-FGHJK-MNPQR")
+	otherKey = licet.LicenseKey("LIC-0ZZZZ-56789-ABCDE-FGHJK-MNPQR")
+	day      = 24 * time.Hour
+)
+
+var (
+	noon = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
+	shop = licet.Owner{AccountID: "acc_shop", Mode: licet.Live}
+	ours = licet.Target{Key: shopKey}
+)
+
+// licensed gives the record of a perpetual license for 3 devices, changed by
+// edit. The named devices were bound one hour and last seen 10 seconds before
+// noon. The entries of laptop, phone, tablet and tv are loaded.
+func licensed(edit func(*licet.License), bound ...string) licet.Record {
+	r := licet.Record{
+		License: &licet.License{
+			Key: shopKey, Owner: shop, ProductID: app, OrderNo: "ord_1",
+			MaxDevices: 3, CurrentDevices: len(bound),
+			CreatedAt: noon.Add(-2 * day),
+		},
+		Devices: licet.Devices{},
+	}
+	for _, id := range []string{"laptop", "phone", "tablet", "tv"} {
+		r.Devices[id] = &licet.DeviceEntry{Device: licet.Device{ID: id}}
+	}
+	for _, id := range bound {
+		entry := r.Devices[id]
+		entry.Bound = true
+		entry.Device.BoundAt = noon.Add(-time.Hour)
+		entry.Device.LastSeenAt = noon.Add(-10 * time.Second)
+		r.License.ActivatedAt = noon.Add(-time.Hour)
+	}
+	if edit != nil {
+		edit(r.License)
+	}
+	return r
+}
+
+// run applies c and holds Apply to what it promises of every command: an error
+// leaves the record as it was, Changed tells whether anything differs, only
+// the command's own device is touched, and the same again gives the same.
+func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Result, error) {
+	t.Helper()
+	r.Changed = false
+	for _, entry := range r.Devices {
+		entry.Changed = false
+	}
+	before, twin := r.Clone(), r.Clone()
+	result, err := licet.Apply(r, c, now)
+
+	if diff := cmp.Diff(before, twin); diff != "" {
+		t.Fatalf("%T changed a clone of the record (-before +after):\n%s", c, diff)
+	}
+	again, errAgain := licet.Apply(&twin, c, now)
+	if diff := cmp.Diff(*r, twin); diff != "" {
+		t.Fatalf("%T made another record the second time (-first +second):\n%s", c, diff)
+	}
+	if diff := cmp.Diff(result, again); diff != "" || reason(err) != reason(errAgain) {
+		t.Fatalf("%T answered %v, then %v (-first +second):\n%s", c, err, errAgain, diff)
+	}
+
+	for id, entry := range r.Devices {
+		differs := !cmp.Equal(*before.Devices[id], licet.DeviceEntry{Device: entry.Device, Bound: entry.Bound})
+		if entry.Changed != differs {
+			t.Fatalf("%T: device %s has Changed %v, but differs: %v", c, id, entry.Changed, differs)
+		}
+		if differs && id != c.DeviceID() {
+			t.Fatalf("%T of device %q touched device %q", c, c.DeviceID(), id)
+		}
+	}
+	after := r.Clone()
+	after.Changed = false
+	for _, entry := range after.Devices {
+		entry.Changed = false
+	}
+	diff := cmp.Diff(before, after)
+	if r.Changed != (diff != "") {
+		t.Fatalf("%T: Changed is %v, yet this differs (-before +after):\n%s", c, r.Changed, diff)
+	}
+	if err != nil {
+		if diff != "" {
+			t.Fatalf("%T was refused with %v, yet changed the record (-before +after):\n%s", c, err, diff)
+		}
+		if diff := cmp.Diff(licet.Result{}, result); diff != "" {
+			t.Fatalf("%T was refused with %v, yet answered (-nothing +got):\n%s", c, err, diff)
+		}
+	}
+	return result, err
+}
+
+// must is run for commands that are to succeed.
+func must(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) licet.Result {
+	t.Helper()
+	result, err := run(t, r, c, now)
+	if err != nil {
+		t.Fatalf("%T answered %v", c, err)
+	}
+	return result
+}
+
+// refuses runs a command that is to fail for a reason.
+func refuses(t rapid.TB, r *licet.Record, c licet.Command, now time.Time, want licet.Reason) *licet.Error {
+	t.Helper()
+	_, err := run(t, r, c, now)
+	if got := reason(err); got != want {
+		t.Fatalf("%T answered %q, want %q", c, got, want)
+	}
+	var e *licet.Error
+	errors.As(err, &e)
+	return e
+}
+
+// reason is why err refuses, or empty for no error.
+func reason(err error) licet.Reason {
+	if err == nil {
+		return ""
+	}
+	var e *licet.Error
+	if !errors.As(err, &e) {
+		return licet.Reason(fmt.Sprintf("not an Error: %v", err))
+	}
+	return e.Reason
+}
+
+func TestLicenseStatus(t *testing.T) {
+	past, future := noon.Add(-time.Hour), noon.Add(time.Hour)
+	for name, c := range map[string]struct {
+		license licet.License
+		want    licet.Status
+	}{
+		"new":                          {licet.License{}, licet.NotActivated},
+		"all devices removed":          {licet.License{ActivatedAt: past}, licet.NotActivated},
+		"one device":                   {licet.License{CurrentDevices: 1}, licet.Activated},
+		"time left":                    {licet.License{ExpiresAt: future}, licet.NotActivated},
+		"device and time left":         {licet.License{CurrentDevices: 1, ExpiresAt: future}, licet.Activated},
+		"validity not running yet":     {licet.License{Validity: licet.Period{Days: 1}}, licet.NotActivated},
+		"a millisecond before the end": {licet.License{CurrentDevices: 1, ExpiresAt: noon.Add(time.Millisecond)}, licet.Activated},
+		"at the end":                   {licet.License{CurrentDevices: 1, ExpiresAt: noon}, licet.Expired},
+		"after the end":                {licet.License{ExpiresAt: past}, licet.Expired},
+		"suspended":                    {licet.License{SuspendedAt: past}, licet.Suspended},
+		"suspended in the future":      {licet.License{SuspendedAt: future}, licet.Suspended}, // by a clock ahead of ours
+		"suspended with device":        {licet.License{SuspendedAt: past, CurrentDevices: 1}, licet.Suspended},
+		"suspended and expired":        {licet.License{SuspendedAt: past, ExpiresAt: past, CurrentDevices: 1}, licet.Suspended},
+		"revoked":                      {licet.License{RevokedAt: past}, licet.Revoked},
+		"revoked in the future":        {licet.License{RevokedAt: future}, licet.Revoked},
+		"revoked and expired":          {licet.License{RevokedAt: past, ExpiresAt: past}, licet.Revoked},
+		"revoked with device":          {licet.License{RevokedAt: past, CurrentDevices: 1}, licet.Revoked},
+		"everything": {
+			licet.License{RevokedAt: past, SuspendedAt: past, ExpiresAt: past, CurrentDevices: 1}, licet.Revoked,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.license.Status(noon); got != c.want {
+				t.Errorf("status %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPeriodAddTo(t *testing.T) {
+	f := func(from string, p licet.Period, want string) {
+		t.Helper()
+		at, err := time.Parse(time.RFC3339, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := p.AddTo(at)
+		if text := got.Format(time.RFC3339Nano); text != want {
+			t.Errorf("%s + %+v = %s, want %s", from, p, text, want)
+		}
+		if got.Location() != time.UTC {
+			t.Errorf("%s + %+v is not in UTC", from, p)
+		}
+	}
+	months := func(n int) licet.Period { return licet.Period{Months: n} }
+	years := func(n int) licet.Period { return licet.Period{Years: n} }
+
+	// The day of the month stays.
+	f("2026-03-01T12:00:00Z", licet.Period{}, "2026-03-01T12:00:00Z")
+	f("2026-03-15T12:34:56.789Z", months(1), "2026-04-15T12:34:56.789Z")
+	f("2026-03-15T12:34:56.789Z", years(1), "2027-03-15T12:34:56.789Z")
+	f("2026-12-15T00:00:00Z", months(1), "2027-01-15T00:00:00Z")
+	f("2026-03-15T00:00:00Z", months(25), "2028-04-15T00:00:00Z")
+	f("2026-03-15T00:00:00Z", licet.Period{Years: 1, Months: 10}, "2028-01-15T00:00:00Z")
+
+	// A shorter month takes its last day.
+	f("2026-01-31T08:00:00Z", months(1), "2026-02-28T08:00:00Z")
+	f("2026-01-29T08:00:00Z", months(1), "2026-02-28T08:00:00Z")
+	f("2026-01-28T08:00:00Z", months(1), "2026-02-28T08:00:00Z")
+	f("2028-01-31T08:00:00Z", months(1), "2028-02-29T08:00:00Z")
+	f("2026-03-31T08:00:00Z", months(1), "2026-04-30T08:00:00Z")
+	f("2026-03-31T08:00:00Z", months(2), "2026-05-31T08:00:00Z")
+	f("2026-08-31T08:00:00Z", months(6), "2027-02-28T08:00:00Z")
+	f("2026-12-31T23:59:59.999Z", months(2), "2027-02-28T23:59:59.999Z")
+	f("2026-02-28T08:00:00Z", months(1), "2026-03-28T08:00:00Z")
+
+	// Leap years.
+	f("2028-02-29T08:00:00Z", years(1), "2029-02-28T08:00:00Z")
+	f("2028-02-29T08:00:00Z", years(4), "2032-02-29T08:00:00Z")
+	f("2028-02-29T08:00:00Z", months(12), "2029-02-28T08:00:00Z")
+	f("2096-02-29T08:00:00Z", years(4), "2100-02-28T08:00:00Z")
+	f("1996-02-29T08:00:00Z", years(4), "2000-02-29T08:00:00Z")
+	f("2027-02-28T08:00:00Z", years(1), "2028-02-28T08:00:00Z")
+
+	// Days and the clock come after years and months.
+	f("2026-02-28T08:00:00Z", licet.Period{Days: 1}, "2026-03-01T08:00:00Z")
+	f("2028-02-28T08:00:00Z", licet.Period{Days: 1}, "2028-02-29T08:00:00Z")
+	f("2026-01-31T08:00:00Z", licet.Period{Months: 1, Days: 1}, "2026-03-01T08:00:00Z")
+	f("2026-12-31T08:00:00Z", licet.Period{Days: 366}, "2028-01-01T08:00:00Z")
+	f("2026-03-01T12:00:00Z", licet.Period{Clock: 36 * time.Hour}, "2026-03-03T00:00:00Z")
+	f("2026-01-31T23:30:00Z", licet.Period{Months: 1, Clock: time.Hour}, "2026-03-01T00:30:00Z")
+	f("2026-01-01T00:00:00Z", licet.Period{Clock: time.Millisecond}, "2026-01-01T00:00:00.001Z")
+
+	// It is UTC's calendar that counts.
+	f("2026-02-01T00:30:00+01:00", months(1), "2026-02-28T23:30:00Z")
+	f("2026-01-31T23:30:00-01:00", months(1), "2026-03-01T00:30:00Z")
+}
+
+func TestPeriodIsZero(t *testing.T) {
+	for _, p := range []licet.Period{{Years: 1}, {Months: 1}, {Days: 1}, {Clock: 1}} {
+		if p.IsZero() {
+			t.Errorf("%+v counts as none", p)
+		}
+	}
+	if !(licet.Period{}).IsZero() {
+		t.Error("no period counts as one")
+	}
+}
+
+func TestTermsIssue(t *testing.T) {
+	year := licet.Period{Years: 1}
+	f := func(terms licet.Terms, maxDevices int, validity licet.Period, expiresAt time.Time) {
+		t.Helper()
+		want := &licet.License{
+			Key: shopKey, Owner: shop, ProductID: app, OrderNo: "ord_1", CreatedAt: noon,
+			MaxDevices: maxDevices, Validity: validity, ExpiresAt: expiresAt,
+		}
+		got := terms.Issue(shopKey, shop, app, "ord_1", noon)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v issue (-want +got):\n%s", terms, diff)
+		}
+		if status := got.Status(noon); status != licet.NotActivated {
+			t.Errorf("%+v issue a license that is %s", terms, status)
+		}
+	}
+	none, never := licet.Period{}, time.Time{}
+	f(licet.DefaultTerms(), 3, none, never)
+	f(licet.Terms{MaxDevices: 0}, 0, none, never)
+	f(licet.Terms{MaxDevices: 7, FromActivation: true}, 7, none, never)
+	f(licet.Terms{MaxDevices: 1, Validity: year}, 1, none, noon.AddDate(1, 0, 0))
+	f(licet.Terms{MaxDevices: 1, Validity: year, FromActivation: true}, 1, year, never)
+
+	if diff := cmp.Diff(licet.Terms{KeyPrefix: "LIC", MaxDevices: 3}, licet.DefaultTerms()); diff != "" {
+		t.Errorf("default terms (-want +got):\n%s", diff)
+	}
+}
+
+// TestCloneSharesNothing changes all that Apply could change of a clone.
+func TestCloneSharesNothing(t *testing.T) {
+	build := func() licet.Record {
+		r := licensed(nil, "laptop")
+		r.Order = &licet.Order{OrderNo: "ord_1", ExpiresAt: noon.Add(time.Hour)}
+		r.Product = &licet.Product{ID: app}
+		return r
+	}
+	original := build()
+	clone := original.Clone()
+	if diff := cmp.Diff(original, clone); diff != "" {
+		t.Fatalf("the clone differs (-original +clone):\n%s", diff)
+	}
+	for _, c := range []licet.Command{
+		licet.Activate{Target: ours, Device: "phone"},
+		licet.Activate{Target: ours, Device: "laptop", Name: "new", Named: true},
+		licet.RemoveDevice{Target: ours, Device: "laptop"},
+		licet.SetMaxDevices{Target: ours, Max: 9},
+		licet.RenewLicense{Target: ours, ExpiresAt: noon.Add(day)},
+		licet.SuspendLicense{Target: ours},
+		licet.RevokeLicense{Target: ours},
+		licet.PayOrder{Key: shopKey},
+		licet.RefundOrder{},
+	} {
+		if _, err := licet.Apply(&clone, c, noon); err != nil {
+			t.Fatalf("%T: %v", c, err)
+		}
+	}
+	clone.Product.ID = "other"
+	clone.Devices["new"] = &licet.DeviceEntry{}
+	if diff := cmp.Diff(build(), original); diff != "" {
+		t.Errorf("changing the clone changed the original (-want +got):\n%s", diff)
+	}
+
+	empty := licet.Record{}
+	if diff := cmp.Diff(licet.Record{}, empty.Clone()); diff != "" {
+		t.Errorf("the clone of nothing (-want +got):\n%s", diff)
+	}
+}
+
+func TestRefs(t *testing.T) {
+	for _, c := range []struct{ got, want licet.Ref }{
+		{licet.LicenseRef(shopKey), licet.Ref{Kind: licet.KindLicense, ID: string(shopKey)}},
+		{licet.OrderRef(shop, "x"), licet.Ref{Kind: licet.KindOrder, Owner: shop, ID: "x"}},
+		{licet.ProductRef(shop, "x"), licet.Ref{Kind: licet.KindProduct, Owner: shop, ID: "x"}},
+	} {
+		if c.got != c.want {
+			t.Errorf("got %+v, want %+v", c.got, c.want)
+		}
+	}
+	if licet.OrderRef(shop, "x") == licet.ProductRef(shop, "x") {
+		t.Error("an order and a product of the same name share a ref")
+	}
+}
+
+// TestReasonsAreFrozen spells the reasons out: they are the public contract.
+func TestReasonsAreFrozen(t *testing.T) {
+	for got, want := range map[licet.Reason]string{
+		licet.ReasonInvalidLicenseKey:    "invalid_license_key",
+		licet.ReasonLicenseRevoked:       "license_revoked",
+		licet.ReasonLicenseSuspended:     "license_suspended",
+		licet.ReasonLicenseExpired:       "license_expired",
+		licet.ReasonProductMismatch:      "product_mismatch",
+		licet.ReasonLicenseNotFound:      "license_not_found",
+		licet.ReasonDeviceNotFound:       "device_not_found",
+		licet.ReasonOrderNotFound:        "order_not_found",
+		licet.ReasonProductNotFound:      "product_not_found",
+		licet.ReasonDeviceLimitReached:   "device_limit_reached",
+		licet.ReasonInvalidOrderState:    "invalid_order_state",
+		licet.ReasonInvalidLicenseState:  "invalid_license_state",
+		licet.ReasonPaymentNotConfigured: "payment_not_configured",
+		licet.ReasonInvalidField:         "invalid_field",
+		licet.ReasonInternal:             "internal",
+		licet.ReasonProviderFailed:       "provider_failed",
+		licet.ReasonUnavailable:          "unavailable",
+		licet.ReasonOverloaded:           "overloaded",
+		licet.ReasonOutcomeUnknown:       "outcome_unknown",
+	} {
+		if string(got) != want {
+			t.Errorf("a reason became %q, it was published as %q", got, want)
+		}
+	}
+	for got, want := range map[licet.Status]string{
+		licet.NotActivated: "not_activated", licet.Activated: "activated", licet.Expired: "expired",
+		licet.Revoked: "revoked", licet.Suspended: "suspended",
+	} {
+		if string(got) != want {
+			t.Errorf("a license status became %q, it was published as %q", got, want)
+		}
+	}
+	for got, want := range map[licet.OrderStatus]string{
+		licet.OrderUnpaid: "unpaid", licet.OrderPaid: "paid", licet.OrderExpired: "expired",
+		licet.OrderCanceled: "canceled", licet.OrderRefunded: "refunded",
+	} {
+		if string(got) != want {
+			t.Errorf("an order status became %q, it was published as %q", got, want)
+		}
+	}
+}
+
+func sentinels() []*licet.Error {
+	return []*licet.Error{
+		licet.ErrInvalidLicenseKey, licet.ErrLicenseRevoked, licet.ErrLicenseSuspended,
+		licet.ErrLicenseExpired, licet.ErrProductMismatch, licet.ErrLicenseNotFound,
+		licet.ErrOrderNotFound, licet.ErrProductNotFound, licet.ErrPaymentNotConfigured,
+		licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal,
+	}
+}
+
+func TestErrorIs(t *testing.T) {
+	for i, e := range sentinels() {
+		for j, other := range sentinels() {
+			if got := errors.Is(e, other); got != (i == j) {
+				t.Errorf("errors.Is(%s, %s) = %v", e.Reason, other.Reason, got)
+			}
+		}
+		elaborate := &licet.Error{
+			Reason: e.Reason, Message: "in other words",
+			Details: map[string]int{"n": 1}, Fields: []licet.FieldProblem{{Field: "f"}},
+		}
+		if !errors.Is(elaborate, e) || !errors.Is(e, elaborate) {
+			t.Errorf("%s is not itself with other words", e.Reason)
+		}
+		if !errors.Is(fmt.Errorf("while testing: %w", e), e) {
+			t.Errorf("%s is not found when wrapped", e.Reason)
+		}
+		plain := errors.New(e.Message)
+		//lint:ignore SA1032 neither way round may they be taken for the same
+		if errors.Is(e, plain) || errors.Is(plain, e) {
+			t.Errorf("%s is taken for another type of error", e.Reason)
+		}
+	}
+}
+
+func TestErrorMessages(t *testing.T) {
+	errs := slices.Clone(sentinels())
+	revoked := licensed(func(l *licet.License) { l.RevokedAt = noon })
+	full := licensed(func(l *licet.License) { l.MaxDevices = 1 }, "laptop")
+	perpetual := licensed(nil)
+	unpaid := licet.Record{Order: &licet.Order{ExpiresAt: noon.Add(day)}}
+	for _, c := range []struct {
+		record  licet.Record
+		command licet.Command
+	}{
+		{revoked, licet.SuspendLicense{Target: ours}},
+		{revoked, licet.ReinstateLicense{Target: ours}},
+		{revoked, licet.RenewLicense{Target: ours, ExpiresAt: noon.Add(day)}},
+		{full, licet.Activate{Target: ours, Device: "phone"}},
+		{perpetual, licet.RenewLicense{Target: ours, ExpiresAt: noon}},
+		{perpetual, licet.RenewLicense{Target: ours, Extend: licet.Period{Days: 1}}},
+		{unpaid, licet.RefundOrder{}},
+	} {
+		_, err := licet.Apply(&c.record, c.command, noon)
+		var e *licet.Error
+		if !errors.As(err, &e) {
+			t.Fatalf("%T answered %v", c.command, err)
+		}
+		errs = append(errs, e)
+	}
+	for _, e := range errs {
+		if text := e.Error(); text == "" || text != e.Message || strings.HasSuffix(text, ".") || text[0] < 'a' || text[0] > 'z' {
+			t.Errorf("%s says %q, want one lower-case sentence without a period", e.Reason, text)
+		}
+		if strings.Contains(e.Error(), string(shopKey)) {
+			t.Errorf("%s names the license key: %q", e.Reason, e.Error())
+		}
+	}
+}

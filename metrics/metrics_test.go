@@ -1,0 +1,204 @@
+package metrics_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+
+	"licet/metrics"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+const golden = "testdata/metrics.golden"
+
+// observed makes the instruments and gives each one a value: a metric with
+// labels shows only once it has one.
+func observed(t *testing.T) *prometheus.Registry {
+	t.Helper()
+	reg := prometheus.NewPedanticRegistry()
+	m := reflect.ValueOf(metrics.New(reg, "v1.2.3", "abcdef", "go1.26")).Elem()
+	for i := range m.NumField() {
+		name := m.Type().Field(i).Name
+		switch c := m.Field(i).Interface().(type) {
+		case prometheus.Gauge: // before Counter, whose methods it has too
+			c.Set(1)
+		case prometheus.Counter:
+			c.Inc()
+		case prometheus.Histogram:
+			c.Observe(1)
+		case *prometheus.HistogramVec:
+			c.WithLabelValues(placeholders(t, c)...).Observe(1)
+		case *prometheus.CounterVec:
+			c.WithLabelValues(placeholders(t, c)...).Inc()
+		case *prometheus.GaugeVec:
+			c.WithLabelValues(placeholders(t, c)...).Set(1)
+		default:
+			t.Fatalf("%s is a %T, which this test can't observe", name, c)
+		}
+	}
+	return reg
+}
+
+// placeholders gives a value for each variable label of c.
+func placeholders(t *testing.T, c prometheus.Collector) []string {
+	t.Helper()
+	for n := range 10 {
+		values := slices.Repeat([]string{"x"}, n)
+		if vec := reflect.ValueOf(c).MethodByName("GetMetricWithLabelValues"); vec.IsValid() {
+			if out := vec.CallSlice([]reflect.Value{reflect.ValueOf(values)}); out[1].IsNil() {
+				return values
+			}
+		}
+	}
+	t.Fatalf("%T takes no number of labels", c)
+	return nil
+}
+
+// gathered gives our own metric families; those of Go and the process are
+// their authors' affair.
+func gathered(t *testing.T, reg *prometheus.Registry) []*dto.MetricFamily {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(families, func(f *dto.MetricFamily) bool {
+		return !strings.HasPrefix(f.GetName(), "licet_")
+	})
+}
+
+// TestExposedMetrics compares name, type and label names with the golden file:
+// dashboards and alerts are built on them.
+func TestExposedMetrics(t *testing.T) {
+	var got bytes.Buffer
+	for _, f := range gathered(t, observed(t)) {
+		fmt.Fprintf(&got, "%s %s", f.GetName(), strings.ToLower(f.GetType().String()))
+		for _, label := range f.GetMetric()[0].GetLabel() {
+			fmt.Fprintf(&got, " %s", label.GetName())
+		}
+		got.WriteByte('\n')
+	}
+	if *update {
+		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+		t.Errorf("metrics differ from %s; if that is meant, run with -update (-want +got):\n%s", golden, diff)
+	}
+}
+
+// TestMetricsLint is what promtool check metrics would say.
+func TestMetricsLint(t *testing.T) {
+	problems, err := promlint.NewWithMetricFamilies(gathered(t, observed(t))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+}
+
+// TestEveryInstrumentIsRegistered: one that is not would be counted for nobody.
+func TestEveryInstrumentIsRegistered(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := reflect.ValueOf(metrics.New(reg, "", "", "")).Elem()
+	for i := range m.NumField() {
+		name, field := m.Type().Field(i).Name, m.Field(i)
+		if field.IsNil() {
+			t.Errorf("%s is nil", name)
+			continue
+		}
+		err := reg.Register(field.Interface().(prometheus.Collector))
+		if already := (prometheus.AlreadyRegisteredError{}); !errors.As(err, &already) {
+			t.Errorf("%s is not registered (registering it: %v)", name, err)
+		}
+	}
+}
+
+// TestLabelsHoldNoSecrets: no label may carry a key, a device, an order or an
+// address, whatever the golden file says.
+func TestLabelsHoldNoSecrets(t *testing.T) {
+	allowed := []string{"method", "route", "code", "operation", "outcome", "version", "revision", "goversion"}
+	for _, f := range gathered(t, observed(t)) {
+		for _, label := range f.GetMetric()[0].GetLabel() {
+			if !slices.Contains(allowed, label.GetName()) {
+				t.Errorf("%s has label %s: if its values are few and tell nothing of anyone, allow it here", f.GetName(), label.GetName())
+			}
+		}
+	}
+}
+
+func TestBuildInfo(t *testing.T) {
+	for _, f := range gathered(t, observed(t)) {
+		if f.GetName() != "licet_build_info" {
+			continue
+		}
+		labels := map[string]string{}
+		for _, label := range f.GetMetric()[0].GetLabel() {
+			labels[label.GetName()] = label.GetValue()
+		}
+		want := map[string]string{"version": "v1.2.3", "revision": "abcdef", "goversion": "go1.26"}
+		if diff := cmp.Diff(want, labels); diff != "" || f.GetMetric()[0].GetGauge().GetValue() != 1 {
+			t.Errorf("value %v (-want +got):\n%s", f.GetMetric()[0].GetGauge().GetValue(), diff)
+		}
+		return
+	}
+	t.Error("licet_build_info is missing")
+}
+
+// TestNoGlobals: two processes' worth of instruments live side by side, and
+// nothing is left in the default registry.
+func TestNoGlobals(t *testing.T) {
+	observed(t)
+	observed(t)
+	families, err := prometheus.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if strings.HasPrefix(f.GetName(), "licet_") {
+			t.Errorf("%s is in the default registry", f.GetName())
+		}
+	}
+}
+
+func TestHandler(t *testing.T) {
+	handler := metrics.Handler(observed(t))
+	f := func(accept, contentType string, lines ...string) {
+		t.Helper()
+		req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		req.Header.Set("Accept", accept)
+		rec := httptest.NewRecorder()
+		handler.ServeHTTP(rec, req)
+		if got := rec.Header().Get("Content-Type"); rec.Code != http.StatusOK || !strings.HasPrefix(got, contentType) {
+			t.Errorf("Accept %q: status %d, Content-Type %q, want %q", accept, rec.Code, got, contentType)
+		}
+		for _, line := range lines {
+			if !strings.Contains("\n"+rec.Body.String(), "\n"+line) {
+				t.Errorf("Accept %q: no line begins with %q", accept, line)
+			}
+		}
+	}
+	f("", "text/plain", "licet_panics_total 1", "go_goroutines ", "process_start_time_seconds ")
+	f("application/openmetrics-text;version=1.0.0", "application/openmetrics-text",
+		"# TYPE licet_panics counter", "licet_panics_total 1.0", "# EOF")
+}
