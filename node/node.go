@@ -19,6 +19,7 @@ import (
 	"hash/maphash"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -59,6 +60,7 @@ type Node struct {
 	seed   maphash.Seed
 	shards [shardCount]shard
 
+	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
 	draining bool         // guarded by gate
 	work     sync.WaitGroup
@@ -101,10 +103,10 @@ func (n *Node) Authenticate(ctx context.Context, text string) (*licet.APIKey, er
 	return key, nil
 }
 
-// Ready tells whether the node can serve: it is not draining and its store
+// Ready tells whether the node can serve: it is not leaving and its store
 // answers.
 func (n *Node) Ready(ctx context.Context) error {
-	if n.isDraining() {
+	if n.leaving.Load() {
 		return errDraining
 	}
 	return n.cfg.Store.Ping(ctx)
@@ -130,9 +132,14 @@ func (n *Node) enter() error {
 	return nil
 }
 
+// Leave fails readiness from now on, so that callers are sent elsewhere;
+// commands are still taken.
+func (n *Node) Leave() { n.leaving.Store(true) }
+
 // StopIntake refuses commands from now on; those that were accepted go on.
-// Readiness fails at once.
+// Readiness fails too.
 func (n *Node) StopIntake() {
+	n.Leave()
 	n.gate.Lock()
 	n.draining = true
 	n.gate.Unlock()

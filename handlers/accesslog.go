@@ -1,0 +1,125 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+)
+
+// finish sends an answer on its way, counts it, and writes the request's one
+// line in the log. The line holds nothing that a caller sent except the
+// request id: paths carry license keys and tokens, so only the route's pattern
+// is logged.
+func (s *Server) finish(e *exchange, answer document) {
+	e.write(answer)
+	if s.leaving.Load() {
+		e.ctx.SetConnectionClose()
+	}
+	took := time.Since(e.started)
+	pattern := e.routeLabel()
+	s.cfg.Metrics.HTTPInFlight.Dec()
+	s.cfg.Metrics.HTTPDuration.WithLabelValues(e.method, pattern, strconv.Itoa(answer.status)).Observe(took.Seconds())
+	s.cfg.Log.WithLevel(e.level(answer)).
+		Str("request_id", e.id).
+		Str("method", e.method).
+		Str("route", pattern).
+		Int("status", answer.status).
+		Int("code", answer.code).
+		Float64("duration_ms", float64(took.Microseconds())/1000).
+		Int("bytes", len(e.ctx.Response.Body())).
+		Msg("request")
+}
+
+func (e *exchange) level(answer document) zerolog.Level {
+	switch {
+	case answer.status == fasthttp.StatusInternalServerError:
+		return zerolog.ErrorLevel
+	case answer.status > fasthttp.StatusInternalServerError:
+		return zerolog.WarnLevel
+	case e.route != nil && e.route.quiet:
+		return zerolog.DebugLevel
+	default:
+		return zerolog.InfoLevel
+	}
+}
+
+// routeLabel is the pattern, or a word for what has none: labels are bounded.
+func (e *exchange) routeLabel() string {
+	if e.resource == nil {
+		return "none"
+	}
+	return e.resource.pattern
+}
+
+const otherMethod = "other"
+
+func methodLabel(method string) string {
+	switch method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
+		return method
+	default:
+		return otherMethod
+	}
+}
+
+// reportPanic logs where a panic came from. Of its value only the type is
+// logged, unless it is the runtime's own: it may hold what a caller sent.
+func (s *Server) reportPanic(e *exchange, p any) {
+	s.cfg.Metrics.Panics.Inc()
+	event := s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()).Str("type", fmt.Sprintf("%T", p))
+	if fault, ok := p.(runtime.Error); ok {
+		event = event.Str("fault", fault.Error())
+	}
+	event.Str("stack", string(debug.Stack())).Msg("panic")
+}
+
+// reportUnknown logs an error that no caller may see: only the types it is
+// made of, since its text may hold anything.
+func (s *Server) reportUnknown(e *exchange, err error) {
+	var types []string
+	for ; err != nil; err = errors.Unwrap(err) {
+		types = append(types, fmt.Sprintf("%T", err))
+	}
+	s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()).Strs("types", types).Msg("unknown error")
+}
+
+// brokenRequest says what was wrong with bytes that are no request.
+func brokenRequest(cause error, inRequestLine bool) error {
+	var small *fasthttp.ErrSmallBuffer
+	switch {
+	case errors.As(cause, &small) && inRequestLine:
+		return errURITooLong
+	case errors.As(cause, &small):
+		return errHeadersTooLarge
+	case errors.Is(cause, fasthttp.ErrBodyTooLarge):
+		return errBodyTooLarge
+	case timedOut(cause):
+		return malformed("the request did not arrive in time")
+	default:
+		return malformed("this is not an HTTP request, or its framing is broken")
+	}
+}
+
+func timedOut(err error) bool {
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, fasthttp.ErrTimeout)
+}
+
+// serverLog takes what fasthttp logs by itself. Only the format is kept: the
+// arguments quote the request. That a connection broke is not even that much
+// worth, since a request that came over it has its own line.
+type serverLog struct{ log zerolog.Logger }
+
+// Printf implements fasthttp.Logger.
+func (l serverLog) Printf(format string, _ ...any) {
+	if format == `error when serving connection %q<->%q: %v` {
+		return
+	}
+	l.log.Warn().Str("event", format).Msg("http server")
+}

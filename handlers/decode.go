@@ -1,0 +1,221 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+const (
+	// maxDepth bounds how deeply a body may nest.
+	maxDepth = 32
+	// maxShownName bounds the member names that error messages repeat.
+	maxShownName = 64
+)
+
+// member is one member that a body may have: its name, and how its value is
+// read. A member that is null is as if it were not there; read is not called.
+type member struct {
+	name string
+	read func(*jsontext.Decoder) (typeName string, err error)
+}
+
+// errWrongType makes readMember name the type that a member must have.
+var errWrongType = errors.New("wrong JSON type")
+
+// decodeObject reads a body that must be one JSON object and nothing else. Names
+// are compared exactly; a name that comes twice, anywhere, is refused, since
+// two readers could take different ones of the two values. Members that are not
+// listed are refused where strict, and skipped where not.
+//
+// What members mean is not judged here, only their JSON types.
+func decodeObject(body []byte, strict bool, members ...member) error {
+	if len(body) == 0 {
+		return malformed("a JSON body is required")
+	}
+	if depth(body) > maxDepth {
+		return malformed(fmt.Sprintf("the body nests deeper than %d levels", maxDepth))
+	}
+	decoder := jsontext.NewDecoder(bytes.NewReader(body))
+	if decoder.PeekKind() != '{' {
+		if _, err := decoder.ReadValue(); err != nil {
+			return syntax(err)
+		}
+		return malformed("the body must be a JSON object")
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return syntax(err)
+	}
+	for decoder.PeekKind() != '}' {
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return syntax(err)
+		}
+		if err := readMember(decoder, token.String(), strict, members); err != nil {
+			return err
+		}
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return syntax(err)
+	}
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		return malformed("the body has something after its JSON object")
+	}
+	return nil
+}
+
+func readMember(decoder *jsontext.Decoder, name string, strict bool, members []member) error {
+	for _, m := range members {
+		if m.name != name {
+			continue
+		}
+		if decoder.PeekKind() == 'n' {
+			break
+		}
+		want, err := m.read(decoder)
+		if errors.Is(err, errWrongType) {
+			return malformed(fmt.Sprintf("member %q must be %s", name, want))
+		}
+		if err != nil {
+			return syntax(err)
+		}
+		return nil
+	}
+	if err := decoder.SkipValue(); err != nil {
+		return syntax(err)
+	}
+	if strict && !listed(members, name) {
+		return malformed("member " + shown(name) + " is unknown")
+	}
+	return nil
+}
+
+func listed(members []member, name string) bool {
+	for _, m := range members {
+		if m.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// text is a string member that may be missing.
+type text struct {
+	value string
+	given bool
+}
+
+// integer is an integer member that may be missing.
+type integer struct {
+	value int64
+	given bool
+}
+
+// object is an object member that may be missing, as compact JSON.
+type object struct {
+	value string
+	given bool
+}
+
+func textMember(name string, into *text) member {
+	return member{name, func(decoder *jsontext.Decoder) (string, error) {
+		const want = "a string"
+		if kind := decoder.PeekKind(); kind != '"' && kind != 0 {
+			return want, errWrongType
+		}
+		token, err := decoder.ReadToken()
+		if err != nil {
+			return want, err
+		}
+		into.value, into.given = token.String(), true
+		return want, nil
+	}}
+}
+
+func integerMember(name string, into *integer) member {
+	return member{name, func(decoder *jsontext.Decoder) (string, error) {
+		const want = "an integer (a number without a fraction or an exponent)"
+		if kind := decoder.PeekKind(); kind != '0' && kind != 0 {
+			return want, errWrongType
+		}
+		raw, err := decoder.ReadValue()
+		if err != nil {
+			return want, err
+		}
+		into.value, err = strconv.ParseInt(string(raw), 10, 64)
+		if err != nil {
+			return want, errWrongType
+		}
+		into.given = true
+		return want, nil
+	}}
+}
+
+func objectMember(name string, into *object) member {
+	return member{name, func(decoder *jsontext.Decoder) (string, error) {
+		const want = "an object"
+		if kind := decoder.PeekKind(); kind != '{' && kind != 0 {
+			return want, errWrongType
+		}
+		raw, err := decoder.ReadValue()
+		if err != nil {
+			return want, err
+		}
+		compact := raw.Clone()
+		if err := compact.Compact(); err != nil {
+			return want, err
+		}
+		into.value, into.given = string(compact), true
+		return want, nil
+	}}
+}
+
+// syntax says what is wrong with JSON and where, but repeats no value.
+func syntax(err error) error {
+	var at *jsontext.SyntacticError
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return malformed("the body is not valid JSON: it ends too early")
+	case errors.As(err, &at) && errors.Is(err, jsontext.ErrDuplicateName):
+		return malformed(fmt.Sprintf("member %s comes twice in its object, at byte %d", shown(at.JSONPointer.LastToken()), at.ByteOffset))
+	case errors.As(err, &at):
+		return malformed(fmt.Sprintf("the body is not valid JSON in UTF-8, at byte %d", at.ByteOffset))
+	default:
+		return malformed("the body is not valid JSON")
+	}
+}
+
+// shown quotes a member name for a message, if it is short enough to be one.
+func shown(name string) string {
+	if utf8.RuneCountInString(name) > maxShownName {
+		return "with a very long name"
+	}
+	return strconv.Quote(name)
+}
+
+// depth is how deeply brackets nest in JSON, valid or not. It comes before the
+// decoder, which bounds the depth too, but far above what anyone needs.
+func depth(body []byte) int {
+	deepest, level := 0, 0
+	inString := false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case inString:
+		case c == '{' || c == '[':
+			level++
+			deepest = max(deepest, level)
+		case c == '}' || c == ']':
+			level--
+		}
+	}
+	return deepest
+}

@@ -1,0 +1,295 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet"
+	"licet/node"
+)
+
+// sample is a body of every kind of member.
+type sample struct {
+	text    text
+	integer integer
+	object  object
+}
+
+func decodeSample(body string, strict bool) (sample, error) {
+	var in sample
+	err := decodeObject([]byte(body), strict,
+		textMember("text", &in.text),
+		integerMember("integer", &in.integer),
+		objectMember("object", &in.object),
+	)
+	return in, err
+}
+
+func TestDecodeAccepts(t *testing.T) {
+	f := func(body string, want sample) {
+		t.Helper()
+		for _, strict := range []bool{true, false} {
+			got, err := decodeSample(body, strict)
+			if err != nil {
+				t.Fatalf("%s: %v", body, err)
+			}
+			if got != want {
+				t.Errorf("%s: got %+v, want %+v", body, got, want)
+			}
+		}
+	}
+	f(`{}`, sample{})
+	f(" \t\r\n{ } \n", sample{})
+	f(`{"text":null,"integer":null,"object":null}`, sample{})
+	f(`{"text":""}`, sample{text: text{"", true}})
+	f(`{"text":"\u00e9\ud83d\ude00\u0000\"\\\/"}`, sample{text: text{"é😀\x00\"\\/", true}})
+	f(`{"te\u0078t":"a"}`, sample{text: text{"a", true}})
+	f(`{"integer":0}`, sample{integer: integer{0, true}})
+	f(`{"integer":-0}`, sample{integer: integer{0, true}})
+	f(`{"integer":9223372036854775807}`, sample{integer: integer{1<<63 - 1, true}})
+	f(`{"integer":-9223372036854775808}`, sample{integer: integer{-1 << 63, true}})
+	f(`{"object":{ "b" : [ 1.50 , 1e2 , null ] , "a" : { "" : "\u00e9" } }}`,
+		sample{object: object{`{"b":[1.50,1e2,null],"a":{"":"\u00e9"}}`, true}})
+	f(`{"object":`+strings.Repeat(`{"a":`, maxDepth-1)+`1`+strings.Repeat(`}`, maxDepth-1)+`}`,
+		sample{object: object{strings.Repeat(`{"a":`, maxDepth-1) + `1` + strings.Repeat(`}`, maxDepth-1), true}})
+	f(`{"text":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}`,
+		sample{text: text{strings.Repeat("[", 47), true}})
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	f := func(body, message string) {
+		t.Helper()
+		_, err := decodeSample(body, true)
+		var known *licet.Error
+		if !errors.As(err, &known) || known.Reason != reasonMalformedRequest {
+			t.Fatalf("%q: got %v", body, err)
+		}
+		if !strings.Contains(known.Message, message) {
+			t.Errorf("%q: %q does not say %q", body, known.Message, message)
+		}
+		if strings.Contains(known.Message, "SECRET") {
+			t.Errorf("%q: %q repeats a value", body, known.Message)
+		}
+	}
+	f("", "is required")
+	f(" ", "ends too early")
+	f(`{`, "ends too early")
+	f(`{"text":"SECRET`, "ends too early")
+	f(`SECRET`, "not valid JSON")
+	f(`{"text":SECRET}`, "not valid JSON")
+	f("\ufeff{}", "not valid JSON")
+	f(`{"text":'a'}`, "not valid JSON")
+	f(`{text:"a"}`, "not valid JSON")
+	f(`{"text":"a",}`, "not valid JSON")
+	f(`{"text":"a" "integer":1}`, "not valid JSON")
+	f(`{/**/}`, "not valid JSON")
+	f(`{"integer":01}`, "not valid JSON")
+	f(`{"integer":+1}`, "not valid JSON")
+	f(`{"integer":NaN}`, "not valid JSON")
+	f("{\"text\":\"SECRET\n\"}", "not valid JSON")
+	f("{\"text\":\"SECRET\xff\"}", "not valid JSON in UTF-8")
+	f("{\"text\":\"SECRET\xed\xa0\x80\"}", "not valid JSON in UTF-8")
+	f("{\"object\":{\"a\":\"\xc0\x80\"}}", "not valid JSON in UTF-8")
+	f(`{"text":"\ud800"}`, "not valid JSON in UTF-8")
+	f(`{"text":"\udc00\ud800"}`, "not valid JSON in UTF-8")
+	f(`{"object":{"\ud800":1}}`, "not valid JSON in UTF-8")
+	f(`[]`, "must be a JSON object")
+	f(`null`, "must be a JSON object")
+	f(`"SECRET"`, "must be a JSON object")
+	f(`1`, "must be a JSON object")
+	f(`{}{}`, "after its JSON object")
+	f(`{} x`, "after its JSON object")
+	f("{}\x00", "after its JSON object")
+	f(`{"text":1}`, `member "text" must be a string`)
+	f(`{"text":{"a":"SECRET"}}`, `member "text" must be a string`)
+	f(`{"text":true}`, `member "text" must be a string`)
+	f(`{"integer":"1"}`, `member "integer" must be an integer`)
+	f(`{"integer":1.0}`, `member "integer" must be an integer`)
+	f(`{"integer":1e2}`, `member "integer" must be an integer`)
+	f(`{"integer":9223372036854775808}`, `member "integer" must be an integer`)
+	f(`{"integer":true}`, `member "integer" must be an integer`)
+	f(`{"object":[]}`, `member "object" must be an object`)
+	f(`{"object":"SECRET"}`, `member "object" must be an object`)
+	f(`{"text":"a","text":"a"}`, `member "text" comes twice`)
+	f(`{"text":null,"te\u0078t":null}`, `member "text" comes twice`)
+	f(`{"object":{"a":1,"b":2,"a":3}}`, `member "a" comes twice`)
+	f(`{"object":{"x":[{"a":1,"a":1}]}}`, `member "a" comes twice`)
+	f(`{"other":1}`, `member "other" is unknown`)
+	f(`{"Text":"a"}`, `member "Text" is unknown`)
+	f(`{"other":null}`, `member "other" is unknown`)
+	f(`{"`+strings.Repeat("SECRET", 20)+`":null}`, `with a very long name is unknown`)
+	f(`{"object":`+strings.Repeat(`[`, 1<<14), "nests deeper")
+	f(`{"object":{"a":`+strings.Repeat(`[`, maxDepth)+strings.Repeat(`]`, maxDepth)+`}}`, "nests deeper")
+}
+
+func TestDecodeSkipsUnknownMembersWhereTold(t *testing.T) {
+	got, err := decodeSample(`{"Text":"x","other":{"text":"y"},"text":"a","more":[1.5e3]}`, false)
+	if want := (sample{text: text{"a", true}}); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	for _, bad := range []string{`{"other":tru}`, `{"other":1,"other":2}`, `{"other":{"a":1,"a":2}}`, `{"other":"` + "\xff" + `"}`} {
+		if _, err := decodeSample(bad, false); err == nil {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+// Whatever is accepted is what any JSON reader takes it for.
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `{"text":"a","integer":-12,"object":{"a":[1,{"b":null}]}}`, `{"text":"\ud83d\ude00"}`, `{"integer":1e2}`,
+		`{"text":null}`, `{"TEXT":"a","unknown":[]}`, `{"object":{"a":1,"a":2}}`, "{\"text\":\"\xff\"}", `{}x`, `[{}]`, `{"text":"\ud800"}`,
+	} {
+		f.Add(seed, true)
+		f.Add(seed, false)
+	}
+	f.Fuzz(func(t *testing.T, body string, strict bool) {
+		got, err := decodeSample(body, strict)
+		if err != nil {
+			var known *licet.Error
+			if !errors.As(err, &known) || known.Reason != reasonMalformedRequest || !utf8.ValidString(known.Message) {
+				t.Fatalf("%q: %v", body, err)
+			}
+			return
+		}
+		if !utf8.ValidString(body) {
+			t.Fatalf("%q is accepted", body)
+		}
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal([]byte(body), &members); err != nil {
+			t.Fatalf("%q is accepted, but %v", body, err)
+		}
+		for name := range members {
+			if strict && name != "text" && name != "integer" && name != "object" {
+				t.Fatalf("%q: unknown member %q is accepted", body, name)
+			}
+		}
+		var want sample
+		given := func(name string) bool { return members[name] != nil && string(members[name]) != "null" }
+		if want.text.given = given("text"); want.text.given {
+			if err := json.Unmarshal(members["text"], &want.text.value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want.integer.given = given("integer"); want.integer.given {
+			if err := json.Unmarshal(members["integer"], &want.integer.value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if want.object.given = given("object"); want.object.given {
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, members["object"]); err != nil {
+				t.Fatal(err)
+			}
+			want.object.value = compact.String()
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(sample{}, text{}, integer{}, object{})); diff != "" {
+			t.Fatalf("%q (-want +got):\n%s", body, diff)
+		}
+	})
+}
+
+// The readers of whole bodies never panic, and what they accept is in bounds.
+func FuzzReadBodies(f *testing.F) {
+	f.Add(`{"product_id":"editor","amount":4900,"currency":"USD","description":"d","buyer_email":"a@example.com","metadata":{"a":1},"success_url":"https://example.com/x?y=1"}`)
+	f.Add(`{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T00:00:00Z"}`)
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, body string) {
+		if o, err := readOrder([]byte(body)); err == nil {
+			if !validProductID(o.ProductID) || o.Amount < 0 || o.Amount > maxAmount || len(o.Currency) != 3 ||
+				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > maxMetadataBytes ||
+				o.Metadata != "" && !json.Valid([]byte(o.Metadata)) {
+				t.Fatalf("%q: %+v", body, o)
+			}
+		}
+		if g, err := readGrant([]byte(body), now); err == nil {
+			if !validProductID(g.ProductID) || g.Quantity < 1 || g.Quantity > maxQuantity || !g.ExpiresAt.IsZero() && !g.ExpiresAt.After(now) {
+				t.Fatalf("%q: %+v", body, g)
+			}
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	f.Add(formatCursor(node.DeviceCursor{}))
+	f.Add(formatCursor(node.DeviceCursor{1, 2, 3}))
+	f.Add("AQAAAAAAAAAAAAAAAAAAAAB")
+	f.Add("AAAAAAAAAAAAAAAAAAAAAAA")
+	f.Add("AQAAAAAAAAAAAAAA\nAAAAAAA")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, cursor string) {
+		at, ok := parseCursor(cursor)
+		if ok && formatCursor(at) != cursor {
+			t.Errorf("%q and %q are one position", cursor, formatCursor(at))
+		}
+	})
+}
+
+func TestCursor(t *testing.T) {
+	at := node.DeviceCursor{0: 0xff, 15: 1}
+	if got, ok := parseCursor(formatCursor(at)); !ok || got != at {
+		t.Errorf("got %v, %v", got, ok)
+	}
+	good := formatCursor(at)
+	for _, bad := range []string{"", good + "A", good[1:], good[:22], "Ag" + good[2:], good + "=", good[:10] + "\n" + good[10:], good[:22] + "F"} {
+		if _, ok := parseCursor(bad); ok {
+			t.Errorf("%q is accepted", bad)
+		}
+	}
+}
+
+// A value is decoded once: what a client encodes comes out, and what comes out
+// may itself look encoded.
+func FuzzTarget(f *testing.F) {
+	for _, seed := range []string{"/v1/licenses/x/devices/a%2Fb?limit=1", "//", "/..", "/%2E%2E/a", "http://x/y?z", "*", "/a?limit=%zz&limit=2", "/%"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, target string) {
+		path, query, ok := splitTarget(target)
+		if !ok {
+			return
+		}
+		if !strings.HasPrefix(path, "/") || strings.ContainsAny(path, "?#") {
+			t.Fatalf("%q: path %q", target, path)
+		}
+		queryValue(query, "limit")
+		if !plainPath(path) {
+			return
+		}
+		for segment := range strings.SplitSeq(path[1:], "/") {
+			value, ok := pathValue(segment)
+			if !ok {
+				continue
+			}
+			again, ok := pathValue(strings.ReplaceAll(value, "%", "%25"))
+			if !ok || again != value {
+				t.Fatalf("%q: %q is decoded more than once", target, value)
+			}
+		}
+	})
+}
+
+func TestQueryValue(t *testing.T) {
+	f := func(query, want string, wantGiven, wantOK bool) {
+		t.Helper()
+		got, given, ok := queryValue(query, "limit")
+		if got != want || given != wantGiven || ok != wantOK {
+			t.Errorf("%q: %q, %v, %v", query, got, given, ok)
+		}
+	}
+	f("", "", false, false)
+	f("other=1&%zz=2&=3", "", false, false)
+	f("limit=5", "5", true, true)
+	f("a=b&l%69mit=5&c", "5", true, true)
+	f("limit", "", true, true)
+	f("limit=a%20b+c", "a b c", true, true)
+	f("limit=%zz", "", true, false)
+	f("limit=1&limit=1", "", true, false)
+}

@@ -1,0 +1,191 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"licet"
+)
+
+const (
+	contentTypeJSON = "application/json; charset=utf-8"
+	timeFormat      = "2006-01-02T15:04:05.000Z"
+)
+
+// document is a whole answer.
+type document struct {
+	status      int
+	code        int    // as in the envelope; 0 for a success
+	contentType string // empty: JSON
+	headers     []header
+	body        []byte
+	written     bool // the body is in fasthttp's response already
+}
+
+type header struct{ name, value string }
+
+// successEnvelope and failureEnvelope are the two shapes of every JSON answer.
+type successEnvelope struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+	Data    any    `json:"data"`
+}
+
+type failureEnvelope struct {
+	Code    int         `json:"code"`
+	Message string      `json:"message"`
+	Error   failureBody `json:"error"`
+}
+
+type failureBody struct {
+	Reason    licet.Reason   `json:"reason"`
+	Retryable bool           `json:"retryable"`
+	RequestID string         `json:"request_id"`
+	Fields    []failureField `json:"fields,omitempty"`
+	Details   map[string]int `json:"details,omitempty"`
+}
+
+type failureField struct {
+	Field   string `json:"field"`
+	Problem string `json:"problem"`
+}
+
+// success puts a value into the envelope.
+func success(e *exchange, value any) (document, error) {
+	body, err := encode(successEnvelope{Message: "success", Data: value})
+	if err != nil {
+		return document{}, fmt.Errorf("encode an answer: %w", err)
+	}
+	status := fasthttp.StatusOK
+	if e.route.created {
+		status = fasthttp.StatusCreated
+	}
+	return document{status: status, body: body}, nil
+}
+
+// failure turns an error into an answer: the one place that does.
+func (s *Server) failure(e *exchange, cause error) document {
+	known, k := s.explain(cause)
+	if known == licet.ErrInternal && cause != error(licet.ErrInternal) {
+		s.reportUnknown(e, cause)
+	}
+	answer := document{status: k.status, code: k.code()}
+	retryable := k.retry == always || k.retry == ifIdempotent && e.route != nil && e.route.idempotent
+	if k.after > 0 {
+		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(k.after)})
+	}
+	switch known.Reason {
+	case reasonUnauthenticated:
+		answer.headers = append(answer.headers, header{fasthttp.HeaderWWWAuthenticate, `Bearer realm="licet"`})
+	case reasonMethodNotAllowed:
+		answer.headers = append(answer.headers, header{fasthttp.HeaderAllow, e.resource.allow})
+	}
+	if e.page && s.problemPage(e, &answer, known) {
+		return answer
+	}
+	answer.body = encodeFailure(known, k, retryable, e.id)
+	return answer
+}
+
+func encodeFailure(known *licet.Error, k kind, retryable bool, id string) []byte {
+	body := failureBody{
+		Reason:    known.Reason,
+		Retryable: retryable,
+		RequestID: id,
+		Details:   known.Details,
+	}
+	for _, f := range known.Fields {
+		body.Fields = append(body.Fields, failureField(f))
+	}
+	encoded, err := encode(failureEnvelope{Code: k.code(), Message: known.Message, Error: body})
+	if err != nil {
+		panic(err) // text and numbers always encode
+	}
+	return encoded
+}
+
+// encode writes JSON as it is read best: an address keeps its ampersands.
+func encode(value any) ([]byte, error) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return body.Bytes(), err
+}
+
+// write puts an answer into fasthttp's response, with the headers that every
+// answer has.
+func (e *exchange) write(answer document) {
+	response := &e.ctx.Response
+	response.SetStatusCode(answer.status)
+	h := &response.Header
+	if !answer.written {
+		contentType := answer.contentType
+		if contentType == "" {
+			contentType = contentTypeJSON
+		}
+		h.SetContentType(contentType)
+		response.SetBodyRaw(answer.body)
+	}
+	h.Set(headerRequestID, e.id)
+	h.Set(fasthttp.HeaderCacheControl, "no-store")
+	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	if e.resource != nil && e.resource.open {
+		allowAnyOrigin(h)
+	}
+	for _, extra := range answer.headers {
+		h.Set(extra.name, extra.value)
+	}
+	if wantsClose(&e.ctx.Request.Header) {
+		e.ctx.SetConnectionClose()
+	}
+	if e.refused {
+		e.ctx.SetConnectionClose()
+		if c, ok := e.ctx.Conn().(*conn); ok {
+			c.refuse()
+		}
+	}
+}
+
+// overloaded is the whole HTTP answer to a connection too many. It is made
+// once, so its request id says only that there is none.
+func (s *Server) overloaded() []byte {
+	const id = "none"
+	k := s.errors[licet.ReasonOverloaded]
+	body := encodeFailure(licet.ErrOverloaded, k, true, id)
+	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
+		"%s: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
+		k.status, fasthttp.StatusMessage(k.status), contentTypeJSON, len(body), headerRequestID, id, k.after, body)
+}
+
+// timestamp is a moment in an answer, null where it is zero.
+type timestamp time.Time
+
+// MarshalJSON writes RFC 3339 in UTC with milliseconds.
+func (t timestamp) MarshalJSON() ([]byte, error) {
+	if time.Time(t).IsZero() {
+		return []byte("null"), nil
+	}
+	return time.Time(t).UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
+}
+
+// optional gives nil, which answers null, for a text that stands for none.
+func optional[T ~string](text T) *T {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+// metadata is stored as it is answered; none is an empty object.
+func metadata(stored string) json.RawMessage {
+	if stored == "" {
+		return json.RawMessage("{}")
+	}
+	return json.RawMessage(stored)
+}

@@ -1,0 +1,182 @@
+package handlers
+
+import (
+	"context"
+	"time"
+
+	"github.com/valyala/fasthttp"
+
+	"licet"
+)
+
+// exchange is one request with its answer, as the adapter sees it.
+type exchange struct {
+	ctx     *fasthttp.RequestCtx
+	id      string
+	method  string // as a label
+	started time.Time
+
+	resource *resource // nil: the path names none, or was never looked at
+	route    *route    // nil: no such method
+	page     bool      // answers a person
+	refused  bool      // the connection is of no more use after this
+}
+
+// request is what a handler sees of an exchange. What its methods answer is
+// copied out of fasthttp's buffers, except where they say otherwise.
+type request struct {
+	ctx    context.Context // with the request's own deadline
+	id     string
+	caller *licet.APIKey // nil: an end user
+	query  string        // undecoded; see queryValue
+	values map[string]string
+	fast   *fasthttp.RequestCtx
+}
+
+// value is a variable segment of the path, decoded.
+func (r *request) value(name string) string { return r.values[name] }
+
+func (r *request) header(name string) string { return string(r.fast.Request.Header.Peek(name)) }
+
+// body is borrowed: it is gone when the handler has answered.
+func (r *request) body() []byte { return r.fast.Request.Body() }
+
+// callerOwner is what the caller's API key acts for; an end user may mean
+// anyone's license.
+func (r *request) callerOwner() licet.Owner {
+	if r.caller == nil {
+		return licet.Owner{}
+	}
+	return r.caller.Owner
+}
+
+// serve answers one request. It is what fasthttp calls.
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
+	e := s.begin(ctx)
+	s.finish(e, s.attempt(e))
+}
+
+// serveBroken answers what fasthttp could not read as a request, and closes
+// the connection. The head is lost by then, even where only the body was bad,
+// and with it what the route and the request id were.
+func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
+	c, wrapped := ctx.Conn().(*conn)
+	if wrapped && c.silent {
+		// A port scan, or the health check of a load balancer: nothing was
+		// asked, but fasthttp insists on an answer.
+		c.mute()
+		return
+	}
+	e := s.begin(ctx)
+	e.method = otherMethod
+	e.refused = true
+	s.finish(e, s.failure(e, brokenRequest(cause, wrapped && c.line >= readBuffer)))
+}
+
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+	s.cfg.Metrics.HTTPInFlight.Inc()
+	return &exchange{
+		ctx:     ctx,
+		id:      requestID(ctx.Request.Header.Peek(headerRequestID)),
+		method:  methodLabel(string(ctx.Request.Header.Method())),
+		started: time.Now(),
+	}
+}
+
+// attempt works an answer out, and turns a panic on the way into one.
+func (s *Server) attempt(e *exchange) (answer document) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.reportPanic(e, p)
+			e.ctx.Response.Reset()
+			answer = s.failure(e, licet.ErrInternal)
+		}
+	}()
+	value, err := s.dispatch(e)
+	if err != nil {
+		return s.failure(e, err)
+	}
+	if ready, ok := value.(document); ok {
+		return ready
+	}
+	answer, err = success(e, value)
+	if err != nil {
+		return s.failure(e, err)
+	}
+	return answer
+}
+
+// dispatch takes a request through the checks that all routes share. Their
+// order is part of the contract: it says which error wins.
+func (s *Server) dispatch(e *exchange) (any, error) {
+	head := &e.ctx.Request.Header
+	path, query, named := splitTarget(string(head.RequestURI()))
+	if named {
+		e.resource = s.match(e.ctx, path)
+	}
+	e.page = pageWanted(e.resource, path)
+
+	if err := checkHead(head, s.bodyLimit(head)); err != nil {
+		e.refused = true
+		return nil, err
+	}
+	values, ok := e.pathValues()
+	if e.resource == nil || !ok {
+		e.resource = nil
+		return nil, errNotFound
+	}
+	e.route = e.resource.routes[string(head.Method())]
+	if e.route == nil {
+		if e.resource.open && head.IsOptions() {
+			return preflight(e.resource.allow), nil
+		}
+		return nil, errMethodNotAllowed
+	}
+	if e.route.scrape != nil {
+		e.route.scrape(e.ctx)
+		return document{status: e.ctx.Response.StatusCode(), written: true}, nil
+	}
+
+	// fasthttp's own context never ends but at shutdown.
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.RequestTimeout)
+	defer cancel()
+	caller, err := s.authenticate(ctx, head, e.route.access)
+	if err != nil {
+		return nil, err
+	}
+	if e.route.access == keyed && !caller.Allows(e.route.scope) {
+		return nil, forbidden(e.route.scope)
+	}
+	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
+		return nil, err
+	}
+	return e.route.handle(s, &request{
+		ctx:    ctx,
+		id:     e.id,
+		caller: caller,
+		query:  query,
+		values: values,
+		fast:   e.ctx,
+	})
+}
+
+// pathValues decodes the variable segments that the router left in ctx. A
+// segment that can't be decoded names nothing.
+func (e *exchange) pathValues() (map[string]string, bool) {
+	var values map[string]string
+	ok := true
+	e.ctx.VisitUserValuesAll(func(key, value any) {
+		name, isName := key.(string)
+		segment, isText := value.(string)
+		if !isName || !isText {
+			return
+		}
+		decoded, decodes := pathValue(segment)
+		ok = ok && decodes
+		if values == nil {
+			values = make(map[string]string, 2)
+		}
+		values[name] = decoded
+	})
+	return values, ok
+}

@@ -1,0 +1,219 @@
+package handlers_test
+
+import (
+	"strings"
+	"time"
+
+	"licet"
+)
+
+// goldenCases lists every endpoint and every code that can be had over HTTP.
+// setup gives the request, having brought the service to where it is asked.
+var goldenCases = []struct {
+	name    string
+	options []option
+	setup   func(s *service) wire
+}{
+	{"activate", nil, func(s *service) wire {
+		return activation(s.license(), `"device_id":"mac-00:1b","device_name":"Anna's laptop"`)
+	}},
+	{"activate_without_name_pinned", nil, func(s *service) wire {
+		return activation(s.license(), `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
+	}},
+	{"activate_expiring", nil, func(s *service) wire {
+		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2031-01-01T00:00:00Z"}`).must(s.t, 0)
+		return activation(granted.data["licenses"].([]any)[0].(map[string]any)["license_key"].(string), `"device_id":"d1"`)
+	}},
+	{"40000_not_json", nil, func(*service) wire { return activationBody(`{"license_key":`) }},
+	{"40000_wrong_type", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},
+	{"40000_unknown_member", nil, func(*service) wire {
+		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD","colour":"red"}`)
+	}},
+	{"40000_duplicate_member", nil, func(*service) wire {
+		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD","metadata":{"a":{"b":1,"b":2}}}`)
+	}},
+	{"40001", nil, func(*service) wire {
+		return activation("LIC-00000-00000-00000-00000-00000", `"device_id":"d1"`)
+	}},
+	{"40100", nil, func(*service) wire { return wire{method: "GET", path: "/v1/orders/x"} }},
+	{"40100_open", nil, func(s *service) wire {
+		w := activation(s.license(), `"device_id":"d1"`)
+		w.key = "lk_test_unknown"
+		return w
+	}},
+	{"40300", nil, func(*service) wire {
+		return wire{method: "POST", path: "/v1/orders", key: keyReadOnly, body: `{}`}
+	}},
+	{"40301", nil, func(s *service) wire {
+		key := s.license()
+		s.do(licet.RevokeLicense{Target: s.target(key)})
+		return activation(key, `"device_id":"d1"`)
+	}},
+	{"40302", nil, func(s *service) wire {
+		key := s.license()
+		s.do(licet.SuspendLicense{Target: s.target(key)})
+		return activation(key, `"device_id":"d1"`)
+	}},
+	{"40303", nil, func(s *service) wire {
+		key := s.license()
+		s.do(licet.RenewLicense{Target: s.target(key), ExpiresAt: s.clock.Now().Add(time.Hour)})
+		s.clock.advance(time.Hour)
+		return activation(key, `"device_id":"d1"`)
+	}},
+	{"40304", nil, func(s *service) wire {
+		return activation(s.license(), `"device_id":"d1","product_id":"viewer"`)
+	}},
+	{"40400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/nothing"} }},
+	{"40401", nil, func(s *service) wire {
+		return activation(s.license(), `"device_id":"d1","account_id":"acct_other"`)
+	}},
+	{"40403", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/orders/ord_000000000000000000000000000", key: keyAll}
+	}},
+	{"40404", nil, func(*service) wire {
+		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
+	}},
+	{"40500", nil, func(*service) wire { return wire{method: "PUT", path: "/v1/orders"} }},
+	{"40901", nil, func(s *service) wire {
+		key := s.license()
+		for _, id := range []string{"d1", "d2", "d3"} {
+			s.activate(key, id).must(s.t, 0)
+		}
+		return activation(key, `"device_id":"d4"`)
+	}},
+	{"40904", nil, func(s *service) wire {
+		s.store.put(licet.Record{Product: &licet.Product{ID: "editor", Terms: licet.DefaultTerms()}},
+			licet.ProductRef(licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, "editor"))
+		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
+	}},
+	{"41300", nil, func(*service) wire { return newOrder(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }},
+	{"41400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/" + strings.Repeat("x", 4<<10)} }},
+	{"41500", nil, func(*service) wire {
+		w := newOrder(`amount=1`)
+		w.headers = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
+		return w
+	}},
+	{"42200_activate", nil, func(*service) wire {
+		return activationBody(`{"license_key":null,"device_id":"","device_name":"a\u0007","mode":""}`)
+	}},
+	{"42200_order", nil, func(*service) wire {
+		return newOrder(`{"product_id":"a b","amount":-1,"currency":"XXX","description":"\u0000","buyer_email":"Anna <a@example.com>","metadata":{"":1},"success_url":"http://example.com"}`)
+	}},
+	{"42200_order_missing", nil, func(*service) wire { return newOrder(`{}`) }},
+	{"42200_grant", nil, func(*service) wire {
+		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"quantity":1001,"max_devices":-1,"expires_at":"2020-01-01T00:00:00Z"}`}
+	}},
+	{"42200_devices", nil, func(s *service) wire {
+		return wire{method: "GET", path: "/v1/licenses/" + s.license() + "/devices?limit=0&cursor=x", key: keyAll}
+	}},
+	{"43100", nil, func(*service) wire {
+		return wire{method: "GET", path: "/livez", headers: []string{"X-Long", strings.Repeat("x", 12<<10)}}
+	}},
+	{"50000", nil, func(s *service) wire {
+		s.store.onRead(func() { panic("what nobody may see") })
+		return wire{method: "GET", path: "/v1/orders/x", key: keyAll}
+	}},
+	{"50300", nil, func(s *service) wire {
+		w := activation(s.license(), `"device_id":"d1"`)
+		s.store.breakWith(licet.ErrUnavailable, nil)
+		return w
+	}},
+	{"50301", nil, func(s *service) wire {
+		w := activation(s.license(), `"device_id":"d1"`)
+		s.store.breakWith(licet.ErrOverloaded, nil)
+		return w
+	}},
+	{"50400_activate", nil, func(s *service) wire {
+		w := activation(s.license(), `"device_id":"d1"`)
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return w
+	}},
+	{"50400_remove", nil, func(s *service) wire {
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return wire{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d1", key: keyAll}
+	}},
+	{"50400_grant", nil, func(s *service) wire {
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}
+	}},
+	{"50400_order", nil, func(s *service) wire {
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`)
+	}},
+	{"grant", nil, func(*service) wire {
+		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
+			body: `{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T01:00:00.1239+01:00","metadata":{"batch" : 7}}`}
+	}},
+	{"license_new", nil, func(s *service) wire {
+		return wire{method: "GET", path: "/v1/licenses/" + s.license(), key: keyAll}
+	}},
+	{"license_with_devices", nil, func(s *service) wire {
+		key := s.license()
+		for _, id := range []string{"zulu", "alpha", "mike"} {
+			s.clock.advance(time.Second)
+			s.activate(key, id).must(s.t, 0)
+		}
+		return wire{method: "GET", path: "/v1/licenses/" + key, key: keyReadOnly}
+	}},
+	{"devices_page", nil, func(s *service) wire {
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		s.activate(key, "d2").must(s.t, 0)
+		return wire{method: "GET", path: "/v1/licenses/" + key + "/devices?limit=1&unknown=1", key: keyAll}
+	}},
+	{"device_removed", nil, func(s *service) wire {
+		key := s.license()
+		s.activate(key, "d/1").must(s.t, 0)
+		return wire{method: "DELETE", path: "/v1/licenses/" + strings.ToLower(key) + "/devices/d%2F1", key: keyAll}
+	}},
+	{"device_not_bound", nil, func(s *service) wire {
+		return wire{method: "DELETE", path: "/v1/licenses/" + s.license() + "/devices/%2E%2E", key: keyAll}
+	}},
+	{"order_minimal", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"jpy"}`) }},
+	{"order_full", nil, func(*service) wire {
+		return newOrder(`{"product_id":"editor","amount":4900,"currency":"USD","description":"Editor & friends <1 year>","buyer_email":"anna@example.com","metadata":{ "cart" : [1, 2.50, {"ünï":"\u00e9"}] },"success_url":"https://shop.example.com/done?a=1&b=2"}`)
+	}},
+	{"order_free", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":0,"currency":"EUR"}`) }},
+	{"order_get_unpaid", nil, func(s *service) wire { return s.lookup(s.order("5")) }},
+	{"order_get_paid", nil, func(s *service) wire {
+		made := s.order("5")
+		s.clock.advance(time.Minute)
+		s.press(made, "pay")
+		return s.lookup(made)
+	}},
+	{"order_get_paid_late", nil, func(s *service) wire {
+		made := s.order("5")
+		s.clock.advance(48 * time.Hour)
+		s.press(made, "pay")
+		return s.lookup(made)
+	}},
+	{"order_get_expired", nil, func(s *service) wire {
+		made := s.order("5")
+		s.clock.advance(24 * time.Hour)
+		return s.lookup(made)
+	}},
+	{"order_get_canceled", nil, func(s *service) wire {
+		made := s.order("5")
+		s.press(made, "cancel")
+		return s.lookup(made)
+	}},
+	{"order_get_refunded", nil, func(s *service) wire {
+		made := s.order("5")
+		s.press(made, "cancel")
+		s.clock.advance(time.Minute)
+		s.press(made, "pay")
+		return s.lookup(made)
+	}},
+	{"preflight", nil, func(*service) wire {
+		return wire{method: "OPTIONS", path: "/v1/licenses/activate",
+			headers: []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}}
+	}},
+	{"livez", nil, func(*service) wire { return wire{method: "GET", path: "/livez"} }},
+	{"readyz", nil, func(*service) wire { return wire{method: "GET", path: "/readyz"} }},
+	{"readyz_draining", nil, func(s *service) wire {
+		s.node.StopIntake()
+		return wire{method: "GET", path: "/readyz"}
+	}},
+}

@@ -1,0 +1,161 @@
+package handlers_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet"
+	"licet/node"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// wire is one request as a golden file shows it.
+type wire struct {
+	method, path, key, body string
+	headers                 []string
+}
+
+func activation(key, members string) wire {
+	return activationBody(`{"license_key":"` + key + `",` + members + `}`)
+}
+
+func activationBody(body string) wire {
+	return wire{method: "POST", path: "/v1/licenses/activate", body: body}
+}
+
+func newOrder(body string) wire {
+	return wire{method: "POST", path: "/v1/orders", key: keyAll, body: body}
+}
+
+func (s *service) lookup(made answer) wire {
+	return wire{method: "GET", path: "/v1/orders/" + made.text("order_no"), key: keyAll}
+}
+
+func (s *service) target(key string) licet.Target { return licet.Target{Key: licet.LicenseKey(key)} }
+
+// do runs a command that has no route yet.
+func (s *service) do(cmd licet.Command) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	var ref licet.Ref
+	switch c := cmd.(type) {
+	case licet.RevokeLicense:
+		ref = licet.LicenseRef(c.Key)
+	case licet.SuspendLicense:
+		ref = licet.LicenseRef(c.Key)
+	case licet.RenewLicense:
+		ref = licet.LicenseRef(c.Key)
+	}
+	if _, err := s.node.Do(ctx, ref, cmd); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// press presses a button of an order's pay page.
+func (s *service) press(made answer, action string) answer {
+	s.t.Helper()
+	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
+	pressed := s.send("POST", path, "", "action="+action, asForm...)
+	if pressed.status != 303 {
+		s.t.Fatalf("%s: %d %s", action, pressed.status, pressed.body)
+	}
+	return pressed
+}
+
+var asForm = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
+
+// put stores a record as it is.
+func (s *memStore) put(record licet.Record, ref licet.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision++
+	s.write(node.Write{Ref: ref, Record: record})
+}
+
+func TestGolden(t *testing.T) {
+	for _, c := range goldenCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, c.options...)
+			w := c.setup(s)
+			got := s.send(w.method, w.path, w.key, w.body, append(w.headers, "X-Request-Id", "golden/"+c.name)...)
+			checkGolden(t, c.name, w.String()+"\n"+wireForm(got))
+		})
+	}
+}
+
+func checkGolden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "golden", name+".txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("the wire form changed (-want +got); if that is meant, run with -update:\n%s", diff)
+	}
+}
+
+// String shows a request. What is only there for its length is cut.
+func (w wire) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "> %s %s\n", w.method, cut(w.path))
+	if w.key != "" {
+		fmt.Fprintf(&b, "> Authorization: Bearer %s\n", w.key)
+	}
+	for i := 0; i < len(w.headers); i += 2 {
+		if w.headers[i+1] != "-" {
+			fmt.Fprintf(&b, "> %s: %s\n", w.headers[i], cut(w.headers[i+1]))
+		}
+	}
+	if w.body != "" {
+		fmt.Fprintf(&b, ">\n> %s\n", cut(w.body))
+	}
+	return b.String()
+}
+
+func cut(s string) string {
+	if len(s) > 1000 {
+		return fmt.Sprintf("%s…(%d bytes)", s[:20], len(s))
+	}
+	return s
+}
+
+// wireForm shows an answer, all but what every run has anew.
+func wireForm(a answer) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "< %d %s\n", a.status, http.StatusText(a.status))
+	var names []string
+	for name := range a.header {
+		if name != "Date" && name != "Content-Length" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "< %s: %s\n", name, strings.Join(a.header[name], " | "))
+	}
+	fmt.Fprintf(&b, "<\n%s", a.body)
+	return b.String()
+}

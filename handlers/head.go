@@ -1,0 +1,151 @@
+package handlers
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/valyala/fasthttp"
+)
+
+// The limits of a request.
+const (
+	uriLimit  = 4 << 10
+	headLimit = 12 << 10 // request line and headers
+	bodyLimit = 64 << 10
+	// openBodyLimit holds on the routes that need no API key.
+	openBodyLimit = 16 << 10
+
+	// readBuffer must hold a head that is over its limit, for it to be refused
+	// with the right code.
+	readBuffer = 16 << 10
+)
+
+// checkHead judges a request by its head alone: its size, its framing, and
+// whether the body that it declares may be that long.
+//
+// fasthttp lets through what other servers on the way may understand
+// otherwise, such as both Content-Length and Transfer-Encoding. Two servers
+// that see two ends of one request see two requests, and the second one is an
+// attacker's. So whatever has more than one reading is refused here, from the
+// raw bytes, since the parsed header shows only what fasthttp made of it.
+func checkHead(h *fasthttp.RequestHeader, limit int) error {
+	uri, raw := h.RequestURI(), h.RawHeaders()
+	if len(uri) > uriLimit {
+		return errURITooLong
+	}
+	requestLine := len(h.Method()) + len(" ") + len(uri) + len(" ") + len(h.Protocol()) + len("\r\n")
+	if requestLine+len(raw) > headLimit {
+		return errHeadersTooLarge
+	}
+	// fasthttp takes any other version for HTTP/1.0.
+	if version := string(h.Protocol()); version != "HTTP/1.1" && version != "HTTP/1.0" {
+		return malformed("the HTTP version must be 1.1 or 1.0")
+	}
+	declared, err := checkFraming(raw, h.IsHTTP11())
+	if err != nil {
+		return err
+	}
+	if declared > limit {
+		return errBodyTooLarge
+	}
+	return nil
+}
+
+// checkFraming walks the header lines as they were sent, and gives the
+// declared length of the body.
+func checkFraming(raw []byte, http11 bool) (contentLength int, err error) {
+	var lengths, encodings, types, hosts int
+	for len(raw) > 0 {
+		line, rest, found := bytes.Cut(raw, []byte("\r\n"))
+		if !found || bytes.ContainsAny(line, "\r\n\x00") {
+			return 0, malformed("the header lines must end with CR LF and hold no other control characters")
+		}
+		raw = rest
+		if len(line) == 0 {
+			if len(rest) > 0 {
+				return 0, malformed("the header block has an empty line in it")
+			}
+			break
+		}
+		name, value, found := bytes.Cut(line, []byte(":"))
+		if !found || !isToken(name) {
+			return 0, malformed("a header line must be a name, a colon and a value, on one line")
+		}
+		value = bytes.Trim(value, " \t")
+		switch {
+		case bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)):
+			lengths++
+			contentLength, err = strconv.Atoi(string(value))
+			if err != nil || contentLength < 0 || value[0] < '0' || value[0] > '9' {
+				return 0, malformed("header Content-Length must be a decimal number")
+			}
+		case bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding)):
+			encodings++
+			if !http11 || !bytes.EqualFold(value, []byte("chunked")) {
+				return 0, malformed("header Transfer-Encoding must be exactly chunked, on HTTP/1.1")
+			}
+		case bytes.EqualFold(name, []byte(fasthttp.HeaderContentType)):
+			types++
+		case bytes.EqualFold(name, []byte(fasthttp.HeaderHost)):
+			hosts++
+		}
+	}
+	switch {
+	case lengths > 1 || encodings > 1 || types > 1 || hosts > 1:
+		return 0, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host must not be repeated")
+	case lengths > 0 && encodings > 0:
+		return 0, malformed("headers Content-Length and Transfer-Encoding must not come together")
+	case http11 && hosts == 0:
+		return 0, malformed("header Host is required")
+	}
+	return contentLength, nil
+}
+
+// isToken reports whether a header name has only the characters that RFC 9110
+// gives it. In particular there is no space before the colon.
+func isToken(name []byte) bool {
+	for _, c := range name {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0:
+		default:
+			return false
+		}
+	}
+	return len(name) > 0
+}
+
+// headReceived sets a request's body limit before its body is read. Where the
+// head is refused it sees to it that no body is read at all, nor waited for,
+// nor invited by 100 Continue: the handler then comes to the same verdict, from
+// the same raw bytes, answers it and closes the connection.
+func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	limit := s.bodyLimit(h)
+	if checkHead(h, limit) != nil {
+		h.SetContentLength(0)
+		h.Del(fasthttp.HeaderExpect)
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
+}
+
+// wantsClose reports whether the client wants the connection closed after this.
+// fasthttp knows only the spelling "close", alone in its header.
+func wantsClose(h *fasthttp.RequestHeader) bool {
+	for _, value := range h.PeekAll(fasthttp.HeaderConnection) {
+		for option := range bytes.SplitSeq(value, []byte(",")) {
+			if bytes.EqualFold(bytes.TrimSpace(option), []byte("close")) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// bodyLimit is the limit of the path that a head asks for.
+func (s *Server) bodyLimit(h *fasthttp.RequestHeader) int {
+	path, _, _ := splitTarget(string(h.RequestURI()))
+	if limit, special := s.bodyLimits[path]; special {
+		return limit
+	}
+	return bodyLimit
+}

@@ -1,0 +1,219 @@
+package handlers
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// activation is the answer of an activation: the license, seen from one device.
+type activation struct {
+	LicenseKey     licet.LicenseKey `json:"license_key"`
+	Status         licet.Status     `json:"status"`
+	ProductID      string           `json:"product_id"`
+	DeviceID       string           `json:"device_id"`
+	DeviceName     *string          `json:"device_name"`
+	MaxDevices     int              `json:"max_devices"`
+	CurrentDevices int              `json:"current_devices"`
+	ActivatedAt    timestamp        `json:"activated_at"`
+	ExpiresAt      timestamp        `json:"expires_at"`
+	Mode           licet.Mode       `json:"mode"`
+	AccountID      string           `json:"account_id"`
+}
+
+// activate binds a device to a license.
+func (s *Server) activate(r *request) (any, error) {
+	cmd, err := s.readActivation(r.body())
+	if err != nil {
+		return nil, err
+	}
+	cmd.Caller = r.callerOwner()
+	result, err := s.cfg.Node.Activate(r.ctx, cmd)
+	if err != nil {
+		return nil, err
+	}
+	l, d := result.License, result.Device
+	answer := activation{
+		LicenseKey:     l.Key,
+		Status:         l.Status(s.cfg.Node.Now()),
+		ProductID:      l.ProductID,
+		DeviceID:       d.ID,
+		MaxDevices:     l.MaxDevices,
+		CurrentDevices: l.CurrentDevices,
+		ActivatedAt:    timestamp(l.ActivatedAt),
+		ExpiresAt:      timestamp(l.ExpiresAt),
+		Mode:           l.Owner.Mode,
+		AccountID:      l.Owner.AccountID,
+	}
+	if d.Named {
+		answer.DeviceName = &d.Name
+	}
+	return answer, nil
+}
+
+// readActivation reads the body of an activation. Members that it does not
+// know are skipped: copies of any age call here, newer ones than this too.
+func (s *Server) readActivation(body []byte) (licet.Activate, error) {
+	var key, device, name, product, account, mode text
+	err := decodeObject(body, false,
+		textMember("license_key", &key),
+		textMember("device_id", &device),
+		textMember("device_name", &name),
+		textMember("product_id", &product),
+		textMember("account_id", &account),
+		textMember("mode", &mode),
+	)
+	if err != nil {
+		return licet.Activate{}, err
+	}
+	cmd := licet.Activate{
+		ProductID: product.value,
+		Device:    device.value,
+		Name:      name.value,
+		Named:     name.given,
+	}
+	cmd.Pin = licet.Owner{AccountID: account.value, Mode: licet.Mode(mode.value)}
+	var bad problems
+	if key.given {
+		// A mistyped key comes before all else: the person at the keyboard can
+		// do something about it.
+		if cmd.Key, err = s.cfg.Node.ParseLicenseKey(key.value); err != nil {
+			return licet.Activate{}, err
+		}
+	} else {
+		bad.add("license_key", problemRequired)
+	}
+	bad.deviceID("device_id", device)
+	bad.deviceName("device_name", name)
+	bad.pin("product_id", product)
+	bad.pin("account_id", account)
+	bad.pin("mode", mode)
+	return cmd, bad.err()
+}
+
+// license is the answer of a lookup.
+type license struct {
+	LicenseKey     licet.LicenseKey `json:"license_key"`
+	Status         licet.Status     `json:"status"`
+	ProductID      string           `json:"product_id"`
+	OrderNo        *string          `json:"order_no"`
+	MaxDevices     int              `json:"max_devices"`
+	CurrentDevices int              `json:"current_devices"`
+	Devices        []device         `json:"devices"`
+	DevicesNext    *string          `json:"devices_next_cursor"`
+	ActivatedAt    timestamp        `json:"activated_at"`
+	ExpiresAt      timestamp        `json:"expires_at"`
+	CreatedAt      timestamp        `json:"created_at"`
+	AccountID      string           `json:"account_id"`
+	Mode           licet.Mode       `json:"mode"`
+	Metadata       json.RawMessage  `json:"metadata"`
+	SuspendedAt    timestamp        `json:"suspended_at"`
+	RevokedAt      timestamp        `json:"revoked_at"`
+}
+
+const (
+	// inlineDevices is how many devices the license's own answer holds.
+	inlineDevices = 1000
+	// sortedDevices is up to how many are put in order of time. Above, they
+	// come in the order of the listing, which does not change as devices do.
+	sortedDevices = 16
+)
+
+// getLicense looks a license up.
+func (s *Server) getLicense(r *request) (any, error) {
+	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+	if err != nil {
+		return nil, err
+	}
+	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, node.DevicePage{Limit: inlineDevices})
+	if err != nil {
+		return nil, err
+	}
+	if view.License.CurrentDevices <= sortedDevices {
+		slices.SortFunc(view.Devices, func(a, b licet.Device) int {
+			if byTime := a.BoundAt.Compare(b.BoundAt); byTime != 0 {
+				return byTime
+			}
+			return strings.Compare(a.ID, b.ID)
+		})
+	}
+	return licenseAnswer(view, s.cfg.Node.Now()), nil
+}
+
+func licenseAnswer(view *node.LicenseView, now time.Time) license {
+	l := &view.License
+	return license{
+		LicenseKey:     l.Key,
+		Status:         l.Status(now),
+		ProductID:      l.ProductID,
+		OrderNo:        optional(l.OrderNo),
+		MaxDevices:     l.MaxDevices,
+		CurrentDevices: l.CurrentDevices,
+		Devices:        deviceAnswers(view.Devices),
+		DevicesNext:    cursorAnswer(view.Next),
+		ActivatedAt:    timestamp(l.ActivatedAt),
+		ExpiresAt:      timestamp(l.ExpiresAt),
+		CreatedAt:      timestamp(l.CreatedAt),
+		AccountID:      l.Owner.AccountID,
+		Mode:           l.Owner.Mode,
+		Metadata:       metadata(view.Metadata),
+		SuspendedAt:    timestamp(l.SuspendedAt),
+		RevokedAt:      timestamp(l.RevokedAt),
+	}
+}
+
+// grantLicenses issues licenses that no order stands behind.
+func (s *Server) grantLicenses(r *request) (any, error) {
+	grant, err := readGrant(r.body(), s.cfg.Node.Now())
+	if err != nil {
+		return nil, err
+	}
+	granted, err := s.cfg.Node.Grant(r.ctx, r.caller.Owner, grant)
+	if err != nil {
+		return nil, err
+	}
+	now := s.cfg.Node.Now()
+	licenses := make([]license, len(granted))
+	for i, l := range granted {
+		licenses[i] = licenseAnswer(&node.LicenseView{License: l, Metadata: grant.Metadata}, now)
+	}
+	return struct {
+		Licenses []license `json:"licenses"`
+	}{licenses}, nil
+}
+
+func readGrant(body []byte, now time.Time) (node.Grant, error) {
+	var product, expires text
+	var quantity, devices integer
+	var extra object
+	err := decodeObject(body, true,
+		textMember("product_id", &product),
+		integerMember("quantity", &quantity),
+		integerMember("max_devices", &devices),
+		textMember("expires_at", &expires),
+		objectMember("metadata", &extra),
+	)
+	if err != nil {
+		return node.Grant{}, err
+	}
+	var bad problems
+	bad.productID("product_id", product)
+	bad.integer("quantity", quantity, true, 1, maxQuantity)
+	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
+	grant := node.Grant{
+		ProductID: product.value,
+		Quantity:  int(quantity.value),
+		ExpiresAt: bad.future("expires_at", expires, now),
+		Metadata:  extra.value,
+	}
+	bad.metadata("metadata", extra)
+	if devices.given {
+		most := int(devices.value)
+		grant.MaxDevices = &most
+	}
+	return grant, bad.err()
+}

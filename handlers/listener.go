@@ -1,0 +1,122 @@
+package handlers
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// lingerTime and lingerBytes bound how long a connection that was refused
+	// is read on before it is closed.
+	lingerTime  = 500 * time.Millisecond
+	lingerBytes = 256 << 10
+	// turnAwayTime bounds the answer to a connection too many, since the next
+	// one waits for it.
+	turnAwayTime = 100 * time.Millisecond
+)
+
+// listener hands out connections that know how to be closed, and no more of
+// them at once than it was told.
+type listener struct {
+	net.Listener
+	limit    int64
+	open     atomic.Int64
+	turnAway []byte // a whole HTTP answer for a connection too many
+}
+
+func newListener(inner net.Listener, limit int, turnAway []byte) *listener {
+	return &listener{Listener: inner, limit: int64(limit), turnAway: turnAway}
+}
+
+// Accept waits for the next connection that there is room for.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		inner, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if l.open.Add(1) <= l.limit {
+			return &conn{Conn: inner, listener: l, silent: true}, nil
+		}
+		l.open.Add(-1)
+		// At best it reads why: to wait for that would hold up all others.
+		_ = inner.SetWriteDeadline(time.Now().Add(turnAwayTime))
+		_, _ = inner.Write(l.turnAway)
+		_ = inner.Close()
+	}
+}
+
+// conn is a connection of a listener. Except for Close it is used by one
+// goroutine at a time: the one that serves it.
+type conn struct {
+	net.Conn
+	listener *listener
+
+	// line counts the bytes that came since the last line feed. If a head
+	// overflows the read buffer without one, it is the request line that is
+	// too long, and not the headers.
+	line int
+	// silent: not a byte has come yet.
+	silent bool
+	// muted: whatever is written now is dropped.
+	muted bool
+	// refused is read by Close, which a server that shuts down may call too.
+	refused atomic.Bool
+	closing sync.Once
+}
+
+// Read notes that something came, and where lines end.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.silent = c.silent && n == 0
+	if at := bytes.LastIndexByte(p[:n], '\n'); at >= 0 {
+		c.line = n - at - 1
+	} else {
+		c.line += n
+	}
+	return n, err
+}
+
+// Write writes, unless the connection was muted.
+func (c *conn) Write(p []byte) (int, error) {
+	if c.muted {
+		return len(p), nil
+	}
+	return c.Conn.Write(p)
+}
+
+// mute drops what is still written.
+func (c *conn) mute() { c.muted = true }
+
+// refuse tells that the rest of what the peer sends will not be read.
+func (c *conn) refuse() { c.refused.Store(true) }
+
+// Close closes the connection. After a refusal it first lets the peer read the
+// answer: closing on unread input makes TCP reset the connection, and the peer
+// loses what was sent to it.
+func (c *conn) Close() error {
+	err := net.ErrClosed
+	c.closing.Do(func() {
+		defer c.listener.open.Add(-1)
+		if c.refused.Load() {
+			c.linger()
+		}
+		err = c.Conn.Close()
+	})
+	return err
+}
+
+func (c *conn) linger() {
+	half, ok := c.Conn.(interface{ CloseWrite() error })
+	if !ok || half.CloseWrite() != nil {
+		return
+	}
+	if c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
+}

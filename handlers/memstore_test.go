@@ -1,0 +1,220 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"sync"
+
+	"licet"
+	"licet/node"
+)
+
+// memStore is a node.Store without a database, for what a real one can't be
+// brought to do at will. It keeps the contract of node.Store, and can be told
+// to fail.
+type memStore struct {
+	mu       sync.Mutex
+	revision int64
+	records  map[licet.Ref]*memRecord
+	keys     map[[32]byte]licet.APIKey
+
+	fail   error  // what every call answers, if set
+	commit error  // what Commit answers, if set, after doing it
+	hook   func() // called by every read, if set
+}
+
+type memRecord struct {
+	revision int64
+	record   licet.Record // without devices
+	devices  map[string]licet.Device
+	metadata string
+}
+
+func newMemStore() *memStore {
+	return &memStore{records: make(map[licet.Ref]*memRecord), keys: make(map[[32]byte]licet.APIKey)}
+}
+
+func (s *memStore) addKey(text string, key licet.APIKey) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key.Hash = sha256.Sum256([]byte(text))
+	s.keys[key.Hash] = key
+}
+
+// breakWith makes every call answer all, and Commit answer commit although it
+// did what it was told. Nil mends them.
+func (s *memStore) breakWith(all, commit error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fail, s.commit = all, commit
+}
+
+// onRead sets what every read calls first.
+func (s *memStore) onRead(hook func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hook = hook
+}
+
+// read locks the store for a read and gives what unlocks it. A hook that
+// panics leaves it unlocked.
+func (s *memStore) read() (unlock func()) {
+	s.mu.Lock()
+	hook := s.hook
+	s.mu.Unlock()
+	if hook != nil {
+		hook()
+	}
+	s.mu.Lock()
+	return s.mu.Unlock
+}
+
+func (s *memStore) snapshot(ref licet.Ref, devices []string) node.Snapshot {
+	stored := s.records[ref]
+	if stored == nil {
+		return node.Snapshot{}
+	}
+	record := stored.record.Clone()
+	record.Devices = make(licet.Devices)
+	for _, id := range devices {
+		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
+		if d, bound := stored.devices[id]; bound {
+			entry.Device, entry.Bound = d, true
+		}
+		record.Devices[id] = entry
+	}
+	return node.Snapshot{Record: record, Token: stored.revision}
+}
+
+func (s *memStore) Load(_ context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	var snapshots []node.Snapshot
+	for _, w := range wants {
+		snapshots = append(snapshots, s.snapshot(w.Ref, w.Devices))
+	}
+	return snapshots, nil
+}
+
+func (s *memStore) Commit(_ context.Context, change node.Change) (node.Outcome, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return node.Outcome{}, s.fail
+	}
+	lost := slices.ContainsFunc(change.Writes, func(w node.Write) bool {
+		var have node.Token
+		if stored := s.records[w.Ref]; stored != nil {
+			have = stored.revision
+		}
+		return have != w.Token
+	})
+	if lost {
+		var rivals []node.Snapshot
+		for _, w := range change.Writes {
+			var ids []string
+			for id := range w.Record.Devices {
+				ids = append(ids, id)
+			}
+			rivals = append(rivals, s.snapshot(w.Ref, ids))
+		}
+		return node.Outcome{Rivals: rivals}, nil
+	}
+	s.revision++
+	for _, w := range change.Writes {
+		s.write(w)
+	}
+	return node.Outcome{Landed: true}, s.commit
+}
+
+func (s *memStore) write(w node.Write) {
+	stored := s.records[w.Ref]
+	if stored == nil {
+		stored = &memRecord{devices: make(map[string]licet.Device), metadata: w.Metadata}
+		s.records[w.Ref] = stored
+	}
+	record := w.Record.Clone()
+	for id, entry := range record.Devices {
+		if entry.Bound {
+			stored.devices[id] = entry.Device
+		} else {
+			delete(stored.devices, id)
+		}
+	}
+	if issued := record.Issued; issued != nil {
+		s.records[licet.LicenseRef(issued.Key)] = &memRecord{
+			revision: s.revision,
+			record:   licet.Record{License: issued},
+			devices:  make(map[string]licet.Device),
+		}
+	}
+	record.Devices, record.Issued, record.Changed = nil, nil, false
+	stored.record, stored.revision = record, s.revision
+}
+
+func (s *memStore) ReadLicense(_ context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	stored := s.records[licet.LicenseRef(key)]
+	if stored == nil {
+		return nil, nil
+	}
+	view := &node.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
+	for _, d := range stored.devices {
+		if at := place(d.ID); bytes.Compare(at[:], page.After[:]) >= 0 {
+			view.Devices = append(view.Devices, d)
+		}
+	}
+	slices.SortFunc(view.Devices, func(a, b licet.Device) int {
+		x, y := place(a.ID), place(b.ID)
+		return bytes.Compare(x[:], y[:])
+	})
+	if len(view.Devices) > page.Limit {
+		next := place(view.Devices[page.Limit].ID)
+		view.Devices, view.Next = view.Devices[:page.Limit], &next
+	}
+	return view, nil
+}
+
+// place is a device's position in the listing.
+func place(id string) node.DeviceCursor {
+	sum := sha256.Sum256([]byte(id))
+	return node.DeviceCursor(sum[:len(node.DeviceCursor{})])
+}
+
+func (s *memStore) OrderOwner(_ context.Context, orderNo string) (licet.Owner, bool, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return licet.Owner{}, false, s.fail
+	}
+	for ref := range s.records {
+		if ref.Kind == licet.KindOrder && ref.ID == orderNo {
+			return ref.Owner, true, nil
+		}
+	}
+	return licet.Owner{}, false, nil
+}
+
+func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	key, found := s.keys[hash]
+	if !found {
+		return nil, nil
+	}
+	return &key, nil
+}
+
+func (s *memStore) Ping(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fail
+}

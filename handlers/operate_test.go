@@ -1,0 +1,296 @@
+package handlers_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/handlers"
+	"licet/node"
+)
+
+// Whatever a caller sends, nothing of it gets into the log but the request id.
+func TestLogHoldsNoSecrets(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const canary = "CANARY"
+	secret := "lk_test_" + canary
+	s.store.addKey(secret, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: []string{"*"}})
+	made := s.send("POST", "/v1/orders", secret, `{"product_id":"p`+canary+`","amount":1,"currency":"USD","description":"`+canary+
+		`","buyer_email":"`+canary+`@example.com","metadata":{"`+canary+`":"`+canary+`"},"success_url":"https://example.com/`+canary+`"}`).must(t, 0)
+	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
+	s.send("GET", path+"?"+canary, "", "")
+	s.send("POST", path, "", "action=pay&x="+canary, asForm...)
+	paid := s.send("GET", "/v1/orders/"+made.text("order_no"), secret, "").must(t, 0)
+	key := paid.text("license_key")
+	body := `{"license_key":"` + key + `","device_id":"` + canary + `","device_name":"` + canary + `","` + canary + `":"` + canary + `"}`
+	s.send("POST", "/v1/licenses/activate", secret, body).must(t, 0)
+	s.send("GET", "/v1/licenses/"+key+"?"+canary+"="+canary, secret, "").must(t, 0)
+	s.send("GET", "/v1/licenses/"+key+"/devices?cursor="+canary, secret, "").must(t, 42200)
+
+	for _, all := range []error{nil, licet.ErrUnavailable, errors.New(canary), fmt.Errorf("%s: %w", canary, licet.ErrOutcomeUnknown)} {
+		s.store.breakWith(nil, all)
+		s.send("POST", "/v1/licenses/activate", secret, body)
+		s.store.breakWith(all, nil)
+		s.send("POST", "/v1/licenses/activate", "", body)
+		s.send("DELETE", "/v1/licenses/"+key+"/devices/"+canary, secret, "")
+		s.send("GET", path, "", "")
+	}
+	s.store.breakWith(nil, nil)
+	for _, panics := range []func(){
+		func() { panic(canary) },
+		func() { panic(errors.New(canary)) },
+		func() { panic(map[string]string{canary: canary}) },
+		func() { var devices []string; _ = devices[len(canary)] },
+	} {
+		s.store.onRead(panics)
+		a := s.send("GET", "/v1/licenses/"+key, secret, "").must(t, 50000)
+		if strings.Contains(a.body, canary) || strings.Contains(a.body, "goroutine") || strings.Contains(a.body, "index") {
+			t.Errorf("a panic shows: %s", a.body)
+		}
+		s.send("POST", "/v1/licenses/activate", "", body).must(t, 50000)
+	}
+	s.store.onRead(nil)
+
+	s.send("GET", "/"+canary, secret, "", canary, canary, "X-Request-Id", canary+" "+canary)
+	s.send(canary, "/v1/orders/"+canary, secret, "").must(t, 40500)
+	s.send("POST", "/v1/orders", "lk_test_unknown"+canary, `{"`+canary+`":"`+canary).must(t, 40100)
+	s.send("POST", "/v1/orders", secret, `{"`+canary+`":"`+canary).must(t, 40000)
+	s.send("POST", "/v1/orders", secret, `{"`+canary+`":"`+canary+`"}`).must(t, 40000)
+	s.send("POST", "/v1/orders", secret, canary, "Content-Type", "text/"+canary).must(t, 40000)
+	s.send("GET", "/v1/orders/x", "", "", "Authorization", "Basic "+canary).must(t, 40100)
+	for _, raw := range []string{
+		canary + "\r\n\r\n",
+		"GET /" + canary + " " + canary + "\r\n\r\n",
+		"GET " + canary + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: " + canary + "[\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n" + canary + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\n" + canary + ": \x01" + canary + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: " + canary + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: " + canary + "\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat(canary, 5000) + "\r\n\r\n",
+		"GET /" + strings.Repeat(canary, 5000) + " HTTP/1.1\r\nHost: x\r\n\r\n",
+		post("Transfer-Encoding: chunked\r\n") + canary + "\r\n",
+	} {
+		if answers, closed := s.exchangeRaw(raw); len(answers) != 1 || !closed {
+			t.Errorf("%q: %d answers, closed %v", cut(raw), len(answers), closed)
+		}
+	}
+
+	log := s.log.String()
+	for _, secret := range []string{canary, strings.ToLower(canary), key, key[4:], strings.TrimPrefix(path, "/pay/"), path[strings.LastIndex(path, "/")+1:], "acct_acme"} {
+		if at := strings.Index(log, secret); at >= 0 {
+			t.Errorf("the log holds %q: …%s…", secret, log[max(0, at-300):min(len(log), at+100)])
+		}
+	}
+	if !strings.Contains(log, "index out of range") || !strings.Contains(log, "memstore_test.go") {
+		t.Error("the log lacks a panic's fault or its stack")
+	}
+}
+
+// Every request has one line, with what is promised.
+func TestRequestLog(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license()
+	before := len(s.log.requests(t))
+	for _, c := range []struct {
+		w      wire
+		method string
+		route  string
+		code   float64
+		level  string
+	}{
+		{wire{method: "GET", path: "/v1/licenses/" + key, key: keyAll}, "GET", "/v1/licenses/{license_key}", 0, "info"},
+		{wire{method: "GET", path: "/v1/nothing"}, "GET", "none", 40400, "info"},
+		{wire{method: "BREW", path: "/v1/orders"}, "other", "/v1/orders", 40500, "info"},
+		{wire{method: "GET", path: "/livez"}, "GET", "/livez", 0, "debug"},
+		{wire{method: "GET", path: "/pay/x/y"}, "GET", "/pay/{order_no}/{token}", 40403, "info"},
+	} {
+		a := s.send(c.w.method, c.w.path, c.w.key, "", "X-Request-Id", "log/1")
+		lines := s.log.requests(t)[before:]
+		if len(lines) != 1 {
+			t.Fatalf("%s %s: %d lines", c.w.method, c.w.path, len(lines))
+		}
+		before++
+		line := lines[0]
+		for name, want := range map[string]any{
+			"request_id": "log/1", "method": c.method, "route": c.route, "status": float64(a.status), "code": c.code,
+			"bytes": float64(len(a.body)), "level": c.level,
+		} {
+			if line[name] != want {
+				t.Errorf("%s %s: %s is %v, want %v", c.w.method, c.w.path, name, line[name], want)
+			}
+		}
+		if took, ok := line["duration_ms"].(float64); !ok || took < 0 {
+			t.Errorf("duration_ms: %v", line["duration_ms"])
+		}
+	}
+}
+
+// Labels are bounded, whatever is asked for.
+func TestRequestMetrics(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license()
+	s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
+	s.send("GET", "/v1/licenses/"+key+"x", keyAll, "").must(t, 40001)
+	s.send("BREW", "/v1/nothing/"+key, "", "").must(t, 40400)
+	s.exchangeRaw("nonsense\r\n\r\n")
+	got := make(map[string]uint64)
+	for _, m := range s.gather("licet_http_request_duration_seconds").GetMetric() {
+		var labels []string
+		for _, l := range m.GetLabel() {
+			labels = append(labels, l.GetValue())
+		}
+		got[strings.Join(labels, " ")] = m.GetHistogram().GetSampleCount()
+	}
+	want := map[string]uint64{ // labels in order of their names: code, method, route
+		"201 POST /v1/orders":                1,
+		"200 GET /v1/licenses/{license_key}": 1,
+		"400 GET /v1/licenses/{license_key}": 1,
+		"404 other none":                     1,
+		"400 other none":                     1,
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if n := s.gather("licet_http_requests_in_flight").GetMetric()[0].GetGauge().GetValue(); n != 0 {
+		t.Errorf("%v requests in flight", n)
+	}
+}
+
+func (s *service) gather(name string) *dto.MetricFamily {
+	s.t.Helper()
+	families, err := s.registry.Gather()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f
+		}
+	}
+	s.t.Fatalf("no metric %s", name)
+	return nil
+}
+
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	admin := serve(t, handlers.NewAdmin(s.config, s.registry))
+	both := []string{s.addr, admin}
+	f := func(live, ready int) {
+		t.Helper()
+		for _, addr := range both {
+			checkCommonHeaders(t, s.sendTo(addr, "GET", "/livez", "", "").must(t, live))
+			checkCommonHeaders(t, s.sendTo(addr, "GET", "/readyz", "", "").must(t, ready))
+		}
+	}
+	f(0, 0)
+	s.store.breakWith(licet.ErrUnavailable, nil)
+	f(0, 50300)
+	s.store.breakWith(nil, nil)
+	f(0, 0)
+	s.node.StopIntake()
+	f(0, 50300)
+	s.activate(absentKey(), "d").must(t, 50300)
+
+	scraped := s.sendTo(admin, "GET", "/metrics", "", "", "Accept", "text/plain")
+	if scraped.status != 200 || !strings.HasPrefix(scraped.header.Get("Content-Type"), "text/plain") ||
+		!strings.Contains(scraped.body, "licet_build_info{") || scraped.header.Get("X-Request-Id") == "" {
+		t.Errorf("metrics: %d %v %s", scraped.status, scraped.header, cut(scraped.body))
+	}
+	s.sendTo(admin, "POST", "/metrics", "", "").must(t, 40500)
+	s.sendTo(admin, "GET", "/v1/orders/x", keyAll, "").must(t, 40400)
+	s.send("GET", "/metrics", "", "").must(t, 40400)
+	unbounded := serve(t, handlers.NewAdmin(s.config, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { panic("CANARY") })))
+	s.sendTo(unbounded, "GET", "/metrics", "", "").must(t, 50000)
+	if strings.Contains(s.log.String(), "CANARY") {
+		t.Error("the log holds a panic's value")
+	}
+}
+
+// A shutdown answers the requests at hand, and only those.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.send("GET", "/livez", "", "").must(t, 0) // leaves an idle connection
+	entered, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.store.onRead(func() { once.Do(func() { close(entered) }); <-leave })
+	answered := make(chan answer, 1)
+	go func() { answered <- s.send("GET", "/v1/orders/x", keyAll, "") }()
+	<-entered
+	down := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		down <- s.server.Shutdown(ctx)
+	}()
+	for { // until the listener is closed
+		response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Get("http://" + s.addr + "/livez")
+		if err != nil {
+			break
+		}
+		response.Body.Close()
+	}
+	select {
+	case err := <-down:
+		t.Fatalf("shut down before the request was answered: %v", err)
+	default:
+	}
+	close(leave)
+	a := (<-answered).must(t, 40403)
+	if !a.closes {
+		t.Errorf("the connection is kept: %v", a.header)
+	}
+	if err := <-down; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A request has its own deadline: a store that does not answer does not hold it.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.RequestTimeout = 20 * time.Millisecond })
+	key := s.license()
+	leave := make(chan struct{})
+	s.store.onRead(func() { <-leave })
+	defer close(leave)
+	s.activate(key, "d").must(t, 50400)
+}
+
+// Many clients at once: answers never get mixed up. Run with -race.
+func TestConcurrentRequests(t *testing.T) {
+	t.Parallel()
+	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.Log = zerolog.Nop() })
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"p","quantity":1,"max_devices":0}`).must(t, 0).
+		data["licenses"].([]any)[0].(map[string]any)["license_key"].(string)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for j := range 25 {
+				id := fmt.Sprintf("device-%d-%d-%s", i, j, strings.Repeat("x", i*j))
+				a := s.activate(key, id)
+				if a.code != 0 || a.text("device_id") != id {
+					t.Errorf("%s: %s", id, a.body)
+				}
+				if a := s.send("DELETE", "/v1/licenses/"+key+"/devices/"+id, keyAll, ""); a.data["removed"] != true || a.text("device_id") != id {
+					t.Errorf("%s: %s", id, a.body)
+				}
+			}
+		})
+	}
+	all.Wait()
+}

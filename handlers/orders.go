@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"encoding/json"
+
+	"licet"
+	"licet/node"
+)
+
+// order is the answer of everything that is about one order.
+type order struct {
+	OrderNo     string            `json:"order_no"`
+	Status      licet.OrderStatus `json:"status"`
+	ProductID   string            `json:"product_id"`
+	Amount      int64             `json:"amount"`
+	Currency    string            `json:"currency"`
+	Description *string           `json:"description"`
+	BuyerEmail  *string           `json:"buyer_email"`
+	Metadata    json.RawMessage   `json:"metadata"`
+	PayURL      *string           `json:"pay_url"`
+	CreatedAt   timestamp         `json:"created_at"`
+	ExpiresAt   timestamp         `json:"expires_at"`
+	PaidAt      timestamp         `json:"paid_at"`
+	CanceledAt  timestamp         `json:"canceled_at"`
+	RefundedAt  timestamp         `json:"refunded_at"`
+	LicenseKey  *licet.LicenseKey `json:"license_key"`
+	Late        bool              `json:"late"`
+	SuccessURL  *string           `json:"success_url"`
+	AccountID   string            `json:"account_id"`
+	Mode        licet.Mode        `json:"mode"`
+}
+
+func (s *Server) orderAnswer(o *licet.Order) order {
+	status := o.Status(s.cfg.Node.Now())
+	answer := order{
+		OrderNo:     o.OrderNo,
+		Status:      status,
+		ProductID:   o.ProductID,
+		Amount:      o.Amount,
+		Currency:    o.Currency,
+		Description: optional(o.Description),
+		BuyerEmail:  optional(o.BuyerEmail),
+		Metadata:    metadata(o.Metadata),
+		CreatedAt:   timestamp(o.CreatedAt),
+		ExpiresAt:   timestamp(o.ExpiresAt),
+		PaidAt:      timestamp(o.PaidAt),
+		CanceledAt:  timestamp(o.CanceledAt),
+		RefundedAt:  timestamp(o.RefundedAt),
+		LicenseKey:  optional(o.LicenseKey),
+		Late:        o.Late,
+		SuccessURL:  optional(o.SuccessURL),
+		AccountID:   o.Owner.AccountID,
+		Mode:        o.Owner.Mode,
+	}
+	if status == licet.OrderUnpaid {
+		pay := s.cfg.PublicURL + payPath(o)
+		answer.PayURL = &pay
+	}
+	return answer
+}
+
+// createOrder makes an order.
+func (s *Server) createOrder(r *request) (any, error) {
+	in, err := readOrder(r.body())
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.cfg.Node.CreateOrder(r.ctx, r.caller.Owner, in)
+	if err != nil {
+		return nil, err
+	}
+	return s.orderAnswer(&o), nil
+}
+
+func readOrder(body []byte) (node.NewOrder, error) {
+	var product, code, description, email, success text
+	var amount integer
+	var extra object
+	err := decodeObject(body, true,
+		textMember("product_id", &product),
+		integerMember("amount", &amount),
+		textMember("currency", &code),
+		textMember("description", &description),
+		textMember("buyer_email", &email),
+		objectMember("metadata", &extra),
+		textMember("success_url", &success),
+	)
+	if err != nil {
+		return node.NewOrder{}, err
+	}
+	var bad problems
+	bad.productID("product_id", product)
+	bad.amount("amount", amount)
+	currency := bad.currency("currency", code)
+	bad.description("description", description)
+	bad.email("buyer_email", email)
+	bad.metadata("metadata", extra)
+	bad.successURL("success_url", success)
+	return node.NewOrder{
+		ProductID:   product.value,
+		Amount:      amount.value,
+		Currency:    currency,
+		Description: description.value,
+		BuyerEmail:  email.value,
+		Metadata:    extra.value,
+		SuccessURL:  success.value,
+	}, bad.err()
+}
+
+// getOrder looks an order up.
+func (s *Server) getOrder(r *request) (any, error) {
+	o, err := s.cfg.Node.Order(r.ctx, r.callerOwner(), r.value("order_no"))
+	if err != nil {
+		return nil, err
+	}
+	return s.orderAnswer(&o), nil
+}

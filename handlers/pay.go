@@ -1,0 +1,200 @@
+package handlers
+
+import (
+	"bytes"
+	"io"
+	"net/url"
+	"strings"
+
+	"github.com/valyala/fasthttp"
+
+	"licet"
+	"licet/handlers/paypage"
+)
+
+const (
+	payPrefix       = "/pay/"
+	contentTypeHTML = "text/html; charset=utf-8"
+
+	actionPay    = "pay"
+	actionCancel = "cancel"
+)
+
+// payPath is the path of an order's page. Whoever has it may pay.
+func payPath(o *licet.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
+
+// pageWanted reports whether a person waits for the answer: whatever lies under
+// the pay pages, so that a link that was cut off in a mail finds a page too.
+func pageWanted(res *resource, path string) bool {
+	return res != nil && res.page || res == nil && strings.HasPrefix(path, payPrefix)
+}
+
+// showOrder answers the pay page, or what became of the order.
+func (s *Server) showOrder(r *request) (any, error) {
+	o, err := s.cfg.Node.OrderToPay(r.ctx, r.value("order_no"), r.value("token"))
+	if err != nil {
+		return nil, err
+	}
+	return s.orderPage(&o)
+}
+
+// settleOrder takes the form of the pay page. It needs no cookie and no token
+// beside the address: whoever knows the address may pay. What it must not be is
+// sent by a foreign page that had the buyer's browser press the button.
+func (s *Server) settleOrder(r *request) (any, error) {
+	if !s.sameOrigin(r) {
+		return nil, errForeignOrigin
+	}
+	action, err := readAction(r.body())
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.cfg.Node.OrderToPay(r.ctx, r.value("order_no"), r.value("token"))
+	if err != nil {
+		return nil, err
+	}
+	if action == actionCancel {
+		if _, err := s.cfg.Desk.Cancel(r.ctx, o); err != nil {
+			return nil, err
+		}
+		return seeOther(s.cfg.PublicURL + payPath(&o)), nil
+	}
+	_, elsewhere, err := s.cfg.Desk.Pay(r.ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if elsewhere != "" {
+		return seeOther(elsewhere), nil
+	}
+	// Also where the order has a success_url: browsers hold a form's policy
+	// against every hop of a redirect, so only a link leads to foreign sites.
+	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
+}
+
+// sameOrigin reports whether a form was sent from our own page, or by something
+// that is no browser and so tells nothing. Browsers tell on every POST; they
+// say "null" where a page hides where it comes from, and we have no such page.
+func (s *Server) sameOrigin(r *request) bool {
+	switch r.header("Sec-Fetch-Site") {
+	case "", "same-origin", "none":
+	default:
+		return false
+	}
+	origins := r.fast.Request.Header.PeekAll(fasthttp.HeaderOrigin)
+	return len(origins) == 0 || len(origins) == 1 && s.origin != "" && strings.EqualFold(string(origins[0]), s.origin)
+}
+
+func readAction(body []byte) (string, error) {
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		return "", malformed("the form can't be read")
+	}
+	actions := form["action"]
+	if len(actions) != 1 || actions[0] != actionPay && actions[0] != actionCancel {
+		return "", malformed("the form must say action=pay or action=cancel")
+	}
+	return actions[0], nil
+}
+
+func seeOther(location string) document {
+	return document{
+		status:      fasthttp.StatusSeeOther,
+		contentType: contentTypeHTML,
+		headers:     append(pageHeaders(), header{fasthttp.HeaderLocation, location}),
+	}
+}
+
+// orderPage renders what the buyer may see of an order. Where the shop takes
+// the buyer over after paying, it also hands out the license key; nobody else
+// shows it then.
+func (s *Server) orderPage(o *licet.Order) (document, error) {
+	p := paypage.Page{
+		OrderNo:     o.OrderNo,
+		ProductID:   o.ProductID,
+		Description: o.Description,
+		Amount:      o.Amount,
+		Currency:    o.Currency,
+		State:       paypage.State(o.Status(s.cfg.Node.Now())),
+		ExpiresAt:   o.ExpiresAt,
+		Sandbox:     o.Owner.Mode == licet.Test,
+		SuccessURL:  o.SuccessURL,
+		Action:      s.basePath + payPath(o),
+	}
+	if o.RefundDue {
+		p.State = paypage.Processing
+	}
+	if o.SuccessURL == "" {
+		p.LicenseKey = string(o.LicenseKey)
+	}
+	render := s.pages.Result
+	if p.State == paypage.Unpaid {
+		render = s.pages.Order
+	}
+	return s.page(fasthttp.StatusOK, s.pages.CSP(), func(w io.Writer) error { return render(w, p) })
+}
+
+func (s *Server) page(status int, policy string, render func(io.Writer) error) (document, error) {
+	var body bytes.Buffer
+	if err := render(&body); err != nil {
+		return document{}, err
+	}
+	return document{
+		status:      status,
+		contentType: contentTypeHTML,
+		headers:     append(pageHeaders(), header{fasthttp.HeaderContentSecurityPolicy, policy}),
+		body:        body.Bytes(),
+	}, nil
+}
+
+// pageHeaders are those that every page has beside what every answer has. The
+// referrer policy keeps the token in a page's address from other sites; a
+// stricter one would make browsers send our own form as if it came from nowhere.
+func pageHeaders() []header {
+	return []header{
+		{fasthttp.HeaderReferrerPolicy, "same-origin"},
+		{fasthttp.HeaderXFrameOptions, "DENY"},
+	}
+}
+
+// problemPage puts a page for people in place of an error's JSON. Where even
+// that fails it reports false, and JSON it is.
+func (s *Server) problemPage(e *exchange, answer *document, known *licet.Error) bool {
+	render := func(w io.Writer) error {
+		title, advice := problemText(known.Reason)
+		return s.pages.Problem(w, title, advice, e.id)
+	}
+	if known.Reason == licet.ReasonOrderNotFound || known.Reason == reasonNotFound {
+		render = s.pages.NotFound
+	}
+	rendered, err := s.page(answer.status, s.pages.CSP(), render)
+	if err != nil {
+		s.reportUnknown(e, err)
+		return false
+	}
+	rendered.code = answer.code
+	rendered.headers = append(rendered.headers, answer.headers...)
+	*answer = rendered
+	return true
+}
+
+// problemText says to a buyer what happened to what they pressed.
+func problemText(reason licet.Reason) (title, advice string) {
+	switch reason {
+	case reasonForbidden:
+		return "This was not sent from the payment page", "Please open the payment page itself and press the button there."
+	case licet.ReasonInvalidOrderState:
+		return "This order can no longer be canceled", "Please look at the payment page to see where the order stands."
+	case licet.ReasonPaymentNotConfigured:
+		return "Payment is not possible yet", "The seller has not set up a way to pay. Please ask the seller."
+	case licet.ReasonProviderFailed:
+		return "The payment did not go through", "The payment provider did not answer as expected, and nothing was changed. Please try again in a moment."
+	case licet.ReasonUnavailable, licet.ReasonOverloaded:
+		return "Please try again in a moment", "The service can't be reached right now, and nothing was changed."
+	case licet.ReasonOutcomeUnknown:
+		return "Please check again in a moment", "It is not certain yet whether this went through. Opening the payment page again is safe, and so is pressing the button again."
+	case licet.ReasonInternal:
+		return "Something went wrong", "The fault is on our side. Please try again later."
+	default:
+		return "This request can't be served", "Please open the payment page and try again from there."
+	}
+}

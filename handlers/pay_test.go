@@ -1,0 +1,239 @@
+package handlers_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+)
+
+// payable makes an order and gives the path of its page.
+func (s *service) payable(members string) (made answer, path string) {
+	s.t.Helper()
+	made = s.send("POST", "/v1/orders", keyAll, `{"product_id":"editor","amount":4900,"currency":"USD"`+members+`}`).must(s.t, 0)
+	return made, strings.TrimPrefix(made.text("pay_url"), publicURL)
+}
+
+func (s *service) status(made answer) string {
+	s.t.Helper()
+	return s.send("GET", "/v1/orders/"+made.text("order_no"), keyAll, "").must(s.t, 0).text("status")
+}
+
+// mustPage checks what every page carries.
+func (a answer) mustPage(t *testing.T, status int) answer {
+	t.Helper()
+	if a.status != status {
+		t.Fatalf("status %d, want %d: %s", a.status, status, a.body)
+	}
+	for name, want := range map[string]string{
+		"Content-Type":           "text/html; charset=utf-8",
+		"Cache-Control":          "no-store",
+		"X-Content-Type-Options": "nosniff",
+		"Referrer-Policy":        "same-origin",
+		"X-Frame-Options":        "DENY",
+	} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if a.header.Get("X-Request-Id") == "" || len(a.header.Values("Server")) > 0 {
+		t.Errorf("headers: %v", a.header)
+	}
+	if status != http.StatusSeeOther && !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("policy: %q", a.header.Get("Content-Security-Policy"))
+	}
+	return a
+}
+
+func TestPayPage(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made, path := s.payable(`,"description":"One <b>year</b>"`)
+	page := s.send("GET", path, "", "").mustPage(t, 200)
+	for _, want := range []string{"$49.00", "editor", "One &lt;b&gt;year", `action="` + path + `"`, made.text("order_no")} {
+		if !strings.Contains(page.body, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+	paid := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, 303)
+	if to := paid.header.Get("Location"); to != publicURL+path {
+		t.Errorf("paid leads to %q", to)
+	}
+	key := s.send("GET", "/v1/orders/"+made.text("order_no"), keyAll, "").text("license_key")
+	if result := s.send("GET", path, "", "").mustPage(t, 200); key == "" || !strings.Contains(result.body, key) {
+		t.Errorf("the result lacks the key %q", key)
+	}
+	if refused := s.send("POST", path, "", "action=cancel", asForm...).mustPage(t, 409); strings.Contains(refused.body, key) {
+		t.Error("an error page shows the key")
+	}
+}
+
+func TestPayPageLeadsBackToTheShop(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const shop = "https://shop.example.com/thanks?a=1&b=%20#c"
+	made, path := s.payable(`,"success_url":"` + shop + `"`)
+	page := s.send("GET", path, "", "").mustPage(t, 200)
+	if policy := page.header.Get("Content-Security-Policy"); !strings.Contains(policy, "form-action 'self';") {
+		t.Errorf("policy: %q", policy)
+	}
+	for range 2 { // pressing twice leads to the same place
+		if to := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, 303).header.Get("Location"); to != publicURL+path {
+			t.Errorf("paid leads to %q", to)
+		}
+	}
+	key := s.send("GET", "/v1/orders/"+made.text("order_no"), keyAll, "").text("license_key")
+	result := s.send("GET", path, "", "").mustPage(t, 200)
+	if strings.Contains(result.body, key) {
+		t.Error("the result shows the key though the shop does")
+	}
+	if !strings.Contains(result.body, `href="`+strings.ReplaceAll(shop, "&", "&amp;")+`"`) {
+		t.Errorf("the result has no link to %s:\n%s", shop, result.body)
+	}
+}
+
+func TestPayCanceledAndExpiredOrders(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made, path := s.payable(`,"success_url":"https://shop.example.com/"`)
+	s.press(made, "cancel")
+	s.press(made, "cancel")
+	if got := s.status(made); got != "canceled" {
+		t.Fatalf("canceled: %s", got)
+	}
+	s.send("GET", path, "", "").mustPage(t, 200)
+	// Money for a canceled order goes back, and the buyer is not sent to where
+	// the shop says thank you.
+	s.press(made, "pay")
+	if got := s.status(made); got != "refunded" {
+		t.Errorf("paid after cancel: %s", got)
+	}
+	if result := s.send("GET", path, "", "").mustPage(t, 200); strings.Contains(result.body, "shop.example.com") {
+		t.Error("the result of a refunded order leads to the shop")
+	}
+
+	late, path := s.payable("")
+	s.clock.advance(25 * time.Hour)
+	s.send("GET", path, "", "").mustPage(t, 200)
+	s.send("POST", path, "", "action=cancel", asForm...).mustPage(t, 409)
+	s.press(late, "pay")
+	if got := s.status(late); got != "paid" {
+		t.Errorf("paid late: %s", got)
+	}
+}
+
+func TestPayForms(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made, path := s.payable("")
+	f := func(status int, body string, headers ...string) {
+		t.Helper()
+		s.send("POST", path, "", body, headers...).mustPage(t, status)
+		if got := s.status(made); got != "unpaid" {
+			t.Fatalf("%q %q: the order is %s", body, headers, got)
+		}
+	}
+	with := func(headers ...string) []string { return append(headers, asForm...) }
+	f(400, "", asForm...)
+	f(400, "action=", asForm...)
+	f(400, "action=refund", asForm...)
+	f(400, "action=pay&action=pay", asForm...)
+	f(400, "action=%zz", asForm...)
+	f(415, `{"action":"pay"}`)
+	f(415, "action=pay", "Content-Type", "-", "Content-Type", "multipart/form-data; boundary=x")
+	f(415, "action=pay", "Content-Type", "-", "Content-Type", "text/plain")
+	f(403, "action=pay", with("Origin", "https://evil.example.com")...)
+	f(403, "action=pay", with("Origin", "null")...)
+	f(403, "action=pay", with("Origin", "http://pay.example.com")...)
+	f(403, "action=pay", with("Origin", publicURL+".evil.example.com")...)
+	f(403, "action=pay", with("Origin", publicURL+":8443")...)
+	f(403, "action=pay", with("Origin", publicURL, "Origin", "https://evil.example.com")...)
+	f(403, "action=pay", with("Sec-Fetch-Site", "cross-site")...)
+	f(403, "action=pay", with("Sec-Fetch-Site", "same-site")...)
+	f(403, "action=pay", with("Sec-Fetch-Site", "cross-site", "Origin", publicURL)...)
+	wrongToken := path[:len(path)-1] + "x"
+	missing := s.send("POST", wrongToken, "", "action=pay", asForm...).mustPage(t, 404)
+	absent := s.send("POST", "/pay/ord_000000000000000000000000000/x", "", "action=pay", asForm...).mustPage(t, 404)
+	if missing.body != absent.body {
+		t.Error("a wrong token and a wrong number are told apart")
+	}
+	for _, bad := range []string{wrongToken, "/pay/x/y", "/pay/" + made.text("order_no"), "/pay/x/y/z", "/pay/%zz/x"} {
+		s.send("GET", bad, "", "").mustPage(t, 404)
+	}
+	if a := s.send("PUT", path, "", "").mustPage(t, 405); a.header.Get("Allow") != "GET, POST" {
+		t.Errorf("Allow: %q", a.header.Get("Allow"))
+	}
+	s.send("POST", path, "", "action="+strings.Repeat("x", 65<<10), asForm...).mustPage(t, 413)
+	s.send("POST", path, "", "action=pay", with("Origin", strings.ToUpper(publicURL), "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
+	if got := s.status(made); got != "paid" {
+		t.Errorf("the order is %s", got)
+	}
+}
+
+func TestPayPageProblems(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	_, path := s.payable("")
+	for _, c := range []struct {
+		all, commit error
+		status      int
+	}{
+		{licet.ErrUnavailable, nil, 503},
+		{licet.ErrOverloaded, nil, 503},
+		{nil, licet.ErrOutcomeUnknown, 504},
+	} {
+		s.store.breakWith(c.all, c.commit)
+		a := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, c.status)
+		if a.header.Get("Retry-After") == "" || !strings.Contains(a.body, a.header.Get("X-Request-Id")) {
+			t.Errorf("%d: no Retry-After or no reference: %s", c.status, a.body)
+		}
+	}
+	s.store.breakWith(nil, nil)
+	s.store.onRead(func() { panic("what nobody may see") })
+	if a := s.send("GET", path, "", "").mustPage(t, 500); strings.Contains(a.body, "nobody") {
+		t.Errorf("the panic shows: %s", a.body)
+	}
+	s.store.onRead(nil)
+
+	live := licet.Owner{AccountID: "acct_acme", Mode: licet.Live}
+	order := licet.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1, Currency: "USD",
+		PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
+	s.store.put(licet.Record{Order: &order}, licet.OrderRef(live, order.OrderNo))
+	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
+}
+
+// Fifty payments at once make one license.
+func TestFiftyPayments(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made, path := s.payable("")
+	var all sync.WaitGroup
+	for range 50 {
+		all.Go(func() {
+			if a := s.send("POST", path, "", "action=pay", asForm...); a.status != 303 {
+				t.Errorf("status %d: %s", a.status, a.body)
+			}
+		})
+	}
+	all.Wait()
+	if got := s.status(made); got != "paid" {
+		t.Errorf("the order is %s", got)
+	}
+	if n := s.store.count(licet.KindLicense); n != 1 {
+		t.Errorf("%d licenses", n)
+	}
+}
+
+func (s *memStore) count(kind licet.Kind) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ref := range s.records {
+		if ref.Kind == kind {
+			n++
+		}
+	}
+	return n
+}

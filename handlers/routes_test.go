@@ -1,0 +1,95 @@
+package handlers
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet/metrics"
+)
+
+const reference = "../docs/api.md"
+
+// Every route has its row in the published table, with the scope that it asks
+// for.
+func TestRoutesArePublished(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `GET /") || strings.HasPrefix(line, "| `POST /") || strings.HasPrefix(line, "| `DELETE /") {
+			rows++
+		}
+	}
+	routes := apiRoutes()
+	for _, r := range routes {
+		needs := "–"
+		switch {
+		case r.access == keyed && r.scope == "":
+			t.Errorf("%s %s asks for a key but no scope", r.method, r.pattern)
+		case r.access == keyed:
+			needs = "`" + r.scope + "`"
+		case r.access == open:
+			needs = "open"
+		}
+		row := fmt.Sprintf("| `%s %s` | %s |", r.method, r.pattern, needs)
+		if !strings.Contains(string(text), row) {
+			t.Errorf("%s lacks a row beginning with\n%s", reference, row)
+		}
+	}
+	if rows != len(routes) {
+		t.Errorf("%s has %d rows of routes, want %d", reference, rows, len(routes))
+	}
+}
+
+// Every code is published with its reason.
+func TestCodesArePublished(t *testing.T) {
+	text, err := os.ReadFile(reference)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[int]bool)
+	for reason, k := range kinds() {
+		if seen[k.code()] {
+			t.Errorf("code %d has two reasons", k.code())
+		}
+		seen[k.code()] = true
+		if row := fmt.Sprintf("| %d | `%s` |", k.code(), reason); !strings.Contains(string(text), row) {
+			t.Errorf("%s lacks a row beginning with\n%s", reference, row)
+		}
+	}
+}
+
+// A body limit is looked up by the raw path, before anything is matched.
+func TestBodyLimitsAreOnPlainPatterns(t *testing.T) {
+	for _, r := range apiRoutes() {
+		if r.limit != 0 && strings.Contains(r.pattern, "{") {
+			t.Errorf("%s %s has a limit of its own and variable segments", r.method, r.pattern)
+		}
+		if r.access == open && r.limit != openBodyLimit {
+			t.Errorf("%s %s is open, and its limit is %d", r.method, r.pattern, r.limit)
+		}
+	}
+}
+
+func TestPublicURL(t *testing.T) {
+	for given, want := range map[string][3]string{
+		"https://pay.example.com":        {"https://pay.example.com", "https://pay.example.com", ""},
+		"https://Pay.Example.com:8443/":  {"https://Pay.Example.com:8443", "https://pay.example.com:8443", ""},
+		"https://example.com/licenses//": {"https://example.com/licenses", "https://example.com", "/licenses"},
+		"https://example.com:443":        {"https://example.com:443", "https://example.com", ""},
+		"http://127.0.0.1:8080":          {"http://127.0.0.1:8080", "http://127.0.0.1:8080", ""},
+		"":                               {"", "", ""},
+	} {
+		s := New(Config{PublicURL: given, Log: zerolog.Nop(), Metrics: metrics.New(prometheus.NewRegistry(), "", "", "")})
+		if got := [3]string{s.cfg.PublicURL, s.origin, s.basePath}; got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package handlers_test
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRouting(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license()
+	for _, id := range []string{"a/b", "..", "%2F"} {
+		s.activate(key, id).must(t, 0)
+	}
+	devices := "/v1/licenses/" + key + "/devices/"
+	for _, c := range []struct {
+		method, path string
+		code         int
+		allow        string
+	}{
+		{"GET", "/", 40400, ""},
+		{"GET", "/v1", 40400, ""},
+		{"GET", "/v1/licenses/" + key + "/", 40400, ""},
+		{"GET", "/v1//licenses/" + key, 40400, ""},
+		{"GET", "/v1/licenses//devices", 40400, ""},
+		{"GET", "/v1/./licenses/" + key, 40400, ""},
+		{"GET", "/v1/orders/../licenses/" + key, 40400, ""},
+		{"GET", "/V1/licenses/" + key, 40400, ""},
+		{"GET", "/v1/licenses%2F" + key, 40400, ""},
+		{"GET", "/v1/%6Cicenses/" + key, 40400, ""},
+		{"GET", "/v1/licenses/%", 40400, ""},
+		{"GET", "/v1/licenses/%zz", 40400, ""},
+		{"DELETE", devices + "..", 40400, ""},
+		{"DELETE", devices + ".", 40400, ""},
+		{"DELETE", devices, 40400, ""},
+		{"DELETE", devices + "a/b", 40400, ""},
+		{"DELETE", devices + "%G1", 40400, ""},
+		{"DELETE", devices + "a%2Fb", 0, ""},
+		{"DELETE", devices + "%2E%2E", 0, ""},
+		{"DELETE", devices + "%252F", 0, ""},
+		{"DELETE", devices + "x?y=/../z", 0, ""},
+		{"DELETE", devices + "%00", 42200, ""},
+		{"DELETE", devices + "%FF", 42200, ""},
+		{"DELETE", devices + "%C2%80", 42200, ""},
+		{"DELETE", devices + strings.Repeat("%C3%BC", 255), 0, ""},
+		{"DELETE", devices + strings.Repeat("%C3%BC", 256), 42200, ""},
+		{"GET", "/v1/licenses/" + strings.ToLower(key), 0, ""},
+		{"GET", "/v1/licenses/%20" + key + "%20", 0, ""},
+		{"GET", "/v1/licenses/activate", 40500, "OPTIONS, POST"},
+		{"HEAD", "/livez", 0, "GET"},
+		{"PATCH", "/v1/orders", 40500, "POST"},
+		{"OPTIONS", "/v1/orders", 40500, "POST"},
+		{"POST", "/v1/licenses/" + key, 40500, "GET"},
+		{"GET", devices + "x", 40500, "DELETE"},
+	} {
+		a := s.send(c.method, c.path, keyAll, "")
+		if c.method == "HEAD" {
+			if a.status != 405 || a.body != "" || a.header.Get("Allow") != c.allow {
+				t.Errorf("HEAD: %d %v %q", a.status, a.header, a.body)
+			}
+			continue
+		}
+		if a.code != c.code || a.header.Get("Allow") != c.allow {
+			t.Errorf("%s %s: %d, Allow %q: %s\nwant %d", c.method, c.path, a.status, a.header.Get("Allow"), a.body, c.code)
+		}
+		checkCommonHeaders(t, a)
+	}
+	left := s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
+	if left.data["current_devices"] != 0.0 {
+		t.Errorf("devices are left: %s", left.body)
+	}
+}
+
+// Cross-origin scripts may call the open routes and read their refusals, and
+// nothing else.
+func TestCORS(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const open = "/v1/licenses/activate"
+	for _, c := range []struct {
+		method, path, body string
+		want               bool
+	}{
+		{"OPTIONS", open, "", true},
+		{"POST", open, "{}", true},
+		{"POST", open, "{", true},
+		{"GET", open, "", true},
+		{"POST", open, strings.Repeat("x", 17<<10), true},
+		{"POST", "/v1/orders", "{}", false},
+		{"OPTIONS", "/v1/orders", "", false},
+		{"GET", "/livez", "", false},
+		{"GET", "/v1/nothing", "", false},
+		{"GET", "/pay/ord_x/y", "", false},
+	} {
+		a := s.send(c.method, c.path, "", c.body, "Origin", "https://app.example.com")
+		origin, expose := a.header.Get("Access-Control-Allow-Origin"), a.header.Get("Access-Control-Expose-Headers")
+		if got := origin == "*" && expose == "X-Request-Id, Retry-After"; got != c.want || origin != "" != c.want {
+			t.Errorf("%s %s: allow %q, expose %q", c.method, c.path, origin, expose)
+		}
+		if a.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s %s allows credentials", c.method, c.path)
+		}
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for given, kept := range map[string]bool{
+		"a":                       true,
+		"AZaz09._:+/=@-":          true,
+		strings.Repeat("x", 128):  true,
+		strings.Repeat("x", 129):  false,
+		"":                        false,
+		"a b":                     false,
+		"a,b":                     false,
+		"a\"b":                    false,
+		"ä":                       false,
+		"<script>":                false,
+		"00-4bf92f3577b34da6a3ce": true,
+	} {
+		got := s.send("GET", "/livez", "", "", "X-Request-Id", given).header.Get("X-Request-Id")
+		if kept && got != given || !kept && (got == given || len(got) != 26) {
+			t.Errorf("X-Request-Id %q became %q", given, got)
+		}
+	}
+}

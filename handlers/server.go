@@ -1,0 +1,161 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"licet"
+	"licet/handlers/paypage"
+	"licet/metrics"
+	"licet/node"
+	"licet/payment"
+)
+
+// Config is what a server is made of. Every field is needed unless it says
+// otherwise.
+type Config struct {
+	Node    *node.Node
+	Desk    *payment.Desk // not needed by the admin listener
+	Metrics *metrics.Metrics
+	Log     zerolog.Logger
+
+	// PublicURL is where buyers reach this service: pay links begin with it,
+	// and the pay page takes forms only from its origin.
+	PublicURL string
+
+	RequestTimeout time.Duration // for the work on one request; 0: 4 s
+	ReadTimeout    time.Duration // for one whole request to arrive; 0: 5 s
+	WriteTimeout   time.Duration // for one whole answer to leave; 0: 10 s
+	IdleTimeout    time.Duration // of a kept connection between requests; 0: 75 s
+	MaxConnections int           // at once; 0: 16,384. One more is told 50301
+}
+
+const (
+	defaultRequestTimeout = 4 * time.Second
+	defaultReadTimeout    = 5 * time.Second
+	defaultWriteTimeout   = 10 * time.Second
+	defaultIdleTimeout    = 75 * time.Second
+	defaultMaxConnections = 16384
+)
+
+// Server answers HTTP requests. Make it with [New] or [NewAdmin].
+type Server struct {
+	cfg      Config
+	origin   string // of PublicURL
+	basePath string // of PublicURL, without a slash at its end
+	errors   map[licet.Reason]kind
+	pages    *paypage.Renderer
+
+	matcher    *router.Router
+	bodyLimits map[string]int // by path, where it is not the usual one
+	fast       *fasthttp.Server
+	listener   atomic.Pointer[listener] // set by Serve
+	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
+}
+
+// New makes the server of the API and the pay page. It starts nothing.
+func New(cfg Config) *Server { return newServer(cfg, apiRoutes()) }
+
+func newServer(cfg Config, routes []route) *Server {
+	setDefault(&cfg.RequestTimeout, defaultRequestTimeout)
+	setDefault(&cfg.ReadTimeout, defaultReadTimeout)
+	setDefault(&cfg.WriteTimeout, defaultWriteTimeout)
+	setDefault(&cfg.IdleTimeout, defaultIdleTimeout)
+	setDefault(&cfg.MaxConnections, defaultMaxConnections)
+	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
+
+	s := &Server{cfg: cfg, errors: kinds(), pages: paypage.New()}
+	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {
+		s.origin = origin(u)
+		s.basePath = u.EscapedPath()
+	}
+	s.addRoutes(routes)
+	s.fast = &fasthttp.Server{
+		Handler:        s.serve,
+		ErrorHandler:   s.serveBroken,
+		HeaderReceived: s.headReceived,
+		Logger:         serverLog{cfg.Log},
+
+		ReadTimeout:        cfg.ReadTimeout,
+		WriteTimeout:       cfg.WriteTimeout,
+		IdleTimeout:        cfg.IdleTimeout,
+		ReadBufferSize:     readBuffer,
+		MaxRequestBodySize: bodyLimit,
+		// The listener counts connections itself, so that the one too many gets
+		// an answer in our form; fasthttp must never come to its own count.
+		Concurrency: cfg.MaxConnections + 1024,
+
+		CloseOnShutdown:              true,
+		DisablePreParseMultipartForm: true,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		SecureErrorLogMessage:        true,
+	}
+	return s
+}
+
+// origin is that of an address as a browser writes it: in lower case, and
+// without the port that its scheme has anyway.
+func origin(u *url.URL) string {
+	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
+	switch scheme {
+	case "https":
+		host = strings.TrimSuffix(host, ":443")
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
+	}
+	return scheme + "://" + host
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Serve answers the connections of a listener until [Server.Shutdown], after
+// which it returns nil.
+func (s *Server) Serve(inner net.Listener) error {
+	l := newListener(inner, s.cfg.MaxConnections, s.overloaded())
+	s.listener.Store(l)
+	return s.fast.Serve(l)
+}
+
+const (
+	// leaveTime is how long every answer closes its connection before idle
+	// connections are closed unasked.
+	leaveTime = 250 * time.Millisecond
+	leavePoll = 5 * time.Millisecond
+)
+
+// Shutdown stops to listen, has every answer close its connection, soon after
+// closes idle ones, and waits until the requests at hand are answered, or ctx
+// ends.
+//
+// fasthttp alone would close idle connections at once, also those whose client
+// has just sent the next request, which would then get no answer. Clients that
+// are busy have been sent away before that.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.leaving.Store(true)
+	if l := s.listener.Load(); l != nil {
+		_ = l.Close() // fasthttp closes it once more, and reports that
+		until := time.Now().Add(leaveTime)
+		for l.open.Load() > 0 && time.Now().Before(until) && ctx.Err() == nil {
+			time.Sleep(leavePoll)
+		}
+	}
+	if err := s.fast.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}

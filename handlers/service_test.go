@@ -1,0 +1,300 @@
+package handlers_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/handlers"
+	"licet/metrics"
+	"licet/node"
+	"licet/payment"
+)
+
+// The API keys of the test service.
+const (
+	keyAll      = "lk_test_all"
+	keyOther    = "lk_test_other"  // another account
+	keyLive     = "lk_live_same"   // the same account, live
+	keyReadOnly = "lk_test_reader" // licenses:read and orders:read
+	keyExpired  = "lk_test_expired"
+	keyRevoked  = "lk_test_revoked"
+)
+
+const publicURL = "https://pay.example.com"
+
+// service is a whole server on a real listener, before a memStore.
+type service struct {
+	t        *testing.T
+	addr     string
+	store    *memStore
+	node     *node.Node
+	clock    *clock
+	log      *logBuffer
+	registry *prometheus.Registry
+	server   *handlers.Server
+	config   handlers.Config
+	client   *http.Client
+}
+
+// clock is set by hand.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logBuffer holds what was logged.
+type logBuffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes.Write(p)
+}
+
+func (l *logBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.bytes.String()
+}
+
+// lines parses what was logged for requests.
+func (l *logBuffer) requests(t *testing.T) []map[string]any {
+	t.Helper()
+	var lines []map[string]any
+	for line := range strings.Lines(l.String()) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatalf("log line %q: %v", line, err)
+		}
+		if fields["message"] == "request" {
+			lines = append(lines, fields)
+		}
+	}
+	return lines
+}
+
+// fixedEntropy gives the same bytes in every run, so that keys and order
+// numbers can stand in golden files.
+type fixedEntropy struct {
+	mu     sync.Mutex
+	stream *rand.ChaCha8
+}
+
+func (e *fixedEntropy) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stream.Read(p)
+}
+
+// option changes what a service is made of.
+type option func(*handlers.Config, *node.Config)
+
+func newService(t *testing.T, options ...option) *service {
+	t.Helper()
+	s := &service{
+		t:        t,
+		store:    newMemStore(),
+		clock:    &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)},
+		log:      &logBuffer{},
+		registry: prometheus.NewRegistry(),
+	}
+	log := zerolog.New(s.log)
+	instruments := metrics.New(s.registry, "test", "test", "test")
+	nodeConfig := node.Config{
+		Store:    s.store,
+		KeyCheck: licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+		Clock:    s.clock.Now,
+		Entropy:  &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
+		Metrics:  instruments,
+		Log:      log,
+	}
+	s.config = handlers.Config{Metrics: instruments, Log: log, PublicURL: publicURL}
+	for _, o := range options {
+		o(&s.config, &nodeConfig)
+	}
+	s.node = node.New(nodeConfig)
+	s.config.Node = s.node
+	s.config.Desk = payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
+
+	acme := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
+	s.store.addKey(keyAll, licet.APIKey{Owner: acme, Scopes: []string{"*"}})
+	s.store.addKey(keyOther, licet.APIKey{Owner: licet.Owner{AccountID: "acct_other", Mode: licet.Test}, Scopes: []string{"*"}})
+	s.store.addKey(keyLive, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, Scopes: []string{"*"}})
+	s.store.addKey(keyReadOnly, licet.APIKey{Owner: acme, Scopes: []string{"licenses:read", "orders:read"}})
+	s.store.addKey(keyExpired, licet.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})
+	s.store.addKey(keyRevoked, licet.APIKey{Owner: acme, Scopes: []string{"*"}, RevokedAt: s.clock.Now()})
+
+	s.server = handlers.New(s.config)
+	s.addr = serve(t, s.server)
+	s.client = &http.Client{
+		Transport:     &http.Transport{},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Timeout:       20 * time.Second,
+	}
+	t.Cleanup(s.client.CloseIdleConnections)
+	return s
+}
+
+// serve runs a server on a free port until the test ends.
+func serve(t *testing.T, server *handlers.Server) (addr string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Shutdown(ctx); err != nil {
+			t.Errorf("shut down: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
+// answer is an HTTP answer, read whole.
+type answer struct {
+	status int
+	header http.Header
+	closes bool // the connection ends with it
+	body   string
+	code   int
+	reason string
+	data   map[string]any
+	fields map[string]string
+	raw    map[string]any
+}
+
+// send makes a request as a client does. headers come in pairs.
+func (s *service) send(method, path, key, body string, headers ...string) answer {
+	s.t.Helper()
+	return s.sendTo(s.addr, method, path, key, body, headers...)
+}
+
+func (s *service) sendTo(addr, method, path, key, body string, headers ...string) answer {
+	s.t.Helper()
+	request, err := http.NewRequest(method, "http://"+addr, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.URL.Opaque = path // sent as it is
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if key != "" {
+		request.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Add(headers[i], headers[i+1])
+		if headers[i+1] == "-" {
+			request.Header.Del(headers[i])
+		}
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return readAnswer(s.t, response)
+}
+
+func readAnswer(t *testing.T, response *http.Response) answer {
+	t.Helper()
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := answer{status: response.StatusCode, header: response.Header, closes: response.Close, body: string(body)}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") || len(body) == 0 {
+		return a
+	}
+	var envelope struct {
+		Code  int
+		Data  map[string]any
+		Error struct {
+			Reason string
+			Fields []struct{ Field, Problem string }
+		}
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		t.Fatalf("answer %q: %v", body, err)
+	}
+	if err := json.Unmarshal(body, &a.raw); err != nil {
+		t.Fatal(err)
+	}
+	a.code, a.reason, a.data = envelope.Code, envelope.Error.Reason, envelope.Data
+	a.fields = make(map[string]string)
+	for _, f := range envelope.Error.Fields {
+		a.fields[f.Field] = f.Problem
+	}
+	return a
+}
+
+// must fails the test unless the answer has the code.
+func (a answer) must(t *testing.T, code int) answer {
+	t.Helper()
+	if a.code != code || code != 0 && a.status != code/100 || code == 0 && a.status > 299 {
+		t.Fatalf("got status %d: %s\nwant code %d", a.status, a.body, code)
+	}
+	return a
+}
+
+func (a answer) text(name string) string {
+	value, _ := a.data[name].(string)
+	return value
+}
+
+// order makes an order and gives its answer.
+func (s *service) order(amount string) answer {
+	s.t.Helper()
+	return s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","amount":`+amount+`,"currency":"USD"}`).must(s.t, 0)
+}
+
+// license makes a license and gives its key.
+func (s *service) license() string {
+	s.t.Helper()
+	return s.order("0").text("license_key")
+}
+
+func (s *service) activate(key, device string) answer {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]string{"license_key": key, "device_id": device})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return s.send("POST", "/v1/licenses/activate", "", string(body))
+}

@@ -1,0 +1,259 @@
+package handlers
+
+import (
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"licet"
+)
+
+// The limits of members. Lengths count Unicode code points.
+const (
+	maxProductID      = 64
+	maxDeviceID       = 255
+	maxDeviceName     = 255
+	maxPin            = 255
+	maxDescription    = 1000
+	maxEmail          = 254
+	maxSuccessURL     = 2000
+	maxAmount         = 1_000_000_000_000
+	maxMetadata       = 50
+	maxMetadataName   = 40
+	maxMetadataBytes  = 16 << 10
+	maxQuantity       = 1000
+	maxMaxDevices     = 1_000_000
+	maxTimestampYear  = 9999
+	problemRequired   = "is required"
+	problemLineBreaks = "must not contain control characters other than line breaks and tabs"
+	problemControl    = "must not contain control characters"
+)
+
+// problems collects what is wrong with a request: every bad member, each
+// named once.
+type problems struct{ fields []licet.FieldProblem }
+
+func (p *problems) add(field, problem string) {
+	p.fields = append(p.fields, licet.FieldProblem{Field: field, Problem: problem})
+}
+
+// err is nil where there are no problems.
+func (p *problems) err() error {
+	if len(p.fields) == 0 {
+		return nil
+	}
+	return &licet.Error{
+		Reason:  licet.ReasonInvalidField,
+		Message: "the request has invalid members",
+		Fields:  p.fields,
+	}
+}
+
+// productID checks a product id that is to be used for something new.
+func (p *problems) productID(field string, in text) {
+	switch {
+	case !in.given:
+		p.add(field, problemRequired)
+	case !validProductID(in.value):
+		p.add(field, fmt.Sprintf("must be 1 to %d of the characters A-Z a-z 0-9 . _ -", maxProductID))
+	}
+}
+
+func validProductID(id string) bool {
+	if id == "" || len(id) > maxProductID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func (p *problems) deviceID(field string, in text) {
+	switch {
+	case !in.given:
+		p.add(field, problemRequired)
+	case !utf8.ValidString(in.value):
+		p.add(field, "must be UTF-8")
+	case in.value == "" || utf8.RuneCountInString(in.value) > maxDeviceID:
+		p.add(field, fmt.Sprintf("must have 1 to %d characters", maxDeviceID))
+	case strings.ContainsFunc(in.value, unicode.IsControl):
+		p.add(field, problemControl)
+	}
+}
+
+func (p *problems) deviceName(field string, in text) {
+	switch {
+	case utf8.RuneCountInString(in.value) > maxDeviceName:
+		p.add(field, fmt.Sprintf("must have at most %d characters", maxDeviceName))
+	case strings.ContainsFunc(in.value, unicode.IsControl):
+		p.add(field, problemControl)
+	}
+}
+
+// pin checks a demand of an activation. An empty one would demand nothing, so
+// an app that was built with an empty setting would not notice.
+func (p *problems) pin(field string, in text) {
+	if in.given && (in.value == "" || utf8.RuneCountInString(in.value) > maxPin) {
+		p.add(field, fmt.Sprintf("must have 1 to %d characters, or be left out", maxPin))
+	}
+}
+
+func (p *problems) amount(field string, in integer) {
+	p.integer(field, in, true, 0, maxAmount)
+}
+
+func (p *problems) integer(field string, in integer, required bool, least, most int64) {
+	switch {
+	case !in.given && required:
+		p.add(field, problemRequired)
+	case in.given && in.value < least:
+		p.add(field, fmt.Sprintf("must be at least %d", least))
+	case in.given && in.value > most:
+		p.add(field, fmt.Sprintf("must be at most %d", most))
+	}
+}
+
+// currency checks a code and gives its canonical form.
+func (p *problems) currency(field string, in text) string {
+	if !in.given {
+		p.add(field, problemRequired)
+		return ""
+	}
+	canonical, ok := licet.ParseCurrency(in.value)
+	if !ok {
+		p.add(field, "must be the ISO 4217 code of a currency, such as USD")
+	}
+	return canonical
+}
+
+func (p *problems) description(field string, in text) {
+	switch {
+	case utf8.RuneCountInString(in.value) > maxDescription:
+		p.add(field, fmt.Sprintf("must have at most %d characters", maxDescription))
+	case strings.ContainsFunc(in.value, func(c rune) bool {
+		return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t'
+	}):
+		p.add(field, problemLineBreaks)
+	}
+}
+
+// email checks that an address is plausible. Only a mail that arrives proves
+// more.
+func (p *problems) email(field string, in text) {
+	if in.given && !plausibleEmail(in.value) {
+		p.add(field, fmt.Sprintf("must be a plain e-mail address of at most %d characters", maxEmail))
+	}
+}
+
+func plausibleEmail(address string) bool {
+	if utf8.RuneCountInString(address) > maxEmail {
+		return false
+	}
+	// The parser also takes "Bob <bob@example.org>" and comments: then what it
+	// understood is not what was sent.
+	parsed, err := mail.ParseAddress(address)
+	if err != nil || parsed.Address != address || strings.ContainsFunc(address, unicode.IsControl) {
+		return false
+	}
+	domain := address[strings.LastIndexByte(address, '@')+1:]
+	if strings.ContainsAny(domain, "[]") {
+		return false
+	}
+	return strings.EqualFold(domain, "localhost") || strings.Contains(strings.Trim(domain, "."), ".")
+}
+
+// successURL checks where a buyer may be sent to: https, or this very machine.
+func (p *problems) successURL(field string, in text) {
+	if !in.given {
+		return
+	}
+	switch u, err := url.Parse(in.value); {
+	case len(in.value) > maxSuccessURL:
+		p.add(field, fmt.Sprintf("must have at most %d characters", maxSuccessURL))
+	case err != nil, u.Hostname() == "", u.User != nil, strings.ContainsFunc(in.value, notPlainASCII):
+		p.add(field, "must be an absolute URL, percent-encoded and without user information")
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
+		p.add(field, "must begin with https:// (http:// is for loopback addresses)")
+	}
+}
+
+func notPlainASCII(c rune) bool { return c <= ' ' || c >= 0x7f }
+
+func loopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// metadata checks an object of a client's own members; their values are theirs.
+func (p *problems) metadata(field string, in object) {
+	if !in.given {
+		return
+	}
+	if len(in.value) > maxMetadataBytes {
+		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", maxMetadataBytes))
+		return
+	}
+	names, err := memberNames(in.value)
+	if err != nil {
+		p.add(field, "must be an object")
+		return
+	}
+	if len(names) > maxMetadata {
+		p.add(field, fmt.Sprintf("must have at most %d members", maxMetadata))
+	}
+	for _, name := range names {
+		if name == "" || utf8.RuneCountInString(name) > maxMetadataName {
+			p.add(field, fmt.Sprintf("must have member names of 1 to %d characters", maxMetadataName))
+			return
+		}
+	}
+}
+
+// memberNames lists the names of a JSON object's own members.
+func memberNames(compact string) ([]string, error) {
+	decoder := jsontext.NewDecoder(strings.NewReader(compact))
+	if _, err := decoder.ReadToken(); err != nil {
+		return nil, err
+	}
+	var names []string
+	for decoder.PeekKind() == '"' {
+		name, err := decoder.ReadToken()
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name.String())
+		if err := decoder.SkipValue(); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// future reads a moment that is still to come, in whole milliseconds.
+func (p *problems) future(field string, in text, now time.Time) time.Time {
+	if !in.given {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, in.value)
+	if err != nil || t.UTC().Year() > maxTimestampYear {
+		p.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
+		return time.Time{}
+	}
+	t = t.UTC().Truncate(time.Millisecond)
+	if !t.After(now) {
+		p.add(field, "must be in the future")
+	}
+	return t
+}
