@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+)
+
+// listen listens on the address of a flag. Unless remote is allowed, the
+// address must be one that only this machine can reach.
+func listen(ctx context.Context, flag, address string, remote bool) (net.Listener, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, badUsage("--%s is %q: it must be like 127.0.0.1:8080", flag, address)
+	}
+	if !remote {
+		// The name is looked up once and its address used, so that what was
+		// checked is what is listened on.
+		if host, err = loopback(ctx, flag, host); err != nil {
+			return nil, err
+		}
+	}
+	var lc net.ListenConfig
+	listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("--%s %s: another process listens there already; stop it, or choose another port (port 0 takes a free one)", flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
+	}
+	return listener, nil
+}
+
+// loopback gives a loopback address of host, which must have no others.
+func loopback(ctx context.Context, flag, host string) (string, error) {
+	refused := badUsage("--%s: %q is not a loopback address, so other machines could reach it; use 127.0.0.1, or say --allow-remote if that is meant", flag, host)
+	if host == "" { // every address of the machine
+		return "", refused
+	}
+	if ip, err := netip.ParseAddr(host); err == nil {
+		if !ip.Unmap().IsLoopback() {
+			return "", refused
+		}
+		return host, nil
+	}
+	ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return "", fmt.Errorf("--%s: %w", flag, err)
+	}
+	for _, ip := range ips {
+		if !ip.Unmap().IsLoopback() {
+			return "", refused
+		}
+	}
+	return ips[0].Unmap().String(), nil
+}
+
+// localURL is where this machine reaches what listens on address.
+func localURL(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return "http://" + address.String()
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLogHoldsNothingThatOpensAnything does the main job, and makes mistakes
+// along the way, with values that can be recognized, and searches all that the
+// process has written for them.
+func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
+	p := startProcess(t, t.TempDir(), "--log-level", "debug", "--metrics-listen", "127.0.0.1:0")
+	const mark = "canary"
+	created := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":4900,"currency":"USD",
+		"description":"canary description","buyer_email":"canary@example.com","metadata":{"canary-name":"canary-value"},
+		"success_url":"https://canary.example.com/"}`).Data
+	payURL := created.text("pay_url")
+	token := payURL[strings.LastIndexByte(payURL, '/')+1:]
+	if r, err := p.pay(t.Context(), payURL, "pay"); err != nil || r.status != http.StatusSeeOther {
+		t.Fatalf("%v %s", err, r.body)
+	}
+	key := p.want(t, 200, "GET", "/v1/orders/"+created.text("order_no"), "").Data.text("license_key")
+	const device = "canary/device 1"
+	for range 2 {
+		if r, err := p.activate(t.Context(), key, device); err != nil || r.status != 200 {
+			t.Fatalf("%v %s", err, r.body)
+		}
+	}
+	p.want(t, 200, "GET", "/v1/licenses/"+strings.ToLower(key), "")
+	p.want(t, 200, "GET", "/v1/licenses/"+key+"/devices?limit=5", "")
+
+	// Mistakes, which are what logs like to quote.
+	stranger := api{url: p.url, key: "lk_test_canary", client: p.client}
+	stranger.want(t, 401, "GET", "/v1/licenses/"+key, "")
+	stranger.want(t, 401, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"canary"}`)
+	p.want(t, 400, "GET", "/v1/licenses/canary-key", "")
+	p.want(t, 400, "POST", "/v1/orders", `{"canary":`)
+	p.want(t, 400, "POST", "/v1/orders", `{"canary":"canary"}`)
+	p.want(t, 422, "POST", "/v1/orders", `{"product_id":"canary!","amount":-1,"currency":"canary","buyer_email":"canary"}`)
+	p.want(t, 404, "GET", "/canary/"+key, "")
+	p.want(t, 404, "GET", "/v1/../canary/"+key, "")
+	p.want(t, 405, "PUT", "/v1/licenses/"+key, "")
+	p.want(t, 422, "GET", "/v1/licenses/"+key+"/devices?cursor=canary", "")
+	p.want(t, 414, "GET", "/v1/licenses/"+strings.Repeat("canary", 1000), "")
+	p.get(t, payURL+"?canary=canary")
+	p.get(t, p.url+"/pay/"+created.text("order_no")+"/canary")
+	p.want(t, 200, "DELETE", "/v1/licenses/"+key+"/devices/"+url.PathEscape(device), "")
+
+	if code := p.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	written := p.log.String() + p.stdout
+	for name, secret := range map[string]string{
+		"license key":            key,
+		"license key, lower":     strings.ToLower(key),
+		"a group of it":          key[10:21],
+		"API key":                p.key,
+		"API secret":             p.secret,
+		"pay token":              token,
+		"master key":             masterKeyOf(t, p.dir),
+		"what the requests held": mark,
+	} {
+		if strings.Contains(strings.ToLower(written), strings.ToLower(secret)) {
+			t.Errorf("the %s is in what licet has written:\n%s", name, written)
+		}
+	}
+	wantJSONLines(t, p.log.String())
+}
+
+// wantJSONLines demands that a log is JSON and has a line for the activation
+// with all that a line must have.
+func wantJSONLines(t *testing.T, log string) {
+	t.Helper()
+	activations := 0
+	for line := range strings.Lines(log) {
+		var entry struct {
+			Time     string   `json:"time"`
+			Level    string   `json:"level"`
+			Message  string   `json:"message"`
+			ID       string   `json:"request_id"`
+			Route    string   `json:"route"`
+			Status   int      `json:"status"`
+			Duration *float64 `json:"duration_ms"`
+		}
+		decoder := json.NewDecoder(bytes.NewBufferString(line))
+		if err := decoder.Decode(&entry); err != nil || entry.Time == "" || entry.Level == "" {
+			t.Errorf("a line of the log is %q (%v)", line, err)
+		}
+		if entry.Route == "/v1/licenses/activate" && entry.Status == 200 && entry.ID != "" && entry.Duration != nil {
+			activations++
+		}
+	}
+	if activations != 2 {
+		t.Errorf("the log has %d lines of successful activations, want 2:\n%s", activations, log)
+	}
+}
+
+func masterKeyOf(t *testing.T, dir string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, masterFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, key, _ := strings.Cut(strings.TrimSpace(string(text)), ":")
+	return key
+}

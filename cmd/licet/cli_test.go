@@ -1,0 +1,283 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"licet"
+)
+
+// outcome is how a short run of licet ended.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+func runLicet(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), args, &stdout, &stderr)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+func TestVersion(t *testing.T) {
+	got := runLicet(t, "version")
+	if got.code != exitOK || !strings.HasPrefix(got.stdout, "licet dev\nrevision ") || !strings.Contains(got.stdout, runtime.Version()) {
+		t.Errorf("got %+v", got)
+	}
+	if got := (build{"1.2.3", "0123abc", "go1.26.8"}).String(); !strings.HasPrefix(got, "licet 1.2.3\nrevision 0123abc\ngo1.26.8 ") {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestHelpHasExamples(t *testing.T) {
+	for command, words := range map[string][]string{
+		"":    {"Examples:", "licet dev --listen", "licet completion bash", "version"},
+		"dev": {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
+	} {
+		got := runLicet(t, append(strings.Fields(command), "--help")...)
+		for _, word := range words {
+			if got.code != exitOK || !strings.Contains(got.stdout, word) {
+				t.Errorf("licet %s --help lacks %q: %+v", command, word, got)
+			}
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := runLicet(t, "completion", shell); got.code != exitOK || !strings.Contains(got.stdout, "licet") {
+			t.Errorf("%s: %+v", shell, got)
+		}
+	}
+}
+
+func TestUsageErrors(t *testing.T) {
+	f := func(problem string, args ...string) {
+		t.Helper()
+		args = append(args, "--data-dir", filepath.Join(t.TempDir(), "unused"))
+		got := runLicet(t, args...)
+		if got.code != exitUsage || !strings.Contains(got.stderr, problem) || got.stdout != "" {
+			t.Errorf("licet %v: want exit code 2 and %q, got %+v", args, problem, got)
+		}
+		if strings.Count(got.stderr, "\n") != 2 {
+			t.Errorf("licet %v: more than the problem and a hint: %s", args, got.stderr)
+		}
+	}
+	f("unknown flag: --colour", "dev", "--colour")
+	f("--order-lifetime", "dev", "--order-lifetime", "soon")
+	f("--order-lifetime is 25h0m0s", "dev", "--order-lifetime", "25h")
+	f("--shutdown-timeout is 0s", "dev", "--shutdown-timeout", "0s")
+	f("--log-level", "dev", "--log-level", "loud")
+	f("--log-format", "dev", "--log-format", "xml")
+	f("--public-url", "dev", "--public-url", "licenses.example.com")
+	f("--public-url", "dev", "--public-url", "https://licenses.example.com/?a=b")
+	f("--listen", "dev", "--listen", "8080")
+	f("unknown command", "dev", "now")
+	f("unknown command", "development")
+
+	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0", "[::ffff:192.0.2.1]:0"} {
+		f("--allow-remote", "dev", "--listen", address)
+		f("--allow-remote", "dev", "--listen", "127.0.0.1:0", "--metrics-listen", address)
+	}
+}
+
+func TestListenOnLoopback(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "127.9.8.7:0", "localhost:0", "[::1]:0", "[::ffff:127.0.0.1]:0"} {
+		listener, err := listen(t.Context(), "listen", address, false)
+		if err != nil {
+			if strings.Contains(address, "::1") && strings.Contains(err.Error(), "cannot assign") {
+				continue // a machine without IPv6
+			}
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		if ip := listener.Addr().(*net.TCPAddr).IP; !ip.IsLoopback() {
+			t.Errorf("%s became %v", address, ip)
+		}
+		_ = listener.Close()
+	}
+}
+
+func TestListenOnHostOfOtherMachines(t *testing.T) {
+	listener, err := listen(t.Context(), "listen", "0.0.0.0:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if got := localURL(listener.Addr()); got != "http://127.0.0.1:"+port {
+		t.Errorf("its local URL is %s", got)
+	}
+}
+
+func TestEnvironment(t *testing.T) {
+	f := func(want int, problem string, args ...string) {
+		t.Helper()
+		args = append([]string{"dev", "--data-dir", t.TempDir()}, args...)
+		if got := runLicet(t, args...); got.code != want || !strings.Contains(got.stderr, problem) {
+			t.Errorf("%v: want exit code %d and %q, got %+v", args, want, problem, got)
+		}
+	}
+	// Each problem shows which of the settings was taken.
+	t.Setenv("LICET_LISTEN", "0.0.0.0:1111")
+	f(exitUsage, `--listen: "0.0.0.0"`)
+	f(exitUsage, `--listen is "flag"`, "--listen", "flag")
+	t.Setenv("LICET_LISTEN", "")
+	f(exitUsage, `--log-level is "loud"`, "--log-level", "loud")
+	t.Setenv("LICET_ALLOW_REMOTE", "perhaps")
+	f(exitUsage, "environment variable LICET_ALLOW_REMOTE")
+	t.Setenv("LICET_ALLOW_REMOTE", "")
+	t.Setenv("LICET_SHUTDOWN_TIMEOUT", "-1s")
+	f(exitUsage, "--shutdown-timeout is -1s")
+}
+
+// wantOneLine demands one line on standard error, and that it says something.
+func wantOneLine(t *testing.T, cmd *exec.Cmd, words ...string) {
+	t.Helper()
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != exitFailed {
+		t.Errorf("it ended with %v, want exit code 1", err)
+	}
+	for _, word := range words {
+		if !strings.Contains(string(out), word) || strings.Count(string(out), "\n") != 1 {
+			t.Errorf("it said %q, want one line with %q", out, word)
+		}
+	}
+}
+
+func TestSecondProcessOnDataDirectory(t *testing.T) {
+	p := shared(t)
+	before, err := os.ReadFile(filepath.Join(p.dir, envFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOneLine(t, licetCommand("dev", "--data-dir", p.dir, "--listen", "127.0.0.1:0"),
+		p.dir+" is in use by another licet process")
+	if after, err := os.ReadFile(filepath.Join(p.dir, envFile)); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the second process has touched %s (%v)", envFile, err)
+	}
+	p.want(t, 200, "GET", "/readyz", "")
+}
+
+func TestPortInUse(t *testing.T) {
+	p := shared(t)
+	address := strings.TrimPrefix(p.url, "http://")
+	wantOneLine(t, licetCommand("dev", "--data-dir", t.TempDir(), "--listen", address),
+		"--listen "+address, "another process listens there already")
+}
+
+func TestDataDirectory(t *testing.T) {
+	p := shared(t)
+	for name, want := range map[string]fs.FileMode{
+		".": 0o700, "lock": 0o600, envFile: 0o600, keyFile: 0o600, masterFile: 0o600, "etcd": 0o700, "run": 0o700,
+	} {
+		info, err := os.Stat(filepath.Join(p.dir, name))
+		if err != nil {
+			t.Error(err)
+		} else if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has mode %o, want %o", name, got, want)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join(p.dir, envFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "LICET_URL=" + p.url + "\nLICET_API_KEY=" + p.key + "\nLICET_API_SECRET=" + p.secret + "\n"
+	if string(text) != want || !strings.HasPrefix(p.key, "lk_test_") || !strings.HasPrefix(p.secret, "lks_test_") {
+		t.Errorf("%s is %q", envFile, text)
+	}
+}
+
+// TestRestartKeepsTheKeyPair also sees that dev.env is there only while the
+// service is ready.
+func TestRestartKeepsTheKeyPair(t *testing.T) {
+	dir := t.TempDir()
+	first := startProcess(t, dir)
+	order := first.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data
+	if code := first.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	if _, err := os.Stat(filepath.Join(dir, envFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a stopped service leaves %s behind (%v)", envFile, err)
+	}
+	second := startProcess(t, dir)
+	if second.key != first.key || second.secret != first.secret {
+		t.Error("the key pair has changed")
+	}
+	second.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "")
+	second.kill()
+	if _, err := os.Stat(filepath.Join(dir, envFile)); err != nil {
+		t.Fatalf("a killed service can't remove %s, and yet: %v", envFile, err)
+	}
+	// A start that fails after it has the directory must not leave the dead
+	// address there.
+	address := strings.TrimPrefix(shared(t).url, "http://")
+	wantOneLine(t, licetCommand("dev", "--data-dir", dir, "--listen", address), "another process listens there")
+	if _, err := os.Stat(filepath.Join(dir, envFile)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s still names a dead address (%v)", envFile, err)
+	}
+}
+
+func TestMetricsListener(t *testing.T) {
+	p := startProcess(t, t.TempDir(), "--metrics-listen", "127.0.0.1:0")
+	_, rest, _ := strings.Cut(p.log.String(), `"url":"`)
+	address, _, found := strings.Cut(rest, `"`)
+	if !found || !strings.HasSuffix(address, "/metrics") {
+		t.Fatalf("the log does not tell where the metrics are: %s", p.log)
+	}
+	scrape := p.get(t, address)
+	for _, word := range []string{"licet_build_info{", "licet_store_request_duration_seconds_count{", "go_goroutines"} {
+		if scrape.status != 200 || !strings.Contains(scrape.body, word) {
+			t.Errorf("%s lacks %s: status %d", address, word, scrape.status)
+		}
+	}
+	if public := p.get(t, p.url+"/metrics"); public.status != 404 {
+		t.Errorf("the public listener answers /metrics with %d", public.status)
+	}
+}
+
+// TestContextStopsRun is a run that is told to stop by its context, as a signal
+// does.
+func TestContextStopsRun(t *testing.T) {
+	var stdout, stderr logBuffer
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	dir := t.TempDir()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, []string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0"}, &stdout, &stderr)
+	}()
+	waitFor(t, func() bool { return strings.Contains(stdout.String(), lastLineOfStart) })
+	cancel()
+	if code := <-ended; code != exitOK || !strings.Contains(stderr.String(), "INF stopping") {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+}
+
+// TestStopLeavesNothingRunning starts and stops a service inside the test.
+func TestStopLeavesNothingRunning(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	s := startService(t)
+	a := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Test})
+	a.grant(t, 1)
+	a.client.CloseIdleConnections()
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	goleak.VerifyNone(t, before,
+		// It looks only every 10 s whether its server has ended.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+)
+
+// config is every setting of licet dev. addFlags says, a line each, what its
+// flag is called, what it is without one, and what it means; the environment
+// variable follows from the flag. A flag beats the environment, and that beats
+// the default.
+type config struct {
+	Listen          string
+	DataDir         string
+	AllowRemote     bool
+	MetricsListen   string
+	PublicURL       string
+	OrderLifetime   time.Duration
+	LogLevel        string
+	LogFormat       string
+	ShutdownTimeout time.Duration
+}
+
+func (c *config) addFlags(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&c.Listen, "listen", "127.0.0.1:8080", "`address` to serve on; port 0 takes a free one")
+	fs.StringVar(&c.DataDir, "data-dir", "./licet-data", "`directory` of the store and the keys; made if there is none")
+	fs.BoolVar(&c.AllowRemote, "allow-remote", false, "let other machines in: allow addresses that are not loopback")
+	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
+	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers reach this service at, for pay links; empty: the address served on")
+	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
+	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
+	fs.StringVar(&c.LogFormat, "log-format", "console", "`format` of the log on stderr: console or json")
+	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a stop may take until what is left is cut off")
+	fs.VisitAll(func(f *pflag.Flag) { f.Usage += " ($" + variable(f) + ")" })
+}
+
+// variable is the environment variable of a flag.
+func variable(f *pflag.Flag) string {
+	return "LICET_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+}
+
+// fromEnvironment sets the flags that the command line did not. A variable
+// that is empty counts as not there.
+func fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
+	var problem error
+	fs.VisitAll(func(f *pflag.Flag) {
+		value, _ := lookup(variable(f))
+		if f.Changed || value == "" || problem != nil || f.Name == "help" {
+			return
+		}
+		if err := fs.Set(f.Name, value); err != nil {
+			problem = badUsage("environment variable %s: %w", variable(f), err)
+		}
+	})
+	return problem
+}
+
+const (
+	minOrderLifetime = time.Second // of test mode, which is all there is here
+	maxOrderLifetime = 24 * time.Hour
+)
+
+func (c *config) validate() error {
+	if _, err := c.level(); err != nil {
+		return err
+	}
+	if c.LogFormat != "console" && c.LogFormat != "json" {
+		return badUsage("--log-format is %q: it must be console or json", c.LogFormat)
+	}
+	if c.DataDir == "" {
+		return badUsage("--data-dir must name a directory")
+	}
+	if c.OrderLifetime < minOrderLifetime || c.OrderLifetime > maxOrderLifetime {
+		return badUsage("--order-lifetime is %v: it must be from 1s to 24h", c.OrderLifetime)
+	}
+	if c.ShutdownTimeout <= 0 {
+		return badUsage("--shutdown-timeout is %v: it must be more than 0s", c.ShutdownTimeout)
+	}
+	return c.validatePublicURL()
+}
+
+func (c *config) validatePublicURL() error {
+	if c.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return badUsage("--public-url is %q: it must be like https://licenses.example.com", c.PublicURL)
+	}
+	return nil
+}
+
+func (c *config) level() (zerolog.Level, error) {
+	switch c.LogLevel {
+	case "debug", "info", "warn", "error":
+		return zerolog.ParseLevel(c.LogLevel)
+	default:
+		return zerolog.NoLevel, badUsage("--log-level is %q: it must be debug, info, warn or error", c.LogLevel)
+	}
+}
+
+// newLog makes the log. The settings must have been validated.
+func (c *config) newLog(stderr io.Writer) (zerolog.Logger, error) {
+	level, err := c.level()
+	if err != nil {
+		return zerolog.Nop(), err
+	}
+	if c.LogFormat == "console" {
+		stderr = zerolog.ConsoleWriter{Out: stderr, NoColor: !isTerminal(stderr), TimeFormat: "15:04:05.000"}
+	}
+	return zerolog.New(stderr).Level(level).With().Timestamp().Logger(), nil
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

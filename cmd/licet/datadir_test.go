@@ -1,0 +1,86 @@
+package main
+
+import (
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestKeyPairIsMadeOnce(t *testing.T) {
+	dir := t.TempDir()
+	load := func() (devKey, string) {
+		t.Helper()
+		ring, err := loadMasterRing(dir, rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := loadDevKey(dir, ring, rand.Reader, time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := key.record()
+		secret, err := ring.APISecret(&record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return *key, secret
+	}
+	key, secret := load()
+	again, secretAgain := load()
+	if key != again || secret != secretAgain {
+		t.Errorf("first %v, then %v", key, again)
+	}
+	if !strings.HasPrefix(key.AccountID, "acct_0") || key.AccountID != strings.ToLower(key.AccountID) || !strings.HasPrefix(key.APIKey, "lk_test_") {
+		t.Errorf("the key pair is %+v", key)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 2 {
+		t.Errorf("the directory holds %v (%v)", entries, err)
+	}
+}
+
+func TestDamagedFilesAreNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	ring, err := loadMasterRing(dir, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "{}", `{"api_key":"lk_test_secret"}`, `{"api_key":lk_test_secret}`} {
+		path := filepath.Join(dir, keyFile)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := loadDevKey(dir, ring, rand.Reader, time.Now())
+		if err == nil || !strings.Contains(err.Error(), path+" is damaged") || strings.Contains(err.Error(), "lk_test_secret") {
+			t.Errorf("%q: got error %v", text, err)
+		}
+		if now, _ := os.ReadFile(path); string(now) != text {
+			t.Errorf("%q was replaced with %q", text, now)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, masterFile), []byte("m1:short\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadMasterRing(dir, rand.Reader); err == nil || !strings.Contains(err.Error(), masterFile) {
+		t.Errorf("a damaged ring: got error %v", err)
+	}
+}
+
+func TestWriteFileReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, text := range []string{"first and long", "second"} {
+		if err := os.WriteFile(path+".new", []byte("left by a process that was killed"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeFile(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != text {
+			t.Errorf("got %q (%v), want %q", got, err, text)
+		}
+	}
+}

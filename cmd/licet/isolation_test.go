@@ -1,0 +1,200 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/node"
+)
+
+// startService starts a service inside the test, so that the test can reach
+// behind its API.
+func startService(t *testing.T) *service {
+	t.Helper()
+	s := newService(config{
+		Listen:          "127.0.0.1:0",
+		DataDir:         t.TempDir(),
+		OrderLifetime:   time.Hour,
+		ShutdownTimeout: 10 * time.Second,
+	}, zerolog.Nop())
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.start(t.Context(), build{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.awaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// addKey makes an API key of an owner.
+func (s *service) addKey(t *testing.T, owner licet.Owner) api {
+	t.Helper()
+	var entropy [licet.APIKeyEntropy]byte
+	_, _ = rand.Read(entropy[:])
+	text := licet.NewAPIKeyText(owner.Mode, entropy)
+	err := s.store.PutAPIKey(t.Context(), licet.APIKey{
+		ID: "key_" + owner.AccountID + string(owner.Mode), Hash: licet.HashAPIKey(text), Owner: owner,
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api{url: s.url, key: text, client: newClient()}
+}
+
+// TestAccountsSeeNothingOfEachOther asks every route that names a thing for
+// one that belongs to another account, or to the other mode of the same one,
+// and for one that does not exist. The answers must not differ in a byte.
+func TestAccountsSeeNothingOfEachOther(t *testing.T) {
+	s := startService(t)
+	owner := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Test})
+	strangers := map[string]api{
+		"another account": s.addKey(t, licet.Owner{AccountID: "acct_b", Mode: licet.Test}),
+		"the other mode":  s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Live}),
+		"both":            s.addKey(t, licet.Owner{AccountID: "acct_b", Mode: licet.Live}),
+	}
+
+	order := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data
+	unpaid := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`).Data
+	key := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("license_key")
+	if r, err := owner.activate(t.Context(), key, "laptop"); err != nil || r.status != 200 {
+		t.Fatalf("%v %s", err, r.body)
+	}
+	absentKey, absentOrder := s.absent(t)
+
+	for _, route := range []struct{ method, path, body, there, absent string }{
+		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
+		{"GET", "/v1/orders/%s", "", unpaid.text("order_no"), absentOrder},
+		{"GET", "/v1/licenses/%s", "", key, absentKey},
+		{"GET", "/v1/licenses/%s/devices", "", key, absentKey},
+		{"GET", "/v1/licenses/%s/devices?limit=1", "", key, absentKey},
+		{"DELETE", "/v1/licenses/%s/devices/laptop", "", key, absentKey},
+		{"DELETE", "/v1/licenses/%s/devices/unknown", "", key, absentKey},
+		{"POST", "/v1/licenses/activate", `{"license_key":"%s","device_id":"laptop"}`, key, absentKey},
+		{"POST", "/v1/licenses/activate", `{"license_key":"%s","device_id":"another"}`, key, absentKey},
+	} {
+		t.Run(route.method+" "+route.path+" "+route.body, func(t *testing.T) {
+			for name, stranger := range strangers {
+				theirs := stranger.probe(t, route.method, route.path, route.body, route.there)
+				none := stranger.probe(t, route.method, route.path, route.body, route.absent)
+				if theirs != none {
+					t.Errorf("%s: of another's thing it says\n%s\nof an absent one\n%s", name, theirs, none)
+				}
+				if !strings.HasPrefix(none, "404 ") || !strings.Contains(none, `"code":4040`) {
+					t.Errorf("%s: of an absent thing it says\n%s", name, none)
+				}
+			}
+		})
+	}
+
+	t.Run("activation that pins another owner", func(t *testing.T) {
+		anyone := api{url: s.url, client: newClient()}
+		body := func(pin string) string { return `{"license_key":"%s","device_id":"laptop",` + pin + `}` }
+		for _, pin := range []string{`"account_id":"acct_b"`, `"mode":"live"`, `"account_id":"acct_b","mode":"live"`} {
+			theirs := anyone.probe(t, "POST", "/v1/licenses/activate", body(pin), key)
+			none := anyone.probe(t, "POST", "/v1/licenses/activate", body(pin), absentKey)
+			if theirs != none || !strings.Contains(none, `"code":40401`) {
+				t.Errorf("%s: of another's license it says\n%s\nof an absent one\n%s", pin, theirs, none)
+			}
+		}
+		right := anyone.probe(t, "POST", "/v1/licenses/activate", body(`"account_id":"acct_a","mode":"test","product_id":"editor"`), key)
+		if !strings.HasPrefix(right, "200 ") {
+			t.Errorf("the right pins are answered\n%s", right)
+		}
+	})
+
+	t.Run("pay page with a wrong token", func(t *testing.T) {
+		anyone := api{url: s.url, client: newClient()}
+		token := strings.Repeat("0", 32)
+		for _, method := range []string{"GET", "POST"} {
+			theirs := anyone.probe(t, method, "/pay/%s/"+token, "", unpaid.text("order_no"))
+			none := anyone.probe(t, method, "/pay/%s/"+token, "", absentOrder)
+			if theirs != none || !strings.HasPrefix(none, "404 ") {
+				t.Errorf("%s: of another's order it says\n%s\nof an absent one\n%s", method, theirs, none)
+			}
+		}
+	})
+
+	// Nothing of all this has changed anything.
+	license := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
+	if devices := license.list("devices"); len(devices) != 1 || devices[0].text("device_id") != "laptop" {
+		t.Errorf("the license is now %v", license)
+	}
+	if status := owner.want(t, 200, "GET", "/v1/orders/"+unpaid.text("order_no"), "").Data.text("status"); status != "unpaid" {
+		t.Errorf("the order is now %s", status)
+	}
+}
+
+// absent gives a license key and an order number that are well formed, and
+// belong to nothing.
+func (s *service) absent(t *testing.T) (key, orderNo string) {
+	t.Helper()
+	check, err := s.store.KeyCheck(t.Context(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var entropy [licet.LicenseKeyEntropy]byte
+	_, _ = rand.Read(entropy[:])
+	return string(check.Mint("LIC", node.Cell, entropy)), licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+}
+
+// probe asks for the thing of an id and gives the whole answer as text, but for
+// the date. The request id is given along, so that it is the same each time.
+func (a api) probe(t *testing.T, method, path, body, id string) string {
+	t.Helper()
+	contentType := "application/json"
+	switch {
+	case body != "":
+		body = fmt.Sprintf(body, id)
+	case strings.HasPrefix(path, "/pay/") && method == http.MethodPost:
+		body, contentType = "action=pay", "application/x-www-form-urlencoded"
+	}
+	if strings.Contains(path, "%s") {
+		path = fmt.Sprintf(path, id)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, a.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-Request-Id", "the-same-each-time")
+	if a.key != "" {
+		request.Header.Set("Authorization", "Bearer "+a.key)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	r, err := a.do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.header.Del("Date")
+	text := fmt.Sprintf("%d %s\n", r.status, r.body)
+	for _, name := range slices.Sorted(maps.Keys(r.header)) {
+		text += fmt.Sprintf("%s: %v\n", name, r.header[name])
+	}
+	return text
+}
+
+// TestLiveModeDemandsProductsAndProvider is what the other mode is stricter in.
+func TestLiveModeDemandsProductsAndProvider(t *testing.T) {
+	s := startService(t)
+	live := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Live})
+	r, err := live.send(t.Context(), "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`)
+	if err != nil || r.status != 404 || r.Code != 40404 {
+		t.Errorf("an order for an unknown product: %v %s", err, r.body)
+	}
+}

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// commands walk the main job with curl, from an order to a removed device. They
+// need no more than a POSIX shell, curl and sed, and can be pasted one by one
+// or all at once. README.md has the same ones; a test compares.
+//
+// Shell comments are left out: zsh, when it is typed into, takes them for
+// commands.
+const commands = `order=$(curl -sS "$LICET_URL/v1/orders" \
+  -H "Authorization: Bearer $LICET_API_KEY" -H 'Content-Type: application/json' \
+  -d '{"product_id":"editor","amount":4900,"currency":"USD"}'); printf '%s\n' "$order"
+order_no=$(printf '%s\n' "$order" | sed 's/.*"order_no":"\([^"]*\)".*/\1/')
+pay_url=$(printf '%s\n' "$order" | sed 's/.*"pay_url":"\([^"]*\)".*/\1/')
+
+curl -sS -o /dev/null -w '%{http_code} %{redirect_url}\n' -d action=pay "$pay_url"
+
+order=$(curl -sS "$LICET_URL/v1/orders/$order_no" \
+  -H "Authorization: Bearer $LICET_API_KEY"); printf '%s\n' "$order"
+license_key=$(printf '%s\n' "$order" | sed 's/.*"license_key":"\([^"]*\)".*/\1/')
+
+curl -sS "$LICET_URL/v1/licenses/activate" -H 'Content-Type: application/json' \
+  -d '{"license_key":"'"$license_key"'","device_id":"laptop-1","device_name":"My laptop"}'
+
+curl -sS "$LICET_URL/v1/licenses/$license_key" -H "Authorization: Bearer $LICET_API_KEY"
+
+curl -sS -X DELETE "$LICET_URL/v1/licenses/$license_key/devices/laptop-1" \
+  -H "Authorization: Bearer $LICET_API_KEY"
+`
+
+// quickStart is what licet dev prints when it is ready. It holds no secret: the
+// commands read those from the file at path.
+func quickStart(url, path string) string {
+	return fmt.Sprintf(`Licet is ready on %s, with sandbox payments.
+Its address, API key and API secret are in %s.
+Order, pay, look at the order, activate, look at the license, remove the device; paste into another shell:
+
+. %s
+
+%s
+Ctrl-C stops it.
+`, url, path, shellWord(path), commands)
+}
+
+// shellWord writes text so that a POSIX shell reads it as one word.
+func shellWord(text string) string {
+	plain := strings.Trim(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/._-") == ""
+	if plain {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// TestPrintedCommands pastes what licet dev has printed into a shell, as it
+// stands.
+func TestPrintedCommands(t *testing.T) {
+	for _, tool := range []string{"curl", "sed"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skipf("the printed commands need %s, which this machine does not have", tool)
+		}
+	}
+	p := shared(t)
+	_, printed, found := strings.Cut(p.stdout, "\n\n")
+	pasted, _, ended := strings.Cut(printed, lastLineOfStart)
+	if !found || !ended {
+		t.Fatalf("licet dev printed\n%s", p.stdout)
+	}
+	for _, shell := range []string{"bash", "sh"} {
+		t.Run(shell, func(t *testing.T) {
+			if _, err := exec.LookPath(shell); err != nil {
+				t.Skipf("this machine does not have %s", shell)
+			}
+			wantMainJob(t, paste(t, shell, pasted))
+		})
+	}
+}
+
+// paste gives commands to a shell's standard input, where a terminal's would
+// come from.
+func paste(t *testing.T, shell, commands string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, shell)
+	cmd.Env = plainEnvironment()
+	cmd.Dir = t.TempDir()
+	cmd.Stdin = strings.NewReader(commands)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// wantMainJob checks the answers of the six commands: a line each.
+func wantMainJob(t *testing.T, out string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+	want := []string{
+		`"status":"unpaid"`, "303 http", `"status":"paid"`, `"status":"activated"`, `"device_id":"laptop-1"`, `"removed":true`,
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("%d lines came out, want %d:\n%s", len(lines), len(want), out)
+	}
+	for i, line := range lines {
+		if !strings.Contains(line, want[i]) || i != 1 && !strings.Contains(line, `"code":0`) {
+			t.Errorf("command %d answered %s, want %s in it", i+1, line, want[i])
+		}
+	}
+	t.Logf("\n%s", out)
+}
+
+func readme(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestReadmeHasTheSameCommands(t *testing.T) {
+	if block := "\n```sh\n. ./licet-data/" + envFile + "\n\n" + commands + "```\n"; !strings.Contains(readme(t), block) {
+		t.Errorf("README.md lacks this block:%s", block)
+	}
+	for _, command := range []string{"go run ./cmd/licet dev", "go test ./..."} {
+		if !strings.Contains(readme(t), "\n"+command+"\n") {
+			t.Errorf("README.md lacks the line %q", command)
+		}
+	}
+}
+
+func TestReadmeHasEverySetting(t *testing.T) {
+	var cfg config
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	cfg.addFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		value := "`" + f.DefValue + "`"
+		if f.DefValue == "" {
+			value = "none"
+		}
+		row := fmt.Sprintf("\n| `--%s` | `%s` | %s | ", f.Name, variable(f), value)
+		if !strings.Contains(readme(t), row) {
+			t.Errorf("README.md lacks the row%s", row)
+		}
+	})
+}
+
+func TestShellWord(t *testing.T) {
+	f := func(text, want string) {
+		t.Helper()
+		if got := shellWord(text); got != want {
+			t.Errorf("%q is written %s, want %s", text, got, want)
+		}
+	}
+	f("/tmp/licet-data/dev.env", "/tmp/licet-data/dev.env")
+	f("/tmp/my data/dev.env", "'/tmp/my data/dev.env'")
+	f("/tmp/$HOME/dev.env", "'/tmp/$HOME/dev.env'")
+	f("/tmp/it's/dev.env", `'/tmp/it'\''s/dev.env'`)
+}
