@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
@@ -73,6 +74,11 @@ func openStore(t *testing.T) *kv.Store {
 		}
 	})
 	return store
+}
+
+// newOwner makes an account that no other test, or run of it, knows of.
+func newOwner(mode licet.Mode) licet.Owner {
+	return licet.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
 }
 
 // newNode makes a node over a store; change may alter its configuration.

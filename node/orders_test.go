@@ -49,8 +49,8 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 }
 
 func TestCreateOrder(t *testing.T) {
-	test := licet.Owner{AccountID: "acct_orders", Mode: licet.Test}
-	live := licet.Owner{AccountID: "acct_orders", Mode: licet.Live}
+	test := newOwner(licet.Test)
+	live := licet.Owner{AccountID: test.AccountID, Mode: licet.Live}
 	n := newNode(t, openStore(t))
 	ctx := testContext(t)
 
@@ -88,7 +88,7 @@ func TestCreateOrder(t *testing.T) {
 // TestProductMadeOnce lets many first orders of one product meet.
 func TestProductMadeOnce(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := licet.Owner{AccountID: "acct_first_use", Mode: licet.Test}
+	owner := newOwner(licet.Test)
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
@@ -101,7 +101,7 @@ func TestProductMadeOnce(t *testing.T) {
 }
 
 func TestLivePaymentNeedsAProvider(t *testing.T) {
-	live := licet.Owner{AccountID: "acct_live", Mode: licet.Live}
+	live := newOwner(licet.Live)
 	store := openStore(t)
 	product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: time.Now()}
 	outcome, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
