@@ -147,8 +147,13 @@ func integerMember(name string, into *integer) member {
 		if err != nil {
 			return want, err
 		}
+		if bytes.ContainsAny(raw, ".eE") {
+			return want, errWrongType
+		}
+		// One that is too large for us is an integer all the same: it is cut to
+		// the largest, and refused by the member's own bounds.
 		into.value, err = strconv.ParseInt(string(raw), 10, 64)
-		if err != nil {
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
 			return want, errWrongType
 		}
 		into.given = true

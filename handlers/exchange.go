@@ -77,7 +77,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	s.cfg.Metrics.HTTPInFlight.Inc()
 	return &exchange{
 		ctx:     ctx,
-		id:      requestID(ctx.Request.Header.Peek(headerRequestID)),
+		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID)),
 		method:  methodLabel(string(ctx.Request.Header.Method())),
 		started: time.Now(),
 	}

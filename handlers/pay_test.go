@@ -154,6 +154,7 @@ func TestPayForms(t *testing.T) {
 	f(403, "action=pay", with("Sec-Fetch-Site", "cross-site")...)
 	f(403, "action=pay", with("Sec-Fetch-Site", "same-site")...)
 	f(403, "action=pay", with("Sec-Fetch-Site", "cross-site", "Origin", publicURL)...)
+	f(403, "action=pay", with("Sec-Fetch-Site", "none", "Origin", "http://localhost:8080")...)
 	wrongToken := path[:len(path)-1] + "x"
 	missing := s.send("POST", wrongToken, "", "action=pay", asForm...).mustPage(t, 404)
 	absent := s.send("POST", "/pay/ord_000000000000000000000000000/x", "", "action=pay", asForm...).mustPage(t, 404)
@@ -167,7 +168,9 @@ func TestPayForms(t *testing.T) {
 		t.Errorf("Allow: %q", a.header.Get("Allow"))
 	}
 	s.send("POST", path, "", "action="+strings.Repeat("x", 65<<10), asForm...).mustPage(t, 413)
-	s.send("POST", path, "", "action=pay", with("Origin", strings.ToUpper(publicURL), "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
+	s.send("POST", path, "", "action=pay", with("Origin", strings.ToUpper(publicURL))...).mustPage(t, 303)
+	// The browser itself says that the page is ours, at another of our addresses.
+	s.send("POST", path, "", "action=pay", with("Origin", "http://localhost:8080", "Sec-Fetch-Site", "same-origin")...).mustPage(t, 303)
 	if got := s.status(made); got != "paid" {
 		t.Errorf("the order is %s", got)
 	}

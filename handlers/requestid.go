@@ -12,12 +12,23 @@ const (
 	maxRequestID    = 128
 )
 
-// requestID keeps the id that a caller gave to its request, or makes one.
-func requestID(given []byte) string {
-	if validRequestID(given) {
-		return string(given)
+// requestID keeps the id that a caller gave to its request, or makes one. Ids
+// go into the log, so one that looks like a secret of ours is not kept.
+func (s *Server) requestID(given []byte) string {
+	if id := string(given); validRequestID(given) && !s.secret(id) {
+		return id
 	}
 	return ulid.MustNew(ulid.Now(), rand.Reader).String() // crypto/rand never fails
+}
+
+// secret reports whether text has the form of an API key, an API secret or a
+// license key.
+func (s *Server) secret(text string) bool {
+	if strings.HasPrefix(text, "lk_") || strings.HasPrefix(text, "lks_") {
+		return true
+	}
+	_, err := s.cfg.Node.ParseLicenseKey(text)
+	return err == nil
 }
 
 // validRequestID bounds what is repeated in headers and logs.
@@ -28,7 +39,7 @@ func validRequestID(id []byte) bool {
 	for _, c := range id {
 		switch {
 		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case strings.IndexByte("._:+/=@-", c) >= 0:
+		case strings.IndexByte("._:+/=-", c) >= 0:
 		default:
 			return false
 		}

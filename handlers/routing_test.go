@@ -108,10 +108,14 @@ func TestRequestID(t *testing.T) {
 	s := newService(t)
 	for given, kept := range map[string]bool{
 		"a":                       true,
-		"AZaz09._:+/=@-":          true,
+		"AZaz09._:+/=-":           true,
 		strings.Repeat("x", 128):  true,
 		strings.Repeat("x", 129):  false,
 		"":                        false,
+		"a@example.com":           false,
+		keyAll:                    false,
+		"lks_live_x":              false,
+		s.license():               false,
 		"a b":                     false,
 		"a,b":                     false,
 		"a\"b":                    false,

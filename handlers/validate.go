@@ -246,8 +246,10 @@ func (p *problems) future(field string, in text, now time.Time) time.Time {
 	if !in.given {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339, in.value)
-	if err != nil || t.UTC().Year() > maxTimestampYear {
+	// Go's parser also takes a comma for the point, and one digit of an hour.
+	const colonAt = len("2006-01-02T15")
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(in.value))
+	if err != nil || in.value[colonAt] != ':' || strings.Contains(in.value, ",") || t.UTC().Year() > maxTimestampYear {
 		p.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
 		return time.Time{}
 	}

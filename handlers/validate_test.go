@@ -50,6 +50,8 @@ func TestOrderFields(t *testing.T) {
 	f(`"amount":1000000000000`)
 	f(`"amount":1000000000001`, "amount")
 	f(`"amount":-1`, "amount")
+	f(`"amount":9223372036854775808`, "amount")
+	f(`"amount":-99999999999999999999`, "amount")
 	f(`"amount":null`, "amount")
 	f(`"currency":"eur"`)
 	f(`"currency":"EURO"`, "currency")
@@ -156,6 +158,9 @@ func TestGrantFields(t *testing.T) {
 	f(`{"product_id":"p","quantity":1,"expires_at":"2030-01-02T04:04:05.678+01:00"}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-02"}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"expires_at":"9999-12-31T23:59:59-01:00"}`, "expires_at")
+	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01T00:00:00,5Z"}`, "expires_at")
+	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01T1:00:00Z"}`, "expires_at")
+	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01t00:00:00z"}`)
 	f(`{"product_id":"p","quantity":1,"expires_at":""}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"metadata":{"":1}}`, "metadata")
 }

@@ -30,7 +30,8 @@ const (
 	// client would wait for a connection for ever.
 	callTimeout = 2 * time.Second
 
-	// etcd closes connections that ping more often than every 5 s.
+	// etcd closes connections that ping more often than every 5 s, or while no
+	// call is under way (server/embed/etcd.go, KeepaliveEnforcementPolicy).
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
 )
@@ -55,7 +56,6 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		Endpoints:            cfg.Endpoints,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,
-		PermitWithoutStream:  true,
 		// The client logs every retry along with its request's target; what
 		// matters reaches us as an error.
 		Logger: zap.NewNop(),

@@ -16,6 +16,9 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 	if err != nil {
 		return nil, badUsage("--%s is %q: it must be like 127.0.0.1:8080", flag, address)
 	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
+		return nil, badUsage("--%s is %q: %q is no port", flag, address, port)
+	}
 	if !remote {
 		// The name is looked up once and its address used, so that what was
 		// checked is what is listened on.
@@ -24,7 +27,7 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 		}
 	}
 	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	listener, err := lc.Listen(ctx, network(host), net.JoinHostPort(host, port))
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("--%s %s: another process listens there already; stop it, or choose another port (port 0 takes a free one)", flag, address)
 	}
@@ -32,6 +35,15 @@ func listen(ctx context.Context, flag, address string, remote bool) (net.Listene
 		return nil, fmt.Errorf("--%s %s: %w", flag, address, err)
 	}
 	return listener, nil
+}
+
+// network keeps an IPv4 address from being taken for every address of the
+// machine: Go listens on [::] for 0.0.0.0.
+func network(host string) string {
+	if ip, err := netip.ParseAddr(host); err == nil && ip.Is4() {
+		return "tcp4"
+	}
+	return "tcp"
 }
 
 // loopback gives a loopback address of host, which must have no others.

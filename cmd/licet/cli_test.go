@@ -134,6 +134,7 @@ func TestEnvironment(t *testing.T) {
 	t.Setenv("LICET_LISTEN", "0.0.0.0:1111")
 	f(exitUsage, `--listen: "0.0.0.0"`)
 	f(exitUsage, `--listen is "flag"`, "--listen", "flag")
+	f(exitUsage, `"99999" is no port`, "--listen", "127.0.0.1:99999")
 	t.Setenv("LICET_LISTEN", "")
 	f(exitUsage, `--log-level is "loud"`, "--log-level", "loud")
 	t.Setenv("LICET_ALLOW_REMOTE", "perhaps")
@@ -278,6 +279,8 @@ func TestStopLeavesNothingRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	goleak.VerifyNone(t, before,
+		// It runs once in a process, and for good.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
 		// It looks only every 10 s whether its server has ended.
 		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
 }

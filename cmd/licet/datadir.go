@@ -52,11 +52,15 @@ func (k *devKey) record() licet.APIKey {
 }
 
 // loadMasterRing reads the master keys of a data directory. At the first start
-// it makes one.
+// it makes one, but never in place of a lost one: the secret that was given out
+// follows from it.
 func loadMasterRing(dir string, entropy io.Reader) (licet.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
+			return licet.MasterRing{}, fmt.Errorf("%s is gone, and the API secret with it: put it back from a copy, or remove %s too to get a new account", path, keyFile)
+		}
 		text, err = makeMasterRing(path, entropy)
 	}
 	if err != nil {

@@ -42,6 +42,29 @@ func TestKeyPairIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestLostMasterKeysAreNotReplaced refuses to go on with another secret than
+// the one that was given out.
+func TestLostMasterKeysAreNotReplaced(t *testing.T) {
+	dir := t.TempDir()
+	ring, err := loadMasterRing(dir, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadDevKey(dir, ring, rand.Reader, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, masterFile)
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadMasterRing(dir, rand.Reader); err == nil || !strings.Contains(err.Error(), path+" is gone") {
+		t.Errorf("got error %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a new one was made")
+	}
+}
+
 func TestDamagedFilesAreNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	ring, err := loadMasterRing(dir, rand.Reader)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"google.golang.org/grpc/grpclog"
 )
 
 // The exit codes.
@@ -28,17 +29,38 @@ func main() {
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 
+	// gRPC would write lines of its own to stderr; what matters of them comes
+	// back as an error of the call.
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
+
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-signals
 		cancel()
+		time.Sleep(signalEcho)
+		drop(signals)
 		<-signals
 		fmt.Fprintln(os.Stderr, "licet: a second signal came, so it stops at once")
 		os.Exit(exitFailed)
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// signalEcho is how long the first signal may echo: a terminal or a supervisor
+// may send it to the process and to its group.
+const signalEcho = 500 * time.Millisecond
+
+// drop forgets the signals that have come.
+func drop(signals <-chan os.Signal) {
+	for {
+		select {
+		case <-signals:
+		default:
+			return
+		}
+	}
 }
 
 // run does what the arguments say until it is done or ctx ends, and answers

@@ -133,6 +133,10 @@ func (s *service) start(ctx context.Context, build build) error {
 	if s.cfg.AllowRemote {
 		s.log.Warn().Stringer("address", listener.Addr()).
 			Msg("other machines may reach this service, without TLS and with payments that move no money")
+		if s.cfg.PublicURL == "" {
+			s.log.Warn().Str("pay_links_begin_with", front.PublicURL).
+				Msg("pay links lead to this machine only; --public-url gives them another address")
+		}
 	}
 	return nil
 }
