@@ -39,6 +39,11 @@ func (n *Node) settle(ref licet.Ref, calls []*call) {
 		answerAll(calls, err)
 		return
 	}
+	// Whoever was told meanwhile that the outcome is unknown must not be run on
+	// this snapshot: it may hold changes that came after that answer.
+	if calls = stillWanted(calls); len(calls) == 0 {
+		return
+	}
 	snapshot := loaded[0]
 	for try := range swapTries {
 		fold := n.fold(snapshot, calls)

@@ -204,6 +204,36 @@ func TestGivingUp(t *testing.T) {
 			t.Error("the swap was under way and should have landed")
 		}
 	})
+	t.Run("while its record is loaded: not folded", func(t *testing.T) {
+		plain := openStore(t)
+		rival := newNode(t, plain)
+		key := grant(t, rival, 0)
+		arrived, open := make(chan struct{}), make(chan struct{})
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+			close(arrived)
+			<-open
+			return nil
+		}})
+		ctx, cancel := context.WithCancel(testContext(t))
+		var group sync.WaitGroup
+		group.Go(func() {
+			_, err := activate(ctx, n, key, "impatient")
+			wantError(t, err, licet.ErrOutcomeUnknown)
+		})
+		<-arrived
+		cancel()
+		group.Wait()
+		if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+			t.Error(err)
+		}
+		close(open)
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] {
+			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
+		}
+	})
 	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
 		key := grant(t, newNode(t, openStore(t)), 0)
 		plain := openStore(t)
