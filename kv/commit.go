@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -43,7 +44,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 				// The swap was lost, but what it lost to can't be read.
 				return node.Outcome{}, broken(err)
 			}
-			return judgeLoss(rivals, me, inDoubt)
+			return judgeLoss(rivals, swap.telling, me, inDoubt)
 		case refused:
 			return node.Outcome{}, gaveUp(inDoubt, err)
 		case rejected:
@@ -73,10 +74,10 @@ func gaveUp(inDoubt bool, cause error) error {
 var errEvicted = errors.New("eight others have written since")
 
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
-// it did. It is asked even where no attempt was in doubt: the client may have
-// sent one twice by itself.
-func judgeLoss(rivals []node.Snapshot, me writer, inDoubt bool) (node.Outcome, error) {
-	if token, exists := rivals[0].Token.(*stored); exists {
+// it did, by the record that tells. It is asked even where no attempt was in
+// doubt: the client may have sent one twice by itself.
+func judgeLoss(rivals []node.Snapshot, telling int, me writer, inDoubt bool) (node.Outcome, error) {
+	if token, exists := rivals[telling].Token.(*stored); exists {
 		switch verdict := judge(token.writers, me); {
 		case verdict == swapLanded:
 			return node.Outcome{Landed: true}, nil
@@ -103,13 +104,15 @@ type swap struct {
 	then      []clientv3.Op
 	otherwise []clientv3.Op // reads wants
 	wants     []node.Want
+	telling   int // which of the wants remembers its writers
 }
 
-// newSwap builds the transaction of a change. The first write's record carries
-// the number by which the swap is known again, so it must be a license or an
-// order.
+// newSwap builds the transaction of a change. Licenses and orders carry the
+// number by which the swap is known again, so one of them must be among the
+// writes, or what comes of a lost answer is taken for a loss.
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	sw := &swap{}
+	sw.telling = max(0, slices.IndexFunc(change.Writes, func(w node.Write) bool { return w.Ref.Kind != licet.KindProduct }))
 	for _, write := range change.Writes {
 		token, _ := write.Token.(*stored)
 		if token == nil {

@@ -212,6 +212,21 @@ func TestCreationInDoubt(t *testing.T) {
 	}
 }
 
+// TestGrantInDoubt loses the answer to a change that begins with a product,
+// which does not remember who wrote it: the license behind it does.
+func TestGrantInDoubt(t *testing.T) {
+	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
+	l := newLicense(t, 3)
+	product := &licet.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licet.DefaultTerms(), CreatedAt: testTime}
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
+		{Ref: licet.ProductRef(l.Owner, product.ID), Record: licet.Record{Product: product}},
+		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+	}})
+	if err != nil || !outcome.Landed {
+		t.Fatalf("got %+v, %v; want landed", outcome, err)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	me := writer{by: incarnation{1}, swap: 7}
 	others := func(n int) (ws []writer) {
