@@ -84,7 +84,7 @@ const (
 
 func encodeTerms(t licet.Terms) []byte {
 	b := appendString(nil, termsPrefix, t.KeyPrefix)
-	b = appendUint(b, termsMaxDevices, uint64(t.MaxDevices))
+	b = appendCount(b, termsMaxDevices, t.MaxDevices)
 	if !t.Validity.IsZero() {
 		b = appendBytes(b, termsValidity, encodePeriod(t.Validity))
 	}
@@ -93,12 +93,13 @@ func encodeTerms(t licet.Terms) []byte {
 
 func decodeTerms(message []byte) (licet.Terms, error) {
 	var t licet.Terms
+	limited := false
 	err := decodeMessage(message, func(f field) (err error) {
 		switch f.num {
 		case termsPrefix:
 			t.KeyPrefix = f.string()
 		case termsMaxDevices:
-			t.MaxDevices = f.int()
+			t.MaxDevices, limited = f.int(), f.bytes == nil
 		case termsValidity:
 			t.Validity, err = decodePeriod(f.bytes)
 		case termsFromActivation:
@@ -106,5 +107,8 @@ func decodeTerms(message []byte) (licet.Terms, error) {
 		}
 		return err
 	})
+	if err == nil && !limited {
+		err = errMalformed
+	}
 	return t, err
 }

@@ -44,8 +44,9 @@ const (
 type storedLicense struct {
 	license licet.License
 	writers []writer
-	devices []licet.Device // in the order they were bound; nil where spilled
+	devices []licet.Device // nil where spilled
 	spilled bool
+	unknown []byte // fields of a newer format, to be kept
 }
 
 func (s *storedLicense) encode() []byte {
@@ -57,7 +58,7 @@ func (s *storedLicense) encode() []byte {
 	b = appendMode(b, licenseMode, l.Owner.Mode)
 	b = appendString(b, licenseProduct, l.ProductID)
 	b = appendString(b, licenseOrder, l.OrderNo)
-	b = appendUint(b, licenseMaxDevices, uint64(l.MaxDevices))
+	b = appendCount(b, licenseMaxDevices, l.MaxDevices)
 	b = appendUint(b, licenseCurrentDevices, uint64(l.CurrentDevices))
 	b = appendUint(b, licenseAllowedOver, uint64(l.AllowedOver))
 	if !l.Validity.IsZero() {
@@ -73,7 +74,7 @@ func (s *storedLicense) encode() []byte {
 	for i := range s.devices {
 		b = appendBytes(b, licenseDevice, appendDevice(nil, &s.devices[i]))
 	}
-	return b
+	return append(b, s.unknown...)
 }
 
 // decodeLicense reads the value under a license's key. The id comes from the
@@ -82,6 +83,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	s := &storedLicense{}
 	l := &s.license
 	var prefix string
+	limited := false
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case licensePrefix:
@@ -95,7 +97,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 		case licenseOrder:
 			l.OrderNo = f.string()
 		case licenseMaxDevices:
-			l.MaxDevices = f.int()
+			l.MaxDevices, limited = f.int(), f.bytes == nil
 		case licenseCurrentDevices:
 			l.CurrentDevices = f.int()
 		case licenseAllowedOver:
@@ -120,13 +122,15 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 			var d licet.Device
 			d, err = decodeDevice(f.bytes)
 			s.devices = append(s.devices, d)
+		default:
+			s.unknown = append(s.unknown, f.raw...)
 		}
 		return err
 	})
 	if err = owned(l.Owner, err); err != nil {
 		return nil, err
 	}
-	if !licet.ValidKeyPrefix(prefix) {
+	if !licet.ValidKeyPrefix(prefix) || !limited {
 		return nil, errMalformed
 	}
 	l.Key = id.Key(prefix)

@@ -32,7 +32,15 @@ const (
 	orderRefundDue   protowire.Number = 20
 )
 
-func encodeOrder(o *licet.Order, writers []writer) ([]byte, error) {
+// storedOrder is an order as its key holds it.
+type storedOrder struct {
+	order   licet.Order
+	writers []writer
+	unknown []byte // fields of a newer format, to be kept
+}
+
+func (s *storedOrder) encode() ([]byte, error) {
+	o := &s.order
 	token, err := hex.DecodeString(o.PayToken)
 	if err != nil {
 		return nil, errMalformed
@@ -58,13 +66,14 @@ func encodeOrder(o *licet.Order, writers []writer) ([]byte, error) {
 	b = appendBool(b, orderLate, o.Late)
 	b = appendString(b, orderPayment, o.Payment)
 	b = appendBool(b, orderRefundDue, o.RefundDue)
-	return appendWriters(b, orderWriter, writers), nil
+	b = appendWriters(b, orderWriter, s.writers)
+	return append(b, s.unknown...), nil
 }
 
 // decodeOrder reads the value under an order's key.
-func decodeOrder(ref licet.Ref, value []byte) (*licet.Order, []writer, error) {
-	o := &licet.Order{OrderNo: ref.ID, Owner: ref.Owner}
-	var writers []writer
+func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
+	s := &storedOrder{order: licet.Order{OrderNo: ref.ID, Owner: ref.Owner}}
+	o := &s.order
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case orderProduct:
@@ -96,7 +105,7 @@ func decodeOrder(ref licet.Ref, value []byte) (*licet.Order, []writer, error) {
 		case orderRefundedAt:
 			o.RefundedAt = f.time()
 		case orderWriter:
-			writers, err = decodeWriter(writers, f.bytes)
+			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case orderExpiredAt:
 			o.ExpiredAt = f.time()
 		case orderLicenseKey:
@@ -107,10 +116,12 @@ func decodeOrder(ref licet.Ref, value []byte) (*licet.Order, []writer, error) {
 			o.Payment = f.string()
 		case orderRefundDue:
 			o.RefundDue = f.bool()
+		default:
+			s.unknown = append(s.unknown, f.raw...)
 		}
 		return err
 	})
-	return o, writers, err
+	return s, err
 }
 
 const (

@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"bytes"
 	"encoding/hex"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
 	"licet"
@@ -88,7 +91,7 @@ func TestGoldenValues(t *testing.T) {
 	license, order := goldenLicense(), goldenOrder()
 	show("license", license.encode())
 	show("device", encodeDevice(&license.devices[0]))
-	value, err := encodeOrder(order, license.writers)
+	value, err := (&storedOrder{order: *order, writers: license.writers}).encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +125,7 @@ func TestGoldenKeys(t *testing.T) {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(storedLicense{}, writer{})); diff != "" {
+		cmp.AllowUnexported(storedLicense{}, storedOrder{}, writer{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -136,16 +139,16 @@ func TestRoundTrip(t *testing.T) {
 	equal(t, got, license)
 
 	order := goldenOrder()
-	value, err := encodeOrder(order, license.writers)
+	stored := &storedOrder{order: *order, writers: license.writers}
+	value, err := stored.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotOrder, writers, err := decodeOrder(licet.OrderRef(goldenOwner, order.OrderNo), value)
+	gotOrder, err := decodeOrder(licet.OrderRef(goldenOwner, order.OrderNo), value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, gotOrder, order)
-	equal(t, writers, license.writers)
+	equal(t, gotOrder, stored)
 
 	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, encodeAPIKey(goldenAPIKey()))
 	if err != nil {
@@ -177,18 +180,60 @@ func TestDeviceRoundTrip(t *testing.T) {
 	})
 }
 
-// TestNewerFormat skips fields of a newer node, and refuses a newer format.
+// TestNewerFormat reads what a newer node wrote, keeps the fields that it does
+// not know when it writes the record back, and refuses a newer format version.
 func TestNewerFormat(t *testing.T) {
-	value := goldenLicense().encode()
-	newer := appendString(append([]byte{}, value...), 99, "something new")
-	got, err := decodeLicense(goldenKey.ID(), newer)
+	s := openStore(t)
+	ref, _ := createStored(t, s)
+	ctx := testContext(t, 10*time.Second)
+	read := func() []byte {
+		t.Helper()
+		r, err := server.client.Get(ctx, recordKey(ref))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Kvs[0].Value
+	}
+	newer := appendString(read(), 99, "of a newer node")
+	newer = protowire.AppendFixed64(protowire.AppendTag(newer, 98, protowire.Fixed64Type), 42)
+	for i := range 9 {
+		newer = appendWriters(newer, licenseWriter, []writer{{by: incarnation{byte(i), 1}, swap: 1}})
+	}
+	if _, err := server.client.Put(ctx, recordKey(ref), string(newer)); err != nil {
+		t.Fatal(err)
+	}
+	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {
+		t.Fatalf("%+v, %v", outcome, err)
+	}
+	got, err := decodeLicense(licet.LicenseKey(ref.ID).ID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, got, goldenLicense())
+	want := appendString(nil, 99, "of a newer node")
+	want = protowire.AppendFixed64(protowire.AppendTag(want, 98, protowire.Fixed64Type), 42)
+	equal(t, got.unknown, want)
+	if len(got.devices) != 1 || len(got.writers) != maxWriters {
+		t.Errorf("%d devices, %d writers", len(got.devices), len(got.writers))
+	}
+
+	value := goldenLicense().encode()
 	value[0] = 2
 	if _, err := decodeLicense(goldenKey.ID(), value); err == nil {
 		t.Error("a value of format version 2 was read")
+	}
+}
+
+// TestMissingLimit refuses a license that does not say how many devices it
+// allows, rather than to allow any number.
+func TestMissingLimit(t *testing.T) {
+	stored := goldenLicense()
+	stored.devices = nil
+	whole := stored.encode()
+	limit := appendCount(nil, licenseMaxDevices, stored.license.MaxDevices)
+	at := bytes.Index(whole, limit)
+	cut := append(append([]byte{}, whole[:at]...), whole[at+len(limit):]...)
+	if _, err := decodeLicense(goldenKey.ID(), cut); !errors.Is(err, errMalformed) {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -196,7 +241,7 @@ func TestNewerFormat(t *testing.T) {
 // is accepted must be stored and read again as the same thing.
 func FuzzDecode(f *testing.F) {
 	license, order := goldenLicense(), goldenOrder()
-	value, err := encodeOrder(order, license.writers)
+	value, err := (&storedOrder{order: *order, writers: license.writers}).encode()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -223,12 +268,12 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		ref := licet.OrderRef(goldenOwner, order.OrderNo)
-		if got, writers, err := decodeOrder(ref, value); err == nil {
-			encoded, err := encodeOrder(got, writers)
+		if got, err := decodeOrder(ref, value); err == nil {
+			encoded, err := got.encode()
 			if err != nil {
 				t.Fatal(err)
 			}
-			again, _, err := decodeOrder(ref, encoded)
+			again, err := decodeOrder(ref, encoded)
 			if err != nil {
 				t.Fatal(err)
 			}

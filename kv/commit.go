@@ -41,10 +41,10 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 			}
 			rivals, err := readSnapshots(swap.wants, response.Responses)
 			if err != nil {
-				// The swap was lost, but what it lost to can't be read.
+				// What it lost to can't be read, so not even whether it lost.
 				return node.Outcome{}, broken(err)
 			}
-			return judgeLoss(rivals, swap.telling, me, inDoubt)
+			return swap.judgeLoss(rivals, me, inDoubt)
 		case refused:
 			return node.Outcome{}, gaveUp(inDoubt, err)
 		case rejected:
@@ -76,9 +76,9 @@ var errEvicted = errors.New("eight others have written since")
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
 // it did, by the record that tells. It is asked even where no attempt was in
 // doubt: the client may have sent one twice by itself.
-func judgeLoss(rivals []node.Snapshot, telling int, me writer, inDoubt bool) (node.Outcome, error) {
-	if token, exists := rivals[telling].Token.(*stored); exists {
-		switch verdict := judge(token.writers, me); {
+func (sw *swap) judgeLoss(rivals []node.Snapshot, me writer, inDoubt bool) (node.Outcome, error) {
+	if token, exists := rivals[sw.telling].Token.(*stored); exists {
+		switch verdict := judge(token.writers, sw.before, me); {
 		case verdict == swapLanded:
 			return node.Outcome{Landed: true}, nil
 		case verdict == swapEvicted && inDoubt:
@@ -104,7 +104,8 @@ type swap struct {
 	then      []clientv3.Op
 	otherwise []clientv3.Op // reads wants
 	wants     []node.Want
-	telling   int // which of the wants remembers its writers
+	telling   int      // which of the wants remembers its writers
+	before    []writer // those it had when it was read
 }
 
 // newSwap builds the transaction of a change. Licenses and orders carry the
@@ -113,10 +114,13 @@ type swap struct {
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	sw := &swap{}
 	sw.telling = max(0, slices.IndexFunc(change.Writes, func(w node.Write) bool { return w.Ref.Kind != licet.KindProduct }))
-	for _, write := range change.Writes {
+	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
 		if token == nil {
 			token = &stored{}
+		}
+		if i == sw.telling {
+			sw.before = token.writers
 		}
 		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
 			return nil, err
@@ -158,7 +162,7 @@ func (sw *swap) put(key string, value []byte) {
 
 func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []writer) error {
 	order := write.Record.Order
-	value, err := encodeOrder(order, writers)
+	value, err := (&storedOrder{order: *order, writers: writers, unknown: token.unknown}).encode()
 	if err != nil {
 		return err
 	}
@@ -169,7 +173,7 @@ func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []
 	if issued := write.Record.Issued; issued != nil {
 		id := licenseKey(issued.Key.ID())
 		sw.compares = append(sw.compares, clientv3.Compare(clientv3.CreateRevision(id), "=", 0))
-		sw.putNewLicense(issued, "", writers)
+		sw.putNewLicense(issued, "", writers[:1])
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
@@ -147,6 +148,7 @@ func TestSettleAmongRivals(t *testing.T) {
 		name   string
 		first  applied
 		rivals int
+		long   int // others that wrote before
 		landed bool
 		err    error
 	}{
@@ -156,12 +158,15 @@ func TestSettleAmongRivals(t *testing.T) {
 		{name: "ours was never made", first: appliedNever, rivals: 1},
 		{name: "ours was never made, and the creator's entry shows it", first: appliedNever, rivals: 7},
 		{name: "ours was never made, but nothing tells", first: appliedNever, rivals: 8, err: licet.ErrOutcomeUnknown},
+		{name: "a table full from long ago tells all the same", first: appliedNever, rivals: 1, long: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
 			faulty := s.kv.(*faultyKV)
 			faulty.next = script()
-			ref, snapshot := createStored(t, s, "a")
+			ref, _ := createStored(t, s)
+			rivals(t, ref, c.long)
+			snapshot := loadOne(t, s, ref, "a")
 			calls := 0
 			faulty.next = func() fault {
 				if calls++; calls == 1 {
@@ -178,7 +183,7 @@ func TestSettleAmongRivals(t *testing.T) {
 			}
 			if err == nil && !outcome.Landed {
 				rival := outcome.Rivals[0].Record
-				if rival.License.CurrentDevices != c.rivals || rival.Devices["a"].Bound {
+				if rival.License.CurrentDevices != max(c.rivals, c.long) || rival.Devices["a"].Bound {
 					t.Errorf("the rival has %d devices, a bound: %v", rival.License.CurrentDevices, rival.Devices["a"].Bound)
 				}
 			}
@@ -227,6 +232,43 @@ func TestGrantInDoubt(t *testing.T) {
 	}
 }
 
+// resendKV sends every write twice, as etcd's client may by itself.
+type resendKV struct{ clientv3.KV }
+
+func (r *resendKV) Txn(ctx context.Context) clientv3.Txn {
+	return &resendTxn{faultyTxn: faultyTxn{Txn: r.KV.Txn(ctx)}, again: r.KV.Txn(ctx)}
+}
+
+type resendTxn struct {
+	faultyTxn
+	again clientv3.Txn
+}
+
+func (t *resendTxn) If(c ...clientv3.Cmp) clientv3.Txn  { t.compares = c; return t }
+func (t *resendTxn) Then(o ...clientv3.Op) clientv3.Txn { t.then = o; return t }
+func (t *resendTxn) Else(o ...clientv3.Op) clientv3.Txn { t.otherwise = o; return t }
+
+func (t *resendTxn) Commit() (*clientv3.TxnResponse, error) {
+	if t.writes() {
+		if _, err := t.again.If(t.compares...).Then(t.then...).Else(t.otherwise...).Commit(); err != nil {
+			return nil, err
+		}
+	}
+	return t.real()
+}
+
+// TestHiddenResend loses a swap to an earlier copy of itself that nobody knows
+// of.
+func TestHiddenResend(t *testing.T) {
+	s := faultyStore(t, script())
+	s.kv = &resendKV{server.client}
+	ref, snapshot := createStored(t, s, "a")
+	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	if err != nil || !outcome.Landed {
+		t.Errorf("got %+v, %v; want landed", outcome, err)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	me := writer{by: incarnation{1}, swap: 7}
 	others := func(n int) (ws []writer) {
@@ -235,18 +277,20 @@ func TestJudge(t *testing.T) {
 		}
 		return ws
 	}
-	f := func(name string, writers []writer, want verdict) {
+	f := func(name string, writers, before []writer, want verdict) {
 		t.Helper()
-		if got := judge(writers, me); got != want {
+		if got := judge(writers, before, me); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	f("nobody", nil, swapAbsent)
-	f("ours", []writer{me}, swapLanded)
-	f("ours behind seven", append(others(7), me), swapLanded)
-	f("an earlier one of ours", []writer{{by: me.by, swap: 6}}, swapAbsent)
-	f("seven others", others(7), swapAbsent)
-	f("eight others", others(8), swapEvicted)
+	f("nobody", nil, nil, swapAbsent)
+	f("ours", []writer{me}, nil, swapLanded)
+	f("ours behind seven", append(others(7), me), nil, swapLanded)
+	f("an earlier one of ours", []writer{{by: me.by, swap: 6}}, nil, swapAbsent)
+	f("seven others", others(7), nil, swapAbsent)
+	f("eight others", others(8), nil, swapEvicted)
+	f("eight others, one of them from before", others(8), others(1), swapAbsent)
+	f("eight others, one of which has written again", others(8), []writer{{by: incarnation{100}, swap: 6}}, swapEvicted)
 
 	var table []writer
 	for i := range 10 {

@@ -24,7 +24,7 @@ const maxInline = 16
 
 // putLicense writes a license's facts and the devices that changed.
 func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writers []writer) {
-	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled}
+	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id := record.License.Key.ID()
 	if !next.spilled {
@@ -153,10 +153,12 @@ func (s *Store) listDevices(ctx context.Context, l *licet.License, page node.Dev
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	from := prefix + string(page.After[:])
 	position := binary.BigEndian.Uint64(page.After[:])
-	for {
+	for round := 0; ; round++ {
 		missing := page.Limit + 1 - len(devices)
 		to := end
-		width := sliceWidth(missing, l.CurrentDevices)
+		// Each slice is twice as wide for the same need: device ids are the end
+		// users' to choose, so hashes may cluster, and then most slices are empty.
+		width := sliceWidth(missing, l.CurrentDevices>>round)
 		last := position >= math.MaxUint64-width
 		if !last {
 			position += width

@@ -24,8 +24,9 @@
 // # Values
 //
 // A value is one byte of format version and a protobuf message written by
-// hand (see codec.go). Unknown fields are skipped, so that an older node can
-// read what a newer one wrote.
+// hand (see the codec files). While nodes are updated, an older one reads what
+// a newer one wrote: fields of licenses and orders that it does not know are
+// kept as they are when it writes the record back.
 //
 // # Swaps
 //

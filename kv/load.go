@@ -17,6 +17,7 @@ import (
 type stored struct {
 	revision int64 // of the record's key
 	writers  []writer
+	unknown  []byte // fields that only a newer format knows
 	// Of a license:
 	inline  []licet.Device // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
@@ -86,7 +87,10 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 	var err error
 	switch want.Ref.Kind {
 	case licet.KindOrder:
-		snapshot.Record.Order, token.writers, err = decodeOrder(want.Ref, record.Value)
+		var order *storedOrder
+		order, err = decodeOrder(want.Ref, record.Value)
+		token.writers, token.unknown = order.writers, order.unknown
+		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
 		snapshot.Record.Product, err = decodeProduct(want.Ref, record.Value)
 	case licet.KindLicense:
@@ -95,7 +99,8 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		if err != nil {
 			break
 		}
-		token.writers, token.inline, token.spilled = license.writers, license.devices, license.spilled
+		token.writers, token.unknown = license.writers, license.unknown
+		token.inline, token.spilled = license.devices, license.spilled
 		snapshot.Record.License = &license.license
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
 	}

@@ -22,6 +22,12 @@ func appendUint(b []byte, num protowire.Number, v uint64) []byte {
 	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), v)
 }
 
+// appendCount writes a number also where it is zero: a limit that is missing
+// must not be read as no limit.
+func appendCount(b []byte, num protowire.Number, v int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
+}
+
 func appendBool(b []byte, num protowire.Number, v bool) []byte {
 	return appendUint(b, num, protowire.EncodeBool(v))
 }
@@ -46,11 +52,16 @@ func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
 	return appendUint(b, num, uint64(t.UnixMilli()))
 }
 
+// foreignField stands for the number of a field of a type that this build does
+// not use.
+const foreignField protowire.Number = 0
+
 // field is one field of a message as it was read.
 type field struct {
 	num    protowire.Number
 	varint uint64
-	bytes  []byte // aliases what was decoded
+	bytes  []byte // aliases what was decoded; nil where the field is a varint
+	raw    []byte // the whole field with its tag; likewise
 }
 
 func (f field) string() string { return string(f.bytes) }
@@ -75,14 +86,15 @@ func decodeValue(value []byte, each func(field) error) error {
 	return decodeMessage(value[1:], each)
 }
 
-// decodeMessage calls each for every varint and bytes field; others are of a
-// newer format and are skipped.
+// decodeMessage calls each for every field. Of a field that is neither varint
+// nor bytes, which only a newer format has, just the raw bytes are given.
 func decodeMessage(b []byte, each func(field) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
 			return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(n))
 		}
+		whole := b
 		b = b[n:]
 		f := field{num: num}
 		switch typ {
@@ -97,8 +109,9 @@ func decodeMessage(b []byte, each func(field) error) error {
 			return fmt.Errorf("%w: %w", errMalformed, protowire.ParseError(n))
 		}
 		b = b[n:]
+		f.raw = whole[:len(whole)-len(b)]
 		if typ != protowire.VarintType && typ != protowire.BytesType {
-			continue
+			f.num = foreignField
 		}
 		if err := each(f); err != nil {
 			return err

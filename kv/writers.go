@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -38,10 +40,12 @@ const (
 	swapEvicted                // too many others have written since to tell
 )
 
-// judge tells whether the swap w was made on a record. It relies on an
-// incarnation having one swap in flight on a record at a time: were w made,
-// the incarnation's entry would still carry its number.
-func judge(writers []writer, w writer) verdict {
+// judge tells whether the swap w was made on a record, by the writers it has
+// now and those it had when w was first sent. It relies on an incarnation
+// having one swap in flight on a record at a time: were w made, the
+// incarnation's entry would still carry its number, or have been pushed out by
+// later writers, after all that stood behind it.
+func judge(writers, before []writer, w writer) verdict {
 	for _, have := range writers {
 		if have.by == w.by {
 			if have.swap == w.swap {
@@ -50,7 +54,8 @@ func judge(writers []writer, w writer) verdict {
 			return swapAbsent
 		}
 	}
-	if len(writers) >= maxWriters {
+	older := func(have writer) bool { return slices.Contains(before, have) }
+	if len(writers) >= maxWriters && !slices.ContainsFunc(writers, older) {
 		return swapEvicted
 	}
 	return swapAbsent
@@ -68,8 +73,11 @@ func appendWriters(b []byte, num protowire.Number, writers []writer) []byte {
 
 func decodeWriter(writers []writer, b []byte) ([]writer, error) {
 	var w writer
-	if len(b) <= len(w.by) || len(writers) == maxWriters {
+	if len(b) <= len(w.by) {
 		return nil, errMalformed
+	}
+	if len(writers) == maxWriters {
+		return writers, nil // a newer format may remember more
 	}
 	copy(w.by[:], b)
 	swap, n := protowire.ConsumeVarint(b[len(w.by):])

@@ -186,6 +186,47 @@ func TestGivingUp(t *testing.T) {
 			t.Errorf("bound: %v", ids)
 		}
 	})
+	t.Run("while it waits with others: never run", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		defer cancel()
+		_, err := activate(ctx, n, key, "impatient")
+		wantError(t, err, licet.ErrUnavailable)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		n.AwaitQueued(licet.LicenseRef(key), 2)
+		close(open)
+		group.Wait()
+		if _, ids := devices(t, n, key); ids["impatient"] || !ids["patient"] {
+			t.Errorf("bound: %v", ids)
+		}
+	})
+	t.Run("in a fold with others: they go on", func(t *testing.T) {
+		plain := openStore(t)
+		key := grant(t, newNode(t, plain), 0)
+		ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
+		defer cancel()
+		loads, arrived, open := 0, make(chan struct{}), make(chan struct{})
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+			switch loads++; loads {
+			case 1:
+				close(arrived)
+				<-open
+			case 2:
+				<-ctx.Done()
+			}
+			return nil
+		}})
+		var group sync.WaitGroup
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		group.Go(func() { _, _ = activate(ctx, n, key, "impatient") })
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		n.AwaitQueued(licet.LicenseRef(key), 2)
+		close(open)
+		group.Wait()
+	})
 	t.Run("while it is swapped: unknown", func(t *testing.T) {
 		key, n, arrived, open, group := setup(t)
 		ctx, cancel := context.WithCancel(testContext(t))

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
+
 	"licet"
 	"licet/node"
 	"licet/node/storetest"
@@ -160,5 +162,78 @@ func TestGrantFailsHalfWay(t *testing.T) {
 		}})
 		_, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * node.MaxNewLicenses})
 		wantError(t, err, c.want)
+	}
+}
+
+// TestIssueNeverOverwrites pays with a license key that is taken.
+func TestIssueNeverOverwrites(t *testing.T) {
+	store := openStore(t)
+	n := newNode(t, store)
+	ctx := testContext(t)
+	taken := grant(t, n, 7)
+	order, err := n.CreateOrder(ctx, testOwner, newOrder(100))
+	wantError(t, err, nil)
+	ref := licet.OrderRef(testOwner, order.OrderNo)
+	loaded, err := store.Load(ctx, node.Want{Ref: ref})
+	wantError(t, err, nil)
+	_, err = licet.Apply(&loaded[0].Record, licet.PayOrder{Key: taken, Terms: licet.DefaultTerms()}, n.Now())
+	wantError(t, err, nil)
+	outcome, err := store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+	wantError(t, err, nil)
+	view, err := n.License(ctx, testOwner, taken, node.DevicePage{Limit: 1})
+	wantError(t, err, nil)
+	if outcome.Landed || view.License.OrderNo != "" || view.License.MaxDevices != 7 {
+		t.Errorf("landed %v; the license is %+v", outcome.Landed, view.License)
+	}
+}
+
+// TestTermsAtPayment issues with the product's terms of the moment, and with
+// the order's where the product is gone.
+func TestTermsAtPayment(t *testing.T) {
+	store := openStore(t)
+	n := newNode(t, store)
+	owner := newOwner(licet.Test)
+	put := func(ref licet.Ref, record licet.Record) {
+		t.Helper()
+		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(licet.ProductRef(owner, "changed"), licet.Record{Product: &licet.Product{
+		ID: "changed", Owner: owner, Terms: licet.Terms{KeyPrefix: "NEW", MaxDevices: 9}, CreatedAt: n.Now(),
+	}})
+	for product, want := range map[string]string{"gone": "OLD", "changed": "NEW"} {
+		order := licet.Order{
+			OrderNo: licet.NewOrderNo(node.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
+			Terms: licet.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
+		}
+		put(licet.OrderRef(owner, order.OrderNo), licet.Record{Order: &order})
+		paid, err := n.PayOrder(testContext(t), order, "p")
+		if err != nil || paid.Order.LicenseKey.Prefix() != want {
+			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
+		}
+	}
+}
+
+// TestGrantLosesTheProductRace answers only licenses that are stored.
+func TestGrantLosesTheProductRace(t *testing.T) {
+	plain := openStore(t)
+	owner := newOwner(licet.Test)
+	raced := false
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		if !raced {
+			raced = true
+			if _, err := newNode(t, plain).CreateOrder(testContext(t), owner, newOrder(1)); err != nil {
+				t.Error(err)
+			}
+		}
+		return storetest.Fault{}
+	}})
+	granted, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 2})
+	wantError(t, err, nil)
+	for _, l := range granted {
+		if _, err := n.License(testContext(t), owner, l.Key, node.DevicePage{Limit: 1}); err != nil {
+			t.Errorf("a granted license: %v", err)
+		}
 	}
 }

@@ -20,7 +20,8 @@ type Store interface {
 	Load(ctx context.Context, wants ...Want) ([]Snapshot, error)
 
 	// Commit makes all writes of a change, or none. It settles attempts whose
-	// outcome is in doubt by itself, as long as ctx lives.
+	// outcome is in doubt by itself, as long as ctx lives. A record must not be
+	// in two Commits of one store at a time; its mailbox sees to that.
 	Commit(ctx context.Context, change Change) (Outcome, error)
 
 	// ReadLicense reads a license with a page of its devices, at one revision

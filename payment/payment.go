@@ -42,8 +42,12 @@ func NewDesk(n *node.Node, providers map[licet.Mode]Provider) *Desk {
 }
 
 // Pay does what the buyer asked for by pressing Pay. It answers the order as
-// it is then, or, where the buyer must go on to the provider, the address.
+// it is then, or, where the buyer must go on to the provider, the address. An
+// order whose money has come, or has been sent back, is not paid again.
 func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, redirect string, err error) {
+	if !order.PaidAt.IsZero() && !order.RefundDue {
+		return order, "", nil
+	}
 	provider, configured := d.providers[order.Owner.Mode]
 	if !configured {
 		return licet.Order{}, "", licet.ErrPaymentNotConfigured
@@ -88,6 +92,6 @@ func (d *Desk) Cancel(ctx context.Context, order licet.Order) (licet.Order, erro
 func providerFailed(err error) error {
 	return fmt.Errorf("%w: %w", &licet.Error{
 		Reason:  licet.ReasonProviderFailed,
-		Message: "the payment provider did not do it; nothing was changed here",
+		Message: "the payment provider did not do it; try again",
 	}, err)
 }

@@ -1,0 +1,133 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// onGet calls a hook before each range read.
+type onGet struct {
+	clientv3.KV
+	before func()
+}
+
+func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	c.before()
+	return c.KV.Get(ctx, key, opts...)
+}
+
+func hookedStore(t *testing.T, before func()) *Store {
+	t.Helper()
+	s, err := newStore(&onGet{KV: server.client, before: before}, instruments(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// putDevices stores a license with many devices, at the places that position
+// gives them.
+func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor) licet.LicenseKey {
+	t.Helper()
+	l := newLicense(t, 0)
+	l.CurrentDevices = count
+	id := l.Key.ID()
+	ctx := testContext(t, time.Minute)
+	ops := []clientv3.Op{clientv3.OpPut(licenseKey(id), string((&storedLicense{license: *l, spilled: true}).encode()))}
+	for i := range count {
+		d := licet.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: testTime, LastSeenAt: testTime}
+		at := position(i)
+		ops = append(ops, clientv3.OpPut(devicesPrefix(id)+string(at[:]), string(encodeDevice(&d))))
+		if len(ops) == 128 || i == count-1 {
+			if _, err := server.client.Txn(ctx).Then(ops...).Commit(); err != nil {
+				t.Fatal(err)
+			}
+			ops = nil
+		}
+	}
+	return l.Key
+}
+
+// TestClusteredDevices reads a page of a license whose devices all hash to the
+// far end, as an end user can bring about: the empty slices before them must
+// not be read one by one.
+func TestClusteredDevices(t *testing.T) {
+	const count = 5000
+	key := putDevices(t, count, func(i int) node.DeviceCursor {
+		return node.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
+	})
+	var reads atomic.Int32
+	s := hookedStore(t, func() { reads.Add(1) })
+	page := node.DevicePage{Limit: 1}
+	view, err := s.ReadLicense(testContext(t, 10*time.Second), key, page)
+	if err != nil || len(view.Devices) != 1 || view.Next == nil {
+		t.Fatalf("%+v, %v", view, err)
+	}
+	if got := reads.Load(); got > 20 {
+		t.Errorf("%d reads for one device", got)
+	}
+}
+
+// TestPageReadsOnce reads a page of a large license, evenly spread, as it
+// reads one of a small license: in one slice of about its own size.
+func TestPageReadsOnce(t *testing.T) {
+	for _, count := range []int{100, 5000} {
+		key := putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) })
+		var reads atomic.Int32
+		s := hookedStore(t, func() { reads.Add(1) })
+		view, err := s.ReadLicense(testContext(t, 10*time.Second), key, node.DevicePage{Limit: 50})
+		if err != nil || len(view.Devices) != 50 {
+			t.Fatalf("%d devices: %v", len(view.Devices), err)
+		}
+		if got := reads.Load(); got > 2 {
+			t.Errorf("%d devices: %d reads for a page", count, got)
+		}
+	}
+}
+
+// TestLookupAtOneRevision writes to a license, and compacts, while it is read.
+func TestLookupAtOneRevision(t *testing.T) {
+	s := openStore(t)
+	ref, _ := createStored(t, s)
+	ctx := testContext(t, 30*time.Second)
+	activate := func(device string) {
+		if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
+			t.Errorf("%+v, %v", outcome, err)
+		}
+	}
+	for i := range maxInline + 4 {
+		activate(fmt.Sprint("d-", i))
+	}
+	reads := 0
+	reader := hookedStore(t, func() {
+		if reads++; reads > 2 {
+			return
+		}
+		activate(fmt.Sprint("meanwhile-", reads))
+		if reads == 1 {
+			now, err := server.client.Get(ctx, checkKey)
+			if err == nil {
+				_, err = server.client.Compact(ctx, now.Header.Revision)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	view, err := reader.ReadLicense(ctx, licet.LicenseKey(ref.ID), node.DevicePage{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if view.License.CurrentDevices != len(view.Devices) {
+		t.Errorf("current_devices is %d, and %d devices are listed", view.License.CurrentDevices, len(view.Devices))
+	}
+}
