@@ -10,6 +10,7 @@ const (
 	KindLicense Kind = iota + 1
 	KindOrder
 	KindProduct
+	KindClaim
 )
 
 // Ref names one record. Licenses are found by their key alone, since whoever
@@ -17,7 +18,7 @@ const (
 type Ref struct {
 	Kind  Kind
 	Owner Owner  // zero for a license
-	ID    string // canonical license key, order number or product id
+	ID    string // canonical license key, order number, product id, or hash of an Idempotency-Key
 }
 
 // LicenseRef names the license of a canonical key.
@@ -34,12 +35,13 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change: what one compare-and-swap guards. Exactly one
-// of License, Order and Product is set, or none where nothing is stored.
+// of License, Order, Product and Claim is set, or none where nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands at hand touch
 	Order   *Order
 	Product *Product
+	Claim   *Claim
 
 	// Issued is the license that a change of the order makes; it is stored in
 	// the same transaction.
@@ -61,6 +63,10 @@ func (r Record) Clone() Record {
 	if r.Product != nil {
 		p := *r.Product
 		r.Product = &p
+	}
+	if r.Claim != nil {
+		c := *r.Claim
+		r.Claim = &c
 	}
 	if r.Issued != nil {
 		l := *r.Issued

@@ -20,6 +20,8 @@ const (
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
 	ReasonInvalidLicenseState  Reason = "invalid_license_state"
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
+	ReasonRequestInProgress    Reason = "request_in_progress"
+	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonInvalidField         Reason = "invalid_field"
 	ReasonInternal             Reason = "internal"
 	ReasonProviderFailed       Reason = "provider_failed"
@@ -65,6 +67,9 @@ var (
 	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
+
+	ErrRequestInProgress    = &Error{Reason: ReasonRequestInProgress, Message: "a request with this Idempotency-Key is being worked on"}
+	ErrIdempotencyKeyReused = &Error{Reason: ReasonIdempotencyKeyReused, Message: "this Idempotency-Key was used for another request"}
 
 	// ErrUnavailable: the command was not executed and never will be.
 	ErrUnavailable = &Error{Reason: ReasonUnavailable, Message: "the service is unavailable; nothing was changed"}

@@ -202,14 +202,16 @@ func FuzzReadBodies(f *testing.F) {
 	f.Add(`{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T00:00:00Z"}`)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body string) {
-		if o, err := readOrder([]byte(body)); err == nil {
+		var bad problems
+		if o, err := readOrder([]byte(body), &bad); err == nil && bad.err() == nil {
 			if !validProductID(o.ProductID) || o.Amount < 0 || o.Amount > maxAmount || len(o.Currency) != 3 ||
 				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > maxMetadataBytes ||
 				o.Metadata != "" && !json.Valid([]byte(o.Metadata)) {
 				t.Fatalf("%q: %+v", body, o)
 			}
 		}
-		if g, err := readGrant([]byte(body), now); err == nil {
+		bad = problems{}
+		if g, err := readGrant([]byte(body), now, &bad); err == nil && bad.err() == nil {
 			if !validProductID(g.ProductID) || g.Quantity < 1 || g.Quantity > maxQuantity || !g.ExpiresAt.IsZero() && !g.ExpiresAt.After(now) {
 				t.Fatalf("%q: %+v", body, g)
 			}

@@ -75,7 +75,7 @@ func (s *Server) failure(e *exchange, cause error) document {
 		s.reportUnknown(e, cause)
 	}
 	answer := document{status: k.status, code: k.code()}
-	retryable := k.retry == always || k.retry == ifIdempotent && e.route != nil && e.route.idempotent
+	retryable := k.retry == always || k.retry == ifIdempotent && e.idempotent()
 	if k.after > 0 {
 		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(k.after)})
 	}
@@ -133,6 +133,9 @@ func (e *exchange) write(answer document) {
 		response.SetBodyRaw(answer.body)
 	}
 	h.Set(headerRequestID, e.id)
+	if e.request != nil && e.request.replayed {
+		h.Set(headerReplayed, "true")
+	}
 	h.Set(fasthttp.HeaderCacheControl, "no-store")
 	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
 	if e.resource != nil && e.resource.open {

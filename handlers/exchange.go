@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/node"
 )
 
 // exchange is one request with its answer, as the adapter sees it.
@@ -18,6 +19,7 @@ type exchange struct {
 
 	resource *resource // nil: the path names none, or was never looked at
 	route    *route    // nil: no such method
+	request  *request  // nil: it did not come to a handler
 	page     bool      // answers a person
 	refused  bool      // the connection is of no more use after this
 }
@@ -28,9 +30,13 @@ type request struct {
 	ctx    context.Context // with the request's own deadline
 	id     string
 	caller *licet.APIKey // nil: an end user
+	path   string        // undecoded
 	query  string        // undecoded; see queryValue
 	values map[string]string
 	fast   *fasthttp.RequestCtx
+
+	once     *node.Once // what a good Idempotency-Key boils down to; nil: none was read
+	replayed bool       // the answer is an earlier one's
 }
 
 // value is a variable segment of the path, decoded.
@@ -150,14 +156,16 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
-	return e.route.handle(s, &request{
+	e.request = &request{
 		ctx:    ctx,
 		id:     e.id,
 		caller: caller,
+		path:   path,
 		query:  query,
 		values: values,
 		fast:   e.ctx,
-	})
+	}
+	return e.route.handle(s, e.request)
 }
 
 // pathValues decodes the variable segments that the router left in ctx. A

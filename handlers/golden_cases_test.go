@@ -86,6 +86,34 @@ var goldenCases = []struct {
 			licet.ProductRef(licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, "editor"))
 		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
+	{"40904_replayed", nil, func(s *service) wire {
+		s.store.put(licet.Record{Product: &licet.Product{ID: "editor", Terms: licet.DefaultTerms()}},
+			licet.ProductRef(licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, "editor"))
+		w := wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}.once("k1")
+		s.sendWire(w)
+		return w
+	}},
+	{"42201", nil, func(s *service) wire {
+		s.sendWire(newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k1"))
+		return newOrder(`{"product_id":"editor","amount":2,"currency":"USD"}`).once("k1")
+	}},
+	{"42200_idempotency_key", nil, func(*service) wire {
+		return newOrder(`{"product_id":"editor","amount":-1,"currency":"USD"}`).once(strings.Repeat("k", 256))
+	}},
+	{"order_replayed", nil, func(s *service) wire {
+		w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k1")
+		made := s.sendWire(w)
+		s.clock.advance(time.Minute)
+		s.press(made, "pay")
+		return w
+	}},
+	{"grant_replayed", nil, func(s *service) wire {
+		w := wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}.once("k1")
+		granted := s.sendWire(w)
+		s.clock.advance(time.Minute)
+		s.activate(granted.grantedKey(), "d1").must(s.t, 0)
+		return w
+	}},
 	{"41300", nil, func(*service) wire { return newOrder(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }},
 	{"41400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/" + strings.Repeat("x", 4<<10)} }},
 	{"41500", nil, func(*service) wire {

@@ -38,6 +38,17 @@ func newOrder(body string) wire {
 	return wire{method: "POST", path: "/v1/orders", key: keyAll, body: body}
 }
 
+// once is the same request with an Idempotency-Key.
+func (w wire) once(key string) wire {
+	w.headers = append(slices.Clone(w.headers), "Idempotency-Key", key)
+	return w
+}
+
+func (s *service) sendWire(w wire) answer {
+	s.t.Helper()
+	return s.send(w.method, w.path, w.key, w.body, w.headers...)
+}
+
 func (s *service) lookup(made answer) wire {
 	return wire{method: "GET", path: "/v1/orders/" + made.text("order_no"), key: keyAll}
 }

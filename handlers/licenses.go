@@ -115,13 +115,9 @@ type license struct {
 	RevokedAt      timestamp        `json:"revoked_at"`
 }
 
-const (
-	// inlineDevices is how many devices the license's own answer holds.
-	inlineDevices = 1000
-	// sortedDevices is up to how many are put in order of time. Above, they
-	// come in the order of the listing, which does not change as devices do.
-	sortedDevices = 16
-)
+// sortedDevices is up to how many are put in order of time. Above, they
+// come in the order of the listing, which does not change as devices do.
+const sortedDevices = 16
 
 // getLicense looks a license up.
 func (s *Server) getLicense(r *request) (any, error) {
@@ -129,11 +125,16 @@ func (s *Server) getLicense(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, node.DevicePage{Limit: inlineDevices})
+	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, node.DevicePage{Limit: node.ViewDevices})
 	if err != nil {
 		return nil, err
 	}
-	if view.License.CurrentDevices <= sortedDevices {
+	return licenseAnswer(view, s.cfg.Node.Now()), nil
+}
+
+func licenseAnswer(view *node.LicenseView, now time.Time) license {
+	l := &view.License
+	if l.CurrentDevices <= sortedDevices {
 		slices.SortFunc(view.Devices, func(a, b licet.Device) int {
 			if byTime := a.BoundAt.Compare(b.BoundAt); byTime != 0 {
 				return byTime
@@ -141,11 +142,6 @@ func (s *Server) getLicense(r *request) (any, error) {
 			return strings.Compare(a.ID, b.ID)
 		})
 	}
-	return licenseAnswer(view, s.cfg.Node.Now()), nil
-}
-
-func licenseAnswer(view *node.LicenseView, now time.Time) license {
-	l := &view.License
 	return license{
 		LicenseKey:     l.Key,
 		Status:         l.Status(now),
@@ -168,25 +164,32 @@ func licenseAnswer(view *node.LicenseView, now time.Time) license {
 
 // grantLicenses issues licenses that no order stands behind.
 func (s *Server) grantLicenses(r *request) (any, error) {
-	grant, err := readGrant(r.body(), s.cfg.Node.Now())
+	var bad problems
+	grant, err := readGrant(r.body(), s.cfg.Node.Now(), &bad)
 	if err != nil {
 		return nil, err
 	}
-	granted, err := s.cfg.Node.Grant(r.ctx, r.caller.Owner, grant)
+	grant.Once = bad.once(r)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	granted, replayed, err := s.cfg.Node.Grant(r.ctx, r.caller.Owner, grant)
+	r.replayed = replayed
 	if err != nil {
 		return nil, err
 	}
 	now := s.cfg.Node.Now()
 	licenses := make([]license, len(granted))
-	for i, l := range granted {
-		licenses[i] = licenseAnswer(&node.LicenseView{License: l, Metadata: grant.Metadata}, now)
+	for i := range granted {
+		licenses[i] = licenseAnswer(&granted[i], now)
 	}
 	return struct {
 		Licenses []license `json:"licenses"`
 	}{licenses}, nil
 }
 
-func readGrant(body []byte, now time.Time) (node.Grant, error) {
+// readGrant reads the body of a grant, and notes what is bad about it.
+func readGrant(body []byte, now time.Time, bad *problems) (node.Grant, error) {
 	var product, expires text
 	var quantity, devices integer
 	var extra object
@@ -200,7 +203,6 @@ func readGrant(body []byte, now time.Time) (node.Grant, error) {
 	if err != nil {
 		return node.Grant{}, err
 	}
-	var bad problems
 	bad.productID("product_id", product)
 	bad.integer("quantity", quantity, true, 1, maxQuantity)
 	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
@@ -215,5 +217,5 @@ func readGrant(body []byte, now time.Time) (node.Grant, error) {
 		most := int(devices.value)
 		grant.MaxDevices = &most
 	}
-	return grant, bad.err()
+	return grant, nil
 }

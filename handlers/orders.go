@@ -61,18 +61,25 @@ func (s *Server) orderAnswer(o *licet.Order) order {
 
 // createOrder makes an order.
 func (s *Server) createOrder(r *request) (any, error) {
-	in, err := readOrder(r.body())
+	var bad problems
+	in, err := readOrder(r.body(), &bad)
 	if err != nil {
 		return nil, err
 	}
-	o, err := s.cfg.Node.CreateOrder(r.ctx, r.caller.Owner, in)
+	in.Once = bad.once(r)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	o, replayed, err := s.cfg.Node.CreateOrder(r.ctx, r.caller.Owner, in)
+	r.replayed = replayed
 	if err != nil {
 		return nil, err
 	}
 	return s.orderAnswer(&o), nil
 }
 
-func readOrder(body []byte) (node.NewOrder, error) {
+// readOrder reads the body of a new order, and notes what is bad about it.
+func readOrder(body []byte, bad *problems) (node.NewOrder, error) {
 	var product, code, description, email, success text
 	var amount integer
 	var extra object
@@ -88,7 +95,6 @@ func readOrder(body []byte) (node.NewOrder, error) {
 	if err != nil {
 		return node.NewOrder{}, err
 	}
-	var bad problems
 	bad.productID("product_id", product)
 	bad.amount("amount", amount)
 	currency := bad.currency("currency", code)
@@ -104,7 +110,7 @@ func readOrder(body []byte) (node.NewOrder, error) {
 		BuyerEmail:  email.value,
 		Metadata:    extra.value,
 		SuccessURL:  success.value,
-	}, bad.err()
+	}, nil
 }
 
 // getOrder looks an order up.

@@ -277,6 +277,17 @@ func (a answer) text(name string) string {
 	return value
 }
 
+// grantedKey is the key of the first license of a grant.
+func (a answer) grantedKey() string {
+	licenses, _ := a.data["licenses"].([]any)
+	if len(licenses) == 0 {
+		return ""
+	}
+	first, _ := licenses[0].(map[string]any)
+	key, _ := first["license_key"].(string)
+	return key
+}
+
 // order makes an order and gives its answer.
 func (s *service) order(amount string) answer {
 	s.t.Helper()

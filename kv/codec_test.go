@@ -78,6 +78,15 @@ func goldenOrder() *licet.Order {
 	}
 }
 
+func goldenClaims() []*licet.Claim {
+	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
+	order, grant, refusal := made, made, made
+	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
+	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
+	refusal.Refusal = licet.ErrPaymentNotConfigured
+	return []*licet.Claim{&order, &grant, &refusal}
+}
+
 func goldenAPIKey() *licet.APIKey {
 	return &licet.APIKey{
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
@@ -98,6 +107,9 @@ func TestGoldenValues(t *testing.T) {
 	show("order", value)
 	show("owner of an order", encodeOwner(goldenOwner))
 	show("product", encodeProduct(&licet.Product{ID: "pro", Owner: goldenOwner, Terms: order.Terms, CreatedAt: testTime}))
+	for _, c := range goldenClaims() {
+		show("claim", encodeClaim(c, license.writers))
+	}
 	show("API key", encodeAPIKey(goldenAPIKey()))
 	golden(t, "values.golden", b.String())
 }
@@ -114,6 +126,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"order in test mode", orderKey(licet.Owner{AccountID: "acct_01jd4", Mode: licet.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"owner of an order", orderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"product", productKey(goldenOwner, "pro")},
+		{"claim", claimKey(goldenOwner, "0123456789abcdef")},
+		{"claim by age", claimAgeKey(testTime, goldenOwner, "0123456789abcdef")},
 		{"API key", apiKeyKey([32]byte{1, 2, 3})},
 		{"check key", checkKey},
 	} {
@@ -249,6 +263,9 @@ func FuzzDecode(f *testing.F) {
 	f.Add(value)
 	f.Add(encodeDevice(&license.devices[0]))
 	f.Add(encodeAPIKey(goldenAPIKey()))
+	for _, c := range goldenClaims() {
+		f.Add(encodeClaim(c, license.writers))
+	}
 	f.Add(encodeOwner(goldenOwner))
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion, 0xff})
@@ -274,6 +291,13 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 			again, err := decodeOrder(ref, encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
+		}
+		if got, writers, err := decodeClaim(value); err == nil {
+			again, _, err := decodeClaim(encodeClaim(got, writers))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -108,8 +108,8 @@ type swap struct {
 	before    []writer // those it had when it was read
 }
 
-// newSwap builds the transaction of a change. Licenses and orders carry the
-// number by which the swap is known again, so one of them must be among the
+// newSwap builds the transaction of a change. Licenses, orders and claims carry
+// the number by which the swap is known again, so one of them must be among the
 // writes, or what comes of a lost answer is taken for a loss.
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	sw := &swap{}
@@ -137,6 +137,9 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	switch write.Ref.Kind {
 	case licet.KindProduct:
 		sw.put(key, encodeProduct(record.Product))
+	case licet.KindClaim:
+		sw.put(key, encodeClaim(record.Claim, writers))
+		sw.put(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID), nil)
 	case licet.KindOrder:
 		if err := sw.putOrder(key, write, token, writers); err != nil {
 			return err

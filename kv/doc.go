@@ -13,12 +13,15 @@
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product
 //	k/<hash>                      an API key, by the SHA-256 of its text
+//	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
+//	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
 //
 // <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
-// every key up to a range's end, whatever the limit); <mode> is t or l; <ms> is
+// every key up to a range's end, whatever the limit); <key> the first 16 bytes
+// of SHA-256 of an Idempotency-Key; <mode> is t or l; <ms> is
 // eight bytes, big end first.
 //
 // # Values

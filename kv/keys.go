@@ -34,6 +34,19 @@ func listingKey(owner licet.Owner, created time.Time, id licet.LicenseID) string
 	return layout + "i/" + ownerPath(owner) + string(at[:]) + string(id[:])
 }
 
+func claimKey(owner licet.Owner, hash string) string {
+	return layout + "y/" + ownerPath(owner) + hash
+}
+
+// claimAgePrefix is where the claims stand in the order they were made.
+const claimAgePrefix = layout + "z/"
+
+// claimAgeKey is a claim's place among all claims by age. What follows the time
+// is the claim's own key without the layout and family.
+func claimAgeKey(made time.Time, owner licet.Owner, hash string) string {
+	return claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(made.UnixMilli()))) + ownerPath(owner) + hash
+}
+
 func ownerPath(owner licet.Owner) string {
 	mode := "l/"
 	if owner.Mode == licet.Test {
@@ -63,6 +76,8 @@ func recordKey(ref licet.Ref) string {
 		return licenseKey(licet.LicenseKey(ref.ID).ID())
 	case licet.KindOrder:
 		return orderKey(ref.Owner, ref.ID)
+	case licet.KindClaim:
+		return claimKey(ref.Owner, ref.ID)
 	default:
 		return productKey(ref.Owner, ref.ID)
 	}

@@ -93,6 +93,8 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
 		snapshot.Record.Product, err = decodeProduct(want.Ref, record.Value)
+	case licet.KindClaim:
+		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)
 	case licet.KindLicense:
 		var license *storedLicense
 		license, err = decodeLicense(licet.LicenseKey(want.Ref.ID).ID(), record.Value)

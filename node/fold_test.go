@@ -400,7 +400,7 @@ func TestDrain(t *testing.T) {
 	wantError(t, n.Ready(testContext(t)), licet.ErrUnavailable)
 	_, err := activate(testContext(t), n, key, "late")
 	wantError(t, err, licet.ErrUnavailable)
-	_, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+	_, _, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
 	wantError(t, err, licet.ErrUnavailable)
 
 	impatient, cancel := context.WithTimeout(context.Background(), time.Millisecond)

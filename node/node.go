@@ -60,6 +60,9 @@ type Node struct {
 	seed   maphash.Seed
 	shards [shardCount]shard
 
+	onceLock sync.Mutex
+	atOnce   map[licet.Ref]struct{} // claims being worked on here; guarded by onceLock
+
 	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
 	draining bool         // guarded by gate
@@ -78,7 +81,7 @@ func New(cfg Config) *Node {
 	if cfg.QueueLimit == 0 {
 		cfg.QueueLimit = defaultQueueLimit
 	}
-	n := &Node{cfg: cfg, seed: maphash.MakeSeed()}
+	n := &Node{cfg: cfg, seed: maphash.MakeSeed(), atOnce: make(map[licet.Ref]struct{})}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
 	}

@@ -108,11 +108,11 @@ func testContext(t *testing.T) context.Context {
 // grant makes a license that allows so many devices.
 func grant(t *testing.T, n *node.Node, maxDevices int) licet.LicenseKey {
 	t.Helper()
-	licenses, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
+	licenses, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return licenses[0].Key
+	return licenses[0].License.Key
 }
 
 func activate(ctx context.Context, n *node.Node, key licet.LicenseKey, device string) (licet.Result, error) {

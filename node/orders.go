@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 
@@ -26,56 +27,72 @@ type NewOrder struct {
 	BuyerEmail  string
 	Metadata    string
 	SuccessURL  string
+	Once        *Once // nil: the request came without an Idempotency-Key
 }
 
 // CreateOrder makes an order. One of amount 0 is paid at once. In test mode a
 // product that does not exist is made along with it; in live mode that is
 // ErrProductNotFound, and a live order that costs something needs a provider.
-func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) (licet.Order, error) {
+//
+// With in.Once it is made once: the same request again answers the order as it is
+// now, or the refusal of the first time, and replayed is true.
+func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) (order licet.Order, replayed bool, err error) {
 	if err := n.enter(); err != nil {
-		return licet.Order{}, err
+		return licet.Order{}, false, err
 	}
 	defer n.work.Done()
+	end, err := n.begin(owner, in.Once)
+	if err != nil {
+		return licet.Order{}, false, err
+	}
+	defer end()
 	for range createTries {
-		product, create, err := n.product(ctx, owner, in.ProductID)
-		if err != nil {
-			return licet.Order{}, err
+		c, err := n.prepare(ctx, owner, in.ProductID, in.Once)
+		switch {
+		case err != nil:
+			return licet.Order{}, false, err
+		case c.claim != nil:
+			order, err := n.claimedOrder(ctx, owner, c.claim)
+			return order, true, err
+		case c.product == nil:
+			return licet.Order{}, false, licet.ErrProductNotFound
 		}
-		if owner.Mode == licet.Live && in.Amount > 0 && !n.cfg.LivePayments {
-			return licet.Order{}, licet.ErrPaymentNotConfigured
-		}
-		record, err := n.newOrder(owner, in, product.Terms)
-		if err != nil {
-			return licet.Order{}, err
-		}
-		writes := append([]Write{{Ref: licet.OrderRef(owner, record.Order.OrderNo), Record: record}}, create...)
-		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: writes})
-		if err != nil {
-			return licet.Order{}, err
-		}
-		if outcome.Landed {
-			return *record.Order, nil
+		order, err := n.tryOrder(ctx, owner, in, c)
+		if !errors.Is(err, errClaimLost) {
+			return order, false, err
 		}
 	}
-	return licet.Order{}, licet.ErrUnavailable
+	return licet.Order{}, false, licet.ErrUnavailable
 }
 
-// product finds a product, or says how to create it where it may be made on
-// first use.
-func (n *Node) product(ctx context.Context, owner licet.Owner, id string) (licet.Product, []Write, error) {
-	ref := licet.ProductRef(owner, id)
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref})
+// claimedOrder answers what an earlier request of the same key came to.
+func (n *Node) claimedOrder(ctx context.Context, owner licet.Owner, claim *licet.Claim) (licet.Order, error) {
+	if claim.Refusal != nil {
+		return licet.Order{}, claim.Refusal
+	}
+	return n.Order(ctx, owner, claim.OrderNo)
+}
+
+// tryOrder makes an order, unless another request has made the same product or
+// used the same Idempotency-Key meanwhile: then it answers errClaimLost.
+func (n *Node) tryOrder(ctx context.Context, owner licet.Owner, in NewOrder, c *creation) (licet.Order, error) {
+	if owner.Mode == licet.Live && in.Amount > 0 && !n.cfg.LivePayments {
+		return licet.Order{}, n.refuse(ctx, c, licet.ErrPaymentNotConfigured)
+	}
+	record, err := n.newOrder(owner, in, c.product.Terms)
 	if err != nil {
-		return licet.Product{}, nil, err
+		return licet.Order{}, err
 	}
-	if p := loaded[0].Record.Product; p != nil {
-		return *p, nil, nil
+	orderNo := record.Order.OrderNo
+	outcome, err := n.cfg.Store.Commit(ctx, n.claimed(c, licet.Claim{OrderNo: orderNo},
+		Write{Ref: licet.OrderRef(owner, orderNo), Record: record}))
+	if err == nil && !outcome.Landed {
+		err = errClaimLost
 	}
-	if owner.Mode != licet.Test {
-		return licet.Product{}, nil, licet.ErrProductNotFound
+	if err != nil {
+		return licet.Order{}, err
 	}
-	product := licet.Product{ID: id, Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: n.Now()}
-	return product, []Write{{Ref: ref, Record: licet.Record{Product: &product}}}, nil
+	return *record.Order, nil
 }
 
 // newOrder makes the record of a new order; a free one goes through the same

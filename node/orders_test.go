@@ -19,7 +19,7 @@ func newOrder(amount int64) node.NewOrder {
 
 func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	order, err := nodes[0].CreateOrder(testContext(t), testOwner, newOrder(4900))
+	order, _, err := nodes[0].CreateOrder(testContext(t), testOwner, newOrder(4900))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,9 +56,9 @@ func TestCreateOrder(t *testing.T) {
 	n := newNode(t, openStore(t))
 	ctx := testContext(t)
 
-	_, err := n.CreateOrder(ctx, live, newOrder(100))
+	_, _, err := n.CreateOrder(ctx, live, newOrder(100))
 	wantError(t, err, licet.ErrProductNotFound)
-	order, err := n.CreateOrder(ctx, test, newOrder(100))
+	order, _, err := n.CreateOrder(ctx, test, newOrder(100))
 	wantError(t, err, nil)
 	if got := order.Status(n.Now()); got != licet.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
 		t.Errorf("a new order is %s: %+v", got, order)
@@ -77,7 +77,7 @@ func TestCreateOrder(t *testing.T) {
 		wantError(t, err, licet.ErrOrderNotFound)
 	}
 
-	free, err := n.CreateOrder(ctx, test, newOrder(0))
+	free, _, err := n.CreateOrder(ctx, test, newOrder(0))
 	wantError(t, err, nil)
 	if free.Status(n.Now()) != licet.OrderPaid || free.LicenseKey == "" || free.Late {
 		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
@@ -94,7 +94,7 @@ func TestProductMadeOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if _, err := n.CreateOrder(testContext(t), owner, newOrder(100)); err != nil {
+			if _, _, err := n.CreateOrder(testContext(t), owner, newOrder(100)); err != nil {
 				t.Errorf("create: %v", err)
 			}
 		})
@@ -113,24 +113,25 @@ func TestLivePaymentNeedsAProvider(t *testing.T) {
 		t.Fatalf("make the product: %+v, %v", outcome, err)
 	}
 	n := newNode(t, store)
-	_, err = n.CreateOrder(testContext(t), live, newOrder(100))
+	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
 	wantError(t, err, licet.ErrPaymentNotConfigured)
-	_, err = n.CreateOrder(testContext(t), live, newOrder(0))
+	_, _, err = n.CreateOrder(testContext(t), live, newOrder(0))
 	wantError(t, err, nil)
 	n = newNode(t, store, func(c *node.Config) { c.LivePayments = true })
-	_, err = n.CreateOrder(testContext(t), live, newOrder(100))
+	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
 	wantError(t, err, nil)
 }
 
 func TestGrant(t *testing.T) {
 	n := newNode(t, openStore(t))
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
-	licenses, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
+	licenses, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
 	if err != nil || len(licenses) != 100 {
 		t.Fatalf("%d licenses, %v", len(licenses), err)
 	}
 	keys := map[licet.LicenseKey]bool{}
-	for _, l := range licenses {
+	for _, granted := range licenses {
+		l := granted.License
 		keys[l.Key] = true
 		view, err := n.License(testContext(t), testOwner, l.Key, node.DevicePage{Limit: 1})
 		if err != nil {
@@ -160,7 +161,7 @@ func TestGrantFailsHalfWay(t *testing.T) {
 			}
 			return storetest.Fault{}
 		}})
-		_, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * node.MaxNewLicenses})
+		_, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * node.MaxNewLicenses})
 		wantError(t, err, c.want)
 	}
 }
@@ -171,7 +172,7 @@ func TestIssueNeverOverwrites(t *testing.T) {
 	n := newNode(t, store)
 	ctx := testContext(t)
 	taken := grant(t, n, 7)
-	order, err := n.CreateOrder(ctx, testOwner, newOrder(100))
+	order, _, err := n.CreateOrder(ctx, testOwner, newOrder(100))
 	wantError(t, err, nil)
 	ref := licet.OrderRef(testOwner, order.OrderNo)
 	loaded, err := store.Load(ctx, node.Want{Ref: ref})
@@ -223,16 +224,16 @@ func TestGrantLosesTheProductRace(t *testing.T) {
 	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
 		if !raced {
 			raced = true
-			if _, err := newNode(t, plain).CreateOrder(testContext(t), owner, newOrder(1)); err != nil {
+			if _, _, err := newNode(t, plain).CreateOrder(testContext(t), owner, newOrder(1)); err != nil {
 				t.Error(err)
 			}
 		}
 		return storetest.Fault{}
 	}})
-	granted, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 2})
+	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 2})
 	wantError(t, err, nil)
 	for _, l := range granted {
-		if _, err := n.License(testContext(t), owner, l.Key, node.DevicePage{Limit: 1}); err != nil {
+		if _, err := n.License(testContext(t), owner, l.License.Key, node.DevicePage{Limit: 1}); err != nil {
 			t.Errorf("a granted license: %v", err)
 		}
 	}

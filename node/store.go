@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"time"
 
 	"licet"
 )
@@ -34,6 +35,10 @@ type Store interface {
 	// APIKey finds a key by the SHA-256 of its text; nil where there is none.
 	APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error)
 
+	// SweepClaims removes up to limit claims that were made before a moment, and
+	// tells how many it removed.
+	SweepClaims(ctx context.Context, before time.Time, limit int) (int, error)
+
 	// Ping makes a linearizable read, to tell whether the store can be reached.
 	Ping(ctx context.Context) error
 }
@@ -45,7 +50,13 @@ const (
 	MaxTouchedDevices = 96
 	// MaxNewLicenses bounds the licenses that one change creates.
 	MaxNewLicenses = 32
+	// MaxSweep bounds the claims that one SweepClaims removes.
+	MaxSweep = 60
 )
+
+// ViewDevices is how many devices a lookup of one license shows; a listing
+// leads on from there.
+const ViewDevices = 1000
 
 // Want names a record to load, and the devices whose entries are wanted.
 type Want struct {

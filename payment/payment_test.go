@@ -76,7 +76,7 @@ func TestDesk(t *testing.T) {
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: p})
 	create := func() licet.Order {
 		t.Helper()
-		o, err := n.CreateOrder(ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
+		o, _, err := n.CreateOrder(ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,6 +25,8 @@ const (
 	startTimeout = 30 * time.Second
 	// readyPoll is the pause between two questions whether it is ready.
 	readyPoll = 5 * time.Millisecond
+	// sweepEvery is about how often what has had its time is removed.
+	sweepEvery = 10 * time.Minute
 )
 
 // service is everything that licet dev runs. Its fields are set by start.
@@ -119,6 +121,7 @@ func (s *service) start(ctx context.Context, build build) error {
 		OrderLifetime: s.cfg.OrderLifetime,
 	})
 	s.parts.started("the mailboxes", n.Drain)
+	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
 	front := handlers.Config{Node: n, Desk: desk, Metrics: instruments, Log: s.log, PublicURL: s.cfg.PublicURL}
@@ -139,6 +142,21 @@ func (s *service) start(ctx context.Context, build build) error {
 		}
 	}
 	return nil
+}
+
+// background runs work until the service stops.
+func (s *service) background(name string, work func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(ctx)
+	}()
+	s.parts.started(name, func(context.Context) error {
+		cancel()
+		<-done
+		return nil
+	})
 }
 
 // server is what both kinds of listeners are served by.

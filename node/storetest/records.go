@@ -160,6 +160,57 @@ func testIssue(t *testing.T, f fixture) {
 	}
 }
 
+func testClaims(t *testing.T, f fixture) {
+	owner := f.owner()
+	ref := licet.ClaimRef(owner, "0123456789abcdef")
+	claims := []licet.Claim{
+		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
+		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licet.GrantProgress{
+			Seed: [32]byte{3}, Terms: licet.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licet.Period{Years: 1}}, Quantity: 1000, Done: 32}},
+		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licet.ErrPaymentNotConfigured},
+	}
+	var token node.Token
+	for i := range claims {
+		write := node.Write{Ref: ref, Token: token, Record: licet.Record{Claim: &claims[i]}}
+		f.mustLand(write)
+		if f.commit(write).Landed {
+			t.Fatal("the same claim was made twice")
+		}
+		snapshot := f.load(ref)
+		f.equal("claim", snapshot.Record.Claim, &claims[i])
+		token = snapshot.Token
+	}
+	other := licet.ClaimRef(licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}, ref.ID)
+	if s := f.load(other); s.Record.Claim != nil {
+		t.Error("the claim is visible in the other mode")
+	}
+
+	// Of its three places by age two are due, but the claim is not: it was made anew.
+	f.sweep(created.Add(2 * time.Hour))
+	if s := f.load(ref); s.Record.Claim == nil {
+		t.Error("a claim was swept too early")
+	}
+	f.sweep(created.Add(2*time.Hour + time.Millisecond))
+	if s := f.load(ref); s.Record.Claim != nil {
+		t.Error("a claim was left by the sweep")
+	}
+}
+
+// sweep removes claims until none is due. Other tests' claims may be swept
+// along, and a sweep whose answer was lost is made again.
+func (f fixture) sweep(before time.Time) {
+	f.t.Helper()
+	for {
+		swept, err := f.store.SweepClaims(f.context(), before, node.MaxSweep)
+		if err != nil && !errors.Is(err, licet.ErrOutcomeUnknown) {
+			f.t.Fatal(err)
+		}
+		if err == nil && swept == 0 {
+			return
+		}
+	}
+}
+
 func testConcurrent(t *testing.T, f fixture) {
 	const writers, each = 8, 10
 	l := f.createLicense(0)

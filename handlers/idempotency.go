@@ -1,0 +1,60 @@
+package handlers
+
+import (
+	"crypto/sha256"
+
+	"licet/node"
+)
+
+const (
+	headerIdempotencyKey = "Idempotency-Key"
+	headerReplayed       = "Idempotent-Replayed"
+
+	maxIdempotencyKey = 255
+)
+
+// once reads the Idempotency-Key of a POST that an API key was sent with
+// (draft-ietf-httpapi-idempotency-key-header); nil where there is none. The
+// key itself is not kept, only its hash, and of the request only a fingerprint.
+func (p *problems) once(r *request) *node.Once {
+	keys := r.fast.Request.Header.PeekAll(headerIdempotencyKey)
+	if len(keys) == 0 {
+		return nil
+	}
+	if len(keys) > 1 || !validIdempotencyKey(keys[0]) {
+		p.add(headerIdempotencyKey, "must be one header of 1 to 255 printable ASCII characters")
+		return nil
+	}
+	hash := sha256.Sum256(keys[0])
+	r.once = &node.Once{Hash: string(hash[:16]), Fingerprint: fingerprint(r)}
+	return r.once
+}
+
+func validIdempotencyKey(key []byte) bool {
+	if len(key) == 0 || len(key) > maxIdempotencyKey {
+		return false
+	}
+	for _, c := range key {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
+// fingerprint tells one request from another: method, path and raw body.
+func fingerprint(r *request) [32]byte {
+	sum := sha256.New()
+	sum.Write(r.fast.Request.Header.Method())
+	sum.Write([]byte{'\n'})
+	sum.Write([]byte(r.path))
+	sum.Write([]byte{'\n'})
+	sum.Write(r.body())
+	return [32]byte(sum.Sum(nil))
+}
+
+// idempotent reports whether sending the very same request again does what it
+// does once.
+func (e *exchange) idempotent() bool {
+	return e.route != nil && e.route.idempotent || e.request != nil && e.request.once != nil
+}

@@ -1,0 +1,112 @@
+package kv
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// Field numbers of a stored claim.
+const (
+	claimFingerprint protowire.Number = 1
+	claimCreatedAt   protowire.Number = 2
+	claimOrderNo     protowire.Number = 3
+	claimGrant       protowire.Number = 4
+	claimRefusal     protowire.Number = 5
+	claimWriter      protowire.Number = 15 // repeated
+)
+
+const (
+	grantSeed     protowire.Number = 1
+	grantTerms    protowire.Number = 2
+	grantQuantity protowire.Number = 3
+	grantDone     protowire.Number = 4
+)
+
+const (
+	refusalReason  protowire.Number = 1
+	refusalMessage protowire.Number = 2
+)
+
+func encodeClaim(c *licet.Claim, writers []writer) []byte {
+	b := appendBytes([]byte{formatVersion}, claimFingerprint, c.Fingerprint[:])
+	b = appendTime(b, claimCreatedAt, c.CreatedAt)
+	b = appendString(b, claimOrderNo, c.OrderNo)
+	if g := c.Grant; g != nil {
+		m := appendBytes(nil, grantSeed, g.Seed[:])
+		m = appendBytes(m, grantTerms, encodeTerms(g.Terms))
+		m = appendUint(m, grantQuantity, uint64(g.Quantity))
+		b = appendBytes(b, claimGrant, appendUint(m, grantDone, uint64(g.Done)))
+	}
+	if r := c.Refusal; r != nil {
+		m := appendString(nil, refusalReason, string(r.Reason))
+		b = appendBytes(b, claimRefusal, appendString(m, refusalMessage, r.Message))
+	}
+	return appendWriters(b, claimWriter, writers)
+}
+
+func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
+	c := &licet.Claim{}
+	var writers []writer
+	err := decodeValue(value, func(f field) (err error) {
+		switch f.num {
+		case claimFingerprint:
+			err = f.fill(c.Fingerprint[:])
+		case claimCreatedAt:
+			c.CreatedAt = f.time()
+		case claimOrderNo:
+			c.OrderNo = f.string()
+		case claimGrant:
+			c.Grant, err = decodeGrant(f.bytes)
+		case claimRefusal:
+			c.Refusal, err = decodeRefusal(f.bytes)
+		case claimWriter:
+			writers, err = decodeWriter(writers, f.bytes)
+		}
+		return err
+	})
+	return c, writers, err
+}
+
+func decodeGrant(message []byte) (*licet.GrantProgress, error) {
+	g := &licet.GrantProgress{}
+	err := decodeMessage(message, func(f field) (err error) {
+		switch f.num {
+		case grantSeed:
+			err = f.fill(g.Seed[:])
+		case grantTerms:
+			g.Terms, err = decodeTerms(f.bytes)
+		case grantQuantity:
+			g.Quantity = f.int()
+		case grantDone:
+			g.Done = f.int()
+		}
+		return err
+	})
+	return g, err
+}
+
+func decodeRefusal(message []byte) (*licet.Error, error) {
+	r := &licet.Error{}
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case refusalReason:
+			r.Reason = licet.Reason(f.string())
+		case refusalMessage:
+			r.Message = f.string()
+		}
+		return nil
+	})
+	return r, err
+}
+
+// fill copies a field of a fixed length.
+func (f field) fill(into []byte) error {
+	if len(f.bytes) != len(into) {
+		return fmt.Errorf("%w: field %d has %d bytes, not %d", errMalformed, f.num, len(f.bytes), len(into))
+	}
+	copy(into, f.bytes)
+	return nil
+}

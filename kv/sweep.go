@@ -1,0 +1,80 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// SweepClaims removes claims that were made before a moment, oldest first. A
+// claim that was made anew meanwhile stays; only its old place by age goes.
+func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
+	due, err := s.dueClaims(ctx, before, limit)
+	if err != nil || len(due) == 0 {
+		return 0, err
+	}
+	var reads []clientv3.Op
+	for _, c := range due {
+		reads = append(reads, clientv3.OpGet(c.key))
+	}
+	found, err := s.txn(ctx, "sweep_read", nil, reads, nil)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	var compares []clientv3.Cmp
+	var deletes []clientv3.Op
+	for i, c := range due {
+		deletes = append(deletes, clientv3.OpDelete(c.place))
+		kvs := found.Responses[i].GetResponseRange().Kvs
+		if len(kvs) == 0 {
+			continue
+		}
+		claim, _, err := decodeClaim(kvs[0].Value)
+		if err != nil {
+			return 0, broken(err)
+		}
+		if claim.CreatedAt.Before(before) {
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kvs[0].ModRevision))
+			deletes = append(deletes, clientv3.OpDelete(c.key))
+		}
+	}
+	response, err := s.txn(ctx, "sweep", compares, deletes, nil)
+	if err != nil {
+		// Whatever happened, the next sweep goes on from there.
+		return 0, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+	}
+	if !response.Succeeded {
+		return 0, nil
+	}
+	return len(due), nil
+}
+
+// dueClaim is a claim whose time is over: its key, and its place by age.
+type dueClaim struct{ key, place string }
+
+func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
+	until := claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	started := time.Now()
+	response, err := s.kv.Get(ctx, claimAgePrefix,
+		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
+	s.observe("sweep_list", started, err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	const at = len(claimAgePrefix) + 8
+	var due []dueClaim
+	for _, kv := range response.Kvs {
+		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
+			due = append(due, dueClaim{key: layout + "y/" + place[at:], place: place})
+		}
+	}
+	return due, nil
+}

@@ -1,0 +1,200 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"licet"
+)
+
+// Grant asks for licenses that no order stands behind. Its members have been
+// checked.
+type Grant struct {
+	ProductID  string
+	Quantity   int
+	MaxDevices *int      // nil: the product's
+	ExpiresAt  time.Time // zero: as the product's validity says
+	Metadata   string    // of each license: a compact JSON object, or empty
+	Once       *Once     // nil: the request came without an Idempotency-Key
+}
+
+// Grant issues licenses without an order, a bounded number in each
+// transaction. If it fails after some were stored, the answer is
+// ErrOutcomeUnknown.
+//
+// With in.Once that is mended by asking again: each transaction also stores how
+// far the grant has come, so that the same request goes on from there. Once it
+// is complete, the same request answers the licenses as they are now, and
+// replayed is true.
+func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted []LicenseView, replayed bool, err error) {
+	if err := n.enter(); err != nil {
+		return nil, false, err
+	}
+	defer n.work.Done()
+	end, err := n.begin(owner, in.Once)
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
+	c, err := n.prepare(ctx, owner, in.ProductID, in.Once)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case c.claim != nil && c.claim.Refusal != nil:
+		return nil, true, c.claim.Refusal
+	case c.claim == nil && c.product == nil:
+		return nil, false, licet.ErrProductNotFound
+	}
+	g := &granting{n: n, owner: owner, in: in, creation: c}
+	if c.claim != nil {
+		g.progress, g.since = *c.claim.Grant, c.claim.CreatedAt
+		replayed = g.progress.Done == g.progress.Quantity
+	} else if err := g.plan(); err != nil {
+		return nil, false, err
+	}
+	if err := g.run(ctx); err != nil {
+		return nil, false, err
+	}
+	granted, err = g.licenses(ctx)
+	return granted, replayed, err
+}
+
+// granting is a grant on its way.
+type granting struct {
+	n     *Node
+	owner licet.Owner
+	in    Grant
+	*creation
+
+	progress licet.GrantProgress
+	since    time.Time // when the claim was made; zero: not yet
+	made     []licet.License
+}
+
+// plan starts a grant from the beginning.
+func (g *granting) plan() error {
+	g.progress = licet.GrantProgress{Terms: g.product.Terms, Quantity: g.in.Quantity}
+	if _, err := io.ReadFull(g.n.cfg.Entropy, g.progress.Seed[:]); err != nil {
+		return fmt.Errorf("make a seed for license keys: %w", err)
+	}
+	return nil
+}
+
+// run stores what is missing, batch by batch.
+func (g *granting) run(ctx context.Context) error {
+	for lost := 0; g.progress.Done < g.progress.Quantity; {
+		landed, err := g.batch(ctx)
+		if err != nil {
+			return g.failed(err)
+		}
+		if landed {
+			continue
+		}
+		// Another one has made the product, or works on the same grant.
+		if lost++; lost > createTries+g.progress.Quantity/MaxNewLicenses {
+			return g.failed(licet.ErrUnavailable)
+		}
+		if err := g.catchUp(ctx); err != nil {
+			return g.failed(err)
+		}
+	}
+	return nil
+}
+
+// batch stores the next licenses and how far the grant has come with them.
+func (g *granting) batch(ctx context.Context) (landed bool, err error) {
+	next := g.progress
+	next.Done = min(next.Done+MaxNewLicenses, next.Quantity)
+	var batch []licet.License
+	var writes []Write
+	for i := g.progress.Done; i < next.Done; i++ {
+		l := g.license(i)
+		batch = append(batch, *l)
+		writes = append(writes, Write{
+			Ref:      licet.LicenseRef(l.Key),
+			Record:   licet.Record{License: l, Changed: true},
+			Metadata: g.in.Metadata,
+		})
+	}
+	if g.since.IsZero() {
+		g.since = g.n.Now()
+	}
+	outcome, err := g.n.cfg.Store.Commit(ctx,
+		g.n.claimed(g.creation, licet.Claim{Grant: &next, CreatedAt: g.since}, writes...))
+	if err != nil || !outcome.Landed {
+		return false, err
+	}
+	g.progress, g.make = next, nil
+	g.made = append(g.made, batch...)
+	return true, g.catchUpToken(ctx)
+}
+
+// license makes license number i of the grant.
+func (g *granting) license(i int) *licet.License {
+	key := g.progress.Key(g.n.cfg.KeyCheck, Cell, i)
+	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.n.Now())
+	if g.in.MaxDevices != nil {
+		l.MaxDevices = *g.in.MaxDevices
+	}
+	if !g.in.ExpiresAt.IsZero() {
+		l.ExpiresAt, l.Validity = g.in.ExpiresAt, licet.Period{}
+	}
+	return l
+}
+
+// catchUpToken reads the revision of the claim that the last batch wrote, for
+// the next one to swap on.
+func (g *granting) catchUpToken(ctx context.Context) error {
+	if g.once == nil || g.progress.Done == g.progress.Quantity {
+		return nil
+	}
+	return g.catchUp(ctx)
+}
+
+// catchUp reads how things stand after a lost swap.
+func (g *granting) catchUp(ctx context.Context) error {
+	c, err := g.n.prepare(ctx, g.owner, g.in.ProductID, g.in.Once)
+	if err != nil {
+		return err
+	}
+	if c.claim != nil && c.claim.Grant != nil {
+		if c.claim.Grant.Seed != g.progress.Seed {
+			g.made = nil // the grant is another request's; all of it is read at the end
+		}
+		g.progress, g.since = *c.claim.Grant, c.claim.CreatedAt
+	}
+	g.creation = c
+	return nil
+}
+
+// failed is the error of a grant that is not complete. What is stored stays.
+func (g *granting) failed(err error) error {
+	if g.progress.Done == 0 || errors.Is(err, licet.ErrOutcomeUnknown) {
+		return err
+	}
+	return licet.ErrOutcomeUnknown
+}
+
+// licenses answers all licenses of the grant: as they were made, if all were
+// made just now, else as they are.
+func (g *granting) licenses(ctx context.Context) ([]LicenseView, error) {
+	views := make([]LicenseView, g.progress.Quantity)
+	if len(g.made) == g.progress.Quantity {
+		for i := range views {
+			views[i] = LicenseView{License: g.made[i], Metadata: g.in.Metadata}
+		}
+		return views, nil
+	}
+	for i := range views {
+		key := g.progress.Key(g.n.cfg.KeyCheck, Cell, i)
+		view, err := g.n.License(ctx, g.owner, key, DevicePage{Limit: ViewDevices})
+		if err != nil {
+			return nil, err
+		}
+		views[i] = *view
+	}
+	return views, nil
+}

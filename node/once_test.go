@@ -1,0 +1,276 @@
+package node_test
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// once is an Idempotency-Key with a request.
+func once(key, request string) *node.Once {
+	hash := sha256.Sum256([]byte(key))
+	return &node.Once{Hash: string(hash[:16]), Fingerprint: sha256.Sum256([]byte(request))}
+}
+
+func orderOnce(key, request string) node.NewOrder {
+	in := newOrder(100)
+	in.Once = once(key, request)
+	return in
+}
+
+func TestFortyCreatesMakeOneOrder(t *testing.T) {
+	owner := newOwner(licet.Test)
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	var orders sync.Map
+	var group sync.WaitGroup
+	for i := range 40 {
+		group.Go(func() {
+			for {
+				order, _, err := nodes[i%2].CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+				if errors.Is(err, licet.ErrRequestInProgress) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("create: %v", err)
+				}
+				orders.Store(order.OrderNo, true)
+				return
+			}
+		})
+	}
+	group.Wait()
+	made := 0
+	orders.Range(func(any, any) bool { made++; return true })
+	if made != 1 {
+		t.Errorf("%d orders, want 1", made)
+	}
+}
+
+func TestReplay(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	ctx := testContext(t)
+	first, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+	if err != nil || replayed {
+		t.Fatalf("first: replayed %v, %v", replayed, err)
+	}
+	if _, err := n.PayOrder(ctx, first, "p"); err != nil {
+		t.Fatal(err)
+	}
+	again, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+	if err != nil || !replayed || again.OrderNo != first.OrderNo || again.LicenseKey == "" {
+		t.Errorf("again: %+v, replayed %v, %v; want the order as it is now, paid", again, replayed, err)
+	}
+	_, _, err = n.CreateOrder(ctx, owner, orderOnce("k", "another request"))
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	_, _, err = n.Grant(ctx, owner, node.Grant{ProductID: "pro", Quantity: 1, Once: once("k", "another route")})
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+
+	elsewhere := licet.Owner{AccountID: newOwner(licet.Test).AccountID, Mode: licet.Test}
+	other, replayed, err := n.CreateOrder(ctx, elsewhere, orderOnce("k", "r"))
+	if err != nil || replayed || other.OrderNo == first.OrderNo {
+		t.Errorf("the same key of another account: %+v, replayed %v, %v", other, replayed, err)
+	}
+}
+
+// TestRefusalIsReplayed keeps a refusal, also when its cause is gone.
+func TestRefusalIsReplayed(t *testing.T) {
+	live := newOwner(licet.Live)
+	store := openStore(t)
+	product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: time.Now()}
+	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
+		{Ref: licet.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licet.Record{Order: &licet.Order{
+			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
+		{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	poor := newNode(t, store)
+	rich := newNode(t, store, func(c *node.Config) { c.LivePayments = true })
+	_, replayed, err := poor.CreateOrder(testContext(t), live, orderOnce("k", "r"))
+	wantError(t, err, licet.ErrPaymentNotConfigured)
+	if replayed {
+		t.Error("the first refusal says it is a replay")
+	}
+	_, replayed, err = rich.CreateOrder(testContext(t), live, orderOnce("k", "r"))
+	wantError(t, err, licet.ErrPaymentNotConfigured)
+	if !replayed {
+		t.Error("the second refusal does not say it is a replay")
+	}
+	_, _, err = rich.CreateOrder(testContext(t), live, orderOnce("another", "r"))
+	wantError(t, err, nil)
+}
+
+// TestUnknownThenAgain loses the answer to a creation, made or not: asking
+// again makes it, and makes it once.
+func TestUnknownThenAgain(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		plain := openStore(t)
+		owner := newOwner(licet.Test)
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+		}})
+		_, _, err := failing.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		n := newNode(t, plain)
+		first, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		if err != nil || replayed != made {
+			t.Errorf("made %v: replayed %v, %v", made, replayed, err)
+		}
+		second, _, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		if err != nil || second.OrderNo != first.OrderNo {
+			t.Errorf("two orders: %s and %s, %v", first.OrderNo, second.OrderNo, err)
+		}
+	}
+}
+
+// TestGrantGoesOn fails a grant in each of its transactions, made or not, and
+// asks again: in the end there are as many licenses as were asked for, and the
+// same ones each time.
+func TestGrantGoesOn(t *testing.T) {
+	const quantity = 3*node.MaxNewLicenses - 5
+	for failing := 1; failing <= 3; failing++ {
+		for _, made := range []bool{true, false} {
+			t.Run(fmt.Sprintf("transaction %d, made %v", failing, made), func(t *testing.T) {
+				plain := openStore(t)
+				owner := newOwner(licet.Test)
+				grant := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: once("k", "r")}
+				commits, stored := 0, map[licet.LicenseKey]bool{}
+				store := &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+					commits++
+					fails := commits == failing
+					if !fails || made {
+						for _, w := range change.Writes {
+							if w.Ref.Kind == licet.KindLicense {
+								stored[licet.LicenseKey(w.Ref.ID)] = true
+							}
+						}
+					}
+					if fails {
+						return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+					}
+					return storetest.Fault{}
+				}}
+				n := newNode(t, store)
+				_, _, err := n.Grant(testContext(t), owner, grant)
+				wantError(t, err, licet.ErrOutcomeUnknown)
+				first, _, err := n.Grant(testContext(t), owner, grant)
+				if err != nil || len(first) != quantity || len(stored) != quantity {
+					t.Fatalf("%d licenses answered, %d stored, %v; want %d", len(first), len(stored), err, quantity)
+				}
+				if _, err := activate(testContext(t), n, first[0].License.Key, "laptop"); err != nil {
+					t.Fatal(err)
+				}
+				second, replayed, err := n.Grant(testContext(t), owner, grant)
+				if err != nil || !replayed || len(second) != quantity {
+					t.Fatalf("again: %d licenses, replayed %v, %v", len(second), replayed, err)
+				}
+				for i := range second {
+					if second[i].License.Key != first[i].License.Key || !stored[first[i].License.Key] || second[i].Metadata != `{"a":1}` {
+						t.Fatalf("license %d: %+v, then %+v", i, first[i], second[i])
+					}
+				}
+				if len(second[0].Devices) != 1 || second[0].License.CurrentDevices != 1 {
+					t.Error("the replay does not show the license as it is now")
+				}
+				if len(stored) != quantity {
+					t.Errorf("%d licenses are stored, want %d", len(stored), quantity)
+				}
+			})
+		}
+	}
+}
+
+// TestTwoNodesOneGrant lets two nodes work on one grant at the same time.
+func TestTwoNodesOneGrant(t *testing.T) {
+	owner := newOwner(licet.Test)
+	grant := node.Grant{ProductID: "pro", Quantity: 5 * node.MaxNewLicenses, Once: once("k", "r")}
+	var answers [4][]node.LicenseView
+	var group sync.WaitGroup
+	for i := range answers {
+		n := newNode(t, openStore(t))
+		group.Go(func() {
+			var err error
+			if answers[i], _, err = n.Grant(testContext(t), owner, grant); err != nil {
+				t.Errorf("grant: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	for i := range answers {
+		if len(answers[i]) != grant.Quantity {
+			t.Fatalf("node %d answers %d licenses", i, len(answers[i]))
+		}
+		for j := range answers[i] {
+			if answers[i][j].License.Key != answers[0][j].License.Key {
+				t.Fatalf("nodes 0 and %d answer different licenses", i)
+			}
+		}
+	}
+}
+
+// TestClaimsAge forgets a claim after a day, whether it was swept or not.
+func TestClaimsAge(t *testing.T) {
+	store := openStore(t)
+	owner := newOwner(licet.Test)
+	ahead := time.Duration(0)
+	n := newNode(t, store, func(c *node.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(ahead) }
+	})
+	ctx := testContext(t)
+	create := func() (string, bool) {
+		t.Helper()
+		order, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return order.OrderNo, replayed
+	}
+	claims := func() int {
+		t.Helper()
+		loaded, err := store.Load(ctx, node.Want{Ref: licet.ClaimRef(owner, once("k", "r").Hash)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if loaded[0].Record.Claim == nil {
+			return 0
+		}
+		return 1
+	}
+	first, _ := create()
+	ahead = 23 * time.Hour
+	if err := n.SweepOnce(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if again, replayed := create(); again != first || !replayed {
+		t.Error("forgotten within the day")
+	}
+	ahead = 25 * time.Hour
+	second, replayed := create()
+	if second == first || replayed {
+		t.Error("remembered after the day")
+	}
+	if err := n.SweepOnce(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := create(); again != second {
+		t.Error("the sweep took a claim that was made anew")
+	}
+	ahead = 50 * time.Hour
+	if claims() != 1 {
+		t.Fatal("the claim is gone before the sweep")
+	}
+	if err := n.SweepOnce(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if claims() != 0 {
+		t.Error("the sweep left an old claim")
+	}
+}
