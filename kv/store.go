@@ -11,35 +11,33 @@ import (
 
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"licet"
 	"licet/metrics"
 	"licet/node"
 )
 
-// Config says which etcd to use. Every field is needed.
+// Config says which etcd to use. Every field is needed unless it says
+// otherwise.
 type Config struct {
+	// Endpoints names every member of the cluster, as host:port, with http://
+	// or https:// before it, or as unix:///path. There must be nothing between
+	// them and this process: a proxy may repeat calls.
 	Endpoints []string
+	TLS       TLS // not needed
 	Metrics   *metrics.Metrics
 	Log       zerolog.Logger
 }
 
-const (
-	// callTimeout bounds one etcd request. etcd's own limit is 7 s, and its
-	// client would wait for a connection for ever.
-	callTimeout = 2 * time.Second
-
-	// etcd closes connections that ping more often than every 5 s, or while no
-	// call is under way (server/embed/etcd.go, KeepaliveEnforcementPolicy).
-	keepaliveTime    = 10 * time.Second
-	keepaliveTimeout = 3 * time.Second
-)
+// callTimeout bounds one etcd request. etcd's own limit is 7 s, and its client
+// would wait for a connection for ever.
+const callTimeout = 2 * time.Second
 
 // Store keeps records in etcd. It implements node.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
 	client  *clientv3.Client // nil in tests that bring their own KV
+	members *members         // likewise
 	kv      clientv3.KV
 	metrics *metrics.Metrics
 	log     zerolog.Logger
@@ -50,26 +48,22 @@ type Store struct {
 
 var _ node.Store = (*Store)(nil)
 
-// Open connects to etcd and proves with a read that it answers.
+// Open connects to etcd. It fails if no member has answered a read within ten
+// seconds, or one that answers is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            cfg.Endpoints,
-		DialKeepAliveTime:    keepaliveTime,
-		DialKeepAliveTimeout: keepaliveTimeout,
-		// The client logs every retry along with its request's target; what
-		// matters reaches us as an error.
-		Logger: zap.NewNop(),
-	})
+	client, err := newClient(&cfg)
 	if err != nil {
-		return nil, fmt.Errorf("set up the etcd client: %w", err)
+		return nil, err
 	}
 	s, err := newStore(client, cfg.Metrics, cfg.Log)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
 	s.client = client
-	if err := s.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("reach etcd: %w", err), client.Close())
+	if s.members, err = watchMembers(ctx, client, cfg.Log); err != nil {
+		return nil, errors.Join(err, client.Close())
 	}
 	return s, nil
 }
@@ -83,7 +77,10 @@ func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger) (*Store, e
 }
 
 // Close ends the connections to etcd.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error {
+	s.members.close()
+	return s.client.Close()
+}
 
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {
@@ -149,6 +146,9 @@ func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licet.Owner, bo
 func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3.OpOption) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := s.members.refusal(); err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
 	started := time.Now()
 	response, err := s.kv.Get(ctx, key, opts...)
 	s.observe(operation, started, err)
@@ -165,6 +165,9 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := s.members.refusal(); err != nil {
+		return nil, err
+	}
 	started := time.Now()
 	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
 	s.observe(operation, started, err)

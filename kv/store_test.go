@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
+	"licet/internal/etcdtest"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -25,6 +26,7 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	etcdtest.Main()
 	code, err := withServer(m)
 	if err == nil && code == 0 {
 		err = goleak.Find()

@@ -51,7 +51,8 @@ var gates = []struct {
 	path  string
 	rooms []string
 }{
-	{"go.etcd.io/...", []string{"kv"}},
+	{"go.etcd.io/...", []string{"kv", "internal/..."}},
+	{"google.golang.org/grpc/...", []string{"kv", "cmd/..."}},
 	{"github.com/valyala/fasthttp/...", []string{"handlers", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 }

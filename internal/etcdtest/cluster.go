@@ -1,0 +1,265 @@
+// Package etcdtest runs etcd clusters for tests. Each member is a process of
+// its own, so that it can be killed, stopped and started again. It is the test
+// binary itself, started once more as etcd: see [Main].
+package etcdtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Files names the files of a TLS identity.
+type Files struct{ CA, Cert, Key string }
+
+// Cluster is an etcd cluster. Its members serve on unix sockets, which need no
+// free ports, or with TLS on a TCP port.
+type Cluster struct {
+	Members []*Member
+	dir     string
+}
+
+// Member is one process of a cluster. It is used by one goroutine at a time.
+type Member struct {
+	Endpoint string
+
+	dir   string
+	spec  spec
+	cmd   *exec.Cmd
+	stdin io.Closer
+	ended chan struct{} // closed once the process has ended
+	log   *output
+}
+
+const startTimeout = time.Minute
+
+// Start starts a cluster and waits until every member serves. It ends with the
+// test.
+func Start(t testing.TB, size int) *Cluster {
+	t.Helper()
+	c := newCluster(t, size)
+	for _, m := range c.Members {
+		m.spec.Client = "unix://" + filepath.Join(c.dir, m.spec.Name+".sock")
+		m.Endpoint = m.spec.Client
+	}
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// StartTLS starts a cluster of one that serves on a port of 127.0.0.1, with
+// these files, and asks clients for a certificate of the same CA.
+func StartTLS(t testing.TB, files Files) *Cluster {
+	t.Helper()
+	c := newCluster(t, 1)
+	m := c.Members[0]
+	m.spec.TLS = files
+	var err error
+	for range 5 { // somebody else may take the port in between
+		m.Endpoint = "https://" + freeAddress(t)
+		m.spec.Client = m.Endpoint
+		if err = c.start(); err == nil {
+			return c
+		}
+	}
+	t.Fatal(err)
+	return nil
+}
+
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func newCluster(t testing.TB, size int) *Cluster {
+	t.Helper()
+	// Not t.TempDir: a socket's path must be short.
+	dir, err := os.MkdirTemp("", "etcd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Cluster{dir: dir}
+	var all []string
+	for i := range size {
+		name := fmt.Sprintf("m%d", i)
+		all = append(all, name+"="+peerURL(name))
+		c.Members = append(c.Members, &Member{dir: dir, spec: spec{Name: name}, log: new(output)})
+	}
+	for _, m := range c.Members {
+		m.spec.Cluster = strings.Join(all, ",")
+	}
+	t.Cleanup(func() {
+		for _, m := range c.Members {
+			m.Kill()
+			if t.Failed() {
+				t.Logf("etcd member %s wrote:\n%s", m.spec.Name, m.log)
+			}
+		}
+		_ = os.RemoveAll(dir)
+	})
+	return c
+}
+
+func (c *Cluster) start() error {
+	errs := make([]error, len(c.Members))
+	var group sync.WaitGroup
+	for i, m := range c.Members {
+		group.Go(func() { errs[i] = m.start() })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// Endpoints lists where the members serve.
+func (c *Cluster) Endpoints() []string {
+	endpoints := make([]string, len(c.Members))
+	for i, m := range c.Members {
+		endpoints[i] = m.Endpoint
+	}
+	return endpoints
+}
+
+// Leader waits until a member that runs leads, and gives it and one that
+// follows it.
+func (c *Cluster) Leader(t testing.TB) (leader, follower *Member) {
+	t.Helper()
+	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		for _, m := range c.Members {
+			if m.cmd == nil {
+				continue
+			}
+			if m.leads() {
+				leader = m
+			} else {
+				follower = m
+			}
+		}
+		if leader != nil {
+			return leader, follower
+		}
+	}
+	t.Fatal("no member leads")
+	return nil, nil
+}
+
+func (m *Member) leads() bool {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{m.Endpoint}, Logger: zap.NewNop()})
+	if err != nil {
+		return false
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	status, err := client.Status(ctx, m.Endpoint)
+	return err == nil && status.Leader == status.Header.MemberId
+}
+
+func (m *Member) start() error {
+	text, err := json.Marshal(m.spec)
+	if err != nil {
+		return err
+	}
+	m.cmd = exec.Command(os.Args[0])
+	m.cmd.Dir = m.dir
+	m.cmd.Env = append(os.Environ(), memberVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	m.cmd.Stderr = m.log
+	stdin, err := m.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := m.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	m.stdin, m.ended = stdin, make(chan struct{})
+	if err := m.cmd.Start(); err != nil {
+		return err
+	}
+	giveUp := time.AfterFunc(startTimeout, func() { _ = m.cmd.Process.Kill() })
+	defer giveUp.Stop()
+	line, _ := bufio.NewReader(stdout).ReadString('\n')
+	go func(cmd *exec.Cmd, ended chan struct{}) {
+		_ = cmd.Wait()
+		close(ended)
+	}(m.cmd, m.ended)
+	if line != readyLine+"\n" {
+		m.Kill()
+		return fmt.Errorf("etcd member %s did not start: %s", m.spec.Name, m.log)
+	}
+	return nil
+}
+
+// Kill is kill -9.
+func (m *Member) Kill() {
+	if m.cmd == nil {
+		return
+	}
+	_ = m.cmd.Process.Kill()
+	<-m.ended
+	_ = m.stdin.Close()
+	m.cmd = nil
+}
+
+// Restart starts a member again that was killed, on the data that it had.
+func (m *Member) Restart(t testing.TB) {
+	t.Helper()
+	if err := m.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Stop stops the process as it stands, with SIGSTOP: its connections stay, and
+// nothing is answered.
+func (m *Member) Stop(t testing.TB) { m.signal(t, syscall.SIGSTOP) }
+
+// Continue lets a stopped process go on.
+func (m *Member) Continue(t testing.TB) { m.signal(t, syscall.SIGCONT) }
+
+func (m *Member) signal(t testing.TB, signal syscall.Signal) {
+	t.Helper()
+	if err := m.cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// output takes what a process writes while the test may read it.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+// String is what was written so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

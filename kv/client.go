@@ -1,0 +1,89 @@
+package kv
+
+import (
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	_ "google.golang.org/grpc/health" // without it, gRPC asks no server for its health
+)
+
+// TLS names the files that secure the connections to etcd. The certificate and
+// the key are read again for each new connection, so they may be replaced at
+// any time; the CA is read once.
+type TLS struct {
+	CAFile   string // empty: the system's
+	CertFile string // empty: none is shown to etcd
+	KeyFile  string
+}
+
+const (
+	// etcd closes connections that ping more often than every 5 s, or while no
+	// call is under way (server/embed/etcd.go, KeepaliveEnforcementPolicy). gRPC
+	// does not ping more often than every 10 s, and the watch of the member's
+	// health is a call that is always under way.
+	keepaliveTime    = 10 * time.Second
+	keepaliveTimeout = 3 * time.Second
+
+	// reconnectPause is the longest pause before a lost member is called again.
+	// gRPC's own is two minutes, and would keep a healed cluster away as long.
+	reconnectPause = 2 * time.Second
+	// connectTimeout bounds one attempt: a member that is stopped lets the
+	// kernel accept for it.
+	connectTimeout = 3 * time.Second
+
+	// balancing is gRPC's service config: calls go round among the members whose
+	// health service says that they serve. etcd's client brings one of its own,
+	// which asks for no health, and which therefore must be disabled: gRPC takes
+	// its default only where a resolver's may not be used.
+	balancing = `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}`
+)
+
+// newClient makes a client of the endpoints. It does not wait for a connection.
+func newClient(cfg *Config) (*clientv3.Client, error) {
+	security, err := cfg.TLS.clientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("TLS to etcd: %w", err)
+	}
+	pause := backoff.DefaultConfig
+	pause.MaxDelay = reconnectPause
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints:            cfg.Endpoints,
+		TLS:                  security,
+		DialKeepAliveTime:    keepaliveTime,
+		DialKeepAliveTimeout: keepaliveTimeout,
+		DialOptions: []grpc.DialOption{
+			grpc.WithDisableServiceConfig(),
+			grpc.WithDefaultServiceConfig(balancing),
+			grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: connectTimeout}),
+			grpc.WithNoProxy(), // the environment's would stand between us and etcd
+		},
+		// The client logs every retry along with its request's target; what
+		// matters reaches us as an error.
+		Logger: zap.NewNop(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the etcd client: %w", err)
+	}
+	return client, nil
+}
+
+// clientConfig is nil where no file is named. An endpoint that begins with
+// https:// is then verified by the system's CAs.
+func (t TLS) clientConfig() (*tls.Config, error) {
+	if t == (TLS{}) {
+		return nil, nil
+	}
+	info := transport.TLSInfo{TrustedCAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile}
+	config, err := info.ClientConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.MinVersion = tls.VersionTLS12
+	return config, nil
+}

@@ -1,0 +1,261 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/rs/zerolog"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// reachTimeout is how long Open waits for a first answer.
+	reachTimeout = 10 * time.Second
+	// probePause lies between two rounds of probes, and probeTimeout bounds one
+	// probe. Together they are how long a member that hangs can be asked.
+	probePause   = time.Second
+	probeTimeout = time.Second
+)
+
+// members watches over the members of the cluster. Each is probed on a
+// connection of its own, and the client's calls go only to those that answer.
+//
+// gRPC alone would not do. A member that is cut off from its peers, or whose
+// process is stopped, still has a connection, and its health service says
+// nothing of a quorum; each call that came to it would wait for its deadline.
+type members struct {
+	client *clientv3.Client
+	list   []*member
+	log    zerolog.Logger
+
+	// cluster is the id of the cluster that answered first. It is owned by the
+	// goroutine, like the members' fields.
+	cluster uint64
+
+	// barred is why nobody may be asked, while that is so; else nil.
+	barred atomic.Pointer[error]
+
+	cancel  context.CancelFunc
+	stopped chan struct{} // closed once the goroutine has ended
+}
+
+// member is one endpoint. Its fields are owned by the goroutine of members.
+type member struct {
+	endpoint string
+	conn     *grpc.ClientConn
+	cluster  uint64
+	err      error // of the last probe
+}
+
+// errBarred marks a member that must not be asked even though it answers.
+var errBarred = errors.New("refused")
+
+// watchMembers returns once one member has answered a linearizable read, so
+// that a quorum stands behind it, and watches on from there. Others may be
+// down. It fails where a member that answers is barred, and when ctx ends.
+func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logger) (*members, error) {
+	m := &members{client: client, log: log, stopped: make(chan struct{})}
+	for _, endpoint := range client.Endpoints() {
+		conn, err := client.Dial(endpoint)
+		if err != nil {
+			m.closeConnections()
+			return nil, fmt.Errorf("etcd at %s: %w", endpoint, err)
+		}
+		m.list = append(m.list, &member{endpoint: endpoint, conn: conn})
+	}
+	if err := m.reach(ctx); err != nil {
+		m.closeConnections()
+		return nil, err
+	}
+	ctx, m.cancel = context.WithCancel(context.Background())
+	go m.run(ctx)
+	return m, nil
+}
+
+// reach probes until somebody answers.
+func (m *members) reach(ctx context.Context) error {
+	for {
+		m.probe(ctx)
+		var causes []string
+		reached := false
+		for _, member := range m.list {
+			switch {
+			case errors.Is(member.err, errBarred):
+				return member.err
+			case member.err == nil:
+				reached = true
+			default:
+				causes = append(causes, member.endpoint+": "+cause(member.err))
+			}
+		}
+		if reached {
+			m.direct()
+			return nil
+		}
+		if !pause(ctx, probePause/10) {
+			return fmt.Errorf("etcd can't be reached: %s", strings.Join(causes, "; "))
+		}
+	}
+}
+
+// cause is an error's text without gRPC's framing.
+func cause(err error) string { return status.Convert(err).Message() }
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (m *members) run(ctx context.Context) {
+	defer close(m.stopped)
+	for pause(ctx, probePause) {
+		before := make([]error, len(m.list))
+		for i, member := range m.list {
+			before[i] = member.err
+		}
+		m.probe(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		for i, member := range m.list {
+			m.report(member, before[i])
+		}
+		m.direct()
+	}
+}
+
+func (m *members) report(member *member, before error) {
+	log := m.log.With().Str("endpoint", member.endpoint).Logger()
+	switch {
+	case member.err == nil && before != nil:
+		log.Info().Msg("the etcd member answers again")
+	case errors.Is(member.err, errBarred) && !errors.Is(before, errBarred):
+		log.Error().Err(member.err).Msg("the etcd member is not asked any more")
+	case member.err != nil && before == nil:
+		log.Warn().Str("cause", cause(member.err)).Msg("the etcd member does not answer")
+	}
+}
+
+// direct sends the calls to the members that answer. Where none does, whoever
+// comes back first is to be found, so all are tried that are not barred.
+func (m *members) direct() {
+	var answering, allowed []string
+	var barred error
+	for _, member := range m.list {
+		if member.err == nil {
+			answering = append(answering, member.endpoint)
+		}
+		if errors.Is(member.err, errBarred) {
+			barred = member.err
+		} else {
+			allowed = append(allowed, member.endpoint)
+		}
+	}
+	if len(answering) == 0 {
+		answering = allowed
+	}
+	if len(answering) == 0 {
+		m.barred.Store(&barred)
+		return
+	}
+	m.barred.Store(nil)
+	if !slices.Equal(answering, m.client.Endpoints()) {
+		m.client.SetEndpoints(answering...)
+	}
+}
+
+// refusal is why nothing may be asked of etcd, or nil.
+func (m *members) refusal() error {
+	if m == nil { // in tests that bring their own KV
+		return nil
+	}
+	if barred := m.barred.Load(); barred != nil {
+		return *barred
+	}
+	return nil
+}
+
+// probe asks all members at once and notes in each how it went.
+func (m *members) probe(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	var group sync.WaitGroup
+	for _, member := range m.list {
+		group.Go(func() { member.err = member.probe(ctx) })
+	}
+	group.Wait()
+	for _, member := range m.list {
+		switch {
+		case member.err != nil:
+		case m.cluster == 0:
+			m.cluster = member.cluster
+		case m.cluster != member.cluster:
+			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", errBarred, member.endpoint)
+		}
+	}
+}
+
+// probe makes sure of the member's version, and that it can make a
+// linearizable read, which needs a quorum that talks to it.
+func (m *member) probe(ctx context.Context) error {
+	info, err := pb.NewMaintenanceClient(m.conn).Status(ctx, &pb.StatusRequest{})
+	if err != nil {
+		return err
+	}
+	m.cluster = info.Header.ClusterId
+	if !supported(info.Version) {
+		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", errBarred, m.endpoint, info.Version)
+	}
+	_, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true})
+	return err
+}
+
+// supported tells whether an etcd of a version may be used. Older ones answer
+// stale reads after a pause, and count nothing of a nested transaction against
+// the quota.
+func supported(version string) bool {
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		return false
+	}
+	if strings.Contains(version, "-") { // 3.7.1-rc.0 comes before 3.7.1
+		patch--
+	}
+	switch {
+	case major != 3:
+		return major > 3
+	case minor == 6:
+		return patch >= 14
+	case minor == 7:
+		return patch >= 1
+	}
+	return minor > 7
+}
+
+// close ends the watch.
+func (m *members) close() {
+	m.cancel()
+	<-m.stopped
+	m.closeConnections()
+}
+
+func (m *members) closeConnections() {
+	for _, member := range m.list {
+		_ = member.conn.Close() // it fails only if it was closed before
+	}
+}

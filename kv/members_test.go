@@ -1,0 +1,231 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+
+	"licet/internal/etcdtest"
+)
+
+func TestSupportedVersions(t *testing.T) {
+	f := func(version string, want bool) {
+		t.Helper()
+		if got := supported(version); got != want {
+			t.Errorf("etcd %s is supported: %v, want %v", version, got, want)
+		}
+	}
+	f("3.4.23", false)
+	f("3.5.99", false)
+	f("3.6.13", false)
+	f("3.6.14-rc.0", false)
+	f("3.6.14", true)
+	f("3.6.20+git", true)
+	f("3.7.0", false)
+	f("3.7.1-alpha.0", false)
+	f("3.7.1", true)
+	f("3.8.0", true)
+	f("4.0.0", true)
+	f("2.3.8", false)
+	f("", false)
+	f("new", false)
+}
+
+// imposter is a member that says of itself what a test wants.
+type imposter struct {
+	pb.UnimplementedMaintenanceServer
+	pb.UnimplementedKVServer
+	endpoint string
+	version  atomic.Pointer[string]
+	cluster  uint64
+	health   *health.Server
+	reads    atomic.Int64 // of userKey
+}
+
+// userKey is one that no probe reads.
+const userKey = "user"
+
+func startImposter(t *testing.T, version string, cluster uint64) *imposter {
+	t.Helper()
+	path := filepath.Join(shortTempDir(t), "etcd.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &imposter{endpoint: "unix://" + path, cluster: cluster, health: health.NewServer()}
+	i.version.Store(&version)
+	server := grpc.NewServer()
+	pb.RegisterMaintenanceServer(server, i)
+	pb.RegisterKVServer(server, i)
+	healthpb.RegisterHealthServer(server, i.health)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(listener)
+	}()
+	t.Cleanup(func() {
+		server.Stop()
+		<-done
+	})
+	return i
+}
+
+// Status implements the maintenance service.
+func (i *imposter) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	return &pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: i.cluster}, Version: *i.version.Load()}, nil
+}
+
+// Range implements the key-value service.
+func (i *imposter) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+	if string(r.Key) == userKey {
+		i.reads.Add(1)
+	}
+	return &pb.RangeResponse{Header: &pb.ResponseHeader{}}, nil
+}
+
+func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
+	t.Helper()
+	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	if err == nil {
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return s, err
+}
+
+func TestOpenRefusesMembers(t *testing.T) {
+	good := startImposter(t, "3.7.3", 7)
+	old := startImposter(t, "3.6.13", 7)
+	foreign := startImposter(t, "3.7.3", 8)
+
+	_, err := openAt(t, t.Context(), good.endpoint, old.endpoint)
+	if err == nil || !strings.Contains(err.Error(), "etcd at "+old.endpoint+" is version 3.6.13") {
+		t.Errorf("with a member that is too old: %v", err)
+	}
+	_, err = openAt(t, t.Context(), good.endpoint, foreign.endpoint)
+	if err == nil || !strings.Contains(err.Error(), "etcd at "+foreign.endpoint+" is of another cluster") {
+		t.Errorf("with a member of another cluster: %v", err)
+	}
+}
+
+// TestMemberThatGetsOlder finds a version that changes behind a store's back.
+func TestMemberThatGetsOlder(t *testing.T) {
+	member := startImposter(t, "3.7.3", 7)
+	s, err := openAt(t, t.Context(), member.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, good := "3.7.0", "3.7.1"
+	member.version.Store(&old)
+	await(t, func() bool { return errors.Is(s.Ping(t.Context()), errBarred) })
+	if _, err := s.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
+		t.Errorf("a transaction: %v", err)
+	}
+	member.version.Store(&good)
+	await(t, func() bool { return s.Ping(t.Context()) == nil })
+}
+
+// TestMemberThatSaysItDoesNotServe is one that is being defragmented.
+func TestMemberThatSaysItDoesNotServe(t *testing.T) {
+	one, other := startImposter(t, "3.7.3", 7), startImposter(t, "3.7.3", 7)
+	s, err := openAt(t, t.Context(), one.endpoint, other.endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func() {
+		if _, err := s.get(t.Context(), "test", userKey); err != nil {
+			t.Error(err)
+		}
+	}
+	await(t, func() bool { read(); return one.reads.Load() > 0 && other.reads.Load() > 0 })
+	one.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
+	await(t, func() bool {
+		before := one.reads.Load()
+		for range 10 {
+			read()
+		}
+		return one.reads.Load() == before
+	})
+	one.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
+	before := one.reads.Load()
+	await(t, func() bool { read(); return one.reads.Load() > before })
+}
+
+func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	nobody := "unix://" + filepath.Join(shortTempDir(t), "nobody.sock")
+	silent := silentEndpoint(t)
+	_, err := openAt(t, ctx, nobody, silent)
+	if err == nil || !strings.Contains(err.Error(), "etcd can't be reached: "+nobody) ||
+		!strings.Contains(err.Error(), "nobody.sock: connect: no such file") || !strings.Contains(err.Error(), "; "+silent+": ") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// silentEndpoint accepts connections and says nothing.
+func silentEndpoint(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(shortTempDir(t), "silent.sock")
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return "unix://" + path
+}
+
+// await waits until done says so.
+func await(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what was waited for did not come within 30 s")
+		}
+	}
+}
+
+// TestHangingMembersAreLeftOut stops members of a cluster of three, one after
+// the other, and sees that calls stop going there and come back.
+func TestHangingMembersAreLeftOut(t *testing.T) {
+	cluster := etcdtest.Start(t, 3)
+	s, err := openAt(t, t.Context(), cluster.Endpoints()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inRotation := func(n int) func() bool {
+		return func() bool { return len(s.client.Endpoints()) == n }
+	}
+	await(t, inRotation(3))
+	leader, follower := cluster.Leader(t)
+	for name, member := range map[string]*etcdtest.Member{"follower": follower, "leader": leader} {
+		stopped := time.Now()
+		member.Stop(t)
+		await(t, inRotation(2))
+		noticed := time.Since(stopped)
+		await(t, func() bool { return s.Ping(t.Context()) == nil })
+		for range 6 {
+			began := time.Now()
+			if err := s.Ping(t.Context()); err != nil || time.Since(began) > time.Second {
+				t.Errorf("with the %s stopped, a read took %v: %v", name, time.Since(began), err)
+			}
+		}
+		t.Logf("with the %s stopped: noticed after %v, calls are answered after %v", name, noticed, time.Since(stopped))
+		member.Continue(t)
+		await(t, inRotation(3))
+	}
+}
