@@ -11,14 +11,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// config is every setting of licet dev. addFlags says, a line each, what its
-// flag is called, what it is without one, and what it means; the environment
-// variable follows from the flag. A flag beats the environment, and that beats
-// the default.
+// config is the settings that every service has. A line each says what its flag
+// is called, what it is without one, and what it means; the environment variable
+// follows from the flag. A flag beats the environment, and that beats the
+// default.
 type config struct {
 	Listen          string
-	DataDir         string
-	AllowRemote     bool
 	MetricsListen   string
 	PublicURL       string
 	OrderLifetime   time.Duration
@@ -27,17 +25,43 @@ type config struct {
 	ShutdownTimeout time.Duration
 }
 
+// addFlags adds the flags, with the values of c as defaults where services
+// differ.
 func (c *config) addFlags(fs *pflag.FlagSet) {
-	fs.SortFlags = false
-	fs.StringVar(&c.Listen, "listen", "127.0.0.1:8080", "`address` to serve on; port 0 takes a free one")
-	fs.StringVar(&c.DataDir, "data-dir", "./licet-data", "`directory` of the store and the keys; made if there is none")
-	fs.BoolVar(&c.AllowRemote, "allow-remote", false, "let other machines in: allow addresses that are not loopback")
+	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to serve on; port 0 takes a free one")
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
 	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers reach this service at, for pay links; empty: the address served on")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
-	fs.StringVar(&c.LogFormat, "log-format", "console", "`format` of the log on stderr: console or json")
-	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", 10*time.Second, "how long a stop may take until what is left is cut off")
+	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
+	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
+}
+
+// devConfig is the settings of licet dev.
+type devConfig struct {
+	config
+	DataDir     string
+	AllowRemote bool
+}
+
+func (c *devConfig) addFlags(fs *pflag.FlagSet) {
+	c.config = config{Listen: "127.0.0.1:8080", LogFormat: "console", ShutdownTimeout: 10 * time.Second}
+	fs.SortFlags = false
+	c.config.addFlags(fs)
+	fs.StringVar(&c.DataDir, "data-dir", "./licet-data", "`directory` of the store and the keys; made if there is none")
+	fs.BoolVar(&c.AllowRemote, "allow-remote", false, "let other machines in: allow addresses that are not loopback")
+	nameVariables(fs)
+}
+
+func (c *devConfig) validate() error {
+	if c.DataDir == "" {
+		return badUsage("--data-dir must name a directory")
+	}
+	return c.config.validate()
+}
+
+// nameVariables adds to what flags mean the names of their variables.
+func nameVariables(fs *pflag.FlagSet) {
 	fs.VisitAll(func(f *pflag.Flag) { f.Usage += " ($" + variable(f) + ")" })
 }
 
@@ -63,7 +87,7 @@ func fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) erro
 }
 
 const (
-	minOrderLifetime = time.Second // of test mode, which is all there is here
+	minOrderLifetime = time.Second // of test mode, the only one that can be paid
 	maxOrderLifetime = 24 * time.Hour
 )
 
@@ -73,9 +97,6 @@ func (c *config) validate() error {
 	}
 	if c.LogFormat != "console" && c.LogFormat != "json" {
 		return badUsage("--log-format is %q: it must be console or json", c.LogFormat)
-	}
-	if c.DataDir == "" {
-		return badUsage("--data-dir must name a directory")
 	}
 	if c.OrderLifetime < minOrderLifetime || c.OrderLifetime > maxOrderLifetime {
 		return badUsage("--order-lifetime is %v: it must be from 1s to 24h", c.OrderLifetime)

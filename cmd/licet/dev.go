@@ -2,95 +2,174 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"licet/kv"
 )
 
+const (
+	// startTimeout bounds each wait of a start: for etcd, and for being ready.
+	startTimeout = 30 * time.Second
+	// readyPoll is the pause between two questions whether it is ready.
+	readyPoll = 5 * time.Millisecond
+)
+
+// dev is a whole service on one machine, with its own etcd. Its fields are set
+// by start.
+type dev struct {
+	*service
+	cfg devConfig
+
+	key    *devKey
+	secret string
+}
+
+func newDev(cfg devConfig, log zerolog.Logger) *dev {
+	return &dev{service: newService(cfg.config, log), cfg: cfg}
+}
+
 // runDev runs a whole service until ctx ends or a part of it fails.
-func runDev(ctx context.Context, cfg config, build build, stdout, stderr io.Writer) error {
+func runDev(ctx context.Context, cfg devConfig, build build, stdout, stderr io.Writer) error {
 	log, err := cfg.newLog(stderr)
 	if err != nil {
 		return err
 	}
-	s := newService(cfg, log)
-	err = s.start(ctx, build)
-	if err == nil {
-		err = s.announce(ctx, stdout)
-	}
-	if err == nil {
-		select {
-		case <-ctx.Done():
-		case err = <-s.failed:
-		case err = <-s.etcd.Err():
+	d := newDev(cfg, log)
+	return d.run(ctx, func(ctx context.Context) error {
+		if err := d.start(ctx, build); err != nil {
+			return err
 		}
-		log.Info().Msg("stopping")
+		return d.announce(ctx, stdout)
+	})
+}
+
+// start puts the service together, from the store up, and leaves on d.parts
+// what it has started, also where it fails. Read from top to bottom it is the
+// order of things, and read backwards it is how they stop.
+func (d *dev) start(ctx context.Context, build build) error {
+	if err := d.lock(); err != nil {
+		return err
 	}
-	if ctx.Err() != nil {
-		err = nil // it was told to stop, if only while it started
+	if err := d.listen(ctx, d.cfg.AllowRemote); err != nil {
+		return err
 	}
-	if stopErr := s.stop(); err == nil {
-		err = stopErr
+	starting, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	etcd, err := kv.StartEmbedded(starting, d.cfg.DataDir, d.log)
+	if err != nil {
+		return err
 	}
-	return err
+	d.parts.started("etcd", func(context.Context) error { etcd.Close(); return nil })
+	d.died = etcd.Err()
+	if err := d.open(starting, build, kv.Config{Endpoints: etcd.Endpoints()}); err != nil {
+		return err
+	}
+	if err := d.loadKeys(starting); err != nil {
+		return err
+	}
+	d.answer()
+	if d.cfg.AllowRemote {
+		d.log.Warn().Stringer("address", d.listener.Addr()).
+			Msg("other machines may reach this service, without TLS and with payments that move no money")
+		if d.cfg.PublicURL == "" {
+			d.log.Warn().Str("pay_links_begin_with", d.url).
+				Msg("pay links lead to this machine only; --public-url gives them another address")
+		}
+	}
+	return nil
+}
+
+// loadKeys reads the keys of the data directory, or makes them, and sees to it
+// that the store knows them.
+func (d *dev) loadKeys(ctx context.Context) error {
+	ring, err := loadMasterRing(d.cfg.DataDir, rand.Reader)
+	if err != nil {
+		return err
+	}
+	if d.key, err = loadDevKey(d.cfg.DataDir, ring, rand.Reader, time.Now()); err != nil {
+		return err
+	}
+	record := d.key.record()
+	if d.secret, err = ring.APISecret(&record); err != nil {
+		return err
+	}
+	return d.store.PutAPIKey(ctx, record)
 }
 
 // announce tells, once requests are answered, where: to programs through
 // envFile, which is there exactly while the service is ready, and to people.
-func (s *service) announce(ctx context.Context, stdout io.Writer) error {
-	if err := s.awaitReady(ctx); err != nil {
+func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
+	if err := d.awaitReady(ctx); err != nil {
 		return err
 	}
-	path, err := filepath.Abs(filepath.Join(s.cfg.DataDir, envFile))
+	path, err := filepath.Abs(filepath.Join(d.cfg.DataDir, envFile))
 	if err != nil {
 		return fmt.Errorf("find the data directory: %w", err)
 	}
-	s.parts.started(envFile, func(context.Context) error { return removeFile(path) })
-	if err := writeFile(path, devEnv(s.url, s.key.APIKey, s.secret)); err != nil {
+	d.parts.started(envFile, func(context.Context) error { return removeFile(path) })
+	if err := writeFile(path, devEnv(d.url, d.key.APIKey, d.secret)); err != nil {
 		return fmt.Errorf("write %s: %w", envFile, err)
 	}
-	s.log.Info().Str("url", s.url).Str("account_id", s.key.AccountID).Msg("ready")
-	_, err = io.WriteString(stdout, quickStart(s.url, path))
+	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")
+	_, err = io.WriteString(stdout, quickStart(d.url, path))
 	return err
 }
-
-// stop takes the service down within the time that the configuration gives.
-func (s *service) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
-	defer cancel()
-	stopped := make(chan error, 1)
-	go func() { stopped <- s.parts.stop(ctx) }()
-	select {
-	case err := <-stopped:
-		return err
-	case <-ctx.Done():
-	}
-	// Steps that heed ctx are ending now; the rest gets a moment.
-	select {
-	case err := <-stopped:
-		return err
-	case <-time.After(cutOff):
-		return fmt.Errorf("not everything stopped within %v; the rest was cut off", s.cfg.ShutdownTimeout)
-	}
-}
-
-// cutOff is how long what ignores its deadline is waited for beyond it.
-const cutOff = time.Second
 
 // lock takes the data directory and clears away what an earlier process said
 // of itself there: from here on until this one is ready, nobody must find an
 // address.
-func (s *service) lock() error {
-	lock, err := kv.LockDir(s.cfg.DataDir)
+func (d *dev) lock() error {
+	lock, err := kv.LockDir(d.cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	s.parts.started("the lock of the data directory", func(context.Context) error { return lock.Close() })
-	if err := removeFile(filepath.Join(s.cfg.DataDir, envFile)); err != nil {
+	d.parts.started("the lock of the data directory", func(context.Context) error { return lock.Close() })
+	if err := removeFile(filepath.Join(d.cfg.DataDir, envFile)); err != nil {
 		return fmt.Errorf("remove what an earlier process left: %w", err)
 	}
 	return nil
+}
+
+// awaitReady waits until the service says of itself that it is ready, asked
+// the way everybody else asks it.
+func (d *dev) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for {
+		if ready(ctx, d.url) {
+			return nil
+		}
+		select {
+		case err := <-d.failed:
+			return err
+		case err := <-d.died:
+			return err
+		case <-ctx.Done():
+			return errors.New("the service was started but did not become ready; its log may tell why")
+		case <-time.After(readyPoll):
+		}
+	}
+}
+
+func ready(ctx context.Context, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	// A transport of its own: no proxy from the environment, no connection kept.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
 }

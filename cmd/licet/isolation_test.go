@@ -18,13 +18,11 @@ import (
 
 // startService starts a service inside the test, so that the test can reach
 // behind its API.
-func startService(t *testing.T) *service {
+func startService(t *testing.T) *dev {
 	t.Helper()
-	s := newService(config{
-		Listen:          "127.0.0.1:0",
-		DataDir:         t.TempDir(),
-		OrderLifetime:   time.Hour,
-		ShutdownTimeout: 10 * time.Second,
+	s := newDev(devConfig{
+		config:  config{Listen: "127.0.0.1:0", OrderLifetime: time.Hour, ShutdownTimeout: 10 * time.Second},
+		DataDir: t.TempDir(),
 	}, zerolog.Nop())
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {

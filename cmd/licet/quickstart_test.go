@@ -93,7 +93,7 @@ func TestReadmeHasTheSameCommands(t *testing.T) {
 }
 
 func TestReadmeHasEverySetting(t *testing.T) {
-	var cfg config
+	var cfg devConfig
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	cfg.addFlags(flags)
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -31,7 +31,7 @@ on a limited number of devices, looked up, and taken off a device again.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newDev(build, stdout, stderr), newVersion(build, stdout))
+	root.AddCommand(newDevCommand(build, stdout, stderr), newVersion(build, stdout))
 	return root
 }
 
@@ -47,8 +47,8 @@ func newVersion(build build, stdout io.Writer) *cobra.Command {
 	}
 }
 
-func newDev(build build, stdout, stderr io.Writer) *cobra.Command {
-	var cfg config
+func newDevCommand(build build, stdout, stderr io.Writer) *cobra.Command {
+	var cfg devConfig
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a whole service on this machine",

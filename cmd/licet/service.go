@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,27 +19,30 @@ import (
 	"licet/payment"
 )
 
-const (
-	// startTimeout bounds each wait of a start: for etcd, and for being ready.
-	startTimeout = 30 * time.Second
-	// readyPoll is the pause between two questions whether it is ready.
-	readyPoll = 5 * time.Millisecond
-	// sweepEvery is about how often what has had its time is removed.
-	sweepEvery = 10 * time.Minute
-)
+// sweepEvery is about how often what has had its time is removed.
+const sweepEvery = 10 * time.Minute
 
-// service is everything that licet dev runs. Its fields are set by start.
+// service is what every kind of service is made of. A start calls listen, open
+// and answer, in that order and with what is its own in between; each leaves on
+// parts what it has started, also where it fails.
 type service struct {
 	cfg   config
 	log   zerolog.Logger
 	parts lifecycle
 
-	etcd   *kv.Embedded
-	store  *kv.Store
-	key    *devKey
-	secret string
-	url    string     // where this machine reaches it
-	failed chan error // from listeners that ended by themselves
+	// Set by listen:
+	listener net.Listener
+	admin    net.Listener // nil if it is off
+	url      string       // where this machine reaches it
+
+	// Set by open:
+	registry    *prometheus.Registry
+	instruments *metrics.Metrics
+	store       *kv.Store
+	check       licet.KeyCheck
+
+	died   <-chan error // from an etcd of its own; nil without one
+	failed chan error   // from listeners that ended by themselves
 }
 
 func newService(cfg config, log zerolog.Logger) *service {
@@ -52,71 +54,69 @@ func newService(cfg config, log zerolog.Logger) *service {
 	}
 }
 
-// start puts the service together, from the store up, and leaves on s.parts
-// what it has started, also where it fails. It is one function on purpose: read
-// from top to bottom it is the order of things, and read backwards it is how
-// they stop. Cutting it up would hide that order, which the compiler now keeps.
-func (s *service) start(ctx context.Context, build build) error {
-	if err := s.lock(); err != nil {
-		return err
-	}
-	// Addresses are taken before anything slow, so that a port that is not
-	// free is told at once.
-	listener, err := listen(ctx, "listen", s.cfg.Listen, s.cfg.AllowRemote)
-	if err != nil {
-		return err
-	}
-	s.parts.started("listening", closing(listener))
-	s.url = localURL(listener.Addr())
-	var admin net.Listener
-	if s.cfg.MetricsListen != "" {
-		if admin, err = listen(ctx, "metrics-listen", s.cfg.MetricsListen, s.cfg.AllowRemote); err != nil {
-			return err
+// run starts a service, keeps it up until ctx ends or a part of it fails, and
+// stops it.
+func (s *service) run(ctx context.Context, start func(context.Context) error) error {
+	err := start(ctx)
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-s.failed:
+		case err = <-s.died:
 		}
-		s.parts.started("listening for metrics", closing(admin))
-		s.log.Info().Str("url", localURL(admin.Addr())+"/metrics").Msg("metrics")
+		s.log.Info().Msg("stopping")
 	}
+	if ctx.Err() != nil {
+		err = nil // it was told to stop, if only while it started
+	}
+	if stopErr := s.stop(); err == nil {
+		err = stopErr
+	}
+	return err
+}
 
-	starting, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if s.etcd, err = kv.StartEmbedded(starting, s.cfg.DataDir, s.log); err != nil {
+// listen takes the addresses. It comes before anything slow, so that a port
+// that is not free is told at once.
+func (s *service) listen(ctx context.Context, remote bool) error {
+	var err error
+	if s.listener, err = listen(ctx, "listen", s.cfg.Listen, remote); err != nil {
 		return err
 	}
-	s.parts.started("etcd", func(context.Context) error { s.etcd.Close(); return nil })
+	s.parts.started("listening", closing(s.listener))
+	s.url = localURL(s.listener.Addr())
+	if s.cfg.MetricsListen == "" {
+		return nil
+	}
+	if s.admin, err = listen(ctx, "metrics-listen", s.cfg.MetricsListen, remote); err != nil {
+		return err
+	}
+	s.parts.started("listening for metrics", closing(s.admin))
+	s.log.Info().Str("url", localURL(s.admin.Addr())+"/metrics").Msg("metrics")
+	return nil
+}
 
-	registry := prometheus.NewRegistry()
-	instruments := metrics.New(registry, build.version, build.revision, build.goVersion)
-	s.store, err = kv.Open(starting, kv.Config{Endpoints: s.etcd.Endpoints(), Metrics: instruments, Log: s.log})
-	if err != nil {
+// open opens the store at cfg's endpoints.
+func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
+	s.registry = prometheus.NewRegistry()
+	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
+	cfg.Metrics, cfg.Log = s.instruments, s.log
+	var err error
+	if s.store, err = kv.Open(ctx, cfg); err != nil {
 		return err
 	}
 	s.parts.started("the store's client", func(context.Context) error { return s.store.Close() })
-	check, err := s.store.KeyCheck(starting, rand.Reader)
-	if err != nil {
-		return err
-	}
+	s.check, err = s.store.KeyCheck(ctx, rand.Reader)
+	return err
+}
 
-	ring, err := loadMasterRing(s.cfg.DataDir, rand.Reader)
-	if err != nil {
-		return err
-	}
-	if s.key, err = loadDevKey(s.cfg.DataDir, ring, rand.Reader, time.Now()); err != nil {
-		return err
-	}
-	record := s.key.record()
-	if s.secret, err = ring.APISecret(&record); err != nil {
-		return err
-	}
-	if err := s.store.PutAPIKey(starting, record); err != nil {
-		return err
-	}
-
+// answer makes the node and all that stands before it, and serves.
+func (s *service) answer() {
 	n := node.New(node.Config{
 		Store:         s.store,
-		KeyCheck:      check,
+		KeyCheck:      s.check,
 		Clock:         time.Now,
 		Entropy:       rand.Reader,
-		Metrics:       instruments,
+		Metrics:       s.instruments,
 		Log:           s.log,
 		OrderLifetime: s.cfg.OrderLifetime,
 	})
@@ -124,24 +124,15 @@ func (s *service) start(ctx context.Context, build build) error {
 	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
-	front := handlers.Config{Node: n, Desk: desk, Metrics: instruments, Log: s.log, PublicURL: s.cfg.PublicURL}
+	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL}
 	if front.PublicURL == "" {
 		front.PublicURL = s.url
 	}
-	if admin != nil {
-		s.serve("metrics", handlers.NewAdmin(front, registry), admin)
+	if s.admin != nil {
+		s.serve("metrics", handlers.NewAdmin(front, s.registry), s.admin)
 	}
-	s.serve("the API", handlers.New(front), listener)
+	s.serve("the API", handlers.New(front), s.listener)
 	s.parts.started("readiness", func(context.Context) error { n.Leave(); return nil })
-	if s.cfg.AllowRemote {
-		s.log.Warn().Stringer("address", listener.Addr()).
-			Msg("other machines may reach this service, without TLS and with payments that move no money")
-		if s.cfg.PublicURL == "" {
-			s.log.Warn().Str("pay_links_begin_with", front.PublicURL).
-				Msg("pay links lead to this machine only; --public-url gives them another address")
-		}
-	}
-	return nil
 }
 
 // background runs work until the service stops.
@@ -181,41 +172,28 @@ func (s *service) serve(name string, front server, listener net.Listener) {
 	})
 }
 
-// awaitReady waits until the service says of itself that it is ready, asked
-// the way everybody else asks it.
-func (s *service) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+// stop takes the service down within the time that the configuration gives.
+func (s *service) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
 	defer cancel()
-	for {
-		if ready(ctx, s.url) {
-			return nil
-		}
-		select {
-		case err := <-s.failed:
-			return err
-		case err := <-s.etcd.Err():
-			return err
-		case <-ctx.Done():
-			return errors.New("the service was started but did not become ready; its log may tell why")
-		case <-time.After(readyPoll):
-		}
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.parts.stop(ctx) }()
+	select {
+	case err := <-stopped:
+		return err
+	case <-ctx.Done():
+	}
+	// Steps that heed ctx are ending now; the rest gets a moment.
+	select {
+	case err := <-stopped:
+		return err
+	case <-time.After(cutOff):
+		return fmt.Errorf("not everything stopped within %v; the rest was cut off", s.cfg.ShutdownTimeout)
 	}
 }
 
-func ready(ctx context.Context, url string) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", http.NoBody)
-	if err != nil {
-		return false
-	}
-	// A transport of its own: no proxy from the environment, no connection kept.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Second}
-	response, err := client.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
+// cutOff is how long what ignores its deadline is waited for beyond it.
+const cutOff = time.Second
 
 // closing closes a listener. Its server may have closed it already.
 func closing(listener net.Listener) func(context.Context) error {
