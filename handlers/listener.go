@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"crypto/tls"
 	"io"
 	"net"
 	"sync"
@@ -43,9 +44,12 @@ func (l *listener) Accept() (net.Conn, error) {
 			return &conn{Conn: inner, listener: l, silent: true}, nil
 		}
 		l.open.Add(-1)
-		// At best it reads why: to wait for that would hold up all others.
-		_ = inner.SetWriteDeadline(time.Now().Add(turnAwayTime))
-		_, _ = inner.Write(l.turnAway)
+		// At best it reads why: to wait for that, or for a TLS handshake, would
+		// hold up all others.
+		if _, secure := inner.(*tls.Conn); !secure {
+			_ = inner.SetWriteDeadline(time.Now().Add(turnAwayTime))
+			_, _ = inner.Write(l.turnAway)
+		}
 		_ = inner.Close()
 	}
 }

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"time"
 
@@ -83,6 +84,9 @@ func (t TLS) clientConfig() (*tls.Config, error) {
 	config, err := info.ClientConfig()
 	if err != nil {
 		return nil, err
+	}
+	if config.RootCAs != nil && config.RootCAs.Equal(x509.NewCertPool()) {
+		return nil, fmt.Errorf("%s has no certificate in it", t.CAFile)
 	}
 	config.MinVersion = tls.VersionTLS12
 	return config, nil

@@ -62,7 +62,7 @@ func (l *ledger) device(licenseKey, device string, s state) {
 // work does the main job again and again until something goes wrong with the
 // connection, or stop. Names that begin with its own keep it clear of other
 // workers, except on the slots of the license that all share.
-func (l *ledger) work(ctx context.Context, p *process, name, sharedKey string) error {
+func (l *ledger) work(ctx context.Context, p api, name, sharedKey string) error {
 	for i := 0; ctx.Err() == nil; i++ {
 		if err := l.walk(ctx, p, fmt.Sprintf("%s-%d", name, i), sharedKey); err != nil {
 			return err
@@ -76,7 +76,7 @@ var errDraining = errors.New("the service is stopping")
 
 // walk is one main job: order, pay, look, activate twice, remove one; then
 // one activation and removal on the shared license.
-func (l *ledger) walk(ctx context.Context, p *process, name, sharedKey string) error {
+func (l *ledger) walk(ctx context.Context, p api, name, sharedKey string) error {
 	created, err := demand(201)(p.send(ctx, "POST", "/v1/orders", `{"product_id":"editor","amount":100,"currency":"EUR"}`))
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (l *ledger) walk(ctx context.Context, p *process, name, sharedKey string) e
 	return l.remove(ctx, p, sharedKey, name)
 }
 
-func (l *ledger) bind(ctx context.Context, p *process, key, device string) error {
+func (l *ledger) bind(ctx context.Context, p api, key, device string) error {
 	l.device(key, device, unknown)
 	r, err := demand(200, 409)(p.activate(ctx, key, device))
 	switch {
@@ -120,13 +120,21 @@ func (l *ledger) bind(ctx context.Context, p *process, key, device string) error
 	return nil
 }
 
-func (l *ledger) remove(ctx context.Context, p *process, key, device string) error {
+func (l *ledger) remove(ctx context.Context, p api, key, device string) error {
 	l.device(key, device, unknown)
 	_, err := demand(200)(p.send(ctx, "DELETE", "/v1/licenses/"+key+"/devices/"+device, ""))
 	if err == nil {
 		l.device(key, device, gone)
 	}
 	return err
+}
+
+// oddAnswer is an answer that was not asked for.
+type oddAnswer struct{ reply }
+
+// Error implements error.
+func (o *oddAnswer) Error() string {
+	return fmt.Sprintf("an answer that should not be: %d %s", o.status, o.body)
 }
 
 // demand takes an answer whose status is among those, and one that refuses
@@ -139,14 +147,14 @@ func demand(statuses ...int) func(reply, error) (reply, error) {
 		case r.Code == 50300:
 			return r, errDraining
 		default:
-			return r, fmt.Errorf("an answer that should not be: %d %s", r.status, r.body)
+			return r, &oddAnswer{r}
 		}
 	}
 }
 
 // verify asks for everything that was ever acknowledged, and notes what has
 // become of the rest. Nobody else may use the service or the ledger meanwhile.
-func (l *ledger) verify(t *testing.T, p *process) {
+func (l *ledger) verify(t *testing.T, p api) {
 	t.Helper()
 	for orderNo, key := range l.orders {
 		order := p.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data
@@ -195,7 +203,7 @@ func (l *ledger) verify(t *testing.T, p *process) {
 const workers = 8
 
 // load runs workers until each of them has failed, and gives their errors.
-func (l *ledger) load(ctx context.Context, p *process, name, sharedKey string) <-chan []error {
+func (l *ledger) load(ctx context.Context, p api, name, sharedKey string) <-chan []error {
 	result := make(chan []error, 1)
 	go func() {
 		errs := make([]error, workers)
@@ -214,14 +222,14 @@ func TestNothingAcknowledgedIsLostByKill(t *testing.T) {
 	sharedKey := ""
 	for round := range rounds {
 		p := startProcess(t, dir)
-		book.verify(t, p)
+		book.verify(t, p.api)
 		if sharedKey == "" {
 			sharedKey = p.grant(t, 3)
 		}
-		book.clear(t, p, sharedKey)
+		book.clear(t, p.api, sharedKey)
 
 		before := book.acks.Load()
-		done := book.load(t.Context(), p, fmt.Sprintf("r%d", round), sharedKey)
+		done := book.load(t.Context(), p.api, fmt.Sprintf("r%d", round), sharedKey)
 		enough := before + acksPerRound + int64(round)*7 // not always at the same point
 		waitFor(t, func() bool { return book.acks.Load() >= enough })
 		p.kill()
@@ -235,7 +243,7 @@ func TestNothingAcknowledgedIsLostByKill(t *testing.T) {
 		}
 	}
 	p := startProcess(t, dir)
-	book.verify(t, p)
+	book.verify(t, p.api)
 	t.Logf("%d changes were acknowledged, and none was lost over %d kills", book.acks.Load(), rounds)
 	if code := p.terminate(t); code != exitOK {
 		t.Errorf("the last one ended with exit code %d", code)
@@ -244,7 +252,7 @@ func TestNothingAcknowledgedIsLostByKill(t *testing.T) {
 
 // clear removes the devices that a license has been left with by removals that
 // were cut short, so that there are slots to fight for.
-func (l *ledger) clear(t *testing.T, p *process, key string) {
+func (l *ledger) clear(t *testing.T, p api, key string) {
 	t.Helper()
 	for _, device := range p.want(t, 200, "GET", "/v1/licenses/"+key, "").Data.list("devices") {
 		if err := l.remove(t.Context(), p, key, device.text("device_id")); err != nil {
@@ -267,7 +275,7 @@ func TestTerminateUnderLoad(t *testing.T) {
 	p := startProcess(t, dir)
 	sharedKey := p.grant(t, 3)
 	book := newLedger()
-	done := book.load(t.Context(), p, "w", sharedKey)
+	done := book.load(t.Context(), p.api, "w", sharedKey)
 	waitFor(t, func() bool { return book.acks.Load() >= 200 })
 
 	began := time.Now()
@@ -289,5 +297,5 @@ func TestTerminateUnderLoad(t *testing.T) {
 	}
 
 	again := startProcess(t, dir)
-	book.verify(t, again)
+	book.verify(t, again.api)
 }

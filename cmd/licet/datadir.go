@@ -56,13 +56,19 @@ func (k *devKey) record() licet.APIKey {
 // follows from it.
 func loadMasterRing(dir string, entropy io.Reader) (licet.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
-	text, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
 			return licet.MasterRing{}, fmt.Errorf("%s is gone, and the API secret with it: put it back from a copy, or remove %s too to get a new account", path, keyFile)
 		}
-		text, err = makeMasterRing(path, entropy)
+		if err := makeMasterRing(path, entropy); err != nil {
+			return licet.MasterRing{}, fmt.Errorf("master keys: %w", err)
+		}
 	}
+	return readMasterRing(path)
+}
+
+func readMasterRing(path string) (licet.MasterRing, error) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return licet.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}
@@ -73,17 +79,16 @@ func loadMasterRing(dir string, entropy io.Reader) (licet.MasterRing, error) {
 	return ring, nil
 }
 
-func makeMasterRing(path string, entropy io.Reader) ([]byte, error) {
+func makeMasterRing(path string, entropy io.Reader) error {
 	var key [licet.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
-		return nil, err
+		return err
 	}
 	master, err := licet.NewMasterKey("m1", key)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	text := []byte(master.Line() + "\n")
-	return text, writeFile(path, text)
+	return writeFile(path, []byte(master.Line()+"\n"))
 }
 
 // loadDevKey reads the key pair of a data directory. At the first start it

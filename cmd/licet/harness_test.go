@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"licet/internal/etcdtest"
 )
 
 // runAsLicet tells this test binary to be licet. The processes that the tests
@@ -23,6 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(runAsLicet) != "" {
 		main() // it exits
 	}
+	etcdtest.Main()
 	code := m.Run()
 	if sharedProcess != nil {
 		sharedProcess.kill()
@@ -50,7 +53,7 @@ func plainEnvironment() []string {
 	return env
 }
 
-// process is a licet dev that runs in a process of its own.
+// process is a licet dev or a licet serve that runs in a process of its own.
 type process struct {
 	api
 	dir    string
@@ -77,6 +80,19 @@ func (b *logBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// forgive drops the lines that hold a text, which a test has brought about.
+func (b *logBuffer) forgive(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var rest bytes.Buffer
+	for line := range bytes.Lines(b.text.Bytes()) {
+		if !bytes.Contains(line, []byte(text)) {
+			rest.Write(line)
+		}
+	}
+	b.text = rest
 }
 
 const lastLineOfStart = "Ctrl-C stops it."
@@ -147,7 +163,7 @@ func startProcess(t *testing.T, dir string, args ...string) *process {
 		p.kill()
 		p.wantNoRace(t)
 		if t.Failed() {
-			t.Logf("the log of licet dev:\n%s", tail(p.log.String()))
+			t.Logf("the log of licet:\n%s", tail(p.log.String()))
 		}
 	})
 	return p
@@ -159,7 +175,7 @@ func (p *process) wantNoRace(t *testing.T) {
 	t.Helper()
 	for _, bad := range []string{"DATA RACE", `"level":"error"`, "panic"} {
 		if strings.Contains(p.log.String(), bad) {
-			t.Errorf("the log of licet dev has %s in it:\n%s", bad, tail(p.log.String()))
+			t.Errorf("the log of licet has %s in it:\n%s", bad, tail(p.log.String()))
 		}
 	}
 }

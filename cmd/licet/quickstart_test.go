@@ -93,19 +93,34 @@ func TestReadmeHasTheSameCommands(t *testing.T) {
 }
 
 func TestReadmeHasEverySetting(t *testing.T) {
-	var cfg devConfig
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cfg.addFlags(flags)
-	flags.VisitAll(func(f *pflag.Flag) {
-		value := "`" + f.DefValue + "`"
-		if f.DefValue == "" {
-			value = "none"
+	var (
+		dev   devConfig
+		serve serveConfig
+	)
+	for command, addFlags := range map[string]func(*pflag.FlagSet){"dev": dev.addFlags, "serve": serve.addFlags} {
+		_, section, found := strings.Cut(readme(t), "\n## Settings of `licet "+command+"`\n")
+		if !found {
+			t.Fatalf("README.md has no settings of licet %s", command)
 		}
-		row := fmt.Sprintf("\n| `--%s` | `%s` | %s | ", f.Name, variable(f), value)
-		if !strings.Contains(readme(t), row) {
-			t.Errorf("README.md lacks the row%s", row)
+		section, _, _ = strings.Cut(section, "\n## ")
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		addFlags(flags)
+		rows := 0
+		flags.VisitAll(func(f *pflag.Flag) {
+			rows++
+			value := "`" + f.DefValue + "`"
+			if f.DefValue == "" || f.DefValue == "[]" {
+				value = "none"
+			}
+			row := fmt.Sprintf("\n| `--%s` | `%s` | %s | ", f.Name, variable(f), value)
+			if !strings.Contains(section, row) {
+				t.Errorf("README.md, licet %s, lacks the row%s", command, row)
+			}
+		})
+		if got := strings.Count(section, "\n| `--"); got != rows {
+			t.Errorf("README.md has %d settings of licet %s, want %d", got, command, rows)
 		}
-	})
+	}
 }
 
 func TestShellWord(t *testing.T) {

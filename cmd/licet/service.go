@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,9 +28,11 @@ const sweepEvery = 10 * time.Minute
 // and answer, in that order and with what is its own in between; each leaves on
 // parts what it has started, also where it fails.
 type service struct {
-	cfg   config
-	log   zerolog.Logger
-	parts lifecycle
+	cfg        config
+	security   *tls.Config   // what the listener speaks TLS with; nil: it does not
+	drainDelay time.Duration // how long a stop only fails readiness
+	log        zerolog.Logger
+	parts      lifecycle
 
 	// Set by listen:
 	listener net.Listener
@@ -84,6 +88,10 @@ func (s *service) listen(ctx context.Context, remote bool) error {
 	}
 	s.parts.started("listening", closing(s.listener))
 	s.url = localURL(s.listener.Addr())
+	if s.security != nil {
+		s.listener = tls.NewListener(s.listener, s.security)
+		s.url = "https" + strings.TrimPrefix(s.url, "http")
+	}
 	if s.cfg.MetricsListen == "" {
 		return nil
 	}
@@ -132,7 +140,15 @@ func (s *service) answer() {
 		s.serve("metrics", handlers.NewAdmin(front, s.registry), s.admin)
 	}
 	s.serve("the API", handlers.New(front), s.listener)
-	s.parts.started("readiness", func(context.Context) error { n.Leave(); return nil })
+	s.parts.started("readiness", func(ctx context.Context) error {
+		n.Leave()
+		// Whoever sends requests here needs a while to notice.
+		select {
+		case <-time.After(s.drainDelay):
+		case <-ctx.Done():
+		}
+		return nil
+	})
 }
 
 // background runs work until the service stops.
@@ -174,7 +190,7 @@ func (s *service) serve(name string, front server, listener net.Listener) {
 
 // stop takes the service down within the time that the configuration gives.
 func (s *service) stop() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.ShutdownTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.drainDelay+s.cfg.ShutdownTimeout)
 	defer cancel()
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.parts.stop(ctx) }()

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/kv"
+	"licet/metrics"
+)
+
+// ringFile writes a ring that all nodes of the tests share.
+func ringFile(t *testing.T) string {
+	t.Helper()
+	master, err := licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1, 2, 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "master.keys")
+	if err := os.WriteFile(path, []byte(master.Line()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// storeKey puts an API key for test mode into the store at cfg and gives it.
+func storeKey(t *testing.T, cfg kv.Config) string {
+	t.Helper()
+	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), zerolog.Nop()
+	store, err := kv.Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	text := licet.NewAPIKeyText(licet.Test, [licet.APIKeyEntropy]byte([]byte(crand.Text())))
+	err = store.PutAPIKey(t.Context(), licet.APIKey{
+		ID: "key_fleet", Hash: licet.HashAPIKey(text), Owner: licet.Owner{AccountID: "acct_fleet", Mode: licet.Test},
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// startServe starts licet serve on a free port, waits until it says that it is
+// ready, and sees to its end.
+func startServe(t *testing.T, args ...string) *process {
+	t.Helper()
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s"}, args...)
+	p := &process{log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
+	p.client = newClient()
+	p.cmd.Stderr = p.log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		p.kill()
+		p.wantNoRace(t)
+		if t.Failed() {
+			t.Logf("the log of licet serve:\n%s", tail(p.log.String()))
+		}
+	})
+	waitFor(t, func() bool {
+		select {
+		case <-p.ended:
+			t.Fatal("licet serve did not start")
+		default:
+		}
+		p.url = logged(p.log.String(), "ready", "url")
+		return p.url != ""
+	})
+	return p
+}
+
+// logged finds a member of the last line with a message; empty without one.
+func logged(log, message, member string) (value string) {
+	for line := range strings.Lines(log) {
+		var entry map[string]any
+		if json.Unmarshal([]byte(line), &entry) == nil && entry["message"] == message {
+			value, _ = entry[member].(string)
+		}
+	}
+	return value
+}
+
+// fleet sends each request to one of several nodes, chosen by chance, and
+// remembers how they did.
+type fleet struct {
+	inner http.RoundTripper
+
+	mu      sync.Mutex
+	hosts   []string
+	refused int           // answers 503 and 504
+	lastBad time.Time     // when the last request was begun that was refused
+	slowest time.Duration // of all requests
+}
+
+// newFleet gives an API that is served by several nodes.
+func newFleet(key string, nodes ...*process) (*fleet, api) {
+	f := &fleet{inner: newClient().Transport}
+	for _, node := range nodes {
+		f.hosts = append(f.hosts, strings.TrimPrefix(node.url, "http://"))
+	}
+	client := newClient()
+	client.Transport = f
+	return f, api{url: "http://fleet", key: key, client: client}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *fleet) RoundTrip(request *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	host := f.hosts[rand.IntN(len(f.hosts))]
+	f.mu.Unlock()
+	request = request.Clone(request.Context())
+	request.URL = &url.URL{Scheme: "http", Host: host, Opaque: request.URL.Opaque, Path: request.URL.Path, RawPath: request.URL.RawPath, RawQuery: request.URL.RawQuery}
+	request.Host = ""
+	began := time.Now()
+	response, err := f.inner.RoundTrip(request)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.slowest = max(f.slowest, time.Since(began))
+	if err == nil && (response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout) {
+		f.refused++
+		if began.After(f.lastBad) {
+			f.lastBad = began
+		}
+	}
+	return response, err
+}
+
+// CloseIdleConnections passes on what a client is asked for.
+func (f *fleet) CloseIdleConnections() { f.inner.(*http.Transport).CloseIdleConnections() }
+
+// forget begins the memory anew.
+func (f *fleet) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refused, f.lastBad, f.slowest = 0, time.Time{}, 0
+}
+
+func (f *fleet) report() (refused int, lastBad time.Time, slowest time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.refused, f.lastBad, f.slowest
+}
+
+// refusal tells an answer that says that nothing was done, or that nobody
+// knows: 50300, 50301, 50400, or their like of the pay page.
+func refusal(err error) bool {
+	var odd *oddAnswer
+	return errors.Is(err, errDraining) ||
+		errors.As(err, &odd) && (odd.status == http.StatusServiceUnavailable || odd.status == http.StatusGatewayTimeout)
+}
+
+// weather does the main job until ctx ends, whatever is refused meanwhile, and
+// gives what else went wrong.
+func (l *ledger) weather(ctx context.Context, a api, name, sharedKey string) error {
+	for i := 0; ctx.Err() == nil; i++ {
+		err := l.work(ctx, a, name+string(rune('a'+i%26))+time.Now().Format("150405.000000"), sharedKey)
+		if err != nil && !refusal(err) && ctx.Err() == nil {
+			return err
+		}
+	}
+	return nil
+}

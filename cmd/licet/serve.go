@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// serveConfig is the settings of licet serve.
+type serveConfig struct {
+	config
+	Etcd          etcdConfig
+	MasterKeyFile string
+	TLSCertFile   string
+	TLSKeyFile    string
+	DrainDelay    time.Duration
+}
+
+func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
+	// A drain delay and a stop fit together into the 30 s that Kubernetes gives.
+	c.config = config{Listen: ":8080", LogFormat: "json", ShutdownTimeout: 20 * time.Second}
+	fs.SortFlags = false
+	c.Etcd.addFlags(fs)
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current one first")
+	c.config.addFlags(fs)
+	fs.StringVar(&c.TLSCertFile, "tls-cert", "", "`file` with the certificate to serve HTTPS with, in PEM; it may be replaced at any time")
+	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "`file` with the key of that certificate, in PEM")
+	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second, "how long a stop goes on answering after readiness has failed, before the shutdown timeout begins")
+	nameVariables(fs)
+}
+
+func (c *serveConfig) validate() error {
+	if err := c.Etcd.validate(); err != nil {
+		return err
+	}
+	if c.MasterKeyFile == "" {
+		return badUsage("--master-key-file must name a file with a line like m1:<32 bytes in base64>")
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		return badUsage("--tls-cert and --tls-key go together")
+	}
+	if c.DrainDelay < 0 {
+		return badUsage("--drain-delay is %v: it must not be less than 0s", c.DrainDelay)
+	}
+	return c.config.validate()
+}
+
+func newServeCommand(build build, stderr io.Writer) *cobra.Command {
+	var cfg serveConfig
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run a node of a service, on an etcd cluster",
+		Long: `Run one node of a service on an etcd cluster. Nodes hold no state of their own:
+run as many as you like, send requests to any of them, kill any at any moment.
+
+Every member of etcd must be named and be version 3.6.14 or later, or 3.7.1 or
+later, with nothing between it and the nodes. All nodes need the same master keys.`,
+		Example: `  licet serve --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 \
+    --master-key-file master.keys --public-url https://licenses.example.com
+  licet serve … --etcd-ca ca.pem --etcd-cert node.pem --etcd-key node-key.pem
+  licet serve … --tls-cert tls.crt --tls-key tls.key --metrics-listen :9090
+  LICET_ETCD_ENDPOINTS=10.0.0.1:2379 licet serve …        each flag has a variable`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			if err := cfg.validate(); err != nil {
+				return err
+			}
+			return runServe(cmd.Context(), cfg, build, stderr)
+		},
+	}
+	cfg.addFlags(cmd.Flags())
+	return cmd
+}
+
+// runServe runs a node until ctx ends or a part of it fails.
+func runServe(ctx context.Context, cfg serveConfig, build build, stderr io.Writer) error {
+	log, err := cfg.newLog(stderr)
+	if err != nil {
+		return err
+	}
+	n := newServe(cfg, log)
+	return n.run(ctx, func(ctx context.Context) error { return n.start(ctx, build) })
+}
+
+// serve is one node on an etcd cluster.
+type serve struct {
+	*service
+	cfg serveConfig
+}
+
+func newServe(cfg serveConfig, log zerolog.Logger) *serve {
+	s := newService(cfg.config, log)
+	s.drainDelay = cfg.DrainDelay
+	return &serve{service: s, cfg: cfg}
+}
+
+// start puts the node together, from the store up.
+func (s *serve) start(ctx context.Context, build build) error {
+	ring, err := readMasterRing(s.cfg.MasterKeyFile)
+	if err != nil {
+		return err
+	}
+	if s.cfg.TLSCertFile != "" {
+		certificate, err := loadCertificate(s.cfg.TLSCertFile, s.cfg.TLSKeyFile, s.log)
+		if err != nil {
+			return fmt.Errorf("the TLS certificate: %w", err)
+		}
+		s.security = certificate.config()
+	}
+	if err := s.listen(ctx, true); err != nil {
+		return err
+	}
+	if err := s.open(ctx, build, s.cfg.Etcd.store()); err != nil {
+		return err
+	}
+	s.answer()
+	if s.cfg.PublicURL == "" {
+		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine")
+	}
+	s.log.Info().Str("url", s.url).Stringer("master_keys", ring).Msg("ready")
+	return nil
+}
