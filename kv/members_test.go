@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -199,8 +200,8 @@ func await(t *testing.T, done func() bool) {
 	}
 }
 
-// TestHangingMembersAreLeftOut stops members of a cluster of three, one after
-// the other, and sees that calls stop going there and come back.
+// TestHangingMembersAreLeftOut stops a member of a cluster of three, or cuts one
+// off from its peers, and sees that calls stop going there and come back.
 func TestHangingMembersAreLeftOut(t *testing.T) {
 	cluster := etcdtest.Start(t, 3)
 	s, err := openAt(t, t.Context(), cluster.Endpoints()...)
@@ -210,22 +211,35 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 	inRotation := func(n int) func() bool {
 		return func() bool { return len(s.client.Endpoints()) == n }
 	}
-	await(t, inRotation(3))
-	leader, follower := cluster.Leader(t)
-	for name, member := range map[string]*etcdtest.Member{"follower": follower, "leader": leader} {
-		stopped := time.Now()
-		member.Stop(t)
+	for _, fault := range []struct {
+		name         string
+		leader       bool
+		inject, heal func(*etcdtest.Member)
+	}{
+		{"stopped follower", false, func(m *etcdtest.Member) { m.Stop(t) }, func(m *etcdtest.Member) { m.Continue(t) }},
+		{"isolated leader", true, cluster.Isolate, cluster.Join},
+	} {
+		await(t, inRotation(3))
+		member, follower := cluster.Leader(t)
+		if !fault.leader {
+			member = follower
+		}
+		began := time.Now()
+		fault.inject(member)
 		await(t, inRotation(2))
-		noticed := time.Since(stopped)
+		if slices.Contains(s.client.Endpoints(), member.Endpoint) {
+			t.Errorf("%s: it is asked, and another is not", fault.name)
+		}
+		noticed := time.Since(began)
 		await(t, func() bool { return s.Ping(t.Context()) == nil })
 		for range 6 {
 			began := time.Now()
 			if err := s.Ping(t.Context()); err != nil || time.Since(began) > time.Second {
-				t.Errorf("with the %s stopped, a read took %v: %v", name, time.Since(began), err)
+				t.Errorf("%s: a read took %v: %v", fault.name, time.Since(began), err)
 			}
 		}
-		t.Logf("with the %s stopped: noticed after %v, calls are answered after %v", name, noticed, time.Since(stopped))
-		member.Continue(t)
-		await(t, inRotation(3))
+		t.Logf("%s: noticed after %v, calls are answered after %v", fault.name, noticed, time.Since(began))
+		fault.heal(member)
 	}
+	await(t, inRotation(3))
 }

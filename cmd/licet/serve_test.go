@@ -24,8 +24,8 @@ import (
 const recovery = 5 * time.Second
 
 // TestFleet runs two nodes on three members of etcd, sends the main job to
-// either of them by chance, and meanwhile kills and stops members, then a node,
-// then the whole of etcd.
+// either of them by chance, and meanwhile kills, stops and cuts off members, then
+// kills a node, then the whole of etcd.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
@@ -79,6 +79,10 @@ func TestFleet(t *testing.T) {
 		fault("SIGSTOP of the leader", func(leader, _ *etcdtest.Member) func() {
 			leader.Stop(t)
 			return func() { leader.Continue(t) }
+		})
+		fault("the leader cut off from its peers", func(leader, _ *etcdtest.Member) func() {
+			cluster.Isolate(leader)
+			return func() { cluster.Join(leader) }
 		})
 		cancel()
 		for range workers {

@@ -1,6 +1,7 @@
 // Package etcdtest runs etcd clusters for tests. Each member is a process of
-// its own, so that it can be killed, stopped and started again. It is the test
-// binary itself, started once more as etcd: see [Main].
+// its own, so that it can be killed, stopped, cut off from the others and
+// started again. It is the test binary itself, started once more as etcd: see
+// [Main].
 package etcdtest
 
 import (
@@ -32,7 +33,7 @@ type Files struct{ CA, Cert, Key string }
 // free ports, or with TLS on a TCP port.
 type Cluster struct {
 	Members []*Member
-	dir     string
+	network *network
 }
 
 // Member is one process of a cluster. It is used by one goroutine at a time.
@@ -55,7 +56,7 @@ func Start(t testing.TB, size int) *Cluster {
 	t.Helper()
 	c := newCluster(t, size)
 	for _, m := range c.Members {
-		m.spec.Client = "unix://" + filepath.Join(c.dir, m.spec.Name+".sock")
+		m.spec.Client = "unix://" + filepath.Join(m.dir, "client.sock")
 		m.Endpoint = m.spec.Client
 	}
 	if err := c.start(); err != nil {
@@ -100,15 +101,18 @@ func newCluster(t testing.TB, size int) *Cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{dir: dir}
+	c := &Cluster{}
 	var all []string
 	for i := range size {
 		name := fmt.Sprintf("m%d", i)
 		all = append(all, name+"="+peerURL(name))
-		c.Members = append(c.Members, &Member{dir: dir, spec: spec{Name: name}, log: new(output)})
+		c.Members = append(c.Members, &Member{dir: filepath.Join(dir, name), spec: spec{Name: name}, log: new(output)})
 	}
 	for _, m := range c.Members {
 		m.spec.Cluster = strings.Join(all, ",")
+	}
+	if err = makeDirs(c.Members); err == nil {
+		c.network, err = newNetwork(c.Members)
 	}
 	t.Cleanup(func() {
 		for _, m := range c.Members {
@@ -117,8 +121,12 @@ func newCluster(t testing.TB, size int) *Cluster {
 				t.Logf("etcd member %s wrote:\n%s", m.spec.Name, m.log)
 			}
 		}
+		c.network.close()
 		_ = os.RemoveAll(dir)
 	})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -140,6 +148,12 @@ func (c *Cluster) Endpoints() []string {
 	}
 	return endpoints
 }
+
+// Isolate cuts a member off from its peers. Clients still reach it.
+func (c *Cluster) Isolate(m *Member) { c.network.isolate(m, true) }
+
+// Join lets an isolated member back.
+func (c *Cluster) Join(m *Member) { c.network.isolate(m, false) }
 
 // Leader waits until a member that runs leads, and gives it and one that
 // follows it.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -75,7 +74,7 @@ func (s *spec) config() (*embed.Config, error) {
 	}
 	cfg := embed.NewConfig()
 	cfg.Name = s.Name
-	cfg.Dir = filepath.Join(".", s.Name+".etcd")
+	cfg.Dir = "data"
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	cfg.InitialCluster = s.Cluster
@@ -90,7 +89,3 @@ func (s *spec) config() (*embed.Config, error) {
 	}
 	return cfg, nil
 }
-
-// peerURL is where members reach each other: a socket of that name in the
-// directory that all of them run in.
-func peerURL(name string) string { return "unix://" + name + ":1" }
