@@ -170,6 +170,12 @@ func serve(t *testing.T, server *handlers.Server) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	serveOn(t, server, listener)
+	return listener.Addr().String()
+}
+
+func serveOn(t *testing.T, server *handlers.Server, listener net.Listener) {
+	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -182,7 +188,6 @@ func serve(t *testing.T, server *handlers.Server) (addr string) {
 			t.Errorf("serve: %v", err)
 		}
 	})
-	return listener.Addr().String()
 }
 
 // answer is an HTTP answer, read whole.
