@@ -24,6 +24,9 @@ const (
 	// probe. Together they are how long a member that hangs can be asked.
 	probePause   = time.Second
 	probeTimeout = time.Second
+	// firstProbeTimeout is longer, because a member that takes part from the
+	// start must be known not to be barred; only one that hangs costs as much.
+	firstProbeTimeout = 3 * time.Second
 )
 
 // members watches over the members of the cluster. Each is probed on a
@@ -84,7 +87,7 @@ func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logg
 // reach probes until somebody answers.
 func (m *members) reach(ctx context.Context) error {
 	for {
-		m.probe(ctx)
+		m.probe(ctx, firstProbeTimeout)
 		var causes []string
 		reached := false
 		for _, member := range m.list {
@@ -128,7 +131,7 @@ func (m *members) run(ctx context.Context) {
 		for i, member := range m.list {
 			before[i] = member.err
 		}
-		m.probe(ctx)
+		m.probe(ctx, probeTimeout)
 		if ctx.Err() != nil {
 			return
 		}
@@ -191,8 +194,8 @@ func (m *members) refusal() error {
 }
 
 // probe asks all members at once and notes in each how it went.
-func (m *members) probe(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+func (m *members) probe(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var group sync.WaitGroup
 	for _, member := range m.list {
