@@ -3,6 +3,7 @@ module licet
 go 1.26.8
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/bojanz/currency v1.4.2
 	github.com/fasthttp/router v1.5.4
 	github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3

@@ -1,0 +1,188 @@
+package history
+
+import (
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"licet"
+)
+
+// The model is what all else here leans on, so it is shown small histories
+// whose rightness one can see.
+
+const (
+	noon  = int64(1_800_000_000_000)
+	still = noon + 1 // a later moment
+)
+
+// at gives an operation that took from call to ret, with the clock at noon.
+func at(call, ret int64, in input, out output) porcupine.Operation {
+	if out.Clock == (span{}) {
+		out.Clock = span{noon, noon}
+	}
+	if out.Verdict == unknown {
+		ret = 1000
+	}
+	return porcupine.Operation{Input: in, Output: out, Call: call, Return: ret}
+}
+
+// told is an accepted answer with the counts of devices.
+func told(current, limit int) output {
+	return output{Verdict: accepted, Facts: facts{Current: current, Max: limit, Activated: noon}}
+}
+
+// fresh is told of a license that was never activated.
+func fresh(limit int) output {
+	return output{Verdict: accepted, Facts: facts{Max: limit}}
+}
+
+func (out output) removed() output { out.Removed = true; return out }
+
+func (out output) listing(devices uint64) output { out.Devices = devices; return out }
+
+func (out output) with(change func(*facts)) output { change(&out.Facts); return out }
+
+func no(reason licet.Reason) output { return output{Verdict: refused, Reason: reason} }
+
+func full(current, limit int) output {
+	return no(licet.ReasonDeviceLimitReached).with(func(f *facts) { f.Current, f.Max = current, limit })
+}
+
+func bind(device int) input { return input{Action: activate, Device: device} }
+
+func unbind(device int) input { return input{Action: remove, Device: device} }
+
+func ask(a action) input { return input{Action: a} }
+
+var (
+	lost  = output{Verdict: unknown}
+	never = output{Verdict: nothing}
+)
+
+func TestModel(t *testing.T) {
+	one := at(0, 0, input{Action: create, Max: 1}, output{Verdict: accepted})
+	two := at(0, 0, input{Action: create, Max: 2}, output{Verdict: accepted})
+	open := at(0, 0, ask(create), output{Verdict: accepted})
+	until := at(0, 0, input{Action: create, Expires: noon + 10}, output{Verdict: accepted})
+	clocked := func(out output, from, to int64) output { out.Clock = span{from, to}; return out }
+	type history []porcupine.Operation
+	for _, c := range []struct {
+		name  string
+		right bool
+		ops   history
+	}{
+		{"nothing", true, nil},
+		{"bound, and again", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(0), told(1, 1)), at(5, 6, ask(get), told(1, 1).listing(1))}},
+		{"bound twice is not two", false, history{two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(0), told(2, 2))}},
+		{"one too many", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), told(2, 1))}},
+		{"refused at the limit", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), full(1, 1))}},
+		{"refused below the limit", false, history{two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(1), full(1, 2))}},
+		{"refused although bound", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(0), full(1, 1))}},
+		{"refused with wrong counts", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, bind(1), full(2, 1))}},
+		{"no limit", true, history{open, at(1, 2, bind(0), told(1, 0)), at(3, 4, bind(1), told(2, 0))}},
+		{"two at once, one slot", true, history{one, at(1, 9, bind(0), told(1, 1)), at(1, 9, bind(1), full(1, 1))}},
+		{"two at once, one slot, both in", false, history{one, at(1, 9, bind(0), told(1, 1)), at(1, 9, bind(1), told(1, 1))}},
+		{"two at once, each with a count of its own", true, history{two, at(1, 9, bind(0), told(2, 2)), at(1, 9, bind(1), told(1, 2))}},
+		{"two at once, same count", false, history{two, at(1, 9, bind(0), told(1, 2)), at(1, 9, bind(1), told(1, 2))}},
+
+		{"removed", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, bind(1), told(1, 1))}},
+		{"removed what was not there", false, history{one, at(1, 2, unbind(0), fresh(1).removed())}},
+		{"not there to remove", true, history{one, at(1, 2, unbind(0), fresh(1))}},
+		{"not removed although there", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(1, 1))}},
+		{"removed by two", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, unbind(0), told(0, 1).removed()), at(3, 9, unbind(0), told(0, 1).removed())}},
+		{"back without being asked", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get), told(1, 1).listing(1))}},
+
+		{"a lookup that is late", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
+		{"a lookup that is early", true, history{one, at(1, 5, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
+		{"a lookup of another device", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), told(1, 1).listing(2))}},
+		{"lookups that go back", false, history{one, at(1, 9, bind(0), told(1, 1)), at(2, 3, ask(get), told(1, 1).listing(1)), at(4, 5, ask(get), fresh(1))}},
+
+		{"unknown that happened", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1))}},
+		{"unknown that did not", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), fresh(1))}},
+		{"unknown that happened late", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), fresh(1)), at(5, 6, bind(1), full(1, 1))}},
+		{"unknown that happened twice", false, history{
+			one, at(1, 2, bind(0), lost), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get), told(1, 1).listing(1)),
+		}},
+		{"unknown and undone before it was asked", false, history{one, at(1, 2, ask(get), told(1, 1).listing(1)), at(3, 4, bind(0), lost)}},
+		{"unknown removal of a bound device", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), lost), at(5, 6, bind(1), told(1, 1))}},
+		{"not executed", true, history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), fresh(1))}},
+		{"said not to be executed, and was", false, history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), told(1, 1).listing(1))}},
+
+		{"not there", true, history{at(1, 2, bind(0), no(licet.ReasonLicenseNotFound)), at(3, 4, input{Action: create, Max: 1}, output{Verdict: accepted}), at(5, 6, ask(get), fresh(1))}},
+		{"not there any more", false, history{one, at(1, 2, ask(get), no(licet.ReasonLicenseNotFound))}},
+		{"created twice", false, history{one, at(1, 2, input{Action: create, Max: 1}, output{Verdict: accepted})}},
+		{"creation refused", true, history{one, at(1, 2, ask(create), no(alreadyThere))}},
+
+		{"suspended", true, history{
+			one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
+			at(3, 4, bind(0), no(licet.ReasonLicenseSuspended)), at(5, 6, ask(reinstate), fresh(1)), at(7, 8, bind(0), told(1, 1)),
+		}},
+		{"bound while suspended", false, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })), at(3, 4, bind(0), told(1, 1).with(func(f *facts) { f.Suspended = true }))}},
+		{"removed while suspended", true, history{
+			one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(suspend), told(1, 1).with(func(f *facts) { f.Suspended = true })),
+			at(5, 6, unbind(0), told(0, 1).removed().with(func(f *facts) { f.Suspended = true })),
+		}},
+		{"revoked for good", true, history{
+			one, at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })),
+			at(3, 4, ask(reinstate), no(licet.ReasonInvalidLicenseState)), at(5, 6, bind(0), no(licet.ReasonLicenseRevoked)),
+		}},
+		{"revoked and back", false, history{one, at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })), at(3, 4, bind(0), told(1, 1))}},
+
+		{"lowered below the count", true, history{
+			two, at(1, 2, bind(0), told(1, 2)), at(3, 4, bind(1), told(2, 2)), at(5, 6, input{Action: setMax, Max: 1}, told(2, 1)),
+			at(7, 8, bind(1), told(2, 1)), at(9, 10, bind(2), full(2, 1)), at(11, 12, unbind(0), told(1, 1).removed()), at(13, 14, bind(0), full(1, 1)),
+		}},
+		{"raised", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, input{Action: setMax}, told(1, 0)), at(5, 6, bind(1), told(2, 0))}},
+
+		{"before the end", true, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+9))}},
+		{"after the end", false, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+10, noon+10 }), noon+10, noon+11))}},
+		{"expired", true, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon+10, noon+11))}},
+		{"expired too early", false, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon, noon+9))}},
+		{"about the end, in", true, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+20))}},
+		{"about the end, refused", true, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon, noon+20))}},
+		{"unknown about the end", true, history{until, at(1, 2, bind(0), clocked(lost, noon, noon)), at(3, 4, ask(get), told(1, 0).listing(1).with(func(f *facts) { f.Expires = noon + 10 }))}},
+		{"renewed", true, history{
+			until, at(1, 2, input{Action: renew, Expires: noon + 99}, clocked(fresh(0).with(func(f *facts) { f.Expires = noon + 99 }), noon+10, noon+11)),
+			at(3, 4, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+99, noon+50 }), noon+50, noon+51)),
+		}},
+		{"renewed into the past", true, history{until, at(1, 2, input{Action: renew, Expires: noon}, no(licet.ReasonInvalidField))}},
+		{"renewed into the past, and taken", false, history{until, at(1, 2, input{Action: renew, Expires: noon}, fresh(0).with(func(f *facts) { f.Expires = noon }))}},
+
+		{"first activation stays", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, bind(0), clocked(told(1, 1), still, still))}},
+		{"first activation moved", false, history{
+			one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()),
+			at(5, 6, bind(0), clocked(told(1, 1).with(func(f *facts) { f.Activated = still }), still, still)),
+		}},
+		{"first activation at another time", false, history{one, at(1, 2, bind(0), clocked(told(1, 1), still, still))}},
+		{"first activation unknown, then seen", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still }))}},
+		{"first activation seen at two times", false, history{
+			one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1)),
+			at(5, 6, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still })),
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := porcupine.CheckOperationsTimeout(model(), c.ops, 10*time.Second)
+			if want := map[bool]porcupine.CheckResult{true: porcupine.Ok, false: porcupine.Illegal}[c.right]; got != want {
+				t.Errorf("the checker says %s, want %s", got, want)
+			}
+		})
+	}
+}
+
+// TestModelParts mixes two licenses: one may be wrong alone.
+func TestModelParts(t *testing.T) {
+	var ops []porcupine.Operation
+	for _, key := range []licet.LicenseKey{"A", "B"} {
+		ops = append(ops, at(0, 0, input{Key: key, Action: create, Max: 1}, output{Verdict: accepted}),
+			at(1, 2, input{Key: key, Action: activate}, told(1, 1)))
+	}
+	if !porcupine.CheckOperations(model(), ops) {
+		t.Error("two licenses are taken for one")
+	}
+	ops = append(ops, at(3, 4, input{Key: "B", Action: activate, Device: 1}, told(2, 1)))
+	if porcupine.CheckOperations(model(), ops) {
+		t.Error("a wrong answer of one license passes")
+	}
+}

@@ -1,0 +1,323 @@
+package history
+
+import (
+	"fmt"
+	"hash/maphash"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/anishathalye/porcupine"
+
+	"licet"
+)
+
+// state is one license by the rules alone. It is written without a look at
+// licet.Apply, so that the rules are checked along with their concurrency.
+type state struct {
+	exists, revoked, suspended bool
+
+	max       int
+	devices   uint64 // a bit for each device of the license's pool
+	expires   int64  // 0: never
+	activated span   // what activated_at can be; zero: never activated
+}
+
+func (s state) count() int { return bits.OnesCount64(s.devices) }
+
+// span is a closed interval of times in milliseconds since 1970.
+type span struct{ from, to int64 }
+
+// forever stands for the end of a span that has none.
+const forever = math.MaxInt64
+
+// action is what a client asks for.
+type action string
+
+const (
+	create    action = "create"
+	activate  action = "activate"
+	remove    action = "remove"
+	get       action = "get"
+	suspend   action = "suspend"
+	reinstate action = "reinstate"
+	revoke    action = "revoke"
+	renew     action = "renew"
+	setMax    action = "set max"
+)
+
+// input is one question to one license.
+type input struct {
+	Key     licet.LicenseKey
+	Action  action
+	Device  int   `json:",omitempty"` // its number in the license's pool
+	Max     int   `json:",omitempty"` // create, set max
+	Expires int64 `json:",omitempty"` // create, renew
+}
+
+// verdict is how a question ended.
+type verdict string
+
+const (
+	accepted verdict = "ok"
+	refused  verdict = "refused"      // by a rule; Reason names it
+	nothing  verdict = "not executed" // and never will be
+	unknown  verdict = "unknown"      // it may have happened, or may yet
+)
+
+// output is what a client was told, and the time that it was meanwhile on the
+// clock of the node that told it.
+type output struct {
+	Verdict verdict
+	Reason  licet.Reason `json:",omitempty"`
+	Removed bool         `json:",omitempty"`
+	Facts   facts
+	Devices uint64 `json:",omitempty"` // get
+	Clock   span
+}
+
+// facts are those that an accepted command answers, right after it. Of a
+// refusal for the limit only the two counts are set.
+type facts struct {
+	Revoked, Suspended bool  `json:",omitempty"`
+	Max, Current       int   `json:",omitempty"`
+	Expires, Activated int64 `json:",omitempty"`
+}
+
+// alreadyThere is the refusal to create a license that exists.
+const alreadyThere licet.Reason = "already_there"
+
+// effect is one way for a question to end.
+type effect struct {
+	reason  licet.Reason // empty: accepted
+	removed bool
+	next    state
+}
+
+// effects lists how a question can end on s at some moment of the clock's
+// span. There are two only where an expiry lies within it.
+func (s state) effects(in input, clock span) []effect {
+	var list []effect
+	live := func(e int64) bool { return e == 0 || e > clock.from }
+	dead := func(e int64) bool { return e != 0 && e <= clock.to }
+	if in.Action == renew && dead(in.Expires) {
+		list = append(list, effect{reason: licet.ReasonInvalidField, next: s})
+	}
+	switch {
+	case in.Action == renew && !live(in.Expires):
+	case in.Action == create && s.exists:
+		list = append(list, effect{reason: alreadyThere, next: s})
+	case in.Action == create:
+		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires}})
+	case !s.exists:
+		list = append(list, effect{reason: licet.ReasonLicenseNotFound, next: s})
+	case in.Action == activate && !s.revoked && !s.suspended:
+		if dead(s.expires) {
+			list = append(list, effect{reason: licet.ReasonLicenseExpired, next: s})
+		}
+		if live(s.expires) {
+			list = append(list, s.bind(in.Device, clock))
+		}
+	default:
+		list = append(list, s.timeless(in))
+	}
+	return list
+}
+
+// bind activates a device on a license that may be activated.
+func (s state) bind(device int, clock span) effect {
+	bit := uint64(1) << device
+	switch {
+	case s.devices&bit != 0:
+		return effect{next: s}
+	case s.max != 0 && s.count() >= s.max:
+		return effect{reason: licet.ReasonDeviceLimitReached, next: s}
+	}
+	s.devices |= bit
+	if s.activated == (span{}) {
+		s.activated = clock
+	}
+	return effect{next: s}
+}
+
+// timeless ends the questions whose answer does not depend on the time, on a
+// license that exists.
+func (s state) timeless(in input) effect {
+	before := s
+	switch in.Action {
+	case activate:
+		if s.revoked {
+			return effect{reason: licet.ReasonLicenseRevoked, next: s}
+		}
+		return effect{reason: licet.ReasonLicenseSuspended, next: s}
+	case remove:
+		bit := uint64(1) << in.Device
+		s.devices &^= bit
+		return effect{removed: before.devices&bit != 0, next: s}
+	case suspend, reinstate, renew:
+		if s.revoked {
+			return effect{reason: licet.ReasonInvalidLicenseState, next: s}
+		}
+	}
+	switch in.Action {
+	case suspend:
+		s.suspended = true
+	case reinstate:
+		s.suspended = false
+	case revoke:
+		s.revoked = true
+	case renew:
+		s.expires = in.Expires
+	case setMax:
+		s.max = in.Max
+	}
+	return effect{next: s}
+}
+
+// step lists the states that a question and its answer can lead to; none
+// where the answer is wrong.
+func (s state) step(in input, out output) []state {
+	switch out.Verdict {
+	case nothing:
+		return []state{s}
+	case unknown:
+		states := []state{s}
+		for _, e := range s.effects(in, span{out.Clock.from, forever}) {
+			if !slices.Contains(states, e.next) {
+				states = append(states, e.next)
+			}
+		}
+		return states
+	}
+	var states []state
+	for _, e := range s.effects(in, out.Clock) {
+		if next, explained := e.explains(in, out); explained {
+			states = append(states, next)
+		}
+	}
+	return states
+}
+
+// explains tells whether an effect is what was answered, and the state that
+// it leads to, which the answer may narrow.
+func (e effect) explains(in input, out output) (state, bool) {
+	s, f := e.next, out.Facts
+	if e.reason != out.Reason || (e.reason == "") != (out.Verdict == accepted) {
+		return s, false
+	}
+	if e.reason == licet.ReasonDeviceLimitReached {
+		return s, f == facts{Max: s.max, Current: s.count()}
+	}
+	if e.reason != "" || in.Action == create {
+		return s, true
+	}
+	if in.Action == remove && out.Removed != e.removed || in.Action == get && out.Devices != s.devices {
+		return s, false
+	}
+	if f.Activated != 0 {
+		if f.Activated < s.activated.from || f.Activated > s.activated.to {
+			return s, false
+		}
+		s.activated = span{f.Activated, f.Activated}
+	}
+	return s, f == facts{
+		Revoked: s.revoked, Suspended: s.suspended,
+		Max: s.max, Current: s.count(),
+		Expires: s.expires, Activated: s.activated.from,
+	}
+}
+
+// model is that of many licenses at once. What is unknown of a license is the
+// set of the states that it can be in.
+func model() porcupine.Model {
+	seed := maphash.MakeSeed()
+	m := porcupine.NondeterministicModel{
+		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
+			var keys []licet.LicenseKey
+			parts := map[licet.LicenseKey][]porcupine.Operation{}
+			for _, op := range history {
+				key := op.Input.(input).Key
+				if parts[key] == nil {
+					keys = append(keys, key)
+				}
+				parts[key] = append(parts[key], op)
+			}
+			list := make([][]porcupine.Operation, len(keys))
+			for i, key := range keys {
+				list[i] = parts[key]
+			}
+			return list
+		},
+		Init: func() []any { return []any{state{}} },
+		Step: func(s, in, out any) []any {
+			var states []any
+			for _, next := range s.(state).step(in.(input), out.(output)) {
+				states = append(states, next)
+			}
+			return states
+		},
+		Hash:              func(s any) uint64 { return maphash.Comparable(seed, s.(state)) },
+		DescribeOperation: func(in, out any) string { return in.(input).String() + " → " + out.(output).String() },
+		DescribeState:     func(s any) string { return s.(state).String() },
+	}
+	return m.ToModel()
+}
+
+// String says in short what is asked for.
+func (in input) String() string {
+	switch in.Action {
+	case activate, remove:
+		return fmt.Sprintf("%s %d", in.Action, in.Device)
+	case setMax:
+		return fmt.Sprintf("%s %d", in.Action, in.Max)
+	case create:
+		return fmt.Sprintf("create (max %d, expires %d)", in.Max, in.Expires)
+	case renew:
+		return fmt.Sprintf("renew until %d", in.Expires)
+	}
+	return string(in.Action)
+}
+
+// String says in short what was answered.
+func (out output) String() string {
+	switch out.Verdict {
+	case refused:
+		return string(out.Reason)
+	case accepted:
+		text := fmt.Sprintf("ok, %d of %d", out.Facts.Current, out.Facts.Max)
+		if out.Removed {
+			text += ", removed"
+		}
+		if out.Devices != 0 {
+			text += " " + deviceList(out.Devices)
+		}
+		return text
+	}
+	return string(out.Verdict)
+}
+
+func (s state) String() string {
+	if !s.exists {
+		return "absent"
+	}
+	text := fmt.Sprintf("%s of %d", deviceList(s.devices), s.max)
+	if s.revoked {
+		text += " revoked"
+	}
+	if s.suspended {
+		text += " suspended"
+	}
+	if s.expires != 0 {
+		text += fmt.Sprint(" until ", s.expires)
+	}
+	return text
+}
+
+func deviceList(devices uint64) string {
+	var names []string
+	for ; devices != 0; devices &= devices - 1 {
+		names = append(names, fmt.Sprint(bits.TrailingZeros64(devices)))
+	}
+	return "{" + strings.Join(names, " ") + "}"
+}
