@@ -11,13 +11,14 @@ LDFLAGS  := -X main.version=$(VERSION) -X main.revision=$(REVISION)
 ARGS     ?=
 BENCH    ?= .
 FUZZTIME ?= 30s
+SEEDS    ?= 200
 
 # Packages whose tests know the flag -update.
 GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary into bin/, stamped with version and revision.
@@ -34,6 +35,10 @@ test: ## Run all tests.
 .PHONY: race
 race: ## Run all tests with the race detector.
 	go test -race ./...
+
+.PHONY: histories
+histories: ## Check SEEDS (200) histories of clients under faults, with the race detector.
+	go test -race ./internal/history -count=1 -timeout=2h -run TestHistories -v -history.seeds=$(SEEDS) | grep -v '^=== '
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (30s).

@@ -1,0 +1,254 @@
+package history
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"licet"
+	"licet/node"
+)
+
+// bug is a mistake that is put in on purpose, from outside: on the way to
+// etcd, around a node's store, or around a node.
+type bug struct {
+	name string
+	// txn stands in for etcd's handler of a write.
+	txn func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error)
+	// lost is told instead of an error that says nothing of what happened.
+	lost error
+	// store wraps the store of a node.
+	store func(*run, node.Store) node.Store
+	// unknown is called after a caller was told that the outcome is unknown.
+	unknown func(*run, *process, *license, input)
+}
+
+// bugs lists mistakes of the kind that the design is there to prevent.
+func bugs() []bug {
+	return []bug{
+		{name: "compares are dropped", txn: dropCompares},
+		{name: "compares are dropped, now and then", txn: sometimes(20, dropCompares)},
+		{name: "acknowledged before it is stored", store: func(r *run, s node.Store) node.Store { return &hasty{Store: s, run: r} }},
+		{name: "no-ops are answered from a remembered record", store: func(_ *run, s node.Store) node.Store {
+			return &forgetful{Store: s, memory: map[string]node.Snapshot{}}
+		}},
+		{name: "retried after unknown without a look at the writers", txn: hideWriter},
+		{name: "run again after it was answered", unknown: runAgain},
+		{name: "unknown is taken for not executed", lost: rpctypes.ErrGRPCRequestTooManyRequests},
+		{name: "devices are deleted unguarded", txn: deleteUnguarded},
+		{name: "devices are put unguarded", txn: putUnguarded},
+		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
+			return &stale{Store: s, views: map[licet.LicenseKey]*node.LicenseView{}}
+		}},
+	}
+}
+
+// bugSeeds is how many histories may pass before a bug must have been caught.
+const bugSeeds = 8
+
+// TestSeededBugs puts each mistake in and demands that it is found: a checker
+// that finds nothing proves nothing.
+func TestSeededBugs(t *testing.T) {
+	for _, b := range bugs() {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			for i := range uint64(bugSeeds) {
+				seed := 3*i + 2 // these have the worst weather
+				res, err := check(seed, b)
+				if err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				res.violations = slices.DeleteFunc(res.violations, func(v violation) bool { return v.check == "undecided" })
+				if len(res.violations) > 0 {
+					found := map[string]int{}
+					for _, v := range res.violations {
+						found[v.check]++
+					}
+					t.Logf("caught with seed %d: %v, first: %s", seed, found, res.violations[0].text)
+					return
+				}
+			}
+			t.Errorf("not caught in %d histories", bugSeeds)
+		})
+	}
+}
+
+func dropCompares(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	txn = proto.CloneOf(txn)
+	txn.Compare = nil
+	return handler(ctx, txn)
+}
+
+// sometimes makes a mistake in so many of a thousand writes.
+func sometimes(chance int, mistake func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error)) func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error) {
+	return func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+		if rand.IntN(1000) < chance {
+			return mistake(ctx, txn, handler)
+		}
+		return handler(ctx, txn)
+	}
+}
+
+// hideWriter takes the entry of whoever asks out of what a lost swap brings
+// back, so that it takes its own write for a rival's.
+func hideWriter(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	response, err := handler(ctx, txn)
+	if err != nil || response.(*pb.TxnResponse).Succeeded {
+		return response, err
+	}
+	me := putBy(txn)
+	for _, r := range response.(*pb.TxnResponse).Responses {
+		for _, kv := range r.GetResponseRange().GetKvs() {
+			if isRecord(kv.Key) {
+				kv.Value = withoutWriter(kv.Value, me)
+			}
+		}
+	}
+	return response, nil
+}
+
+func isRecord(key []byte) bool {
+	return bytes.HasPrefix(key, []byte("lc1/l/")) || bytes.HasPrefix(key, []byte("lc1/o/"))
+}
+
+// putBy finds the writer in front of the record that a transaction puts.
+func putBy(txn *pb.TxnRequest) []byte {
+	for _, op := range txn.Success {
+		if put := op.GetRequestPut(); put != nil && isRecord(put.Key) {
+			if m, err := parse(put.Value[1:]); err == nil && len(m.bytes[writersField]) > 0 {
+				return m.bytes[writersField][0][:8]
+			}
+		}
+	}
+	return nil
+}
+
+// withoutWriter takes one writer out of a stored record.
+func withoutWriter(value, by []byte) []byte {
+	out := slices.Clone(value[:1])
+	for b := value[1:]; len(b) > 0; {
+		num, typ, n := protowire.ConsumeTag(b)
+		size := n + protowire.ConsumeFieldValue(num, typ, b[n:])
+		if field := b[:size]; num != writersField || !bytes.Contains(field, by) {
+			out = append(out, field...)
+		}
+		b = b[size:]
+	}
+	return out
+}
+
+// deleteUnguarded deletes devices whether or not the swap lands.
+func deleteUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	return unguarded(ctx, txn, handler, func(op *pb.RequestOp) bool { return op.GetRequestDeleteRange() != nil })
+}
+
+// putUnguarded writes devices whether or not the swap lands.
+func putUnguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+	return unguarded(ctx, txn, handler, func(op *pb.RequestOp) bool {
+		return strings.HasPrefix(string(op.GetRequestPut().GetKey()), "lc1/d/")
+	})
+}
+
+// unguarded makes some writes of a transaction before it, without compares.
+func unguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler, which func(*pb.RequestOp) bool) (any, error) {
+	first := &pb.TxnRequest{}
+	for _, op := range txn.Success {
+		if which(op) {
+			first.Success = append(first.Success, op)
+		}
+	}
+	if len(first.Success) > 0 {
+		if _, err := handler(ctx, first); err != nil {
+			return nil, err
+		}
+	}
+	return handler(ctx, txn)
+}
+
+// hasty says that a write has landed and then makes it.
+type hasty struct {
+	node.Store
+	run *run
+}
+
+func (h *hasty) Commit(_ context.Context, change node.Change) (node.Outcome, error) {
+	h.run.late.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
+		_, _ = h.Store.Commit(ctx, change)
+	})
+	return node.Outcome{Landed: true}, nil
+}
+
+// forgetful answers a third of its reads of licenses with what it read before.
+type forgetful struct {
+	node.Store
+	mu     sync.Mutex
+	memory map[string]node.Snapshot
+}
+
+func (f *forgetful) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	if len(wants) != 1 || wants[0].Ref.Kind != licet.KindLicense {
+		return f.Store.Load(ctx, wants...)
+	}
+	what := wants[0].Ref.ID + strings.Join(wants[0].Devices, "/")
+	f.mu.Lock()
+	remembered, known := f.memory[what]
+	f.mu.Unlock()
+	if known && rand.IntN(3) == 0 {
+		return []node.Snapshot{{Record: remembered.Record.Clone(), Token: remembered.Token}}, nil
+	}
+	snapshots, err := f.Store.Load(ctx, wants...)
+	if err == nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.memory[what] = node.Snapshot{Record: snapshots[0].Record.Clone(), Token: snapshots[0].Token}
+	}
+	return snapshots, err
+}
+
+// stale answers some lookups with what was looked up before.
+type stale struct {
+	node.Store
+	mu    sync.Mutex
+	views map[licet.LicenseKey]*node.LicenseView
+}
+
+func (s *stale) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+	s.mu.Lock()
+	view := s.views[key]
+	s.mu.Unlock()
+	if view != nil && rand.IntN(4) == 0 {
+		return view, nil
+	}
+	view, err := s.Store.ReadLicense(ctx, key, page)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.views[key] = view
+	return view, err
+}
+
+// runAgain runs a command once more although its caller has been answered.
+func runAgain(r *run, p *process, l *license, in input) {
+	if in.Action == create || in.Action == get {
+		return
+	}
+	r.late.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		time.Sleep(time.Duration(rand.IntN(5000)) * time.Microsecond)
+		_, _ = r.command(ctx, p, l, in)
+	})
+}

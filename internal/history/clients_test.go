@@ -1,0 +1,373 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// Bounds of one license's history, within which a checker comes to an end.
+const (
+	maxClients    = 10
+	maxOperations = 300
+	maxUnknowns   = 15
+)
+
+// plan is what clients do with one license.
+type plan struct {
+	name    string
+	max     int // of the new license
+	bound   int // devices that its first client binds before all else
+	pool    int // devices that are played with
+	clients int
+	each    int           // questions of each client
+	expires time.Duration // from the run's beginning, 0: never
+	odds    []odd
+}
+
+type odd struct {
+	weight int
+	action action
+}
+
+// plans are the licenses of a run. Together they have what goes wrong in
+// different ways: a full license, a single device that comes and goes, few and
+// many devices, and all that an operator does.
+func plans(random *rand.Rand) []plan {
+	busy := []odd{{5, activate}, {3, remove}, {2, get}}
+	return []plan{
+		{name: "hot", max: 1 + random.IntN(5), pool: 6, clients: 6, each: 20, odds: busy},
+		{name: "one slot", max: 1, pool: 3, clients: 4, each: 20, odds: busy},
+		{name: "ping-pong", max: 1, pool: 1, clients: 4, each: 20, odds: []odd{{4, activate}, {4, remove}, {1, get}}},
+		{name: "one device", max: 2, pool: 1, clients: 8, each: 15, odds: []odd{{8, activate}, {1, remove}, {1, get}}},
+		{name: "unlimited", pool: 8, clients: 6, each: 20, odds: busy},
+		{name: "spilling", bound: 13, pool: 24, clients: 6, each: 20, odds: []odd{{6, activate}, {2, remove}, {1, get}}},
+		{name: "spilled", max: 19, bound: 17, pool: 24, clients: 6, each: 20, odds: busy},
+		{name: "spilled ping-pong", bound: 17, pool: 18, clients: 4, each: 20, odds: busy},
+		{name: "expiring", max: 3, pool: 4, clients: 5, each: 20, expires: time.Duration(random.IntN(600)) * time.Millisecond,
+			odds: []odd{{5, activate}, {2, remove}, {1, renew}, {2, get}}},
+		{name: "operated", max: 3, pool: 4, clients: 6, each: 20,
+			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {4, get}}},
+		{name: "revoked", max: 3, pool: 4, clients: 5, each: 20,
+			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {5, get}}},
+	}
+}
+
+// license is one license of a run with what is done to it.
+type license struct {
+	plan
+	key      licet.LicenseKey
+	devices  []string
+	prepared chan struct{} // closed when its first devices are bound
+	asked    atomic.Int32
+	unknowns atomic.Int32
+}
+
+func newLicense(p plan, key licet.LicenseKey) *license {
+	l := &license{plan: p, key: key, prepared: make(chan struct{})}
+	for i := range max(p.pool, p.bound) {
+		name := fmt.Sprintf("device number %d", i)
+		if i%2 == 0 {
+			name = fmt.Sprintf("%016x", i) // an id that is stored packed
+		}
+		l.devices = append(l.devices, name)
+	}
+	return l
+}
+
+// spent tells whether more questions could lead beyond the bounds: every
+// client has one under way, and may be told nothing of it.
+func (l *license) spent() bool {
+	return l.unknowns.Load() > int32(maxUnknowns-l.clients) || l.asked.Load() > int32(maxOperations-l.clients)
+}
+
+// operation is one question with its answer and when both were. Times are in
+// nanoseconds of the run; revisions are those that etcd had.
+type operation struct {
+	Client  int
+	Process int
+	In      input
+	Out     output
+	Call    time.Duration
+	Return  time.Duration
+	// Before and After are the newest revisions at the call and at the return.
+	Before, After int64
+	BoundAt       int64 `json:",omitempty"` // activate, accepted
+}
+
+// work is what one client does: it goes to a node at random, with each
+// question anew.
+func (r *run) work(l *license, number int) {
+	random := r.random(l.name, uint64(number))
+	client := r.newClient()
+	if number == 0 {
+		client = r.prepare(l, client, random)
+		close(l.prepared)
+	} else if l.bound > 0 {
+		<-l.prepared
+	}
+	for range l.each {
+		if l.spent() {
+			return
+		}
+		client = r.ask(l, client, l.question(r, random), random)
+		if random.IntN(3) == 0 {
+			time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
+		}
+	}
+}
+
+// prepare creates the license and binds its first devices. It may fail: then
+// the others are told that there is no such license, or find fewer devices.
+func (r *run) prepare(l *license, client int, random *rand.Rand) int {
+	in := input{Key: l.key, Action: create, Max: l.max}
+	if l.expires != 0 {
+		in.Expires = r.started.Add(l.expires).UnixMilli()
+	}
+	client = r.ask(l, client, in, random)
+	for device := range l.bound {
+		if l.spent() {
+			break
+		}
+		client = r.ask(l, client, input{Key: l.key, Action: activate, Device: device}, random)
+	}
+	return client
+}
+
+func (l *license) question(r *run, random *rand.Rand) input {
+	in := input{Key: l.key, Action: pick(l.odds, random)}
+	switch in.Action {
+	case activate, remove:
+		in.Device = len(l.devices) - l.pool + random.IntN(l.pool)
+	case setMax:
+		in.Max = random.IntN(6)
+	case renew:
+		offset := skew(random.IntN(skews)) + time.Duration(random.IntN(1000))*time.Millisecond
+		in.Expires = r.started.Add(offset).UnixMilli()
+	}
+	return in
+}
+
+func pick(odds []odd, random *rand.Rand) action {
+	sum := 0
+	for _, o := range odds {
+		sum += o.weight
+	}
+	at := random.IntN(sum)
+	for _, o := range odds {
+		if at -= o.weight; at < 0 {
+			return o.action
+		}
+	}
+	return get
+}
+
+// newClient gives a client's number. Whoever is told nothing goes on under a
+// new one: the old one's question may still be open.
+func (r *run) newClient() int { return int(r.clients.Add(1)) }
+
+// patience of most callers, and of the few that give up early.
+const (
+	patience   = 5 * time.Second
+	impatience = 6 * time.Millisecond
+)
+
+// ask puts a question to some node, notes the answer, and gives the number
+// that the client goes on under.
+func (r *run) ask(l *license, client int, in input, random *rand.Rand) int {
+	p := r.anyone(random)
+	if in.Action == create {
+		p = r.maker
+	}
+	limit := patience
+	if random.IntN(20) == 0 {
+		limit = time.Duration(1 + random.IntN(int(impatience)))
+	}
+	op := r.put(p, l, in, limit)
+	op.Client = client
+	l.asked.Add(1)
+	r.note(op)
+	if op.Out.Verdict == unknown {
+		l.unknowns.Add(1)
+		return r.newClient()
+	}
+	return client
+}
+
+// anyone picks a node that lives.
+func (r *run) anyone(random *rand.Rand) *process {
+	for {
+		if p := r.slots[random.IntN(len(r.slots))].current(); !p.isDead() {
+			return p
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// put makes one operation at a node.
+func (r *run) put(p *process, l *license, in input, limit time.Duration) operation {
+	op := operation{Process: p.number, In: in, Before: revision(), Call: time.Since(r.started)}
+	type answer struct {
+		out     output
+		boundAt int64
+	}
+	a, answered := reach(r, p, limit, func(ctx context.Context) (a answer) {
+		a.out, a.boundAt = r.do(ctx, p, l, in)
+		return a
+	})
+	op.Out, op.BoundAt = a.out, a.boundAt
+	if !answered {
+		op.Out.Verdict = unknown // the connection was reset
+	}
+	if op.Out.Verdict == unknown && in.Action == get {
+		op.Out.Verdict = nothing
+	}
+	op.Return, op.After = time.Since(r.started), revision()
+	op.Out.Clock = p.clock.span(op.Call, op.Return)
+	return op
+}
+
+// reach calls into a process. There is no answer where it is killed meanwhile.
+func reach[T any](r *run, p *process, limit time.Duration, call func(context.Context) T) (answer T, answered bool) {
+	given := make(chan T, 1)
+	r.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), limit)
+		defer cancel()
+		given <- call(ctx)
+	})
+	select {
+	case answer = <-given:
+		return answer, true
+	case <-p.life.Done():
+		return answer, false
+	}
+}
+
+// do runs a question on a node.
+func (r *run) do(ctx context.Context, p *process, l *license, in input) (out output, boundAt int64) {
+	switch in.Action {
+	case create:
+		return r.create(ctx, p, in), 0
+	case get:
+		return r.look(ctx, p, l, in), 0
+	}
+	result, err := r.command(ctx, p, l, in)
+	out = judge(err)
+	if err != nil {
+		if out.Verdict == unknown && r.bug.unknown != nil {
+			r.bug.unknown(r, p, l, in)
+		}
+		return out, 0
+	}
+	out.Removed, out.Facts = result.Removed, factsOf(&result.License)
+	if in.Action == activate {
+		boundAt = milli(result.Device.BoundAt)
+	}
+	return out, boundAt
+}
+
+// command runs a command on a node.
+func (r *run) command(ctx context.Context, p *process, l *license, in input) (licet.Result, error) {
+	target := licet.Target{Key: in.Key}
+	var command licet.Command
+	switch in.Action {
+	case activate:
+		return p.node.Activate(ctx, licet.Activate{Target: target, Device: l.devices[in.Device]})
+	case remove:
+		return p.node.RemoveDevice(ctx, licet.RemoveDevice{Target: target, Device: l.devices[in.Device]})
+	case suspend:
+		command = licet.SuspendLicense{Target: target}
+	case reinstate:
+		command = licet.ReinstateLicense{Target: target}
+	case revoke:
+		command = licet.RevokeLicense{Target: target}
+	case renew:
+		command = licet.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
+	case setMax:
+		command = licet.SetMaxDevices{Target: target, Max: in.Max}
+	}
+	return p.node.Do(ctx, licet.LicenseRef(in.Key), command)
+}
+
+// create stores the license under a key that others know already, as a grant
+// would that could be told the key. It is done where nobody else works: swaps
+// that go past a node's mailbox must be the only ones of their store on a
+// record.
+func (r *run) create(ctx context.Context, p *process, in input) output {
+	terms := licet.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max}
+	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
+	if in.Expires != 0 {
+		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
+	}
+	outcome, err := p.store.Commit(ctx, node.Change{Writes: []node.Write{
+		{Ref: licet.LicenseRef(in.Key), Record: licet.Record{License: l, Changed: true}},
+	}})
+	if err == nil && !outcome.Landed {
+		return output{Verdict: refused, Reason: alreadyThere}
+	}
+	return judge(err)
+}
+
+// look reads the license with all its devices.
+func (r *run) look(ctx context.Context, p *process, l *license, in input) output {
+	view, err := p.node.License(ctx, r.owner, in.Key, node.DevicePage{Limit: 1000})
+	out := judge(err)
+	if err != nil {
+		return out
+	}
+	out.Facts = factsOf(&view.License)
+	for _, d := range view.Devices {
+		out.Devices |= l.bit(d.ID)
+	}
+	return out
+}
+
+// bit is the bit of a device in the sets of the model; all of them for one
+// that is none of the license's.
+func (l *license) bit(id string) uint64 {
+	for i, name := range l.devices {
+		if name == id {
+			return 1 << i
+		}
+	}
+	return forever
+}
+
+// judge sorts an error as callers are told to.
+func judge(err error) output {
+	var refusal *licet.Error
+	switch {
+	case err == nil:
+		return output{Verdict: accepted}
+	case errors.Is(err, licet.ErrUnavailable), errors.Is(err, licet.ErrOverloaded):
+		return output{Verdict: nothing}
+	case errors.Is(err, licet.ErrInternal):
+		return output{Verdict: unknown, Reason: licet.ReasonInternal}
+	case errors.Is(err, licet.ErrOutcomeUnknown) || !errors.As(err, &refusal):
+		return output{Verdict: unknown}
+	}
+	out := output{Verdict: refused, Reason: refusal.Reason}
+	out.Facts.Max, out.Facts.Current = refusal.Details["max_devices"], refusal.Details["current_devices"]
+	return out
+}
+
+func factsOf(l *licet.License) facts {
+	return facts{
+		Revoked: !l.RevokedAt.IsZero(), Suspended: !l.SuspendedAt.IsZero(),
+		Max: l.MaxDevices, Current: l.CurrentDevices,
+		Expires: milli(l.ExpiresAt), Activated: milli(l.ActivatedAt),
+	}
+}
+
+func milli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}

@@ -1,0 +1,284 @@
+package history
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+
+	"licet"
+	"licet/kv"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// server is one etcd for all tests of the package; each run makes records of
+// its own. Nothing is compacted, so that every revision can be looked at.
+var server struct {
+	dir    string
+	etcd   *embed.Etcd
+	client *clientv3.Client // straight into the server, past all faults
+}
+
+func TestMain(m *testing.M) {
+	code, err := withServer(m)
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withServer(m *testing.M) (code int, err error) {
+	server.dir, err = os.MkdirTemp("", "licet-h")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(server.dir)
+	cfg := embed.NewConfig()
+	cfg.Dir = filepath.Join(server.dir, "etcd")
+	cfg.UnsafeNoFsync = true // no test here cuts the power
+	cfg.ListenPeerUrls = nil
+	listen := url.URL{Scheme: "unix", Path: filepath.Join(server.dir, "etcd.sock")}
+	cfg.ListenClientUrls = []url.URL{listen}
+	cfg.AdvertiseClientUrls = []url.URL{listen}
+	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
+	cfg.EnableGRPCGateway = false
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.NewNop())
+	server.etcd, err = embed.StartEtcd(cfg)
+	if err != nil {
+		return 1, err
+	}
+	defer server.etcd.Close()
+	select {
+	case <-server.etcd.Server.ReadyNotify():
+	case err := <-server.etcd.Err():
+		return 1, err
+	case <-time.After(time.Minute):
+		return 1, errors.New("etcd does not start")
+	}
+	server.client = v3client.New(server.etcd.Server)
+	defer server.client.Close()
+	return m.Run(), nil
+}
+
+// revision is the newest that etcd holds.
+func revision() int64 { return server.etcd.Server.KV().Rev() }
+
+// testCheck is the check of all license keys here.
+var testCheck = licet.NewKeyCheck([]byte("check key"))
+
+// process is one life of a node: its connection to etcd, its store and itself.
+// It can be killed, but not brought back: its slot gets a new one.
+type process struct {
+	number int // over all lives of a run
+	clock  *clock
+	faults *faults
+	rpc    *grpc.Server
+	opened *kv.Store
+	store  *storetest.Faulty // what the node sees
+	node   *node.Node
+	life   context.Context // ends when the process is killed
+	die    context.CancelFunc
+}
+
+// start opens a store on a way into etcd of its own, which its faults lie in
+// wait on, and makes a node on it.
+func (r *run) start(c *clock) (*process, error) {
+	p := &process{number: int(r.lives.Add(1)), clock: c}
+	p.life, p.die = context.WithCancel(context.Background())
+	p.faults = newFaults(r, p.number)
+	socket := filepath.Join(server.dir, fmt.Sprintf("%d-%d.sock", r.number, p.number))
+	listener, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	p.rpc = v3rpc.Server(server.etcd.Server, nil, p.faults.intercept)
+	r.background.Go(func() { _ = p.rpc.Serve(listener) })
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	instruments := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	for p.opened == nil {
+		p.opened, err = kv.Open(ctx, kv.Config{
+			Endpoints: []string{"unix://" + socket},
+			Metrics:   instruments,
+			Log:       zerolog.Nop(),
+		})
+		if ctx.Err() != nil { // on a busy machine it may need a second try
+			p.rpc.Stop()
+			return nil, err
+		}
+	}
+	var store node.Store = p.opened
+	if r.bug.store != nil {
+		store = r.bug.store(r, store)
+	}
+	p.store = &storetest.Faulty{Store: mortal{store, p.life}, OnLoad: p.faults.load, OnCommit: p.faults.commit}
+	p.node = node.New(node.Config{
+		Store:    p.store,
+		KeyCheck: testCheck,
+		Clock:    c.now,
+		Entropy:  rand.Reader,
+		Metrics:  instruments,
+		Log:      zerolog.Nop(),
+	})
+	p.faults.on.Store(true)
+	return p, nil
+}
+
+// kill cuts the process off from etcd and from its callers, as SIGKILL would.
+// What still goes on inside comes to an end without being able to do anything.
+func (p *process) kill() {
+	p.rpc.Stop()
+	p.die()
+	_ = p.opened.Close()
+}
+
+func (p *process) isDead() bool { return p.life.Err() != nil }
+
+// mortal is a store that gives up when its process has been killed.
+type mortal struct {
+	node.Store
+	life context.Context
+}
+
+func (m mortal) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.life, cancel)()
+	return m.Store.Load(ctx, wants...)
+}
+
+func (m mortal) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.life, cancel)()
+	return m.Store.Commit(ctx, change)
+}
+
+// slot is a place for a node: what a load balancer has an address of.
+type slot struct {
+	mu      sync.Mutex
+	process *process
+	clock   *clock
+}
+
+func (s *slot) current() *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// restart kills the process in a slot and starts a new one.
+func (r *run) restart(s *slot) error {
+	s.current().kill()
+	next, err := r.start(s.clock)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.process = next
+	r.processes = append(r.processes, next)
+	return nil
+}
+
+// clock is the clock of a slot. It is wrong by an offset, which may change.
+type clock struct {
+	epoch time.Time // has a monotonic reading, so that only steps made here count
+
+	mu    sync.Mutex
+	steps []clockStep
+}
+
+type clockStep struct {
+	at     time.Duration // since epoch
+	offset time.Duration
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch.Add(time.Since(c.epoch) + c.steps[len(c.steps)-1].offset)
+}
+
+// step sets the clock's offset.
+func (c *clock) step(offset time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steps = append(c.steps, clockStep{time.Since(c.epoch), offset})
+}
+
+// span tells what times the clock can have shown between two moments.
+func (c *clock) span(from, to time.Duration) span {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var offsets []time.Duration
+	for i, s := range c.steps {
+		last := i == len(c.steps)-1
+		if s.at <= to && (last || c.steps[i+1].at >= from) {
+			offsets = append(offsets, s.offset)
+		}
+	}
+	milli := func(d time.Duration) int64 { return c.epoch.Add(d).UnixMilli() }
+	return span{milli(from + slices.Min(offsets)), milli(to + slices.Max(offsets))}
+}
+
+// disturb kills nodes, pauses them and moves their clocks, until ctx ends. It
+// goes by what the clients have done, so that a slow machine has no more of it.
+func (r *run) disturb(ctx context.Context) error {
+	random := r.random("disturb")
+	for next := 0; ; {
+		next += 50 + random.IntN(100)
+		for r.done() < next {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(time.Millisecond):
+			}
+		}
+		s := r.slots[random.IntN(len(r.slots))]
+		switch random.IntN(5) {
+		case 0, 1:
+			if err := r.restart(s); err != nil {
+				return fmt.Errorf("start a node again: %w", err)
+			}
+		case 2, 3:
+			s.current().faults.pause(time.Duration(10+random.IntN(150)) * time.Millisecond)
+		case 4:
+			s.clock.step(skew(random.IntN(skews)))
+		}
+	}
+}
+
+// skews counts the offsets that a clock can have: from ten minutes behind to
+// ten minutes ahead.
+const skews = 5
+
+func skew(i int) time.Duration { return time.Duration(i-skews/2) * 5 * time.Minute }
+
+// runs counts the runs of this test binary.
+var runs = new(atomic.Int64)

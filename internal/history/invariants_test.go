@@ -1,0 +1,458 @@
+package history
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"licet"
+)
+
+// violation is one thing that is not as it must be.
+type violation struct {
+	check string // linearizable, counts, acknowledged, explained, writers, facts, orders or internal
+	text  string
+}
+
+// inspection holds a run's history against the revisions that etcd had.
+type inspection struct {
+	run  *run
+	list []violation
+}
+
+func (i *inspection) add(check, format string, args ...any) {
+	i.list = append(i.list, violation{check, fmt.Sprintf(format, args...)})
+}
+
+// inspect checks every revision of every record.
+func (r *run) inspect(t *timeline) []violation {
+	i := &inspection{run: r}
+	byKey := map[licet.LicenseKey][]operation{}
+	for _, op := range r.operations {
+		byKey[op.In.Key] = append(byKey[op.In.Key], op)
+		if op.Out.Reason == licet.ReasonInternal {
+			i.add("internal", "%s: %s answered an internal error", op.In.Key, op.In)
+		}
+	}
+	for id, states := range t.licenses {
+		key := id.Key("LIC")
+		i.counts(key, states, byKey[key])
+		i.writers(string(key), licenseWriters(states))
+		i.facts(key, states, byKey[key])
+		i.explained(key, states, byKey[key])
+	}
+	for _, l := range r.licenses {
+		i.acknowledged(l, t.licenses[l.key.ID()], byKey[l.key])
+	}
+	for number, states := range t.orders {
+		i.order(number, states)
+		i.writers(number, orderWriters(states))
+	}
+	i.orders(t)
+	return i.list
+}
+
+// window is the revisions at which an operation can have had its effect:
+// after from, up to to.
+type window struct{ from, to int64 }
+
+func (w window) holds(revision int64) bool { return w.from < revision && revision <= w.to }
+
+// windowOf tells when an operation can have changed its license. One whose
+// outcome is unknown can do so late, but only as the very next change: its
+// swap was made for the state that there was when its caller was answered.
+// Else it would bring back what was removed since.
+func windowOf(op operation, states []*licenseAt) window {
+	switch op.Out.Verdict {
+	case accepted:
+		return window{op.Before, op.After}
+	case unknown:
+		for _, s := range states {
+			if s.revision > op.After {
+				return window{op.Before, s.revision}
+			}
+		}
+		return window{op.Before, math.MaxInt64}
+	}
+	return window{op.After, op.After} // empty
+}
+
+// counts: the count is that of the entries and within the limit, or within
+// what was bound when the limit was lowered, and then it never grows
+// (invariant 1). Devices change only along with their license.
+func (i *inspection) counts(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+	var limits []window
+	for _, op := range ops {
+		if op.In.Action == setMax {
+			limits = append(limits, windowOf(op, states))
+		}
+	}
+	for n, s := range states {
+		if s.current != len(s.devices) {
+			i.add("counts", "%s: %d device entries: %s", key, len(s.devices), s)
+		}
+		if s.strayDeviceWritten && !s.recordWritten {
+			i.add("counts", "%s: a device changed alone: %s", key, s)
+		}
+		over := s.max != 0 && s.current > s.max
+		if over && s.allowedOver < s.current || !over && s.allowedOver != 0 {
+			i.add("counts", "%s: over the limit: %s", key, s)
+		}
+		lowered := slices.ContainsFunc(limits, func(w window) bool { return w.holds(s.revision) })
+		if over && !lowered && (n == 0 || states[n-1].current < s.current || states[n-1].allowedOver < s.allowedOver) {
+			i.add("counts", "%s: grew over the limit: %s", key, s)
+		}
+	}
+}
+
+func licenseWriters(states []*licenseAt) [][]writer {
+	var tables [][]writer
+	for _, s := range states {
+		if s.recordWritten {
+			tables = append(tables, s.writers)
+		}
+	}
+	return tables
+}
+
+func orderWriters(states []*orderAt) [][]writer {
+	var tables [][]writer
+	for _, s := range states {
+		tables = append(tables, s.writers)
+	}
+	return tables
+}
+
+// writers: no swap is made twice (invariant 4), an incarnation's swaps are
+// made in the order of their numbers, and the table says so: the writer in
+// front, the others behind it, at most eight.
+func (i *inspection) writers(record string, tables [][]writer) {
+	last := map[string]uint64{}
+	var before []writer
+	for n, table := range tables {
+		if len(table) == 0 {
+			i.add("writers", "%s: a revision without a writer", record)
+			return
+		}
+		if n == 0 { // a license that was paid for has its order's table
+			before = table[1:]
+		}
+		front := table[0]
+		if front.swap <= last[front.by] {
+			i.add("writers", "%s: swap %d of %s was made after its swap %d", record, front.swap, front.by, last[front.by])
+		}
+		last[front.by] = front.swap
+		want := []writer{front}
+		for _, w := range before {
+			if w.by != front.by && len(want) < 8 {
+				want = append(want, w)
+			}
+		}
+		if !slices.Equal(table, want) {
+			i.add("writers", "%s: the table is %v, want %v", record, table, want)
+		}
+		before = table
+	}
+}
+
+// facts: revoked is for good, and the time of the first activation and of each
+// binding stay (invariant 5).
+func (i *inspection) facts(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+	var before *licenseAt
+	for _, s := range states {
+		if s.current > 0 && s.activated == 0 {
+			i.add("facts", "%s: devices without activated_at: %s", key, s)
+		}
+		if before != nil {
+			if before.revoked != 0 && s.revoked != before.revoked {
+				i.add("facts", "%s: no longer revoked: %s", key, s)
+			}
+			if before.activated != 0 && s.activated != before.activated {
+				i.add("facts", "%s: activated_at was %d: %s", key, before.activated, s)
+			}
+			if before.order != s.order || before.spilled && !s.spilled {
+				i.add("facts", "%s: was of order %q, spilled %v: %s", key, before.order, before.spilled, s)
+			}
+			for id, at := range s.devices {
+				if was, bound := before.devices[id]; before.revoked != 0 && !bound {
+					i.add("facts", "%s: %s was bound after the license was revoked: %s", key, id, s)
+				} else if bound && was != at && !i.run.removedAt(ops, states, s.revision, id) {
+					i.add("facts", "%s: %s was bound at %d and is now bound at %d: %s", key, id, was, at, s)
+				}
+			}
+		}
+		before = s
+	}
+}
+
+// removedAt tells whether somebody can have removed a device in a revision.
+func (r *run) removedAt(ops []operation, states []*licenseAt, revision int64, id string) bool {
+	return slices.ContainsFunc(ops, func(op operation) bool {
+		return op.In.Action == remove && r.deviceOf(op) == id && windowOf(op, states).holds(revision)
+	})
+}
+
+// change is a difference between two states that somebody must have asked for.
+type change struct {
+	in       input // without the key
+	device   string
+	revision int64
+	boundAt  int64 // of a device that was bound
+}
+
+// changes lists what a revision has changed.
+func changes(before, s *licenseAt) []change {
+	var list []change
+	add := func(c change) {
+		c.revision = s.revision
+		list = append(list, c)
+	}
+	for id, at := range s.devices {
+		was, bound := before.devices[id]
+		if bound && was != at {
+			add(change{in: input{Action: remove}, device: id})
+		}
+		if !bound || was != at {
+			add(change{in: input{Action: activate}, device: id, boundAt: at})
+		}
+	}
+	for id := range before.devices {
+		if _, bound := s.devices[id]; !bound {
+			add(change{in: input{Action: remove}, device: id})
+		}
+	}
+	if before.suspended != s.suspended {
+		if before.suspended != 0 {
+			add(change{in: input{Action: reinstate}})
+		}
+		if s.suspended != 0 {
+			add(change{in: input{Action: suspend}})
+		}
+	}
+	if before.revoked != s.revoked {
+		add(change{in: input{Action: revoke}})
+	}
+	if before.max != s.max {
+		add(change{in: input{Action: setMax, Max: s.max}})
+	}
+	if before.expires != s.expires {
+		add(change{in: input{Action: renew, Expires: s.expires}})
+	}
+	return list
+}
+
+// explained: whatever changed was asked for by an operation that could have
+// done it then, and that did nothing else (invariants 3 and 4).
+func (i *inspection) explained(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+	type candidate struct {
+		operation
+		window
+		used bool
+	}
+	var candidates []*candidate
+	for _, op := range ops {
+		w := windowOf(op, states)
+		if op.In.Action == remove && op.Out.Verdict == accepted && !op.Out.Removed {
+			continue
+		}
+		if w.to > w.from {
+			candidates = append(candidates, &candidate{operation: op, window: w})
+		}
+	}
+	// The one whose window closes first can wait least.
+	slices.SortStableFunc(candidates, func(a, b *candidate) int { return int(min(a.to, 1<<60) - min(b.to, 1<<60)) })
+	fits := func(c *candidate, ch change) bool {
+		in := c.In
+		in.Key, in.Device = "", 0
+		if c.used || !c.holds(ch.revision) || in != ch.in || i.run.deviceOf(c.operation) != ch.device {
+			return false
+		}
+		return ch.boundAt == 0 || c.Out.Verdict != accepted || c.BoundAt == ch.boundAt
+	}
+	for n, s := range states[1:] {
+		for _, ch := range changes(states[n], s) {
+			at := -1
+			if ch.boundAt != 0 { // whoever was told this time can explain nothing else
+				at = slices.IndexFunc(candidates, func(c *candidate) bool { return c.Out.Verdict == accepted && fits(c, ch) })
+			}
+			if at < 0 {
+				at = slices.IndexFunc(candidates, func(c *candidate) bool { return fits(c, ch) })
+			}
+			if at < 0 {
+				i.add("explained", "%s: nobody can have asked for %q %s: %s", key, ch.in, ch.device, s)
+				continue
+			}
+			candidates[at].used = true
+		}
+	}
+}
+
+// acknowledged: what was answered was so at some revision between the call and
+// the return (invariant 2). A command that another one of the same node undid
+// in the same swap was never to be seen.
+func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operation) {
+	for _, op := range ops {
+		if op.Out.Verdict != accepted || op.Before == 0 {
+			continue
+		}
+		held := func(is func(*licenseAt) bool) bool {
+			for n, s := range states {
+				ends := int64(math.MaxInt64)
+				if n+1 < len(states) {
+					ends = states[n+1].revision
+				}
+				if s.revision <= op.After && ends > op.Before && is(s) {
+					return true
+				}
+			}
+			return false
+		}
+		id := i.run.deviceOf(op)
+		switch op.In.Action {
+		case activate:
+			if !held(func(s *licenseAt) bool { return s.devices[id] == op.BoundAt }) && !undone(op, remove, ops) {
+				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id, op.BoundAt, op.Before, op.After)
+			}
+		case remove:
+			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !undone(op, activate, ops) {
+				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before, op.After)
+			}
+		case get:
+			if !held(func(s *licenseAt) bool { return l.set(s.devices) == op.Out.Devices && s.max == op.Out.Facts.Max }) {
+				i.add("acknowledged", "%s: looked up as %s, which it never was between revisions %d and %d", l.key, op.Out, op.Before, op.After)
+			}
+		}
+	}
+}
+
+// undone tells whether an operation on the same device, at the same process
+// and at the same time, can have undone one before it was stored.
+func undone(op operation, by action, ops []operation) bool {
+	return slices.ContainsFunc(ops, func(other operation) bool {
+		return other.In.Action == by && other.In.Device == op.In.Device && other.Process == op.Process &&
+			other.Call <= op.Return && other.Return >= op.Call
+	})
+}
+
+// set gives the model's set of some devices.
+func (l *license) set(devices map[string]int64) uint64 {
+	var bits uint64
+	for id := range devices {
+		bits |= l.bit(id)
+	}
+	return bits
+}
+
+// deviceOf names the device of an operation, or is empty.
+func (r *run) deviceOf(op operation) string {
+	if op.In.Action != activate && op.In.Action != remove {
+		return ""
+	}
+	for _, l := range r.licenses {
+		if l.key == op.In.Key {
+			return l.devices[op.In.Device]
+		}
+	}
+	return ""
+}
+
+// order: paid once, with its license in the same revision, and never otherwise
+// (invariant 6).
+func (i *inspection) order(number string, states []*orderAt) {
+	before := &orderAt{}
+	for _, s := range states {
+		if before.paid != 0 && (s.paid != before.paid || s.payment != before.payment) {
+			i.add("orders", "%s was paid twice: %+v, then %+v", number, before, s)
+		}
+		if before.key != "" && s.key != before.key {
+			i.add("orders", "%s has changed its license: %+v, then %+v", number, before, s)
+		}
+		if before.canceled != 0 && (s.canceled != before.canceled || s.key != "") {
+			i.add("orders", "%s was canceled: %+v, then %+v", number, before, s)
+		}
+		if before.refunded != 0 && s.refunded != before.refunded {
+			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
+		}
+		issued := s.key != "" && before.key == ""
+		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licet.LicenseID{s.key.ID()})) {
+			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
+		}
+		if !issued && len(s.licensesMade) > 0 {
+			i.add("orders", "%s was written along with licenses: %+v", number, s)
+		}
+		before = s
+	}
+}
+
+// orders: an order has a license key exactly when one license names it, and
+// all other licenses were created or granted (invariant 8). What was
+// acknowledged is so.
+func (i *inspection) orders(t *timeline) {
+	named := map[string][]licet.LicenseKey{}
+	known := map[licet.LicenseKey]bool{}
+	for _, l := range i.run.licenses {
+		known[l.key] = true
+	}
+	for _, d := range i.run.deeds {
+		switch {
+		case d.What == "grant":
+			if len(d.Keys) != granted {
+				i.add("orders", "%d licenses were granted, want %d", len(d.Keys), granted)
+			}
+			for _, key := range d.Keys {
+				if known[key] = true; len(t.licenses[key.ID()]) == 0 {
+					i.add("orders", "%s was granted and is not there", key)
+				}
+			}
+		case d.Out.Verdict == accepted:
+			i.deed(d, t.orders[d.Order])
+		}
+	}
+	for id, states := range t.licenses {
+		key := id.Key("LIC")
+		if order := states[0].order; order != "" {
+			named[order] = append(named[order], key)
+		} else if !known[key] {
+			i.add("orders", "%s is of no order and nobody asked for it", key)
+		}
+	}
+	asked := map[string]string{}
+	for number, states := range t.orders {
+		if twin, made := asked[states[0].description]; made {
+			i.add("orders", "%s and %s were made under one Idempotency-Key", number, twin)
+		}
+		asked[states[0].description] = number
+		var want []licet.LicenseKey
+		if key := states[len(states)-1].key; key != "" {
+			want = append(want, key)
+		}
+		if !slices.Equal(named[number], want) {
+			i.add("orders", "%s has the license %v, and the licenses %v name it", number, want, named[number])
+		}
+		delete(named, number)
+	}
+	for number, keys := range named {
+		i.add("orders", "the licenses %v name the order %s, which is not there", keys, number)
+	}
+}
+
+// deed: an acknowledged step of an order is stored.
+func (i *inspection) deed(d deed, states []*orderAt) {
+	if len(states) == 0 || states[0].revision > d.After {
+		i.add("orders", "%s: %s was acknowledged, and the order was not there", d.Order, d.What)
+		return
+	}
+	last := states[len(states)-1]
+	ok := len(d.Keys) == 0 || d.Keys[0] == last.key
+	switch d.What {
+	case "pay":
+		ok = ok && last.paid != 0
+	case "cancel":
+		ok = ok && last.canceled != 0
+	case "refund":
+		ok = ok && last.refunded != 0 && !last.refundDue
+	}
+	if !ok {
+		i.add("orders", "%s: %s was acknowledged with %v, and is stored as %+v", d.Order, d.What, d.Keys, last)
+	}
+}

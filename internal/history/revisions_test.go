@@ -1,0 +1,287 @@
+package history
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// What etcd holds is read here without kv's help, from the documented layout:
+// a reader that shared kv's mistakes would not see them.
+
+// licenseAt is a license as one revision left it.
+type licenseAt struct {
+	revision int64
+	before   int64 // the revision of its state before; 0: none
+
+	order                             string
+	max, current, allowedOver         int
+	activated, expires                int64
+	suspended, revoked                int64
+	spilled                           bool
+	writers                           []writer
+	devices                           map[string]int64 // id → bound_at
+	recordWritten, strayDeviceWritten bool
+}
+
+// orderAt is an order as one revision left it.
+type orderAt struct {
+	revision                 int64
+	paid, canceled, refunded int64
+	description              string
+	key                      licet.LicenseKey
+	payment                  string
+	refundDue                bool
+	writers                  []writer
+	licensesMade             []licet.LicenseID // in the same revision
+}
+
+type writer struct {
+	by   string
+	swap uint64
+}
+
+// timeline is every state that etcd ever held of a run's records.
+type timeline struct {
+	account  string
+	licenses map[licet.LicenseID][]*licenseAt
+	orders   map[string][]*orderAt
+}
+
+// readHistory watches all that was written after a revision.
+func readHistory(after int64) ([]*clientv3.Event, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	end, err := server.client.Put(ctx, "history/end", "")
+	if err != nil {
+		return nil, err
+	}
+	var events []*clientv3.Event
+	for response := range server.client.Watch(ctx, "", clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+		if err := response.Err(); err != nil {
+			return nil, err
+		}
+		for _, event := range response.Events {
+			if event.Kv.ModRevision == end.Header.Revision {
+				return events, nil
+			}
+			events = append(events, event)
+		}
+	}
+	return nil, errors.New("the watch ended early")
+}
+
+// newTimeline replays events in their order, those of one account.
+func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
+	t := &timeline{account: account, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}}
+	own := map[licet.LicenseID]map[string]device{} // the devices that have keys of their own
+	for len(events) > 0 {
+		revision := events[0].Kv.ModRevision
+		n := slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Kv.ModRevision != revision })
+		if n < 0 {
+			n = len(events)
+		}
+		if err := t.replay(revision, events[:n], own); err != nil {
+			return nil, fmt.Errorf("revision %d: %w", revision, err)
+		}
+		events = events[n:]
+	}
+	return t, nil
+}
+
+type device struct {
+	id      string
+	boundAt int64
+}
+
+// replay takes in what one transaction has written.
+func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[licet.LicenseID]map[string]device) error {
+	touched := map[licet.LicenseID]*licenseAt{}
+	touch := func(id licet.LicenseID) *licenseAt {
+		if touched[id] == nil {
+			next := &licenseAt{}
+			if states := t.licenses[id]; len(states) > 0 {
+				*next = *states[len(states)-1]
+				next.before = next.revision
+			}
+			next.revision, next.recordWritten, next.strayDeviceWritten = revision, false, false
+			touched[id] = next
+		}
+		return touched[id]
+	}
+	var orders []*orderAt
+	var created []licet.LicenseID
+	for _, event := range events {
+		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc1/"), "/")
+		switch kind {
+		case "l":
+			id := licet.LicenseID([]byte(rest))
+			m, err := parse(event.Kv.Value[1:])
+			if err != nil {
+				return err
+			}
+			if m.text(2) != t.account {
+				continue
+			}
+			l := touch(id)
+			if event.IsCreate() {
+				created = append(created, id)
+			}
+			l.recordWritten = true
+			if err := l.decode(m); err != nil {
+				return err
+			}
+		case "d":
+			id, place := licet.LicenseID([]byte(rest[:16])), rest[16:]
+			if len(t.licenses[id]) == 0 {
+				continue
+			}
+			l := touch(id)
+			if own[id] == nil {
+				own[id] = map[string]device{}
+			}
+			var now device
+			if event.Type == clientv3.EventTypePut {
+				var err error
+				if now, err = decodeDevice(event.Kv.Value[1:]); err != nil {
+					return err
+				}
+			}
+			// A device that was only seen again may be written alone.
+			l.strayDeviceWritten = l.strayDeviceWritten || now != own[id][place]
+			if own[id][place] = now; now == (device{}) {
+				delete(own[id], place)
+			}
+		case "o":
+			if !strings.HasPrefix(rest, t.account+"/") {
+				continue
+			}
+			o := &orderAt{revision: revision}
+			if err := o.decode(event.Kv.Value); err != nil {
+				return err
+			}
+			orders = append(orders, o)
+			number := rest[strings.LastIndexByte(rest, '/')+1:]
+			t.orders[number] = append(t.orders[number], o)
+		}
+	}
+	for id, l := range touched {
+		if l.spilled {
+			l.devices = map[string]int64{}
+			for _, d := range own[id] {
+				l.devices[d.id] = d.boundAt
+			}
+		}
+		t.licenses[id] = append(t.licenses[id], l)
+	}
+	for _, o := range orders {
+		o.licensesMade = created
+	}
+	return nil
+}
+
+// message is a protobuf message without a schema.
+type message struct {
+	varints map[protowire.Number]uint64
+	bytes   map[protowire.Number][][]byte
+}
+
+func parse(b []byte) (message, error) {
+	m := message{map[protowire.Number]uint64{}, map[protowire.Number][][]byte{}}
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return m, protowire.ParseError(n)
+		}
+		b = b[n:]
+		switch typ {
+		case protowire.VarintType:
+			m.varints[num], n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			var value []byte
+			value, n = protowire.ConsumeBytes(b)
+			m.bytes[num] = append(m.bytes[num], value)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return m, protowire.ParseError(n)
+		}
+		b = b[n:]
+	}
+	return m, nil
+}
+
+func (m message) text(num protowire.Number) string {
+	if len(m.bytes[num]) == 0 {
+		return ""
+	}
+	return string(m.bytes[num][0])
+}
+
+func (m message) milli(num protowire.Number) int64 { return int64(m.varints[num]) }
+
+// writersField is where licenses and orders keep their last writers.
+const writersField = 15
+
+func (m message) writers() []writer {
+	var list []writer
+	for _, entry := range m.bytes[writersField] {
+		swap, _ := protowire.ConsumeVarint(entry[8:])
+		list = append(list, writer{hex.EncodeToString(entry[:8]), swap})
+	}
+	return list
+}
+
+func (l *licenseAt) decode(m message) error {
+	l.order = m.text(5)
+	l.max, l.current, l.allowedOver = int(m.varints[6]), int(m.varints[7]), int(m.varints[8])
+	l.activated, l.expires = m.milli(11), m.milli(12)
+	l.suspended, l.revoked = m.milli(13), m.milli(14)
+	l.spilled = m.varints[17] != 0
+	l.writers = m.writers()
+	l.devices = map[string]int64{}
+	for _, entry := range m.bytes[16] {
+		d, err := decodeDevice(entry)
+		if err != nil {
+			return err
+		}
+		l.devices[d.id] = d.boundAt
+	}
+	return nil
+}
+
+func decodeDevice(b []byte) (device, error) {
+	m, err := parse(b)
+	d := device{m.text(1), m.milli(4)}
+	if d.id == "" {
+		d.id = hex.EncodeToString([]byte(m.text(2)))
+	}
+	return d, err
+}
+
+func (o *orderAt) decode(value []byte) error {
+	m, err := parse(value[1:])
+	o.description = m.text(4)
+	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
+	o.key, o.payment = licet.LicenseKey(m.text(17)), m.text(19)
+	o.refundDue = m.varints[20] != 0
+	o.writers = m.writers()
+	return err
+}
+
+func (l *licenseAt) String() string {
+	devices := slices.Sorted(maps.Keys(l.devices))
+	return fmt.Sprintf("revision %d by %v: %d of %d (over %d) %v activated %d expires %d suspended %d revoked %d",
+		l.revision, l.writers[0], l.current, l.max, l.allowedOver, devices, l.activated, l.expires, l.suspended, l.revoked)
+}

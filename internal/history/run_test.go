@@ -1,0 +1,313 @@
+package history
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"licet"
+	"licet/node"
+)
+
+// run is one history: some nodes before one etcd, licenses and orders, and
+// clients that work on them for a moment.
+type run struct {
+	seed    uint64
+	number  int // of this run in the test binary
+	bug     bug
+	weather weather
+	owner   licet.Owner
+	started time.Time
+	slots   []*slot
+	maker   *process // creates the licenses, and nothing else
+
+	lives, clients atomic.Int64
+	background     sync.WaitGroup // calls into nodes, and their way into etcd
+	late           sync.WaitGroup // writes that are made late
+
+	mu         sync.Mutex
+	processes  []*process // those of the past too; added to by one goroutine
+	licenses   []*license
+	operations []operation
+	deeds      []deed
+}
+
+func newRun(seed uint64, b bug) *run {
+	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now()}
+	r.owner = licet.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licet.Test}
+	list := weathers()
+	r.weather = list[seed%uint64(len(list))]
+	return r
+}
+
+// random gives numbers of its own to each part of a run.
+func (r *run) random(part string, numbers ...uint64) *mathrand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, part, numbers)
+	return mathrand.New(mathrand.NewPCG(r.seed, h.Sum64()))
+}
+
+func (r *run) note(op operation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.operations = append(r.operations, op)
+}
+
+// done counts the operations that have ended.
+func (r *run) done() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.operations)
+}
+
+func (r *run) noteDeed(d deed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deeds = append(r.deeds, d)
+}
+
+// play makes the history.
+func (r *run) play() error {
+	random := r.random("play")
+	for range 2 + random.IntN(2) {
+		s := &slot{clock: &clock{epoch: r.started}}
+		s.clock.step(skew(random.IntN(skews)))
+		p, err := r.start(s.clock)
+		if err != nil {
+			return errors.Join(err, r.end())
+		}
+		s.process = p
+		r.slots = append(r.slots, s)
+		r.processes = append(r.processes, p)
+	}
+	var err error
+	if r.maker, err = r.start(r.slots[0].clock); err != nil {
+		return errors.Join(err, r.end())
+	}
+	r.processes = append(r.processes, r.maker)
+	for _, p := range plans(random) {
+		l := newLicense(p, mint())
+		r.licenses = append(r.licenses, l)
+	}
+	ctx, calm := context.WithCancel(context.Background())
+	defer calm()
+	disturbed := make(chan error, 1)
+	go func() { disturbed <- r.disturb(ctx) }()
+	var group sync.WaitGroup
+	for _, l := range r.licenses {
+		for client := range l.clients {
+			group.Go(func() { r.work(l, client) })
+		}
+	}
+	for number := range 3 {
+		group.Go(func() { r.shop(number) })
+	}
+	group.Go(r.grant)
+	group.Wait()
+	calm()
+	return errors.Join(<-disturbed, r.settle(), r.end())
+}
+
+// settle waits until nothing is under way any more, and has every node look
+// at every license once more.
+func (r *run) settle() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for _, p := range r.processes {
+		p.faults.on.Store(false)
+		if err := p.node.Drain(ctx); err != nil {
+			return fmt.Errorf("drain node %d: %w", p.number, err)
+		}
+	}
+	r.late.Wait()
+	for _, s := range r.slots {
+		for _, l := range r.licenses {
+			op := r.put(s.current(), l, input{Key: l.key, Action: get}, 10*time.Second)
+			for op.Out.Verdict == nothing {
+				if ctx.Err() != nil {
+					return fmt.Errorf("node %d can't look at %s in the end", op.Process, l.key)
+				}
+				op = r.put(s.current(), l, input{Key: l.key, Action: get}, 10*time.Second)
+			}
+			op.Client = r.newClient()
+			r.note(op)
+		}
+	}
+	return nil
+}
+
+// end stops all that the run has started.
+func (r *run) end() error {
+	for _, p := range r.processes {
+		if !p.isDead() {
+			p.kill()
+		}
+	}
+	r.background.Wait()
+	return nil
+}
+
+func mint() licet.LicenseKey {
+	var entropy [licet.LicenseKeyEntropy]byte
+	_, _ = rand.Read(entropy[:])
+	return testCheck.Mint("LIC", node.Cell, entropy)
+}
+
+// A search for an order of a license's operations is bounded. One that does
+// not end counts as a failure of the test.
+const (
+	searchTime  = 30 * time.Second
+	drawingTime = 10 * time.Second // for what is only looked at
+)
+
+// result is what came of a run.
+type result struct {
+	run        *run
+	timeline   *timeline
+	violations []violation
+}
+
+// check plays a run and judges it.
+func check(seed uint64, b bug) (*result, error) {
+	before := revision()
+	r := newRun(seed, b)
+	if err := r.play(); err != nil {
+		return nil, err
+	}
+	events, err := readHistory(before)
+	if err != nil {
+		return nil, fmt.Errorf("read etcd's history: %w", err)
+	}
+	res := &result{run: r}
+	if res.timeline, err = newTimeline(r.owner.AccountID, events); err != nil {
+		return nil, fmt.Errorf("read what is stored: %w", err)
+	}
+	res.violations = r.inspect(res.timeline)
+	for _, l := range r.licenses {
+		if asked, unknowns := l.asked.Load(), l.unknowns.Load(); l.clients > maxClients || asked > maxOperations || unknowns > maxUnknowns {
+			return nil, fmt.Errorf("%s has grown beyond what can be checked: %d clients, %d operations, %d unknown", l.name, l.clients, asked, unknowns)
+		}
+	}
+	switch porcupine.CheckOperationsTimeout(model(), r.history(), searchTime) {
+	case porcupine.Illegal:
+		res.violations = append(res.violations, violation{"linearizable", "no order of the operations explains what was answered"})
+	case porcupine.Unknown:
+		res.violations = append(res.violations, violation{"undecided", fmt.Sprintf("no order was found in %s, nor that there is none", searchTime)})
+	}
+	return res, nil
+}
+
+// history gives the operations to the checker: all but those that were not
+// executed, since those explain nothing. What is unknown may happen at any
+// later time.
+func (r *run) history() []porcupine.Operation {
+	var end time.Duration
+	for _, op := range r.operations {
+		end = max(end, op.Return+1)
+	}
+	var list []porcupine.Operation
+	for _, op := range r.operations {
+		o := porcupine.Operation{
+			ClientId: op.Client, Input: op.In, Output: op.Out,
+			Call: int64(op.Call), Return: int64(op.Return),
+			Metadata: fmt.Sprintf("process %d, revisions %d to %d", op.Process, op.Before, op.After),
+		}
+		switch op.Out.Verdict {
+		case nothing:
+			continue
+		case unknown:
+			o.Return = int64(end)
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// unexplained names the licenses whose answers no order explains, each with
+// the operations that could not be put behind the longest order found.
+func (r *run) unexplained() []violation {
+	var list []violation
+	m := model()
+	for _, part := range m.Partition(r.history()) {
+		verdict, search := porcupine.CheckOperationsVerbose(m, part, drawingTime)
+		if verdict == porcupine.Ok {
+			continue
+		}
+		var longest []porcupine.Operation
+		for _, order := range search.PartialLinearizationsOperations()[0] {
+			if len(order) > len(longest) {
+				longest = order
+			}
+		}
+		state := m.Init()
+		placed := map[porcupine.Operation]bool{}
+		for _, op := range longest {
+			_, state = m.Step(state, op.Input, op.Output)
+			placed[op] = true
+		}
+		text := fmt.Sprintf("%s: %s; %d of %d operations lead to %s, and then", part[0].Input.(input).Key, verdict, len(longest), len(part), m.DescribeState(state))
+		for n, op := range slices.DeleteFunc(part, func(op porcupine.Operation) bool { return placed[op] }) {
+			if n == 8 {
+				break
+			}
+			text += fmt.Sprintf("\n\t%s (%d to %d µs, %s)", m.DescribeOperation(op.Input, op.Output), op.Call/1000, op.Return/1000, op.Metadata)
+		}
+		list = append(list, violation{"linearizable", text})
+	}
+	return list
+}
+
+// keep writes what a failed run has left into a directory and names it.
+func (res *result) keep() (string, error) {
+	base := os.Getenv("LICET_HISTORY_DIR")
+	if base == "" {
+		var err error
+		if base, err = os.MkdirTemp("", "licet-history-"); err != nil {
+			return "", err
+		}
+	}
+	dir := filepath.Join(base, fmt.Sprintf("seed-%d-run-%d", res.run.seed, res.run.number))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	for _, v := range res.violations {
+		fmt.Fprintf(&text, "%s: %s\n", v.check, v.text)
+	}
+	for _, l := range res.run.licenses {
+		fmt.Fprintf(&text, "\n%s %s\n", l.name, l.key)
+		for _, s := range res.timeline.licenses[l.key.ID()] {
+			fmt.Fprintf(&text, "  %s\n", s)
+		}
+	}
+	for number, states := range res.timeline.orders {
+		fmt.Fprintf(&text, "\n%s\n", number)
+		for _, s := range states {
+			fmt.Fprintf(&text, "  %+v\n", *s)
+		}
+	}
+	m := model()
+	_, search := porcupine.CheckOperationsVerbose(m, res.run.history(), drawingTime)
+	operations, err := json.MarshalIndent(struct {
+		Seed       uint64
+		Operations []operation
+		Deeds      []deed
+	}{res.run.seed, res.run.operations, res.run.deeds}, "", " ")
+	return dir, errors.Join(err,
+		os.WriteFile(filepath.Join(dir, "violations-and-revisions.txt"), []byte(text.String()), 0o600),
+		os.WriteFile(filepath.Join(dir, "history.json"), operations, 0o600),
+		porcupine.VisualizePath(m, search, filepath.Join(dir, "history.html")))
+}

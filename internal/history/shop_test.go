@@ -1,0 +1,186 @@
+package history
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// deed is what a shop or a buyer asked for and was told.
+type deed struct {
+	What    string // create, pay, cancel, refund, grant
+	Order   string
+	Payment string
+	Out     output
+	Keys    []licet.LicenseKey // of the order, or of the grant
+	Call    time.Duration
+	Return  time.Duration
+	Before  int64
+	After   int64
+}
+
+// transact does one thing with an order, and again until it is told that it
+// happened or can't, some times at most.
+func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *node.Node) (licet.Order, error)) (licet.Order, bool) {
+	for range 5 {
+		p := r.anyone(random)
+		type answer struct {
+			order licet.Order
+			err   error
+		}
+		d.Before, d.Call = revision(), time.Since(r.started)
+		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
+			a.order, a.err = do(ctx, p.node)
+			return a
+		})
+		d.Return, d.After = time.Since(r.started), revision()
+		if d.Out = judge(a.err); !answered {
+			d.Out = output{Verdict: unknown}
+		}
+		if d.Order == "" {
+			d.Order = a.order.OrderNo
+		}
+		d.Keys = nil
+		if a.order.LicenseKey != "" {
+			d.Keys = []licet.LicenseKey{a.order.LicenseKey}
+		}
+		r.noteDeed(d)
+		switch d.Out.Verdict {
+		case accepted:
+			return a.order, true
+		case refused:
+			if d.Out.Reason != licet.ReasonRequestInProgress {
+				return licet.Order{}, false
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	return licet.Order{}, false
+}
+
+// shop makes an order, lets it be paid by several at once and perhaps be
+// canceled and refunded meanwhile, and uses the license that it is for.
+func (r *run) shop(number int) {
+	random := r.random("shop", uint64(number))
+	amount := int64(random.IntN(3) * 100)
+	in := node.NewOrder{
+		ProductID: "pro", Amount: amount, Currency: "USD",
+		Description: fmt.Sprint("shop ", number), Once: once("shop", number),
+	}
+	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
+		order, _, err := n.CreateOrder(ctx, r.owner, in)
+		return order, err
+	})
+	if !made {
+		return
+	}
+	var group sync.WaitGroup
+	for payer := range 3 {
+		group.Go(func() {
+			random := r.random("payer", uint64(number), uint64(payer))
+			payment := fmt.Sprint("payment ", payer)
+			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
+				result, err := n.PayOrder(ctx, order, payment)
+				return result.Order, err
+			})
+			if done && (paid.RefundDue || random.IntN(6) == 0) {
+				r.transact(random, deed{What: "refund", Order: order.OrderNo}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
+					result, err := n.RecordRefund(ctx, order)
+					return result.Order, err
+				})
+			}
+		})
+	}
+	if random.IntN(3) == 0 {
+		group.Go(func() {
+			random := r.random("canceler", uint64(number))
+			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
+				result, err := n.CancelOrder(ctx, order)
+				return result.Order, err
+			})
+		})
+	}
+	group.Wait()
+	if l := r.sold(order.OrderNo); l != nil {
+		for client := range l.clients {
+			group.Go(func() { r.work(l, client+1) }) // all but the one who creates it
+		}
+		group.Wait()
+	}
+}
+
+// once makes the Idempotency-Key of one caller's one request.
+func once(who string, number int) *node.Once {
+	sum := sha256.Sum256(fmt.Appendln(nil, who, number))
+	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
+}
+
+// sold gives the license that a payer was told of, and notes its creation:
+// after the first had asked, before the first was told.
+func (r *run) sold(orderNo string) *license {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var key licet.LicenseKey
+	op := operation{Client: int(r.clients.Add(1)), Out: output{Verdict: accepted}}
+	for _, d := range r.deeds {
+		if d.Order != orderNo || d.What != "pay" && d.What != "create" {
+			continue
+		}
+		if op.Call == 0 {
+			op.Call = d.Call
+		}
+		if len(d.Keys) > 0 && (key == "" || d.Return < op.Return) {
+			key, op.Return = d.Keys[0], d.Return
+		}
+	}
+	if key == "" {
+		return nil
+	}
+	terms := licet.DefaultTerms()
+	op.In = input{Key: key, Action: create, Max: terms.MaxDevices}
+	r.operations = append(r.operations, op)
+	l := newLicense(plan{
+		name: "sold " + orderNo, max: terms.MaxDevices, pool: 5, clients: 4, each: 10,
+		odds: []odd{{5, activate}, {3, remove}, {2, get}},
+	}, key)
+	r.licenses = append(r.licenses, l)
+	return l
+}
+
+// granted is how many licenses a grant is for: more than one transaction's.
+const granted = node.MaxNewLicenses + 8
+
+// grant issues licenses without an order, and asks until it is told which.
+func (r *run) grant() {
+	random := r.random("grant")
+	d := deed{What: "grant"}
+	for d.Out.Verdict != accepted {
+		p := r.anyone(random)
+		type answer struct {
+			licenses []node.LicenseView
+			err      error
+		}
+		d.Before, d.Call = revision(), time.Since(r.started)
+		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
+			a.licenses, _, a.err = p.node.Grant(ctx, r.owner, node.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
+			return a
+		})
+		d.Return, d.After = time.Since(r.started), revision()
+		if d.Out = judge(a.err); !answered {
+			d.Out = output{Verdict: unknown}
+		}
+		for _, l := range a.licenses {
+			d.Keys = append(d.Keys, l.License.Key)
+		}
+		if d.Return > time.Minute {
+			break
+		}
+	}
+	r.noteDeed(d)
+}
