@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,6 +45,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 				// What it lost to can't be read, so not even whether it lost.
 				return node.Outcome{}, broken(err)
 			}
+			s.watchSnapshots(rivals)
 			return swap.judgeLoss(rivals, me, inDoubt)
 		case refused:
 			return node.Outcome{}, gaveUp(inDoubt, err)
@@ -106,6 +108,7 @@ type swap struct {
 	wants     []node.Want
 	telling   int      // which of the wants remembers its writers
 	before    []writer // those it had when it was read
+	broken    string   // the rule that a license breaks which it writes; normally empty
 }
 
 // newSwap builds the transaction of a change. Licenses, orders and claims carry
@@ -125,6 +128,9 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
 			return nil, err
 		}
+	}
+	if sw.broken != "" {
+		s.countBroken(sw.broken, "write")
 	}
 	return sw, nil
 }
@@ -183,7 +189,9 @@ func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []
 
 func (sw *swap) putNewLicense(l *licet.License, metadata string, writers []writer) {
 	id := l.Key.ID()
-	sw.put(licenseKey(id), (&storedLicense{license: *l, writers: writers}).encode())
+	fresh := storedLicense{license: *l, writers: writers}
+	sw.broken = cmp.Or(sw.broken, fresh.broken())
+	sw.put(licenseKey(id), fresh.encode())
 	sw.put(listingKey(l.Owner, l.CreatedAt, id), nil)
 	if metadata != "" {
 		sw.put(metadataKey(id), []byte(metadata))

@@ -35,9 +35,11 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 			}
 			next.devices, next.spilled = nil, true
 		}
+		sw.broken = cmp.Or(sw.broken, next.broken())
 		sw.put(key, next.encode())
 		return
 	}
+	sw.broken = cmp.Or(sw.broken, next.broken())
 	for _, entry := range changed {
 		at := deviceKey(id, entry.Device.ID)
 		if entry.Bound {
@@ -116,6 +118,7 @@ func (s *Store) readLicense(ctx context.Context, key licet.LicenseKey, page node
 	if err != nil {
 		return nil, broken(err)
 	}
+	s.watch(license, "read")
 	view := &node.LicenseView{License: license.license}
 	if metadata := response.Responses[1].GetResponseRange().Kvs; len(metadata) > 0 {
 		view.Metadata = string(metadata[0].Value)

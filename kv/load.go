@@ -35,6 +35,7 @@ func (s *Store) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, 
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
 	snapshots, err := readSnapshots(wants, response.Responses)
+	s.watchSnapshots(snapshots)
 	return snapshots, broken(err)
 }
 

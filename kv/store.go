@@ -42,6 +42,7 @@ type Store struct {
 	metrics *metrics.Metrics
 	log     zerolog.Logger
 
+	brokenLog   zerolog.Logger // see newBrokenLog
 	incarnation incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out
 }
@@ -69,7 +70,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger) (*Store, error) {
-	s := &Store{kv: kv, metrics: m, log: log}
+	s := &Store{kv: kv, metrics: m, log: log, brokenLog: newBrokenLog(log)}
 	if _, err := rand.Read(s.incarnation[:]); err != nil {
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}
@@ -88,10 +89,13 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
+// checkKeySize is how many bytes the check key has.
+const checkKeySize = 32
+
 // KeyCheck gives the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck, error) {
-	fresh := make([]byte, 32)
+	fresh := make([]byte, checkKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licet.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}

@@ -35,6 +35,9 @@ type Metrics struct {
 	// SwapsReissued counts swaps that were sent again because the outcome of an
 	// earlier attempt was in doubt.
 	SwapsReissued prometheus.Counter
+	// InvariantViolations counts licenses that contradict themselves, as they
+	// were read or were about to be written. It stays 0.
+	InvariantViolations prometheus.Counter
 }
 
 // latencyBuckets span an in-memory answer to a request's deadline, in seconds.
@@ -79,6 +82,10 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_swaps_reissued_total",
 			Help: "Compare-and-swaps sent again because an earlier attempt's outcome was in doubt.",
 		}),
+		InvariantViolations: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_invariant_violations_total",
+			Help: "Licenses found that contradict themselves, read or about to be written. Always 0 unless there is a bug.",
+		}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name:        "licet_build_info",
@@ -88,7 +95,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	build.Set(1)
 	reg.MustRegister(
 		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Panics,
-		m.StoreDuration, m.SwapsReissued, build,
+		m.StoreDuration, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -1,0 +1,271 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// Violation is one place where a store contradicts itself.
+type Violation struct {
+	Family  string `json:"family"`  // the kind of key
+	Key     string `json:"key"`     // which one, in a printable form
+	Rule    string `json:"rule"`    // what is broken, in one word that stays
+	Problem string `json:"problem"` // the same in a sentence
+}
+
+// VerifyConfig says how to verify. The zero value does it quietly.
+type VerifyConfig struct {
+	// Report is called for each violation, one at a time.
+	Report func(Violation)
+	// Progress is called now and then with the number of keys read so far.
+	Progress func(keys int64)
+	// ShowKeys lets license keys appear in violations. They are bearer keys:
+	// without it a hash stands for each.
+	ShowKeys bool
+
+	pageSize int // keys that one request reads where it can't stream; 0: the default
+}
+
+// VerifySummary is what was read and found.
+type VerifySummary struct {
+	Revision   int64         // of the store, at which all was read
+	Families   []FamilyCount // in the order of their keys
+	Keys       int64         // of all families
+	OtherKeys  int64         // that are not this service's, and were not looked at
+	Violations int64
+	Duration   time.Duration
+}
+
+// FamilyCount is how many keys of a kind there are.
+type FamilyCount struct {
+	Name string
+	Keys int64
+}
+
+// ErrCompacted tells that the store's history was compacted while it was read,
+// so that what is left can't be read at the same revision.
+var ErrCompacted = errors.New("the history was compacted while the store was being read; run it again, or keep history for longer")
+
+// verifyTries bounds how often a verification starts over after a compaction.
+const verifyTries = 3
+
+// Verify reads the whole store at one revision and proves that it does not
+// contradict itself. It holds a bounded part of it at any time, takes no lock
+// and changes nothing; others may write meanwhile.
+//
+// Where history is compacted under it, it starts over, unless it has reported
+// a violation already: then it fails with [ErrCompacted].
+func (s *Store) Verify(ctx context.Context, cfg VerifyConfig) (VerifySummary, error) {
+	started := time.Now()
+	var v *verification
+	var err error
+	for range verifyTries {
+		v = &verification{store: s, cfg: cfg, places: map[string]int{}}
+		err = v.run(ctx)
+		if !errors.Is(err, rpctypes.ErrCompacted) || v.summary.Violations > 0 {
+			break
+		}
+	}
+	v.summary.Duration = time.Since(started)
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		err = ErrCompacted
+	case err != nil && ctx.Err() == nil:
+		err = fmt.Errorf("read the store: %w", err)
+	}
+	return v.summary, err
+}
+
+// CountKeys counts the keys that a verification will read. etcd walks over all
+// of them for it.
+func (s *Store) CountKeys(ctx context.Context) (int64, error) {
+	response, err := s.kv.Get(ctx, layout, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("count the keys: %w", err)
+	}
+	return response.Count, nil
+}
+
+// family is one kind of key: all that begin with a prefix.
+type family struct {
+	name   string
+	prefix string // below the layout's
+	// check reads the family and reports what is wrong with it. It is nil where
+	// another family's check reads this one along.
+	check func(*verification, context.Context) error
+}
+
+// families is every kind of key there is, in the order of their prefixes. A
+// new kind gets a row here, or verify takes it for an unknown one.
+func families() []family {
+	return []family{
+		{"device", "d/", nil},
+		{"listing", "i/", each("i/", (*verification).checkListing)},
+		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
+		{"license", "l/", (*verification).checkLicenses}, // with devices and metadata
+		{"metadata", "m/", nil},
+		{"order", "o/", each("o/", (*verification).checkOrder)},
+		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
+		{"product", "q/", each("q/", (*verification).checkProduct)},
+		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
+		{"claim", "y/", each("y/", (*verification).checkClaim)},
+		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
+	}
+}
+
+// each makes a check of a family out of a check of one of its keys.
+func each(prefix string, one func(*verification, entry)) func(*verification, context.Context) error {
+	return func(v *verification, ctx context.Context) error {
+		keys := v.stream(prefix)
+		defer keys.close()
+		for {
+			e, more, err := keys.next(ctx)
+			if err != nil || !more {
+				return errors.Join(err, v.settle(ctx, 0))
+			}
+			one(v, e)
+			if err := v.settle(ctx, lookupBatch); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// verification is one reading of a store, at one revision. It is used by one
+// goroutine.
+type verification struct {
+	store    *Store
+	cfg      VerifyConfig
+	revision int64
+	check    *licet.KeyCheck // nil where the store has no good check key
+	checked  bool            // the store has a check key, if only a bad one
+	paged    bool            // this etcd can't stream
+	lookups  []lookup
+	summary  VerifySummary
+	places   map[string]int // of each prefix, its family's place in summary.Families
+}
+
+func (v *verification) run(ctx context.Context) error {
+	if err := v.begin(ctx); err != nil {
+		return err
+	}
+	from := layout
+	for i, f := range families() {
+		v.places[f.prefix] = i
+		v.summary.Families = append(v.summary.Families, FamilyCount{Name: f.name})
+		if err := v.checkUnknown(ctx, from, layout+f.prefix); err != nil {
+			return err
+		}
+		from = clientv3.GetPrefixRangeEnd(layout + f.prefix)
+	}
+	if err := v.checkUnknown(ctx, from, clientv3.GetPrefixRangeEnd(layout)); err != nil {
+		return err
+	}
+	for _, f := range families() {
+		if f.check == nil {
+			continue
+		}
+		if err := f.check(v, ctx); err != nil {
+			return err
+		}
+	}
+	return v.countOthers(ctx)
+}
+
+// begin fixes the revision and reads the check key at it.
+func (v *verification) begin(ctx context.Context) error {
+	return v.retry(ctx, func(ctx context.Context) error {
+		response, err := v.store.kv.Get(ctx, checkKey)
+		if err != nil {
+			return err
+		}
+		v.revision = response.Header.Revision
+		v.summary.Revision = v.revision
+		v.checked = len(response.Kvs) > 0
+		if v.checked && len(response.Kvs[0].Value) == checkKeySize {
+			check := licet.NewKeyCheck(response.Kvs[0].Value)
+			v.check = &check
+		}
+		return nil
+	})
+}
+
+// checkUnknown reports the keys in a range that no family covers, one
+// violation for each prefix.
+func (v *verification) checkUnknown(ctx context.Context, from, to string) error {
+	for from < to {
+		var kind string
+		var found int64
+		err := v.retry(ctx, func(ctx context.Context) error {
+			first, err := v.store.kv.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1),
+				clientv3.WithKeysOnly(), clientv3.WithRev(v.revision))
+			if err != nil || len(first.Kvs) == 0 {
+				return err
+			}
+			kind = kindOf(string(first.Kvs[0].Key))
+			end := min(clientv3.GetPrefixRangeEnd(kind), to)
+			all, err := v.store.kv.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
+				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
+			if err == nil {
+				found, from = all.Count, end
+			}
+			return err
+		})
+		if err != nil || kind == "" {
+			return err
+		}
+		v.summary.Keys += found
+		v.report("unknown", strconv.Quote(kind), "unknown_family",
+			"%d keys are of a kind that this build does not know", found)
+	}
+	return nil
+}
+
+// maxKind bounds what is shown of a key whose kind is not known.
+const maxKind = len(layout) + 16
+
+// kindOf is the beginning of a key up to the slash after the layout's, or a
+// bounded part of it: what follows may be a secret.
+func kindOf(key string) string {
+	rest := key[len(layout):]
+	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+		key = key[:len(layout)+slash+1]
+	}
+	return key[:min(len(key), maxKind)]
+}
+
+// countOthers counts the keys before and behind this service's: they are
+// somebody else's, or of another layout.
+func (v *verification) countOthers(ctx context.Context) error {
+	for _, other := range [][2]string{{"\x00", layout}, {clientv3.GetPrefixRangeEnd(layout), "\x00"}} {
+		err := v.retry(ctx, func(ctx context.Context) error {
+			response, err := v.store.kv.Get(ctx, other[0], clientv3.WithRange(other[1]),
+				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
+			if err == nil {
+				v.summary.OtherKeys += response.Count
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report passes a violation on. Texts must not show a license key: see name.
+func (v *verification) report(family, key, rule, format string, args ...any) {
+	v.summary.Violations++
+	if v.cfg.Report != nil {
+		v.cfg.Report(Violation{Family: family, Key: key, Rule: rule, Problem: fmt.Sprintf(format, args...)})
+	}
+}

@@ -1,0 +1,119 @@
+package kv
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	claimHashLength = 16
+	// maxGranted bounds the licenses of one grant; see docs/api.md.
+	maxGranted = 1000
+)
+
+// claimOf reads the owner and the hash out of what follows in a claim's key.
+func claimOf(rest string) (licet.Owner, string, bool) {
+	owner, hash, ok := ownerOf(rest)
+	return owner, hash, ok && len(hash) == claimHashLength
+}
+
+// checkClaim checks what is remembered of a request with an Idempotency-Key,
+// and whether what it made is there.
+func (v *verification) checkClaim(e entry) {
+	owner, hash, ok := claimOf(e.rest)
+	if !ok {
+		v.report("claim", "y/"+v.opaque(e.rest), "key", "the key has not the form of a claim's")
+		return
+	}
+	name := "y/" + ownerPath(owner) + hex.EncodeToString([]byte(hash))
+	bad := func(rule, format string, args ...any) { v.report("claim", name, rule, format, args...) }
+	claim, _, err := decodeClaim(e.value)
+	if err != nil {
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, claimWriter, bad)
+	v.want(claimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("age_missing", "it has no place by age, so that it will never be swept")
+		}
+	})
+	v.checkEffect(owner, claim, bad)
+}
+
+// checkEffect checks that a claim remembers one thing, and asks for it.
+func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad func(rule, format string, args ...any)) {
+	effects := 0
+	if claim.OrderNo != "" {
+		effects++
+		v.want(orderKey(owner, claim.OrderNo), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				bad("order_missing", "the order that it remembers does not exist")
+			}
+		})
+	}
+	if claim.Refusal != nil {
+		effects++
+	}
+	if g := claim.Grant; g != nil {
+		effects++
+		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licet.ValidKeyPrefix(g.Terms.KeyPrefix) {
+			bad("grant", "%d of %d licenses are granted, which can't be", g.Done, g.Quantity)
+		} else {
+			v.checkGranted(g, bad)
+		}
+	}
+	if effects != 1 {
+		bad("effect", "it remembers %d effects of one request", effects)
+	}
+}
+
+// checkGranted asks for the licenses that a grant has made. Their keys follow
+// from its seed.
+func (v *verification) checkGranted(g *licet.GrantProgress, bad func(rule, format string, args ...any)) {
+	if v.check == nil {
+		return // reported with the check key
+	}
+	for i := range g.Done {
+		id := g.Key(*v.check, node.Cell, i).ID()
+		v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				bad("license_missing", "its license %s, number %d, does not exist", v.name(id), i)
+			}
+		})
+	}
+}
+
+// checkClaimAge checks a claim's place by age. A place that is older than its
+// claim is left from an earlier one, and goes with the next sweep.
+func (v *verification) checkClaimAge(e entry) {
+	if len(e.rest) < 8 {
+		v.report("claim_age", "z/"+v.opaque(e.rest), "key", "the key has not the form of a claim's place")
+		return
+	}
+	at := int64(binary.BigEndian.Uint64([]byte(e.rest)))
+	owner, hash, ok := claimOf(e.rest[8:])
+	if !ok {
+		v.report("claim_age", "z/"+v.opaque(e.rest), "key", "the key has not the form of a claim's place")
+		return
+	}
+	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + ownerPath(owner) + hex.EncodeToString([]byte(hash))
+	if len(e.value) > 0 {
+		v.report("claim_age", name, "value", "it holds a value")
+	}
+	v.want(claimKey(owner, hash), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("claim_age", name, "claim_missing", "there is no such claim")
+			return
+		}
+		if claim, _, err := decodeClaim(kv.Value); err == nil && at > claim.CreatedAt.UnixMilli() {
+			v.report("claim_age", name, "misplaced", "its claim is older, from %s", claim.CreatedAt.Format(time.RFC3339Nano))
+		}
+	})
+}

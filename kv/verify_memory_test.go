@@ -1,0 +1,91 @@
+package kv
+
+import (
+	"crypto/rand"
+	"fmt"
+	"runtime"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// bulk writes licenses with so many devices each straight into etcd.
+func (l *lab) bulk(licenses, devices int) {
+	l.t.Helper()
+	var ops []clientv3.Op
+	put := func(key string, value []byte) {
+		ops = append(ops, clientv3.OpPut(key, string(value)))
+		if len(ops) == 120 {
+			must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+			ops = ops[:0]
+		}
+	}
+	for range licenses {
+		var entropy [licet.LicenseKeyEntropy]byte
+		_, _ = rand.Read(entropy[:])
+		record := storedLicense{
+			license: *licet.DefaultTerms().Issue(l.check.Mint("LIC", '0', entropy), labOwner, "pro", "", testTime),
+			spilled: true,
+		}
+		id := record.license.Key.ID()
+		record.license.MaxDevices, record.license.CurrentDevices, record.license.ActivatedAt = 0, devices, testTime
+		put(licenseKey(id), record.encode())
+		put(listingKey(labOwner, testTime, id), nil)
+		for i := range devices {
+			d := licet.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: testTime, LastSeenAt: testTime}
+			put(deviceKey(id, d.ID), encodeDevice(&d))
+		}
+	}
+	if len(ops) > 0 {
+		must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+	}
+}
+
+// TestVerifyMemoryIsBounded verifies 3,000 devices and then 30,000, and
+// compares how much memory is in use at most beyond what was before. The etcd
+// in the same process is in both figures.
+func TestVerifyMemoryIsBounded(t *testing.T) {
+	l := newLab(t)
+	highWater := func(store *Store, every int) uint64 {
+		before := liveHeap()
+		most := before
+		calls := 0
+		sample := func(int64) {
+			if calls++; calls%every == 0 {
+				most = max(most, liveHeap())
+			}
+		}
+		summary, found := (&lab{t: t, store: store}).verify(VerifyConfig{Progress: sample, pageSize: 100})
+		if len(found) > 0 {
+			t.Fatalf("found %v", found)
+		}
+		t.Logf("%d keys: %d KiB beyond %d KiB", summary.Keys, (most-before)/1024, before/1024)
+		return most - before
+	}
+	paged := &Store{kv: withoutStreams{l.store.kv}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
+
+	l.bulk(60, 50)
+	few := highWater(paged, 10)
+	l.bulk(540, 50)
+	many, manyStreamed := highWater(paged, 10), highWater(l.store, 1)
+
+	// Ten times the devices in pages of the same size.
+	if many > 2*few+1<<20 {
+		t.Errorf("in pages: %d bytes with 3,000 devices, and %d with 30,000", few, many)
+	}
+	// A stream's pieces grow up to the size of an etcd request, 1.5 MiB, and
+	// then no more; both ends hold some of them here.
+	if manyStreamed > 24<<20 {
+		t.Errorf("streamed: %d bytes with 30,000 devices", manyStreamed)
+	}
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	runtime.GC() // what pools kept through the first one
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

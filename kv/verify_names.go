@@ -1,0 +1,81 @@
+package kv
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"licet"
+)
+
+// shownHash is how many bytes of a hash stand for a secret: enough to tell two
+// apart.
+const shownHash = 8
+
+// name is how a violation calls a license: by the hash of its id, since the key
+// alone opens it. Where keys may be shown it is the key without its prefix.
+func (v *verification) name(id licet.LicenseID) string {
+	if v.cfg.ShowKeys {
+		return "*" + strings.TrimPrefix(string(id.Key("XX")), "XX")
+	}
+	return "#" + shortHash(string(id[:]))
+}
+
+// deviceName is how a violation calls a device's key. It must be well formed.
+func (v *verification) deviceName(rest string) string {
+	id := licet.LicenseID([]byte(rest[:idLength]))
+	return "d/" + v.name(id) + "/" + hex.EncodeToString([]byte(rest[idLength:]))
+}
+
+// opaque stands for the part of a key that may hold anything.
+func (v *verification) opaque(text string) string {
+	if v.cfg.ShowKeys {
+		return strconv.Quote(text)
+	}
+	return "#" + shortHash(text)
+}
+
+func shortHash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:shownHash])
+}
+
+// keyOrNone is how a violation calls the license that a record names.
+func (v *verification) keyOrNone(key licet.LicenseKey) string {
+	if key == "" {
+		return "no license"
+	}
+	if id, ok := idOfKey(key); ok {
+		return "license " + v.name(id)
+	}
+	return "something that is no license key"
+}
+
+func orderOrNone(orderNo string) string {
+	switch {
+	case orderNo == "":
+		return "no order"
+	case licet.ValidOrderNo(orderNo):
+		return "order " + orderNo
+	default:
+		return "something that is no order number"
+	}
+}
+
+// idOfKey packs a license key that came from a stored value, and tells whether
+// it is in canonical form.
+func idOfKey(key licet.LicenseKey) (licet.LicenseID, bool) {
+	const groups, group = 5, 5
+	prefix, body, found := strings.Cut(string(key), "-")
+	if !found || !licet.ValidKeyPrefix(prefix) || len(body) != groups*group+groups-1 {
+		return licet.LicenseID{}, false
+	}
+	for i := range len(body) {
+		if (i%(group+1) == group) != (body[i] == '-') {
+			return licet.LicenseID{}, false
+		}
+	}
+	id := key.ID()
+	return id, id.Key(prefix) == key
+}

@@ -1,0 +1,241 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+const (
+	// verifyPage is how many keys one request reads where etcd can't stream.
+	verifyPage = 500
+	// lookupBatch is how many keys are looked up in one request; etcd allows
+	// 128 operations.
+	lookupBatch = 100
+	// askTimeout bounds the wait for one page, one piece of a stream or one
+	// batch of lookups; askTries, how often it is asked for again.
+	askTimeout = 10 * time.Second
+	askTries   = 5
+	askPause   = 200 * time.Millisecond
+)
+
+// entry is one key of a family with its value.
+type entry struct {
+	rest  string // the key below the family's prefix
+	value []byte
+}
+
+// stream reads the keys of a family in their order.
+//
+// etcd 3.7 streams a range in pieces of about a megabyte. Before that a range
+// is read in pages, and etcd counts all keys from each page to the range's
+// end, which makes a large store slow to read.
+type stream struct {
+	v      *verification
+	prefix string // with the layout's
+	family int    // its place in the summary
+	from   string // the first key not yet read
+	to     string
+	page   []*mvccpb.KeyValue // what is read and not yet given
+	ended  bool
+
+	pieces clientv3.GetStreamChan // nil where none is open
+	cancel context.CancelFunc     // of pieces
+}
+
+// stream begins to read a family. The caller must close it.
+func (v *verification) stream(prefix string) *stream {
+	return &stream{
+		v: v, prefix: layout + prefix, family: v.places[prefix],
+		from: layout + prefix, to: clientv3.GetPrefixRangeEnd(layout + prefix),
+	}
+}
+
+// peek gives the next key and leaves it there; more is false at the end.
+func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
+	for len(s.page) == 0 {
+		if s.ended {
+			return entry{}, false, nil
+		}
+		if err := s.v.retry(ctx, s.read); err != nil {
+			return entry{}, false, err
+		}
+		s.v.count(s.family, len(s.page))
+	}
+	kv := s.page[0]
+	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
+}
+
+// next gives the next key and goes on behind it.
+func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
+	e, more, err = s.peek(ctx)
+	if more {
+		s.skip()
+	}
+	return e, more, err
+}
+
+// skip goes on behind what peek has given.
+func (s *stream) skip() {
+	s.page[0] = nil
+	s.page = s.page[1:]
+}
+
+// read fetches what comes next.
+func (s *stream) read(ctx context.Context) error {
+	if s.v.paged {
+		return s.readPage(ctx)
+	}
+	err := s.readPiece(ctx)
+	if status.Code(err) == codes.Unimplemented {
+		s.v.paged = true
+		return s.readPage(ctx)
+	}
+	return err
+}
+
+func (s *stream) readPage(ctx context.Context) error {
+	limit := s.v.cfg.pageSize
+	if limit == 0 {
+		limit = verifyPage
+	}
+	response, err := s.v.store.kv.Get(ctx, s.from, clientv3.WithRange(s.to),
+		clientv3.WithLimit(int64(limit)), clientv3.WithRev(s.v.revision))
+	if err != nil {
+		return err
+	}
+	s.take(response.Kvs)
+	s.ended = !response.More
+	return nil
+}
+
+// readPiece takes the next piece of the stream, which is opened for it where
+// there is none.
+func (s *stream) readPiece(ctx context.Context) error {
+	if s.pieces == nil {
+		// It lives longer than ctx, which bounds the wait for one piece.
+		open, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		pieces, err := s.v.store.kv.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
+		if err != nil {
+			cancel()
+			return err
+		}
+		s.pieces, s.cancel = pieces, cancel
+	}
+	select {
+	case piece, more := <-s.pieces:
+		if !more {
+			s.close()
+			s.ended = true
+			return nil
+		}
+		if err := piece.Err(); err != nil {
+			s.close()
+			return err
+		}
+		s.take(piece.Kvs)
+		return nil
+	case <-ctx.Done():
+		s.close()
+		return ctx.Err()
+	}
+}
+
+func (s *stream) take(kvs []*mvccpb.KeyValue) {
+	s.page = kvs
+	if len(kvs) > 0 {
+		s.from = string(kvs[len(kvs)-1].Key) + "\x00"
+	}
+}
+
+// close ends the reading. What the client still holds is drained, since its
+// goroutine waits for that.
+func (s *stream) close() {
+	if s.pieces == nil {
+		return
+	}
+	s.cancel()
+	for range s.pieces {
+		continue
+	}
+	s.pieces = nil
+}
+
+// retry does one read, and again where it fails in a way that may pass.
+func (v *verification) retry(ctx context.Context, read func(context.Context) error) error {
+	for try := 1; ; try++ {
+		bounded, cancel := context.WithTimeout(ctx, askTimeout)
+		err := read(bounded)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, rpctypes.ErrCompacted), classify(err) != unknown, try == askTries:
+			return err
+		}
+		select {
+		case <-time.After(askPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (v *verification) count(family, keys int) {
+	v.summary.Families[family].Keys += int64(keys)
+	v.summary.Keys += int64(keys)
+	if v.cfg.Progress != nil {
+		v.cfg.Progress(v.summary.Keys)
+	}
+}
+
+// lookup is a key that is wanted, and what to do with it: nil where there is
+// no such key.
+type lookup struct {
+	key  string
+	then func(*mvccpb.KeyValue)
+}
+
+// want looks a key up, later, along with others. What then reports is in the
+// order of the calls.
+func (v *verification) want(key string, then func(*mvccpb.KeyValue)) {
+	v.lookups = append(v.lookups, lookup{key, then})
+}
+
+// settle looks up what is wanted once there is enough of it, and with enough 0
+// all of it.
+func (v *verification) settle(ctx context.Context, enough int) error {
+	for len(v.lookups) > 0 && len(v.lookups) >= enough {
+		batch := v.lookups[:min(len(v.lookups), lookupBatch)]
+		gets := make([]clientv3.Op, len(batch))
+		for i, l := range batch {
+			gets[i] = clientv3.OpGet(l.key, clientv3.WithRev(v.revision))
+		}
+		var response *clientv3.TxnResponse
+		err := v.retry(ctx, func(ctx context.Context) (err error) {
+			response, err = v.store.kv.Txn(ctx).Then(gets...).Commit()
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("look keys up: %w", err)
+		}
+		for i, l := range batch {
+			var kv *mvccpb.KeyValue
+			if kvs := response.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+				kv = kvs[0]
+			}
+			l.then(kv)
+		}
+		v.lookups = append(v.lookups[:0], v.lookups[len(batch):]...)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package kv
+
+import (
+	"encoding/json"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+// checkOrder checks one order: what it says of itself, and whether its license
+// and its owner's pointer say the same.
+func (v *verification) checkOrder(e entry) {
+	owner, number, ok := ownerOf(e.rest)
+	if !ok || !licet.ValidOrderNo(number) {
+		v.report("order", "o/"+v.opaque(e.rest), "key", "the key has not the form of an order's")
+		return
+	}
+	name := "o/" + ownerPath(owner) + number
+	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
+	v.want(orderOwnerKey(number), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("owner_missing", "nothing leads from its number to its owner")
+			return
+		}
+		if pointed, err := decodeOwner(kv.Value); err == nil && pointed != owner {
+			bad("owner_other", "its number leads to another owner")
+		}
+	})
+	order, err := decodeOrder(licet.OrderRef(owner, number), e.value)
+	if err != nil {
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, orderWriter, bad)
+	checkPayment(&order.order, bad)
+	v.checkOrderLicense(&order.order, bad)
+}
+
+// checkPayment compares what an order says of its payment with its license: a
+// paid order has one, and keeps it when it is refunded. One that was canceled
+// never gets one; money that comes for it goes back.
+func checkPayment(o *licet.Order, bad func(rule, format string, args ...any)) {
+	paid, canceled, refunded := !o.PaidAt.IsZero(), !o.CanceledAt.IsZero(), !o.RefundedAt.IsZero()
+	licensed := o.LicenseKey != ""
+	switch {
+	case canceled && licensed:
+		bad("canceled_license", "it was canceled, and has a license")
+	case !canceled && paid && !licensed:
+		bad("paid_license", "it is paid, and has no license")
+	case !paid && licensed:
+		bad("paid_license", "it is not paid, and has a license")
+	}
+	switch {
+	case o.RefundDue && (!canceled || !paid || refunded):
+		bad("refund_due", "a refund is due of an order that is not one canceled before it was paid")
+	case canceled && paid && !refunded && !o.RefundDue:
+		bad("refund_due", "it was paid after it was canceled, and no refund is due")
+	case refunded && !paid:
+		bad("refund", "it was refunded, and never paid")
+	}
+	if o.Late && !paid {
+		bad("late", "it was paid late, and never paid")
+	}
+}
+
+func (v *verification) checkOrderLicense(o *licet.Order, bad func(rule, format string, args ...any)) {
+	if o.LicenseKey == "" {
+		return
+	}
+	id, ok := idOfKey(o.LicenseKey)
+	if !ok {
+		bad("license_key", "the license key it names has not the form of one")
+		return
+	}
+	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("license_missing", "its license %s does not exist", v.name(id))
+			return
+		}
+		stored, err := decodeLicense(id, kv.Value)
+		if err != nil {
+			return // reported with the licenses
+		}
+		switch l := &stored.license; {
+		case l.Key != o.LicenseKey:
+			bad("license_key", "its license %s has another prefix", v.name(id))
+		case l.Owner != o.Owner:
+			bad("license_owner", "its license %s belongs to another owner", v.name(id))
+		case l.OrderNo != o.OrderNo:
+			bad("license_other_order", "its license %s names %s", v.name(id), orderOrNone(l.OrderNo))
+		}
+	})
+}
+
+// checkOrderOwner checks one pointer from an order's number to its owner.
+func (v *verification) checkOrderOwner(e entry) {
+	if !licet.ValidOrderNo(e.rest) {
+		v.report("order_owner", "p/"+v.opaque(e.rest), "key", "the key has not the form of an order number")
+		return
+	}
+	name := "p/" + e.rest
+	owner, err := decodeOwner(e.value)
+	if err != nil {
+		v.report("order_owner", name, "value", "the value can't be read: %v", err)
+		return
+	}
+	v.want(orderKey(owner, e.rest), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("order_owner", name, "order_missing", "%s has no order of this number", ownerPath(owner))
+		}
+	})
+}
+
+func (v *verification) checkProduct(e entry) {
+	owner, id, ok := ownerOf(e.rest)
+	if !ok || id == "" {
+		v.report("product", "q/"+v.opaque(e.rest), "key", "the key has not the form of a product's")
+		return
+	}
+	name := "q/" + ownerPath(owner) + id
+	product, err := decodeProduct(licet.ProductRef(owner, id), e.value)
+	switch {
+	case err != nil:
+		v.report("product", name, "value", "the value can't be read: %v", err)
+	case !licet.ValidKeyPrefix(product.Terms.KeyPrefix) || product.Terms.MaxDevices < 0:
+		v.report("product", name, "terms", "no license can be issued with its terms")
+	}
+}
+
+func (v *verification) checkAPIKey(e entry) {
+	name := "k/" + v.opaque(e.rest)
+	if len(e.rest) != len(licet.APIKey{}.Hash) {
+		v.report("api_key", name, "key", "the key is no SHA-256")
+		return
+	}
+	key, err := decodeAPIKey([32]byte([]byte(e.rest)), e.value)
+	switch {
+	case err != nil:
+		v.report("api_key", name, "value", "the value can't be read: %v", err)
+	case key.ID == "":
+		v.report("api_key", name, "id", "it has no public id")
+	case !validAccount(key.Owner.AccountID):
+		v.report("api_key", name, "owner", "its owner's account has not the form of one")
+	}
+}
+
+// checkCheckKey checks the check key of license keys. That there is one is
+// checked where a license needs it.
+func (v *verification) checkCheckKey(e entry) {
+	switch {
+	case e.rest != "":
+		v.report("check_key", "s/check"+v.opaque(e.rest), "key", "there is one check key, and this is not its name")
+	case len(e.value) != checkKeySize:
+		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), checkKeySize)
+	}
+}
+
+// ownerOf reads the owner that a key begins with, and gives the rest of it.
+func ownerOf(key string) (owner licet.Owner, rest string, ok bool) {
+	account, rest, found := strings.Cut(key, "/")
+	if !found || !validAccount(account) || len(rest) < 2 {
+		return licet.Owner{}, "", false
+	}
+	owner.AccountID = account
+	switch rest[:2] {
+	case "t/":
+		owner.Mode = licet.Test
+	case "l/":
+		owner.Mode = licet.Live
+	default:
+		return licet.Owner{}, "", false
+	}
+	return owner, rest[2:], true
+}
+
+// validAccount reports whether an account can stand in a key and in a log.
+func validAccount(account string) bool {
+	for i := range len(account) {
+		if c := account[i]; c <= ' ' || c >= 0x7f || c == '/' {
+			return false
+		}
+	}
+	return account != ""
+}
+
+func isObject(value []byte) bool {
+	return len(value) > 0 && value[0] == '{' && json.Valid(value)
+}

@@ -1,0 +1,371 @@
+package kv
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// seed is raw keys to write into a healthy store; nil deletes one.
+type seed map[string][]byte
+
+// plant writes a seed, and gives what puts the store back.
+func (l *lab) plant(s seed) (undo func()) {
+	l.t.Helper()
+	before := seed{}
+	for key := range s {
+		before[key] = nil
+		if kvs := must(l.client.Get(l.ctx(), key))(l.t).Kvs; len(kvs) > 0 {
+			before[key] = append([]byte{}, kvs[0].Value...)
+		}
+	}
+	l.write(s)
+	return func() { l.write(before) }
+}
+
+func (l *lab) write(s seed) {
+	l.t.Helper()
+	var ops []clientv3.Op
+	for key, value := range s {
+		if value == nil {
+			ops = append(ops, clientv3.OpDelete(key))
+		} else {
+			ops = append(ops, clientv3.OpPut(key, string(value)))
+		}
+	}
+	must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+}
+
+// license gives a seed that changes a license's record.
+func (l *lab) license(key licet.LicenseKey, change func(*storedLicense)) seed {
+	l.t.Helper()
+	record := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(l.t)
+	change(record)
+	return seed{licenseKey(key.ID()): record.encode()}
+}
+
+// orderSeed gives a seed that changes an order's record.
+func (l *lab) orderSeed(o licet.Order, change func(*licet.Order)) seed {
+	l.t.Helper()
+	key := orderKey(o.Owner, o.OrderNo)
+	record := must(decodeOrder(licet.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
+	change(&record.order)
+	return seed{key: must(record.encode())(l.t)}
+}
+
+// claim gives a seed that changes a claim.
+func (l *lab) claim(key string, change func(*licet.Claim)) seed {
+	l.t.Helper()
+	claim, writers, err := decodeClaim(l.value(key))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	change(claim)
+	return seed{key: encodeClaim(claim, writers)}
+}
+
+// labClaims is where the claims of the free order and of the fresh license
+// are, and what violations call them.
+type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh string }
+
+func (l *lab) claims(s specimens) (c labClaims) {
+	l.t.Helper()
+	for _, kv := range must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(l.t).Kvs {
+		claim, _, err := decodeClaim(kv.Value)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		path, hash := ownerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout+"y/"+ownerPath(labOwner))
+		name := fmt.Sprintf("%s%x", path, hash)
+		switch {
+		case claim.OrderNo == s.free.OrderNo:
+			c.orderKey, c.order = string(kv.Key), "y/"+name
+			c.orderAgeKey = claimAgeKey(claim.CreatedAt, labOwner, hash)
+			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
+		case claim.Grant != nil && claim.Grant.Key(l.check, node.Cell, 0) == s.fresh:
+			c.freshKey, c.fresh = string(kv.Key), "y/"+name
+		}
+	}
+	if c.orderKey == "" || c.freshKey == "" {
+		l.t.Fatalf("not all claims are there: %+v", c)
+	}
+	return c
+}
+
+func bytesOf(text string) []byte { return []byte(text) }
+
+// TestVerifyFindsEachSeededCorruption plants one corruption after the other in
+// a healthy store: each is found, named exactly, and nothing else is.
+func TestVerifyFindsEachSeededCorruption(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	paidLicense := s.paid.LicenseKey
+	created := func(key licet.LicenseKey) time.Time {
+		return must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t).license.CreatedAt
+	}
+	stranger := licet.Owner{AccountID: "acct_stranger", Mode: licet.Live}
+	first, last := licet.LicenseID{15: 8}, licet.LicenseID{}
+	for i := range last {
+		last[i] = 0xff
+	}
+	last[15] = 0xf8
+	device := func(id string) []byte {
+		return encodeDevice(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
+	}
+	inlineDevices := func(ids ...string) (devices []licet.Device) {
+		for _, id := range ids {
+			devices = append(devices, licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
+		}
+		return devices
+	}
+	forged := licet.NewKeyCheck(bytesOf("another check key")).Mint("LIC", '0', [licet.LicenseKeyEntropy]byte{1})
+	forgedLicense := storedLicense{license: *licet.DefaultTerms().Issue(forged, labOwner, "pro", "", testTime)}
+	apiKey := must(l.client.Get(l.ctx(), layout+"k/", clientv3.WithPrefix()))(t).Kvs[0]
+
+	claims := l.claims(s)
+
+	// What violations call things.
+	v := &verification{}
+	lic := func(key licet.LicenseKey) string { return "l/" + v.name(key.ID()) }
+	meta := func(key licet.LicenseKey) string { return "m/" + v.name(key.ID()) }
+	dev := func(id licet.LicenseID, device string) string {
+		return v.deviceName(strings.TrimPrefix(deviceKey(id, device), layout+"d/"))
+	}
+	list := func(owner licet.Owner, at time.Time, id licet.LicenseID) string {
+		return "i/" + ownerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
+	}
+	ord := func(o licet.Order) string { return "o/" + ownerPath(o.Owner) + o.OrderNo }
+	ptr := func(o licet.Order) string { return "p/" + o.OrderNo }
+	odd := func(text string) string { return v.opaque(text) }
+
+	for _, c := range []struct {
+		name string
+		seed seed
+		want []string // family, rule and key
+	}{
+		{"a count that is too high", l.license(s.inline, func(r *storedLicense) { r.license.CurrentDevices = 3 }),
+			[]string{"license device_count " + lic(s.inline)}},
+		{"a count that is too low, of spilled devices", l.license(s.spilled, func(r *storedLicense) { r.license.CurrentDevices = 18 }),
+			[]string{"license device_count " + lic(s.spilled)}},
+		{"a spilled device that is gone", seed{deviceKey(s.spilled.ID(), "device-3"): nil},
+			[]string{"license device_count " + lic(s.spilled)}},
+		{"a spilled device that came back", seed{deviceKey(s.spilled.ID(), "device-7"): device("device-7")},
+			[]string{"license device_count " + lic(s.spilled)}},
+		{"more devices than allowed", l.license(s.inline, func(r *storedLicense) { r.license.MaxDevices = 1 }),
+			[]string{"license device_limit " + lic(s.inline)}},
+		{"more devices than at the lowering", l.license(s.lowered, func(r *storedLicense) { r.license.AllowedOver = 3 }),
+			[]string{"license allowed_over " + lic(s.lowered), "license device_limit " + lic(s.lowered)}},
+		{"an allowance within the limit", l.license(s.inline, func(r *storedLicense) { r.license.AllowedOver = 9 }),
+			[]string{"license allowed_over " + lic(s.inline)}},
+		{"a negative count", l.license(s.fresh, func(r *storedLicense) { r.license.CurrentDevices = -1 }),
+			[]string{"license negative " + lic(s.fresh)}},
+		{"too many devices inline", l.license(s.fresh, func(r *storedLicense) {
+			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(deviceIDs(17)...), 17, 0, testTime
+		}), []string{"license inline_limit " + lic(s.fresh)}},
+		{"a device twice inline", l.license(s.fresh, func(r *storedLicense) {
+			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices("a", "b", "a"), 3, 0, testTime
+		}), []string{"license inline_twice " + lic(s.fresh)}},
+		{"inline devices of a spilled license", l.license(s.spilled, func(r *storedLicense) { r.devices = inlineDevices("a") }),
+			[]string{"license spilled " + lic(s.spilled)}},
+		{"a device key of an inline license", seed{deviceKey(s.inline.ID(), "x"): device("x")},
+			[]string{"license spilled " + lic(s.inline)}},
+		{"a device at another's place", seed{
+			deviceKey(s.spilled.ID(), "device-3"): nil, deviceKey(s.spilled.ID(), "elsewhere"): device("device-3"),
+		}, []string{"device position " + dev(s.spilled.ID(), "elsewhere")}},
+		{"a device that can't be read", seed{deviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
+			[]string{"device value " + dev(s.spilled.ID(), "device-3")}},
+		{"devices of no license", seed{deviceKey(first, "x"): device("x"), deviceKey(last, "y"): device("y"), deviceKey(last, "z"): device("z")},
+			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"), "device orphan " + dev(last, "z")}},
+		{"metadata of no license", seed{metadataKey(first): bytesOf(`{}`), metadataKey(last): bytesOf(`{}`)},
+			[]string{"metadata orphan m/" + v.name(first), "metadata orphan m/" + v.name(last)}},
+		{"metadata that is no object", seed{metadataKey(s.inline.ID()): bytesOf(`[]`)},
+			[]string{"metadata value " + meta(s.inline)}},
+		{"never activated", l.license(s.inline, func(r *storedLicense) { r.license.ActivatedAt = time.Time{} }),
+			[]string{"license activated_at " + lic(s.inline)}},
+		{"a writer twice", l.license(s.inline, func(r *storedLicense) {
+			r.writers = []writer{{incarnation{1}, 5}, {incarnation{2}, 6}, {incarnation{1}, 4}}
+		}), []string{"license writers " + lic(s.inline)}},
+		{"nine writers", l.license(s.inline, func(r *storedLicense) {
+			r.writers = nil
+			for i := range byte(9) {
+				r.writers = append(r.writers, writer{incarnation{i}, 1})
+			}
+		}), []string{"license writers " + lic(s.inline)}},
+		{"a writer that can't be read", l.license(s.inline, func(r *storedLicense) { r.unknown = []byte{15<<3 | 2, 1, 0} }),
+			[]string{"license value " + lic(s.inline)}},
+		{"a license that can't be read", seed{licenseKey(s.spilled.ID()): bytesOf("?")},
+			[]string{"license value " + lic(s.spilled)}},
+		{"a license of a newer format", seed{licenseKey(paidLicense.ID()): bytesOf("\x02")},
+			[]string{"license value " + lic(paidLicense)}},
+		{"a license that is gone", seed{licenseKey(s.inline.ID()): nil},
+			[]string{"listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()), "metadata orphan " + meta(s.inline)}},
+		{"an order's license that is gone", seed{licenseKey(paidLicense.ID()): nil},
+			[]string{"listing license_missing " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
+		{"a key with wrong check characters", seed{
+			licenseKey(forged.ID()): forgedLicense.encode(), listingKey(labOwner, testTime, forged.ID()): {},
+		}, []string{"license check_characters " + lic(forged)}},
+		{"a license of another owner", l.license(s.inline, func(r *storedLicense) { r.license.Owner = stranger }),
+			[]string{"license listing_missing " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+		{"an account that is no key", l.license(s.inline, func(r *storedLicense) { r.license.Owner.AccountID = "a/t/b" }),
+			[]string{"license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
+				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+		{"an order's license of another owner", l.license(paidLicense, func(r *storedLicense) { r.license.Owner = stranger }),
+			[]string{"license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
+				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_owner " + ord(s.paid)}},
+		{"a license that is not listed", seed{listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+			[]string{"license listing_missing " + lic(s.fresh)}},
+		{"a license that is listed twice", seed{listingKey(labOwner, testTime, s.fresh.ID()): {}},
+			[]string{"listing misplaced " + list(labOwner, testTime, s.fresh.ID())}},
+		{"a listing with a value", seed{listingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
+			[]string{"listing value " + list(labOwner, created(s.fresh), s.fresh.ID())}},
+
+		{"two licenses of one order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = s.paid.OrderNo }),
+			[]string{"license order_other_license " + lic(s.fresh)}},
+		{"a license of no order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
+			[]string{"license order_missing " + lic(s.fresh)}},
+		{"a license of something that is no order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = "ord_1" }),
+			[]string{"license order " + lic(s.fresh)}},
+		{"a license that forgot its order", l.license(paidLicense, func(r *storedLicense) { r.license.OrderNo = "" }),
+			[]string{"order license_other_order " + ord(s.paid)}},
+		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
+			[]string{"license order_other_license " + lic(paidLicense)}},
+		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "" }),
+			[]string{"license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
+		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licet.Order) { o.LicenseKey = "" }),
+			[]string{"license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
+		{"paid without a license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt = testTime }),
+			[]string{"order paid_license " + ord(s.unpaid)}},
+		{"a license without payment", l.orderSeed(s.unpaid, func(o *licet.Order) { o.LicenseKey = s.fresh }),
+			[]string{"order license_other_order " + ord(s.unpaid), "order paid_license " + ord(s.unpaid)}},
+		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt, o.LicenseKey = testTime, paidLicense }),
+			[]string{"order license_other_order " + ord(s.unpaid)}},
+		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licet.Order) { o.LicenseKey = s.fresh }),
+			[]string{"order canceled_license " + ord(s.canceled), "order license_other_order " + ord(s.canceled)}},
+		{"a refund due of a paid order", l.orderSeed(s.paid, func(o *licet.Order) { o.RefundDue = true }),
+			[]string{"order refund_due " + ord(s.paid)}},
+		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundDue = true }),
+			[]string{"order refund_due " + ord(s.canceled)}},
+		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licet.Order) { o.RefundedAt = time.Time{} }),
+			[]string{"order refund_due " + ord(s.sentBack)}},
+		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundedAt = testTime }),
+			[]string{"order refund " + ord(s.canceled)}},
+		{"late and never paid", l.orderSeed(s.unpaid, func(o *licet.Order) { o.Late = true }),
+			[]string{"order late " + ord(s.unpaid)}},
+		{"an order's license key that is none", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "LIC-00000" }),
+			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
+		{"an order's license key with another prefix", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
+			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
+		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
+			[]string{"order value " + ord(s.unpaid)}},
+		{"an order that is gone", seed{orderKey(labOwner, s.unpaid.OrderNo): nil},
+			[]string{"order_owner order_missing " + ptr(s.unpaid)}},
+		{"an order without a pointer", seed{orderOwnerKey(s.unpaid.OrderNo): nil},
+			[]string{"order owner_missing " + ord(s.unpaid)}},
+		{"a pointer to another owner", seed{orderOwnerKey(s.unpaid.OrderNo): encodeOwner(stranger)},
+			[]string{"order owner_other " + ord(s.unpaid), "order_owner order_missing " + ptr(s.unpaid)}},
+		{"a pointer that can't be read", seed{orderOwnerKey(s.unpaid.OrderNo): bytesOf("\x01")},
+			[]string{"order_owner value " + ptr(s.unpaid)}},
+
+		{"a product that can't be read", seed{productKey(labOwner, "pro"): {}},
+			[]string{"product value q/acct_lab/t/pro"}},
+		{"a product without a key prefix", seed{productKey(labOwner, "pro"): encodeProduct(&licet.Product{})},
+			[]string{"product terms q/acct_lab/t/pro"}},
+		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
+			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
+		{"an API key without an id", seed{string(apiKey.Key): encodeAPIKey(&licet.APIKey{Owner: labOwner})},
+			[]string{"api_key id k/" + odd(string(apiKey.Key[6:]))}},
+		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
+			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"claim order_missing " + claims.order}},
+		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+			[]string{"claim license_missing " + claims.fresh}},
+		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licet.Claim) { c.Grant.Done = 2 }),
+			[]string{"claim grant " + claims.fresh}},
+		{"a claim of two effects", l.claim(claims.freshKey, func(c *licet.Claim) { c.OrderNo = s.free.OrderNo }),
+			[]string{"claim effect " + claims.fresh}},
+		{"a claim of no effect", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo = "" }),
+			[]string{"claim effect " + claims.order}},
+		{"a claim that can't be read", seed{claims.orderKey: bytesOf("\x01\x0a\x01x")},
+			[]string{"claim value " + claims.order}},
+		{"a claim without its place by age", l.claim(claims.orderKey, func(c *licet.Claim) { c.CreatedAt = c.CreatedAt.Add(time.Hour) }),
+			[]string{"claim age_missing " + claims.order}},
+		{"a claim older than its place", l.claim(claims.orderKey, func(c *licet.Claim) { c.CreatedAt = c.CreatedAt.Add(-time.Hour) }),
+			[]string{"claim age_missing " + claims.order, "claim_age misplaced " + claims.orderAge}},
+		{"a claim that is gone", seed{claims.orderKey: nil},
+			[]string{"claim_age claim_missing " + claims.orderAge}},
+		{"a claim's place with a value", seed{claims.orderAgeKey: bytesOf("x")},
+			[]string{"claim_age value " + claims.orderAge}},
+		{"an older place of a claim", seed{claimAgeKey(testTime.Add(-time.Hour), labOwner, strings.TrimPrefix(claims.orderKey, layout+"y/"+ownerPath(labOwner))): {}}, nil},
+
+		{"no check key", seed{checkKey: nil},
+			[]string{"check_key missing s/check"}},
+		{"a check key that is too short", seed{checkKey: bytesOf("short")},
+			[]string{"check_key value s/check"}},
+
+		{"keys of no form", seed{
+			layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
+			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
+			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
+		}, []string{
+			"api_key key k/" + odd("x"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
+			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
+			"metadata key m/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
+		}},
+		{"keys of unknown kinds", seed{
+			layout + "A/1": {}, layout + "A/2": {}, layout + "s/other": {}, layout + "zzz/1": {}, layout + "nothing-that-a-log-should-show-in-full": {},
+		}, []string{
+			`unknown unknown_family "lc1/A/"`, `unknown unknown_family "lc1/nothing-that-a-l"`,
+			`unknown unknown_family "lc1/s/"`, `unknown unknown_family "lc1/zzz/"`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer l.plant(c.seed)()
+			for name, reading := range readings() {
+				if name == "in pages" {
+					continue // pages of 7 do the same
+				}
+				store, cfg := reading(l.store)
+				_, found := (&lab{t: t, store: store}).verify(cfg)
+				if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), names(found)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s\n%v", name, diff, found)
+				}
+				shown := fmt.Sprint(found)
+				for _, key := range []licet.LicenseKey{s.inline, s.spilled, s.lowered, s.fresh, paidLicense, s.refunded.LicenseKey, forged} {
+					if strings.Contains(shown, string(key)[5:]) || strings.Contains(shown, string(key.ID().Key("XX"))) {
+						t.Errorf("a license key is shown: %s", shown)
+					}
+				}
+			}
+		})
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("in the end the store is not as it was: %v", found)
+	}
+}
+
+func names(found []Violation) []string {
+	var names []string
+	for _, v := range found {
+		names = append(names, v.Family+" "+v.Rule+" "+v.Key)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// TestVerifyShowsKeysWhereAsked, so that an operator can look at the license.
+func TestVerifyShowsKeysWhereAsked(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	l.plant(l.license(s.inline, func(r *storedLicense) { r.license.CurrentDevices = 3 }))
+	_, found := l.verify(VerifyConfig{ShowKeys: true})
+	if len(found) != 1 || found[0].Key != "l/"+string(s.inline) || found[0].Problem != "it counts 3 devices, and there are 2" {
+		t.Errorf("found %+v", found)
+	}
+}

@@ -1,0 +1,411 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// lab is an etcd of a test's own, with a store on it and a node before that.
+type lab struct {
+	t       *testing.T
+	store   *Store
+	client  *clientv3.Client // to write raw keys with
+	node    *node.Node
+	check   licet.KeyCheck
+	metrics *metrics.Metrics
+}
+
+var labOwner = licet.Owner{AccountID: "acct_lab", Mode: licet.Test}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	return labOn(t, startEmbedded(t, t.TempDir()).Endpoints())
+}
+
+func labOn(t *testing.T, endpoints []string) *lab {
+	t.Helper()
+	l := &lab{t: t, metrics: instruments()}
+	ctx := testContext(t, 10*time.Second)
+	var err error
+	if l.store, err = Open(ctx, Config{Endpoints: endpoints, Metrics: l.metrics, Log: zerolog.Nop()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.store.Close() })
+	l.client = l.store.client
+	if l.check, err = l.store.KeyCheck(ctx, rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	l.node = node.New(node.Config{
+		Store: l.store, KeyCheck: l.check, Clock: time.Now, Entropy: rand.Reader,
+		Metrics: l.metrics, Log: zerolog.Nop(),
+	})
+	return l
+}
+
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func (l *lab) ctx() context.Context { return testContext(l.t, 20*time.Second) }
+
+func (l *lab) order(amount int64) licet.Order {
+	l.t.Helper()
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", Once: l.once(amount)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return order
+}
+
+func (l *lab) pay(order licet.Order) licet.Order {
+	l.t.Helper()
+	return must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
+}
+
+func (l *lab) grant(maxDevices int, metadata string) licet.LicenseKey {
+	l.t.Helper()
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
+		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, Once: l.once(int64(maxDevices)),
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return granted[0].License.Key
+}
+
+// once gives an Idempotency-Key of its own to what is free or has one slot.
+func (l *lab) once(n int64) *node.Once {
+	if n > 1 {
+		return nil
+	}
+	return &node.Once{Hash: rand.Text()[:claimHashLength]}
+}
+
+// refuse stores a claim that remembers a refusal.
+func (l *lab) refuse(made time.Time) {
+	l.t.Helper()
+	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+		Ref:    licet.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
+		Record: licet.Record{Claim: &licet.Claim{CreatedAt: made, Refusal: licet.ErrPaymentNotConfigured}},
+	}}})
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("%+v, %v", outcome, err)
+	}
+}
+
+func (l *lab) activate(key licet.LicenseKey, devices ...string) {
+	l.t.Helper()
+	for _, device := range devices {
+		must(l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: key}, Device: device}))(l.t)
+	}
+}
+
+func (l *lab) remove(key licet.LicenseKey, device string) {
+	l.t.Helper()
+	must(l.node.RemoveDevice(l.ctx(), licet.RemoveDevice{Target: licet.Target{Key: key}, Device: device}))(l.t)
+}
+
+func deviceIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("device-%d", i)
+	}
+	return ids
+}
+
+// specimens are the records of a store in all their states.
+type specimens struct {
+	paid, unpaid, canceled, sentBack, refunded licet.Order      // sentBack was paid after it was canceled
+	inline, spilled, lowered, fresh            licet.LicenseKey // fresh was granted once
+	free                                       licet.Order      // made once
+}
+
+// fill makes a store by the traffic that makes a real one.
+func (l *lab) fill() specimens {
+	l.t.Helper()
+	var s specimens
+	s.unpaid = l.order(100)
+	s.paid = l.pay(l.order(200))
+	l.activate(s.paid.LicenseKey, "laptop")
+	s.refunded = must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300))))(l.t).Order
+	s.canceled = must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
+	s.sentBack = must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
+	l.pay(s.sentBack)
+	s.sentBack = must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
+	s.free = l.order(0)
+
+	s.inline = l.grant(3, `{"seat":1}`)
+	l.activate(s.inline, deviceIDs(2)...)
+	s.spilled = l.grant(0, `{"seat":2}`)
+	l.activate(s.spilled, deviceIDs(20)...)
+	l.remove(s.spilled, "device-7")
+	s.fresh = l.grant(1, "")
+	s.lowered = l.grant(5, "")
+	l.activate(s.lowered, deviceIDs(4)...)
+	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.SetMaxDevices{Target: licet.Target{Key: s.lowered}, Max: 2}))(l.t)
+
+	l.refuse(testTime)
+	var hash [32]byte
+	_, _ = rand.Read(hash[:])
+	key := licet.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
+	if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+// verify verifies and gives what was found, and demands that it can.
+func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
+	l.t.Helper()
+	var found []Violation
+	cfg.Report = func(v Violation) { found = append(found, v) }
+	summary, err := l.store.Verify(l.ctx(), cfg)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if summary.Violations != int64(len(found)) {
+		l.t.Errorf("%d violations are counted, and %d were reported", summary.Violations, len(found))
+	}
+	return summary, found
+}
+
+// readings are the ways to read a store: all must find the same.
+func readings() map[string]func(*Store) (*Store, VerifyConfig) {
+	paged := func(s *Store) *Store {
+		return &Store{kv: withoutStreams{s.kv}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
+	}
+	return map[string]func(*Store) (*Store, VerifyConfig){
+		"streamed":           func(s *Store) (*Store, VerifyConfig) { return s, VerifyConfig{} },
+		"in pages":           func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{} },
+		"in pages of 7 keys": func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{pageSize: 7} },
+		"key by key":         func(s *Store) (*Store, VerifyConfig) { return paged(s), VerifyConfig{pageSize: 1} },
+	}
+}
+
+// withoutStreams is an etcd before 3.7.
+type withoutStreams struct{ clientv3.KV }
+
+func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
+	return nil, status.Error(codes.Unimplemented, "unknown method RangeStream")
+}
+
+func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
+	l := newLab(t)
+	l.fill()
+	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
+		t.Fatal(err)
+	}
+	want := []FamilyCount{
+		{"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
+		{"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"claim", 4}, {"claim_age", 4},
+	}
+	for name, reading := range readings() {
+		t.Run(name, func(t *testing.T) {
+			store, cfg := reading(l.store)
+			var progress []int64
+			cfg.Progress = func(keys int64) { progress = append(progress, keys) }
+			read := &lab{t: t, store: store}
+			summary, found := read.verify(cfg)
+			if len(found) > 0 {
+				t.Errorf("found %v", found)
+			}
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 58 || summary.OtherKeys != 1 {
+				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
+			}
+			if summary.Revision == 0 || summary.Duration == 0 {
+				t.Errorf("summary %+v", summary)
+			}
+			if len(progress) == 0 || !slices.IsSorted(progress) || progress[len(progress)-1] != summary.Keys {
+				t.Errorf("progress %v", progress)
+			}
+		})
+	}
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 58 {
+		t.Errorf("CountKeys says %d", total)
+	}
+	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
+		t.Errorf("licet_invariant_violations_total is %v", n)
+	}
+}
+
+func TestVerifyEmptyStore(t *testing.T) {
+	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, t.TempDir()))}
+	if summary, found := l.verify(VerifyConfig{}); len(found) > 0 || summary.Keys != 0 {
+		t.Errorf("summary %+v, found %v", summary, found)
+	}
+}
+
+func openStoreOn(t *testing.T, e *Embedded) *Store {
+	t.Helper()
+	s, err := Open(testContext(t, 10*time.Second), Config{Endpoints: e.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// TestVerifyUnderLoad verifies while others write: all is read at one revision,
+// so that nothing is seen half done.
+func TestVerifyUnderLoad(t *testing.T) {
+	l := newLab(t)
+	l.fill()
+	spilling := l.grant(0, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	var writers sync.WaitGroup
+	var wrote atomic.Int64
+	for w := range 4 {
+		writers.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				l.pay(l.order(7))
+				key := l.grant(2, `{"a":1}`)
+				device := fmt.Sprintf("w%d-%d", w, i)
+				l.activate(key, device)
+				l.remove(key, device)
+				l.activate(spilling, device)
+				wrote.Add(6)
+			}
+		})
+	}
+	last := int64(0)
+	for round := 0; round < 5 || wrote.Load() < 200; round++ {
+		for _, name := range []string{"streamed", "in pages of 7 keys"} {
+			reading := readings()[name]
+			store, cfg := reading(l.store)
+			summary, found := (&lab{t: t, store: store}).verify(cfg)
+			if len(found) > 0 {
+				t.Fatalf("%s: found %v", name, found)
+			}
+			if summary.Revision < last {
+				t.Errorf("revision %d after %d", summary.Revision, last)
+			}
+			last = summary.Revision
+		}
+	}
+	cancel()
+	writers.Wait()
+	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
+		t.Errorf("licet_invariant_violations_total is %v", n)
+	}
+}
+
+// TestVerifyWhileHistoryIsCompacted compacts the store under the reader.
+func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	paged := &Store{kv: withoutStreams{l.store.kv}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
+	verify := func(times int) (VerifySummary, error) {
+		compact := func(int64) {
+			if times--; times < 0 {
+				return
+			}
+			put := must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
+			must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
+		}
+		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
+	}
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 58 {
+		t.Errorf("compacted once: %+v, %v", summary, err)
+	}
+	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {
+		t.Errorf("compacted all the time: %v", err)
+	}
+	// A device in no license is found in the first family that is read.
+	stray := deviceKey(s.fresh.ID(), "stray")
+	must(l.client.Put(l.ctx(), stray, "?"))(t)
+	must(l.client.Put(l.ctx(), layout+"A/x", "?"))(t)
+	if summary, err := verify(1); !errors.Is(err, ErrCompacted) || summary.Violations == 0 {
+		t.Errorf("compacted after a violation was reported: %+v, %v", summary, err)
+	}
+}
+
+// TestVerifyGivesUp with its context, and leaves nothing running: TestMain
+// looks for goroutines.
+func TestVerifyGivesUp(t *testing.T) {
+	l := newLab(t)
+	l.fill()
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := l.store.Verify(ctx, VerifyConfig{Progress: func(int64) { cancel() }})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
+func TestNodeCountsBrokenLicenses(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	count := func() float64 { return counted(t, l.metrics.InvariantViolations) }
+	var log strings.Builder
+	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
+
+	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
+	record.license.CurrentDevices = 3
+	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
+
+	must(l.node.License(l.ctx(), licet.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
+	if count() != 1 {
+		t.Errorf("after a lookup it is %v", count())
+	}
+	l.remove(s.inline, "device-0")
+	if count() != 3 { // as it was read, and as it was written
+		t.Errorf("after a change it is %v", count())
+	}
+	for range 20 {
+		must(l.store.Load(l.ctx(), node.Want{Ref: licet.LicenseRef(s.inline)}))(t)
+	}
+	if count() != 23 {
+		t.Errorf("after twenty reads it is %v", count())
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != brokenLogBurst {
+		t.Errorf("%d lines were logged:\n%s", lines, log.String())
+	}
+	if strings.Contains(log.String(), s.inline.Prefix()+"-") || !strings.Contains(log.String(), `"rule":"device_count"`) {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
+}
+
+// value reads one raw key, which must be there.
+func (l *lab) value(key string) []byte {
+	l.t.Helper()
+	response := must(l.client.Get(l.ctx(), key))(l.t)
+	if len(response.Kvs) == 0 {
+		l.t.Fatalf("there is no key %q", key)
+	}
+	return response.Kvs[0].Value
+}
