@@ -46,7 +46,7 @@ func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedd
 		return nil, err
 	}
 	bridge := newEtcdLog(log)
-	etcd, err := embed.StartEtcd(embeddedConfig(filepath.Join(dir, "etcd"), sockets.url(), bridge))
+	etcd, err := embed.StartEtcd(embeddedConfig(filepath.Join(dir, storeName), sockets.url(), bridge))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
 	}
@@ -84,8 +84,7 @@ func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedd
 var errEtcdStopped = errors.New("the embedded etcd has stopped; its reason is in the log")
 
 func embeddedConfig(dir string, client url.URL, bridge *etcdLog) *embed.Config {
-	cfg := embed.NewConfig() // fsync is on unless UnsafeNoFsync is set
-	cfg.Name = embeddedName
+	cfg := embeddedMember(embed.NewConfig()) // fsync is on unless UnsafeNoFsync is set
 	cfg.Dir = dir
 	cfg.ListenPeerUrls = nil
 	peer, err := url.Parse(embeddedPeerURL)
@@ -93,13 +92,19 @@ func embeddedConfig(dir string, client url.URL, bridge *etcdLog) *embed.Config {
 		panic(err) // it is a constant
 	}
 	cfg.AdvertisePeerUrls = []url.URL{*peer}
-	cfg.InitialCluster = cfg.InitialClusterFromName(embeddedName)
 	cfg.ListenClientUrls = []url.URL{client}
 	cfg.AdvertiseClientUrls = []url.URL{client}
 	cfg.EnableGRPCGateway = false // its HTTP door is one more way in
 	cfg.AutoCompactionMode = embed.CompactorModePeriodic
 	cfg.AutoCompactionRetention = compactEvery
 	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(bridge.zap())
+	return cfg
+}
+
+// embeddedMember sets what makes the cluster of one that the data belongs to.
+func embeddedMember(cfg *embed.Config) *embed.Config {
+	cfg.Name = embeddedName
+	cfg.InitialCluster = embeddedName + "=" + embeddedPeerURL
 	return cfg
 }
 

@@ -1,0 +1,242 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	newSuffix      = ".new"
+	checksumSuffix = ".sha256"
+	// snapshotBlock is what the size of etcd's database file is a multiple of;
+	// behind it a snapshot has its checksum.
+	snapshotBlock = 512
+	// pieceTimeout bounds the wait for the next piece of a snapshot.
+	pieceTimeout = 30 * time.Second
+)
+
+// BackupInfo tells of a backup that was made.
+type BackupInfo struct {
+	Endpoint string // the member it is of
+	Revision int64  // every change up to it is in the backup; later ones may be
+	Bytes    int64
+	SHA256   string // of the file, in hex
+}
+
+// Progress is told how much of something is done, in bytes. The total is an
+// estimate.
+type Progress func(done, total int64)
+
+// Backup writes a snapshot of the store to a file, and its checksum to another
+// one beside it. The file appears whole and checked or not at all; one that is
+// there already is replaced.
+//
+// The snapshot is one member's. It holds every change that was acknowledged
+// before the call, since that member must answer a linearizable read first.
+func Backup(ctx context.Context, cfg Config, path string, progress Progress) (BackupInfo, error) {
+	temporary := path + newSuffix
+	file, err := fileutil.TryLockFile(temporary, os.O_RDWR|os.O_CREATE, privateFile)
+	switch {
+	case errors.Is(err, fileutil.ErrLocked):
+		return BackupInfo{}, fmt.Errorf("another process is writing %s", temporary)
+	case err != nil:
+		return BackupInfo{}, err
+	}
+	info, err := BackupInfo{}, file.Chmod(privateFile) // it may be left from a killed process
+	if err == nil {
+		info, err = writeSnapshot(ctx, cfg, file, progress)
+	}
+	if err == nil {
+		err = putInPlace(file, temporary, path, info.SHA256)
+	}
+	if err != nil {
+		return BackupInfo{}, errors.Join(err, removeAny(temporary), file.Close())
+	}
+	return info, file.Close()
+}
+
+// writeSnapshot takes the snapshot of the first member that gives one.
+func writeSnapshot(ctx context.Context, cfg Config, file *fileutil.LockedFile, progress Progress) (BackupInfo, error) {
+	var failures []error
+	for _, endpoint := range cfg.Endpoints {
+		if err := errors.Join(file.Truncate(0), rewind(file)); err != nil {
+			return BackupInfo{}, err
+		}
+		one := cfg
+		one.Endpoints = []string{endpoint}
+		info, err := one.snapshot(ctx, file, progress)
+		if err == nil {
+			return info, nil
+		}
+		failures = append(failures, fmt.Errorf("%s: %w", endpoint, err))
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return BackupInfo{}, errors.Join(failures...)
+}
+
+func rewind(file io.Seeker) error {
+	_, err := file.Seek(0, io.SeekStart)
+	return err
+}
+
+var errStalled = fmt.Errorf("nothing came for %v", pieceTimeout)
+
+// snapshot copies the snapshot of the only endpoint to a file and checks it as
+// it is on disk then.
+func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
+	info.Endpoint = cfg.Endpoints[0]
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+
+	// A linearizable read: what the member has then, its snapshot has too.
+	first, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	read, err := s.client.Get(first, checkKey, clientv3.WithKeysOnly())
+	if err != nil {
+		return info, err
+	}
+	info.Revision = read.Header.Revision
+	status, err := s.client.Status(first, info.Endpoint)
+	if err != nil {
+		return info, err
+	}
+
+	whole := ctx
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	stalled := time.AfterFunc(pieceTimeout, stop)
+	defer stalled.Stop()
+	snapshot, err := s.client.SnapshotWithVersion(ctx)
+	if err != nil {
+		return info, err
+	}
+	defer snapshot.Snapshot.Close()
+	counted := &counter{reader: snapshot.Snapshot, total: status.DbSize, progress: progress, alive: func() { stalled.Reset(pieceTimeout) }}
+	if _, err := io.Copy(file, counted); err != nil {
+		if !stalled.Stop() && whole.Err() == nil {
+			err = errStalled
+		}
+		return info, fmt.Errorf("copy the snapshot: %w", err)
+	}
+	if err := file.Sync(); err != nil {
+		return info, err
+	}
+	info.Bytes, info.SHA256, err = checkSnapshot(file.File, nil)
+	return info, err
+}
+
+// counter passes bytes on and tells how many there were.
+type counter struct {
+	reader      io.Reader
+	done, total int64
+	progress    Progress // or nil
+	alive       func()   // or nil; called for each piece
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.reader.Read(p)
+	c.done += int64(n)
+	if c.progress != nil {
+		c.progress(c.done, max(c.done, c.total))
+	}
+	if c.alive != nil {
+		c.alive()
+	}
+	return n, err
+}
+
+// putInPlace gives a finished backup its name. The checksum of the backup that
+// it replaces goes first: a wrong one would be worse than none.
+func putInPlace(file *fileutil.LockedFile, temporary, path, sum string) error {
+	if err := removeAny(path + checksumSuffix); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, path); err != nil {
+		return err
+	}
+	line := sum + "  " + filepath.Base(path) + "\n" // as sha256sum writes and reads it
+	if err := os.WriteFile(path+checksumSuffix, []byte(line), privateFile); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// removeAny removes a file that need not be there.
+func removeAny(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// checkSnapshot compares a snapshot with the checksum at its end. It gives the
+// size of the whole file, and its own SHA-256.
+func checkSnapshot(file *os.File, progress Progress) (size int64, sum string, err error) {
+	stat, err := file.Stat()
+	if err != nil {
+		return 0, "", err
+	}
+	size = stat.Size()
+	if size <= sha256.Size || size%snapshotBlock != sha256.Size {
+		return size, "", fmt.Errorf("it is no snapshot, or was cut off: %d bytes", size)
+	}
+	if err := rewind(file); err != nil {
+		return size, "", err
+	}
+	content, whole := sha256.New(), sha256.New()
+	source := &counter{reader: file, total: size, progress: progress}
+	if _, err := io.CopyN(io.MultiWriter(content, whole), source, size-sha256.Size); err != nil {
+		return size, "", err
+	}
+	want := make([]byte, sha256.Size)
+	if _, err := io.ReadFull(source, want); err != nil {
+		return size, "", err
+	}
+	if !bytes.Equal(content.Sum(nil), want) {
+		return size, "", errors.New("it is damaged: the checksum inside does not match")
+	}
+	whole.Write(want)
+	return size, hex.EncodeToString(whole.Sum(nil)), nil
+}
+
+// checkBeside compares a file's checksum with the one that is kept beside it,
+// if there is one.
+func checkBeside(path, sum string) error {
+	line, err := os.ReadFile(path + checksumSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if want, _, _ := strings.Cut(string(line), " "); want != sum {
+		return fmt.Errorf("its SHA-256 is %s, and %s says another", sum, path+checksumSuffix)
+	}
+	return nil
+}

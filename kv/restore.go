@@ -1,0 +1,151 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/zap"
+)
+
+const (
+	// storeName is the directory of etcd's data in a data directory.
+	storeName = "etcd"
+	// revisionBump is added to a restored store's revision. It must be more
+	// than what the lost store wrote after the backup, so that no revision
+	// comes twice with different content: nodes that are still up remember
+	// some, and their swaps would land on records they never saw.
+	revisionBump = 1_000_000_000
+)
+
+// RestoreInfo tells of a backup that was restored.
+type RestoreInfo struct {
+	Bytes  int64
+	SHA256 string // of the backup, in hex
+}
+
+// Restore makes a data directory out of a backup, for one embedded etcd. The
+// directory must not exist, or be empty. Where it fails nothing is left of it.
+//
+// Revisions go on far above the backup's, and the history before is marked as
+// compacted, so that a watch from before begins again.
+func Restore(path, dir string, progress Progress) (RestoreInfo, error) {
+	info, err := checkBackup(path, progress)
+	if err != nil {
+		return RestoreInfo{}, fmt.Errorf("%s: %w", path, err)
+	}
+	fresh, err := vacant(dir)
+	if err != nil {
+		return RestoreInfo{}, err
+	}
+	lock, err := LockDir(dir)
+	if err != nil {
+		return RestoreInfo{}, err
+	}
+	if err := restoreInto(path, dir, revisionBump); err != nil {
+		err = errors.Join(err, removeAny(filepath.Join(dir, lockName)), lock.Close())
+		if fresh {
+			err = errors.Join(err, os.Remove(dir))
+		}
+		return RestoreInfo{}, err
+	}
+	return info, lock.Close()
+}
+
+func checkBackup(path string, progress Progress) (info RestoreInfo, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return info, err
+	}
+	defer file.Close()
+	if info.Bytes, info.SHA256, err = checkSnapshot(file, progress); err != nil {
+		return info, err
+	}
+	return info, checkBeside(path, info.SHA256)
+}
+
+// vacant demands a directory that is not there, or empty; fresh tells that it
+// is not there.
+func vacant(dir string) (fresh bool, err error) {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, fmt.Errorf("look into the data directory: %w", err)
+	case len(entries) > 0:
+		return false, fmt.Errorf("%s is not empty: a backup is restored into a new directory", dir)
+	}
+	return false, nil
+}
+
+// restoreInto puts the store into a locked data directory, whole or not at all.
+func restoreInto(path, dir string, bump uint64) (err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if len(entries) != 1 { // the lock
+		return fmt.Errorf("%s is not empty any more", dir)
+	}
+	unfinished := filepath.Join(dir, storeName+newSuffix)
+	defer func() {
+		if p := recover(); p != nil { // etcd panics over a database that it can't open
+			err = fmt.Errorf("it holds no etcd database: %v", p)
+		}
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(unfinished))
+		}
+	}()
+	member := embeddedMember(embed.NewConfig())
+	err = snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath:        path,
+		Name:                member.Name,
+		OutputDataDir:       unfinished,
+		PeerURLs:            []string{embeddedPeerURL},
+		InitialCluster:      member.InitialCluster,
+		InitialClusterToken: member.InitialClusterToken,
+		RevisionBump:        bump,
+		MarkCompacted:       bump > 0,
+	})
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", path, err)
+	}
+	if err := os.Chmod(unfinished, privateDir); err != nil {
+		return err
+	}
+	if err := syncTree(unfinished); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, filepath.Join(dir, storeName)); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncTree sees to it that all below a directory is on disk.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return syncDir(path)
+		}
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(file.Sync(), file.Close())
+	})
+}
+
+// HasStore tells whether a data directory holds a store.
+func HasStore(dir string) bool {
+	info, err := os.Stat(filepath.Join(dir, storeName))
+	return err == nil && info.IsDir()
+}
