@@ -17,6 +17,8 @@
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
 //
+// [Store.Verify] has the same table with a check of each, in verify.go.
+//
 // <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts

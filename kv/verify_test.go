@@ -5,7 +5,10 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -408,4 +411,24 @@ func (l *lab) value(key string) []byte {
 		l.t.Fatalf("there is no key %q", key)
 	}
 	return response.Kvs[0].Value
+}
+
+// TestEveryKindOfKeyIsVerified holds the table of families to the golden list
+// of keys: a new kind of key needs a row there.
+func TestEveryKindOfKeyIsVerified(t *testing.T) {
+	text := string(must(os.ReadFile(filepath.Join("testdata", "keys.golden")))(t))
+	for line := range strings.Lines(text) {
+		what, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		key := must(strconv.Unquote(quoted))(t)
+		if !slices.ContainsFunc(families(), func(f family) bool { return strings.HasPrefix(key, layout+f.prefix) }) {
+			t.Errorf("verify does not know the key of %s, %q", what, key)
+		}
+	}
+	prefixes := make([]string, 0, len(families()))
+	for _, f := range families() {
+		prefixes = append(prefixes, f.prefix)
+	}
+	if !slices.IsSorted(prefixes) {
+		t.Errorf("the families are not in the order of their prefixes: %q", prefixes)
+	}
 }

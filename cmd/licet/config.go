@@ -141,10 +141,5 @@ func (c *config) newLog(stderr io.Writer) (zerolog.Logger, error) {
 }
 
 func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	return os.Getenv("NO_COLOR") == "" && onTerminal(w)
 }

@@ -23,6 +23,8 @@ on a limited number of devices, looked up, and taken off a device again.`,
 		Example: `  licet dev                          a whole service on this machine, nothing else installed
   licet dev --listen 127.0.0.1:9000  on another port
   licet serve --help                 a node of a service, on an etcd cluster
+  licet verify --help                prove that a store does not contradict itself
+  licet backup --help                and licet restore
   licet version
   licet completion bash              completion for a shell, also zsh, fish, powershell`,
 		Version:          build.version,
@@ -32,7 +34,8 @@ on a limited number of devices, looked up, and taken off a device again.`,
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
-	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVersion(build, stdout))
+	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVerifyCommand(stdout, stderr),
+		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr), newVersion(build, stdout))
 	return root
 }
 

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"licet/kv"
+)
+
+func newBackupCommand(stdout, stderr io.Writer) *cobra.Command {
+	var cfg storeConfig
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a snapshot of a store to a file",
+		Long: `Write a snapshot of a store to FILE, and its SHA-256 to FILE.sha256. FILE is there
+whole and checked or not at all; an earlier one is replaced. It holds every change
+that was acknowledged before the command began. A service may go on meanwhile.
+
+FILE holds license keys: keep it like a secret. The master keys are not in the
+store; keep those too, and somewhere else.`,
+		Example: `  licet backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  licet backup store.db --data-dir ./licet-data                                  of a stopped licet dev
+  licet backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    of a running one`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cfg.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			if err := cfg.validate(); err != nil {
+				return err
+			}
+			return runBackup(cmd.Context(), cfg, args[0], stdout, stderr)
+		},
+	}
+	cfg.addFlags(cmd.Flags())
+	nameVariables(cmd.Flags())
+	return cmd
+}
+
+func runBackup(ctx context.Context, cfg storeConfig, path string, stdout, stderr io.Writer) (err error) {
+	store, leave, err := cfg.reach(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	bar := newMeter(stderr, "backup", true)
+	info, err := kv.Backup(ctx, store, path, bar.set)
+	bar.clear()
+	if err != nil {
+		return fmt.Errorf("back up to %s: %w", path, err)
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d bytes, every change up to revision %d\nSHA-256 %s\n",
+		path, info.Bytes, info.Revision, info.SHA256)
+	return err
+}
+
+// restoreConfig is the settings of licet restore.
+type restoreConfig struct{ DataDir string }
+
+func (c *restoreConfig) addFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.DataDir, "data-dir", "", "`directory` to restore into, which must not exist or be empty")
+	nameVariables(fs)
+}
+
+func newRestoreCommand(stdout, stderr io.Writer) *cobra.Command {
+	var cfg restoreConfig
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a data directory out of a backup",
+		Long: `Make a data directory for licet dev out of a backup. FILE is compared with the
+checksum inside it, and with FILE.sha256 if there is one. Where anything is wrong,
+nothing is made.
+
+Revisions go on far above those of the lost store, so that a node that remembers
+some of them can do no harm. How a cluster is restored is in docs/backup.md.`,
+		Example: `  licet restore store.db --data-dir ./restored
+  cp master.keys dev-key.json ./restored/            from the backup of the old data directory
+  licet verify --data-dir ./restored
+  licet dev --data-dir ./restored`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
+				return err
+			}
+			if cfg.DataDir == "" {
+				return badUsage("--data-dir must name the directory to restore into")
+			}
+			return runRestore(cfg, args[0], stdout, stderr)
+		},
+	}
+	cfg.addFlags(cmd.Flags())
+	return cmd
+}
+
+func runRestore(cfg restoreConfig, path string, stdout, stderr io.Writer) error {
+	bar := newMeter(stderr, "check", true)
+	info, err := kv.Restore(path, cfg.DataDir, bar.set)
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "%s: %d bytes of %s restored\nSHA-256 %s\n", cfg.DataDir, info.Bytes, path, info.SHA256)
+	return err
+}

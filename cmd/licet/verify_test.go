@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// verified is what licet verify --output json prints.
+type verified struct {
+	Violations []struct{ Family, Key, Rule, Problem string }
+	Summary    struct {
+		Revision, Keys, Violations int64
+		Families                   map[string]int64
+		OtherKeys                  int64   `json:"other_keys"`
+		Duration                   float64 `json:"duration_seconds"`
+		Error                      *string
+	}
+}
+
+func verifyJSONOf(t *testing.T, code int, args ...string) verified {
+	t.Helper()
+	got := runLicet(t, append([]string{"verify", "--output", "json"}, args...)...)
+	var v verified
+	if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || got.code != code {
+		t.Fatalf("exit code %d, %v: %+v", got.code, err, got)
+	}
+	return v
+}
+
+// socket is the endpoint of a running licet dev's etcd.
+func (p *process) socket() string { return "unix://" + filepath.Join(p.dir, "run", "etcd.sock") }
+
+// someTraffic leaves orders and licenses in a service, and gives a license key.
+func (p *process) someTraffic(t *testing.T) string {
+	t.Helper()
+	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":4900,"currency":"USD"}`).Data
+	if r, err := p.pay(t.Context(), order.text("pay_url"), "pay"); err != nil || r.status != 303 {
+		t.Fatalf("paying: %v %s", err, r.body)
+	}
+	p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":1,"currency":"USD"}`)
+	p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"editor","quantity":3,"metadata":{"seat":1}}`)
+	key := p.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("license_key")
+	if r, err := p.activate(t.Context(), key, "laptop"); err != nil || r.status != 200 {
+		t.Fatalf("activating: %v %s", err, r.body)
+	}
+	return key
+}
+
+func TestVerifyCommand(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	key := p.someTraffic(t)
+	endpoint := "--etcd-endpoints=" + p.socket()
+
+	got := runLicet(t, "verify", endpoint)
+	if got.code != exitOK || !strings.HasSuffix(got.stdout, "no violations\n") || got.stderr != "" {
+		t.Fatalf("a healthy store: %+v", got)
+	}
+	for _, line := range []string{"FAMILY       KEYS\n", "license      4\n", "order        2\n", "metadata     3\n"} {
+		if !strings.Contains(got.stdout, line) {
+			t.Errorf("there is no line %q in\n%s", line, got.stdout)
+		}
+	}
+	v := verifyJSONOf(t, exitOK, endpoint)
+	if len(v.Violations) != 0 || v.Summary.Families["license"] != 4 || v.Summary.Revision < 5 || v.Summary.Duration <= 0 || v.Summary.Error != nil {
+		t.Errorf("a healthy store: %+v", v)
+	}
+	if got := runLicet(t, "verify", "--data-dir", p.dir); got.code != exitFailed || !strings.Contains(got.stderr, "in use by another licet process") {
+		t.Errorf("the directory of a running service: %+v", got)
+	}
+
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{p.socket()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Delete(t.Context(), "lc1/i/", clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Put(t.Context(), "lc1/zz/secret", ""); err != nil {
+		t.Fatal(err)
+	}
+	if code := p.terminate(t); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+
+	t.Setenv("LICET_ETCD_ENDPOINTS", "127.0.0.1:1") // the command line names another store
+	dir := "--data-dir=" + p.dir
+	got = runLicet(t, "verify", dir)
+	if got.code != exitFailed || strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
+		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) || !strings.HasSuffix(got.stdout, "violations: 5\n") {
+		t.Errorf("a damaged store: %+v", got)
+	}
+	if got.stderr != "licet: the store contradicts itself: violations: 5\n" {
+		t.Errorf("standard error is %q", got.stderr)
+	}
+	if strings.Contains(got.stdout, key[4:]) || strings.Contains(got.stdout, "secret") {
+		t.Errorf("a secret is shown:\n%s", got.stdout)
+	}
+	if v := verifyJSONOf(t, exitFailed, dir); len(v.Violations) != 5 || v.Summary.Violations != 5 || v.Violations[0].Rule == "" {
+		t.Errorf("a damaged store: %+v", v)
+	}
+	if got := runLicet(t, "verify", dir, "--show-keys"); !strings.Contains(got.stdout, "license l/"+key+": ") {
+		t.Errorf("with keys: %+v", got)
+	}
+}
+
+func TestStoreFlags(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	f := func(code int, problem string, args ...string) {
+		t.Helper()
+		got := runLicet(t, args...)
+		if got.code != code || !strings.Contains(got.stderr, problem) || got.stdout != "" {
+			t.Errorf("licet %v: want exit code %d and %q, got %+v", args, code, problem, got)
+		}
+		if _, err := os.Stat(none); err == nil {
+			t.Errorf("licet %v has made %s", args, none)
+		}
+	}
+	for _, command := range [][]string{{"verify"}, {"backup", "file"}} {
+		f(exitUsage, "--etcd-endpoints must name", command...)
+		f(exitUsage, "name two stores", append(command, "--data-dir", none, "--etcd-endpoints", "127.0.0.1:1")...)
+		f(exitUsage, "--etcd-cert and --etcd-key", append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
+		f(exitFailed, "there is no store in "+none, append(command, "--data-dir", none)...)
+	}
+	f(exitUsage, `--output is "xml"`, "verify", "--data-dir", none, "-o", "xml")
+	f(exitUsage, "accepts 1 arg", "backup", "--data-dir", none)
+	f(exitUsage, "accepts 1 arg", "restore", "--data-dir", none)
+	f(exitUsage, "--data-dir must name", "restore", "file")
+	f(exitFailed, "no such file", "restore", filepath.Join(t.TempDir(), "file"), "--data-dir", none)
+}
+
+// TestBackupAndRestore backs a running service up, loses its data and brings
+// it back.
+func TestBackupAndRestore(t *testing.T) {
+	p := startProcess(t, t.TempDir())
+	key := p.someTraffic(t)
+	file := filepath.Join(t.TempDir(), "store.db")
+	got := runLicet(t, "backup", file, "--etcd-endpoints", p.socket())
+	if got.code != exitOK || !strings.Contains(got.stdout, "every change up to revision") || got.stderr != "" {
+		t.Fatalf("backup: %+v", got)
+	}
+	p.kill()
+
+	dir := filepath.Join(t.TempDir(), "restored")
+	restored := runLicet(t, "restore", file, "--data-dir", dir)
+	_, sum, _ := strings.Cut(got.stdout, "SHA-256 ")
+	if restored.code != exitOK || !strings.Contains(restored.stdout, "SHA-256 "+sum) || restored.stderr != "" {
+		t.Fatalf("restore: %+v", restored)
+	}
+	if again := runLicet(t, "restore", file, "--data-dir", dir); again.code != exitFailed || !strings.Contains(again.stderr, "not empty") {
+		t.Errorf("restore again: %+v", again)
+	}
+	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 4 || v.Summary.Revision < 1e9 {
+		t.Errorf("verify: %+v", v)
+	}
+	for _, name := range []string{masterFile, keyFile} { // not in the store: kept apart
+		text, err := os.ReadFile(filepath.Join(p.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	after := startProcess(t, dir)
+	if after.key != p.key || after.secret != p.secret {
+		t.Error("the key pair has changed")
+	}
+	if license := after.want(t, 200, "GET", "/v1/licenses/"+key, "").Data; license.number("current_devices") != 1 {
+		t.Errorf("the license is %v", license)
+	}
+	after.someTraffic(t)
+	if code := after.terminate(t); code != exitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 8 {
+		t.Errorf("verify: %+v", v)
+	}
+}
+
+func TestMeter(t *testing.T) {
+	var out bytes.Buffer
+	quiet := newMeter(&out, "verify", false)
+	quiet.set(1, 2)
+	quiet.clear()
+	if quiet.shown() || out.Len() > 0 {
+		t.Errorf("what is no terminal shows %q", out.String())
+	}
+	m := &meter{terminal: &out, what: "verify"}
+	for _, total := range []int64{100, 100, 50} { // an estimate, and too low at last
+		m.set(90, total)
+	}
+	m.set(100, 50)
+	m.clear()
+	if text := out.String(); !strings.Contains(text, "verify  89%") || !strings.Contains(text, "(90/101)") || !strings.HasSuffix(text, "\r") {
+		t.Errorf("it shows %q", text)
+	}
+}
