@@ -1,8 +1,12 @@
 package licet_test
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"licet"
 )
@@ -97,4 +101,100 @@ func TestAPIKeyAllows(t *testing.T) {
 	f("orders", true, "licenses", "orders:read", "orders")
 	f("*", false, "orders", "licenses", "products", "webhooks", "events", "keys")
 	f("*", true, "*")
+}
+
+func TestRotateAPIKey(t *testing.T) {
+	key := licet.APIKey{ID: "key_1", SecretVersion: 1, MasterID: "a"}
+	rotate := func(master string, at time.Time, overlap time.Duration, previous licet.PreviousSecret) {
+		t.Helper()
+		before := key.SecretVersion
+		if err := key.Rotate(master, at, overlap); err != nil {
+			t.Fatal(err)
+		}
+		if key.SecretVersion != before+1 || key.MasterID != master || key.Previous != previous {
+			t.Errorf("after a rotation: %+v, want the previous %+v", key, previous)
+		}
+	}
+	rotate("b", noon, time.Hour, licet.PreviousSecret{Version: 1, MasterID: "a", Until: noon.Add(time.Hour)})
+	// Within the overlap: the oldest of three is dropped.
+	rotate("b", noon.Add(time.Minute), time.Hour, licet.PreviousSecret{Version: 2, MasterID: "b", Until: noon.Add(61 * time.Minute)})
+	rotate("b", noon.Add(time.Minute), 0, licet.PreviousSecret{})
+
+	key.ExpiresAt = noon
+	before := key
+	if err := key.Rotate("c", noon, 0); !errors.Is(err, licet.ErrAPIKeyNotFound) {
+		t.Errorf("an expired key: %v", err)
+	}
+	if diff := cmp.Diff(before, key); diff != "" {
+		t.Errorf("a refused rotation changed the key: %s", diff)
+	}
+	key.ExpiresAt = time.Time{}
+	key.Revoke(noon)
+	key.Revoke(noon.Add(time.Hour))
+	if !key.RevokedAt.Equal(noon) {
+		t.Errorf("revoked twice, it was revoked at %v", key.RevokedAt)
+	}
+	if err := key.Rotate("c", noon.Add(-time.Hour), 0); !errors.Is(err, licet.ErrAPIKeyNotFound) {
+		t.Errorf("a revoked key: %v", err)
+	}
+}
+
+func TestValidAccountID(t *testing.T) {
+	f := func(id string, want bool) {
+		t.Helper()
+		if got := licet.ValidAccountID(id); got != want {
+			t.Errorf("%q: %v, want %v", id, got, want)
+		}
+	}
+	f("acct_a", true)
+	f("acct_01jd4q8x2m7r3n5t9v1w4y6z8a", true)
+	f("acct_a_b_", true)
+	f("acct_"+strings.Repeat("a", 59), true)
+
+	f("acct_"+strings.Repeat("a", 60), false)
+	f("acct_", false)
+	f("", false)
+	f("acme", false)
+	f("acct-a", false)
+	f("acct_A", false)
+	f("acct_a/t", false)
+	f("acct_a ", false)
+	f("acct_ä", false)
+	f("acct_a\x00", false)
+}
+
+func TestValidateAPIKey(t *testing.T) {
+	f := func(change func(*licet.APIKey), want ...string) {
+		t.Helper()
+		key := licet.APIKey{Owner: licet.Owner{AccountID: "acct_a", Mode: licet.Live}, Name: "shop", Scopes: []string{"orders"}}
+		change(&key)
+		var got []string
+		var problem *licet.Error
+		if errors.As(key.Validate(noon), &problem) {
+			for _, field := range problem.Fields {
+				got = append(got, field.Field)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", key, diff)
+		}
+	}
+	f(func(*licet.APIKey) {})
+	for _, scope := range append(licet.Scopes(), "*") {
+		f(func(k *licet.APIKey) { k.Scopes = []string{scope} })
+	}
+	f(func(k *licet.APIKey) { k.Scopes = []string{"keys:read", "webhooks"} })
+	f(func(k *licet.APIKey) { k.ExpiresAt = noon.Add(time.Millisecond) })
+	f(func(k *licet.APIKey) { k.Name = strings.Repeat("ä", 255) })
+
+	f(func(k *licet.APIKey) { k.Owner.AccountID = "acme" }, "account")
+	f(func(k *licet.APIKey) { k.Owner.Mode = "Live" }, "mode")
+	for _, name := range []string{"", "a\nb", "\x7f", "\xff", strings.Repeat("a", 256)} {
+		f(func(k *licet.APIKey) { k.Name = name }, "name")
+	}
+	for _, scopes := range [][]string{nil, {""}, {"order"}, {"orders", "Orders"}, {"*:read"}, {"orders:write"}, make([]string, 33)} {
+		f(func(k *licet.APIKey) { k.Scopes = scopes }, "scopes")
+	}
+	f(func(k *licet.APIKey) { k.ExpiresAt = noon }, "expires_at")
+	f(func(k *licet.APIKey) { *k = licet.APIKey{} }, "account", "mode", "name", "scopes")
 }

@@ -16,6 +16,7 @@ const (
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
 	ReasonProductNotFound      Reason = "product_not_found"
+	ReasonAPIKeyNotFound       Reason = "api_key_not_found"
 	ReasonDeviceLimitReached   Reason = "device_limit_reached"
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
 	ReasonInvalidLicenseState  Reason = "invalid_license_state"
@@ -65,6 +66,7 @@ var (
 	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
 	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
+	ErrAPIKeyNotFound    = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 const (
@@ -47,6 +48,20 @@ func (k MasterKey) String() string { return "master key " + k.ID }
 
 // GoString is for %#v what String is for %v.
 func (k MasterKey) GoString() string { return k.String() }
+
+// FingerprintSize is the length of a master key's fingerprint.
+const FingerprintSize = 32
+
+// Fingerprint is what a store knows the key by, to tell that a ring has the
+// same one under that id. Nothing of the key can be learned from it.
+func (k MasterKey) Fingerprint() ([FingerprintSize]byte, error) {
+	// What the key derives otherwise has another info, so nothing is shared.
+	print, err := hkdf.Key(sha256.New, k.key[:], nil, "licet master key fingerprint\x00"+k.ID, FingerprintSize)
+	if err != nil {
+		return [FingerprintSize]byte{}, fmt.Errorf("derive a fingerprint: %w", err)
+	}
+	return [FingerprintSize]byte(print), nil
+}
 
 // MasterRing is the master keys that are in use. New secrets are derived from
 // the first; the others are kept for what was derived from them before.
@@ -137,13 +152,34 @@ func (r MasterRing) Lookup(id string) (MasterKey, bool) {
 // The derivation is HKDF-SHA256 and frozen: a change would break the signature
 // of every request that is made with a secret handed out before.
 func (r MasterRing) APISecret(key *APIKey) (string, error) {
-	master, found := r.Lookup(key.MasterID)
+	return r.apiSecret(key, key.SecretVersion, key.MasterID)
+}
+
+// APISecrets derives every secret of an API key that is good at now: the
+// present one, and the one before while a rotation's overlap lasts.
+func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
+	present, err := r.APISecret(key)
+	if err != nil {
+		return nil, err
+	}
+	if !now.Before(key.Previous.Until) {
+		return []string{present}, nil
+	}
+	previous, err := r.apiSecret(key, key.Previous.Version, key.Previous.MasterID)
+	if err != nil {
+		return nil, err
+	}
+	return []string{present, previous}, nil
+}
+
+func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string, error) {
+	master, found := r.Lookup(masterID)
 	if !found {
-		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of API key %s is derived from", key.MasterID, key.ID)
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of API key %s is derived from", masterID, key.ID)
 	}
 	// None of the parts can hold a zero byte, so no two keys share an info.
 	info := strings.Join([]string{
-		"licet api secret", string(key.Owner.Mode), key.ID, strconv.Itoa(key.SecretVersion),
+		"licet api secret", string(key.Owner.Mode), key.ID, strconv.Itoa(version),
 	}, "\x00")
 	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, apiSecretSize)
 	if err != nil {

@@ -1,9 +1,12 @@
 package licet
 
 import (
+	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The keys 00…1f and ff…ff, as a ring file writes them.
@@ -125,6 +128,66 @@ func TestAPISecretIsFrozen(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `"c"`) {
 		t.Errorf("a master key that the ring lacks: got error %v", err)
 	}
+}
+
+func TestAPISecretsDuringRotation(t *testing.T) {
+	ring, err := ParseMasterRing("b:" + onesKey + "\na:" + countingKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	key := APIKey{ID: "key_1", Owner: Owner{Mode: Test}, MasterID: "a", SecretVersion: 1}
+	first, err := ring.APISecret(&key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := key.Rotate("b", now, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	second, err := ring.APISecret(&key)
+	if err != nil || second == first {
+		t.Fatalf("after the rotation the secret is %s (%v), and it was %s", second, err, first)
+	}
+	f := func(at time.Time, want ...string) {
+		t.Helper()
+		if got, err := ring.APISecrets(&key, at); err != nil || !slices.Equal(got, want) {
+			t.Errorf("at %v the secrets are %v (%v), want %v", at, got, err, want)
+		}
+	}
+	f(now, second, first)
+	f(now.Add(time.Hour-time.Millisecond), second, first)
+	f(now.Add(time.Hour), second)
+
+	// The master key of the secret that was replaced may leave the ring once
+	// the overlap is over, and not before.
+	ring, err = ParseMasterRing("b:" + onesKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(now.Add(time.Hour), second)
+	if _, err := ring.APISecrets(&key, now); err == nil || !strings.Contains(err.Error(), `"a"`) {
+		t.Errorf("a master key that the ring lacks: got error %v", err)
+	}
+}
+
+// TestFingerprintIsFrozen holds the derivation still: a store keeps the
+// fingerprints of its master keys for good. They were computed apart from this
+// code, by RFC 5869 written out in Python.
+func TestFingerprintIsFrozen(t *testing.T) {
+	f := func(line, want string) {
+		t.Helper()
+		ring, err := ParseMasterRing(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := ring.Current().Fingerprint()
+		if err != nil || hex.EncodeToString(got[:]) != want {
+			t.Errorf("fingerprint %x (%v), want %s", got, err, want)
+		}
+	}
+	f("a:"+countingKey, "90845d91f38919af808d792db847641953101e9d676f633a315a6502a1d9933c")
+	f("b:"+countingKey, "e9303dca78e7a1f827a3f66755beb4f6039827b9a77367a9d418b7a931feb0f4")
+	f("a:"+onesKey, "fd740e6fbccbd94d46c308e2bcd52c8e921d5b9b8f51803f85142daad5b6596d")
 }
 
 func TestNewAPIKeyText(t *testing.T) {

@@ -75,6 +75,7 @@ func kinds() map[licet.Reason]kind {
 		licet.ReasonDeviceNotFound:       {status: 404, n: 2},
 		licet.ReasonOrderNotFound:        {status: 404, n: 3},
 		licet.ReasonProductNotFound:      {status: 404, n: 4},
+		licet.ReasonAPIKeyNotFound:       {status: 404, n: 7},
 		reasonMethodNotAllowed:           {status: 405, n: 0},
 		licet.ReasonRequestInProgress:    {status: 409, n: 0, retry: always, after: 1},
 		licet.ReasonDeviceLimitReached:   {status: 409, n: 1},
