@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type memStore struct {
 	revision int64
 	records  map[licet.Ref]*memRecord
 	keys     map[[32]byte]licet.APIKey
+
+	keyChanges int // counts what addKey did
 
 	fail   error  // what every call answers, if set
 	commit error  // what Commit answers, if set, after doing it
@@ -42,6 +45,7 @@ func (s *memStore) addKey(text string, key licet.APIKey) {
 	defer s.mu.Unlock()
 	key.Hash = sha256.Sum256([]byte(text))
 	s.keys[key.Hash] = key
+	s.keyChanges++
 }
 
 // breakWith makes every call answer all, and Commit answer commit although it
@@ -216,6 +220,14 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, erro
 
 // SweepClaims removes none: how claims age is for the real store.
 func (s *memStore) SweepClaims(context.Context, time.Time, int) (int, error) { return 0, nil }
+
+func (s *memStore) APIKeyMark(context.Context) (node.KeyMark, error) {
+	defer s.read()()
+	return node.KeyMark(strconv.Itoa(s.keyChanges)), s.fail
+}
+
+// WatchAPIKeys never says a word, as a watch that hangs.
+func (s *memStore) WatchAPIKeys(ctx context.Context, _ func()) { <-ctx.Done() }
 
 func (s *memStore) Ping(context.Context) error {
 	s.mu.Lock()

@@ -43,9 +43,24 @@ const (
 	apiKeyCreatedAt     protowire.Number = 8
 	apiKeyExpiresAt     protowire.Number = 9
 	apiKeyRevokedAt     protowire.Number = 10
+	apiKeyPrevious      protowire.Number = 11
 )
 
-func encodeAPIKey(k *licet.APIKey) []byte {
+// Field numbers of the secret that a rotation has replaced.
+const (
+	previousVersion  protowire.Number = 1
+	previousMasterID protowire.Number = 2
+	previousUntil    protowire.Number = 3
+)
+
+// storedAPIKey is the value of an API key.
+type storedAPIKey struct {
+	key     licet.APIKey
+	unknown []byte // fields of a newer format, to be kept
+}
+
+func (s *storedAPIKey) encode() []byte {
+	k := &s.key
 	b := appendString([]byte{formatVersion}, apiKeyID, k.ID)
 	b = appendString(b, apiKeyAccount, k.Owner.AccountID)
 	b = appendMode(b, apiKeyMode, k.Owner.Mode)
@@ -57,12 +72,39 @@ func encodeAPIKey(k *licet.APIKey) []byte {
 	b = appendString(b, apiKeyMasterID, k.MasterID)
 	b = appendTime(b, apiKeyCreatedAt, k.CreatedAt)
 	b = appendTime(b, apiKeyExpiresAt, k.ExpiresAt)
-	return appendTime(b, apiKeyRevokedAt, k.RevokedAt)
+	b = appendTime(b, apiKeyRevokedAt, k.RevokedAt)
+	if k.Previous != (licet.PreviousSecret{}) {
+		b = appendBytes(b, apiKeyPrevious, encodePrevious(k.Previous))
+	}
+	return append(b, s.unknown...)
 }
 
-func decodeAPIKey(hash [32]byte, value []byte) (*licet.APIKey, error) {
-	k := &licet.APIKey{Hash: hash}
-	err := decodeValue(value, func(f field) error {
+func encodePrevious(p licet.PreviousSecret) []byte {
+	b := appendUint(nil, previousVersion, uint64(p.Version))
+	b = appendString(b, previousMasterID, p.MasterID)
+	return appendTime(b, previousUntil, p.Until)
+}
+
+func decodePrevious(message []byte) (licet.PreviousSecret, error) {
+	var p licet.PreviousSecret
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case previousVersion:
+			p.Version = f.int()
+		case previousMasterID:
+			p.MasterID = f.string()
+		case previousUntil:
+			p.Until = f.time()
+		}
+		return nil
+	})
+	return p, err
+}
+
+func decodeAPIKey(hash [32]byte, value []byte) (*storedAPIKey, error) {
+	s := &storedAPIKey{key: licet.APIKey{Hash: hash}}
+	k := &s.key
+	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case apiKeyID:
 			k.ID = f.string()
@@ -84,8 +126,12 @@ func decodeAPIKey(hash [32]byte, value []byte) (*licet.APIKey, error) {
 			k.ExpiresAt = f.time()
 		case apiKeyRevokedAt:
 			k.RevokedAt = f.time()
+		case apiKeyPrevious:
+			k.Previous, err = decodePrevious(f.bytes)
+		default:
+			s.unknown = append(s.unknown, f.raw...)
 		}
-		return nil
+		return err
 	})
-	return k, owned(k.Owner, err)
+	return s, owned(k.Owner, err)
 }

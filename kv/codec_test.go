@@ -87,11 +87,12 @@ func goldenClaims() []*licet.Claim {
 	return []*licet.Claim{&order, &grant, &refusal}
 }
 
-func goldenAPIKey() *licet.APIKey {
-	return &licet.APIKey{
+func goldenAPIKey() *storedAPIKey {
+	return &storedAPIKey{key: licet.APIKey{
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
 		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
-	}
+		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
+	}}
 }
 
 func TestGoldenValues(t *testing.T) {
@@ -110,7 +111,7 @@ func TestGoldenValues(t *testing.T) {
 	for _, c := range goldenClaims() {
 		show("claim", encodeClaim(c, license.writers))
 	}
-	show("API key", encodeAPIKey(goldenAPIKey()))
+	show("API key", goldenAPIKey().encode())
 	golden(t, "values.golden", b.String())
 }
 
@@ -129,7 +130,10 @@ func TestGoldenKeys(t *testing.T) {
 		{"claim", claimKey(goldenOwner, "0123456789abcdef")},
 		{"claim by age", claimAgeKey(testTime, goldenOwner, "0123456789abcdef")},
 		{"API key", apiKeyKey([32]byte{1, 2, 3})},
+		{"index of API keys", apiKeyIndexKey(goldenOwner, "key_01")},
 		{"check key", checkKey},
+		{"mark of the API keys", apiKeysMark},
+		{"fingerprint of a master key", masterKeyKey("2026")},
 	} {
 		fmt.Fprintf(&b, "%s: %q\n", row.what, row.key)
 	}
@@ -139,7 +143,7 @@ func TestGoldenKeys(t *testing.T) {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(storedLicense{}, storedOrder{}, writer{})); diff != "" {
+		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, writer{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -164,7 +168,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 	equal(t, gotOrder, stored)
 
-	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, encodeAPIKey(goldenAPIKey()))
+	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, goldenAPIKey().encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +266,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(license.encode())
 	f.Add(value)
 	f.Add(encodeDevice(&license.devices[0]))
-	f.Add(encodeAPIKey(goldenAPIKey()))
+	f.Add(goldenAPIKey().encode())
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
 	}
@@ -304,7 +308,7 @@ func FuzzDecode(f *testing.F) {
 			equal(t, again, got)
 		}
 		if got, err := decodeAPIKey([32]byte{}, value); err == nil {
-			again, err := decodeAPIKey([32]byte{}, encodeAPIKey(got))
+			again, err := decodeAPIKey([32]byte{}, got.encode())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,9 +13,12 @@
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product
 //	k/<hash>                      an API key, by the SHA-256 of its text
+//	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
+//	s/keys                        another value after any change of an API key
+//	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //
 // [Store.Verify] has the same table with a check of each, in verify.go.
 //

@@ -12,12 +12,24 @@ import (
 // layout is the version that every key begins with.
 const layout = "lc1/"
 
-const checkKey = layout + "s/check"
+// What a store has once.
+const (
+	checkKey      = layout + "s/check"
+	apiKeysMark   = layout + "s/keys"
+	mastersPrefix = layout + "s/master/"
+)
 
 func licenseKey(id licet.LicenseID) string  { return layout + "l/" + string(id[:]) }
 func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:]) }
 func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }
 func apiKeyKey(hash [32]byte) string        { return layout + "k/" + string(hash[:]) }
+func masterKeyKey(id string) string         { return mastersPrefix + id }
+
+// apiKeyIndexKey is where a key's hash is found by its public id. Ids sort by
+// time, so an owner's keys lie in the order they were made.
+func apiKeyIndexKey(owner licet.Owner, id string) string {
+	return layout + "a/" + ownerPath(owner) + id
+}
 
 func orderKey(owner licet.Owner, orderNo string) string {
 	return layout + "o/" + ownerPath(owner) + orderNo

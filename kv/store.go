@@ -47,7 +47,10 @@ type Store struct {
 	swaps       atomic.Uint64 // the last swap number that was given out
 }
 
-var _ node.Store = (*Store)(nil)
+var (
+	_ node.Store    = (*Store)(nil)
+	_ node.KeyStore = (*Store)(nil)
+)
 
 // Open connects to etcd. It fails if no member has answered a read within ten
 // seconds, or one that answers is too old.
@@ -114,26 +117,6 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck
 		return licet.KeyCheck{}, fmt.Errorf("the store's check key: %w", errMalformed)
 	}
 	return licet.NewKeyCheck(stored), nil
-}
-
-// PutAPIKey stores an API key under its hash, in place of an earlier one.
-func (s *Store) PutAPIKey(ctx context.Context, key licet.APIKey) error {
-	_, err := s.txn(ctx, "put_api_key", nil,
-		[]clientv3.Op{clientv3.OpPut(apiKeyKey(key.Hash), string(encodeAPIKey(&key)))}, nil)
-	if err != nil {
-		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
-	}
-	return nil
-}
-
-// APIKey finds a key by the SHA-256 of its text; nil where there is none.
-func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
-	value, err := s.get(ctx, "api_key", apiKeyKey(hash))
-	if err != nil || value == nil {
-		return nil, err
-	}
-	key, err := decodeAPIKey(hash, value)
-	return key, broken(err)
 }
 
 // OrderOwner tells whose order a number is.

@@ -86,11 +86,13 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.client = server.client // watches meet no faults
 	return s
 }
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) node.Store { return openStore(t) })
+	storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return openStore(t) })
 }
 
 // TestConformanceUnderFaults runs the same suite while every second write
@@ -100,6 +102,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
 		})
 	}
 }

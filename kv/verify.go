@@ -108,6 +108,7 @@ type family struct {
 // new kind gets a row here, or verify takes it for an unknown one.
 func families() []family {
 	return []family{
+		{"api_key_index", "a/", each("a/", (*verification).checkAPIKeyIndex)},
 		{"device", "d/", nil},
 		{"listing", "i/", each("i/", (*verification).checkListing)},
 		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
@@ -117,6 +118,8 @@ func families() []family {
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
+		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},
+		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
 		{"claim", "y/", each("y/", (*verification).checkClaim)},
 		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
 	}

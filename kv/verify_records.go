@@ -129,23 +129,6 @@ func (v *verification) checkProduct(e entry) {
 	}
 }
 
-func (v *verification) checkAPIKey(e entry) {
-	name := "k/" + v.opaque(e.rest)
-	if len(e.rest) != len(licet.APIKey{}.Hash) {
-		v.report("api_key", name, "key", "the key is no SHA-256")
-		return
-	}
-	key, err := decodeAPIKey([32]byte([]byte(e.rest)), e.value)
-	switch {
-	case err != nil:
-		v.report("api_key", name, "value", "the value can't be read: %v", err)
-	case key.ID == "":
-		v.report("api_key", name, "id", "it has no public id")
-	case !validAccount(key.Owner.AccountID):
-		v.report("api_key", name, "owner", "its owner's account has not the form of one")
-	}
-}
-
 // checkCheckKey checks the check key of license keys. That there is one is
 // checked where a license needs it.
 func (v *verification) checkCheckKey(e entry) {

@@ -130,6 +130,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	forgedLicense := storedLicense{license: *licet.DefaultTerms().Issue(forged, labOwner, "pro", "", testTime)}
 	apiKey := must(l.client.Get(l.ctx(), layout+"k/", clientv3.WithPrefix()))(t).Kvs[0]
 
+	keyIndex := "a/" + ownerPath(labOwner) + "key_lab"
+
 	claims := l.claims(s)
 
 	// What violations call things.
@@ -280,8 +282,20 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"product terms q/acct_lab/t/pro"}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key without an id", seed{string(apiKey.Key): encodeAPIKey(&licet.APIKey{Owner: labOwner})},
-			[]string{"api_key id k/" + odd(string(apiKey.Key[6:]))}},
+		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{Owner: labOwner}}).encode()},
+			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
+		{"an API key of another id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_other", Owner: labOwner}}).encode()},
+			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
+		{"an API key that is gone", seed{string(apiKey.Key): nil},
+			[]string{"api_key_index api_key_missing " + keyIndex}},
+		{"an id that leads to another API key", seed{apiKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
+			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])), "api_key_index api_key_missing " + keyIndex}},
+		{"an id that leads nowhere", seed{apiKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
+			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
+		{"an id that leads to no hash", seed{apiKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
+			[]string{"api_key_index value a/acct_lab/t/key_none"}},
+		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
+		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
 		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
 			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"claim order_missing " + claims.order}},
 		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
@@ -312,9 +326,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"keys of no form", seed{
 			layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
 			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
+			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
-			"api_key key k/" + odd("x"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
+			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
+			"api_key_mark key s/keys" + odd("2"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
 			"metadata key m/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},

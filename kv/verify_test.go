@@ -177,7 +177,10 @@ func (l *lab) fill() specimens {
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
 	key := licet.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
-	if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
+	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
 		l.t.Fatal(err)
 	}
 	return s
@@ -225,8 +228,8 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []FamilyCount{
-		{"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
-		{"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"claim", 4}, {"claim_age", 4},
+		{"api_key_index", 1}, {"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
+		{"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"claim", 4}, {"claim_age", 4},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -238,7 +241,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 58 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 61 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -249,7 +252,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 58 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 61 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -333,7 +336,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 58 {
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 61 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {

@@ -39,9 +39,22 @@ type Store interface {
 	// tells how many it removed.
 	SweepClaims(ctx context.Context, before time.Time, limit int) (int, error)
 
+	// APIKeyMark tells, linearizably, in what state the API keys are: any change
+	// of any key that was acknowledged before the call gives another mark, and
+	// the same mark means that none has changed in anything that matters here.
+	APIKeyMark(ctx context.Context) (KeyMark, error)
+
+	// WatchAPIKeys calls wake when it begins to watch and whenever the mark may
+	// have changed since, until ctx ends. It is a hint: what watches may hang, so
+	// that a call comes late or not at all.
+	WatchAPIKeys(ctx context.Context, wake func())
+
 	// Ping makes a linearizable read, to tell whether the store can be reached.
 	Ping(ctx context.Context) error
 }
+
+// KeyMark stands for a state of all API keys. Marks can only be compared.
+type KeyMark string
 
 // Limits of one Load or Commit. A store transaction holds at most 128
 // operations (etcd's default); the rest is room for what goes along.

@@ -62,7 +62,7 @@ func TestVerifyCommand(t *testing.T) {
 	if got.code != exitOK || !strings.HasSuffix(got.stdout, "no violations\n") || got.stderr != "" {
 		t.Fatalf("a healthy store: %+v", got)
 	}
-	for _, line := range []string{"FAMILY       KEYS\n", "license      4\n", "order        2\n", "metadata     3\n"} {
+	for _, line := range []string{"FAMILY         KEYS\n", "license        4\n", "order          2\n", "metadata       3\n"} {
 		if !strings.Contains(got.stdout, line) {
 			t.Errorf("there is no line %q in\n%s", line, got.stdout)
 		}

@@ -17,6 +17,12 @@ type Faulty struct {
 	AfterLoad func([]node.Snapshot)
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
+	// OnAPIKey is called before each APIKey; an error ends the call.
+	OnAPIKey func(hash [32]byte) error
+	// OnAPIKeyMark is called before each APIKeyMark; an error ends the call.
+	OnAPIKeyMark func() error
+	// DeafWatch makes WatchAPIKeys hang in silence.
+	DeafWatch bool
 }
 
 // Fault is what happens to a commit: whether it is made, and what is said of
@@ -55,4 +61,33 @@ func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 		return node.Outcome{}, fault.Say
 	}
 	return outcome, err
+}
+
+// APIKey finds a key, as node.Store does.
+func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	if f.OnAPIKey != nil {
+		if err := f.OnAPIKey(hash); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.APIKey(ctx, hash)
+}
+
+// APIKeyMark reads the mark of all keys, as node.Store does.
+func (f *Faulty) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
+	if f.OnAPIKeyMark != nil {
+		if err := f.OnAPIKeyMark(); err != nil {
+			return "", err
+		}
+	}
+	return f.Store.APIKeyMark(ctx)
+}
+
+// WatchAPIKeys watches, as node.Store does, or not at all.
+func (f *Faulty) WatchAPIKeys(ctx context.Context, wake func()) {
+	if f.DeafWatch {
+		<-ctx.Done()
+		return
+	}
+	f.Store.WatchAPIKeys(ctx, wake)
 }

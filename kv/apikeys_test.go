@@ -1,0 +1,214 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"licet"
+)
+
+// newAPIKey makes a key that is not stored.
+func newAPIKey() licet.APIKey {
+	id := "key_" + strings.ToLower(ulid.Make().String())
+	return licet.APIKey{
+		ID: id, Hash: licet.HashAPIKey(id), Owner: licet.Owner{AccountID: "acct_test", Mode: licet.Test},
+		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime,
+	}
+}
+
+// TestAPIKeyInDoubt drives a new key, and a rotation of it, through what etcd
+// may do with their attempts and say of them.
+func TestAPIKeyInDoubt(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	for _, c := range []struct {
+		name   string
+		faults []fault
+		err    error
+		made   bool
+	}{
+		{name: "no fault", made: true},
+		{name: "applied, answer lost", faults: []fault{{appliedNow, lost}}, made: true},
+		{name: "not applied, answer lost", faults: []fault{{appliedNever, lost}}, made: true},
+		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, made: true},
+		{name: "no space", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, made: true},
+		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrUnavailable},
+		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrInternal},
+		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrOutcomeUnknown, made: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := testContext(t, 10*time.Second)
+			s := faultyStore(t, script(c.faults...))
+			key := newAPIKey()
+			err := s.PutAPIKey(ctx, key)
+			got, readErr := s.APIKey(ctx, key.Hash)
+			if !errors.Is(err, c.err) || readErr != nil || (got != nil) != c.made {
+				t.Errorf("made: %v; stored %v, %v", err, got, readErr)
+			}
+
+			s = faultyStore(t, script())
+			if err := s.PutAPIKey(ctx, key); err != nil {
+				t.Fatal(err)
+			}
+			s = faultyStore(t, script(c.faults...))
+			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licet.APIKey) error { return k.Rotate("m1", testTime, 0) })
+			got, readErr = s.APIKey(ctx, key.Hash)
+			if !errors.Is(err, c.err) || readErr != nil || got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
+				t.Errorf("rotated: %v; stored %v, %v", err, got, readErr)
+			}
+		})
+	}
+}
+
+// TestAPIKeyInDoubtAmongRivals loses the answer to a change, and lets a rival
+// change the key before it is issued again.
+func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
+	revoke := func(k *licet.APIKey) error { k.Revoke(testTime); return nil }
+	rotate := func(k *licet.APIKey) error { return k.Rotate("m1", testTime, time.Hour) }
+	for _, c := range []struct {
+		name        string
+		first       applied
+		ours, rival func(*licet.APIKey) error
+		version     int
+		revoked     bool
+		err         error
+	}{
+		{name: "revoked by both", first: appliedNow, ours: revoke, rival: revoke, version: 1, revoked: true},
+		{name: "revoked, then refused to the rival", first: appliedNow, ours: revoke, rival: rotate, version: 1, revoked: true},
+		{name: "rotated by the rival, then revoked", first: appliedNever, ours: revoke, rival: rotate, version: 2, revoked: true},
+		{name: "rotated, and again by the rival", first: appliedNow, ours: rotate, rival: rotate, version: 4},
+		{name: "rotated by the rival, then by us", first: appliedNever, ours: rotate, rival: func(k *licet.APIKey) error {
+			return k.Rotate("m1", testTime, time.Minute)
+		}, version: 3},
+		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licet.ErrAPIKeyNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := testContext(t, 10*time.Second)
+			s := faultyStore(t, script())
+			key := newAPIKey()
+			if err := s.PutAPIKey(ctx, key); err != nil {
+				t.Fatal(err)
+			}
+			calls := 0
+			s.kv.(*faultyKV).next = func() fault {
+				switch calls++; calls {
+				case 1:
+					return fault{c.first, rpctypes.ErrTimeout}
+				case 2:
+					_, _ = faultyStore(t, script()).ChangeAPIKey(ctx, key.Owner, key.ID, c.rival)
+				}
+				return fault{}
+			}
+			got, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, c.ours)
+			if !errors.Is(err, c.err) {
+				t.Fatalf("got %v, want %v", err, c.err)
+			}
+			stored, readErr := s.APIKey(ctx, key.Hash)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if err == nil {
+				equal(t, stored, got)
+			}
+			if stored.SecretVersion != c.version || stored.RevokedAt.IsZero() == c.revoked {
+				t.Errorf("stored is version %d, revoked at %v", stored.SecretVersion, stored.RevokedAt)
+			}
+		})
+	}
+}
+
+// TestPutAPIKeyIndexesOldKeys meets a key that was stored before there was an
+// index.
+func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
+	ctx := testContext(t, 10*time.Second)
+	s := openStore(t)
+	key := newAPIKey()
+	old := key
+	old.Name = "renamed since"
+	if _, err := server.client.Put(ctx, apiKeyKey(key.Hash), string((&storedAPIKey{key: old}).encode())); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.PutAPIKey(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.FindAPIKey(ctx, key.Owner, key.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, got, &old)
+}
+
+// TestChangeKeepsNewerFields changes a key that a newer node has written.
+func TestChangeKeepsNewerFields(t *testing.T) {
+	ctx := testContext(t, 10*time.Second)
+	s := openStore(t)
+	key := newAPIKey()
+	if err := s.PutAPIKey(ctx, key); err != nil {
+		t.Fatal(err)
+	}
+	at := apiKeyKey(key.Hash)
+	newer := appendString((&storedAPIKey{key: key}).encode(), 99, "of a newer node")
+	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licet.APIKey) error { k.Revoke(testTime); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	r, err := server.client.Get(ctx, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decodeAPIKey(key.Hash, r.Kvs[0].Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key.Revoke(testTime)
+	equal(t, got, &storedAPIKey{key: key, unknown: appendString(nil, 99, "of a newer node")})
+}
+
+// TestWatchSurvivesRestart stops etcd under a watch and starts it again: the
+// watch must still tell of changes.
+func TestWatchSurvivesRestart(t *testing.T) {
+	ctx := testContext(t, time.Minute)
+	dir := t.TempDir()
+	etcd := startEmbedded(t, dir)
+	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	watching, cancel := context.WithCancel(ctx)
+	woken, ended := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.WatchAPIKeys(watching, func() {
+			select {
+			case woken <- struct{}{}:
+			default:
+			}
+		})
+	}()
+	await := func(what string) {
+		t.Helper()
+		select {
+		case <-woken:
+		case <-ctx.Done():
+			t.Fatalf("%s woke nobody", what)
+		}
+	}
+	await("the first watch")
+	etcd.Close()
+	startEmbedded(t, dir)
+	if err := s.PutAPIKey(ctx, newAPIKey()); err != nil {
+		t.Fatal(err)
+	}
+	await("a new key")
+	cancel()
+	<-ended
+}

@@ -1,0 +1,78 @@
+package kv
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// CheckRing compares a ring with the fingerprints of the master keys that the
+// store uses. A key of the ring that the store does not use yet is fine.
+func (s *Store) CheckRing(ctx context.Context, ring licet.MasterRing) error {
+	response, err := s.list(ctx, "check_ring", mastersPrefix, clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, kv := range response.Kvs {
+		id := string(kv.Key[len(mastersPrefix):])
+		master, found := ring.Lookup(id)
+		if !found {
+			problems = append(problems, fmt.Errorf("the store uses the master key %q, and the master key ring lacks it: put its line back", id))
+			continue
+		}
+		same, err := matches(master, kv.Value)
+		if err != nil {
+			return err
+		}
+		if !same {
+			problems = append(problems, errOtherMaster(id))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// UseMaster notes that secrets are derived from a master key from now on.
+func (s *Store) UseMaster(ctx context.Context, master licet.MasterKey) error {
+	print, err := master.Fingerprint()
+	if err != nil {
+		return err
+	}
+	at := masterKeyKey(master.ID)
+	var doubted bool
+	response, err := s.settle(ctx, "use_master", &doubted,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(at), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(at, string(print[:]))},
+		[]clientv3.Op{clientv3.OpGet(at)})
+	if err != nil || response.Succeeded {
+		return err
+	}
+	kv := firstOf(response, 0)
+	if same, err := matches(master, kv.Value); err != nil || same {
+		return err
+	}
+	return errOtherMaster(master.ID)
+}
+
+func matches(master licet.MasterKey, fingerprint []byte) (bool, error) {
+	print, err := master.Fingerprint()
+	return subtle.ConstantTimeCompare(print[:], fingerprint) == 1, err
+}
+
+// masterInUse holds where a store has a fingerprint of the master key.
+func masterInUse(id string) clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(masterKeyKey(id)), ">", 0)
+}
+
+func errOtherMaster(id string) error {
+	return fmt.Errorf("the store uses another master key %q than the one of that id in the master key ring: put the right line back", id)
+}
+
+func errMasterUnused(id string) error {
+	return fmt.Errorf("%w: the store has no fingerprint of the master key %q", licet.ErrInternal, id)
+}

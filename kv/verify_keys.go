@@ -1,0 +1,86 @@
+package kv
+
+import (
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+func (v *verification) checkAPIKey(e entry) {
+	name := "k/" + v.opaque(e.rest)
+	if len(e.rest) != len(licet.APIKey{}.Hash) {
+		v.report("api_key", name, "key", "the key is no SHA-256")
+		return
+	}
+	stored, err := decodeAPIKey([32]byte([]byte(e.rest)), e.value)
+	if err != nil {
+		v.report("api_key", name, "value", "the value can't be read: %v", err)
+		return
+	}
+	key := &stored.key
+	switch {
+	case key.ID == "":
+		v.report("api_key", name, "id", "it has no public id")
+		return
+	case !validAccount(key.Owner.AccountID):
+		v.report("api_key", name, "owner", "its owner's account has not the form of one")
+		return
+	}
+	v.want(apiKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
+		switch {
+		case kv == nil:
+			v.report("api_key", name, "index_missing", "its id does not lead to it")
+		case string(kv.Value) != e.rest:
+			v.report("api_key", name, "index_other", "its id leads to another key")
+		}
+	})
+}
+
+// checkAPIKeyIndex checks one entry that leads from an id to an API key.
+func (v *verification) checkAPIKeyIndex(e entry) {
+	owner, id, ok := ownerOf(e.rest)
+	if !ok || id == "" {
+		v.report("api_key_index", "a/"+v.opaque(e.rest), "key", "the key has not the form of an entry's")
+		return
+	}
+	name := "a/" + ownerPath(owner) + id
+	if len(e.value) != len(licet.APIKey{}.Hash) {
+		v.report("api_key_index", name, "value", "the value is no SHA-256")
+		return
+	}
+	hash := [32]byte(e.value)
+	v.want(apiKeyKey(hash), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("api_key_index", name, "api_key_missing", "the key that it leads to does not exist")
+			return
+		}
+		stored, err := decodeAPIKey(hash, kv.Value)
+		if err != nil {
+			return // reported with the keys
+		}
+		if stored.key.ID != id || stored.key.Owner != owner {
+			v.report("api_key_index", name, "misplaced", "the key that it leads to has another id or owner")
+		}
+	})
+}
+
+// checkAPIKeysMark checks what is replaced by every change of an API key.
+func (v *verification) checkAPIKeysMark(e entry) {
+	switch {
+	case e.rest != "":
+		v.report("api_key_mark", "s/keys"+v.opaque(e.rest), "key", "there is one mark, and this is not its name")
+	case len(e.value) != apiKeysMarkSize:
+		v.report("api_key_mark", "s/keys", "value", "it has %d bytes, and not %d", len(e.value), apiKeysMarkSize)
+	}
+}
+
+// checkMasterKey checks the fingerprint of a master key.
+func (v *verification) checkMasterKey(e entry) {
+	if _, err := licet.NewMasterKey(e.rest, [licet.MasterKeySize]byte{}); err != nil {
+		v.report("master_key", "s/master/"+v.opaque(e.rest), "key", "the key has not the form of a master key's id")
+		return
+	}
+	if len(e.value) != licet.FingerprintSize {
+		v.report("master_key", "s/master/"+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licet.FingerprintSize)
+	}
+}

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+)
+
+// KeyStore is what making and changing API keys needs of the database. Every
+// implementation must pass storetest.RunKeys.
+//
+// Errors are those of [Store], and ErrAPIKeyNotFound. Methods that write
+// settle attempts whose outcome is in doubt by themselves, as long as ctx
+// lives.
+type KeyStore interface {
+	// CheckRing tells, by an error that names them, which master keys the store
+	// uses and the ring lacks, or has other ones of under the same id.
+	CheckRing(ctx context.Context, ring licet.MasterRing) error
+
+	// UseMaster notes that secrets are derived from a master key from now on.
+	// It refuses one whose id stands for another key in the store.
+	UseMaster(ctx context.Context, master licet.MasterKey) error
+
+	// CreateAPIKey stores a new key. Its master key must be in use. Storing the
+	// same key again changes nothing; another one under its id or hash is an
+	// error.
+	CreateAPIKey(ctx context.Context, key licet.APIKey) error
+
+	// FindAPIKey finds a key by its public id; nil where its owner has none of
+	// that id.
+	FindAPIKey(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error)
+
+	// ListAPIKeys reads a page of an owner's keys, the newest id first.
+	ListAPIKeys(ctx context.Context, owner licet.Owner, page KeyPage) (KeyList, error)
+
+	// ChangeAPIKey swaps a key for what change makes of it. change may be
+	// called again, on what another writer has stored meanwhile; its error ends
+	// the call. A change that moves the key to another master key needs that
+	// one in use.
+	ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error) (*licet.APIKey, error)
+}
+
+// MaxKeyPage is the most keys that a page may ask for.
+const MaxKeyPage = 100
+
+// KeyPage asks for up to Limit keys whose ids sort before Before; an empty one
+// stands for the beginning.
+type KeyPage struct {
+	Before string
+	Limit  int
+}
+
+// KeyList is a page of API keys.
+type KeyList struct {
+	Keys []licet.APIKey
+	// Next is the Before of the following page; empty at the end.
+	Next string
+}
+
+// Keymaker makes API keys and changes them. Every field is needed, the ring
+// only to make keys and secrets.
+type Keymaker struct {
+	Store   KeyStore
+	Ring    licet.MasterRing
+	Clock   func() time.Time
+	Entropy io.Reader // crypto/rand.Reader in production
+}
+
+// NewKey says what API key to make.
+type NewKey struct {
+	Owner     licet.Owner
+	Name      string
+	Scopes    []string
+	ExpiresAt time.Time // zero: never
+}
+
+// IssuedKey is an API key with what is shown once and kept nowhere.
+type IssuedKey struct {
+	Key    licet.APIKey
+	Text   string // the API key itself; empty after a rotation, which leaves it as it is
+	Secret string
+}
+
+// Create makes an API key. Its account needs no making: it exists from its
+// first key on. Where the outcome is unknown the key is answered too, since its
+// id tells what to look for.
+func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) {
+	issued, err := m.draw(wanted)
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	if err := m.useCurrent(ctx); err != nil {
+		return IssuedKey{}, err
+	}
+	return issued, m.Store.CreateAPIKey(ctx, issued.Key)
+}
+
+// draw makes a key that is not stored yet.
+func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
+	now := m.now()
+	key := licet.APIKey{
+		Owner:         wanted.Owner,
+		Name:          wanted.Name,
+		Scopes:        wanted.Scopes,
+		SecretVersion: 1,
+		MasterID:      m.Ring.Current().ID,
+		CreatedAt:     now,
+		ExpiresAt:     wanted.ExpiresAt.UTC().Truncate(time.Millisecond),
+	}
+	if err := key.Validate(now); err != nil {
+		return IssuedKey{}, err
+	}
+	var entropy [licet.APIKeyEntropy]byte
+	if _, err := io.ReadFull(m.Entropy, entropy[:]); err != nil {
+		return IssuedKey{}, fmt.Errorf("make an API key: %w", err)
+	}
+	id, err := ulid.New(ulid.Timestamp(now), m.Entropy)
+	if err != nil {
+		return IssuedKey{}, fmt.Errorf("make the id of an API key: %w", err)
+	}
+	key.ID = "key_" + strings.ToLower(id.String())
+	text := licet.NewAPIKeyText(key.Owner.Mode, entropy)
+	key.Hash = licet.HashAPIKey(text)
+	secret, err := m.Ring.APISecret(&key)
+	return IssuedKey{Key: key, Text: text, Secret: secret}, err
+}
+
+// Rotate gives a key a new secret, derived from the ring's current master key.
+// The secret before stays good for as long as overlap says.
+func (m Keymaker) Rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration) (IssuedKey, error) {
+	if err := m.useCurrent(ctx); err != nil {
+		return IssuedKey{}, err
+	}
+	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
+		return k.Rotate(m.Ring.Current().ID, m.now(), overlap)
+	})
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	secret, err := m.Ring.APISecret(key)
+	return IssuedKey{Key: *key, Secret: secret}, err
+}
+
+// Revoke ends a key for good: within 2 seconds no node takes it any more. Its
+// record stays. Revoking it again changes nothing.
+func (m Keymaker) Revoke(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error) {
+	return m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
+		k.Revoke(m.now())
+		return nil
+	})
+}
+
+// useCurrent makes sure that the ring is the store's before anything is
+// derived from it.
+func (m Keymaker) useCurrent(ctx context.Context) error {
+	if err := m.Store.CheckRing(ctx, m.Ring); err != nil {
+		return err
+	}
+	return m.Store.UseMaster(ctx, m.Ring.Current())
+}
+
+func (m Keymaker) now() time.Time { return m.Clock().UTC().Truncate(time.Millisecond) }
