@@ -29,6 +29,14 @@ type Metrics struct {
 	// Panics counts panics that were caught; each has a stack in the log.
 	Panics prometheus.Counter
 
+	// APIKeyLookups counts how API keys were looked up: hit and unknown were
+	// answered from memory, miss and untrusted by the store, the last because no
+	// scan had succeeded lately.
+	APIKeyLookups *prometheus.CounterVec
+	// APIKeyScan is when the last scan for changed API keys that succeeded
+	// began, in Unix time.
+	APIKeyScan prometheus.Gauge
+
 	// StoreDuration is the time of one etcd request in seconds, by operation
 	// and by outcome: ok, refused (not executed) or unknown.
 	StoreDuration *prometheus.HistogramVec
@@ -73,6 +81,14 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",
 		}),
+		APIKeyLookups: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_api_key_lookups_total",
+			Help: "Lookups of API keys: answered from memory (hit, unknown), or by the store (miss, untrusted).",
+		}, []string{"result"}),
+		APIKeyScan: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_api_key_last_scan_timestamp_seconds",
+			Help: "When the last successful scan for changed API keys began, in Unix time. Keys are read from the store when it is 2 seconds old.",
+		}),
 		StoreDuration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "licet_store_request_duration_seconds",
 			Help:    "Time of one etcd request.",
@@ -95,7 +111,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	build.Set(1)
 	reg.MustRegister(
 		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Panics,
-		m.StoreDuration, m.SwapsReissued, m.InvariantViolations, build,
+		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -20,3 +20,13 @@ func (n *Node) AwaitQueued(ref licet.Ref, count int) {
 		runtime.Gosched()
 	}
 }
+
+// MaxCachedKeys bounds the memory of keys, and that of texts that are none.
+const MaxCachedKeys = maxCachedKeys
+
+// Remembered tells how many keys are remembered, and how many texts that are none.
+func (n *Node) Remembered() (keys, unknown int) {
+	n.keys.mu.RLock()
+	defer n.keys.mu.RUnlock()
+	return len(n.keys.keys), len(n.keys.unknown)
+}

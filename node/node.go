@@ -15,7 +15,6 @@ package node
 
 import (
 	"context"
-	"crypto/sha256"
 	"hash/maphash"
 	"io"
 	"sync"
@@ -45,6 +44,7 @@ type Config struct {
 	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
 	OrderLifetime time.Duration // 0: 24 h
 	QueueLimit    int           // commands waiting for one record; 0: 4096
+	KeyScanEvery  time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
 	LivePayments  bool          // a payment provider for live orders is set up
 }
 
@@ -57,6 +57,7 @@ const (
 // concurrent use.
 type Node struct {
 	cfg    Config
+	keys   *keyCache
 	seed   maphash.Seed
 	shards [shardCount]shard
 
@@ -81,7 +82,10 @@ func New(cfg Config) *Node {
 	if cfg.QueueLimit == 0 {
 		cfg.QueueLimit = defaultQueueLimit
 	}
-	n := &Node{cfg: cfg, seed: maphash.MakeSeed(), atOnce: make(map[licet.Ref]struct{})}
+	if cfg.KeyScanEvery == 0 {
+		cfg.KeyScanEvery = keyScanEvery
+	}
+	n := &Node{cfg: cfg, keys: newKeyCache(&cfg), seed: maphash.MakeSeed(), atOnce: make(map[licet.Ref]struct{})}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
 	}
@@ -97,9 +101,10 @@ func (n *Node) ParseLicenseKey(input string) (licet.LicenseKey, error) {
 }
 
 // Authenticate finds the API key of a text. It answers nil where the text is
-// no key, or one that is expired or revoked.
+// no key, or one that is expired or revoked. The key is shared with others and
+// must not be changed.
 func (n *Node) Authenticate(ctx context.Context, text string) (*licet.APIKey, error) {
-	key, err := n.cfg.Store.APIKey(ctx, sha256.Sum256([]byte(text)))
+	key, err := n.keys.find(ctx, licet.HashAPIKey(text))
 	if err != nil || key == nil || !key.Usable(n.Now()) {
 		return nil, err
 	}

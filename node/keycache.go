@@ -1,0 +1,212 @@
+package node
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/metrics"
+)
+
+const (
+	// keyTrust is how long after its last scan began the cache may answer. A key
+	// that was revoked before a scan began is gone from the cache after it, so
+	// this is also the longest that a revoked key works anywhere.
+	keyTrust = 2 * time.Second
+	// keyScanEvery is the pause between two scans that no watch asks for.
+	keyScanEvery = time.Second
+	// unknownFor is how long a text that no key has is taken for unknown without
+	// another look. A key that somebody has tried before it was made may so be
+	// refused for that long; any other works at once.
+	unknownFor = time.Second
+	// maxCachedKeys bounds the keys that are remembered, and apart from them the
+	// texts that are none, so that guesses don't push out keys.
+	maxCachedKeys = 8192
+)
+
+// keyCache remembers API keys. It answers only while it can prove that no key
+// has changed: a scan asks the store for its mark of all keys, every second
+// and whenever a watch says so, and forgets everything if the mark is another.
+// Whatever it can't answer is read from the store.
+type keyCache struct {
+	store   Store
+	clock   func() time.Time
+	every   time.Duration
+	metrics *metrics.Metrics
+	log     zerolog.Logger
+
+	mu      sync.RWMutex // guards what follows
+	keys    map[[32]byte]*licet.APIKey
+	unknown map[[32]byte]time.Time // when it was asked for
+	mark    KeyMark
+	scanned time.Time // when the last scan that succeeded began; zero: none has
+	turn    int       // how often everything was forgotten
+}
+
+func newKeyCache(cfg *Config) *keyCache {
+	return &keyCache{
+		store:   cfg.Store,
+		clock:   cfg.Clock,
+		every:   cfg.KeyScanEvery,
+		metrics: cfg.Metrics,
+		log:     cfg.Log,
+		keys:    make(map[[32]byte]*licet.APIKey),
+		unknown: make(map[[32]byte]time.Time),
+	}
+}
+
+// What came of a lookup, as metrics label it.
+const (
+	lookupHit       = "hit"
+	lookupUnknown   = "unknown"   // remembered as no key
+	lookupMiss      = "miss"      // read from the store
+	lookupUntrusted = "untrusted" // read from the store, since no scan has succeeded lately
+)
+
+// find answers the key of a hash, or nil where there is none. The key is shared
+// with others and must not be changed.
+func (c *keyCache) find(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	key, found, turn := c.recall(hash)
+	if found {
+		return key, nil
+	}
+	asked := c.clock()
+	key, err := c.store.APIKey(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	c.remember(hash, key, asked, turn)
+	return key, nil
+}
+
+// recall looks into the memory, and gives the turn that it was looked into in.
+func (c *keyCache) recall(hash [32]byte) (key *licet.APIKey, found bool, turn int) {
+	now := c.clock()
+	c.mu.RLock()
+	trusted := !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
+	key, known := c.keys[hash]
+	asked, unknown := c.unknown[hash]
+	turn = c.turn
+	c.mu.RUnlock()
+
+	result := lookupMiss
+	switch {
+	case !trusted:
+		result = lookupUntrusted
+	case known:
+		result, found = lookupHit, true
+	case unknown && elapsed(asked, now) < unknownFor:
+		result, found = lookupUnknown, true
+	}
+	c.metrics.APIKeyLookups.WithLabelValues(result).Inc()
+	return key, found, turn
+}
+
+// remember keeps what the store has answered, unless everything was forgotten
+// since it was asked: then the answer may be older than the mark.
+func (c *keyCache) remember(hash [32]byte, key *licet.APIKey, asked time.Time, turn int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case turn != c.turn:
+	case key == nil:
+		makeRoom(c.unknown)
+		c.unknown[hash] = asked
+	default:
+		makeRoom(c.keys)
+		c.keys[hash] = key
+		delete(c.unknown, hash)
+	}
+}
+
+// makeRoom drops any one entry of a map that is full.
+func makeRoom[V any](m map[[32]byte]V) {
+	if len(m) < maxCachedKeys {
+		return
+	}
+	for hash := range m {
+		delete(m, hash)
+		return
+	}
+}
+
+// elapsed is the time between two moments, by the monotonic clock or by the
+// wall clock, whichever says more: the first stands still while the machine
+// sleeps, the second can be set back.
+func elapsed(from, to time.Time) time.Duration {
+	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)).Abs())
+}
+
+// scan asks for the mark and forgets everything if it is another one.
+func (c *keyCache) scan(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, keyTrust/2)
+	defer cancel()
+	began := c.clock()
+	mark, err := c.store.APIKeyMark(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if mark != c.mark || c.scanned.IsZero() {
+		clear(c.keys)
+		clear(c.unknown)
+		c.turn++
+	}
+	c.mark, c.scanned = mark, began
+	c.metrics.APIKeyScan.Set(float64(began.UnixMilli()) / 1000)
+	return nil
+}
+
+// distrust makes every lookup read from the store until a scan has succeeded.
+func (c *keyCache) distrust() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scanned = time.Time{}
+}
+
+// follow scans until ctx ends: at once, then every so often and when woken.
+func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
+	defer c.distrust()
+	ticker := time.NewTicker(c.every)
+	defer ticker.Stop()
+	failing := false
+	for {
+		err := c.scan(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			c.log.Warn().Err(err).Msg("can't tell whether API keys have changed: each is read from the store until this ends")
+		case err == nil && failing:
+			c.log.Info().Msg("API keys are remembered again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		case <-woken:
+		}
+	}
+}
+
+// FollowKeys lets the node remember API keys until ctx ends. Before and after
+// that, each key is read from the store.
+func (n *Node) FollowKeys(ctx context.Context) {
+	woken := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		n.keys.store.WatchAPIKeys(ctx, func() {
+			select {
+			case woken <- struct{}{}:
+			default: // a scan is due already, and begins after this
+			}
+		})
+	})
+	n.keys.follow(ctx, woken)
+	watching.Wait()
+}

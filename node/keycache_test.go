@@ -1,0 +1,508 @@
+package node_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"licet"
+	"licet/kv"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// keyService is one of several nodes before the same etcd, as far as keys are
+// concerned, with a store that counts and fails on demand.
+type keyService struct {
+	*node.Node
+	store   *storetest.Faulty
+	metrics *metrics.Metrics
+	reads   atomic.Int64 // of keys
+	scans   atomic.Int64 // that were let through
+	away    atomic.Bool  // the store can't be reached
+}
+
+func newKeyService(t *testing.T, change ...func(*node.Config)) *keyService {
+	t.Helper()
+	s := &keyService{store: &storetest.Faulty{Store: openStore(t)}}
+	s.store.OnAPIKey = func([32]byte) error {
+		s.reads.Add(1)
+		return s.fault()
+	}
+	s.store.OnAPIKeyMark = func() error {
+		s.scans.Add(1)
+		return s.fault()
+	}
+	s.Node = newNode(t, s.store, append(change, func(cfg *node.Config) { s.metrics = cfg.Metrics })...)
+	return s
+}
+
+func (s *keyService) fault() error {
+	if s.away.Load() {
+		return licet.ErrUnavailable
+	}
+	return nil
+}
+
+// follow lets the node remember keys until stop is called, or the test ends.
+func (s *keyService) follow(t *testing.T) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.FollowKeys(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-ended
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+// awaitRemembered returns once a key is answered from memory.
+func (s *keyService) awaitRemembered(t *testing.T, text string) {
+	t.Helper()
+	ctx := testContext(t)
+	for before := s.hits(); s.hits() == before; {
+		if got, err := s.Authenticate(ctx, text); err != nil || got == nil || ctx.Err() != nil {
+			t.Fatalf("a good key gives %v, %v", got, err)
+		}
+	}
+}
+
+func (s *keyService) hits() float64 { return s.lookups("hit") }
+
+func (s *keyService) lookups(result string) float64 {
+	var m dto.Metric
+	if err := s.metrics.APIKeyLookups.WithLabelValues(result).Write(&m); err != nil {
+		panic(err)
+	}
+	return m.GetCounter().GetValue()
+}
+
+func (s *keyService) want(t *testing.T, text string, good bool) {
+	t.Helper()
+	if got, err := s.Authenticate(t.Context(), text); err != nil || (got != nil) != good {
+		t.Errorf("got %v, %v; want a key: %v", got, err, good)
+	}
+}
+
+// keymaker makes keys straight in etcd, as licet keys does.
+func keymaker(t *testing.T, store *kv.Store) node.Keymaker {
+	t.Helper()
+	return node.Keymaker{Store: store, Ring: parseRing(t, lineM1+lineM2), Clock: time.Now, Entropy: rand.Reader}
+}
+
+// The lines of the master keys that tests of this package use.
+var (
+	lineM1 = "m1:" + strings.Repeat("A", 43) + "=\n"
+	lineM2 = "m2:" + strings.Repeat("B", 42) + "A=\n"
+)
+
+func parseRing(t *testing.T, text string) licet.MasterRing {
+	t.Helper()
+	ring, err := licet.ParseMasterRing(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+func (s *keyService) maker(t *testing.T) node.Keymaker {
+	t.Helper()
+	return keymaker(t, s.store.Store.(*kv.Store))
+}
+
+func issue(t *testing.T, maker node.Keymaker, change ...func(*node.NewKey)) node.IssuedKey {
+	t.Helper()
+	wanted := node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"orders"}}
+	for _, c := range change {
+		c(&wanted)
+	}
+	issued, err := maker.Create(testContext(t), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return issued
+}
+
+func revoke(t *testing.T, maker node.Keymaker, key licet.APIKey) {
+	t.Helper()
+	if _, err := maker.Revoke(testContext(t), key.Owner, key.ID); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fakeClock is a clock that tests move by hand.
+type fakeClock struct{ offset atomic.Int64 }
+
+func (c *fakeClock) Now() time.Time {
+	return time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC).Add(time.Duration(c.offset.Load()))
+}
+
+func (c *fakeClock) advance(d time.Duration) { c.offset.Add(int64(d)) }
+
+func withClock(clock *fakeClock) func(*node.Config) {
+	return func(cfg *node.Config) { cfg.Clock = clock.Now }
+}
+
+// seldom leaves all scans but the first to the watch.
+func seldom(cfg *node.Config) { cfg.KeyScanEvery = time.Hour }
+
+func TestKeysAreRemembered(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	s.store.DeafWatch = true // there is one scan, and no more
+	key := issue(t, s.maker(t), func(k *node.NewKey) { k.ExpiresAt = time.Now().Add(time.Hour) })
+	for range 3 {
+		s.want(t, key.Text, true)
+	}
+	if s.reads.Load() != 3 || s.lookups("untrusted") != 3 {
+		t.Errorf("before anybody looks after them, 3 lookups make %d reads", s.reads.Load())
+	}
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	reads := s.reads.Load()
+	for range 100 {
+		s.want(t, key.Text, true)
+	}
+	if s.reads.Load() != reads {
+		t.Errorf("100 lookups of a key that is remembered made %d reads", s.reads.Load()-reads)
+	}
+	clock.advance(2*time.Second - time.Millisecond)
+	s.want(t, key.Text, true)
+	if s.reads.Load() != reads {
+		t.Error("the memory was not trusted for two seconds")
+	}
+	clock.advance(time.Millisecond)
+	s.want(t, key.Text, true)
+	if s.reads.Load() != reads+1 {
+		t.Error("the memory was trusted two seconds after its last scan")
+	}
+	s.away.Store(true)
+	if got, err := s.Authenticate(testContext(t), key.Text); got != nil || !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("with the store away for two seconds: %v, %v", got, err)
+	}
+}
+
+// TestClockSetBack: a wall clock that is set back must not make the last scan
+// look recent.
+func TestClockSetBack(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	s.store.DeafWatch = true
+	key := issue(t, s.maker(t))
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	reads := s.reads.Load()
+	clock.advance(-time.Minute)
+	s.want(t, key.Text, true)
+	if s.reads.Load() != reads+1 {
+		t.Error("a key was answered from memory")
+	}
+}
+
+func TestExpiredKeyIsDeadAtOnce(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	maker := s.maker(t)
+	maker.Clock = clock.Now
+	key := issue(t, maker, func(k *node.NewKey) { k.ExpiresAt = clock.Now().Add(time.Second) })
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	clock.advance(time.Second - time.Millisecond)
+	s.want(t, key.Text, true)
+	clock.advance(time.Millisecond)
+	s.want(t, key.Text, false)
+	if s.lookups("hit") < 2 {
+		t.Error("the key was not answered from memory")
+	}
+}
+
+// TestRevokedKeyDiesEverywhere revokes a key on one node and asks another one
+// for it without a pause. However slow this machine is: a question that is put
+// two seconds after the answer to the revocation must not be answered with yes.
+func TestRevokedKeyDiesEverywhere(t *testing.T) {
+	for name, deaf := range map[string]bool{"watch": false, "watch cut off": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newKeyService(t)
+			s.store.DeafWatch = deaf
+			maker := keymaker(t, openStore(t))
+			key := issue(t, maker)
+			s.follow(t)
+			s.awaitRemembered(t, key.Text)
+			revoke(t, maker, key.Key)
+			revoked := time.Now()
+			hits := s.hits()
+			for {
+				asked := time.Now()
+				got, err := s.Authenticate(t.Context(), key.Text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got == nil {
+					t.Logf("dead after %v", time.Since(revoked))
+					break
+				}
+				if late := asked.Sub(revoked); late > 2*time.Second {
+					t.Fatalf("it was taken %v after it was revoked", late)
+				}
+			}
+			if deaf && s.hits() == hits {
+				t.Error("no question was answered from memory, so nothing was proven")
+			}
+			s.want(t, key.Text, false)
+		})
+	}
+}
+
+// TestWatchWakes: with scans an hour apart, only the watch can tell.
+func TestWatchWakes(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	key := issue(t, s.maker(t))
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	revoke(t, s.maker(t), key.Key)
+	for ctx := testContext(t); ; {
+		got, err := s.Authenticate(ctx, key.Text)
+		if err != nil || ctx.Err() != nil {
+			t.Fatal("nobody was woken", err)
+		}
+		if got == nil {
+			return
+		}
+	}
+}
+
+// TestFreshKeyWorksAtOnce is about keys that nobody has tried before they were
+// made, and about one that somebody has.
+func TestFreshKeyWorksAtOnce(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	s.store.DeafWatch = true
+	s.follow(t)
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
+	for range 5 {
+		s.want(t, issue(t, s.maker(t)).Text, true)
+	}
+
+	guess := "lk_test_" + rand.Text()
+	s.want(t, guess, false)
+	reads := s.reads.Load()
+	for range 100 {
+		s.want(t, guess, false)
+	}
+	if got := s.reads.Load() - reads; got != 0 {
+		t.Errorf("100 more tries of a guess made %d reads", got)
+	}
+	store := s.store.Store.(*kv.Store)
+	err := store.PutAPIKey(testContext(t), licet.APIKey{ID: "key_" + guess, Hash: licet.HashAPIKey(guess), Owner: testOwner, SecretVersion: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock.advance(time.Second)
+	s.want(t, guess, true)
+}
+
+// TestStoreAway cuts a node off its store: the keys that it remembers are good
+// for two seconds, and no longer.
+func TestStoreAway(t *testing.T) {
+	s := newKeyService(t, func(cfg *node.Config) { cfg.KeyScanEvery = 10 * time.Millisecond })
+	s.store.DeafWatch = true
+	maker := keymaker(t, openStore(t))
+	key := issue(t, maker)
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	scan := s.scans.Load()
+	s.away.Store(true)
+	away := time.Now()
+	for {
+		asked := time.Now()
+		got, err := s.Authenticate(t.Context(), key.Text)
+		if errors.Is(err, licet.ErrUnavailable) && got == nil {
+			break
+		}
+		if err != nil || got == nil {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		// A scan that had begun may still succeed.
+		if late := asked.Sub(away); late > 3*time.Second {
+			t.Fatalf("the key was taken %v after the store went away", late)
+		}
+	}
+	if s.scans.Load() < scan+2 {
+		t.Error("nobody tried to scan meanwhile")
+	}
+	revoke(t, maker, key.Key) // unseen
+	s.away.Store(false)
+	s.want(t, key.Text, false) // read through, or seen by a scan
+	fresh := issue(t, maker)
+	s.awaitRemembered(t, fresh.Text)
+	s.want(t, key.Text, false)
+}
+
+// TestReadThatWasOvertaken lets a key be revoked, and that be seen, while an
+// earlier read of it is under way: what that one has read must not be
+// remembered.
+func TestReadThatWasOvertaken(t *testing.T) {
+	s := newKeyService(t, seldom)
+	first := issue(t, s.maker(t))
+	slow := &overtaken{Faulty: s.store, hash: first.Key.Hash, read: make(chan struct{}), release: make(chan struct{})}
+	clock := new(fakeClock)
+	s.Node = newNode(t, slow, withClock(clock), seldom, func(cfg *node.Config) { s.metrics = cfg.Metrics })
+	s.follow(t)
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
+
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.want(t, first.Text, true) // as of before it was revoked
+	}()
+	<-slow.read
+	scans := s.scans.Load()
+	revoke(t, s.maker(t), first.Key)
+	for ctx := testContext(t); s.scans.Load() == scans; { // the watch sees it
+		if ctx.Err() != nil {
+			t.Fatal("nobody scans")
+		}
+	}
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text) // and what the scan said counts
+	close(slow.release)
+	<-answered
+	s.want(t, first.Text, false)
+}
+
+// overtaken holds back the answer to the first read of a key.
+type overtaken struct {
+	*storetest.Faulty
+	hash          [32]byte
+	once          sync.Once
+	read, release chan struct{}
+}
+
+func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	key, err := s.Faulty.APIKey(ctx, hash)
+	if hash == s.hash {
+		s.once.Do(func() {
+			close(s.read)
+			<-s.release
+		})
+	}
+	return key, err
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	s.store.DeafWatch = true
+	s.Node = newNode(t, &manyKeys{s.store}, withClock(clock), seldom, func(cfg *node.Config) { s.metrics = cfg.Metrics })
+	s.follow(t)
+	for s.lookups("hit") == 0 {
+		if _, err := s.Authenticate(t.Context(), "lk_test_4"); err != nil { // its hash is even
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 * node.MaxCachedKeys {
+		if _, err := s.Authenticate(t.Context(), fmt.Sprint("text ", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys, unknown := s.Remembered()
+	if keys != node.MaxCachedKeys || unknown != node.MaxCachedKeys {
+		t.Errorf("%d keys and %d that are none are remembered, want %d of each", keys, unknown, node.MaxCachedKeys)
+	}
+}
+
+// manyKeys is a store that takes every second text for a key.
+type manyKeys struct{ *storetest.Faulty }
+
+func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, error) {
+	if hash[0]%2 == 0 {
+		return &licet.APIKey{Hash: hash}, nil
+	}
+	return nil, nil
+}
+
+// TestConcurrentLookups makes, uses and revokes keys from many sides at once,
+// with a store that comes and goes; nobody may see a key after it was revoked
+// and two seconds have passed.
+func TestConcurrentLookups(t *testing.T) {
+	s := newKeyService(t, func(cfg *node.Config) { cfg.KeyScanEvery = 5 * time.Millisecond })
+	maker := keymaker(t, openStore(t))
+	s.follow(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 5 {
+				key, err := maker.Create(testContext(t), node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"*"}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 20 {
+					got, err := s.Authenticate(t.Context(), key.Text)
+					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil && !errors.Is(err, licet.ErrUnavailable) {
+						t.Errorf("a good key gives %v, %v", got, err)
+					}
+				}
+				if _, err := maker.Revoke(testContext(t), key.Key.Owner, key.Key.ID); err != nil {
+					t.Error(err)
+					return
+				}
+				revoked := time.Now()
+				for {
+					asked := time.Now()
+					got, err := s.Authenticate(t.Context(), key.Text)
+					if err == nil && got == nil {
+						break
+					}
+					if late := asked.Sub(revoked); got != nil && late > 2*time.Second {
+						t.Errorf("it was taken %v after it was revoked", late)
+						break
+					}
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	for flicker := time.NewTicker(3 * time.Millisecond); ; {
+		select {
+		case <-flicker.C:
+			s.away.Store(!s.away.Load())
+		case <-done:
+			flicker.Stop()
+			return
+		}
+	}
+}
+
+// TestStopFollowingKeys sees that keys are read from the store afterwards. That
+// no goroutine is left, TestMain sees in the end.
+func TestStopFollowingKeys(t *testing.T) {
+	s := newKeyService(t, func(cfg *node.Config) { cfg.KeyScanEvery = time.Millisecond })
+	s.follow(t)()
+	scans := s.scans.Load()
+	key := issue(t, s.maker(t))
+	s.want(t, key.Text, true)
+	revoke(t, s.maker(t), key.Key)
+	s.want(t, key.Text, false)
+	if s.scans.Load() != scans {
+		t.Error("it still scans")
+	}
+}
