@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -257,6 +258,25 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
 		t.Errorf("licet_invariant_violations_total is %v", n)
+	}
+}
+
+// ownKeysOnly is an etcd whose role for us covers nothing but our keys.
+type ownKeysOnly struct{ clientv3.KV }
+
+func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if !strings.HasPrefix(key, layout) {
+		return nil, rpctypes.ErrPermissionDenied
+	}
+	return o.KV.Get(ctx, key, opts...)
+}
+
+func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
+	l := newLab(t)
+	l.fill()
+	store := &Store{kv: ownKeysOnly{l.store.kv}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
+	if _, found := (&lab{t: t, store: store}).verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("found %v", found)
 	}
 }
 
