@@ -43,12 +43,18 @@ func TestVersion(t *testing.T) {
 
 func TestHelpHasExamples(t *testing.T) {
 	for command, words := range map[string][]string{
-		"":        {"Examples:", "licet dev --listen", "licet completion bash", "version"},
-		"dev":     {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
-		"verify":  {"Examples:", "licet verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
-		"backup":  {"Examples:", "licet backup store.db", "$LICET_ETCD_ENDPOINTS"},
-		"restore": {"Examples:", "licet restore store.db", "$LICET_DATA_DIR"},
-		"serve":   {"Examples:", "--etcd-endpoints 10.0.0.1:2379,", "$LICET_MASTER_KEY_FILE", `":8080"`},
+		"":               {"Examples:", "licet dev --listen", "licet completion bash", "version"},
+		"dev":            {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
+		"verify":         {"Examples:", "licet verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
+		"backup":         {"Examples:", "licet backup store.db", "$LICET_ETCD_ENDPOINTS"},
+		"restore":        {"Examples:", "licet restore store.db", "$LICET_DATA_DIR"},
+		"keys create":    {"Examples:", "licet keys create --account", "orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},
+		"keys list":      {"Examples:", "licet keys list --account"},
+		"keys revoke":    {"Examples:", "licet keys revoke key_", "--yes"},
+		"keys rotate":    {"Examples:", "licet keys rotate key_", "--overlap"},
+		"master-key new": {"Examples:", "licet master-key new"},
+		"master-key add": {"Examples:", "licet master-key add --last"},
+		"serve":          {"Examples:", "--etcd-endpoints 10.0.0.1:2379,", "$LICET_MASTER_KEY_FILE", `":8080"`},
 	} {
 		got := runLicet(t, append(strings.Fields(command), "--help")...)
 		for _, word := range words {

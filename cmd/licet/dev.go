@@ -97,11 +97,29 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if d.key, err = loadDevKey(d.cfg.DataDir, ring, rand.Reader, time.Now()); err != nil {
 		return err
 	}
+	if err := d.store.CheckRing(ctx, ring); err != nil {
+		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
+	}
 	record := d.key.record()
-	if d.secret, err = ring.APISecret(&record); err != nil {
+	if master, found := ring.Lookup(record.MasterID); found {
+		if err := d.store.UseMaster(ctx, master); err != nil {
+			return err
+		}
+	}
+	if err := d.store.PutAPIKey(ctx, record); err != nil {
 		return err
 	}
-	return d.store.PutAPIKey(ctx, record)
+	// licet keys may have revoked or rotated it since.
+	stored, err := d.store.APIKey(ctx, record.Hash)
+	if err != nil {
+		return err
+	}
+	if !stored.Usable(time.Now()) {
+		d.log.Warn().Str("api_key_id", stored.ID).
+			Msg("the key pair was revoked; remove " + keyFile + " from the data directory to get another account with a new one")
+	}
+	d.secret, err = ring.APISecret(stored)
+	return err
 }
 
 // announce tells, once requests are answered, where: to programs through

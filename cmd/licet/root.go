@@ -23,6 +23,7 @@ on a limited number of devices, looked up, and taken off a device again.`,
 		Example: `  licet dev                          a whole service on this machine, nothing else installed
   licet dev --listen 127.0.0.1:9000  on another port
   licet serve --help                 a node of a service, on an etcd cluster
+  licet keys create --help           the first API key
   licet verify --help                prove that a store does not contradict itself
   licet backup --help                and licet restore
   licet version
@@ -35,7 +36,8 @@ on a limited number of devices, looked up, and taken off a device again.`,
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVerifyCommand(stdout, stderr),
-		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr), newVersion(build, stdout))
+		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr),
+		newKeysCommand(stdout, stderr), newMasterKeyCommand(stdout, stderr), newVersion(build, stdout))
 	return root
 }
 

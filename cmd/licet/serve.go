@@ -122,6 +122,9 @@ func (s *serve) start(ctx context.Context, build build) error {
 	if err := s.open(ctx, build, s.cfg.Etcd.store()); err != nil {
 		return err
 	}
+	if err := s.store.CheckRing(ctx, ring); err != nil {
+		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
+	}
 	s.answer()
 	if s.cfg.PublicURL == "" {
 		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine")

@@ -128,6 +128,7 @@ func (s *service) answer() {
 		Log:           s.log,
 		OrderLifetime: s.cfg.OrderLifetime,
 	})
+	s.background("the memory of API keys", n.FollowKeys)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})

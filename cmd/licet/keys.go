@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+)
+
+// keysTimeout bounds what a command does on a store that it has reached.
+const keysTimeout = 20 * time.Second
+
+// maxOverlap bounds how long two secrets of a key are good.
+const maxOverlap = 30 * 24 * time.Hour
+
+// keysConfig is the settings of the commands that work on API keys.
+type keysConfig struct {
+	storeConfig
+	MasterKeyFile string
+	Account       string
+	Mode          string
+	Output        string
+
+	// Of create:
+	Name      string
+	Scopes    []string
+	ExpiresAt string
+	// Of rotate:
+	Overlap time.Duration
+	// Of revoke:
+	Yes bool
+}
+
+// addFlags adds the flags that all of the commands have.
+func (c *keysConfig) addFlags(fs *pflag.FlagSet) {
+	fs.SortFlags = false
+	fs.StringVar(&c.Account, "account", "", "`account` that the key belongs to, like acct_acme")
+	fs.StringVar(&c.Mode, "mode", "", "`mode` that the key belongs to: test or live")
+	c.storeConfig.addFlags(fs)
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current one first; create and rotate need it")
+	fs.StringVarP(&c.Output, "output", "o", "table", "`format` of what is printed: table or json")
+}
+
+func (c *keysConfig) validate() error {
+	if !licet.ValidAccountID(c.Account) {
+		return badUsage("--account is %q: it must be acct_ and more of a-z 0-9 _, up to 64 characters in all", c.Account)
+	}
+	if c.owner().Mode != licet.Test && c.owner().Mode != licet.Live {
+		return badUsage("--mode is %q: it must be test or live", c.Mode)
+	}
+	if c.Output != "table" && c.Output != "json" {
+		return badUsage("--output is %q: it must be table or json", c.Output)
+	}
+	if c.Overlap < 0 || c.Overlap > maxOverlap {
+		return badUsage("--overlap is %v: it must be from 0s to %v", c.Overlap, maxOverlap)
+	}
+	return c.storeConfig.validate()
+}
+
+func (c *keysConfig) owner() licet.Owner {
+	return licet.Owner{AccountID: c.Account, Mode: licet.Mode(c.Mode)}
+}
+
+// wanted is the key to make. What is wrong with it is a fault of the flags.
+func (c *keysConfig) wanted() (node.NewKey, error) {
+	key := licet.APIKey{Owner: c.owner(), Name: c.Name, Scopes: c.Scopes}
+	if c.ExpiresAt != "" {
+		var err error
+		if key.ExpiresAt, err = time.Parse(time.RFC3339, c.ExpiresAt); err != nil {
+			return node.NewKey{}, badUsage("--expires-at is %q: it must be like 2027-01-31T00:00:00Z", c.ExpiresAt)
+		}
+	}
+	var problem *licet.Error
+	if errors.As(key.Validate(time.Now()), &problem) {
+		first := problem.Fields[0]
+		return node.NewKey{}, badUsage("--%s %s", strings.ReplaceAll(first.Field, "_", "-"), first.Problem)
+	}
+	return node.NewKey{Owner: key.Owner, Name: key.Name, Scopes: key.Scopes, ExpiresAt: key.ExpiresAt}, nil
+}
+
+// ring reads the master keys; those of a data directory lie in it.
+func (c *keysConfig) ring() (licet.MasterRing, error) {
+	path := c.MasterKeyFile
+	if path == "" && c.DataDir != "" {
+		path = filepath.Join(c.DataDir, masterFile)
+	}
+	if path == "" {
+		return licet.MasterRing{}, badUsage("--master-key-file must name the file with the master keys that the nodes have")
+	}
+	return readMasterRing(path)
+}
+
+func newKeysCommand(stdout, stderr io.Writer) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "keys",
+		Short: "Make, list, revoke and rotate API keys",
+		Long: `Make, list, revoke and rotate API keys, on the store itself: so the first key is made,
+before anybody could ask a node for one. Nodes need no restart.
+
+A key belongs to one account and one mode. An account needs no making: it exists from
+its first key on.`,
+		Example: `  licet keys create --account acct_acme --mode test --name shop --scopes orders,licenses \
+    --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --master-key-file master.keys
+  licet keys list --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379
+  licet keys revoke key_01… --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newKeysCreate(stdout, stderr), newKeysList(stdout, stderr), newKeysRevoke(stdout, stderr), newKeysRotate(stdout, stderr))
+	return cmd
+}
+
+func newKeysCreate(stdout, stderr io.Writer) *cobra.Command {
+	var cfg keysConfig
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make an API key and show it, this once",
+		Long: `Make an API key with its secret and print both. They are shown this once: the store
+keeps a hash of the key, and the secret is derived from the master keys.`,
+		Example: `  licet keys create --account acct_acme --mode live --name shop --scopes orders,licenses:read \
+    --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --output json
+  licet keys create --account acct_acme --mode test --name all --scopes '*' --data-dir ./licet-data`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.complete(cmd); err != nil {
+				return err
+			}
+			wanted, err := cfg.wanted()
+			if err != nil {
+				return err
+			}
+			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
+				issued, err := maker.Create(ctx, wanted)
+				if errors.Is(err, licet.ErrOutcomeUnknown) {
+					return fmt.Errorf("the API key %s may have been made or not; nobody knows it, so revoke it if it is listed: %w", issued.Key.ID, err)
+				}
+				if err != nil {
+					return err
+				}
+				if err := cfg.show(stdout, createdRows(issued)); err != nil {
+					return fmt.Errorf("the API key %s was made and could not be shown, so revoke it: %w", issued.Key.ID, err)
+				}
+				fmt.Fprintln(stderr, "the key and its secret are not shown again")
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&cfg.Name, "name", "", "`name` to know the key by, for people")
+	cmd.Flags().StringSliceVar(&cfg.Scopes, "scopes", nil, "`scopes`, what it may be used for, with commas between: "+strings.Join(licet.Scopes(), ", ")+", each also with :read behind it, or * for all")
+	cmd.Flags().StringVar(&cfg.ExpiresAt, "expires-at", "", "`time` from which on it is no longer good, like 2027-01-31T00:00:00Z; empty: never")
+	cfg.addFlags(cmd.Flags())
+	nameVariables(cmd.Flags())
+	return cmd
+}
+
+func newKeysList(stdout, stderr io.Writer) *cobra.Command {
+	var cfg keysConfig
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the API keys of an account and mode, the newest first",
+		Example: `  licet keys list --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379
+  licet keys list --account acct_acme --mode live --etcd-endpoints 10.0.0.1:2379 --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cfg.complete(cmd); err != nil {
+				return err
+			}
+			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
+				var keys []licet.APIKey
+				for page := (node.KeyPage{Limit: node.MaxKeyPage}); ; {
+					list, err := maker.Store.ListAPIKeys(ctx, cfg.owner(), page)
+					if err != nil {
+						return err
+					}
+					keys = append(keys, list.Keys...)
+					if page.Before = list.Next; page.Before == "" {
+						return cfg.showList(stdout, keys, time.Now())
+					}
+				}
+			})
+		},
+	}
+	cfg.addFlags(cmd.Flags())
+	nameVariables(cmd.Flags())
+	return cmd
+}
+
+func newKeysRevoke(stdout, stderr io.Writer) *cobra.Command {
+	var cfg keysConfig
+	cmd := &cobra.Command{
+		Use:   "revoke KEY_ID",
+		Short: "End an API key for good",
+		Long: `End an API key for good: within 2 seconds no node takes it any more. On a terminal it
+asks before. Revoking a key again changes nothing.`,
+		Example: `  licet keys revoke key_01jd4q8x2m7r3n5t9v1w4y6z8a --account acct_acme --mode test \
+    --etcd-endpoints 10.0.0.1:2379`,
+		Args: oneKeyID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cfg.complete(cmd); err != nil {
+				return err
+			}
+			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
+				if !cfg.Yes && onKeyboard(cmd.InOrStdin()) {
+					if err := cfg.confirm(cmd, maker.Store, args[0], stderr); err != nil {
+						return err
+					}
+					var cancel context.CancelFunc // for the time that people take
+					ctx, cancel = context.WithTimeout(cmd.Context(), keysTimeout)
+					defer cancel()
+				}
+				key, err := maker.Revoke(ctx, cfg.owner(), args[0])
+				if err != nil {
+					return cfg.about(args[0], err)
+				}
+				return cfg.show(stdout, revokedRows(key))
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&cfg.Yes, "yes", false, "do not ask")
+	cfg.addFlags(cmd.Flags())
+	nameVariables(cmd.Flags())
+	return cmd
+}
+
+func newKeysRotate(stdout, stderr io.Writer) *cobra.Command {
+	var cfg keysConfig
+	cmd := &cobra.Command{
+		Use:   "rotate KEY_ID",
+		Short: "Give an API key a new secret and show it, this once",
+		Long: `Give an API key a new secret, derived from the first master key of the ring, and
+print it, this once. The secret before stays good for the overlap, one before that
+does not. The key itself stays as it is.`,
+		Example: `  licet keys rotate key_01jd4q8x2m7r3n5t9v1w4y6z8a --account acct_acme --mode test \
+    --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --overlap 48h`,
+		Args: oneKeyID,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cfg.complete(cmd); err != nil {
+				return err
+			}
+			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
+				issued, err := maker.Rotate(ctx, cfg.owner(), args[0], cfg.Overlap)
+				if err != nil {
+					return cfg.about(args[0], err)
+				}
+				if err := cfg.show(stdout, rotatedRows(issued)); err != nil {
+					return fmt.Errorf("the new secret could not be shown, so rotate it again: %w", err)
+				}
+				fmt.Fprintln(stderr, "the secret is not shown again")
+				return nil
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", 24*time.Hour, "how long the secret before stays good, 0s to 720h")
+	cfg.addFlags(cmd.Flags())
+	nameVariables(cmd.Flags())
+	return cmd
+}
+
+func oneKeyID(_ *cobra.Command, args []string) error {
+	if len(args) != 1 || !strings.HasPrefix(args[0], "key_") {
+		return errors.New("name one key by its id, like key_01jd4q8x2m7r3n5t9v1w4y6z8a; licet keys list has them")
+	}
+	return nil
+}
+
+// complete takes what the environment says, and checks all of it.
+func (c *keysConfig) complete(cmd *cobra.Command) error {
+	if err := c.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
+		return err
+	}
+	return c.validate()
+}
+
+// onStore does work on the store, with the ring if it is needed.
+func (c *keysConfig) onStore(ctx context.Context, stderr io.Writer, needsRing bool, work func(context.Context, node.Keymaker) error) (err error) {
+	maker := node.Keymaker{Clock: time.Now, Entropy: rand.Reader}
+	if needsRing {
+		if maker.Ring, err = c.ring(); err != nil {
+			return err
+		}
+	}
+	cfg, leave, err := c.reach(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	store, err := kv.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	maker.Store = store
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+	return work(ctx, maker)
+}
+
+// about says which key an error is about.
+func (c *keysConfig) about(id string, err error) error {
+	return fmt.Errorf("%s of %s in %s mode: %w", id, c.Account, c.Mode, err)
+}
+
+// confirm asks whether a key is to be revoked.
+func (c *keysConfig) confirm(cmd *cobra.Command, store node.KeyStore, id string, stderr io.Writer) error {
+	key, err := store.FindAPIKey(cmd.Context(), c.owner(), id)
+	if err == nil && key == nil {
+		err = licet.ErrAPIKeyNotFound
+	}
+	if err != nil {
+		return c.about(id, err)
+	}
+	fmt.Fprintf(stderr, "Revoke %s (%s) of %s in %s mode, for good? [y/N] ", id, key.Name, c.Account, c.Mode)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		answer <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case yes := <-answer:
+		if yes == "y" || yes == "yes" {
+			return nil
+		}
+	case <-cmd.Context().Done():
+	}
+	return errors.New("not revoked")
+}
+
+// onKeyboard tells whether there is somebody to be asked.
+func onKeyboard(in io.Reader) bool {
+	file, ok := in.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}
