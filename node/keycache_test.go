@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
 	"licet"
 	"licet/kv"
 	"licet/metrics"
@@ -351,6 +353,66 @@ func TestStoreAway(t *testing.T) {
 	fresh := issue(t, maker)
 	s.awaitRemembered(t, fresh.Text)
 	s.want(t, key.Text, false)
+}
+
+// TestStoreOfAnEarlierTime puts an older store in the place of the one that a
+// node knows, as a restore does: a key that it lacks must be dead in two seconds.
+func TestStoreOfAnEarlierTime(t *testing.T) {
+	etcd, err := kv.StartEmbedded(testContext(t), t.TempDir(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer etcd.Close()
+	old, err := kv.Open(testContext(t), kv.Config{
+		Endpoints: etcd.Endpoints(), Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	s := newKeyService(t)
+	s.store.DeafWatch = true
+	stores := &restored{Faulty: s.store}
+	s.Node = newNode(t, stores, func(cfg *node.Config) { s.metrics = cfg.Metrics })
+	key := issue(t, s.maker(t))
+	stop := s.follow(t)
+	defer stop() // before its stores are closed
+	s.awaitRemembered(t, key.Text)
+	stores.old.Store(old)
+	restoredAt := time.Now()
+	for {
+		asked := time.Now()
+		got, err := s.Authenticate(t.Context(), key.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got == nil {
+			return
+		}
+		if late := asked.Sub(restoredAt); late > 2*time.Second {
+			t.Fatalf("it was taken %v after the store had lost it", late)
+		}
+	}
+}
+
+// restored is a store, and from some moment on another one.
+type restored struct {
+	*storetest.Faulty
+	old atomic.Pointer[kv.Store]
+}
+
+func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	if old := s.old.Load(); old != nil {
+		return old.APIKey(ctx, hash)
+	}
+	return s.Faulty.APIKey(ctx, hash)
+}
+
+func (s *restored) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
+	if old := s.old.Load(); old != nil {
+		return old.APIKeyMark(ctx)
+	}
+	return s.Faulty.APIKeyMark(ctx)
 }
 
 // TestReadThatWasOvertaken lets a key be revoked, and that be seen, while an
