@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"strings"
+
 	"github.com/rs/zerolog"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -49,17 +51,24 @@ func (b *etcdLog) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zap
 	return checked
 }
 
+// tooEarly is what etcd says of a new store when it asks for the version of its
+// data before there is any. It asks again every few seconds.
+const tooEarly = "missing term information"
+
 // Write is part of zapcore.Core.
 func (b *etcdLog) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 	level := zerolog.WarnLevel
 	if entry.Level >= zapcore.ErrorLevel {
 		level = zerolog.ErrorLevel // not fatal: ending the process is zap's to do
 	}
-	event := b.log.WithLevel(level)
 	text := errorOf(fields)
 	if text == "" {
 		text = b.err
 	}
+	if strings.Contains(text, tooEarly) {
+		level = zerolog.DebugLevel
+	}
+	event := b.log.WithLevel(level)
 	if text != "" {
 		event = event.Str(zerolog.ErrorFieldName, text)
 	}

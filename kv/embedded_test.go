@@ -267,9 +267,12 @@ func TestEtcdLogPassesOnMessageAndErrorOnly(t *testing.T) {
 	log.Warn("slow", zap.String("error", "SECRET"), zap.Strings("keys", []string{"SECRET"}))
 	log.With(zap.String("key", "SECRET"), zap.Error(errors.New("from with"))).Named("SECRET").Warn("later")
 
+	log.Error("failed to update storage version", zap.Error(errors.New("cannot detect storage schema version: missing term information")))
+
 	want := `{"level":"error","component":"etcd","error":"the reason","message":"broken"}
 {"level":"warn","component":"etcd","message":"slow"}
 {"level":"warn","component":"etcd","error":"from with","message":"later"}
+{"level":"debug","component":"etcd","error":"cannot detect storage schema version: missing term information","message":"failed to update storage version"}
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
