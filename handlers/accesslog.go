@@ -90,11 +90,12 @@ func (s *Server) reportUnknown(e *exchange, err error) {
 	s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()).Strs("types", types).Msg("unknown error")
 }
 
-// brokenRequest says what was wrong with bytes that are no request.
-func brokenRequest(cause error, inRequestLine bool) error {
+// brokenRequest says what was wrong with bytes that are no request. c is nil
+// where they did not come over a connection of ours.
+func brokenRequest(cause error, c *conn) error {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
-	case errors.As(cause, &small) && inRequestLine:
+	case errors.As(cause, &small) && c != nil && c.line >= readBuffer:
 		return errURITooLong
 	case errors.As(cause, &small):
 		return errHeadersTooLarge
@@ -102,6 +103,8 @@ func brokenRequest(cause error, inRequestLine bool) error {
 		return errBodyTooLarge
 	case timedOut(cause):
 		return malformed("the request did not arrive in time")
+	case c != nil && c.loose: // fasthttp does not hand on why it could not read
+		return errLooseChunks
 	default:
 		return malformed("this is not an HTTP request, or its framing is broken")
 	}

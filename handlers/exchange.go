@@ -66,8 +66,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 // the connection. The head is lost by then, even where only the body was bad,
 // and with it what the route and the request id were.
 func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
-	c, wrapped := ctx.Conn().(*conn)
-	if wrapped && c.silent {
+	c, _ := ctx.Conn().(*conn)
+	if c != nil && c.silent {
 		// A port scan, or the health check of a load balancer: nothing was
 		// asked, but fasthttp insists on an answer.
 		c.mute()
@@ -76,7 +76,7 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 	e := s.begin(ctx)
 	e.method = otherMethod
 	e.refused = true
-	s.finish(e, s.failure(e, brokenRequest(cause, wrapped && c.line >= readBuffer)))
+	s.finish(e, s.failure(e, brokenRequest(cause, c)))
 }
 
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
@@ -122,7 +122,11 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	}
 	e.page = pageWanted(e.resource, path)
 
-	if err := checkHead(head, s.bodyLimit(head)); err != nil {
+	chunked, err := checkHead(head, s.bodyLimit(head))
+	if err == nil && chunked && !e.takeChunked() {
+		err = errLooseChunks
+	}
+	if err != nil {
 		e.refused = true
 		return nil, err
 	}
@@ -166,6 +170,13 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		fast:   e.ctx,
 	}
 	return e.route.handle(s, e.request)
+}
+
+// takeChunked tells whether the connection has followed this chunked body to
+// its end. That it has not can only be a bug in one of the two readings.
+func (e *exchange) takeChunked() bool {
+	c, wrapped := e.ctx.Conn().(*conn)
+	return wrapped && c.framing.takeChunked()
 }
 
 // pathValues decodes the variable segments that the router left in ctx. A

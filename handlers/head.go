@@ -28,78 +28,93 @@ const (
 // that see two ends of one request see two requests, and the second one is an
 // attacker's. So whatever has more than one reading is refused here, from the
 // raw bytes, since the parsed header shows only what fasthttp made of it.
-func checkHead(h *fasthttp.RequestHeader, limit int) error {
+//
+// How the chunks of a body are framed is not in the head; see framing.
+func checkHead(h *fasthttp.RequestHeader, limit int) (chunked bool, err error) {
 	uri, raw := h.RequestURI(), h.RawHeaders()
 	if len(uri) > uriLimit {
-		return errURITooLong
+		return false, errURITooLong
 	}
 	requestLine := len(h.Method()) + len(" ") + len(uri) + len(" ") + len(h.Protocol()) + len("\r\n")
 	if requestLine+len(raw) > headLimit {
-		return errHeadersTooLarge
+		return false, errHeadersTooLarge
 	}
 	// fasthttp takes any other version for HTTP/1.0.
 	if version := string(h.Protocol()); version != "HTTP/1.1" && version != "HTTP/1.0" {
-		return malformed("the HTTP version must be 1.1 or 1.0")
+		return false, malformed("the HTTP version must be 1.1 or 1.0")
 	}
-	declared, err := checkFraming(raw, h.IsHTTP11())
+	declared, chunked, err := checkFraming(raw, h.IsHTTP11())
 	if err != nil {
-		return err
+		return false, err
 	}
 	if declared > limit {
-		return errBodyTooLarge
+		return false, errBodyTooLarge
 	}
-	return nil
+	return chunked, nil
 }
 
 // checkFraming walks the header lines as they were sent, and gives the
-// declared length of the body.
-func checkFraming(raw []byte, http11 bool) (contentLength int, err error) {
+// declared length of the body, or that it comes in chunks.
+func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error) {
 	var lengths, encodings, types, hosts int
 	for len(raw) > 0 {
 		line, rest, found := bytes.Cut(raw, []byte("\r\n"))
 		if !found || bytes.ContainsAny(line, "\r\n\x00") {
-			return 0, malformed("the header lines must end with CR LF and hold no other control characters")
+			return 0, false, malformed("the header lines must end with CR LF and hold no other control characters")
 		}
 		raw = rest
 		if len(line) == 0 {
 			if len(rest) > 0 {
-				return 0, malformed("the header block has an empty line in it")
+				return 0, false, malformed("the header block has an empty line in it")
 			}
 			break
 		}
 		name, value, found := bytes.Cut(line, []byte(":"))
 		if !found || !isToken(name) {
-			return 0, malformed("a header line must be a name, a colon and a value, on one line")
+			return 0, false, malformed("a header line must be a name, a colon and a value, on one line")
 		}
 		value = bytes.Trim(value, " \t")
+		framed := lengths + encodings
 		switch {
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)):
 			lengths++
-			contentLength, err = strconv.Atoi(string(value))
-			if err != nil || contentLength < 0 || value[0] < '0' || value[0] > '9' {
-				return 0, malformed("header Content-Length must be a decimal number")
+			var ok bool
+			if length, ok = parseLength(value); !ok {
+				return 0, false, malformed("header Content-Length must be a decimal number")
 			}
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding)):
 			encodings++
-			if !http11 || !bytes.EqualFold(value, []byte("chunked")) {
-				return 0, malformed("header Transfer-Encoding must be exactly chunked, on HTTP/1.1")
+			if !http11 || !isChunked(value) {
+				return 0, false, malformed("header Transfer-Encoding must be exactly chunked, on HTTP/1.1")
 			}
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderContentType)):
 			types++
 		case bytes.EqualFold(name, []byte(fasthttp.HeaderHost)):
 			hosts++
 		}
+		if lengths+encodings > framed && len(line) > maxFramingLine {
+			return 0, false, malformed("headers Content-Length and Transfer-Encoding must be short")
+		}
 	}
 	switch {
 	case lengths > 1 || encodings > 1 || types > 1 || hosts > 1:
-		return 0, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host must not be repeated")
+		return 0, false, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host must not be repeated")
 	case lengths > 0 && encodings > 0:
-		return 0, malformed("headers Content-Length and Transfer-Encoding must not come together")
+		return 0, false, malformed("headers Content-Length and Transfer-Encoding must not come together")
 	case http11 && hosts == 0:
-		return 0, malformed("header Host is required")
+		return 0, false, malformed("header Host is required")
 	}
-	return contentLength, nil
+	return length, encodings > 0, nil
 }
+
+// parseLength reads the value of Content-Length.
+func parseLength(value []byte) (length int, ok bool) {
+	length, err := strconv.Atoi(string(value))
+	return length, err == nil && value[0] >= '0' && value[0] <= '9'
+}
+
+// isChunked judges the value of Transfer-Encoding.
+func isChunked(value []byte) bool { return bytes.EqualFold(value, []byte("chunked")) }
 
 // isToken reports whether a header name has only the characters that RFC 9110
 // gives it. In particular there is no space before the colon.
@@ -121,7 +136,7 @@ func isToken(name []byte) bool {
 // the same raw bytes, answers it and closes the connection.
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := s.bodyLimit(h)
-	if checkHead(h, limit) != nil {
+	if _, err := checkHead(h, limit); err != nil {
 		h.SetContentLength(0)
 		h.Del(fasthttp.HeaderExpect)
 	}

@@ -60,6 +60,9 @@ type conn struct {
 	net.Conn
 	listener *listener
 
+	framing framing
+	// loose: framing found fault, and nothing more is read.
+	loose bool
 	// line counts the bytes that came since the last line feed. If a head
 	// overflows the read buffer without one, it is the request line that is
 	// too long, and not the headers.
@@ -73,9 +76,19 @@ type conn struct {
 	closing sync.Once
 }
 
-// Read notes that something came, and where lines end.
+// Read notes that something came, and where lines end. It stops before what is
+// framed loosely.
 func (c *conn) Read(p []byte) (int, error) {
+	if c.loose {
+		return 0, errLooseChunks
+	}
 	n, err := c.Conn.Read(p)
+	if good := c.framing.follow(p[:n]); good < n {
+		n, c.loose = good, true
+		if n == 0 {
+			return 0, errLooseChunks
+		}
+	}
 	c.silent = c.silent && n == 0
 	if at := bytes.LastIndexByte(p[:n], '\n'); at >= 0 {
 		c.line = n - at - 1

@@ -14,6 +14,17 @@ import (
 // closes the connection, which it must do.
 func (s *service) exchangeRaw(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
+	return s.exchange(sent, false)
+}
+
+// exchangeEnded is exchangeRaw from a client that then says it sends no more.
+func (s *service) exchangeEnded(sent string) (answers []answer, closed bool) {
+	s.t.Helper()
+	return s.exchange(sent, true)
+}
+
+func (s *service) exchange(sent string, end bool) (answers []answer, closed bool) {
+	s.t.Helper()
 	c, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		s.t.Fatal(err)
@@ -23,7 +34,12 @@ func (s *service) exchangeRaw(sent string) (answers []answer, closed bool) {
 		s.t.Fatal(err)
 	}
 	// The server may refuse, and close, before it has read all.
-	go func() { _, _ = io.WriteString(c, sent) }()
+	go func() {
+		_, _ = io.WriteString(c, sent)
+		if end {
+			_ = c.(*net.TCPConn).CloseWrite()
+		}
+	}()
 	reader := bufio.NewReader(c)
 	for {
 		response, err := http.ReadResponse(reader, &http.Request{Method: "GET"})

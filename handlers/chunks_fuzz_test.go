@@ -1,0 +1,171 @@
+package handlers
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/valyala/fasthttp"
+)
+
+// taken is a request that fasthttp read whole and that checkHead let through.
+type taken struct {
+	Head, Body string
+	loose      bool // its chunks are not in the strict form
+	seen       bool // and the connection has followed them
+}
+
+// takeAll reads requests as the server does, until one is refused or broken.
+// sent is where they come from, as far as it has been read: what fasthttp took
+// of it for one body tells how that was framed.
+func takeAll(from io.Reader, sent func() []byte, seen func() bool) (all []taken) {
+	reader := bufio.NewReaderSize(from, readBuffer)
+	position := func() int { return len(sent()) - reader.Buffered() }
+	for {
+		var request fasthttp.Request
+		if request.Header.Read(reader) != nil {
+			return all
+		}
+		chunked, err := checkHead(&request.Header, bodyLimit)
+		if err != nil {
+			return all
+		}
+		start := position()
+		if request.ContinueReadBody(reader, bodyLimit, false) != nil {
+			return all
+		}
+		one := taken{
+			Head: fmt.Sprintf("%s %s %s", request.Header.Method(), request.Header.RequestURI(), request.Header.RawHeaders()),
+			Body: string(request.Body()),
+		}
+		if chunked {
+			one.loose = !strict(sent()[start:position()], one.Body)
+			one.seen = seen()
+		}
+		all = append(all, one)
+	}
+}
+
+// strict reports whether chunks are in the strict form, and what is in them.
+// It goes by the text as a whole, and so has nothing in common with framing.
+func strict(chunks []byte, body string) bool {
+	for text := string(chunks); ; {
+		size, rest, found := strings.Cut(text, "\r\n")
+		if !found || size == "" || strings.Trim(size, "0123456789abcdefABCDEF") != "" {
+			return false
+		}
+		var n int
+		if _, err := fmt.Sscanf(size, "%x", &n); err != nil || n > len(rest)-2 {
+			return false
+		}
+		if n == 0 {
+			return rest == "\r\n" && body == ""
+		}
+		var whole bool
+		if body, whole = strings.CutPrefix(body, rest[:n]); !whole || rest[n:n+2] != "\r\n" {
+			return false
+		}
+		text = rest[n+2:]
+	}
+}
+
+// pieces is a connection over which bytes come a few at a time.
+type pieces struct {
+	net.Conn
+	rest []byte
+	size int
+	read []byte
+}
+
+func (p *pieces) Read(into []byte) (int, error) {
+	n := copy(into[:min(len(into), p.size)], p.rest)
+	if n == 0 {
+		return 0, io.EOF
+	}
+	p.read = append(p.read, p.rest[:n]...)
+	p.rest = p.rest[n:]
+	return n, nil
+}
+
+// recorder keeps what is read through it.
+type recorder struct {
+	from io.Reader
+	read []byte
+}
+
+func (r *recorder) Read(into []byte) (int, error) {
+	n, err := r.from.Read(into)
+	r.read = append(r.read, into[:n]...)
+	return n, err
+}
+
+// FuzzFraming reads the same bytes by fasthttp alone and by fasthttp behind a
+// connection of ours. The latter takes exactly the same requests, up to the
+// first that comes in loose chunks, which it does not take; and each chunked
+// one that it takes was followed to its end.
+func FuzzFraming(f *testing.F) {
+	const host = "Host: x\r\n"
+	post := func(headers, body string) string { return "POST / HTTP/1.1\r\n" + host + headers + "\r\n" + body }
+	chunked := func(body string) string { return post("Transfer-Encoding: chunked\r\n", body) }
+	// A body that looks like a head, to whoever misses that it is a body.
+	declared := post("Content-Length: 56\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+	bodies := []string{
+		"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n000\r\n\r\n", "1\r\n{\r\n0000000000001\r\n}\r\n0\r\n\r\n", "a\r\n0123456789\r\n0\r\n\r\n",
+		"A\r\n0123456789\r\n0\r\n\r\n", "2;a=b\r\n{}\r\n0\r\n\r\n", "2 ;a\r\n{}\r\n0\r\n\r\n", "2;\r\n{}\r\n0\r\n\r\n",
+		"2;a=\"\r\n\"\r\n{}\r\n0\r\n\r\n", "2 \r\n{}\r\n0\r\n\r\n", "2\t\r\n{}\r\n0\r\n\r\n", "+2\r\n{}\r\n0\r\n\r\n", "0x2\r\n{}\r\n0\r\n\r\n",
+		"2\n{}\r\n0\r\n\r\n", "2\r\n{}\n0\r\n\r\n", "2\r\n{}\r\n0\n\r\n", "2\r\n{}\r\n0\r\n\n", "fffffffffffffff\r\n{}", "ffffffffffffffff\r\n{}", "10001\r\n{}",
+		"2\r\n{}\r\n", "2\r\n{}\r\n0\r\n", "2\r\n{}\r\n0\r\nX-A: b\r\n\r\n", "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n", "2\r\n{}\r\n0;a\r\n\r\n", "2\r\n{}\r\n0 \r\n\r\n",
+	}
+	heads := []string{
+		"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "transfer-encoding:CHUNKED\r\n", "Transfer-Encoding:\t chunked \t\r\n",
+		"Transfer-Encoding:" + strings.Repeat(" ", 99) + "chunked\r\n", "X: " + strings.Repeat("y", 99) + "\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding : chunked\r\n", " Transfer-Encoding: chunked\r\n", "X: y\r\n Transfer-Encoding: chunked\r\n", "X: y\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: 5, 5\r\n", "Content-Length: 05\r\n", "Content-Length: +5\r\n",
+		"Content-Length: 0\r\n", "Content-Length: 99999\r\n", "Content-Length:" + strings.Repeat(" ", 99) + "5\r\n", "Cookie: a\r\nTE: trailers\r\nTrailer: X-A\r\n",
+		"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n", "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n",
+	}
+	for i, body := range bodies {
+		f.Add([]byte(chunked(body)+declared+chunked(bodies[1])+chunked(body)), uint8(i*5))
+		f.Add([]byte(declared+"\r\n"+chunked(bodies[1])+"\n"+chunked(body)+declared), uint8(200-i))
+	}
+	for i, head := range heads {
+		for _, method := range []string{"POST", "GET", "HEAD", "CONNECT"} {
+			one := strings.Replace(post(head, bodies[1]), "POST", method, 1)
+			f.Add([]byte(one+chunked(bodies[1])+one), uint8(i*3))
+			f.Add([]byte(strings.Replace(one, "HTTP/1.1", "HTTP/1.0", 1)+chunked(bodies[1])), uint8(255-i))
+		}
+	}
+	f.Add([]byte("POST / HTTP/1.1\n"+host+"Content-Length: 2\r\n\r\n{}"+chunked(bodies[1])), uint8(1))
+	f.Add([]byte("POST / HTTP/1.1\r\n\r\n"+chunked(bodies[1])), uint8(1))
+	f.Add([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), uint8(0))
+	f.Fuzz(func(t *testing.T, sent []byte, size uint8) {
+		alone := &pieces{rest: sent, size: int(size) + 1}
+		want := takeAll(alone, func() []byte { return alone.read }, func() bool { return true })
+		for i, one := range want {
+			if one.loose {
+				want = want[:i]
+				break
+			}
+		}
+		c := &conn{Conn: &pieces{rest: sent, size: int(size) + 1}}
+		through := &recorder{from: c}
+		got := takeAll(through, func() []byte { return through.read }, c.framing.takeChunked)
+		if !slices.Equal(want, got) {
+			t.Fatalf("fasthttp alone (-) and behind the connection (+):\n%s\nof %q", cmp.Diff(want, got, cmp.AllowUnexported(taken{})), sent)
+		}
+		if !bytes.HasPrefix(sent, through.read) {
+			t.Fatalf("read %q\nof %q", through.read, sent)
+		}
+		if n, err := c.Read(make([]byte, 1)); c.loose && (n != 0 || !errors.Is(err, errLooseChunks)) {
+			t.Fatalf("read on after loose chunks: %d, %v", n, err)
+		}
+	})
+}

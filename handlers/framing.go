@@ -1,0 +1,195 @@
+package handlers
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+// errLooseChunks is what a connection reads instead of a chunk that fasthttp
+// would take, but that other servers may see another end of.
+var errLooseChunks = malformed("a chunked body must have no chunk extensions, no blanks after a chunk size, no trailers, and CR LF at the end of each line")
+
+// framing follows the bytes of a connection on their way to fasthttp, and says
+// where a chunked body leaves the one form in which all servers read it alike:
+// a hexadecimal size and CR LF, as many bytes, CR LF; in the end a size of zero
+// and an empty line. fasthttp would read over chunk extensions, blanks after a
+// size, and trailers.
+//
+// It is a second reading of what fasthttp reads for itself, so it must not be
+// trusted to be the same. It does no more than hold bytes back, it never
+// changes, adds or reorders them. And it counts the chunked bodies that it has
+// followed to their end: one that fasthttp has seen and framing has not is not
+// served. Where it is led astray, then, requests are refused.
+type framing struct {
+	part part
+	left int64 // bytes of the body or the chunk that are still to come
+	size int   // digits of the chunk size so far
+
+	// line is the beginning of a header line of which the end has not come
+	// yet: as much as can matter, and CR.
+	line  [maxFramingLine + 1]byte
+	lined int
+
+	// Of the head so far.
+	length  int
+	chunked bool
+
+	whole int // chunked bodies followed to their end, and not yet taken
+}
+
+// part is what the next byte belongs to.
+type part int8
+
+const (
+	partHead part = iota
+	partBody
+	partSize // of a chunk
+	partSizeLF
+	partChunk
+	partChunkCR
+	partChunkLF
+	partEndCR // of the empty line after the last chunk
+	partEndLF
+)
+
+// maxFramingLine bounds a line of Content-Length or Transfer-Encoding, so that
+// framing need not keep more. checkHead refuses longer ones.
+const maxFramingLine = 64
+
+// maxSizeDigits is fasthttp's own bound, on 64 bits.
+const maxSizeDigits = 15
+
+// follow takes the next bytes and says how many of them are good. What comes
+// after those must not be read.
+func (f *framing) follow(p []byte) (good int) {
+	for at := 0; at < len(p); {
+		switch f.part {
+		case partHead:
+			at += f.head(p[at:])
+		case partBody, partChunk:
+			n := min(f.left, int64(len(p)-at))
+			f.left -= n
+			at += int(n)
+			if f.left == 0 && f.part == partBody {
+				f.part = partHead
+			} else if f.left == 0 {
+				f.part = partChunkCR
+			}
+		default:
+			if !f.chunkByte(p[at]) {
+				return at
+			}
+			at++
+		}
+	}
+	return len(p)
+}
+
+// chunkByte takes a byte that frames chunks.
+func (f *framing) chunkByte(b byte) (good bool) {
+	switch f.part {
+	case partSize:
+		digit, ok := hexDigit(b)
+		switch {
+		case ok && f.size < maxSizeDigits:
+			f.size++
+			f.left = f.left<<4 | digit
+			return true
+		case ok || f.size == 0:
+			return false
+		}
+		f.part = partSizeLF
+		return b == '\r'
+	case partSizeLF:
+		f.size = 0
+		f.part = partChunk
+		if f.left == 0 {
+			f.part = partEndCR
+		}
+		return b == '\n'
+	case partChunkCR:
+		f.part = partChunkLF
+		return b == '\r'
+	case partChunkLF:
+		f.part = partSize
+		return b == '\n'
+	case partEndCR:
+		f.part = partEndLF
+		return b == '\r'
+	default:
+		if b != '\n' {
+			return false
+		}
+		f.part = partHead
+		f.whole++
+		return true
+	}
+}
+
+func hexDigit(b byte) (int64, bool) {
+	switch {
+	case '0' <= b && b <= '9':
+		return int64(b - '0'), true
+	case 'a' <= b && b <= 'f':
+		return int64(b-'a') + 10, true
+	case 'A' <= b && b <= 'F':
+		return int64(b-'A') + 10, true
+	default:
+		return 0, false
+	}
+}
+
+// head takes the bytes of one line of a head, or those that there are.
+func (f *framing) head(p []byte) (n int) {
+	end := bytes.IndexByte(p, '\n')
+	if end < 0 {
+		f.lined += copy(f.line[f.lined:], p)
+		return len(p)
+	}
+	line := p[:end]
+	if f.lined > 0 {
+		f.lined += copy(f.line[f.lined:], line)
+		line = f.line[:f.lined]
+		f.lined = 0
+	}
+	f.headLine(bytes.TrimSuffix(line, []byte("\r")))
+	return end + 1
+}
+
+// headLine takes a line of a head. The request line is like any header that
+// says nothing about the body, and an empty line before it like a whole head
+// that does not. What checkHead refuses needs no care here, since nothing that
+// comes after it is served.
+func (f *framing) headLine(line []byte) {
+	if len(line) == 0 {
+		switch {
+		case f.chunked:
+			f.part = partSize
+		case f.length > 0:
+			f.part, f.left = partBody, int64(f.length)
+		}
+		f.length, f.chunked = 0, false
+		return
+	}
+	if first := line[0] | 0x20; first != 'c' && first != 't' {
+		return
+	}
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.Trim(value, " \t")
+	switch {
+	case bytes.EqualFold(name, []byte(fasthttp.HeaderContentLength)):
+		f.length, _ = parseLength(value)
+	case bytes.EqualFold(name, []byte(fasthttp.HeaderTransferEncoding)):
+		f.chunked = isChunked(value)
+	}
+}
+
+// takeChunked tells whether the next chunked body was followed to its end.
+func (f *framing) takeChunked() bool {
+	if f.whole == 0 {
+		return false
+	}
+	f.whole--
+	return true
+}
