@@ -104,7 +104,7 @@ func brokenRequest(cause error, c *conn) error {
 	case timedOut(cause):
 		return malformed("the request did not arrive in time")
 	case c != nil && c.loose: // fasthttp does not hand on why it could not read
-		return errLooseChunks
+		return errLoose
 	default:
 		return malformed("this is not an HTTP request, or its framing is broken")
 	}

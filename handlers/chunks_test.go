@@ -92,7 +92,7 @@ func TestLooseChunksComeLate(t *testing.T) {
 	for _, a := range answers[:4] {
 		a.must(t, 40001)
 	}
-	if last := answers[4].must(t, 40000); !strings.Contains(last.body, "chunk extensions") {
+	if last := answers[4].must(t, 40000); !strings.Contains(last.body, "without extensions") {
 		t.Errorf("the message does not say what is wrong: %s", last.body)
 	}
 }

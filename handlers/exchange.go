@@ -124,7 +124,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 
 	chunked, err := checkHead(head, s.bodyLimit(head))
 	if err == nil && chunked && !e.takeChunked() {
-		err = errLooseChunks
+		err = errLoose
 	}
 	if err != nil {
 		e.refused = true

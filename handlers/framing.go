@@ -6,15 +6,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// errLooseChunks is what a connection reads instead of a chunk that fasthttp
-// would take, but that other servers may see another end of.
-var errLooseChunks = malformed("a chunked body must have no chunk extensions, no blanks after a chunk size, no trailers, and CR LF at the end of each line")
+// errLoose is what a connection reads instead of bytes that fasthttp would
+// take, but in which other servers may see another end of the request.
+var errLoose = malformed("each line of a head and of chunks must end with CR LF, and chunks must come without extensions, blanks after their size, and trailers")
 
 // framing follows the bytes of a connection on their way to fasthttp, and says
-// where a chunked body leaves the one form in which all servers read it alike:
-// a hexadecimal size and CR LF, as many bytes, CR LF; in the end a size of zero
-// and an empty line. fasthttp would read over chunk extensions, blanks after a
-// size, and trailers.
+// where they leave the one form in which all servers read them alike. The lines
+// of a head end with CR LF. A chunk is a hexadecimal size and CR LF, as many
+// bytes, CR LF; the last one is a size of zero and an empty line. fasthttp would
+// read over bare line feeds, some of which checkHead does not get to see, chunk
+// extensions, blanks after a size, and trailers.
 //
 // It is a second reading of what fasthttp reads for itself, so it must not be
 // trusted to be the same. It does no more than hold bytes back, it never
@@ -30,6 +31,7 @@ type framing struct {
 	// yet: as much as can matter, and CR.
 	line  [maxFramingLine + 1]byte
 	lined int
+	cr    bool // what has come of it ends with CR
 
 	// Of the head so far.
 	length  int
@@ -66,7 +68,11 @@ func (f *framing) follow(p []byte) (good int) {
 	for at := 0; at < len(p); {
 		switch f.part {
 		case partHead:
-			at += f.head(p[at:])
+			n, good := f.head(p[at:])
+			at += n
+			if !good {
+				return at
+			}
 		case partBody, partChunk:
 			n := min(f.left, int64(len(p)-at))
 			f.left -= n
@@ -141,20 +147,27 @@ func hexDigit(b byte) (int64, bool) {
 }
 
 // head takes the bytes of one line of a head, or those that there are.
-func (f *framing) head(p []byte) (n int) {
+func (f *framing) head(p []byte) (n int, good bool) {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
 		f.lined += copy(f.line[f.lined:], p)
-		return len(p)
+		f.cr = p[len(p)-1] == '\r'
+		return len(p), true
 	}
 	line := p[:end]
+	if end > 0 {
+		f.cr = line[end-1] == '\r'
+	}
+	if !f.cr {
+		return end, false
+	}
 	if f.lined > 0 {
 		f.lined += copy(f.line[f.lined:], line)
 		line = f.line[:f.lined]
-		f.lined = 0
 	}
 	f.headLine(bytes.TrimSuffix(line, []byte("\r")))
-	return end + 1
+	f.lined, f.cr = 0, false
+	return end + 1, true
 }
 
 // headLine takes a line of a head. The request line is like any header that

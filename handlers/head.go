@@ -29,7 +29,8 @@ const (
 // attacker's. So whatever has more than one reading is refused here, from the
 // raw bytes, since the parsed header shows only what fasthttp made of it.
 //
-// How the chunks of a body are framed is not in the head; see framing.
+// What is not in the parsed head, such as how chunks are framed, is judged by
+// framing.
 func checkHead(h *fasthttp.RequestHeader, limit int) (chunked bool, err error) {
 	uri, raw := h.RequestURI(), h.RawHeaders()
 	if len(uri) > uriLimit {

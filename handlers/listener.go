@@ -80,13 +80,13 @@ type conn struct {
 // framed loosely.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.loose {
-		return 0, errLooseChunks
+		return 0, errLoose
 	}
 	n, err := c.Conn.Read(p)
 	if good := c.framing.follow(p[:n]); good < n {
-		n, c.loose = good, true
+		n, c.loose, c.silent = good, true, false
 		if n == 0 {
-			return 0, errLooseChunks
+			return 0, errLoose
 		}
 	}
 	c.silent = c.silent && n == 0
