@@ -13,7 +13,8 @@ import (
 )
 
 // SweepClaims removes claims that were made before a moment, oldest first. A
-// claim that was made anew meanwhile stays; only its old place by age goes.
+// claim that was made anew goes with its new place by age: till then only the
+// old one goes, so that no place is left without its claim.
 func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
 	due, err := s.dueClaims(ctx, before, limit)
 	if err != nil || len(due) == 0 {
@@ -39,7 +40,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 		if err != nil {
 			return 0, broken(err)
 		}
-		if claim.CreatedAt.Before(before) {
+		if !claim.CreatedAt.After(c.made) {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kvs[0].ModRevision))
 			deletes = append(deletes, clientv3.OpDelete(c.key))
 		}
@@ -55,8 +56,11 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	return len(due), nil
 }
 
-// dueClaim is a claim whose time is over: its key, and its place by age.
-type dueClaim struct{ key, place string }
+// dueClaim is a place by age whose time is over, and the key of its claim.
+type dueClaim struct {
+	key, place string
+	made       time.Time // as the place says
+}
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
 	until := claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
@@ -73,7 +77,8 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 	var due []dueClaim
 	for _, kv := range response.Kvs {
 		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
-			due = append(due, dueClaim{key: layout + "y/" + place[at:], place: place})
+			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(claimAgePrefix):])))
+			due = append(due, dueClaim{key: layout + "y/" + place[at:], place: place, made: made})
 		}
 	}
 	return due, nil
