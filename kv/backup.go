@@ -94,8 +94,6 @@ func rewind(file io.Seeker) error {
 	return err
 }
 
-var errStalled = fmt.Errorf("nothing came for %v", pieceTimeout)
-
 // snapshot copies the snapshot of the only endpoint to a file and checks it as
 // it is on disk then.
 func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progress Progress) (info BackupInfo, err error) {
@@ -119,21 +117,7 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 		return info, err
 	}
 
-	whole := ctx
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	stalled := time.AfterFunc(pieceTimeout, stop)
-	defer stalled.Stop()
-	snapshot, err := s.client.SnapshotWithVersion(ctx)
-	if err != nil {
-		return info, err
-	}
-	defer snapshot.Snapshot.Close()
-	counted := &counter{reader: snapshot.Snapshot, total: status.DbSize, progress: progress, alive: func() { stalled.Reset(pieceTimeout) }}
-	if _, err := io.Copy(file, counted); err != nil {
-		if !stalled.Stop() && whole.Err() == nil {
-			err = errStalled
-		}
+	if err := copySnapshot(ctx, s.client, file, status.DbSize, pieceTimeout, progress); err != nil {
 		return info, fmt.Errorf("copy the snapshot: %w", err)
 	}
 	if err := file.Sync(); err != nil {
@@ -141,6 +125,24 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	}
 	info.Bytes, info.SHA256, err = checkSnapshot(file.File, nil)
 	return info, err
+}
+
+// copySnapshot copies a member's snapshot, and gives up where nothing comes for
+// as long as patience says.
+func copySnapshot(ctx context.Context, member clientv3.Maintenance, to io.Writer, size int64, patience time.Duration, progress Progress) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stalled := time.AfterFunc(patience, func() { stop(fmt.Errorf("nothing came for %v", patience)) })
+	defer stalled.Stop()
+	snapshot, err := member.SnapshotWithVersion(ctx)
+	if err == nil {
+		defer snapshot.Snapshot.Close()
+		_, err = io.Copy(to, &counter{reader: snapshot.Snapshot, total: size, progress: progress, alive: func() { stalled.Reset(patience) }})
+	}
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // counter passes bytes on and tells how many there were.

@@ -1,0 +1,62 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// silentMember is a member that falls silent: before its snapshot begins, or
+// once it has given what has come.
+type silentMember struct {
+	clientv3.Maintenance
+	begins bool
+	come   string
+}
+
+func (m silentMember) SnapshotWithVersion(ctx context.Context) (*clientv3.SnapshotResponse, error) {
+	if !m.begins {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	silence := readUntilDone{ctx}
+	return &clientv3.SnapshotResponse{Snapshot: struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(strings.NewReader(m.come), silence), silence}}, nil
+}
+
+type readUntilDone struct{ ctx context.Context }
+
+func (r readUntilDone) Read([]byte) (int, error) {
+	<-r.ctx.Done()
+	return 0, r.ctx.Err()
+}
+
+func (readUntilDone) Close() error { return nil }
+
+// TestBackupOfSilentMember ends, and says what was wrong: "context canceled"
+// would tell the operator that it was he.
+func TestBackupOfSilentMember(t *testing.T) {
+	for name, member := range map[string]silentMember{
+		"from the first":   {},
+		"after some bytes": {begins: true, come: "some bytes"},
+	} {
+		var got bytes.Buffer
+		err := copySnapshot(t.Context(), member, &got, 100, 10*time.Millisecond, nil)
+		if err == nil || err.Error() != "nothing came for 10ms" || got.String() != member.come {
+			t.Errorf("silent %s: got %q, error %v", name, got.String(), err)
+		}
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := copySnapshot(canceled, member, io.Discard, 100, time.Hour, nil); !errors.Is(err, context.Canceled) {
+			t.Errorf("silent %s, and canceled: error %v", name, err)
+		}
+	}
+}
