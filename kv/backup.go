@@ -48,11 +48,8 @@ type Progress func(done, total int64)
 // before the call, since that member must answer a linearizable read first.
 func Backup(ctx context.Context, cfg Config, path string, progress Progress) (BackupInfo, error) {
 	temporary := path + newSuffix
-	file, err := fileutil.TryLockFile(temporary, os.O_RDWR|os.O_CREATE, privateFile)
-	switch {
-	case errors.Is(err, fileutil.ErrLocked):
-		return BackupInfo{}, fmt.Errorf("another process is writing %s", temporary)
-	case err != nil:
+	file, err := lockNew(temporary)
+	if err != nil {
 		return BackupInfo{}, err
 	}
 	info, err := BackupInfo{}, file.Chmod(privateFile) // it may be left from a killed process
@@ -66,6 +63,34 @@ func Backup(ctx context.Context, cfg Config, path string, progress Progress) (Ba
 		return BackupInfo{}, errors.Join(err, removeAny(temporary), file.Close())
 	}
 	return info, file.Close()
+}
+
+// lockNew opens a file for this process alone.
+func lockNew(path string) (*fileutil.LockedFile, error) {
+	file, err := fileutil.TryLockFile(path, os.O_RDWR|os.O_CREATE, privateFile)
+	switch {
+	case errors.Is(err, fileutil.ErrLocked):
+		return nil, errWriting(path)
+	case err != nil:
+		return nil, err
+	case !isAt(file.File, path):
+		// Another process was done with it after it was opened here and before it
+		// was locked: it is a finished backup now.
+		return nil, errors.Join(errWriting(path), file.Close())
+	}
+	return file, nil
+}
+
+func errWriting(path string) error { return fmt.Errorf("another process is writing %s", path) }
+
+// isAt tells whether an open file still has that name.
+func isAt(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	named, err := os.Stat(path)
+	return err == nil && os.SameFile(opened, named)
 }
 
 // writeSnapshot takes the snapshot of the first member that gives one.

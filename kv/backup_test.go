@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -58,5 +60,30 @@ func TestBackupOfSilentMember(t *testing.T) {
 		if err := copySnapshot(canceled, member, io.Discard, 100, time.Hour, nil); !errors.Is(err, context.Canceled) {
 			t.Errorf("silent %s, and canceled: error %v", name, err)
 		}
+	}
+}
+
+// TestBackupKnowsWhenItsFileIsTaken: between opening and
+// locking it, another process may have made a finished backup of it.
+func TestBackupKnowsWhenItsFileIsTaken(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup.db.new")
+	file := must(lockNew(path))(t)
+	defer file.Close()
+	if !isAt(file.File, path) {
+		t.Error("a file that is there is taken for gone")
+	}
+	if _, err := lockNew(path); err == nil || !strings.Contains(err.Error(), "another process is writing") {
+		t.Errorf("a second one: got error %v", err)
+	}
+	if err := os.Rename(path, strings.TrimSuffix(path, ".new")); err != nil {
+		t.Fatal(err)
+	}
+	if isAt(file.File, path) {
+		t.Error("a file that has another name is taken for there")
+	}
+	next := must(lockNew(path))(t)
+	defer next.Close()
+	if isAt(file.File, path) || !isAt(next.File, path) {
+		t.Error("the next file is taken for the one before")
 	}
 }
