@@ -213,7 +213,7 @@ asks before. Revoking a key again changes nothing.`,
 				return err
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
-				if !cfg.Yes && onKeyboard(cmd.InOrStdin()) {
+				if !cfg.Yes && onTerminal(cmd.InOrStdin()) {
 					if err := cfg.confirm(cmd, maker.Store, args[0], stderr); err != nil {
 						return err
 					}
@@ -336,18 +336,4 @@ func (c *keysConfig) confirm(cmd *cobra.Command, store node.KeyStore, id string,
 	case <-cmd.Context().Done():
 	}
 	return errors.New("not revoked")
-}
-
-// onKeyboard tells whether there is somebody to be asked.
-func onKeyboard(in io.Reader) bool {
-	file, ok := in.(*os.File)
-	if !ok {
-		return false
-	}
-	info, err := file.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return false
-	}
-	null, err := os.Stat(os.DevNull)
-	return err != nil || !os.SameFile(info, null)
 }

@@ -367,15 +367,6 @@ func TestRevokeAsks(t *testing.T) {
 		f(strings.NewReader(no), key.ID, errors.New("not revoked"), true)
 	}
 	f(strings.NewReader("y\n"), "key_none", licet.ErrAPIKeyNotFound, false)
-
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	if onKeyboard(null) || onKeyboard(strings.NewReader("y")) {
-		t.Error("nobody is there, and yet is asked")
-	}
 }
 
 func TestMasterKeyNew(t *testing.T) {

@@ -61,11 +61,16 @@ func (m *meter) clear() {
 	}
 }
 
-func onTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
+// onTerminal tells whether there is somebody at the other end of a stream.
+func onTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
 	if !ok {
 		return false
 	}
 	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
 }

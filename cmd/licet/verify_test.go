@@ -208,3 +208,16 @@ func TestMeter(t *testing.T) {
 		t.Errorf("it shows %q", text)
 	}
 }
+
+func TestOnTerminal(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	for _, stream := range []any{null, strings.NewReader("y"), new(bytes.Buffer)} {
+		if onTerminal(stream) {
+			t.Errorf("nobody is at the other end of %T, and yet is asked and shown a bar", stream)
+		}
+	}
+}
