@@ -34,6 +34,20 @@ func (v *verification) checkAPIKey(e entry) {
 			v.report("api_key", name, "index_other", "its id leads to another key")
 		}
 	})
+	v.wantMaster(name, key.MasterID)
+	if previous := key.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != key.MasterID {
+		v.wantMaster(name, previous.MasterID)
+	}
+}
+
+// wantMaster asks for the fingerprint of a master key that an API secret is
+// derived from: without it a node starts with a ring that lacks the key.
+func (v *verification) wantMaster(name, id string) {
+	v.want(masterKeyKey(id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
+		}
+	})
 }
 
 // checkAPIKeyIndex checks one entry that leads from an id to an API key.

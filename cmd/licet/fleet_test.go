@@ -46,10 +46,17 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 		t.Fatal(err)
 	}
 	defer store.Close()
+	ring, err := readMasterRing(ringFile(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.UseMaster(t.Context(), ring.Current()); err != nil {
+		t.Fatal(err)
+	}
 	text := licet.NewAPIKeyText(licet.Test, [licet.APIKeyEntropy]byte([]byte(crand.Text())))
 	err = store.PutAPIKey(t.Context(), licet.APIKey{
 		ID: "key_fleet", Hash: licet.HashAPIKey(text), Owner: licet.Owner{AccountID: "acct_fleet", Mode: licet.Test},
-		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
+		Scopes: []string{"*"}, SecretVersion: 1, MasterID: ring.Current().ID, CreatedAt: time.Now(),
 	})
 	if err != nil {
 		t.Fatal(err)
