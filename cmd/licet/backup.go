@@ -80,7 +80,7 @@ nothing is made.
 Revisions go on far above those of the lost store, so that a node that remembers
 some of them can do no harm. How a cluster is restored is in docs/backup.md.`,
 		Example: `  licet restore store.db --data-dir ./restored
-  cp master.keys dev-key.json ./restored/            from the backup of the old data directory
+  cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of them
   licet verify --data-dir ./restored
   licet dev --data-dir ./restored`,
 		Args: cobra.ExactArgs(1),
