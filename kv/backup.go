@@ -148,7 +148,7 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	if err := file.Sync(); err != nil {
 		return info, err
 	}
-	info.Bytes, info.SHA256, err = checkSnapshot(file.File, nil)
+	info.Bytes, info.SHA256, err = checkSnapshot(ctx, file.File, nil)
 	return info, err
 }
 
@@ -190,6 +190,19 @@ func (c *counter) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// stoppable reads until its context ends.
+type stoppable struct {
+	ctx    context.Context
+	reader io.Reader
+}
+
+func (s stoppable) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.reader.Read(p)
+}
+
 // putInPlace gives a finished backup its name. The checksum of the backup that
 // it replaces goes first: a wrong one would be worse than none.
 func putInPlace(file *fileutil.LockedFile, temporary, path, sum string) error {
@@ -224,7 +237,7 @@ func syncDir(path string) error {
 
 // checkSnapshot compares a snapshot with the checksum at its end. It gives the
 // size of the whole file, and its own SHA-256.
-func checkSnapshot(file *os.File, progress Progress) (size int64, sum string, err error) {
+func checkSnapshot(ctx context.Context, file *os.File, progress Progress) (size int64, sum string, err error) {
 	stat, err := file.Stat()
 	if err != nil {
 		return 0, "", err
@@ -237,7 +250,7 @@ func checkSnapshot(file *os.File, progress Progress) (size int64, sum string, er
 		return size, "", err
 	}
 	content, whole := sha256.New(), sha256.New()
-	source := &counter{reader: file, total: size, progress: progress}
+	source := &counter{reader: stoppable{ctx, file}, total: size, progress: progress}
 	if _, err := io.CopyN(io.MultiWriter(content, whole), source, size-sha256.Size); err != nil {
 		return size, "", err
 	}

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,12 +30,13 @@ type RestoreInfo struct {
 }
 
 // Restore makes a data directory out of a backup, for one embedded etcd. The
-// directory must not exist, or be empty. Where it fails nothing is left of it.
+// directory must not exist, or be empty. Where it fails or ctx ends, nothing is
+// left of it.
 //
 // Revisions go on far above the backup's, and the history before is marked as
 // compacted, so that a watch from before begins again.
-func Restore(path, dir string, progress Progress) (RestoreInfo, error) {
-	info, err := checkBackup(path, progress)
+func Restore(ctx context.Context, path, dir string, progress Progress) (RestoreInfo, error) {
+	info, err := checkBackup(ctx, path, progress)
 	if err != nil {
 		return RestoreInfo{}, fmt.Errorf("%s: %w", path, err)
 	}
@@ -46,7 +48,7 @@ func Restore(path, dir string, progress Progress) (RestoreInfo, error) {
 	if err != nil {
 		return RestoreInfo{}, err
 	}
-	if err := restoreInto(path, dir, revisionBump); err != nil {
+	if err := restoreInto(ctx, path, dir, revisionBump); err != nil {
 		err = errors.Join(err, removeAny(filepath.Join(dir, lockName)), lock.Close())
 		if fresh {
 			err = errors.Join(err, os.Remove(dir))
@@ -56,13 +58,13 @@ func Restore(path, dir string, progress Progress) (RestoreInfo, error) {
 	return info, lock.Close()
 }
 
-func checkBackup(path string, progress Progress) (info RestoreInfo, err error) {
+func checkBackup(ctx context.Context, path string, progress Progress) (info RestoreInfo, err error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return info, err
 	}
 	defer file.Close()
-	if info.Bytes, info.SHA256, err = checkSnapshot(file, progress); err != nil {
+	if info.Bytes, info.SHA256, err = checkSnapshot(ctx, file, progress); err != nil {
 		return info, err
 	}
 	return info, checkBeside(path, info.SHA256)
@@ -84,7 +86,7 @@ func vacant(dir string) (fresh bool, err error) {
 }
 
 // restoreInto puts the store into a locked data directory, whole or not at all.
-func restoreInto(path, dir string, bump uint64) (err error) {
+func restoreInto(ctx context.Context, path, dir string, bump uint64) (err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -114,6 +116,9 @@ func restoreInto(path, dir string, bump uint64) (err error) {
 	})
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", path, err)
+	}
+	if err := ctx.Err(); err != nil { // etcd asks nobody whether to go on
+		return err
 	}
 	if err := os.Chmod(unfinished, privateDir); err != nil {
 		return err

@@ -61,10 +61,10 @@ func (d *disaster) restore(bump uint64) {
 	}
 	fresh := filepath.Join(d.t.TempDir(), "data")
 	if bump == revisionBump {
-		must(Restore(d.backup, fresh, nil))(d.t)
+		must(Restore(d.ctx(), d.backup, fresh, nil))(d.t)
 	} else {
 		lock := must(LockDir(fresh))(d.t)
-		if err := errors.Join(restoreInto(d.backup, fresh, bump), lock.Close()); err != nil {
+		if err := errors.Join(restoreInto(d.ctx(), d.backup, fresh, bump), lock.Close()); err != nil {
 			d.t.Fatal(err)
 		}
 	}
@@ -262,7 +262,7 @@ func TestRestoreRefuses(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			_, err := Restore(write(t, c.text), dir, nil)
+			_, err := Restore(t.Context(), write(t, c.text), dir, nil)
 			if err == nil || !strings.Contains(err.Error(), c.problem) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got error %v, want %q", err, c.problem)
 			}
@@ -275,14 +275,14 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := os.WriteFile(path+".sha256", fmt.Appendf(nil, "%x  backup.db\n", sum), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(path, dir, nil); err == nil || !strings.Contains(err.Error(), path+".sha256 says another") {
+		if _, err := Restore(t.Context(), path, dir, nil); err == nil || !strings.Contains(err.Error(), path+".sha256 says another") {
 			t.Errorf("got error %v", err)
 		}
 		wantGone(t, dir)
 	})
 	t.Run("no file", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "data")
-		if _, err := Restore(filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err, fs.ErrNotExist) {
+		if _, err := Restore(t.Context(), filepath.Join(t.TempDir(), "none"), dir, nil); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got error %v", err)
 		}
 		wantGone(t, dir)
@@ -292,7 +292,7 @@ func TestRestoreRefuses(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Restore(write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
+		if _, err := Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
 			t.Errorf("got error %v", err)
 		}
 		if entries := must(os.ReadDir(dir))(t); len(entries) != 1 {
@@ -301,13 +301,13 @@ func TestRestoreRefuses(t *testing.T) {
 	})
 	t.Run("a file in the directory's place", func(t *testing.T) {
 		file := write(t, nil)
-		if _, err := Restore(write(t, good), file, nil); err == nil || !strings.Contains(err.Error(), "not a directory") {
+		if _, err := Restore(t.Context(), write(t, good), file, nil); err == nil || !strings.Contains(err.Error(), "not a directory") {
 			t.Errorf("got error %v", err)
 		}
 	})
 	t.Run("empty directory", func(t *testing.T) {
 		dir := t.TempDir()
-		info := must(Restore(write(t, good), dir, nil))(t)
+		info := must(Restore(t.Context(), write(t, good), dir, nil))(t)
 		if info.Bytes != int64(len(good)) || !HasStore(dir) {
 			t.Errorf("got %+v", info)
 		}
@@ -320,8 +320,29 @@ func TestRestoreRefuses(t *testing.T) {
 		}
 		wantMode(t, dir, 0o700)
 		wantMode(t, filepath.Join(dir, "etcd"), 0o700)
-		if _, err := Restore(write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
+		if _, err := Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), "not empty") {
 			t.Errorf("once more: got error %v", err)
 		}
 	})
+}
+
+// TestRestoreStops where it is told to, and leaves nothing behind: early in the
+// check of the backup, and once the store lies beside its place.
+func TestRestoreStops(t *testing.T) {
+	e := startEmbedded(t, t.TempDir())
+	labOn(t, e.Endpoints()).fill()
+	backup := backUp(t, e)
+	for name, atEnd := range map[string]bool{"at the first byte": false, "at the last byte": true} {
+		ctx, cancel := context.WithCancel(t.Context())
+		dir := filepath.Join(t.TempDir(), "data")
+		_, err := Restore(ctx, backup, dir, func(done, total int64) {
+			if !atEnd || done == total {
+				cancel()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got error %v", name, err)
+		}
+		wantGone(t, dir)
+	}
 }

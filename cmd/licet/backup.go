@@ -91,16 +91,16 @@ some of them can do no harm. How a cluster is restored is in docs/backup.md.`,
 			if cfg.DataDir == "" {
 				return badUsage("--data-dir must name the directory to restore into")
 			}
-			return runRestore(cfg, args[0], stdout, stderr)
+			return runRestore(cmd.Context(), cfg, args[0], stdout, stderr)
 		},
 	}
 	cfg.addFlags(cmd.Flags())
 	return cmd
 }
 
-func runRestore(cfg restoreConfig, path string, stdout, stderr io.Writer) error {
+func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
 	bar := newMeter(stderr, "check", true)
-	info, err := kv.Restore(path, cfg.DataDir, bar.set)
+	info, err := kv.Restore(ctx, path, cfg.DataDir, bar.set)
 	bar.clear()
 	if err != nil {
 		return err
