@@ -162,7 +162,9 @@ func writeFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(data)
+	if err = file.Chmod(privateFile); err == nil { // it may have been there
+		_, err = file.Write(data)
+	}
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
