@@ -30,6 +30,19 @@ func newMeter(stderr io.Writer, what string, bytes bool) *meter {
 // shown tells whether anybody sees it.
 func (m *meter) shown() bool { return m.terminal != nil }
 
+// total asks how much there is in all if anybody sees it. It is not worth
+// failing over: without an answer it is 0, and just what is done is shown.
+func (m *meter) total(count func() (int64, error)) int64 {
+	if !m.shown() {
+		return 0
+	}
+	total, err := count()
+	if err != nil {
+		return 0
+	}
+	return total
+}
+
 // set shows how much is done of a total, which may be an estimate.
 func (m *meter) set(done, total int64) {
 	if !m.shown() {

@@ -82,12 +82,7 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
 	bar := newMeter(stderr, "verify", false)
-	var total int64
-	if bar.shown() {
-		if total, err = opened.CountKeys(ctx); err != nil {
-			return err
-		}
-	}
+	total := bar.total(func() (int64, error) { return opened.CountKeys(ctx) })
 	var out verifyOutput = &verifyTable{w: stdout}
 	if cfg.Output == "json" {
 		out = &verifyJSON{w: stdout}

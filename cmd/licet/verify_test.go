@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -204,6 +206,13 @@ func TestMeter(t *testing.T) {
 	}
 	m.set(100, 50)
 	m.clear()
+	asked := 0
+	count := func(err error) func() (int64, error) {
+		return func() (int64, error) { asked++; return 7, err }
+	}
+	if got := []int64{quiet.total(count(nil)), m.total(count(nil)), m.total(count(errors.New("too many")))}; asked != 2 || !slices.Equal(got, []int64{0, 7, 0}) {
+		t.Errorf("asked %d times, the totals are %v", asked, got)
+	}
 	if text := out.String(); !strings.Contains(text, "verify  89%") || !strings.Contains(text, "(90/101)") || !strings.HasSuffix(text, "\r") {
 		t.Errorf("it shows %q", text)
 	}
