@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
 
@@ -50,8 +52,11 @@ func stamp(t time.Time) any {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// show prints rows: under each other, or as one JSON object on a line.
+// show prints rows: under each other, or as one JSON object on a line. Where
+// nobody reads it, it fails: the signal would end the process before it has
+// said what becomes of a key that nobody knows.
 func (c *keysConfig) show(stdout io.Writer, rows []row) error {
+	signal.Ignore(syscall.SIGPIPE)
 	if c.Output == "json" {
 		text, err := jsonObject(rows)
 		if err != nil {

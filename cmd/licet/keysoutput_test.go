@@ -1,0 +1,36 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestSecretThatNobodyReads goes to a pipe whose reader is gone: what was made
+// is named on stderr, so that it can be revoked or rotated again.
+func TestSecretThatNobodyReads(t *testing.T) {
+	flags, _ := testStore(t)
+	key := createKey(t, flags)
+	for problem, args := range map[string][]string{
+		"was made and could not be shown, so revoke it":         {"keys", "create", "--name", "shop", "--scopes", "*"},
+		"the new secret could not be shown, so rotate it again": {"keys", "rotate", key.ID},
+	} {
+		reader, writer, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := reader.Close(); err != nil {
+			t.Fatal(err)
+		}
+		cmd := licetCommand(slices.Concat(args, acme, flags)...)
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = writer, &stderr
+		_ = cmd.Run()
+		_ = writer.Close()
+		if code := cmd.ProcessState.ExitCode(); code != exitFailed || !strings.Contains(stderr.String(), problem) {
+			t.Errorf("exit code %d, %q", code, stderr.String())
+		}
+	}
+}
