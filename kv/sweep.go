@@ -14,7 +14,8 @@ import (
 
 // SweepClaims removes claims that were made before a moment, oldest first. A
 // claim that was made anew goes with its new place by age: till then only the
-// old one goes, so that no place is left without its claim.
+// old one goes, so that no place is left without its claim. One that can't be
+// read stays; it is an error once nothing else is due.
 func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
 	due, err := s.dueClaims(ctx, before, limit)
 	if err != nil || len(due) == 0 {
@@ -30,20 +31,26 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	}
 	var compares []clientv3.Cmp
 	var deletes []clientv3.Op
+	var unreadable error
+	swept := 0
 	for i, c := range due {
+		kv := firstOf(found, i)
+		var claim *licet.Claim
+		if kv != nil {
+			if claim, _, err = decodeClaim(kv.Value); err != nil {
+				unreadable = broken(err)
+				continue // the others must not wait for it
+			}
+		}
+		swept++
 		deletes = append(deletes, clientv3.OpDelete(c.place))
-		kvs := found.Responses[i].GetResponseRange().Kvs
-		if len(kvs) == 0 {
-			continue
-		}
-		claim, _, err := decodeClaim(kvs[0].Value)
-		if err != nil {
-			return 0, broken(err)
-		}
-		if !claim.CreatedAt.After(c.made) {
-			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kvs[0].ModRevision))
+		if claim != nil && !claim.CreatedAt.After(c.made) {
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(c.key), "=", kv.ModRevision))
 			deletes = append(deletes, clientv3.OpDelete(c.key))
 		}
+	}
+	if swept == 0 {
+		return 0, unreadable
 	}
 	response, err := s.txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
@@ -53,7 +60,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	if !response.Succeeded {
 		return 0, nil
 	}
-	return len(due), nil
+	return swept, nil
 }
 
 // dueClaim is a place by age whose time is over, and the key of its claim.

@@ -2,8 +2,11 @@ package kv
 
 import (
 	"crypto/rand"
+	"errors"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
@@ -34,5 +37,26 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 		if claim := loadOne(t, l.store, ref).Record.Claim; (claim != nil) != left {
 			t.Errorf("the claim is %+v", claim)
 		}
+	}
+}
+
+// TestSweepGoesOnBehindWhatItCantRead: one damaged claim must not keep all that
+// are younger.
+func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
+	l := newLab(t)
+	for i := range 3 {
+		l.refuse(testTime.Add(time.Duration(i) * time.Minute))
+	}
+	first := must(l.client.Get(l.ctx(), claimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
+	damaged := layout + "y/" + string(first.Key[len(claimAgePrefix)+8:])
+	l.write(seed{damaged: bytesOf("?")})
+	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); err != nil || swept != 2 {
+		t.Errorf("swept %d, %v", swept, err)
+	}
+	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); !errors.Is(err, licet.ErrInternal) || swept != 0 {
+		t.Errorf("swept %d, %v", swept, err)
+	}
+	if left := must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
+		t.Errorf("left are %v", left)
 	}
 }
