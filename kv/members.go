@@ -14,7 +14,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/status"
 )
 
 const (
@@ -56,7 +55,8 @@ type member struct {
 	endpoint string
 	conn     *grpc.ClientConn
 	cluster  uint64
-	err      error // of the last probe
+	err      error    // of the last probe
+	told     []string // the causes that were logged since it last answered
 }
 
 // errBarred marks a member that must not be asked even though it answers.
@@ -86,9 +86,10 @@ func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logg
 
 // reach probes until somebody answers.
 func (m *members) reach(ctx context.Context) error {
+	var causes []string
 	for {
 		m.probe(ctx, firstProbeTimeout)
-		var causes []string
+		var latest []string
 		reached := false
 		for _, member := range m.list {
 			switch {
@@ -97,21 +98,23 @@ func (m *members) reach(ctx context.Context) error {
 			case member.err == nil:
 				reached = true
 			default:
-				causes = append(causes, member.endpoint+": "+cause(member.err))
+				latest = append(latest, member.endpoint+": "+cause(member.err))
 			}
 		}
 		if reached {
 			m.direct()
 			return nil
 		}
+		// A round that the end of ctx has cut short knows only that time was up;
+		// the one before it knows why.
+		if causes == nil || ctx.Err() == nil {
+			causes = latest
+		}
 		if !pause(ctx, probePause/10) {
 			return fmt.Errorf("etcd can't be reached: %s", strings.Join(causes, "; "))
 		}
 	}
 }
-
-// cause is an error's text without gRPC's framing.
-func cause(err error) string { return status.Convert(err).Message() }
 
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
@@ -139,18 +142,6 @@ func (m *members) run(ctx context.Context) {
 			m.report(member, before[i])
 		}
 		m.direct()
-	}
-}
-
-func (m *members) report(member *member, before error) {
-	log := m.log.With().Str("endpoint", member.endpoint).Logger()
-	switch {
-	case member.err == nil && before != nil:
-		log.Info().Msg("the etcd member answers again")
-	case errors.Is(member.err, errBarred) && !errors.Is(before, errBarred):
-		log.Error().Err(member.err).Msg("the etcd member is not asked any more")
-	case member.err != nil && before == nil:
-		log.Warn().Str("cause", cause(member.err)).Msg("the etcd member does not answer")
 	}
 }
 
@@ -224,8 +215,10 @@ func (m *member) probe(ctx context.Context) error {
 	if !supported(info.Version) {
 		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", errBarred, m.endpoint, info.Version)
 	}
-	_, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true})
-	return err
+	if _, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true}); err != nil {
+		return unread(err)
+	}
+	return nil
 }
 
 // supported tells whether an etcd of a version may be used. Older ones answer

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -13,9 +14,12 @@ import (
 
 	"github.com/rs/zerolog"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 
 	"licet/internal/etcdtest"
 )
@@ -52,6 +56,16 @@ type imposter struct {
 	cluster  uint64
 	health   *health.Server
 	reads    atomic.Int64 // of userKey
+	// trouble, where it is set, is asked by each probe for its error: first by
+	// that of the version, and if that is nil by that of the read.
+	trouble atomic.Pointer[func(ctx context.Context, reading bool) error]
+}
+
+func (i *imposter) fault(ctx context.Context, reading bool) error {
+	if trouble := i.trouble.Load(); trouble != nil {
+		return (*trouble)(ctx, reading)
+	}
+	return nil
 }
 
 // userKey is one that no probe reads.
@@ -83,14 +97,19 @@ func startImposter(t *testing.T, version string, cluster uint64) *imposter {
 }
 
 // Status implements the maintenance service.
-func (i *imposter) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+func (i *imposter) Status(ctx context.Context, _ *pb.StatusRequest) (*pb.StatusResponse, error) {
+	if err := i.fault(ctx, false); err != nil {
+		return nil, err
+	}
 	return &pb.StatusResponse{Header: &pb.ResponseHeader{ClusterId: i.cluster}, Version: *i.version.Load()}, nil
 }
 
 // Range implements the key-value service.
-func (i *imposter) Range(_ context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
+func (i *imposter) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
 	if string(r.Key) == userKey {
 		i.reads.Add(1)
+	} else if err := i.fault(ctx, true); err != nil {
+		return nil, err
 	}
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{}}, nil
 }
@@ -178,6 +197,79 @@ func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
 	}
 }
 
+// TestOpenNamesTheCauseWhenTimeIsUp ends the time in the middle of a probe:
+// what the probe before that has found out must not be lost.
+func TestOpenNamesTheCauseWhenTimeIsUp(t *testing.T) {
+	member := startImposter(t, "3.7.3", 7)
+	ctx, timeIsUp := context.WithCancel(t.Context())
+	defer timeIsUp()
+	var probes atomic.Int64
+	trouble := func(ctx context.Context, _ bool) error {
+		if probes.Add(1) == 1 {
+			return status.Error(codes.Unavailable, "the true cause")
+		}
+		timeIsUp()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	member.trouble.Store(&trouble)
+	if _, err := openAt(t, ctx, member.endpoint); err == nil || !strings.HasSuffix(err.Error(), "etcd can't be reached: "+member.endpoint+": the true cause") {
+		t.Errorf("got error %v", err)
+	}
+	if probes.Load() < 2 {
+		t.Error("it gave up before there was a second probe")
+	}
+}
+
+// TestOpenTellsOfALostQuorum meets a member that runs and has no majority.
+func TestOpenTellsOfALostQuorum(t *testing.T) {
+	member := startImposter(t, "3.7.3", 7)
+	ctx, timeIsUp := context.WithCancel(t.Context())
+	defer timeIsUp()
+	var reads atomic.Int64
+	trouble := func(ctx context.Context, reading bool) error {
+		switch {
+		case !reading:
+			return nil
+		case reads.Add(1) == 1:
+			return rpctypes.ErrGRPCTimeout
+		}
+		timeIsUp()
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	member.trouble.Store(&trouble)
+	if _, err := openAt(t, ctx, member.endpoint); err == nil || !strings.Contains(err.Error(), member.endpoint+": it runs, but can't read, as where most members of its cluster are down: ") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// TestEachCauseIsLoggedOnce loses a member by a time-out, and only later learns
+// why it stays away.
+func TestEachCauseIsLoggedOnce(t *testing.T) {
+	var log bytes.Buffer
+	m := &members{log: zerolog.New(&log)}
+	lost := &member{endpoint: "etcd-0"}
+	var before error
+	for _, why := range []string{"", "timed out", "not trusted", "timed out", "not trusted", "a", "b", "c", "", "timed out"} {
+		lost.err = nil
+		if why != "" {
+			lost.err = errors.New(why)
+		}
+		m.report(lost, before)
+		before = lost.err
+	}
+	want := []string{
+		`"timed out","message":"the etcd member does not answer"`, `"not trusted","message":"the etcd member still`,
+		`"a","message":"the etcd member still`, `"b","message":"the etcd member still`,
+		`the etcd member answers again`, `"timed out","message":"the etcd member does not answer"`,
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if !slices.EqualFunc(lines, want, strings.Contains) {
+		t.Errorf("it logged\n%s", log.String())
+	}
+}
+
 // silentEndpoint accepts connections and says nothing.
 func silentEndpoint(t *testing.T) string {
 	t.Helper()
@@ -237,6 +329,15 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 			if err := s.Ping(t.Context()); err != nil || time.Since(began) > time.Second {
 				t.Errorf("%s: a read took %v: %v", fault.name, time.Since(began), err)
 			}
+		}
+		starting := time.Now()
+		if fresh, err := openAt(t, t.Context(), cluster.Endpoints()...); err != nil {
+			t.Errorf("%s: a node can't start: %v", fault.name, err)
+		} else if err := fresh.Ping(t.Context()); err != nil {
+			t.Errorf("%s: a node that has just started: %v", fault.name, err)
+		}
+		if took := time.Since(starting); took > reachTimeout {
+			t.Errorf("%s: a node started only after %v", fault.name, took)
 		}
 		t.Logf("%s: noticed after %v, calls are answered after %v", fault.name, noticed, time.Since(began))
 		fault.heal(member)

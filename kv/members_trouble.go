@@ -1,0 +1,56 @@
+package kv
+
+import (
+	"errors"
+	"slices"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// maxTold bounds the causes that are logged while a member does not answer.
+const maxTold = 4
+
+// report logs what has become of a member. A member is often lost by a time-out
+// or a closed connection, and why it stays away, such as by a certificate that
+// is not trusted, shows only later: each cause is logged once.
+func (m *members) report(member *member, before error) {
+	log := m.log.With().Str("endpoint", member.endpoint).Logger()
+	if member.err == nil {
+		member.told = nil
+		if before != nil {
+			log.Info().Msg("the etcd member answers again")
+		}
+		return
+	}
+	if errors.Is(member.err, errBarred) {
+		if !errors.Is(before, errBarred) {
+			log.Error().Err(member.err).Msg("the etcd member is not asked any more")
+		}
+		return
+	}
+	why := cause(member.err)
+	known := slices.Contains(member.told, why) || len(member.told) == maxTold
+	if !known {
+		member.told = append(member.told, why)
+	}
+	switch {
+	case before == nil:
+		log.Warn().Str("cause", why).Msg("the etcd member does not answer")
+	case !known:
+		log.Warn().Str("cause", why).Msg("the etcd member still does not answer")
+	}
+}
+
+// unread is the failure of a read by a member that runs. Without a quorum it is
+// a mere time-out, which would lead whoever reads it to the network.
+func unread(err error) error {
+	s := status.Convert(err)
+	if s.Code() != codes.DeadlineExceeded && s.Code() != codes.Unavailable {
+		return err
+	}
+	return status.Errorf(s.Code(), "it runs, but can't read, as where most members of its cluster are down: %s", s.Message())
+}
+
+// cause is an error's text without gRPC's framing.
+func cause(err error) string { return status.Convert(err).Message() }
