@@ -187,6 +187,17 @@ func (s *memStore) ReadLicense(_ context.Context, key licet.LicenseKey, page nod
 	return view, nil
 }
 
+func (s *memStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+	views := make([]*node.LicenseView, len(keys))
+	for i, key := range keys {
+		var err error
+		if views[i], err = s.ReadLicense(ctx, key, node.DevicePage{Limit: devices}); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
 // place is a device's position in the listing.
 func place(id string) node.DeviceCursor {
 	sum := sha256.Sum256([]byte(id))

@@ -92,41 +92,66 @@ const readTries = 3
 
 // ReadLicense reads a license and a page of its devices at one revision.
 func (s *Store) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
-	var view *node.LicenseView
-	var err error
+	views, err := s.readLicenses(ctx, []licet.LicenseKey{key}, page)
+	if err != nil {
+		return nil, err
+	}
+	return views[0], nil
+}
+
+// ReadLicenses reads licenses, each with its first devices, at one revision.
+func (s *Store) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+	return s.readLicenses(ctx, keys, node.DevicePage{Limit: devices})
+}
+
+func (s *Store) readLicenses(ctx context.Context, keys []licet.LicenseKey, page node.DevicePage) (views []*node.LicenseView, err error) {
 	for range readTries {
-		view, err = s.readLicense(ctx, key, page)
+		views, err = s.tryLicenses(ctx, keys, page)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
 			break
 		}
 	}
-	return view, err
+	return views, err
 }
 
-func (s *Store) readLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
-	id := key.ID()
-	response, err := s.txn(ctx, "read_license", nil,
-		[]clientv3.Op{clientv3.OpGet(licenseKey(id)), clientv3.OpGet(metadataKey(id))}, nil)
+func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page node.DevicePage) ([]*node.LicenseView, error) {
+	var gets []clientv3.Op
+	for _, key := range keys {
+		gets = append(gets, clientv3.OpGet(licenseKey(key.ID())), clientv3.OpGet(metadataKey(key.ID())))
+	}
+	response, err := s.txn(ctx, "read_license", nil, gets, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
-	facts := response.Responses[0].GetResponseRange().Kvs
-	if len(facts) == 0 {
-		return nil, nil
+	views := make([]*node.LicenseView, len(keys))
+	for i, key := range keys {
+		facts := firstOf(response, 2*i)
+		if facts == nil {
+			continue
+		}
+		license, err := decodeLicense(key.ID(), facts.Value)
+		if err != nil {
+			return nil, broken(err)
+		}
+		s.watch(license, "read")
+		if views[i], err = s.viewLicense(ctx, license, page, response.Header.Revision); err != nil {
+			return nil, err
+		}
+		if metadata := firstOf(response, 2*i+1); metadata != nil {
+			views[i].Metadata = string(metadata.Value)
+		}
 	}
-	license, err := decodeLicense(id, facts[0].Value)
-	if err != nil {
-		return nil, broken(err)
-	}
-	s.watch(license, "read")
+	return views, nil
+}
+
+// viewLicense puts a page of its devices to a license that was read at a
+// revision.
+func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page node.DevicePage, revision int64) (*node.LicenseView, error) {
 	view := &node.LicenseView{License: license.license}
-	if metadata := response.Responses[1].GetResponseRange().Kvs; len(metadata) > 0 {
-		view.Metadata = string(metadata[0].Value)
-	}
 	listing := license.devices
 	if license.spilled {
-		listing, err = s.listDevices(ctx, &license.license, page, response.Header.Revision)
-		if err != nil {
+		var err error
+		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {
 			return nil, err
 		}
 	} else {

@@ -59,7 +59,10 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 		return nil, false, err
 	}
 	granted, err = g.licenses(ctx)
-	return granted, replayed, err
+	if err != nil {
+		return nil, false, err
+	}
+	return granted, replayed, nil
 }
 
 // granting is a grant on its way.
@@ -188,13 +191,34 @@ func (g *granting) licenses(ctx context.Context) ([]LicenseView, error) {
 		}
 		return views, nil
 	}
-	for i := range views {
-		key := g.progress.Key(g.n.cfg.KeyCheck, Cell, i)
-		view, err := g.n.License(ctx, g.owner, key, DevicePage{Limit: ViewDevices})
-		if err != nil {
+	for from := 0; from < len(views); from += MaxReadLicenses {
+		page := views[from:min(from+MaxReadLicenses, len(views))]
+		if err := g.read(ctx, from, page); err != nil {
 			return nil, err
 		}
-		views[i] = *view
 	}
 	return views, nil
+}
+
+// read reads the licenses of the grant from one on. They are stored, so that
+// nothing may be answered that says otherwise.
+func (g *granting) read(ctx context.Context, from int, into []LicenseView) error {
+	keys := make([]licet.LicenseKey, len(into))
+	for i := range keys {
+		keys[i] = g.progress.Key(g.n.cfg.KeyCheck, Cell, from+i)
+	}
+	views, err := g.n.cfg.Store.ReadLicenses(ctx, keys, ViewDevices)
+	if errors.Is(err, licet.ErrUnavailable) {
+		return g.failed(err)
+	}
+	if err != nil {
+		return err
+	}
+	for i, view := range views {
+		if err := visible(view, g.owner, keys[i]); err != nil {
+			return err
+		}
+		into[i] = *view
+	}
+	return nil
 }

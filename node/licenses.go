@@ -23,8 +23,16 @@ func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.License
 	if err != nil {
 		return nil, err
 	}
-	if view == nil || view.License.Key != key || !view.License.Owner.Matches(owner) {
-		return nil, licet.ErrLicenseNotFound
+	if err := visible(view, owner, key); err != nil {
+		return nil, err
 	}
 	return view, nil
+}
+
+// visible tells whether what a key led to may be shown to an owner.
+func visible(view *LicenseView, owner licet.Owner, key licet.LicenseKey) error {
+	if view == nil || view.License.Key != key || !view.License.Owner.Matches(owner) {
+		return licet.ErrLicenseNotFound
+	}
+	return nil
 }

@@ -52,8 +52,7 @@ func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) 
 		case err != nil:
 			return licet.Order{}, false, err
 		case c.claim != nil:
-			order, err := n.claimedOrder(ctx, owner, c.claim)
-			return order, true, err
+			return n.claimedOrder(ctx, owner, c.claim)
 		case c.product == nil:
 			return licet.Order{}, false, licet.ErrProductNotFound
 		}
@@ -65,12 +64,14 @@ func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) 
 	return licet.Order{}, false, licet.ErrUnavailable
 }
 
-// claimedOrder answers what an earlier request of the same key came to.
-func (n *Node) claimedOrder(ctx context.Context, owner licet.Owner, claim *licet.Claim) (licet.Order, error) {
+// claimedOrder answers what an earlier request of the same key came to. That it
+// can't be read now is not what it came to, and so no replay.
+func (n *Node) claimedOrder(ctx context.Context, owner licet.Owner, claim *licet.Claim) (order licet.Order, replayed bool, err error) {
 	if claim.Refusal != nil {
-		return licet.Order{}, claim.Refusal
+		return licet.Order{}, true, claim.Refusal
 	}
-	return n.Order(ctx, owner, claim.OrderNo)
+	order, err = n.Order(ctx, owner, claim.OrderNo)
+	return order, err == nil, err
 }
 
 // tryOrder makes an order, unless another request has made the same product or

@@ -29,6 +29,10 @@ type Store interface {
 	// and linearizably. It answers nil where the license does not exist.
 	ReadLicense(ctx context.Context, key licet.LicenseKey, page DevicePage) (*LicenseView, error)
 
+	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one,
+	// all at one revision, each with a first page of so many devices.
+	ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*LicenseView, error)
+
 	// OrderOwner tells whose order a number is; ok is false where no order has it.
 	OrderOwner(ctx context.Context, orderNo string) (owner licet.Owner, ok bool, err error)
 
@@ -63,6 +67,8 @@ const (
 	MaxTouchedDevices = 96
 	// MaxNewLicenses bounds the licenses that one change creates.
 	MaxNewLicenses = 32
+	// MaxReadLicenses bounds the licenses that one call reads.
+	MaxReadLicenses = 60
 	// MaxSweep bounds the claims that one SweepClaims removes.
 	MaxSweep = 60
 )

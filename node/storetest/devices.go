@@ -137,3 +137,30 @@ func pages(t *testing.T, f fixture, l *licet.License, limit int) []string {
 		page.After = *view.Next
 	}
 }
+
+func testReadMany(t *testing.T, f fixture) {
+	many := f.createLicense(0)
+	f.activate(many, created, deviceNames(0, 40)...)
+	few := f.createLicense(3)
+	f.activate(few, created, deviceNames(0, 2)...)
+	granted := f.license(3)
+	f.mustLand(node.Write{Ref: licet.LicenseRef(granted.Key), Record: licet.Record{License: granted}, Metadata: `{"a":1}`})
+	keys := []licet.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
+	for len(keys) < node.MaxReadLicenses {
+		keys = append(keys, few.Key)
+	}
+	views, err := f.store.ReadLicenses(f.context(), keys, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, key := range keys {
+		want, err := f.store.ReadLicense(f.context(), key, node.DevicePage{Limit: 30})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.equal("one of many", views[i], want)
+	}
+	if views[2] != nil || views[1].Metadata == "" || views[0].Next == nil || len(views[3].Devices) != 2 {
+		t.Errorf("they were read as %+v", views[:4])
+	}
+}

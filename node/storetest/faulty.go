@@ -17,6 +17,8 @@ type Faulty struct {
 	AfterLoad func([]node.Snapshot)
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
+	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
+	OnReadLicenses func(keys []licet.LicenseKey) error
 	// OnAPIKey is called before each APIKey; an error ends the call.
 	OnAPIKey func(hash [32]byte) error
 	// OnAPIKeyMark is called before each APIKeyMark; an error ends the call.
@@ -61,6 +63,16 @@ func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 		return node.Outcome{}, fault.Say
 	}
 	return outcome, err
+}
+
+// ReadLicenses reads licenses, as node.Store does.
+func (f *Faulty) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+	if f.OnReadLicenses != nil {
+		if err := f.OnReadLicenses(keys); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.ReadLicenses(ctx, keys, devices)
 }
 
 // APIKey finds a key, as node.Store does.

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"paying stores order and license together", testIssue},
 		{"devices inline and spilled", testDevices},
 		{"a page covers every device once", testPages},
+		{"many licenses are read as one is", testReadMany},
 		{"claims are made once, and swept by age", testClaims},
 		{"concurrent swaps lose no update", testConcurrent},
 		{"a context that has ended changes nothing", testEnded},

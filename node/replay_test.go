@@ -1,0 +1,81 @@
+package node_test
+
+import (
+	"testing"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestReplayThatCantBeRead fails the reads behind a replay: then nothing is
+// replayed, and of licenses that are stored nothing is said that denies it.
+func TestReplayThatCantBeRead(t *testing.T) {
+	owner := newOwner(licet.Test)
+	store := &storetest.Faulty{Store: openStore(t)}
+	away := false
+	store.OnLoad = func(wants []node.Want) error {
+		if away && wants[0].Ref.Kind == licet.KindOrder {
+			return licet.ErrUnavailable
+		}
+		return nil
+	}
+	store.OnReadLicenses = func([]licet.LicenseKey) error {
+		if away {
+			return licet.ErrUnavailable
+		}
+		return nil
+	}
+	n := newNode(t, store)
+	grant := node.Grant{ProductID: "pro", Quantity: 2, Once: once("g", "r")}
+	_, _, err := n.CreateOrder(testContext(t), owner, orderOnce("o", "r"))
+	wantError(t, err, nil)
+	_, _, err = n.Grant(testContext(t), owner, grant)
+	wantError(t, err, nil)
+
+	away = true
+	_, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("o", "r"))
+	wantError(t, err, licet.ErrUnavailable)
+	if replayed {
+		t.Error("that an order can't be read is told as what came of the first request")
+	}
+	_, replayed, err = n.Grant(testContext(t), owner, grant)
+	wantError(t, err, licet.ErrOutcomeUnknown)
+	if replayed {
+		t.Error("that licenses can't be read is told as what came of the first request")
+	}
+	away = false
+	_, replayed, err = n.Grant(testContext(t), owner, grant)
+	wantError(t, err, nil)
+	if !replayed {
+		t.Error("the grant is not replayed")
+	}
+}
+
+// TestReplayReadsManyAtATime bounds what a replay asks of the store: one license
+// after the other, a large grant could not be answered within a request's time.
+func TestReplayReadsManyAtATime(t *testing.T) {
+	owner := newOwner(licet.Test)
+	store := &storetest.Faulty{Store: openStore(t)}
+	reads := 0
+	store.OnReadLicenses = func([]licet.LicenseKey) error { reads++; return nil }
+	n := newNode(t, store)
+	grant := node.Grant{ProductID: "pro", Quantity: 1000, Once: once("k", "r")}
+	first, _, err := n.Grant(testContext(t), owner, grant)
+	wantError(t, err, nil)
+	if reads != 0 {
+		t.Errorf("what was made just now was read %d times", reads)
+	}
+	second, replayed, err := n.Grant(testContext(t), owner, grant)
+	if err != nil || !replayed || len(second) != grant.Quantity {
+		t.Fatalf("%d licenses, replayed %v, %v", len(second), replayed, err)
+	}
+	for i := range second {
+		if second[i].License.Key != first[i].License.Key {
+			t.Fatalf("license %d is %s, and was %s", i, second[i].License.Key, first[i].License.Key)
+		}
+	}
+	if want := (grant.Quantity + node.MaxReadLicenses - 1) / node.MaxReadLicenses; reads != want {
+		t.Errorf("it took %d reads, want %d", reads, want)
+	}
+}
