@@ -164,12 +164,19 @@ func licenseAnswer(view *node.LicenseView, now time.Time) license {
 
 // grantLicenses issues licenses that no order stands behind.
 func (s *Server) grantLicenses(r *request) (any, error) {
-	var bad problems
-	grant, err := readGrant(r.body(), s.cfg.Node.Now(), &bad)
+	var bad, late problems
+	grant, err := readGrant(r.body(), &bad)
 	if err != nil {
 		return nil, err
 	}
+	late.future("expires_at", grant.ExpiresAt, s.cfg.Node.Now())
 	grant.Once = bad.once(r)
+	if grant.Once != nil && len(bad.fields) == 0 {
+		// What was made once is answered also after time has passed.
+		grant.Stale = late.err()
+	} else {
+		bad.fields = append(bad.fields, late.fields...)
+	}
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
@@ -189,7 +196,7 @@ func (s *Server) grantLicenses(r *request) (any, error) {
 }
 
 // readGrant reads the body of a grant, and notes what is bad about it.
-func readGrant(body []byte, now time.Time, bad *problems) (node.Grant, error) {
+func readGrant(body []byte, bad *problems) (node.Grant, error) {
 	var product, expires text
 	var quantity, devices integer
 	var extra object
@@ -209,7 +216,7 @@ func readGrant(body []byte, now time.Time, bad *problems) (node.Grant, error) {
 	grant := node.Grant{
 		ProductID: product.value,
 		Quantity:  int(quantity.value),
-		ExpiresAt: bad.future("expires_at", expires, now),
+		ExpiresAt: bad.moment("expires_at", expires),
 		Metadata:  extra.value,
 	}
 	bad.metadata("metadata", extra)

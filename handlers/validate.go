@@ -241,8 +241,8 @@ func memberNames(compact string) ([]string, error) {
 	return names, nil
 }
 
-// future reads a moment that is still to come, in whole milliseconds.
-func (p *problems) future(field string, in text, now time.Time) time.Time {
+// moment reads a point in time, in whole milliseconds.
+func (p *problems) moment(field string, in text) time.Time {
 	if !in.given {
 		return time.Time{}
 	}
@@ -253,9 +253,12 @@ func (p *problems) future(field string, in text, now time.Time) time.Time {
 		p.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
 		return time.Time{}
 	}
-	t = t.UTC().Truncate(time.Millisecond)
-	if !t.After(now) {
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+// future checks a moment, where there is one, that must be still to come.
+func (p *problems) future(field string, t, now time.Time) {
+	if !t.IsZero() && !t.After(now) {
 		p.add(field, "must be in the future")
 	}
-	return t
 }

@@ -19,6 +19,10 @@ type Grant struct {
 	ExpiresAt  time.Time // zero: as the product's validity says
 	Metadata   string    // of each license: a compact JSON object, or empty
 	Once       *Once     // nil: the request came without an Idempotency-Key
+
+	// Stale is why the request can't be made any more, such as that ExpiresAt has
+	// passed; nil: it can. One that was made while it could is answered all the same.
+	Stale error
 }
 
 // Grant issues licenses without an order, a bounded number in each
@@ -41,8 +45,12 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 	defer end()
 	c, err := n.prepare(ctx, owner, in.ProductID, in.Once)
 	switch {
+	case errors.Is(err, licet.ErrIdempotencyKeyReused) && in.Stale != nil:
+		return nil, false, in.Stale
 	case err != nil:
 		return nil, false, err
+	case c.claim == nil && in.Stale != nil:
+		return nil, false, in.Stale
 	case c.claim != nil && c.claim.Refusal != nil:
 		return nil, true, c.claim.Refusal
 	case c.claim == nil && c.product == nil:

@@ -2,6 +2,7 @@ package node_test
 
 import (
 	"testing"
+	"time"
 
 	"licet"
 	"licet/node"
@@ -77,5 +78,43 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 	}
 	if want := (grant.Quantity + node.MaxReadLicenses - 1) / node.MaxReadLicenses; reads != want {
 		t.Errorf("it took %d reads, want %d", reads, want)
+	}
+}
+
+// TestStaleRequest sends a request that has become impossible meanwhile: only
+// one that was never made is refused for that.
+func TestStaleRequest(t *testing.T) {
+	owner := newOwner(licet.Test)
+	stale := &licet.Error{Reason: licet.ReasonInvalidField}
+	const quantity = 2 * node.MaxNewLicenses
+	commits := 0
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+		if commits++; commits == 2 {
+			return storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}
+		}
+		return storetest.Fault{}
+	}})
+	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	grant := node.Grant{ProductID: "pro", Quantity: quantity, ExpiresAt: ends, Once: once("k", "r")}
+	_, _, err := n.Grant(testContext(t), owner, grant)
+	wantError(t, err, licet.ErrOutcomeUnknown)
+
+	grant.Stale = stale
+	granted, replayed, err := n.Grant(testContext(t), owner, grant)
+	if err != nil || replayed || len(granted) != quantity {
+		t.Errorf("going on: %d licenses, replayed %v, %v", len(granted), replayed, err)
+	}
+	granted, replayed, err = n.Grant(testContext(t), owner, grant)
+	if err != nil || !replayed || len(granted) != quantity || !granted[0].License.ExpiresAt.Equal(ends) {
+		t.Errorf("again: %d licenses, replayed %v, %v", len(granted), replayed, err)
+	}
+	made := commits
+	for _, never := range []*node.Once{once("another", "r"), once("k", "another request")} {
+		grant.Once = never
+		_, _, err = n.Grant(testContext(t), owner, grant)
+		wantError(t, err, stale)
+	}
+	if commits != made {
+		t.Error("a refused request has written")
 	}
 }
