@@ -154,6 +154,10 @@ func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page no
 		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {
 			return nil, err
 		}
+		whole := page.After == node.DeviceCursor{} && len(listing) <= page.Limit
+		if whole && len(listing) != license.license.CurrentDevices {
+			s.countBroken("device_count", "read")
+		}
 	} else {
 		listing = slices.DeleteFunc(listing, func(d licet.Device) bool {
 			return comparePositions(devicePosition(d.ID), page.After) < 0

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus"
-	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -407,49 +405,6 @@ func TestVerifyGivesUp(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-}
-
-// TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
-func TestNodeCountsBrokenLicenses(t *testing.T) {
-	l := newLab(t)
-	s := l.fill()
-	count := func() float64 { return counted(t, l.metrics.InvariantViolations) }
-	var log strings.Builder
-	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
-
-	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
-	record.license.CurrentDevices = 3
-	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
-
-	must(l.node.License(l.ctx(), licet.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
-	if count() != 1 {
-		t.Errorf("after a lookup it is %v", count())
-	}
-	l.remove(s.inline, "device-0")
-	if count() != 3 { // as it was read, and as it was written
-		t.Errorf("after a change it is %v", count())
-	}
-	for range 20 {
-		must(l.store.Load(l.ctx(), node.Want{Ref: licet.LicenseRef(s.inline)}))(t)
-	}
-	if count() != 23 {
-		t.Errorf("after twenty reads it is %v", count())
-	}
-	if lines := strings.Count(log.String(), "\n"); lines != brokenLogBurst {
-		t.Errorf("%d lines were logged:\n%s", lines, log.String())
-	}
-	if strings.Contains(log.String(), s.inline.Prefix()+"-") || !strings.Contains(log.String(), `"rule":"device_count"`) {
-		t.Errorf("the log is\n%s", log.String())
-	}
-}
-
-func counted(t *testing.T, c prometheus.Counter) float64 {
-	t.Helper()
-	var m dto.Metric
-	if err := c.Write(&m); err != nil {
-		t.Fatal(err)
-	}
-	return m.GetCounter().GetValue()
 }
 
 // value reads one raw key, which must be there.

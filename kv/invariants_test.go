@@ -1,0 +1,84 @@
+package kv
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/node"
+)
+
+// TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
+func TestNodeCountsBrokenLicenses(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	count := func() float64 { return counted(t, l.metrics.InvariantViolations) }
+	var log strings.Builder
+	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
+
+	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
+	record.license.CurrentDevices = 3
+	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
+
+	must(l.node.License(l.ctx(), licet.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
+	if count() != 1 {
+		t.Errorf("after a lookup it is %v", count())
+	}
+	l.remove(s.inline, "device-0")
+	if count() != 3 { // as it was read, and as it was written
+		t.Errorf("after a change it is %v", count())
+	}
+	for range 20 {
+		must(l.store.Load(l.ctx(), node.Want{Ref: licet.LicenseRef(s.inline)}))(t)
+	}
+	if count() != 23 {
+		t.Errorf("after twenty reads it is %v", count())
+	}
+	if lines := strings.Count(log.String(), "\n"); lines != brokenLogBurst {
+		t.Errorf("%d lines were logged:\n%s", lines, log.String())
+	}
+	if strings.Contains(log.String(), s.inline.Prefix()+"-") || !strings.Contains(log.String(), `"rule":"device_count"`) {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
+// TestNodeCountsMissingDevices reads a license some of whose devices' own keys
+// are gone: a page that is not all of them tells nothing.
+func TestNodeCountsMissingDevices(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	read := func(page node.DevicePage) float64 {
+		view := must(l.node.License(l.ctx(), licet.Owner{}, s.spilled, page))(t)
+		if len(view.Devices) == 0 {
+			t.Fatal("the page is empty")
+		}
+		return counted(t, l.metrics.InvariantViolations)
+	}
+	whole := node.DevicePage{Limit: 100}
+	if n := read(whole); n != 0 {
+		t.Errorf("on a good license it is %v", n)
+	}
+	must(l.client.Delete(l.ctx(), deviceKey(s.spilled.ID(), "device-0")))(t)
+	if n := read(node.DevicePage{Limit: 3}); n != 0 {
+		t.Errorf("after the first page of many it is %v", n)
+	}
+	if n := read(node.DevicePage{Limit: 100, After: node.DeviceCursor{0, 1}}); n != 0 {
+		t.Errorf("after a later page it is %v", n)
+	}
+	if n := read(whole); n != 1 {
+		t.Errorf("after all of it it is %v", n)
+	}
+}
+
+func counted(t *testing.T, c prometheus.Counter) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := c.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetCounter().GetValue()
+}
