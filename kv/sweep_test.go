@@ -7,7 +7,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"licet"
 	"licet/node"
 )
@@ -58,5 +57,48 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	}
 	if left := must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
 		t.Errorf("left are %v", left)
+	}
+}
+
+// TestSweepMeetsANewClaim makes a claim anew after a sweep has read that its
+// time is over, and before it is removed.
+func TestSweepMeetsANewClaim(t *testing.T) {
+	s := faultyStore(t, script())
+	owner := newLicense(t, 1).Owner
+	ref := licet.ClaimRef(owner, "0123456789abcdef")
+	ctx := testContext(t, 10*time.Second)
+	old := testTime.Add(-licet.ClaimLifetime)
+	load := func() node.Snapshot {
+		return must(s.Load(ctx, node.Want{Ref: ref}))(t)[0]
+	}
+	claim := func(by *Store, at time.Time) {
+		t.Helper()
+		outcome := must(by.Commit(ctx, node.Change{Writes: []node.Write{{
+			Ref: ref, Token: load().Token, Record: licet.Record{Claim: &licet.Claim{CreatedAt: at, OrderNo: "ord_0"}},
+		}}}))(t)
+		if !outcome.Landed {
+			t.Fatal("the claim was not made")
+		}
+	}
+	claim(s, old)
+	writes := 0
+	s.kv.(*faultyKV).next = func() fault {
+		if writes++; writes == 1 {
+			claim(faultyStore(t, script()), testTime)
+		}
+		return fault{}
+	}
+	sweep := func(before time.Time) {
+		t.Helper()
+		must(s.SweepClaims(ctx, before, node.MaxSweep))(t)
+	}
+	sweep(old.Add(time.Millisecond))
+	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(testTime) {
+		t.Fatalf("after %d writes the claim is %+v", writes, have)
+	}
+	sweep(old.Add(time.Millisecond)) // of its old place by age
+	sweep(testTime.Add(time.Millisecond))
+	if have := load().Record.Claim; have != nil {
+		t.Errorf("in the end the claim is %+v", have)
 	}
 }

@@ -197,6 +197,24 @@ func TestKeysAreRemembered(t *testing.T) {
 	}
 }
 
+// TestSlowScan counts trust from when a scan was begun: a key that was revoked
+// while its answer was on the way is not known of.
+func TestSlowScan(t *testing.T) {
+	clock := new(fakeClock)
+	s := newKeyService(t, withClock(clock), seldom)
+	s.store.DeafWatch = true
+	s.store.OnAPIKeyMark = func() error { clock.advance(1500 * time.Millisecond); return nil }
+	key := issue(t, s.maker(t))
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	reads := s.reads.Load()
+	clock.advance(500 * time.Millisecond)
+	s.want(t, key.Text, true)
+	if s.reads.Load() != reads+1 {
+		t.Error("the memory was trusted two seconds after its last scan began")
+	}
+}
+
 // TestClockSetBack: a wall clock that is set back must not make the last scan
 // look recent.
 func TestClockSetBack(t *testing.T) {
@@ -558,7 +576,9 @@ func TestConcurrentLookups(t *testing.T) {
 // no goroutine is left, TestMain sees in the end.
 func TestStopFollowingKeys(t *testing.T) {
 	s := newKeyService(t, func(cfg *node.Config) { cfg.KeyScanEvery = time.Millisecond })
-	s.follow(t)()
+	stop := s.follow(t)
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
+	stop()
 	scans := s.scans.Load()
 	key := issue(t, s.maker(t))
 	s.want(t, key.Text, true)

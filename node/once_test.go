@@ -78,6 +78,12 @@ func TestReplay(t *testing.T) {
 	if err != nil || replayed || other.OrderNo == first.OrderNo {
 		t.Errorf("the same key of another account: %+v, replayed %v, %v", other, replayed, err)
 	}
+	live := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
+	_, replayed, err = n.CreateOrder(ctx, live, orderOnce("k", "r"))
+	wantError(t, err, licet.ErrProductNotFound) // live, nothing is made along
+	if replayed {
+		t.Error("the same key of the other mode is replayed")
+	}
 }
 
 // TestRefusalIsReplayed keeps a refusal, also when its cause is gone.

@@ -118,3 +118,36 @@ func TestStaleRequest(t *testing.T) {
 		t.Error("a refused request has written")
 	}
 }
+
+// TestInProgress asks again while the first request waits for its commit.
+func TestInProgress(t *testing.T) {
+	owner := newOwner(licet.Test)
+	waits, goOn := make(chan bool), make(chan bool)
+	first := true
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+		if first {
+			first = false
+			close(waits)
+			<-goOn
+		}
+		return storetest.Fault{}
+	}})
+	done := make(chan error)
+	go func() {
+		_, _, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		done <- err
+	}()
+	<-waits
+	_, _, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+	wantError(t, err, licet.ErrRequestInProgress)
+	_, _, err = n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, Once: once("k", "g")})
+	wantError(t, err, licet.ErrRequestInProgress)
+	_, _, err = n.CreateOrder(testContext(t), newOwner(licet.Test), orderOnce("k", "r"))
+	wantError(t, err, nil)
+	close(goOn)
+	wantError(t, <-done, nil)
+	_, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+	if err != nil || !replayed {
+		t.Errorf("afterwards: replayed %v, %v", replayed, err)
+	}
+}
