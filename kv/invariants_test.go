@@ -46,6 +46,21 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	}
 }
 
+// TestNodeCountsBrokenRivals loses a swap to a license that was damaged.
+func TestNodeCountsBrokenRivals(t *testing.T) {
+	l := newLab(t)
+	s := l.fill()
+	ref := licet.LicenseRef(s.inline)
+	read := must(l.store.Load(l.ctx(), node.Want{Ref: ref}))(t)[0]
+	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
+	record.license.CurrentDevices = 3
+	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
+	outcome := must(l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
+	if n := counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
+		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
+	}
+}
+
 // TestNodeCountsMissingDevices reads a license some of whose devices' own keys
 // are gone: a page that is not all of them tells nothing.
 func TestNodeCountsMissingDevices(t *testing.T) {
