@@ -58,3 +58,20 @@ func TestFailureIsNoReplay(t *testing.T) {
 		t.Errorf("afterwards: %s", again.body)
 	}
 }
+
+// TestUnknownIsRetryableUnderAKey: without one, asking again could make a second.
+func TestUnknownIsRetryableUnderAKey(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`)
+	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	for _, c := range []struct {
+		request   wire
+		retryable bool
+	}{{w, false}, {w.once("k"), true}} {
+		failed := s.sendWire(c.request).must(t, 50400)
+		if told := failed.raw["error"].(map[string]any)["retryable"]; told != c.retryable {
+			t.Errorf("retryable is %v, want %v", told, c.retryable)
+		}
+	}
+}
