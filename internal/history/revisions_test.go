@@ -43,7 +43,7 @@ type orderAt struct {
 	payment                  string
 	refundDue                bool
 	writers                  []writer
-	licensesMade             []licet.LicenseID // in the same revision
+	licensesMade             []licet.LicenseID // in the same revision, for this order
 }
 
 type writer struct {
@@ -119,8 +119,8 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 		}
 		return touched[id]
 	}
-	var orders []*orderAt
-	var created []licet.LicenseID
+	orders := map[string]*orderAt{}
+	created := map[string][]licet.LicenseID{} // by the order they name
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc1/"), "/")
 		switch kind {
@@ -134,12 +134,12 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 				continue
 			}
 			l := touch(id)
-			if event.IsCreate() {
-				created = append(created, id)
-			}
 			l.recordWritten = true
 			if err := l.decode(m); err != nil {
 				return err
+			}
+			if event.IsCreate() {
+				created[l.order] = append(created[l.order], id)
 			}
 		case "d":
 			id, place := licet.LicenseID([]byte(rest[:16])), rest[16:]
@@ -170,8 +170,8 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 			if err := o.decode(event.Kv.Value); err != nil {
 				return err
 			}
-			orders = append(orders, o)
 			number := rest[strings.LastIndexByte(rest, '/')+1:]
+			orders[number] = o
 			t.orders[number] = append(t.orders[number], o)
 		}
 	}
@@ -184,8 +184,8 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 		}
 		t.licenses[id] = append(t.licenses[id], l)
 	}
-	for _, o := range orders {
-		o.licensesMade = created
+	for number, o := range orders {
+		o.licensesMade = created[number]
 	}
 	return nil
 }
