@@ -48,6 +48,9 @@ type Record struct {
 	Issued *License
 	// Changed tells whether the record differs from what is stored.
 	Changed bool
+	// Touched tells whether it differs in when devices were seen. That alone is
+	// not worth a transaction of its own: see Seen.
+	Touched bool
 }
 
 // Clone makes a copy that shares nothing with r that Apply would change.

@@ -85,7 +85,8 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 }
 
 // refresh notes that a bound device was seen. A clock that runs behind never
-// moves LastSeenAt back.
+// moves LastSeenAt back. Having been seen does not make the record Changed: it
+// is stored along with other changes, or by a Seen of its own.
 func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 	d := &entry.Device
 	renamed := c.Named && (!d.Named || d.Name != c.Name)
@@ -94,12 +95,36 @@ func (c Activate) refresh(r *Record, entry *DeviceEntry, now time.Time) {
 		return
 	}
 	if renamed {
-		d.Name, d.Named = c.Name, true
+		d.Name, d.Named, r.Changed = c.Name, true, true
 	}
 	if now.After(d.LastSeenAt) {
-		d.LastSeenAt = now
+		d.LastSeenAt, r.Touched = now, true
 	}
-	entry.Changed, r.Changed = true, true
+	entry.Changed = true
+}
+
+// Seen stores that a device was seen. It never binds a device, and changes
+// nothing but the moment.
+type Seen struct {
+	Key    LicenseKey
+	Device string
+	At     time.Time
+}
+
+// DeviceID names the device that was seen.
+func (c Seen) DeviceID() string { return c.Device }
+
+func (c Seen) apply(r *Record, _ time.Time) (Result, error) {
+	l, err := Target{Key: c.Key}.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	entry := r.Devices[c.Device]
+	if entry.Bound && c.At.After(entry.Device.LastSeenAt) {
+		entry.Device.LastSeenAt = c.At
+		entry.Changed, r.Touched = true, true
+	}
+	return Result{License: *l, Device: entry.Device}, nil
 }
 
 // RemoveDevice frees a device's slot. Removing one that is not bound changes

@@ -621,15 +621,15 @@ func TestSeenStepZero(t *testing.T) {
 	r := licensed(nil, "laptop")
 	c := licet.Activate{Target: ours, Device: "laptop"}
 	must(t, &r, c, noon)
-	if !r.Changed {
+	if !r.Touched {
 		t.Error("10 seconds later nothing changed")
 	}
 	must(t, &r, c, noon)
-	if r.Changed {
+	if r.Touched {
 		t.Error("at the same moment something changed")
 	}
 	must(t, &r, c, noon.Add(time.Millisecond))
-	if !r.Changed {
+	if !r.Touched {
 		t.Error("a millisecond later nothing changed")
 	}
 }

@@ -57,11 +57,12 @@ func licensed(edit func(*licet.License), bound ...string) licet.Record {
 }
 
 // run applies c and holds Apply to what it promises of every command: an error
-// leaves the record as it was, Changed tells whether anything differs, only
-// the command's own device is touched, and the same again gives the same.
+// leaves the record as it was, Changed tells whether anything differs but when
+// a device was seen, Touched tells of that, only the command's own device is
+// touched, and the same again gives the same.
 func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Result, error) {
 	t.Helper()
-	r.Changed = false
+	r.Changed, r.Touched = false, false
 	for _, entry := range r.Devices {
 		entry.Changed = false
 	}
@@ -89,16 +90,24 @@ func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Res
 		}
 	}
 	after := r.Clone()
-	after.Changed = false
-	for _, entry := range after.Devices {
+	after.Changed, after.Touched = false, false
+	seen := false
+	for id, entry := range after.Devices {
 		entry.Changed = false
+		old := before.Devices[id]
+		if old.Bound && entry.Bound && !entry.Device.LastSeenAt.Equal(old.Device.LastSeenAt) {
+			seen, entry.Device.LastSeenAt = true, old.Device.LastSeenAt
+		}
+	}
+	if r.Touched != seen {
+		t.Fatalf("%T: Touched is %v, want %v", c, r.Touched, seen)
 	}
 	diff := cmp.Diff(before, after)
 	if r.Changed != (diff != "") {
 		t.Fatalf("%T: Changed is %v, yet this differs (-before +after):\n%s", c, r.Changed, diff)
 	}
 	if err != nil {
-		if diff != "" {
+		if diff != "" || seen {
 			t.Fatalf("%T was refused with %v, yet changed the record (-before +after):\n%s", c, err, diff)
 		}
 		if diff := cmp.Diff(licet.Result{}, result); diff != "" {

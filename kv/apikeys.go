@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -63,7 +64,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares 
 	if err != nil || response.Succeeded {
 		return err
 	}
-	haveRecord, haveIndex := firstOf(response, 0), firstOf(response, 1)
+	haveRecord, haveIndex := firstOf(response.Responses, 0), firstOf(response.Responses, 1)
 	switch {
 	case haveRecord == nil && haveIndex == nil:
 		return errMasterUnused(key.MasterID)
@@ -174,7 +175,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]readAPIKey,
 	}
 	var found []readAPIKey
 	for i := range hashes {
-		kv := firstOf(response, i)
+		kv := firstOf(response.Responses, i)
 		if kv == nil {
 			continue
 		}
@@ -246,7 +247,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 	if response.Succeeded {
 		return &readAPIKey{storedAPIKey: next, value: value}, nil
 	}
-	kv := firstOf(response, 0)
+	kv := firstOf(response.Responses, 0)
 	switch {
 	case kv == nil:
 		return nil, licet.ErrAPIKeyNotFound
@@ -287,8 +288,8 @@ func (s *Store) list(ctx context.Context, operation, from string, opts ...client
 }
 
 // firstOf is what the i-th get of a transaction has found, or nil.
-func firstOf(response *clientv3.TxnResponse, i int) *mvccpb.KeyValue {
-	kvs := response.Responses[i].GetResponseRange().Kvs
+func firstOf(responses []*etcdserverpb.ResponseOp, i int) *mvccpb.KeyValue {
+	kvs := responses[i].GetResponseRange().Kvs
 	if len(kvs) == 0 {
 		return nil
 	}

@@ -34,28 +34,29 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 		if ctx.Err() != nil {
 			return node.Outcome{}, gaveUp(inDoubt, ctx.Err())
 		}
-		response, err := s.txn(ctx, "swap", swap.compares, swap.then, swap.otherwise)
-		switch classify(err) {
+		r, sent := s.writes.do(ctx, &part{
+			compares: swap.compares, then: swap.then, otherwise: swap.otherwise,
+			bytes: swap.bytes, doubted: inDoubt,
+		})
+		if !sent {
+			return node.Outcome{}, gaveUp(inDoubt, r.err)
+		}
+		switch classify(r.err) {
 		case succeeded:
-			if response.Succeeded {
+			if r.succeeded {
+				s.landed(swap, r.revision)
 				return node.Outcome{Landed: true}, nil
 			}
-			rivals, err := readSnapshots(swap.wants, response.Responses)
-			if err != nil {
-				// What it lost to can't be read, so not even whether it lost.
-				return node.Outcome{}, broken(err)
-			}
-			s.watchSnapshots(rivals)
-			return swap.judgeLoss(rivals, me, inDoubt)
+			return s.lost(swap, r, me, inDoubt)
 		case refused:
-			return node.Outcome{}, gaveUp(inDoubt, err)
+			return node.Outcome{}, gaveUp(inDoubt, r.err)
 		case rejected:
-			s.log.Error().Err(err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
+			s.log.Error().Err(r.err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
 				Msg("etcd rejects a transaction's form")
 			if inDoubt {
-				return node.Outcome{}, gaveUp(inDoubt, err)
+				return node.Outcome{}, gaveUp(inDoubt, r.err)
 			}
-			return node.Outcome{}, broken(err)
+			return node.Outcome{}, broken(r.err)
 		case unknown:
 			inDoubt = true
 			s.metrics.SwapsReissued.Inc()
@@ -70,7 +71,36 @@ func gaveUp(inDoubt bool, cause error) error {
 	if inDoubt {
 		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, cause)
 	}
-	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)
+	return unavailable(cause)
+}
+
+// landed remembers what a swap wrote.
+func (s *Store) landed(sw *swap, revision int64) {
+	for i := range sw.fresh {
+		f := &sw.fresh[i]
+		s.memory.note(f.id, &seen{revision: revision, value: f.value, spilled: f.spilled})
+		for _, entry := range f.entries {
+			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
+		}
+	}
+}
+
+// lost tells what a swap that did not go through was lost to.
+func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, error) {
+	rivals, err := s.readSnapshots(sw.queries, r.responses, (*memory).correct)
+	if err != nil {
+		// What it lost to can't be read, so not even whether it lost.
+		return node.Outcome{}, broken(err)
+	}
+	s.watchSnapshots(rivals)
+	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
+	for i := range outcome.Rivals {
+		if sw.queries[i].incomplete(outcome.Rivals[i]) {
+			outcome.Rivals = nil
+			break
+		}
+	}
+	return outcome, err
 }
 
 var errEvicted = errors.New("eight others have written since")
@@ -104,11 +134,21 @@ func pauseBeforeReissue(ctx context.Context, attempt int) {
 type swap struct {
 	compares  []clientv3.Cmp
 	then      []clientv3.Op
-	otherwise []clientv3.Op // reads wants
-	wants     []node.Want
-	telling   int      // which of the wants remembers its writers
+	otherwise []clientv3.Op // reads queries
+	bytes     int           // of what it puts, and about of the rest
+	queries   []query
+	fresh     []fresh  // the licenses as they will be
+	telling   int      // which of the queries remembers its writers
 	before    []writer // those it had when it was read
 	broken    string   // the rule that a license breaks which it writes; normally empty
+}
+
+// fresh is what a swap makes of a license that was there before.
+type fresh struct {
+	id      licet.LicenseID
+	value   []byte
+	spilled bool
+	entries []*licet.DeviceEntry // those with keys of their own that it writes
 }
 
 // newSwap builds the transaction of a change. Licenses, orders and claims carry
@@ -137,9 +177,11 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 
 func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	key := recordKey(write.Ref)
-	sw.compares = append(sw.compares, clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
-	want := node.Want{Ref: write.Ref}
+	q := query{Want: node.Want{Ref: write.Ref}, devices: token.spilled}
 	record := &write.Record
+	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
+		sw.compare(clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
+	}
 	switch write.Ref.Kind {
 	case licet.KindProduct:
 		sw.put(key, encodeProduct(record.Product))
@@ -152,7 +194,7 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 		}
 	case licet.KindLicense:
 		for id := range record.Devices {
-			want.Devices = append(want.Devices, id)
+			q.Devices = append(q.Devices, id)
 		}
 		if token.revision == 0 {
 			sw.putNewLicense(record.License, write.Metadata, writers)
@@ -160,13 +202,22 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 			sw.putLicense(key, record, token, writers)
 		}
 	}
-	sw.wants = append(sw.wants, want)
-	sw.otherwise = appendGets(sw.otherwise, want)
+	sw.queries = append(sw.queries, q)
+	sw.otherwise = appendGets(sw.otherwise, &q)
 	return nil
 }
 
+func (sw *swap) compare(c clientv3.Cmp) {
+	sw.compares = append(sw.compares, c)
+	sw.bytes += 2*len(c.KeyBytes()) + operationBytes // the same key is read in Else
+}
+
+// operationBytes is about what an operation takes besides its key and value.
+const operationBytes = 24
+
 func (sw *swap) put(key string, value []byte) {
 	sw.then = append(sw.then, clientv3.OpPut(key, string(value)))
+	sw.bytes += len(key) + len(value) + operationBytes
 }
 
 func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []writer) error {
@@ -181,7 +232,7 @@ func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []
 	}
 	if issued := write.Record.Issued; issued != nil {
 		id := licenseKey(issued.Key.ID())
-		sw.compares = append(sw.compares, clientv3.Compare(clientv3.CreateRevision(id), "=", 0))
+		sw.compare(clientv3.Compare(clientv3.CreateRevision(id), "=", 0))
 		sw.putNewLicense(issued, "", writers[:1])
 	}
 	return nil

@@ -27,19 +27,29 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id := record.License.Key.ID()
+	if next.spilled && !record.Changed {
+		sw.touch(id, changed, token)
+		return
+	}
+	sw.compare(clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
 	if !next.spilled {
 		next.devices = mergeInline(token.inline, changed)
+		var moved []*licet.DeviceEntry
 		if len(next.devices) > maxInline {
-			for i := range next.devices {
-				sw.put(deviceKey(id, next.devices[i].ID), encodeDevice(&next.devices[i]))
+			for _, d := range next.devices {
+				sw.put(deviceKey(id, d.ID), encodeDevice(&d))
+				moved = append(moved, &licet.DeviceEntry{Device: d, Bound: true})
 			}
 			next.devices, next.spilled = nil, true
 		}
-		sw.broken = cmp.Or(sw.broken, next.broken())
-		sw.put(key, next.encode())
+		sw.keep(key, &next, moved)
 		return
 	}
-	sw.broken = cmp.Or(sw.broken, next.broken())
+	for device := range token.assumed {
+		if _, touched := record.Devices[device]; touched {
+			sw.compare(clientv3.Compare(clientv3.CreateRevision(deviceKey(id, device)), "=", 0))
+		}
+	}
 	for _, entry := range changed {
 		at := deviceKey(id, entry.Device.ID)
 		if entry.Bound {
@@ -48,7 +58,27 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 			sw.then = append(sw.then, clientv3.OpDelete(at))
 		}
 	}
-	sw.put(key, next.encode())
+	sw.keep(key, &next, changed)
+}
+
+// touch stores that devices with keys of their own were seen. It leaves the
+// license alone, and compares each device's own revision, so that it never
+// brings back one that was removed.
+func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *stored) {
+	for _, entry := range changed {
+		at := deviceKey(id, entry.Device.ID)
+		sw.compare(clientv3.Compare(clientv3.ModRevision(at), "=", token.entries[entry.Device.ID]))
+		sw.put(at, encodeDevice(&entry.Device))
+	}
+}
+
+// keep puts a license, and notes what is to be remembered of it once it has
+// landed.
+func (sw *swap) keep(key string, next *storedLicense, entries []*licet.DeviceEntry) {
+	sw.broken = cmp.Or(sw.broken, next.broken())
+	value := next.encode()
+	sw.put(key, value)
+	sw.fresh = append(sw.fresh, fresh{id: next.license.Key.ID(), value: value, spilled: next.spilled, entries: entries})
 }
 
 // changedEntries gives the entries to be written, in the order the devices
@@ -119,13 +149,13 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 	for _, key := range keys {
 		gets = append(gets, clientv3.OpGet(licenseKey(key.ID())), clientv3.OpGet(metadataKey(key.ID())))
 	}
-	response, err := s.txn(ctx, "read_license", nil, gets, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	r, _ := s.reads.do(ctx, &part{then: gets})
+	if r.err != nil {
+		return nil, unavailable(r.err)
 	}
 	views := make([]*node.LicenseView, len(keys))
 	for i, key := range keys {
-		facts := firstOf(response, 2*i)
+		facts := firstOf(r.responses, 2*i)
 		if facts == nil {
 			continue
 		}
@@ -134,10 +164,10 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 			return nil, broken(err)
 		}
 		s.watch(license, "read")
-		if views[i], err = s.viewLicense(ctx, license, page, response.Header.Revision); err != nil {
+		if views[i], err = s.viewLicense(ctx, license, page, r.revision); err != nil {
 			return nil, err
 		}
-		if metadata := firstOf(response, 2*i+1); metadata != nil {
+		if metadata := firstOf(r.responses, 2*i+1); metadata != nil {
 			views[i].Metadata = string(metadata.Value)
 		}
 	}

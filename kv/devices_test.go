@@ -27,7 +27,7 @@ func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 
 func hookedStore(t *testing.T, before func()) *Store {
 	t.Helper()
-	s, err := newStore(&onGet{KV: server.client, before: before}, instruments(), zerolog.Nop())
+	s, err := newStore(&onGet{KV: server.client, before: before}, instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

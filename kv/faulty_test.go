@@ -27,7 +27,8 @@ const (
 // faultyKV makes writes fail as its script says; reads pass.
 type faultyKV struct {
 	clientv3.KV
-	next func() fault // called for each write
+	next func() fault             // called for each write
+	note func(then []clientv3.Op) // likewise; may be nil
 
 	mu   sync.Mutex
 	late []func()
@@ -63,7 +64,7 @@ func (t *faultyTxn) Else(ops ...clientv3.Op) clientv3.Txn {
 
 func (t *faultyTxn) writes() bool {
 	for _, op := range t.then {
-		if op.IsPut() || op.IsDelete() {
+		if op.IsPut() || op.IsDelete() || op.IsTxn() {
 			return true
 		}
 	}
@@ -77,6 +78,9 @@ func (t *faultyTxn) real() (*clientv3.TxnResponse, error) {
 func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
 	if !t.writes() {
 		return t.real()
+	}
+	if t.kv.note != nil {
+		t.kv.note(t.then)
 	}
 	response, err := t.faulty(t.kv.next())
 	return response, err

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -21,40 +22,87 @@ type stored struct {
 	// Of a license:
 	inline  []licet.Device // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
+	// Devices that were taken for absent without having been looked for: a swap
+	// must see to it that they are.
+	assumed map[string]struct{}
+	// The revisions of the devices' own keys that were read along.
+	entries map[string]int64
 }
 
-// Load reads records with one transaction, which is linearizable because it
-// holds Gets that are.
+// query is a want as it is asked of etcd.
+type query struct {
+	node.Want
+	// devices: the keys that the devices would have of their own are read too.
+	// Most licenses have no such keys, so those are asked for only where the
+	// license is known to have them.
+	devices bool
+}
+
+// incomplete reports whether a license turned out to have devices of their own
+// that were not asked for.
+func (q *query) incomplete(s node.Snapshot) bool {
+	token, exists := s.Token.(*stored)
+	return exists && token.spilled && !q.devices && len(q.Devices) > 0
+}
+
+// Load reads records in one transaction, which is linearizable because it
+// holds Gets that are. Others' reads may share the transaction.
 func (s *Store) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	queries := make([]query, len(wants))
+	for i, want := range wants {
+		queries[i] = query{Want: want, devices: s.memory.spilled(want.Ref)}
+	}
+	snapshots, err := s.load(ctx, queries)
+	again := false
+	for i := range snapshots {
+		if queries[i].incomplete(snapshots[i]) {
+			queries[i].devices, again = true, true
+		}
+	}
+	if again && err == nil {
+		return s.load(ctx, queries)
+	}
+	return snapshots, err
+}
+
+func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, error) {
 	var gets []clientv3.Op
-	for _, want := range wants {
-		gets = appendGets(gets, want)
+	for i := range queries {
+		gets = appendGets(gets, &queries[i])
 	}
-	response, err := s.txn(ctx, "load", nil, gets, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	r, _ := s.reads.do(ctx, &part{then: gets})
+	if r.err != nil {
+		return nil, unavailable(r.err)
 	}
-	snapshots, err := readSnapshots(wants, response.Responses)
+	snapshots, err := s.readSnapshots(queries, r.responses, (*memory).note)
 	s.watchSnapshots(snapshots)
 	return snapshots, broken(err)
 }
 
-// appendGets adds what reads one want: its record, and the key that each
-// device would have if the license's devices had keys of their own.
-func appendGets(gets []clientv3.Op, want node.Want) []clientv3.Op {
-	gets = append(gets, clientv3.OpGet(recordKey(want.Ref)))
-	if want.Ref.Kind == licet.KindLicense {
-		id := licet.LicenseKey(want.Ref.ID).ID()
-		for _, device := range want.Devices {
+// unavailable is the error of a read that was not made.
+func unavailable(cause error) error {
+	if errors.Is(cause, licet.ErrOverloaded) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)
+}
+
+// appendGets adds what reads one want.
+func appendGets(gets []clientv3.Op, q *query) []clientv3.Op {
+	gets = append(gets, clientv3.OpGet(recordKey(q.Ref)))
+	if q.devices && q.Ref.Kind == licet.KindLicense {
+		id := licet.LicenseKey(q.Ref.ID).ID()
+		for _, device := range q.Devices {
 			gets = append(gets, clientv3.OpGet(deviceKey(id, device)))
 		}
 	}
 	return gets
 }
 
-// readSnapshots reads the answers to the gets of wants, in their order.
-func readSnapshots(wants []node.Want, responses []*etcdserverpb.ResponseOp) ([]node.Snapshot, error) {
-	snapshots := make([]node.Snapshot, len(wants))
+// readSnapshots reads the answers to the gets of queries, in their order, and
+// remembers the licenses among them.
+func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, remember remembering) ([]node.Snapshot, error) {
+	snapshots := make([]node.Snapshot, len(queries))
 	next := func() *mvccpb.KeyValue {
 		kvs := responses[0].GetResponseRange().Kvs
 		responses = responses[1:]
@@ -63,20 +111,25 @@ func readSnapshots(wants []node.Want, responses []*etcdserverpb.ResponseOp) ([]n
 		}
 		return kvs[0]
 	}
-	for i, want := range wants {
+	for i := range queries {
+		q := &queries[i]
 		record := next()
 		var entries []*mvccpb.KeyValue
-		if want.Ref.Kind == licet.KindLicense {
-			for range want.Devices {
-				entries = append(entries, next())
+		if q.devices && q.Ref.Kind == licet.KindLicense {
+			entries = make([]*mvccpb.KeyValue, len(q.Devices))
+			for j := range entries {
+				entries[j] = next()
 			}
 		}
 		if record == nil {
 			continue
 		}
 		var err error
-		if snapshots[i], err = readSnapshot(want, record, entries); err != nil {
-			return nil, fmt.Errorf("record of kind %d at revision %d: %w", want.Ref.Kind, record.ModRevision, err)
+		if snapshots[i], err = readSnapshot(q.Want, record, entries); err != nil {
+			return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
+		}
+		if q.Ref.Kind == licet.KindLicense {
+			s.remember(q, record, snapshots[i].Token.(*stored), remember)
 		}
 	}
 	return snapshots, nil
@@ -106,6 +159,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		token.inline, token.spilled = license.devices, license.spilled
 		snapshot.Record.License = &license.license
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
+		token.entries = entryRevisions(want.Devices, entries)
 	}
 	return snapshot, err
 }
@@ -116,7 +170,7 @@ func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyVal
 	devices := make(licet.Devices, len(wanted))
 	for i, id := range wanted {
 		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
-		if license.spilled && own[i] != nil {
+		if license.spilled && own != nil && own[i] != nil {
 			device, err := decodeDeviceValue(own[i].Value)
 			if err != nil {
 				return nil, err
@@ -131,4 +185,19 @@ func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyVal
 		}
 	}
 	return devices, nil
+}
+
+// entryRevisions gives the revisions of devices' own keys, as far as they exist.
+func entryRevisions(wanted []string, own []*mvccpb.KeyValue) map[string]int64 {
+	var revisions map[string]int64
+	for i, entry := range own {
+		if entry == nil {
+			continue
+		}
+		if revisions == nil {
+			revisions = make(map[string]int64, len(own))
+		}
+		revisions[wanted[i]] = entry.ModRevision
+	}
+	return revisions
 }

@@ -52,7 +52,7 @@ func (s *Store) UseMaster(ctx context.Context, master licet.MasterKey) error {
 	if err != nil || response.Succeeded {
 		return err
 	}
-	kv := firstOf(response, 0)
+	kv := firstOf(response.Responses, 0)
 	if same, err := matches(master, kv.Value); err != nil || same {
 		return err
 	}

@@ -25,8 +25,10 @@ type Config struct {
 	// them and this process: a proxy may repeat calls.
 	Endpoints []string
 	TLS       TLS // not needed
-	Metrics   *metrics.Metrics
-	Log       zerolog.Logger
+	// Remembered is how many licenses are kept in memory; 0: 100,000.
+	Remembered int
+	Metrics    *metrics.Metrics
+	Log        zerolog.Logger
 }
 
 // callTimeout bounds one etcd request. etcd's own limit is 7 s, and its client
@@ -45,6 +47,10 @@ type Store struct {
 	brokenLog   zerolog.Logger // see newBrokenLog
 	incarnation incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out
+
+	memory        *memory
+	writes, reads line
+	nested        atomic.Int32 // how many batches are to be nested from the start
 }
 
 var (
@@ -59,7 +65,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(client, cfg.Metrics, cfg.Log)
+	s, err := newStore(client, cfg.Metrics, cfg.Log, cfg.Remembered)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -72,8 +78,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger) (*Store, error) {
+func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{kv: kv, metrics: m, log: log, brokenLog: newBrokenLog(log)}
+	s.writes = line{flights: writeFlights, send: s.sendWrites, apart: true}
+	s.reads = line{flights: readFlights, send: s.sendReads}
+	var err error
+	if s.memory, err = newMemory(remembered); err != nil {
+		return nil, fmt.Errorf("make the memory of licenses: %w", err)
+	}
 	if _, err := rand.Read(s.incarnation[:]); err != nil {
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}

@@ -34,7 +34,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	var unreadable error
 	swept := 0
 	for i, c := range due {
-		kv := firstOf(found, i)
+		kv := firstOf(found.Responses, i)
 		var claim *licet.Claim
 		if kv != nil {
 			if claim, _, err = decodeClaim(kv.Value); err != nil {

@@ -40,6 +40,11 @@ type Metrics struct {
 	// StoreDuration is the time of one etcd request in seconds, by operation
 	// and by outcome: ok, refused (not executed) or unknown.
 	StoreDuration *prometheus.HistogramVec
+	// StoreBatch is how many callers' changes or reads travel in one etcd
+	// request, by kind: write or read.
+	StoreBatch *prometheus.HistogramVec
+	// StoreBatchesLost counts batches that went again because of one of them.
+	StoreBatchesLost prometheus.Counter
 	// SwapsReissued counts swaps that were sent again because the outcome of an
 	// earlier attempt was in doubt.
 	SwapsReissued prometheus.Counter
@@ -94,6 +99,15 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Help:    "Time of one etcd request.",
 			Buckets: latencyBuckets,
 		}, []string{"operation", "outcome"}),
+		StoreBatch: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "licet_store_batch_parts",
+			Help:    "Changes or reads of different callers in one etcd request.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 8),
+		}, []string{"kind"}),
+		StoreBatchesLost: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_store_batches_lost_total",
+			Help: "Batches of changes sent again, each change for itself, because one was lost to another writer.",
+		}),
 		SwapsReissued: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "licet_swaps_reissued_total",
 			Help: "Compare-and-swaps sent again because an earlier attempt's outcome was in doubt.",
@@ -111,7 +125,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	build.Set(1)
 	reg.MustRegister(
 		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Panics,
-		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.SwapsReissued, m.InvariantViolations, build,
+		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)

@@ -30,3 +30,6 @@ func (n *Node) Remembered() (keys, unknown int) {
 	defer n.keys.mu.RUnlock()
 	return len(n.keys.keys), len(n.keys.unknown)
 }
+
+// StoreSeen stores at once when devices were seen.
+func (n *Node) StoreSeen() { n.storeSeen() }

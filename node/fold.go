@@ -1,9 +1,7 @@
 package node
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -11,77 +9,13 @@ import (
 	"licet"
 )
 
-const (
-	// swapTries bounds how often a fold is made again after a lost swap.
-	swapTries = 12
-	// retryPause is the longest pause before the second retry; it doubles.
-	retryPause    = time.Millisecond
-	retryPauseMax = 64 * time.Millisecond
-)
-
-// settle answers the calls of one turn: load, fold, swap, and again on a loss.
-// Whatever happens in it, every call has its answer when it returns.
-func (n *Node) settle(ref licet.Ref, calls []*call) {
-	defer func() {
-		if p := recover(); p != nil {
-			n.reportPanic("mailbox", p)
-			for _, c := range calls {
-				c.answer(licet.Result{}, licet.ErrInternal)
-			}
-		}
-	}()
-	ctx, cancel := turnContext(calls)
-	defer cancel()
-	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
-
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref, Devices: touched(calls)})
-	if err != nil {
-		answerAll(calls, err)
-		return
-	}
-	// Whoever was told meanwhile that the outcome is unknown must not be run on
-	// this snapshot: it may hold changes that came after that answer.
-	if calls = stillWanted(calls); len(calls) == 0 {
-		return
-	}
-	snapshot := loaded[0]
-	for try := range swapTries {
-		fold := n.fold(snapshot, calls)
-		if !fold.record.Changed {
-			// Nothing to store: the answers hold at the snapshot's revision,
-			// which was read after the calls came.
-			fold.answer(calls)
-			return
-		}
-		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: []Write{
-			{Ref: ref, Token: snapshot.Token, Record: fold.record},
-		}})
-		if err != nil {
-			answerAll(calls, err)
-			return
-		}
-		if outcome.Landed {
-			fold.answer(calls)
-			return
-		}
-		n.cfg.Metrics.SwapsLost.Inc()
-		snapshot = outcome.Rivals[0]
-		if calls = stillWanted(calls); len(calls) == 0 {
-			return
-		}
-		if !pause(ctx, try) {
-			break
-		}
-	}
-	// Every swap was lost for certain, so nothing has happened.
-	answerAll(calls, licet.ErrUnavailable)
-}
-
 // foldResult is what a fold of calls makes of a record. The answers stand in
 // the order of the calls.
 type foldResult struct {
 	record  licet.Record
 	answers []answer
+	// worthSwap: something changed that must be stored before it is told.
+	worthSwap bool
 }
 
 type answer struct {
@@ -95,28 +29,78 @@ func (f foldResult) answer(calls []*call) {
 	}
 }
 
+// answerFold answers the calls of a fold that is not stored. That devices were
+// seen is stored later.
+func (n *Node) answerFold(f foldResult, calls []*call) {
+	if f.record.Touched {
+		n.seen.noteAll(&f.record)
+	}
+	f.answer(calls)
+}
+
 // fold runs the calls one by one on a copy of the snapshot. A call that
 // panics is answered with ErrInternal, and the fold starts over without it,
 // since it may have left the copy half changed.
 func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
 	answers := make([]answer, len(calls))
-	poisoned := make([]bool, len(calls))
+	var poisoned map[int]struct{}
 	now := n.Now()
 again:
 	record := snapshot.Record.Clone()
+	worthSwap := false
 	for i, c := range calls {
-		if poisoned[i] {
+		if _, is := poisoned[i]; is {
 			continue
 		}
 		result, err, panicked := n.apply(&record, c.cmd, now)
 		if panicked {
-			poisoned[i] = true
+			if poisoned == nil {
+				poisoned = make(map[int]struct{})
+			}
+			poisoned[i] = struct{}{}
 			answers[i] = answer{err: licet.ErrInternal}
 			goto again
 		}
 		answers[i] = answer{result: result, err: err}
+		worthSwap = worthSwap || mustStore(&record, c.cmd)
 	}
-	return foldResult{record: record, answers: answers}
+	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
+}
+
+// mustStore tells whether what a command made of a record must be stored. That
+// a device was seen must be only where the command is there for nothing else.
+func mustStore(record *licet.Record, cmd licet.Command) bool {
+	if record.Changed {
+		return true
+	}
+	_, isSeen := cmd.(licet.Seen)
+	return isSeen && record.Touched
+}
+
+// answerUnchanging answers the calls that change nothing in a snapshot that was
+// just read, each for itself, and gives back the others.
+func (n *Node) answerUnchanging(snapshot Snapshot, calls []*call) []*call {
+	var rest []*call
+	record := snapshot.Record.Clone()
+	now := n.Now()
+	for _, c := range calls {
+		result, err, panicked := n.apply(&record, c.cmd, now)
+		switch {
+		case panicked:
+			c.answer(licet.Result{}, licet.ErrInternal)
+			record = snapshot.Record.Clone()
+			continue
+		case mustStore(&record, c.cmd):
+			rest = append(rest, c)
+			record = snapshot.Record.Clone()
+			continue
+		case record.Touched:
+			n.seen.note(&record, c.cmd.DeviceID())
+			record.Touched = false
+		}
+		c.answer(result, err)
+	}
+	return rest
 }
 
 func (n *Node) apply(record *licet.Record, cmd licet.Command, now time.Time) (result licet.Result, err error, panicked bool) {
@@ -144,48 +128,5 @@ func (n *Node) reportPanic(where string, p any) {
 func answerAll(calls []*call, err error) {
 	for _, c := range calls {
 		c.answer(licet.Result{}, err)
-	}
-}
-
-// stillWanted drops the calls whose callers were told that the outcome is
-// unknown: a command that has been answered is never run again.
-func stillWanted(calls []*call) []*call {
-	var wanted []*call
-	for _, c := range calls {
-		if c.state.Load() == callTaken {
-			wanted = append(wanted, c)
-		}
-	}
-	return wanted
-}
-
-func touched(calls []*call) []string {
-	var ids []string
-	seen := make(map[string]struct{}, len(calls))
-	for _, c := range calls {
-		id := c.cmd.DeviceID()
-		if _, known := seen[id]; known || id == "" {
-			continue
-		}
-		seen[id] = struct{}{}
-		ids = append(ids, id)
-	}
-	return ids
-}
-
-// pause waits a random while after lost swap number try, none after the first.
-// It reports false when ctx has ended.
-func pause(ctx context.Context, try int) bool {
-	if try == 0 {
-		return ctx.Err() == nil
-	}
-	longest := min(retryPause<<(try-1), retryPauseMax)
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

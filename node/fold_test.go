@@ -369,9 +369,9 @@ func TestPanic(t *testing.T) {
 	plain := openStore(t)
 	key := grant(t, newNode(t, plain), 0)
 	store, arrived, open, _ := gated(plain)
-	store.AfterLoad = func(snapshots []node.Snapshot) {
-		delete(snapshots[0].Record.Devices, "poison")
-	}
+	withhold := func(s *node.Snapshot) { delete(s.Record.Devices, "poison") }
+	store.AfterLoad = func(snapshots []node.Snapshot) { withhold(&snapshots[0]) }
+	store.AfterRecall = withhold
 	n := newNode(t, store)
 	ctx := testContext(t)
 	var group sync.WaitGroup

@@ -63,10 +63,19 @@ func (c *call) answer(result licet.Result, err error) {
 // ErrOutcomeUnknown. ctx must carry a deadline.
 func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
 	deadline, _ := ctx.Deadline()
-	c := &call{cmd: cmd, deadline: deadline, done: make(chan struct{})}
+	c := newCall(cmd, deadline)
 	if err := n.post(ref, c); err != nil {
 		return licet.Result{}, err
 	}
+	return n.await(ctx, c)
+}
+
+func newCall(cmd licet.Command, deadline time.Time) *call {
+	return &call{cmd: cmd, deadline: deadline, done: make(chan struct{})}
+}
+
+// await waits for a call's answer, until ctx ends.
+func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	select {
 	case <-c.done:
 		return c.result, c.err

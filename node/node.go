@@ -60,6 +60,7 @@ type Node struct {
 	keys   *keyCache
 	seed   maphash.Seed
 	shards [shardCount]shard
+	seen   seenDevices
 
 	onceLock sync.Mutex
 	atOnce   map[licet.Ref]struct{} // claims being worked on here; guarded by onceLock

@@ -20,6 +20,12 @@ type Store interface {
 	// order of the wants; their records are the caller's to change.
 	Load(ctx context.Context, wants ...Want) ([]Snapshot, error)
 
+	// Recall tells what the store remembers of a record, without asking anyone:
+	// a guess that only a swap or a Load can prove. ok is false where nothing is
+	// remembered. Entries of unsure devices are missing from the snapshot; all
+	// others are there. The record is the caller's to change.
+	Recall(want Want) (guess Snapshot, unsure []string, ok bool)
+
 	// Commit makes all writes of a change, or none. It settles attempts whose
 	// outcome is in doubt by itself, as long as ctx lives. A record must not be
 	// in two Commits of one store at a time; its mailbox sees to that.
@@ -115,7 +121,8 @@ type Outcome struct {
 	// nothing was written, and it never will be.
 	Landed bool
 	// Rivals, after a loss: the records of the writes as they stand now, read
-	// in the swap's own round trip, with the same devices' entries.
+	// in the swap's own round trip, with the same devices' entries. It may be
+	// nil; then they must be loaded.
 	Rivals []Snapshot
 }
 

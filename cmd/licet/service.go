@@ -130,6 +130,7 @@ func (s *service) answer() {
 	})
 	s.background("the memory of API keys", n.FollowKeys)
 	s.parts.started("the mailboxes", n.Drain)
+	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 

@@ -15,6 +15,8 @@ type Faulty struct {
 	OnLoad func(wants []node.Want) error
 	// AfterLoad may change what a Load answers.
 	AfterLoad func([]node.Snapshot)
+	// AfterRecall may change what a Recall answers.
+	AfterRecall func(*node.Snapshot)
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
@@ -46,6 +48,15 @@ func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot,
 		f.AfterLoad(snapshots)
 	}
 	return snapshots, err
+}
+
+// Recall tells what the store remembers, as node.Store does.
+func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
+	guess, unsure, ok := f.Store.Recall(want)
+	if ok && f.AfterRecall != nil {
+		f.AfterRecall(&guess)
+	}
+	return guess, unsure, ok
 }
 
 // Commit makes a change, or not, and tells the truth, or not.

@@ -239,7 +239,7 @@ func testConcurrent(t *testing.T, f fixture) {
 					if outcome.Landed {
 						break
 					}
-					snapshot = outcome.Rivals[0]
+					snapshot = f.rival(outcome, ref, device)
 				}
 			}
 		})

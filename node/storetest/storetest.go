@@ -111,6 +111,15 @@ func (f fixture) load(ref licet.Ref, devices ...string) node.Snapshot {
 	return snapshots[0]
 }
 
+// rival is what a swap of one record was lost to.
+func (f fixture) rival(outcome node.Outcome, ref licet.Ref, devices ...string) node.Snapshot {
+	f.t.Helper()
+	if len(outcome.Rivals) > 0 {
+		return outcome.Rivals[0]
+	}
+	return f.load(ref, devices...)
+}
+
 func (f fixture) createLicense(maxDevices int) *licet.License {
 	f.t.Helper()
 	l := f.license(maxDevices)

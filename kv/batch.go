@@ -1,0 +1,149 @@
+package kv
+
+import (
+	"context"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// Requests under way at a time. A few keep etcd busy while its disk syncs;
+	// more would only make the batches smaller.
+	writeFlights = 4
+	readFlights  = 4
+	// nestedAfterLoss is how many batches go nested after a flat one was lost.
+	// Where there is one rival there are more.
+	nestedAfterLoss = 8
+)
+
+// sendWrites makes the changes of a batch in one request. A flat request has
+// every compare at the top, so that one loser makes all of it fail; it costs
+// etcd and us less than one with a nested transaction for each change. So a
+// batch is sent flat first, and nested when that was lost.
+func (s *Store) sendWrites(batch []*part) {
+	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
+	if len(batch) == 1 {
+		p := batch[0]
+		response, err := s.txn(context.Background(), "swap", p.compares, p.then, p.otherwise)
+		if err != nil {
+			p.answer(reply{err: err})
+			return
+		}
+		p.answer(reply{succeeded: response.Succeeded, revision: response.Header.Revision, responses: response.Responses})
+		return
+	}
+	if !s.nestNext(batch) {
+		settled, err := s.sendFlat("swap", batch)
+		if err != nil {
+			s.refuse(batch, err)
+			return
+		}
+		if settled {
+			return
+		}
+		s.metrics.StoreBatchesLost.Inc()
+		s.nested.Store(nestedAfterLoss)
+	}
+	if err := s.sendNested("swap", batch); err != nil {
+		s.refuse(batch, err)
+	}
+}
+
+// nestNext tells whether a flat request is not worth a try: a change that was
+// sent before may have been made, and then its compare fails.
+func (s *Store) nestNext(batch []*part) bool {
+	for _, p := range batch {
+		if p.doubted {
+			return true
+		}
+	}
+	if s.nested.Load() <= 0 {
+		return false
+	}
+	s.nested.Add(-1)
+	return true
+}
+
+// sendFlat makes a batch all at once or not at all. It answers the parts only
+// if it was made.
+func (s *Store) sendFlat(operation string, batch []*part) (bool, error) {
+	var compares []clientv3.Cmp
+	var then []clientv3.Op
+	for _, p := range batch {
+		compares = append(compares, p.compares...)
+		then = append(then, p.then...)
+	}
+	// Else holds a Get, since an empty branch is answered by any member,
+	// without asking the others.
+	otherwise := batch[0].otherwise[:1]
+	response, err := s.txn(context.Background(), operation, compares, then, otherwise)
+	if err != nil || !response.Succeeded {
+		return false, err
+	}
+	handOut(batch, response)
+	return true, nil
+}
+
+// handOut gives each part of a flat batch its share of the responses.
+func handOut(batch []*part, response *clientv3.TxnResponse) {
+	rest := response.Responses
+	for _, p := range batch {
+		own := rest[:len(p.then):len(p.then)]
+		rest = rest[len(p.then):]
+		p.answer(reply{succeeded: true, revision: response.Header.Revision, responses: own})
+	}
+}
+
+// sendNested makes each part of a batch by itself, as a transaction in the
+// request's one.
+func (s *Store) sendNested(operation string, batch []*part) error {
+	children := make([]clientv3.Op, len(batch))
+	for i, p := range batch {
+		children[i] = clientv3.OpTxn(p.compares, p.then, p.otherwise)
+	}
+	response, err := s.txn(context.Background(), operation, nil, children, nil)
+	if err != nil {
+		return err
+	}
+	for i, p := range batch {
+		own := nestedResponse(response.Responses[i])
+		p.answer(reply{succeeded: own.Succeeded, revision: response.Header.Revision, responses: own.Responses})
+	}
+	return nil
+}
+
+func nestedResponse(r *etcdserverpb.ResponseOp) *etcdserverpb.TxnResponse { return r.GetResponseTxn() }
+
+// refuse answers a batch whose request failed. Where etcd found fault with its
+// form, each part is sent by itself, so that only the one at fault is hurt.
+func (s *Store) refuse(batch []*part, err error) {
+	if classify(err) != rejected {
+		for _, p := range batch {
+			p.answer(reply{err: err})
+		}
+		return
+	}
+	s.log.Error().Err(err).Int("changes", len(batch)).Msg("etcd rejects a batch's form; its changes go one by one")
+	for _, p := range batch {
+		s.sendWrites([]*part{p})
+	}
+}
+
+// sendReads makes the reads of a batch in one request. It holds Gets only, and
+// so is linearizable.
+func (s *Store) sendReads(batch []*part) {
+	s.metrics.StoreBatch.WithLabelValues("read").Observe(float64(len(batch)))
+	var gets []clientv3.Op
+	for _, p := range batch {
+		gets = append(gets, p.then...)
+	}
+	response, err := s.txn(context.Background(), "load", nil, gets, nil)
+	if err != nil {
+		for _, p := range batch {
+			p.answer(reply{err: err})
+		}
+		return
+	}
+	handOut(batch, response)
+}

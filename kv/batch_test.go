@@ -1,0 +1,228 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// batched makes changes share one request: they are sent as a line would.
+func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []error) {
+	t.Helper()
+	hold := make(chan struct{})
+	send := s.writes.send
+	s.writes.flights = 1
+	s.writes.send = func(batch []*part) {
+		<-hold
+		send(batch)
+	}
+	defer func() { s.writes.send, s.writes.flights = send, writeFlights }()
+	// One that holds the only flight, so that the others must wait together.
+	ref, snapshot := createHeld(t, s, hold)
+	outcomes, errs := make([]node.Outcome, len(changes)), make([]error, len(changes))
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "first")); err != nil {
+			t.Errorf("the one before: %v", err)
+		}
+	})
+	awaitFlying(s)
+	for i, change := range changes {
+		group.Go(func() { outcomes[i], errs[i] = s.Commit(testContext(t, 10*time.Second), change) })
+	}
+	awaitWaiting(&s.writes, len(changes))
+	close(hold)
+	group.Wait()
+	return outcomes, errs
+}
+
+func createHeld(t *testing.T, s *Store, hold chan struct{}) (licet.Ref, node.Snapshot) {
+	t.Helper()
+	go func() { hold <- struct{}{} }()
+	return createStored(t, s, "first")
+}
+
+func awaitFlying(s *Store) {
+	for {
+		s.writes.mu.Lock()
+		gone := s.writes.flying > 0 && len(s.writes.waiting) == 0
+		s.writes.mu.Unlock()
+		if gone {
+			return
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// countedStore tells what its writes were made of: how many operations stood
+// at the top of each request, and whether they were transactions.
+func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
+	t.Helper()
+	kv := &shapesKV{faultyKV: &faultyKV{KV: server.client, next: next}}
+	kv.faultyKV.note = kv.note
+	s, err := newStore(kv, instruments(), zerolog.Nop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, kv.shapes
+}
+
+type licenseAndChange struct {
+	ref    licet.Ref
+	change node.Change
+}
+
+// TestBatch puts changes of several licenses into one request, one of which has
+// lost to a rival: the others land, whatever form the request has.
+func TestBatch(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	for _, c := range []struct {
+		name   string
+		losers int
+		nested bool // from the start
+		faults []fault
+		want   []string // the requests' forms
+	}{
+		{name: "none loses", want: []string{"flat 3"}},
+		{name: "one loses", losers: 1, want: []string{"flat 3", "nested 3"}},
+		{name: "two lose, nested from the start", losers: 2, nested: true, want: []string{"nested 3"}},
+		{name: "the answer is lost, and it was made", faults: []fault{{appliedNow, lost}}, want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it was not made", faults: []fault{{appliedNever, lost}}, want: []string{"flat 3", "nested 3"}},
+		{name: "the answer is lost, and it is made behind our back", losers: 1, faults: []fault{{}, {appliedLate, lost}}, want: []string{"flat 3", "nested 3", "nested 3"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, shapes := countedStore(t, script())
+			var all []licenseAndChange
+			var changes []node.Change
+			for i := range 3 {
+				ref, snapshot := createStored(t, s, "a")
+				change := bind(t, ref, snapshot, "a")
+				all = append(all, licenseAndChange{ref, change})
+				changes = append(changes, change)
+				if i < c.losers {
+					rivals(t, ref, 1)
+				}
+			}
+			if c.nested {
+				s.nested.Store(nestedAfterLoss)
+			}
+			s.kv.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
+			before := len(shapes())
+			outcomes, errs := batched(t, s, changes...)
+			for i := range all {
+				if errs[i] != nil || outcomes[i].Landed != (i >= c.losers) {
+					t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+				}
+				if after := loadOne(t, s, all[i].ref, "a"); after.Record.Devices["a"].Bound != (i >= c.losers) {
+					t.Errorf("license %d: bound is %v", i, after.Record.Devices["a"].Bound)
+				}
+				if i < c.losers && outcomes[i].Rivals[0].Record.License.CurrentDevices != 1 {
+					t.Errorf("change %d was not told what it lost to: %+v", i, outcomes[i].Rivals)
+				}
+			}
+			// The first two made the license that held the line.
+			got := shapes()[before+2:]
+			// Re-issues leave when their pauses end, so they may go one by one.
+			if len(c.faults) > 0 {
+				got, c.want = got[:1], c.want[:1]
+			}
+			if fmt.Sprint(got) != fmt.Sprint(c.want) {
+				t.Errorf("requests %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestBatchRejected has etcd find fault with the form of a batch: only the part
+// at fault is hurt.
+func TestBatchRejected(t *testing.T) {
+	s, shapes := countedStore(t, script())
+	good, bad := putting("lc1/test/"+t.Name()), putting("lc1/test/"+t.Name()+"/twice")
+	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
+	good.done, bad.done = make(chan struct{}), make(chan struct{})
+	s.sendWrites([]*part{bad, good})
+	<-good.done
+	<-bad.done
+	if good.reply.err != nil || !good.reply.succeeded {
+		t.Errorf("its mate: %+v", good.reply)
+	}
+	if !errors.Is(bad.reply.err, rpctypes.ErrDuplicateKey) {
+		t.Errorf("the one at fault: %+v", bad.reply)
+	}
+	if got := fmt.Sprint(shapes()); got != "[flat 3 flat 2 flat 1]" {
+		t.Errorf("requests %v", got)
+	}
+}
+
+// TestBatchedReads puts the reads of many into one request.
+func TestBatchedReads(t *testing.T) {
+	s, _ := countedStore(t, script())
+	const licenses = 20
+	var refs []licet.Ref
+	for range licenses {
+		ref, _ := createStored(t, s)
+		refs = append(refs, ref)
+	}
+	hold := make(chan struct{})
+	sizes := make(chan int, licenses+1)
+	send := s.reads.send
+	s.reads.flights = 1
+	s.reads.send = func(batch []*part) {
+		sizes <- len(batch)
+		<-hold
+		send(batch)
+	}
+	var group sync.WaitGroup
+	load := func(ref licet.Ref) {
+		group.Go(func() {
+			if l := loadOne(t, s, ref, "a").Record.License; l == nil || string(l.Key) != ref.ID {
+				t.Errorf("asked for %s, got %+v", ref.ID, l)
+			}
+		})
+	}
+	load(refs[0])
+	if got := <-sizes; got != 1 {
+		t.Fatalf("the first left among %d", got)
+	}
+	for _, ref := range refs[1:] {
+		load(ref)
+	}
+	awaitWaiting(&s.reads, licenses-1)
+	close(hold)
+	group.Wait()
+	if got := <-sizes; got != licenses-1 {
+		t.Errorf("the others left in batches, the first of %d", got)
+	}
+}
+
+// shapesKV notes the form of each write.
+type shapesKV struct {
+	*faultyKV
+	mu   sync.Mutex
+	seen []string
+}
+
+func (k *shapesKV) shapes() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return append([]string(nil), k.seen...)
+}
+
+func (k *shapesKV) note(then []clientv3.Op) {
+	form := "flat"
+	if then[0].IsTxn() {
+		form = "nested"
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.seen = append(k.seen, fmt.Sprint(form, " ", len(then)))
+}

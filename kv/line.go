@@ -1,0 +1,238 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// What one etcd request may hold.
+const (
+	// maxOps is etcd's default limit on the operations of a transaction. It
+	// counts by depth (server/etcdserver/api/v3rpc, checkTxnRequest): of the
+	// compares, the Then and the Else, whichever is longest, and below it the
+	// same of the child that has most.
+	maxOps = 128
+	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
+	// memory, and its own limit is 1.5 MiB.
+	maxBatchBytes = 256 << 10
+	// hotOps is from how many operations on a part travels alone: a record that
+	// is stormed fills a request by itself, and must not hold up others.
+	hotOps = 32
+	// maxWaiting bounds the parts that wait in one line.
+	maxWaiting = 8192
+)
+
+// part is one caller's share of an etcd request.
+type part struct {
+	compares  []clientv3.Cmp
+	then      []clientv3.Op
+	otherwise []clientv3.Op
+	bytes     int  // about what it adds to the request
+	doubted   bool // an earlier attempt may have been made
+
+	done  chan struct{} // closed once what follows is set
+	reply reply
+
+	gone bool // its caller has given up before it was sent; guarded by the line
+	sent bool // guarded by the line
+}
+
+// reply is what became of a part.
+type reply struct {
+	succeeded bool
+	revision  int64 // the store's, as of the request
+	responses []*etcdserverpb.ResponseOp
+	err       error
+}
+
+// ops is how many operations a part adds to a flat request.
+func (p *part) ops() int { return max(len(p.compares), len(p.then), len(p.otherwise)) }
+
+func (p *part) answer(r reply) {
+	p.reply = r
+	close(p.done)
+}
+
+// line is where parts wait to travel in one request. Up to flights requests are
+// under way at a time; whoever comes first leaves at once, alone, and what
+// comes meanwhile leaves together as soon as a request is back. So an idle
+// store waits for nothing, and under load batches grow by themselves.
+type line struct {
+	flights int
+	send    func([]*part)
+	apart   bool // parts whose keys meet must not share a request
+
+	mu      sync.Mutex
+	waiting []*part
+	flying  int
+}
+
+// do takes a part through a request. Where ctx ends before it was sent, it
+// never will be, and sent is false; a part that was sent is in doubt then.
+func (l *line) do(ctx context.Context, p *part) (r reply, sent bool) {
+	if ctx.Err() != nil {
+		return reply{err: ctx.Err()}, false
+	}
+	p.done = make(chan struct{})
+	if err := l.join(p); err != nil {
+		return reply{err: err}, false
+	}
+	select {
+	case <-p.done:
+		return p.reply, true
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	p.gone = !p.sent
+	l.mu.Unlock()
+	if p.gone {
+		return reply{err: ctx.Err()}, false
+	}
+	select {
+	case <-p.done:
+		return p.reply, true
+	default:
+		return reply{err: ctx.Err()}, true
+	}
+}
+
+func (l *line) join(p *part) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) >= maxWaiting {
+		return fmt.Errorf("%w: %d changes wait for the store", licet.ErrOverloaded, len(l.waiting))
+	}
+	l.waiting = append(l.waiting, p)
+	if l.flying < l.flights {
+		l.flying++
+		go l.fly()
+	}
+	return nil
+}
+
+// fly sends batches for as long as parts wait.
+func (l *line) fly() {
+	packer := packer{apart: l.apart}
+	for {
+		l.mu.Lock()
+		batch := l.board(&packer)
+		if len(batch) == 0 {
+			l.flying--
+			l.mu.Unlock()
+			return
+		}
+		l.mu.Unlock()
+		l.send(batch)
+	}
+}
+
+// board takes the next batch from those who wait, first come, first served. Who
+// does not fit stays in place, and others may pass.
+func (l *line) board(packer *packer) []*part {
+	packer.begin()
+	var batch []*part
+	stay := l.waiting[:0]
+	for i, p := range l.waiting {
+		if packer.full() {
+			stay = append(stay, l.waiting[i:]...)
+			break
+		}
+		switch {
+		case p.gone:
+		case packer.fits(p):
+			p.sent = true
+			batch = append(batch, p)
+		default:
+			stay = append(stay, p)
+		}
+	}
+	clear(l.waiting[len(stay):])
+	l.waiting = stay
+	return batch
+}
+
+// packer decides which parts may share a request.
+type packer struct {
+	apart bool
+
+	count, ops, widest, bytes int
+	closed                    bool
+	writes, reads             map[string]struct{} // keys; only where apart
+}
+
+func (b *packer) begin() {
+	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
+	if b.apart && b.writes == nil {
+		b.writes, b.reads = make(map[string]struct{}), make(map[string]struct{})
+	}
+	clear(b.writes)
+	clear(b.reads)
+}
+
+// full reports whether nothing more can get in.
+func (b *packer) full() bool { return b.closed || b.ops >= maxOps || b.bytes >= maxBatchBytes }
+
+// fits lets a part in, or not. The limits are those of a flat request and of a
+// nested one, since either may be made of the batch.
+func (b *packer) fits(p *part) bool {
+	ops := p.ops()
+	alone := b.apart && ops >= hotOps
+	if b.count > 0 {
+		switch {
+		case alone,
+			b.ops+ops > maxOps,
+			b.count+1+max(b.widest, ops) > maxOps,
+			b.bytes+p.bytes > maxBatchBytes,
+			b.apart && b.meets(p):
+			return false
+		}
+	}
+	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, ops), b.bytes+p.bytes
+	b.closed = alone
+	if b.apart {
+		b.note(p)
+	}
+	return true
+}
+
+// meets reports whether a part writes what the batch touches, or touches what
+// the batch writes. etcd evaluates every compare of a request before any
+// write, and refuses two writes of one key, or puts them in another order.
+func (b *packer) meets(p *part) bool {
+	found := false
+	p.touches(func(key []byte, write bool) {
+		_, written := b.writes[string(key)]
+		_, read := b.reads[string(key)]
+		found = found || written || write && read
+	})
+	return found
+}
+
+func (b *packer) note(p *part) {
+	p.touches(func(key []byte, write bool) {
+		if write {
+			b.writes[string(key)] = struct{}{}
+		} else {
+			b.reads[string(key)] = struct{}{}
+		}
+	})
+}
+
+// touches calls visit for every key that a part compares, reads or writes.
+// Parts name single keys, never ranges.
+func (p *part) touches(visit func(key []byte, write bool)) {
+	for i := range p.compares {
+		visit(p.compares[i].KeyBytes(), false)
+	}
+	for _, ops := range [...][]clientv3.Op{p.then, p.otherwise} {
+		for i := range ops {
+			visit(ops[i].KeyBytes(), !ops[i].IsGet())
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// putting is a part that compares and writes keys.
+func putting(keys ...string) *part {
+	p := &part{}
+	for _, key := range keys {
+		p.compares = append(p.compares, clientv3.Compare(clientv3.ModRevision(key), "=", 0))
+		p.then = append(p.then, clientv3.OpPut(key, "value"))
+		p.otherwise = append(p.otherwise, clientv3.OpGet(key))
+	}
+	return p
+}
+
+// reading is a part that compares one key, and reads others where that fails.
+func reading(key string, reads ...string) *part {
+	p := putting(key)
+	for _, read := range reads {
+		p.otherwise = append(p.otherwise, clientv3.OpGet(read))
+	}
+	return p
+}
+
+func many(prefix string, n int) []string {
+	keys := make([]string, n)
+	for i := range keys {
+		keys[i] = fmt.Sprint(prefix, i)
+	}
+	return keys
+}
+
+// TestBatchRules boards what waits, batch after batch, and looks who travels
+// with whom.
+func TestBatchRules(t *testing.T) {
+	big := func(key string) *part {
+		p := putting(key)
+		p.bytes = maxBatchBytes/2 + 1
+		return p
+	}
+	abandoned := func(p *part) *part {
+		p.gone = true
+		return p
+	}
+	singles := func(n int) []*part {
+		var parts []*part
+		for _, key := range many("k", n) {
+			parts = append(parts, putting(key))
+		}
+		return parts
+	}
+	for _, c := range []struct {
+		name    string
+		shared  bool // keys may meet, as those of reads may
+		waiting []*part
+		want    []int // the sizes of the batches, in order
+	}{
+		{"nothing", false, nil, nil},
+		{"others travel together", false, []*part{putting("a"), putting("b"), putting("c")}, []int{3}},
+		{"whose caller has gone stays behind", false, []*part{abandoned(putting("a")), putting("b")}, []int{1}},
+		{"two writers of a key", false, []*part{putting("a"), putting("a")}, []int{1, 1}},
+		{"a third one passes", false, []*part{putting("a"), putting("a"), putting("b")}, []int{2, 1}},
+		{"one reads what the other writes", false, []*part{putting("a"), reading("b", "a")}, []int{1, 1}},
+		{"one writes what the other reads", false, []*part{reading("b", "a"), putting("a")}, []int{1, 1}},
+		{"two read a key", false, []*part{reading("a", "c"), reading("b", "c")}, []int{2}},
+		{"reads meet no writes", true, []*part{reading("a", "c"), reading("a", "c")}, []int{2}},
+		// One operation each: 127 children and the widest's one make 128.
+		{"nesting counts the children and the widest", false, singles(200), []int{127, 73}},
+		{"operations", false, []*part{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
+		{"a hot record travels alone", false, []*part{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
+		{"a hot record comes first", false, []*part{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
+		{"bytes", false, []*part{big("a"), big("b"), putting("c")}, []int{2, 1}},
+		{"more than fits goes alone, to be refused by etcd", false, []*part{putting(many("h", maxOps+1)...), putting("a")}, []int{1, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &line{apart: !c.shared, waiting: slices.Clone(c.waiting)}
+			packer := packer{apart: l.apart}
+			var got []int
+			boarded := map[*part]bool{}
+			for batch := l.board(&packer); len(batch) > 0; batch = l.board(&packer) {
+				got = append(got, len(batch))
+				for _, p := range batch {
+					if boarded[p] || p.gone {
+						t.Fatal("a part was sent twice, or after its caller had gone")
+					}
+					boarded[p] = true
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("batches of %v, want %v", got, c.want)
+			}
+			if len(l.waiting) != 0 {
+				t.Errorf("%d parts wait for ever", len(l.waiting))
+			}
+		})
+	}
+}
+
+// TestLineGrowsByItself: the first part leaves at once and alone, and what
+// comes while it is under way leaves together.
+func TestLineGrowsByItself(t *testing.T) {
+	sent, back := make(chan int), make(chan struct{})
+	l := &line{flights: 1, apart: true, send: func(batch []*part) {
+		sent <- len(batch)
+		<-back
+		for _, p := range batch {
+			p.answer(reply{succeeded: true})
+		}
+	}}
+	var group sync.WaitGroup
+	do := func(key string) {
+		group.Go(func() {
+			if r, sent := l.do(t.Context(), putting(key)); !sent || !r.succeeded {
+				t.Errorf("%s: %+v, sent %v", key, r, sent)
+			}
+		})
+	}
+	do("first")
+	if got := <-sent; got != 1 {
+		t.Fatalf("the first part left among %d", got)
+	}
+	const later = 50
+	for _, key := range many("later", later) {
+		do(key)
+	}
+	awaitWaiting(l, later)
+	back <- struct{}{}
+	if got := <-sent; got != later {
+		t.Errorf("then %d left together, want %d", got, later)
+	}
+	back <- struct{}{}
+	group.Wait()
+}
+
+func awaitWaiting(l *line, n int) {
+	for {
+		l.mu.Lock()
+		waiting := len(l.waiting)
+		l.mu.Unlock()
+		if waiting >= n {
+			return
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+// TestLineFlights: no more requests are under way than there may be.
+func TestLineFlights(t *testing.T) {
+	const flights, parts = 3, 30
+	flying, back := make(chan []*part, parts), make(chan struct{})
+	l := &line{flights: flights, apart: true, send: func(batch []*part) {
+		flying <- batch
+		<-back
+		for _, p := range batch {
+			p.answer(reply{succeeded: true})
+		}
+	}}
+	var group sync.WaitGroup
+	for range parts {
+		group.Go(func() { l.do(t.Context(), putting("the same key, so that none can share a request")) })
+	}
+	for range flights {
+		<-flying
+	}
+	awaitWaiting(l, parts-flights)
+	select {
+	case <-flying:
+		t.Error("one request too many is under way")
+	default:
+	}
+	close(back)
+	group.Wait()
+}
+
+// TestLineGiveUp: a caller that gives up before its part has left can be sure
+// that it never will; one whose part is under way can't.
+func TestLineGiveUp(t *testing.T) {
+	flying, back := make(chan []*part), make(chan struct{})
+	l := &line{flights: 1, apart: true, send: func(batch []*part) {
+		flying <- batch
+		<-back
+		for _, p := range batch {
+			p.answer(reply{succeeded: true})
+		}
+	}}
+	type end struct {
+		r    reply
+		sent bool
+	}
+	run := func(key string) (context.CancelFunc, chan end) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan end, 1)
+		go func() {
+			r, sent := l.do(ctx, putting(key))
+			ended <- end{r, sent}
+		}()
+		return cancel, ended
+	}
+	giveUpFlying, endFlying := run("under way")
+	<-flying
+	giveUpWaiting, endWaiting := run("waiting")
+	awaitWaiting(l, 1)
+	giveUpWaiting()
+	if e := <-endWaiting; e.sent || !errors.Is(e.r.err, context.Canceled) {
+		t.Errorf("the one that waited: %+v", e)
+	}
+	giveUpFlying()
+	if e := <-endFlying; !e.sent || !errors.Is(e.r.err, context.Canceled) {
+		t.Errorf("the one under way: %+v", e)
+	}
+	_, endLast := run("last")
+	back <- struct{}{}
+	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(batch[0].then[0].KeyBytes()), "last") {
+		t.Error("what was given up was sent")
+	}
+	back <- struct{}{}
+	<-endLast
+}
+
+// TestLineFull refuses at once what there is no room for.
+func TestLineFull(t *testing.T) {
+	l := &line{flights: 0, waiting: make([]*part, maxWaiting)}
+	r, sent := l.do(t.Context(), putting("a"))
+	if sent || !errors.Is(r.err, licet.ErrOverloaded) {
+		t.Errorf("got %+v, sent %v", r, sent)
+	}
+}

@@ -1,0 +1,167 @@
+package kv
+
+import (
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+	"licet/node"
+)
+
+// DefaultRemembered is how many licenses a store remembers.
+const DefaultRemembered = 100_000
+
+// memory is what a store remembers of licenses: the value of the license's key
+// as it was last seen, still encoded, since that is a tenth of what it takes
+// decoded. It is never proof of anything: it tells which revision to swap
+// against, and whether a command is likely to change something.
+type memory struct {
+	licenses *otter.Cache[licet.LicenseID, *slot]
+	devices  fingerprints
+}
+
+// slot holds what is remembered of one license. It stays in the cache while
+// what it holds is replaced.
+type slot struct {
+	seen atomic.Pointer[seen]
+	// wary is above 0 where a device that nothing is known of was bound after
+	// all: then such devices are read before they are swapped. Each that is
+	// found absent lowers it.
+	wary atomic.Int32
+}
+
+// waryAfterGuess is how many devices are read after a wrong guess.
+const waryAfterGuess = 64
+
+// seen is a license's value at a revision. It is never changed.
+type seen struct {
+	revision int64
+	value    []byte
+	spilled  bool
+}
+
+func newMemory(licenses int) (*memory, error) {
+	if licenses <= 0 {
+		licenses = DefaultRemembered
+	}
+	cache, err := otter.New(&otter.Options[licet.LicenseID, *slot]{MaximumSize: licenses})
+	if err != nil {
+		return nil, err
+	}
+	return &memory{licenses: cache, devices: newFingerprints()}, nil
+}
+
+// recall gives what was last seen of a license, or nil.
+func (m *memory) recall(id licet.LicenseID) (*slot, *seen) {
+	s, ok := m.licenses.GetIfPresent(id)
+	if !ok {
+		return nil, nil
+	}
+	return s, s.seen.Load()
+}
+
+// note remembers what was read or written, unless something newer is known.
+func (m *memory) note(id licet.LicenseID, next *seen) *slot {
+	s, known := m.licenses.GetIfPresent(id)
+	if !known {
+		return m.add(id, next)
+	}
+	for {
+		last := s.seen.Load()
+		if last.revision >= next.revision || s.seen.CompareAndSwap(last, next) {
+			return s
+		}
+	}
+}
+
+// correct remembers what a swap was lost to, whatever was known before: that
+// was wrong, even where it seemed newer, as it does after a restore.
+func (m *memory) correct(id licet.LicenseID, next *seen) *slot {
+	s, known := m.licenses.GetIfPresent(id)
+	if !known {
+		return m.add(id, next)
+	}
+	s.seen.Store(next)
+	return s
+}
+
+func (m *memory) add(id licet.LicenseID, next *seen) *slot {
+	s := &slot{}
+	s.seen.Store(next)
+	m.licenses.Set(id, s)
+	return s
+}
+
+// Recall tells what the store remembers of a record; it asks nobody.
+func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
+	if want.Ref.Kind != licet.KindLicense {
+		return node.Snapshot{}, nil, false
+	}
+	id := licet.LicenseKey(want.Ref.ID).ID()
+	slot, last := s.memory.recall(id)
+	if last == nil {
+		return node.Snapshot{}, nil, false
+	}
+	license, err := decodeLicense(id, last.value)
+	if err != nil {
+		return node.Snapshot{}, nil, false
+	}
+	token := &stored{
+		revision: last.revision, writers: license.writers, unknown: license.unknown,
+		inline: license.devices, spilled: license.spilled,
+	}
+	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}
+	if !license.spilled {
+		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
+		return snapshot, nil, err == nil
+	}
+	snapshot.Record.Devices = make(licet.Devices, len(want.Devices))
+	var unsure []string
+	wary := slot.wary.Load() > 0
+	for _, device := range want.Devices {
+		if wary || s.memory.devices.holds(id, device) {
+			unsure = append(unsure, device)
+			continue
+		}
+		if token.assumed == nil {
+			token.assumed = make(map[string]struct{}, len(want.Devices))
+		}
+		token.assumed[device] = struct{}{}
+		snapshot.Record.Devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
+	}
+	return snapshot, unsure, true
+}
+
+// spilled tells whether a record is remembered as a license whose devices have
+// keys of their own.
+func (m *memory) spilled(ref licet.Ref) bool {
+	if ref.Kind != licet.KindLicense {
+		return false
+	}
+	_, last := m.recall(licet.LicenseKey(ref.ID).ID())
+	return last != nil && last.spilled
+}
+
+// remember keeps what was read of a license in mind, by note or by correct.
+func (s *Store) remember(q *query, record *mvccpb.KeyValue, token *stored, how remembering) {
+	id := licet.LicenseKey(q.Ref.ID).ID()
+	slot := how(s.memory, id, &seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled})
+	if !token.spilled || !q.devices {
+		return
+	}
+	for _, device := range q.Devices {
+		bound := token.entries[device] != 0
+		switch {
+		case !bound:
+			slot.wary.Store(max(slot.wary.Load()-1, 0))
+		case !s.memory.devices.holds(id, device):
+			slot.wary.Store(waryAfterGuess)
+		}
+		s.memory.devices.note(id, device, bound)
+	}
+}
+
+// remembering is note or correct.
+type remembering func(*memory, licet.LicenseID, *seen) *slot

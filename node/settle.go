@@ -1,0 +1,202 @@
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"licet"
+)
+
+const (
+	// swapTries bounds how often a fold is made again after a lost swap.
+	swapTries = 12
+	// retryPause is the longest pause before the second retry; it doubles.
+	retryPause    = time.Millisecond
+	retryPauseMax = 64 * time.Millisecond
+)
+
+// settle answers the calls of one turn. Whatever happens in it, every call has
+// its answer when it returns.
+//
+// What the store remembers of the record says how to go about it. Commands
+// that will change something are folded and swapped at once, against the
+// revision that is remembered: if the swap lands, what was remembered was true.
+// Commands that will change nothing must not be answered from memory, so they
+// are answered by a read. Either is one round trip; where nothing is
+// remembered, a read comes before the swap.
+func (n *Node) settle(ref licet.Ref, calls []*call) {
+	defer n.answerPanic(calls)
+	ctx, cancel := turnContext(calls)
+	defer cancel()
+	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
+
+	guess, unsure, ok := n.cfg.Store.Recall(Want{Ref: ref, Devices: touched(calls)})
+	switch {
+	case !ok:
+		n.readAndSwap(ctx, ref, calls)
+	case len(unsure) == 0:
+		n.swapOrRead(ctx, ref, calls, guess)
+	default:
+		n.settleApart(ctx, ref, calls, guess, unsure)
+	}
+}
+
+func (n *Node) answerPanic(calls []*call) {
+	if p := recover(); p != nil {
+		n.reportPanic("mailbox", p)
+		for _, c := range calls {
+			c.answer(licet.Result{}, licet.ErrInternal)
+		}
+	}
+}
+
+// settleApart settles the calls on devices that the store knows too little of
+// by a read, and the others meanwhile. Those devices are most likely bound, and
+// then there is nothing to change.
+func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot, unsure []string) {
+	isUnsure := make(map[string]struct{}, len(unsure))
+	for _, id := range unsure {
+		isUnsure[id] = struct{}{}
+	}
+	var known, unknown []*call
+	for _, c := range calls {
+		if _, is := isUnsure[c.cmd.DeviceID()]; is {
+			unknown = append(unknown, c)
+		} else {
+			known = append(known, c)
+		}
+	}
+	if len(known) == 0 {
+		n.readAndSwap(ctx, ref, unknown)
+		return
+	}
+	read := make(chan []*call)
+	go func() {
+		var rest []*call
+		defer func() { read <- rest }()
+		defer n.answerPanic(unknown)
+		_, rest = n.read(ctx, ref, unknown)
+	}()
+	n.swapOrRead(ctx, ref, known, guess)
+	// What is left must change something after all. It was read before the swap
+	// above was made, and so is read anew.
+	if rest := <-read; len(rest) > 0 {
+		n.readAndSwap(ctx, ref, rest)
+	}
+}
+
+// swapOrRead swaps what the calls make of a guess; where they make nothing of
+// it, they are answered by a read.
+func (n *Node) swapOrRead(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot) {
+	fold := n.fold(guess, calls)
+	if !fold.worthSwap {
+		n.readAndSwap(ctx, ref, calls)
+		return
+	}
+	n.swap(ctx, ref, calls, guess, fold)
+}
+
+// readAndSwap answers what a read can answer, and swaps the rest.
+func (n *Node) readAndSwap(ctx context.Context, ref licet.Ref, calls []*call) {
+	if snapshot, rest := n.read(ctx, ref, calls); len(rest) > 0 {
+		n.swap(ctx, ref, rest, snapshot, n.fold(snapshot, rest))
+	}
+}
+
+// read loads a record and answers the calls that change nothing in it: what
+// they are told holds at the snapshot's revision, which was read after they
+// came. The others are given back.
+func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot, []*call) {
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref, Devices: touched(calls)})
+	if err != nil {
+		answerAll(calls, err)
+		return Snapshot{}, nil
+	}
+	// Whoever was told meanwhile that the outcome is unknown must not be run on
+	// this snapshot: it may hold changes that came after that answer.
+	calls = stillWanted(calls)
+	return loaded[0], n.answerUnchanging(loaded[0], calls)
+}
+
+// swap stores what a fold made of a snapshot, and answers its calls. After a
+// loss they are folded again on what they lost to.
+func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
+	for try := range swapTries {
+		if !fold.worthSwap {
+			// Nothing to store: the answers hold at the snapshot's revision,
+			// which was read in the swap that was lost.
+			n.answerFold(fold, calls)
+			return
+		}
+		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: []Write{
+			{Ref: ref, Token: snapshot.Token, Record: fold.record},
+		}})
+		if err != nil {
+			answerAll(calls, err)
+			return
+		}
+		if outcome.Landed {
+			fold.answer(calls)
+			return
+		}
+		n.cfg.Metrics.SwapsLost.Inc()
+		if calls = stillWanted(calls); len(calls) == 0 {
+			return
+		}
+		if !pause(ctx, try) {
+			break
+		}
+		if len(outcome.Rivals) > 0 {
+			snapshot = outcome.Rivals[0]
+		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
+			return
+		}
+		fold = n.fold(snapshot, calls)
+	}
+	// Every swap was lost for certain, so nothing has happened.
+	answerAll(calls, licet.ErrUnavailable)
+}
+
+// stillWanted drops the calls whose callers were told that the outcome is
+// unknown: a command that has been answered is never run again.
+func stillWanted(calls []*call) []*call {
+	var wanted []*call
+	for _, c := range calls {
+		if c.state.Load() == callTaken {
+			wanted = append(wanted, c)
+		}
+	}
+	return wanted
+}
+
+func touched(calls []*call) []string {
+	var ids []string
+	seen := make(map[string]struct{}, len(calls))
+	for _, c := range calls {
+		id := c.cmd.DeviceID()
+		if _, known := seen[id]; known || id == "" {
+			continue
+		}
+		seen[id] = struct{}{}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// pause waits a random while after lost swap number try, none after the first.
+// It reports false when ctx has ended.
+func pause(ctx context.Context, try int) bool {
+	if try == 0 {
+		return ctx.Err() == nil
+	}
+	longest := min(retryPause<<(try-1), retryPauseMax)
+	timer := time.NewTimer(rand.N(longest))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,306 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// errFull matches whatever a full license is refused with.
+var errFull = &licet.Error{Reason: licet.ReasonDeviceLimitReached}
+
+// trips counts a node's round trips to its store.
+type trips struct{ loads, commits atomic.Int32 }
+
+func (c *trips) watch(store node.Store) *storetest.Faulty {
+	return &storetest.Faulty{
+		Store:    store,
+		OnLoad:   func([]node.Want) error { c.loads.Add(1); return nil },
+		OnCommit: func(node.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
+	}
+}
+
+// expect runs something and checks how many round trips it made.
+func (c *trips) expect(t *testing.T, what string, loads, commits int32, run func()) {
+	t.Helper()
+	c.loads.Store(0)
+	c.commits.Store(0)
+	run()
+	if l, s := c.loads.Load(), c.commits.Load(); l != loads || s != commits {
+		t.Errorf("%s: %d reads and %d swaps, want %d and %d", what, l, s, loads, commits)
+	}
+}
+
+func mustActivate(t *testing.T, n *node.Node, key licet.LicenseKey, device string) licet.Result {
+	t.Helper()
+	result, err := activate(testContext(t), n, key, device)
+	if err != nil {
+		t.Fatalf("activate %s: %v", device, err)
+	}
+	return result
+}
+
+func remove(ctx context.Context, n *node.Node, key licet.LicenseKey, device string) (licet.Result, error) {
+	return n.RemoveDevice(ctx, licet.RemoveDevice{Target: licet.Target{Key: key}, Device: device})
+}
+
+// TestOneRoundTrip: on a license that is remembered, a command that changes
+// something is one swap, and one that changes nothing is one read.
+func TestOneRoundTrip(t *testing.T) {
+	var c trips
+	n := newNode(t, c.watch(openStore(t)))
+	key := grant(t, n, 3)
+	c.expect(t, "the first activation", 1, 1, func() { mustActivate(t, n, key, "a") })
+	c.expect(t, "a new device", 0, 1, func() { mustActivate(t, n, key, "b") })
+	c.expect(t, "a bound device", 1, 0, func() { mustActivate(t, n, key, "a") })
+	c.expect(t, "the last new device", 0, 1, func() { mustActivate(t, n, key, "c") })
+	c.expect(t, "one too many", 1, 0, func() {
+		_, err := activate(testContext(t), n, key, "d")
+		wantError(t, err, errFull)
+	})
+	c.expect(t, "the removal of a device that is not bound", 1, 0, func() {
+		result, err := remove(testContext(t), n, key, "d")
+		if err != nil || result.Removed {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	})
+	c.expect(t, "a removal", 0, 1, func() {
+		if result, err := remove(testContext(t), n, key, "c"); err != nil || !result.Removed {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	})
+}
+
+// TestStaleMemory lets another node change a license behind a node's back: what
+// the first remembers is wrong then, and none of its answers may be.
+func TestStaleMemory(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		max    int
+		before []string // bound through the node under test
+		rival  func(t *testing.T, other *node.Node, key licet.LicenseKey)
+		device string
+		err    error
+		count  int
+	}{
+		{"bound, it thinks, but removed", 3, []string{"a", "b"}, removes("a"), "a", nil, 2},
+		{"free, it thinks, but bound", 3, []string{"a"}, binds("b"), "b", nil, 2},
+		{"full, it thinks, but freed", 1, []string{"a"}, removes("a"), "b", nil, 1},
+		{"room, it thinks, but full", 2, []string{"a"}, binds("b"), "c", errFull, 2},
+		{"inline, it thinks, but spilled", 0, []string{"a"}, binds(names(16)...), "b", nil, 18},
+		{"inline, it thinks, but spilled, and bound there", 0, []string{"a"}, binds(names(17)...), "device-3", nil, 18},
+		{"bound and spilled, it thinks, but removed", 0, append(names(18), "a"), removes("a"), "a", nil, 19},
+		{"free and spilled, it thinks, but bound", 0, names(18), binds("a"), "a", nil, 19},
+		{"room and spilled, it thinks, but full", 19, names(18), binds("a"), "b", errFull, 19},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n, other := newNode(t, openStore(t)), newNode(t, openStore(t))
+			key := grant(t, n, c.max)
+			for _, device := range c.before {
+				mustActivate(t, n, key, device)
+			}
+			c.rival(t, other, key)
+			result, err := activate(testContext(t), n, key, c.device)
+			wantError(t, err, c.err)
+			if err == nil && result.License.CurrentDevices != c.count {
+				t.Errorf("the answer says %d devices, want %d", result.License.CurrentDevices, c.count)
+			}
+			count, ids := devices(t, other, key)
+			if count != c.count || len(ids) != c.count || ids[c.device] != (c.err == nil) {
+				t.Errorf("current_devices %d, bound %v; want %d", count, ids, c.count)
+			}
+		})
+	}
+}
+
+func binds(devices ...string) func(*testing.T, *node.Node, licet.LicenseKey) {
+	return func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+		for _, device := range devices {
+			mustActivate(t, n, key, device)
+		}
+	}
+}
+
+func removes(device string) func(*testing.T, *node.Node, licet.LicenseKey) {
+	return func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+		if result, err := remove(testContext(t), n, key, device); err != nil || !result.Removed {
+			t.Fatalf("remove %s: %+v, %v", device, result, err)
+		}
+	}
+}
+
+func names(count int) []string {
+	devices := make([]string, count)
+	for i := range devices {
+		devices[i] = fmt.Sprint("device-", i)
+	}
+	return devices
+}
+
+// TestSpilledFoldIsOneRound folds bound and new devices of a license with many:
+// the bound are answered by a read while the new ones are swapped.
+func TestSpilledFoldIsOneRound(t *testing.T) {
+	gate := make(chan struct{})
+	close(gate)
+	var c trips
+	arrived := make(chan struct{}, 100)
+	store := c.watch(openStore(t))
+	commit := store.OnCommit
+	hold := gate
+	var mu sync.Mutex
+	store.OnCommit = func(change node.Change) storetest.Fault {
+		mu.Lock()
+		wait := hold
+		mu.Unlock()
+		arrived <- struct{}{}
+		<-wait
+		return commit(change)
+	}
+	n := newNode(t, store)
+	key := grant(t, n, 0)
+	<-arrived
+	bound := names(40)
+	for _, device := range bound {
+		mustActivate(t, n, key, device)
+		<-arrived
+	}
+
+	mu.Lock()
+	hold = make(chan struct{})
+	open := hold
+	mu.Unlock()
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	c.loads.Store(0)
+	c.commits.Store(0)
+	want := map[string]bool{"in front": true}
+	for i, device := range bound {
+		want[device] = true
+		group.Go(func() { mustActivate(t, n, key, device) })
+		if i < 10 {
+			device := fmt.Sprint("new-", i)
+			want[device] = true
+			group.Go(func() { mustActivate(t, n, key, device) })
+		}
+	}
+	n.AwaitQueued(licet.LicenseRef(key), 50)
+	close(open)
+	group.Wait()
+	if loads, commits := c.loads.Load(), c.commits.Load(); loads != 1 || commits != 2 {
+		t.Errorf("%d reads and %d swaps, want 1, and 1 after the one in front", loads, commits)
+	}
+	count, ids := devices(t, n, key)
+	if count != len(want) || len(ids) != len(want) {
+		t.Errorf("current_devices %d, %d bound; want %d", count, len(ids), len(want))
+	}
+}
+
+// TestWrongGuesses has a node that knows nothing of a license's many devices
+// meet them all: each is bound already, and stays so, once.
+func TestWrongGuesses(t *testing.T) {
+	first := newNode(t, openStore(t))
+	key := grant(t, first, 0)
+	binds(names(60)...)(t, first, key)
+	var c trips
+	n := newNode(t, c.watch(openStore(t)))
+	for _, device := range names(60) {
+		if result := mustActivate(t, n, key, device); result.License.CurrentDevices != 60 {
+			t.Fatalf("%s: the answer says %d devices, want 60", device, result.License.CurrentDevices)
+		}
+	}
+	if commits := c.commits.Load(); commits > 1 {
+		t.Errorf("%d swaps on devices that were bound, want one at most: it should have learnt", commits)
+	}
+	c.expect(t, "a new device", 1, 1, func() { mustActivate(t, n, key, "new") })
+	if count, ids := devices(t, n, key); count != 61 || len(ids) != 61 {
+		t.Errorf("current_devices %d, %d bound; want 61", count, len(ids))
+	}
+}
+
+// seenAt tells when a device was last seen, as the store has it.
+func seenAt(t *testing.T, n *node.Node, key licet.LicenseKey, device string) time.Time {
+	t.Helper()
+	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range view.Devices {
+		if d.ID == device {
+			return d.LastSeenAt
+		}
+	}
+	return time.Time{}
+}
+
+// TestSeen: activations of bound devices are answered by reads, and when they
+// were seen is stored later, for devices in the license and in keys of their
+// own.
+func TestSeen(t *testing.T) {
+	for _, spilled := range []bool{false, true} {
+		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
+			var c trips
+			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+			n := newNode(t, c.watch(openStore(t)), func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
+			key := grant(t, n, 0)
+			all := names(2)
+			if spilled {
+				all = names(20)
+			}
+			binds(all...)(t, n, key)
+			now = now.Add(licet.DefaultSeenStep)
+			c.expect(t, "bound devices, after a while", 3, 0, func() {
+				mustActivate(t, n, key, "device-0")
+				mustActivate(t, n, key, "device-1")
+				mustActivate(t, n, key, "device-1")
+			})
+			if spilled {
+				if _, err := remove(testContext(t), newNode(t, openStore(t)), key, "device-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.commits.Store(0)
+			n.StoreSeen()
+			if commits := c.commits.Load(); commits == 0 || commits > 2 {
+				t.Errorf("%d swaps stored what was seen, want one, or one more after a loss", commits)
+			}
+			if got := seenAt(t, n, key, "device-0"); !got.Equal(now) {
+				t.Errorf("device-0 was seen at %v, want %v", got, now)
+			}
+			if got := seenAt(t, n, key, "device-1"); spilled != got.IsZero() {
+				t.Errorf("device-1 was seen at %v; removed: %v", got, spilled)
+			}
+			if count, ids := devices(t, n, key); count != len(ids) {
+				t.Errorf("current_devices is %d, bound %d", count, len(ids))
+			}
+			c.expect(t, "nothing more to store", 0, 0, n.StoreSeen)
+		})
+	}
+}
+
+// TestRenameOfSpilled: a new name is stored at once.
+func TestRenameOfSpilled(t *testing.T) {
+	n := newNode(t, openStore(t))
+	key := grant(t, n, 0)
+	binds(names(20)...)(t, n, key)
+	result, err := n.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
+	if err != nil || result.Device.Name != "Desk" {
+		t.Fatalf("got %+v, %v", result.Device, err)
+	}
+	view, err := newNode(t, openStore(t)).License(testContext(t), testOwner, key, node.DevicePage{Limit: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range view.Devices {
+		if (d.ID == "device-7") != (d.Name == "Desk") {
+			t.Errorf("stored: %+v", d)
+		}
+	}
+}
