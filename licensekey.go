@@ -48,7 +48,7 @@ func (k LicenseKey) ID() LicenseID {
 		if body[i] == '-' {
 			continue
 		}
-		value := uint(crockfordValue(body[i]))
+		value := uint(crockfordValues[body[i]])
 		// The five bits end at bit at+5; they touch at most two bytes.
 		shifted := value << (11 - at%8)
 		id[at/8] |= byte(shifted >> 8)
@@ -165,6 +165,14 @@ func assemble(prefix string, body [keyCharacters]byte) LicenseKey {
 	}
 	return LicenseKey(text)
 }
+
+// crockfordValues has the value of each character of the canonical form.
+var crockfordValues = func() (values [256]byte) {
+	for i := range len(crockford) {
+		values[crockford[i]] = byte(i)
+	}
+	return values
+}()
 
 // crockfordValue reads one character as Crockford's base32 decoder does; -1
 // where it is none. https://www.crockford.com/base32.html

@@ -44,14 +44,18 @@ const (
 type storedLicense struct {
 	license licet.License
 	writers []writer
-	devices []licet.Device // nil where spilled
+	devices []inlineDevice // in the order they were bound; nil where spilled
 	spilled bool
 	unknown []byte // fields of a newer format, to be kept
 }
 
 func (s *storedLicense) encode() []byte {
 	l := &s.license
-	b := make([]byte, 1, 96+96*len(s.devices))
+	size := 160
+	for _, d := range s.devices {
+		size += len(d) + 4
+	}
+	b := make([]byte, 1, size)
 	b[0] = formatVersion
 	b = appendString(b, licensePrefix, l.Key.Prefix())
 	b = appendString(b, licenseAccount, l.Owner.AccountID)
@@ -71,14 +75,15 @@ func (s *storedLicense) encode() []byte {
 	b = appendTime(b, licenseRevokedAt, l.RevokedAt)
 	b = appendWriters(b, licenseWriter, s.writers)
 	b = appendBool(b, licenseSpilled, s.spilled)
-	for i := range s.devices {
-		b = appendBytes(b, licenseDevice, appendDevice(nil, &s.devices[i]))
+	for _, d := range s.devices {
+		b = appendBytes(b, licenseDevice, d)
 	}
 	return append(b, s.unknown...)
 }
 
 // decodeLicense reads the value under a license's key. The id comes from the
-// key, since the value holds only the prefix.
+// key, since the value holds only the prefix. What it gives aliases the value,
+// which must not change any more.
 func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	s := &storedLicense{}
 	l := &s.license
@@ -119,9 +124,10 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 		case licenseSpilled:
 			s.spilled = f.bool()
 		case licenseDevice:
-			var d licet.Device
-			d, err = decodeDevice(f.bytes)
-			s.devices = append(s.devices, d)
+			if s.devices == nil {
+				s.devices = make([]inlineDevice, 0, 4)
+			}
+			s.devices = append(s.devices, f.bytes)
 		default:
 			s.unknown = append(s.unknown, f.raw...)
 		}
@@ -142,11 +148,10 @@ func encodeDevice(d *licet.Device) []byte {
 }
 
 func appendDevice(b []byte, d *licet.Device) []byte {
-	if packed, ok := packHex(d.ID); ok {
-		b = appendBytes(b, deviceHexID, packed)
-	} else {
-		b = appendString(b, deviceID, d.ID)
+	if b == nil {
+		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
 	}
+	b = appendDeviceID(b, d.ID)
 	b = appendString(b, deviceName, d.Name)
 	b = appendBool(b, deviceHasEmpty, d.Named && d.Name == "")
 	b = appendTime(b, deviceBoundAt, d.BoundAt)
@@ -187,17 +192,33 @@ func decodeDeviceValue(value []byte) (licet.Device, error) {
 	return decodeDevice(value[1:])
 }
 
-// packHex packs an id of lower-case hex digits, as fingerprints are. Short
-// ones and others stay as they are: unpacking must give the same text.
-func packHex(id string) ([]byte, bool) {
-	if len(id) < 2 {
-		return nil, false
+// appendDeviceID writes an id. One of lower-case hex digits, as fingerprints
+// are, takes half the bytes; a short one and all others stay as they are, since
+// unpacking must give the same text.
+func appendDeviceID(b []byte, id string) []byte {
+	if len(id) < 2 || len(id)%2 != 0 || !isLowerHex(id) {
+		return appendString(b, deviceID, id)
 	}
+	b = protowire.AppendTag(b, deviceHexID, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(len(id)/2))
+	for i := 0; i < len(id); i += 2 {
+		b = append(b, hexDigit(id[i])<<4|hexDigit(id[i+1]))
+	}
+	return b
+}
+
+func isLowerHex(id string) bool {
 	for i := range len(id) {
 		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return nil, false
+			return false
 		}
 	}
-	packed, err := hex.DecodeString(id)
-	return packed, err == nil
+	return true
+}
+
+func hexDigit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c - 'a' + 10
 }

@@ -57,11 +57,11 @@ func goldenLicense() *storedLicense {
 			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second),
 		},
 		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
-		devices: []licet.Device{
-			{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
-			{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
-			{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
-		},
+		devices: inlined(
+			licet.Device{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
+			licet.Device{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
+			licet.Device{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
+		),
 	}
 }
 
@@ -100,7 +100,7 @@ func TestGoldenValues(t *testing.T) {
 	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
 	license, order := goldenLicense(), goldenOrder()
 	show("license", license.encode())
-	show("device", encodeDevice(&license.devices[0]))
+	show("device", encodeInline(license.devices[0]))
 	value, err := (&storedOrder{order: *order, writers: license.writers}).encode()
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(license.encode())
 	f.Add(value)
-	f.Add(encodeDevice(&license.devices[0]))
+	f.Add(encodeInline(license.devices[0]))
 	f.Add(goldenAPIKey().encode())
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
@@ -324,3 +324,12 @@ func FuzzDecode(f *testing.F) {
 		_, _ = decodeOwner(value)
 	})
 }
+
+func inlined(devices ...licet.Device) (stored []inlineDevice) {
+	for i := range devices {
+		stored = append(stored, inline(&devices[i]))
+	}
+	return stored
+}
+
+func encodeInline(d inlineDevice) []byte { return append([]byte{formatVersion}, d...) }

@@ -198,8 +198,8 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 		}
 		if token.revision == 0 {
 			sw.putNewLicense(record.License, write.Metadata, writers)
-		} else {
-			sw.putLicense(key, record, token, writers)
+		} else if err := sw.putLicense(key, record, token, writers); err != nil {
+			return err
 		}
 	}
 	sw.queries = append(sw.queries, q)

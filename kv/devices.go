@@ -23,27 +23,31 @@ import (
 const maxInline = 16
 
 // putLicense writes a license's facts and the devices that changed.
-func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writers []writer) {
+func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writers []writer) error {
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id := record.License.Key.ID()
 	if next.spilled && !record.Changed {
 		sw.touch(id, changed, token)
-		return
+		return nil
 	}
 	sw.compare(clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
 	if !next.spilled {
 		next.devices = mergeInline(token.inline, changed)
 		var moved []*licet.DeviceEntry
 		if len(next.devices) > maxInline {
-			for _, d := range next.devices {
-				sw.put(deviceKey(id, d.ID), encodeDevice(&d))
+			for _, stored := range next.devices {
+				d, err := stored.decode()
+				if err != nil {
+					return err
+				}
+				sw.put(deviceKey(id, d.ID), append([]byte{formatVersion}, stored...))
 				moved = append(moved, &licet.DeviceEntry{Device: d, Bound: true})
 			}
 			next.devices, next.spilled = nil, true
 		}
 		sw.keep(key, &next, moved)
-		return
+		return nil
 	}
 	for device := range token.assumed {
 		if _, touched := record.Devices[device]; touched {
@@ -59,6 +63,7 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 		}
 	}
 	sw.keep(key, &next, changed)
+	return nil
 }
 
 // touch stores that devices with keys of their own were seen. It leaves the
@@ -96,24 +101,6 @@ func changedEntries(devices licet.Devices) []*licet.DeviceEntry {
 
 func byBinding(a, b licet.Device) int {
 	return cmp.Or(a.BoundAt.Compare(b.BoundAt), cmp.Compare(a.ID, b.ID))
-}
-
-// mergeInline gives the devices of a license after a change. It leaves inline
-// itself as it is: a token may be used again.
-func mergeInline(inline []licet.Device, changed []*licet.DeviceEntry) []licet.Device {
-	merged := slices.Clone(inline)
-	for _, entry := range changed {
-		at := slices.IndexFunc(merged, func(d licet.Device) bool { return d.ID == entry.Device.ID })
-		switch {
-		case at < 0 && entry.Bound:
-			merged = append(merged, entry.Device)
-		case at >= 0 && entry.Bound:
-			merged[at] = entry.Device
-		case at >= 0:
-			merged = slices.Delete(merged, at, at+1)
-		}
-	}
-	return merged
 }
 
 // readTries bounds how often a lookup starts over when history was compacted
@@ -178,9 +165,11 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 // revision.
 func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page node.DevicePage, revision int64) (*node.LicenseView, error) {
 	view := &node.LicenseView{License: license.license}
-	listing := license.devices
+	listing, err := decodeInline(license.devices)
+	if err != nil {
+		return nil, broken(err)
+	}
 	if license.spilled {
-		var err error
 		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {
 			return nil, err
 		}

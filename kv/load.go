@@ -20,7 +20,7 @@ type stored struct {
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
 	// Of a license:
-	inline  []licet.Device // the devices in its record, in the order they were bound
+	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
@@ -179,9 +179,22 @@ func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyVal
 		}
 		devices[id] = entry
 	}
-	for _, device := range license.devices {
-		if entry, wanted := devices[device.ID]; wanted {
-			entry.Device, entry.Bound = device, true
+	if len(license.devices) == 0 {
+		return devices, nil
+	}
+	var buffer [80]byte
+	for id, entry := range devices {
+		front := inlineID(buffer[:0], id)
+		for _, device := range license.devices {
+			if !device.is(id, front) {
+				continue
+			}
+			var err error
+			if entry.Device, err = device.decode(); err != nil {
+				return nil, err
+			}
+			entry.Bound = true
+			break
 		}
 	}
 	return devices, nil

@@ -218,10 +218,14 @@ func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule
 		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, maxInline)
 	}
 	ids := make(map[string]bool, inline)
-	for i := range stored.devices {
-		ids[stored.devices[i].ID] = true
+	devices, err := decodeInline(stored.devices)
+	if err != nil {
+		bad("value", "a device in its record can't be read: %v", err)
 	}
-	if len(ids) < inline {
+	for i := range devices {
+		ids[devices[i].ID] = true
+	}
+	if err == nil && len(ids) < inline {
 		bad("inline_twice", "one device stands twice in its record")
 	}
 	entries := inline

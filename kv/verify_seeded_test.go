@@ -120,9 +120,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	device := func(id string) []byte {
 		return encodeDevice(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
 	}
-	inlineDevices := func(ids ...string) (devices []licet.Device) {
+	inlineDevices := func(ids ...string) (devices []inlineDevice) {
 		for _, id := range ids {
-			devices = append(devices, licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
+			devices = append(devices, inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}))
 		}
 		return devices
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -238,65 +239,98 @@ func TestGivingUp(t *testing.T) {
 		cancel()
 		group.Wait()
 		close(open)
+		// The swap was under way, and lands now.
+		for _, ids := devices(t, n, key); !ids["impatient"]; _, ids = devices(t, n, key) {
+			runtime.Gosched()
+		}
+	})
+	t.Run("while its record is loaded: not run", func(t *testing.T) {
+		plain := openStore(t)
+		key := grant(t, newNode(t, plain), 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		}})
+		_, err := activate(ctx, n, key, "impatient")
+		if err == nil {
+			t.Error("it was answered as if its caller had waited")
+		}
 		if err := n.Drain(testContext(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, ids := devices(t, n, key); !ids["impatient"] {
-			t.Error("the swap was under way and should have landed")
+		if _, ids := devices(t, n, key); ids["impatient"] {
+			t.Error("it was run after its caller had been told that it was not")
 		}
 	})
-	t.Run("while its record is loaded: not folded", func(t *testing.T) {
-		plain := openStore(t)
-		rival := newNode(t, plain)
-		key := grant(t, rival, 0)
-		arrived, open := make(chan struct{}), make(chan struct{})
-		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
-			close(arrived)
-			<-open
-			return nil
-		}})
-		ctx, cancel := context.WithCancel(testContext(t))
+	// In the mailbox's own goroutine, with another that is patient.
+	crowd := func(ctx context.Context, t *testing.T, n *node.Node, key licet.LicenseKey, arrived, open, told chan struct{}) {
+		t.Helper()
 		var group sync.WaitGroup
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
 		group.Go(func() {
 			_, err := activate(ctx, n, key, "impatient")
 			wantError(t, err, licet.ErrOutcomeUnknown)
+			close(told)
 		})
-		<-arrived
-		cancel()
-		group.Wait()
-		if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
-			t.Error(err)
-		}
+		n.AwaitQueued(licet.LicenseRef(key), 2)
 		close(open)
-		if err := n.Drain(testContext(t)); err != nil {
-			t.Fatal(err)
-		}
-		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] {
+		group.Wait()
+	}
+	// Once it has been told that its outcome is unknown, a rival writes; what a
+	// rival has written must not be built on by a command that was answered.
+	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
+		plain := openStore(t)
+		rival := newNode(t, plain)
+		key := grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var loads atomic.Int32
+		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]node.Want) error {
+			switch loads.Add(1) {
+			case 1:
+				close(arrived)
+				<-open
+			case 2:
+				cancel()
+				<-told
+				if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+					t.Error(err)
+				}
+			}
+			return nil
+		}})
+		crowd(ctx, t, n, key, arrived, open, told)
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
 		}
 	})
 	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
-		key := grant(t, newNode(t, openStore(t)), 0)
-		plain := openStore(t)
-		rival := newNode(t, plain)
+		plain, other := openStore(t), openStore(t)
+		rival := newNode(t, other)
+		key := grant(t, rival, 0)
 		ctx, cancel := context.WithCancel(testContext(t))
-		gone := make(chan struct{})
-		store := &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
-			cancel()
-			<-gone
-			if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
-				t.Error(err)
+		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		var commits atomic.Int32
+		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			switch commits.Add(1) {
+			case 1:
+				close(arrived)
+				<-open
+			case 2:
+				cancel()
+				<-told
+				if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+					t.Error(err)
+				}
 			}
 			return storetest.Fault{}
-		}}
-		n := newNode(t, store)
-		_, err := activate(ctx, n, key, "impatient")
-		wantError(t, err, licet.ErrOutcomeUnknown)
-		close(gone)
-		if err := n.Drain(testContext(t)); err != nil {
-			t.Fatal(err)
-		}
-		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] {
+		}})
+		crowd(ctx, t, n, key, arrived, open, told)
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
 		}
 	})

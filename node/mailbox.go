@@ -24,10 +24,11 @@ type shard struct {
 }
 
 // mailbox queues the commands for one record. It is in its shard's map exactly
-// while a goroutine runs it; both fields are guarded by the shard's lock.
+// while somebody runs it.
 type mailbox struct {
 	ref   licet.Ref
-	queue []*call
+	shard *shard
+	queue []*call // guarded by the shard's lock
 }
 
 // The states of a call. It is answered exactly once: either its mailbox wins
@@ -45,7 +46,7 @@ type call struct {
 	cmd      licet.Command
 	deadline time.Time
 	state    atomic.Int32
-	done     chan struct{} // closed once result and err are set
+	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
 	err      error
 }
@@ -53,7 +54,9 @@ type call struct {
 func (c *call) answer(result licet.Result, err error) {
 	if c.state.CompareAndSwap(callTaken, callAnswered) {
 		c.result, c.err = result, err
-		close(c.done)
+		if c.done != nil {
+			close(c.done)
+		}
 	}
 }
 
@@ -63,15 +66,16 @@ func (c *call) answer(result licet.Result, err error) {
 // ErrOutcomeUnknown. ctx must carry a deadline.
 func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
 	deadline, _ := ctx.Deadline()
-	c := newCall(cmd, deadline)
-	if err := n.post(ref, c); err != nil {
+	c := &call{cmd: cmd, deadline: deadline}
+	box, err := n.post(ref, c)
+	if err != nil {
 		return licet.Result{}, err
 	}
-	return n.await(ctx, c)
-}
-
-func newCall(cmd licet.Command, deadline time.Time) *call {
-	return &call{cmd: cmd, deadline: deadline, done: make(chan struct{})}
+	if box == nil {
+		return n.await(ctx, c)
+	}
+	n.runFirst(ctx, box, c)
+	return c.result, c.err
 }
 
 // await waits for a call's answer, until ctx ends.
@@ -91,52 +95,80 @@ func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	return c.result, c.err
 }
 
-// post puts a call into its record's mailbox and sees to it that one runs.
-func (n *Node) post(ref licet.Ref, c *call) error {
+// post puts a call into its record's mailbox. Where none is running it gives
+// one, which the caller must run, beginning with this call.
+func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if box, running := s.boxes[ref]; running {
 		if len(box.queue) >= n.cfg.QueueLimit {
-			return licet.ErrOverloaded
+			return nil, licet.ErrOverloaded
 		}
 		if n.isDraining() {
-			return errDraining
+			return nil, errDraining
 		}
+		c.done = make(chan struct{})
 		box.queue = append(box.queue, c)
-		return nil
+		return nil, nil
 	}
 	if err := n.enter(); err != nil {
-		return err
+		return nil, err
 	}
-	box := &mailbox{ref: ref, queue: []*call{c}}
+	box := &mailbox{ref: ref, shard: s}
 	s.boxes[ref] = box
-	go n.run(s, box)
-	return nil
+	c.state.Store(callTaken)
+	return box, nil
 }
 
 func (n *Node) shardOf(ref licet.Ref) *shard {
 	return &n.shards[maphash.Comparable(n.seed, ref)%shardCount]
 }
 
-// run empties a mailbox, fold by fold, and removes it when nothing waits.
-func (n *Node) run(s *shard, box *mailbox) {
-	defer n.work.Done()
+// runFirst takes a mailbox that was idle through its first turn. It runs in the
+// caller of that turn's only call, since most licenses are asked for by one
+// caller at a time; who has come meanwhile gets a goroutine.
+func (n *Node) runFirst(ctx context.Context, box *mailbox, c *call) {
 	n.cfg.Metrics.Mailboxes.Inc()
-	defer n.cfg.Metrics.Mailboxes.Dec()
+	n.settle(ctx, box.ref, []*call{c})
+	if !n.retire(box) {
+		go n.run(box)
+	}
+}
+
+// run empties a mailbox, fold by fold, and removes it when nothing waits.
+func (n *Node) run(box *mailbox) {
 	for {
-		s.mu.Lock()
+		box.shard.mu.Lock()
 		calls := box.take()
-		if len(calls) == 0 && len(box.queue) == 0 {
-			delete(s.boxes, box.ref)
-			s.mu.Unlock()
+		box.shard.mu.Unlock()
+		if len(calls) > 0 {
+			n.settleCalls(box.ref, calls)
+		}
+		if n.retire(box) {
 			return
 		}
-		s.mu.Unlock()
-		if len(calls) > 0 {
-			n.settle(box.ref, calls)
-		}
 	}
+}
+
+// retire removes a mailbox in which nothing waits.
+func (n *Node) retire(box *mailbox) bool {
+	box.shard.mu.Lock()
+	defer box.shard.mu.Unlock()
+	if len(box.queue) > 0 {
+		return false
+	}
+	delete(box.shard.boxes, box.ref)
+	n.cfg.Metrics.Mailboxes.Dec()
+	n.work.Done()
+	return true
+}
+
+// settleCalls settles a turn within the time of the most patient of its calls.
+func (n *Node) settleCalls(ref licet.Ref, calls []*call) {
+	ctx, cancel := turnContext(calls)
+	defer cancel()
+	n.settle(ctx, ref, calls)
 }
 
 // take removes the calls of the next fold from the queue: as many as one

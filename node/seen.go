@@ -111,13 +111,23 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
 	defer cancel()
 	deadline, _ := ctx.Deadline()
 	ref := licet.LicenseRef(key)
+	var mine *mailbox
+	var first *call
 	calls := make([]*call, 0, len(devices))
 	for device, at := range devices {
-		c := newCall(licet.Seen{Key: key, Device: device, At: at}, deadline)
-		if n.post(ref, c) != nil {
+		c := &call{cmd: licet.Seen{Key: key, Device: device, At: at}, deadline: deadline}
+		box, err := n.post(ref, c)
+		if err != nil {
 			break
 		}
-		calls = append(calls, c)
+		if box != nil {
+			mine, first = box, c
+		} else {
+			calls = append(calls, c)
+		}
+	}
+	if mine != nil {
+		n.runFirst(ctx, mine, first)
 	}
 	for _, c := range calls {
 		_, _ = n.await(ctx, c)

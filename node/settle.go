@@ -25,10 +25,8 @@ const (
 // Commands that will change nothing must not be answered from memory, so they
 // are answered by a read. Either is one round trip; where nothing is
 // remembered, a read comes before the swap.
-func (n *Node) settle(ref licet.Ref, calls []*call) {
+func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	defer n.answerPanic(calls)
-	ctx, cancel := turnContext(calls)
-	defer cancel()
 	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
 
 	guess, unsure, ok := n.cfg.Store.Recall(Want{Ref: ref, Devices: touched(calls)})

@@ -15,6 +15,8 @@ type Faulty struct {
 	OnLoad func(wants []node.Want) error
 	// AfterLoad may change what a Load answers.
 	AfterLoad func([]node.Snapshot)
+	// Forgetful makes Recall remember nothing.
+	Forgetful bool
 	// AfterRecall may change what a Recall answers.
 	AfterRecall func(*node.Snapshot)
 	// OnCommit is called for each Commit and says what happens to it.
@@ -39,7 +41,7 @@ type Fault struct {
 // Load reads records, as node.Store does.
 func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
 	if f.OnLoad != nil {
-		if err := f.OnLoad(wants); err != nil {
+		if _, err := heed(ctx, licet.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
 		}
 	}
@@ -50,8 +52,32 @@ func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot,
 	return snapshots, err
 }
 
+// heed waits for a call no longer than ctx lasts, as every store does; the call
+// itself goes on.
+func heed[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, error) {
+	type end struct {
+		value T
+		err   error
+	}
+	ended := make(chan end, 1)
+	go func() {
+		value, err := call()
+		ended <- end{value, err}
+	}()
+	select {
+	case e := <-ended:
+		return e.value, e.err
+	case <-ctx.Done():
+		var zero T
+		return zero, gaveUp
+	}
+}
+
 // Recall tells what the store remembers, as node.Store does.
 func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
+	if f.Forgetful {
+		return node.Snapshot{}, nil, false
+	}
 	guess, unsure, ok := f.Store.Recall(want)
 	if ok && f.AfterRecall != nil {
 		f.AfterRecall(&guess)
@@ -61,19 +87,19 @@ func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
 
 // Commit makes a change, or not, and tells the truth, or not.
 func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	var fault Fault
-	if f.OnCommit != nil {
-		fault = f.OnCommit(change)
+	if f.OnCommit == nil {
+		return f.Store.Commit(ctx, change)
 	}
-	var outcome node.Outcome
-	var err error
-	if !fault.Skip {
-		outcome, err = f.Store.Commit(ctx, change)
-	}
-	if fault.Say != nil {
-		return node.Outcome{}, fault.Say
-	}
-	return outcome, err
+	return heed(ctx, licet.ErrOutcomeUnknown, func() (outcome node.Outcome, err error) {
+		fault := f.OnCommit(change)
+		if !fault.Skip {
+			outcome, err = f.Store.Commit(context.WithoutCancel(ctx), change)
+		}
+		if fault.Say != nil {
+			return node.Outcome{}, fault.Say
+		}
+		return outcome, err
+	})
 }
 
 // ReadLicenses reads licenses, as node.Store does.
