@@ -1,0 +1,209 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"time"
+)
+
+// What came of an operation: the code in the answer's envelope, 0 for a
+// success, or one of these.
+const (
+	codeBroken = -1 // no answer, or none that can be read
+	codeUnsent = -2 // it was never sent
+)
+
+// codeOverloaded is the answer of a node that has too much to do.
+const codeOverloaded = 50301
+
+// answerTimeout is how long an answer is waited for: a node gives up after 4 s.
+const answerTimeout = 10 * time.Second
+
+// conn is one kept connection to a node, used by one goroutine. It sends one
+// request at a time and reads the whole answer; it allocates nothing once its
+// buffer has grown to the largest answer.
+type conn struct {
+	address string
+	tcp     net.Conn // nil: to be dialed
+	buffer  []byte
+	have    int // bytes of buffer that hold what was read
+}
+
+func newConn(address string) *conn {
+	return &conn{address: address, buffer: make([]byte, 2048)}
+}
+
+func (c *conn) open() error {
+	tcp, err := net.DialTimeout("tcp", c.address, answerTimeout)
+	if err != nil {
+		return fmt.Errorf("connect to the node: %w", err)
+	}
+	c.tcp = tcp
+	return nil
+}
+
+func (c *conn) close() {
+	if c.tcp != nil {
+		if tcp, ok := c.tcp.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // thousands of closed ones would hold their ports for a minute
+		}
+		_ = c.tcp.Close()
+		c.tcp = nil
+	}
+}
+
+// roundTrip sends a request and reads its answer. The body holds until the
+// next call.
+func (c *conn) roundTrip(request []byte) (status int, body []byte, err error) {
+	if c.tcp == nil {
+		if err := c.open(); err != nil {
+			return 0, nil, err
+		}
+	}
+	if err := c.tcp.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
+		return 0, nil, err
+	}
+	if _, err = c.tcp.Write(request); err == nil {
+		var a answer
+		if a, err = c.read(); err == nil {
+			if a.closes {
+				c.close()
+			}
+			return a.status, c.buffer[a.head : a.head+a.length], nil
+		}
+	}
+	c.close()
+	return 0, nil, err
+}
+
+// code sends a request and tells what came of it.
+func (c *conn) code(request []byte) int {
+	status, body, err := c.roundTrip(request)
+	if err != nil {
+		return codeBroken
+	}
+	return envelopeCode(status, body)
+}
+
+// read reads one whole answer to the beginning of the buffer.
+func (c *conn) read() (answer, error) {
+	c.have = 0
+	for {
+		n, err := c.tcp.Read(c.buffer[c.have:])
+		c.have += n
+		if n == 0 && err != nil {
+			return answer{}, fmt.Errorf("read the answer: %w", err)
+		}
+		a, whole, err := parseAnswer(c.buffer[:c.have])
+		if whole || err != nil {
+			return a, err
+		}
+		if need := max(a.head+a.length, c.have+1); need > len(c.buffer) {
+			c.buffer = append(c.buffer, make([]byte, need-len(c.buffer)+1024)...)
+		}
+	}
+}
+
+// answer is what the first bytes of an HTTP answer tell about the rest.
+type answer struct {
+	status int
+	head   int // where the body begins
+	length int // of the body
+	closes bool
+}
+
+var (
+	errNoHTTP   = errors.New("the answer is not HTTP/1.1")
+	errNoLength = errors.New("the answer does not tell its length")
+	errTooMuch  = errors.New("the answer is longer than it says")
+	headEnd     = []byte("\r\n\r\n")
+	lineEnd     = []byte("\r\n")
+	httpVersion = []byte("HTTP/1.1 ")
+)
+
+const maxAnswer = 64 << 20
+
+// parseAnswer reads what has come so far; whole tells that nothing is missing.
+// It is no HTTP client: an answer in chunks is refused, since Licet never
+// sends one.
+func parseAnswer(b []byte) (a answer, whole bool, err error) {
+	end := bytes.Index(b, headEnd)
+	if end < 0 {
+		if len(b) > 16<<10 {
+			return a, false, errNoHTTP
+		}
+		return a, false, nil
+	}
+	a.head = end + len(headEnd)
+	line, rest, _ := bytes.Cut(b[:end+len(lineEnd)], lineEnd)
+	if !bytes.HasPrefix(line, httpVersion) || len(line) < len(httpVersion)+3 {
+		return a, false, errNoHTTP
+	}
+	if a.status = digits(line[len(httpVersion) : len(httpVersion)+3]); a.status < 100 {
+		return a, false, errNoHTTP
+	}
+	a.length = -1
+	for len(rest) > 0 {
+		line, rest, _ = bytes.Cut(rest, lineEnd)
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch {
+		case len(name) == len("Content-Length") && bytes.EqualFold(name, []byte("Content-Length")):
+			a.length = digits(bytes.TrimSpace(value))
+		case len(name) == len("Connection") && bytes.EqualFold(name, []byte("Connection")):
+			a.closes = bytes.EqualFold(bytes.TrimSpace(value), []byte("close"))
+		}
+	}
+	switch {
+	case a.length < 0 || a.length > maxAnswer:
+		return a, false, errNoLength
+	case len(b) > a.head+a.length:
+		return a, false, errTooMuch
+	}
+	return a, len(b) == a.head+a.length, nil
+}
+
+// digits reads a number without sign; -1 where it is none.
+func digits(b []byte) int {
+	if len(b) == 0 || len(b) > 9 {
+		return -1
+	}
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return -1
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n
+}
+
+var codePrefix = []byte(`{"code":`)
+
+// envelopeCode is the code of an answer. A success must say so twice, by its
+// status and by its code.
+func envelopeCode(status int, body []byte) int {
+	rest, found := bytes.CutPrefix(body, codePrefix)
+	end := bytes.IndexByte(rest, ',')
+	if !found || end < 0 {
+		return codeBroken
+	}
+	code := digits(rest[:end])
+	if good := status == 200 || status == 201; code < 0 || good != (code == 0) {
+		return codeBroken
+	}
+	return code
+}
+
+// codeName says what a code means in a note.
+func codeName(code int) string {
+	switch code {
+	case codeBroken:
+		return "no good answer"
+	case codeUnsent:
+		return "never sent"
+	}
+	return strconv.Itoa(code)
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	valueSize      = 256
+	baselinePrefix = "baseline/"
+)
+
+// baseline is etcd as its own client uses it: single puts and linearizable
+// gets.
+type baseline struct {
+	clients []*clientv3.Client // each is a connection of its own
+	value   string
+	written int // keys so far: each put has another
+}
+
+func newBaseline(etcd *cluster) (*baseline, error) {
+	b := &baseline{value: strings.Repeat("v", valueSize)}
+	for range maxClients {
+		client, err := newEtcdClient(etcd.endpoints)
+		if err != nil {
+			b.close()
+			return nil, err
+		}
+		b.clients = append(b.clients, client)
+	}
+	return b, nil
+}
+
+func (b *baseline) close() {
+	for _, client := range b.clients {
+		_ = client.Close()
+	}
+}
+
+// maxClients bounds the connections to etcd that are tried.
+const maxClients = 4
+
+// shape is how much a load does at a time.
+type shape struct {
+	clients int // connections to etcd; of no meaning for a node
+	workers int // operations at a time
+}
+
+func (s shape) String() string {
+	if s.clients > 0 {
+		return fmt.Sprintf("%d×%d", s.clients, s.workers)
+	}
+	return fmt.Sprint(s.workers)
+}
+
+// key spreads numbers over the whole key space, as license keys are.
+func (b *baseline) key(i int) string {
+	var raw [8]byte
+	binary.BigEndian.PutUint64(raw[:], mix(uint64(i)))
+	return baselinePrefix + hex.EncodeToString(raw[:])
+}
+
+// puts are workers that put a new key each time. The caller counts them with
+// wrote.
+func (b *baseline) puts(ctx context.Context, s shape) []worker {
+	from := b.written
+	return b.workers(s, func(client *clientv3.Client, i int) error {
+		_, err := client.Put(ctx, b.key(from+i), b.value)
+		return err
+	})
+}
+
+// wrote notes how many operations of puts were made.
+func (b *baseline) wrote(o *outcome) { b.written += o.made }
+
+// gets are workers that read keys that were put.
+func (b *baseline) gets(ctx context.Context, s shape) []worker {
+	return b.workers(s, func(client *clientv3.Client, i int) error {
+		response, err := client.Get(ctx, b.key(int(mix(uint64(i))%uint64(b.written))))
+		if err == nil && len(response.Kvs) != 1 {
+			return errNotThere
+		}
+		return err
+	})
+}
+
+var errNotThere = errors.New("a key that was put is not there")
+
+func (b *baseline) workers(s shape, do func(*clientv3.Client, int) error) []worker {
+	workers := make([]worker, s.workers)
+	for w := range workers {
+		client := b.clients[w%s.clients]
+		workers[w].do = func(i int) int {
+			if err := do(client, i); err != nil {
+				return codeBroken
+			}
+			return 0
+		}
+	}
+	return workers
+}

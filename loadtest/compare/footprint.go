@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+)
+
+const mebibyte = 1 << 20
+
+// devicesEach is how many devices a license has.
+const devicesEach = 3
+
+// footprint binds devices to many licenses on a fresh store, and then reads
+// what the node holds in memory and the store on disk.
+func (l *lab) footprint(ctx context.Context) error {
+	b, err := l.bench(ctx, 1, usualRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	n := l.cfg.Remembered
+	l.progress.step("granting %d licenses", n)
+	list, err := b.grant(ctx, n, devicesEach)
+	if err != nil {
+		return err
+	}
+	before, err := b.node.facts(ctx)
+	if err != nil {
+		return err
+	}
+	count := l.progress.long(devicesEach*n, "binding %d devices", devicesEach*n)
+	for from := range uint64(devicesEach) {
+		if _, err := bind(ctx, b.node, max(l.best.bind.workers, warmers), list, n, spread(n, from)); err != nil {
+			return err
+		}
+		count(int(from+1) * n)
+	}
+	if err := l.memory(ctx, b, list, before.goroutines); err != nil {
+		return err
+	}
+	return l.bytes(ctx, b)
+}
+
+// memory reads what a node with remembered licenses and idle connections holds.
+func (l *lab) memory(ctx context.Context, b *bench, list *keys, goroutinesBefore float64) error {
+	l.progress.step("an idle node, and %d idle connections", l.cfg.Connections)
+	idle, err := l.quiet(ctx, b.node, goroutinesBefore)
+	if err != nil {
+		return err
+	}
+	resident, err := residentMemory(b.node.pid())
+	if err != nil {
+		return err
+	}
+	peak, err := memoryOf(b.node.pid(), "VmHWM")
+	if err != nil {
+		return err
+	}
+	connections := binder(b.node.address, l.cfg.Connections, list, spread(list.count(), 0))
+	defer closeAll(connections)
+	if err := openAll(connections); err != nil {
+		return err
+	}
+	// One after the other: what is measured is connections that wait, not a
+	// storm.
+	for i, c := range connections {
+		if code := c.do(i); code != 0 {
+			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
+		}
+	}
+	rest(ctx, l.cfg.Settle/10)
+	with, err := residentMemory(b.node.pid())
+	if err != nil {
+		return err
+	}
+	crowded, err := b.node.facts(ctx)
+	if err != nil {
+		return err
+	}
+	l.report.add("memory", "RSS", float64(resident)/mebibyte)
+	l.report.add("memory", "goroutines per idle license",
+		perLicense(idle.goroutines-goroutinesBefore, l.cfg.Remembered))
+	l.report.add("memory", "RSS more for 10,000 idle connections", float64(with-resident)/mebibyte)
+	l.report.inform("memory: RSS of the node at its peak", "MiB", float64(peak)/mebibyte)
+	l.report.inform("memory: goroutines of the idle node", "", idle.goroutines)
+	l.report.inform("memory: goroutines with idle connections", "", crowded.goroutines)
+	return nil
+}
+
+// quiet waits until the goroutines that served connections are gone: the HTTP
+// server keeps idle ones for up to twenty seconds.
+func (l *lab) quiet(ctx context.Context, n *node, before float64) (runtimeFacts, error) {
+	for end := time.Now().Add(l.cfg.Settle); ; rest(ctx, l.cfg.Settle/20) {
+		facts, err := n.facts(ctx)
+		if err != nil || facts.goroutines <= before || time.Now().After(end) {
+			return facts, err
+		}
+	}
+}
+
+// perLicense shares goroutines out, to a thousandth: a handful more or less
+// are the runtime's and the HTTP server's own.
+func perLicense(goroutines float64, licenses int) float64 {
+	return math.Max(0, math.Trunc(1000*goroutines/float64(licenses))/1000)
+}
+
+// bytes reads the size of the database: as it has grown, with the history of
+// every change, and with that compacted and the file defragmented.
+func (l *lab) bytes(ctx context.Context, b *bench) error {
+	l.progress.step("the size of the database")
+	bound := float64(devicesEach * l.cfg.Remembered)
+	size, err := b.etcd.size(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.etcd.shrink(ctx); err != nil {
+		return err
+	}
+	after, err := b.etcd.size(ctx)
+	if err != nil {
+		return err
+	}
+	l.report.add("bytes", "before defragmentation", float64(size)/bound)
+	l.report.add("bytes", "after", float64(after)/bound)
+	return nil
+}
+
+// rest waits, but not longer than ctx lives.
+func rest(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}

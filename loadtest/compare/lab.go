@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+)
+
+// lab is where all parts are measured.
+type lab struct {
+	cfg      *config
+	dir      string
+	licet    *licet
+	report   *report
+	progress *progress
+
+	best    shapes  // what the sweeps found
+	highest float64 // new devices a second on distinct licenses, the median; 0: not measured
+}
+
+// shapes are how much of each load at a time is best.
+type shapes struct {
+	put, get              shape
+	bind, hot, mix, renew shape // connections to the node
+}
+
+// bench is a store with what is measured on it. Licenses are granted, and
+// whatever must not be known to the measured node is done, through another
+// node.
+type bench struct {
+	etcd   *cluster
+	node   *node // the one that is measured
+	seeder *node
+	base   *baseline
+	apiKey string
+}
+
+const usualRetention = "1h"
+
+// bench sets a store up. Its parts end with stop.
+func (l *lab) bench(ctx context.Context, members int, retention string) (b *bench, err error) {
+	dir, err := os.MkdirTemp(l.dir, "store-")
+	if err != nil {
+		return nil, err
+	}
+	b = &bench{}
+	defer func() {
+		if err != nil {
+			b.stop()
+		}
+	}()
+	if b.etcd, err = startEtcd(ctx, dir, members, retention); err != nil {
+		return b, err
+	}
+	if b.apiKey, err = l.licet.createKey(ctx, b.etcd); err != nil {
+		return b, err
+	}
+	if b.seeder, err = l.licet.startNode(ctx, b.etcd); err != nil {
+		return b, err
+	}
+	if b.node, err = l.licet.startNode(ctx, b.etcd); err != nil {
+		return b, err
+	}
+	b.base, err = newBaseline(b.etcd)
+	return b, err
+}
+
+func (b *bench) stop() {
+	if b.base != nil {
+		b.base.close()
+	}
+	for _, n := range []*node{b.node, b.seeder} {
+		if n != nil {
+			n.kill()
+		}
+	}
+	if b.etcd != nil {
+		b.etcd.stop()
+	}
+}
+
+// grant makes licenses through the seeder.
+func (b *bench) grant(ctx context.Context, count, maxDevices int) (*keys, error) {
+	return grant(ctx, b.seeder, b.apiKey, count, maxDevices, func(int) {})
+}
+
+// sample is what came of a load, and what it cost.
+type sample struct {
+	*outcome
+	node, etcd, own time.Duration // CPU time
+	allocations     float64       // of the node, an operation
+	gcShare         float64       // of the node's CPU time
+}
+
+// perOperation is a CPU time by operation, in microseconds.
+func (s *sample) perOperation(cpu time.Duration) float64 {
+	return float64(cpu.Nanoseconds()) / 1000 / float64(max(s.ok, 1))
+}
+
+// measure runs a load and accounts for what each process did meanwhile. The
+// workers are closed at its end.
+func (b *bench) measure(ctx context.Context, workers []worker, run func([]worker) *outcome) (*sample, error) {
+	defer closeAll(workers)
+	if err := openAll(workers); err != nil {
+		return nil, err
+	}
+	before, err := b.costs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &sample{outcome: run(workers)}
+	after, err := b.costs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.ok == 0 {
+		return nil, fmt.Errorf("nothing succeeded: %s", s.describe())
+	}
+	s.etcd, s.own, s.node = after.etcd-before.etcd, after.own-before.own, after.cpu-before.cpu
+	s.allocations = (after.allocations - before.allocations) / float64(s.ok)
+	if s.node > 0 {
+		s.gcShare = float64(after.gc-before.gc) / float64(s.node)
+	}
+	return s, ctx.Err()
+}
+
+type costs struct {
+	runtimeFacts
+	etcd, own time.Duration
+}
+
+func (b *bench) costs(ctx context.Context) (c costs, err error) {
+	if c.runtimeFacts, err = b.node.facts(ctx); err != nil {
+		return c, err
+	}
+	if c.etcd, err = cpuTimes(b.etcd.pids()); err != nil {
+		return c, err
+	}
+	c.own, err = ownCPUTime()
+	return c, err
+}
+
+// closed is a load without pauses, for a number of operations or a time.
+func closed(ctx context.Context, count int, limit time.Duration) func([]worker) *outcome {
+	return func(workers []worker) *outcome { return closedLoop(ctx, workers, count, limit) }
+}
+
+// opened is a load with arrivals.
+func opened(ctx context.Context, rate float64, span time.Duration) func([]worker) *outcome {
+	return func(workers []worker) *outcome {
+		return openLoop(ctx, workers, arrivals{rate: rate, span: span, keep: true})
+	}
+}
+
+// put measures the baseline.
+func (b *bench) put(ctx context.Context, s shape, run func([]worker) *outcome) (*sample, error) {
+	measured, err := b.measure(ctx, b.base.puts(ctx, s), run)
+	if err == nil {
+		b.base.wrote(measured.outcome)
+	}
+	return measured, err
+}
+
+// activate measures activations on the node.
+func (b *bench) activate(ctx context.Context, s shape, list *keys, pick func(int) (int, device), run func([]worker) *outcome) (*sample, error) {
+	return b.measure(ctx, binder(b.node.address, s.workers, list, pick), run)
+}
+
+// checkSample notes what went wrong in a load: the table must not hide it.
+func (l *lab) checkSample(row, what string, s *sample) {
+	if text := s.describe(); text != "" {
+		l.report.note(row, what+": "+text)
+	}
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// worker makes operations, one at a time. do makes number i and gives its code.
+type worker struct {
+	open  func() error // nil where there is nothing to open
+	do    func(i int) int
+	close func() // likewise
+}
+
+// openAll makes the workers ready, so that nothing is connected while it is
+// measured.
+func openAll(workers []worker) error {
+	for _, w := range workers {
+		if w.open == nil {
+			continue
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func closeAll(workers []worker) {
+	for _, w := range workers {
+		if w.close != nil {
+			w.close()
+		}
+	}
+}
+
+// outcome is what came of many operations.
+type outcome struct {
+	made      int // operations that were begun
+	ok        int
+	failed    map[int]int // by code
+	elapsed   time.Duration
+	latencies []time.Duration // of those that succeeded, sorted; only where they were asked for
+}
+
+// rate is how many operations succeeded in a second.
+func (o *outcome) rate() float64 {
+	if o.elapsed <= 0 {
+		return 0
+	}
+	return float64(o.ok) / o.elapsed.Seconds()
+}
+
+func (o *outcome) failures() (n int) {
+	for _, count := range o.failed {
+		n += count
+	}
+	return n
+}
+
+func (o *outcome) fail(code int) {
+	if o.failed == nil {
+		o.failed = map[int]int{}
+	}
+	o.failed[code]++
+}
+
+// closedLoop has every worker make one operation after the other, until count
+// of them are done or the time is up. Zero stands for no such bound.
+func closedLoop(ctx context.Context, workers []worker, count int, limit time.Duration) *outcome {
+	var next atomic.Int64
+	if count == 0 {
+		count = math.MaxInt
+	}
+	parts := make([]outcome, len(workers))
+	var group sync.WaitGroup
+	began := time.Now()
+	for w := range workers {
+		group.Go(func() {
+			part := outcome{} // its own: neighbors in a slice share cache lines
+			for ctx.Err() == nil && (limit == 0 || time.Since(began) < limit) {
+				i := int(next.Add(1) - 1)
+				if i >= count {
+					break
+				}
+				part.made++
+				if code := workers[w].do(i); code == 0 {
+					part.ok++
+				} else {
+					part.fail(code)
+				}
+			}
+			parts[w] = part
+		})
+	}
+	group.Wait()
+	return sum(parts, time.Since(began))
+}
+
+func sum(parts []outcome, elapsed time.Duration) *outcome {
+	all := &outcome{elapsed: elapsed}
+	for i := range parts {
+		all.ok += parts[i].ok
+		all.made += parts[i].made
+		for code, n := range parts[i].failed {
+			if all.failed == nil {
+				all.failed = map[int]int{}
+			}
+			all.failed[code] += n
+		}
+	}
+	return all
+}
+
+// alternate makes n operations of each of two workers, one of the one and one
+// of the other, so that whatever slows the machine down slows both. It gives
+// the latencies of each.
+func alternate(ctx context.Context, one, other worker, n int) (first, second *outcome) {
+	first, second = &outcome{}, &outcome{}
+	for i := range n {
+		for _, side := range []struct {
+			worker  worker
+			outcome *outcome
+		}{{one, first}, {other, second}} {
+			if ctx.Err() != nil {
+				return first, second
+			}
+			began := time.Now()
+			code := side.worker.do(i)
+			side.outcome.took(time.Since(began), code)
+		}
+	}
+	slices.Sort(first.latencies)
+	slices.Sort(second.latencies)
+	return first, second
+}
+
+func (o *outcome) took(latency time.Duration, code int) {
+	o.elapsed += latency
+	o.made++
+	if code != 0 {
+		o.fail(code)
+		return
+	}
+	o.ok++
+	o.latencies = append(o.latencies, latency)
+}
+
+// percentile is the smallest of the sorted values that the share q of all
+// values does not exceed.
+func percentile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	at := int(math.Ceil(q*float64(len(sorted)))) - 1
+	return sorted[min(max(at, 0), len(sorted)-1)]
+}
+
+// arrivals are the operations of an open loop: they come at moments that do
+// not depend on how the earlier ones went.
+type arrivals struct {
+	rate float64 // a second
+	span time.Duration
+	keep bool // keep latencies
+}
+
+// openLoop sends at each arrival's moment, if a worker is free; else as soon
+// as one is. A latency counts from the moment when the operation was due, so
+// that what had to wait for a free worker is not made to look fast. Workers
+// that were busy last are used first, so that no more of them are in use than
+// it takes.
+//
+// What was due in the span but found no worker until its end is not sent any
+// more; it is counted under codeUnsent. elapsed is the span, and ok what
+// succeeded within it; what is answered later has its latency counted.
+func openLoop(ctx context.Context, workers []worker, a arrivals) *outcome {
+	l := &open{workers: workers, parts: make([]outcome, len(workers)), wake: make([]chan arrival, len(workers))}
+	var group sync.WaitGroup
+	for w := range workers {
+		l.wake[w] = make(chan arrival, 1)
+		l.free = append(l.free, w)
+		if a.keep {
+			l.parts[w].latencies = make([]time.Duration, 0, 16)
+		}
+	}
+	began := time.Now()
+	l.end = began.Add(a.span)
+	for w := range workers {
+		group.Go(func() { l.serve(w) })
+	}
+	l.dispatch(ctx, began, a.rate)
+	group.Wait()
+
+	all := sum(l.parts, a.span)
+	for i := range l.parts {
+		all.latencies = append(all.latencies, l.parts[i].latencies...)
+	}
+	slices.Sort(all.latencies)
+	for range l.unsent {
+		all.fail(codeUnsent)
+	}
+	return all
+}
+
+type arrival struct {
+	number int
+	due    time.Time
+}
+
+type open struct {
+	workers []worker
+	parts   []outcome // each is its worker's alone
+	wake    []chan arrival
+	end     time.Time
+
+	mu      sync.Mutex
+	free    []int     // workers that wait; the last one goes first
+	backlog []arrival // due, and no worker was free
+	ended   bool
+	unsent  int
+}
+
+// dispatch lets arrivals happen, as a Poisson process: what many independent
+// clients look like.
+func (l *open) dispatch(ctx context.Context, began time.Time, rate float64) {
+	gaps := rand.New(rand.NewPCG(1, uint64(rate)))
+	due := began
+	for number := 0; ctx.Err() == nil; number++ {
+		due = due.Add(time.Duration(gaps.ExpFloat64() / rate * float64(time.Second)))
+		if due.After(l.end) {
+			break
+		}
+		sleepUntil(due)
+		l.arrive(arrival{number, due})
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.unsent = len(l.backlog)
+	l.backlog = nil
+	for _, w := range l.free {
+		close(l.wake[w])
+	}
+}
+
+func (l *open) arrive(a arrival) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.free) == 0 {
+		l.backlog = append(l.backlog, a)
+		return
+	}
+	last := len(l.free) - 1
+	w := l.free[last]
+	l.free = l.free[:last]
+	l.wake[w] <- a // it has room: the worker waits with an empty channel
+}
+
+func (l *open) serve(w int) {
+	part := &l.parts[w]
+	for a := range l.wake[w] {
+		for more := true; more; a, more = l.next(w) {
+			part.made++
+			code := l.workers[w].do(a.number)
+			now := time.Now()
+			if code != 0 {
+				part.fail(code)
+				continue
+			}
+			if part.latencies != nil {
+				part.latencies = append(part.latencies, now.Sub(a.due))
+			}
+			if now.Before(l.end) {
+				part.ok++
+			}
+		}
+	}
+}
+
+// next gives the oldest arrival that waits, or else notes that the worker is
+// free.
+func (l *open) next(w int) (arrival, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.backlog) > 0 {
+		a := l.backlog[0]
+		l.backlog = l.backlog[1:]
+		return a, true
+	}
+	if l.ended {
+		close(l.wake[w])
+	} else {
+		l.free = append(l.free, w)
+	}
+	return arrival{}, false
+}
+
+// describe lists what failed, for a note; it is empty where nothing did.
+func (o *outcome) describe() string { return o.describeBut(0) }
+
+// describeBut leaves a code out that is told elsewhere.
+func (o *outcome) describeBut(known int) string {
+	var parts []string
+	for _, code := range slices.Sorted(maps.Keys(o.failed)) {
+		if code != known {
+			parts = append(parts, fmt.Sprintf("%d × %s", o.failed[code], codeName(code)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// clockTick is the unit of times in /proc. Linux tells programs 100 a second
+// whatever its own clock does.
+const clockTick = time.Second / 100
+
+// cpuTime is how long a process has kept processors busy so far.
+func cpuTime(pid int) (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read a process's CPU time: %w", err)
+	}
+	return parseStat(text)
+}
+
+// parseStat reads utime and stime, fields 14 and 15. The name before them is in
+// parentheses and may hold anything.
+func parseStat(text []byte) (time.Duration, error) {
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("a process's stat has only %d fields", len(fields))
+	}
+	var sum time.Duration
+	for _, field := range fields[11:13] {
+		ticks, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("a process's CPU time: %w", err)
+		}
+		sum += time.Duration(ticks) * clockTick
+	}
+	return sum, nil
+}
+
+func cpuTimes(pids []int) (time.Duration, error) {
+	var sum time.Duration
+	for _, pid := range pids {
+		one, err := cpuTime(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += one
+	}
+	return sum, nil
+}
+
+// ownCPUTime is that of this process.
+func ownCPUTime() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("read this process's CPU time: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// memoryOf is a line of /proc/<pid>/status in bytes: VmRSS is what a process
+// holds in memory, VmHWM the most it has held.
+func memoryOf(pid int, line string) (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, fmt.Errorf("read a process's memory: %w", err)
+	}
+	return parseStatus(string(text), line)
+}
+
+func parseStatus(text, name string) (int64, error) {
+	for line := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(line, name+":")
+		if !found {
+			continue
+		}
+		number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB"))
+		kilobytes, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("a process's %s: %w", name, err)
+		}
+		return kilobytes << 10, nil
+	}
+	return 0, fmt.Errorf("a process's status has no %s", name)
+}
+
+func residentMemory(pid int) (int64, error) { return memoryOf(pid, "VmRSS") }

@@ -1,0 +1,125 @@
+// Compare measures Licet against the etcd that it keeps its data in: both on
+// this machine, in one run, in turns. It prints a table of what was promised
+// and what was measured, and one line of JSON. See the README one folder up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/pflag"
+)
+
+// Exit codes, as those of licet.
+const (
+	exitOK     = 0
+	exitFailed = 1 // or a must was missed
+	exitUsage  = 2
+)
+
+func main() {
+	if text := os.Getenv(memberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", beEtcd(text))
+		os.Exit(exitFailed)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// command is the whole program but for what belongs to the process.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseConfig(args, stderr)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "compare:", err)
+		return exitUsage
+	}
+	report, err := compare(ctx, cfg, newProgress(stderr))
+	if err != nil {
+		fmt.Fprintln(stderr, "compare:", err)
+		return exitFailed
+	}
+	results := report.results(func(id string) bool { return cfg.wants(id) })
+	if cfg.quick {
+		fmt.Fprintln(stdout, "QUICK: small sizes, no number means anything")
+	}
+	if err := errors.Join(
+		report.writeTable(stdout, results),
+		writeJSON(stdout, document{
+			Quick: cfg.quick, Machine: thisMachine(ctx), Config: cfg.settings, Rows: results, Figures: report.figures,
+		}),
+	); err != nil {
+		fmt.Fprintln(stderr, "compare: print the table:", err)
+		return exitFailed
+	}
+	if anyMissed(results) && !cfg.lenient {
+		return exitFailed
+	}
+	return exitOK
+}
+
+// compare measures what is asked for, part by part. Each part has a store of
+// its own, so that none is slowed down by what another has written.
+func compare(ctx context.Context, cfg *config, progress *progress) (*report, error) {
+	dir, err := os.MkdirTemp(cfg.dir, "licet-compare-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for the stores: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	defer progress.clear()
+	progress.step("building licet")
+	program, err := buildLicet(ctx, dir, cfg)
+	if err != nil {
+		return nil, err
+	}
+	l := &lab{cfg: cfg, dir: dir, licet: program, report: newReport(), progress: progress}
+	for _, part := range []struct {
+		name string
+		rows []string
+		run  func(context.Context) error
+	}{
+		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "soak"}, l.rounds},
+		{"devices", []string{"devices"}, l.devices},
+		{"licenses", []string{"licenses"}, l.licenses},
+		{"footprint", []string{"memory", "bytes"}, l.footprint},
+		{"members", []string{"members"}, l.members},
+		{"soak", []string{"soak"}, l.soak},
+	} {
+		if !cfg.wants(part.rows...) {
+			continue
+		}
+		if err := part.run(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", part.name, err)
+		}
+		// The next part gets an empty disk.
+		if err := l.cleanUp(); err != nil {
+			return nil, err
+		}
+	}
+	progress.step("done")
+	return l.report, nil
+}
+
+// cleanUp removes the stores of the part before.
+func (l *lab) cleanUp() error {
+	stores, err := filepath.Glob(filepath.Join(l.dir, "store-*"))
+	if err != nil {
+		return err
+	}
+	for _, store := range stores {
+		if err := os.RemoveAll(store); err != nil {
+			return fmt.Errorf("remove a store: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// progress tells people what is going on: a line for each step, and on a
+// terminal a bar for the long ones. It is used by one goroutine at a time,
+// except for count.
+type progress struct {
+	out      io.Writer
+	terminal bool
+	began    time.Time
+	bar      *progressbar.ProgressBar // of the step at hand; nil where it has none
+}
+
+func newProgress(out io.Writer) *progress {
+	p := &progress{out: out, began: time.Now()}
+	if file, ok := out.(*os.File); ok {
+		info, err := file.Stat()
+		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	}
+	return p
+}
+
+// step begins the next step.
+func (p *progress) step(format string, args ...any) {
+	p.clear()
+	took := time.Since(p.began)
+	fmt.Fprintf(p.out, "%3d:%02d  %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
+}
+
+// long begins a step that counts up to a total; the function it gives takes
+// how far it is, from any goroutine.
+func (p *progress) long(total int, format string, args ...any) (count func(done int)) {
+	p.step(format, args...)
+	if !p.terminal {
+		return func(int) {}
+	}
+	bar := progressbar.NewOptions(total+1, // at its very end it would stop
+		progressbar.OptionSetWriter(p.out), progressbar.OptionShowCount(), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(100*time.Millisecond))
+	p.bar = bar
+	return func(done int) { _ = bar.Set(done) } // it fails where the terminal is gone
+}
+
+// clear takes the bar off, so that something else can be printed.
+func (p *progress) clear() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+		p.bar = nil
+	}
+}

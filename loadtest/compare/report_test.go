@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestMedian(t *testing.T) {
+	f := func(want float64, samples ...float64) {
+		t.Helper()
+		if got := median(samples); got != want {
+			t.Errorf("%v: got %v, want %v", samples, got, want)
+		}
+	}
+	f(3, 3)
+	f(2, 3, 1)
+	f(3, 9, 3, 1)
+	f(2.5, 9, 3, 1, 2)
+	if !math.IsNaN(median(nil)) {
+		t.Error("nothing has a median")
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	f := func(c check, value float64, want verdict) {
+		t.Helper()
+		if got := judge(&c, value); got != want {
+			t.Errorf("%v against %+v: got %v, want %v", value, c, got, want)
+		}
+	}
+	more := check{atLeast: true, must: 1, aim: 1.4}
+	f(more, 0.99, missed)
+	f(more, 1, passed)
+	f(more, 1.4, aimed)
+	less := check{must: 1.5, aim: 1}
+	f(less, 1.51, missed)
+	f(less, 1.5, passed)
+	f(less, 1, aimed)
+	f(less, math.NaN(), unknown)
+}
+
+func TestResults(t *testing.T) {
+	r := newReport()
+	for _, value := range []float64{1.2, 0.9, 1.5} {
+		r.add("distinct", "", value)
+	}
+	r.add("devices", "binding it", 1)
+	r.note("distinct", "a note")
+	r.note("distinct", "a note")
+	r.inform("puts", "/s", 2)
+	r.inform("puts", "/s", 4)
+	results := r.results(func(id string) bool { return id != "soak" })
+	if got := results[0]; got.Median != 1.2 || got.Min != 0.9 || got.Max != 1.5 || got.Verdict != passed || len(got.Notes) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	for _, line := range results {
+		switch {
+		case line.Row == "soak":
+			t.Error("a row that nobody wants")
+		case line.Row == "distinct", strings.HasSuffix(line.Figure, ": binding it"):
+		case line.Verdict != unknown:
+			t.Errorf("without a sample: %+v", line)
+		}
+	}
+	if !anyMissed(results) || anyMissed(results[:1]) {
+		t.Error("what is not measured is not missed, or what holds is")
+	}
+	var table, line bytes.Buffer
+	if err := r.writeTable(&table, results); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"÷ single put", "≥ 1.4", "0.9–1.5", "pass", "distinct: a note", "puts", "3 /s"} {
+		if !strings.Contains(table.String(), want) {
+			t.Errorf("the table has no %q:\n%s", want, &table)
+		}
+	}
+	if err := writeJSON(&line, document{Rows: results, Figures: r.figures}); err != nil {
+		t.Fatal(err)
+	}
+	var back document
+	if err := json.Unmarshal(line.Bytes(), &back); err != nil || bytes.Count(line.Bytes(), []byte("\n")) != 1 {
+		t.Errorf("%v: %s", err, &line)
+	}
+}
+
+func TestFormat(t *testing.T) {
+	f := func(value float64, unit, want string) {
+		t.Helper()
+		if got := format(value, unit); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	f(1, "", "1")
+	f(0.85, "", "0.85")
+	f(12.34, "ms", "12.3 ms")
+	f(18500.4, "/s", "18500 /s")
+}
+
+func TestProcFiles(t *testing.T) {
+	stat := "42 (a (b) c) S 1 42 42 0 -1 4194304 100 0 0 0 150 50 7 7 20 0 1 0 100 1 1"
+	if got, err := parseStat([]byte(stat)); err != nil || got != 2*time.Second {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := parseStat([]byte("42 (a) S")); err == nil {
+		t.Error("a short one is read")
+	}
+	if got, err := parseStatus("Name:\ta\nVmRSS:\t    2048 kB\n", "VmRSS"); err != nil || got != 2<<20 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := parseStatus("Name:\ta\n", "VmRSS"); err == nil {
+		t.Error("one without memory is read")
+	}
+}
+
+func TestNodeFacts(t *testing.T) {
+	const text = "# TYPE go_goroutines gauge\ngo_goroutines 75\ngo_memstats_mallocs_total 4.7264e+04\n"
+	if got, err := metric(text, "go_memstats_mallocs_total"); err != nil || got != 47264 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if _, err := metric(text, "go_gorout"); err == nil {
+		t.Error("a part of a name is found")
+	}
+	const log = "{\"level\":\"warn\"}\n" +
+		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P\n" +
+		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)\n"
+	if got := gcTime(log); got != 421*time.Millisecond {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestPerLicense(t *testing.T) {
+	for goroutines, want := range map[float64]float64{-3: 0, 7: 0, 100: 0.001, 100_000: 1} {
+		if got := perLicense(goroutines, 100_000); got != want {
+			t.Errorf("%v: got %v, want %v", goroutines, got, want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	f := func(problem string, args ...string) *config {
+		t.Helper()
+		cfg, err := parseConfig(args, &bytes.Buffer{})
+		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
+			t.Errorf("%v: got %v, want %q", args, err, problem)
+		}
+		return cfg
+	}
+	f("none of distinct", "--only", "distinct,nothing")
+	f("unexpected argument", "distinct")
+	f("above 0", "--rounds", "0")
+	f("unknown flag", "--fast")
+	if cfg := f(""); cfg.Rounds != 5 || cfg.Soak != 10*time.Minute || !cfg.wants("soak") {
+		t.Errorf("got %+v", cfg)
+	}
+	if cfg := f("", "--quick", "--soak", "3s", "--only", "soak,idle"); cfg.Rounds != 1 || cfg.Soak != 3*time.Second || cfg.wants("hot") || !cfg.wants("hot", "idle") {
+		t.Errorf("got %+v", cfg)
+	}
+}

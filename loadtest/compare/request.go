@@ -1,0 +1,126 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
+
+const (
+	deviceIDLength   = 64
+	deviceNameLength = 24
+)
+
+// device names a device by a number: 64 hex digits that look like a
+// fingerprint, and a name of 24 characters. Another salt gives other devices.
+type device struct{ salt, number uint64 }
+
+// appendID writes the device's id. Two numbers never give the same: mix is a
+// bijection.
+func (d device) appendID(b []byte) []byte {
+	var raw [deviceIDLength / 2]byte
+	for i := range 4 {
+		binary.BigEndian.PutUint64(raw[8*i:], mix(d.number+uint64(i)<<56^d.salt<<32))
+	}
+	return hex.AppendEncode(b, raw[:])
+}
+
+func (d device) appendName(b []byte) []byte {
+	var raw [6]byte
+	binary.BigEndian.PutUint16(raw[:], uint16(d.salt))
+	binary.BigEndian.PutUint32(raw[2:], uint32(d.number))
+	b = append(b, "Workstation "...)
+	return hex.AppendEncode(b, raw[:])
+}
+
+// mix is the finalizer of splitmix64: it spreads numbers over all 64 bits, and
+// has an inverse. https://prng.di.unimi.it/splitmix64.c
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// activation is a request that binds a device, built once; only the license
+// key, the device's id and its name are written anew each time, all of which
+// have the same length always.
+type activation struct {
+	text                  []byte
+	keyAt, idAt, namedAt  int
+	keyLength, nameLength int
+}
+
+func newActivation(keyLength int) *activation {
+	const before, between, named, after = `{"license_key":"`, `","device_id":"`, `","device_name":"`, `"}`
+	body := before + strings.Repeat("k", keyLength) + between + strings.Repeat("d", deviceIDLength) +
+		named + strings.Repeat("n", deviceNameLength) + after
+	head := fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body))
+	a := &activation{text: []byte(head + body), keyLength: keyLength, nameLength: deviceNameLength}
+	a.keyAt = len(head) + len(before)
+	a.idAt = a.keyAt + keyLength + len(between)
+	a.namedAt = a.idAt + deviceIDLength + len(named)
+	return a
+}
+
+// of fills the request in. It holds until the next call.
+func (a *activation) of(key []byte, d device) []byte {
+	copy(a.text[a.keyAt:a.keyAt+a.keyLength], key)
+	d.appendID(a.text[a.idAt:a.idAt])
+	d.appendName(a.text[a.namedAt:a.namedAt])
+	return a.text
+}
+
+// removal is the request that removes a device.
+func appendRemoval(b []byte, key []byte, d device, apiKey string) []byte {
+	b = append(b, "DELETE /v1/licenses/"...)
+	b = append(b, key...)
+	b = append(b, "/devices/"...)
+	b = d.appendID(b)
+	b = append(b, " HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer "...)
+	b = append(b, apiKey...)
+	return append(b, "\r\n\r\n"...)
+}
+
+// pageRequest asks for the first page of a license's devices.
+func pageRequest(key []byte, apiKey string, limit int) []byte {
+	return fmt.Appendf(nil, "GET /v1/licenses/%s/devices?limit=%d HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer %s\r\n\r\n",
+		key, limit, apiKey)
+}
+
+// grantRequest asks for licenses.
+func grantRequest(apiKey string, quantity, maxDevices int) []byte {
+	body := fmt.Sprintf(`{"product_id":"editor","quantity":%d,"max_devices":%d}`, quantity, maxDevices)
+	return fmt.Appendf(nil, "POST /v1/licenses HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
+		apiKey, len(body), body)
+}
+
+// keys is a list of license keys without a pointer for each: a million of them
+// must not cost this process time while it measures.
+type keys struct {
+	text   []byte
+	length int
+}
+
+func (k *keys) count() int {
+	if k.length == 0 {
+		return 0
+	}
+	return len(k.text) / k.length
+}
+
+func (k *keys) at(i int) []byte { return k.text[i*k.length : (i+1)*k.length] }
+
+// add takes a key. All of them have the same length, since all are of one
+// product.
+func (k *keys) add(key []byte) error {
+	if k.length == 0 {
+		k.length = len(key)
+	}
+	if len(key) != k.length {
+		return fmt.Errorf("license keys of %d and %d characters", k.length, len(key))
+	}
+	k.text = append(k.text, key...)
+	return nil
+}

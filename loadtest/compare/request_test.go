@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"regexp"
+	"testing"
+)
+
+const testKey = "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1"
+
+func TestActivationRequest(t *testing.T) {
+	hex := regexp.MustCompile("^[0-9a-f]{64}$")
+	a := newActivation(len(testKey))
+	seen := map[string]bool{}
+	for salt := range uint64(3) {
+		for number := range uint64(100) {
+			r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(a.of([]byte(testKey), device{salt, number}))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var body map[string]string
+			if err := json.Unmarshal(text, &body); err != nil {
+				t.Fatal(err)
+			}
+			if r.Method != "POST" || r.URL.Path != "/v1/licenses/activate" || body["license_key"] != testKey ||
+				!hex.MatchString(body["device_id"]) || len(body["device_name"]) != 24 || len(body) != 3 {
+				t.Fatalf("%s %s %s", r.Method, r.URL, text)
+			}
+			if seen[body["device_id"]] {
+				t.Fatalf("device %d of %d has the id of another", number, salt)
+			}
+			seen[body["device_id"]] = true
+		}
+	}
+}
+
+func TestRemovalNamesWhatWasBound(t *testing.T) {
+	d := device{2, 7}
+	r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(appendRemoval(nil, []byte(testKey), d, "secret"))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "/v1/licenses/" + testKey + "/devices/" + string(d.appendID(nil)); r.Method != "DELETE" || r.URL.Path != want ||
+		r.Header.Get("Authorization") != "Bearer secret" {
+		t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
+	}
+}
+
+func TestKeys(t *testing.T) {
+	k := &keys{}
+	for _, key := range []string{"AB", "CD", "EF"} {
+		if err := k.add([]byte(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if k.count() != 3 || string(k.at(1)) != "CD" {
+		t.Errorf("got %d, %s", k.count(), k.at(1))
+	}
+	if err := k.add([]byte("LONG")); err == nil {
+		t.Error("a key of another length is taken")
+	}
+}
+
+func TestScattered(t *testing.T) {
+	all := &keys{}
+	for i := range 1000 {
+		if err := all.add([]byte{byte(i >> 8), byte(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next, seen := 0, map[string]bool{}
+	for range 10 {
+		part, err := scattered(all, &next, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range part.count() {
+			seen[string(part.at(i))] = true
+		}
+	}
+	if len(seen) != 1000 {
+		t.Errorf("%d of 1000 licenses came", len(seen))
+	}
+	if _, err := scattered(all, &next, 1); err == nil {
+		t.Error("a license came twice")
+	}
+}
+
+// A license never has more devices than it may, and what is removed was bound.
+func TestLifecycle(t *testing.T) {
+	bound := map[device]bool{}
+	for step := range 100 {
+		d, removed := lifecycle(step)
+		if removed != bound[d] {
+			t.Fatalf("step %d: %+v is removed: %v, and bound: %v", step, d, removed, bound[d])
+		}
+		if removed {
+			delete(bound, d)
+		} else {
+			bound[d] = true
+		}
+		if len(bound) > devicesEach || step >= devicesEach && len(bound) < devicesEach-1 {
+			t.Fatalf("step %d: %d devices", step, len(bound))
+		}
+	}
+}
+
+func TestPatterns(t *testing.T) {
+	pick := spread(10, 1)
+	for i, want := range map[int]device{0: {1, 0}, 9: {1, 9}, 10: {2, 0}, 25: {3, 5}} {
+		if license, d := pick(i); license != i%10 || d != want {
+			t.Errorf("operation %d: license %d, %+v", i, license, d)
+		}
+	}
+	fresh := map[uint64]bool{}
+	for i := range 10_000 {
+		_, d := mixed(50, 1000)(i)
+		if d.number >= 1000 {
+			fresh[d.number] = true
+		} else if d.number >= 50 {
+			t.Fatalf("device %d is neither bound nor new", d.number)
+		}
+	}
+	if len(fresh) < 1900 || len(fresh) > 2100 {
+		t.Errorf("%d of 10,000 are new", len(fresh))
+	}
+}

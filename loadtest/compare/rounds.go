@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	unlimited = 0 // as a license's max_devices
+	warmers   = 128
+	// openWorkers bounds what is under way in an open loop at half rate: far
+	// more than there ever is.
+	openWorkers = 1024
+	overloadBy  = 3
+)
+
+// rounds measures all that is compared with the baseline on one store, in
+// turns.
+func (l *lab) rounds(ctx context.Context) error {
+	l.progress.step("starting etcd and two nodes")
+	b, err := l.bench(ctx, 1, usualRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	if err := l.sweep(ctx, b); err != nil {
+		return fmt.Errorf("sweep: %w", err)
+	}
+	var rates []float64
+	for number := range l.cfg.Rounds {
+		r := &round{lab: l, bench: b, name: fmt.Sprintf("round %d of %d", number+1, l.cfg.Rounds)}
+		if err := r.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		rates = append(rates, r.warm.rate())
+	}
+	l.highest = median(rates)
+	return nil
+}
+
+// round is one time around. Baseline and node take turns within it, and each
+// ratio is of two loads of the same round.
+type round struct {
+	*lab
+	*bench
+	name string
+
+	list *keys     // distinct licenses
+	puts []*sample // the baseline, before and after what it is compared with
+	warm *sample
+
+	pending []pending
+}
+
+func (r *round) run(ctx context.Context) error {
+	for _, part := range []struct {
+		rows []string // empty: always
+		name string
+		run  func(context.Context) error
+	}{
+		{nil, "single puts", r.put},
+		{nil, "new devices on cold and on warm licenses", r.distinct},
+		{[]string{"hot"}, "new devices on one license", r.hot},
+		{[]string{"mixed"}, "bound and new devices on one license", r.mixed},
+		{nil, "single puts", r.put},
+		{nil, "", r.compareWithPuts},
+		{[]string{"reactivate"}, "re-activations and gets", r.reactivate},
+		{[]string{"idle"}, "one idle client", r.idle},
+		{[]string{"p99"}, "latencies at half rate", r.halfRate},
+		{[]string{"overload"}, "three times too much", r.overload},
+	} {
+		if len(part.rows) > 0 && !r.cfg.wants(part.rows...) {
+			continue
+		}
+		if part.name != "" {
+			r.progress.step("%s: %s", r.name, part.name)
+		}
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *round) put(ctx context.Context) error {
+	s, err := r.bench.put(ctx, r.best.put, closed(ctx, 0, r.cfg.Span))
+	if err != nil {
+		return err
+	}
+	r.checkSample("distinct", "single puts", s)
+	r.puts = append(r.puts, s)
+	r.report.inform("etcd: single puts", "/s", s.rate())
+	return nil
+}
+
+// putRate is the baseline of the round so far.
+func (r *round) putRate() float64 {
+	var sum float64
+	for _, s := range r.puts {
+		sum += s.rate()
+	}
+	return sum / float64(len(r.puts))
+}
+
+// distinct binds the first device of licenses that the node has never seen,
+// then the second and the third, while it knows them from just before.
+func (r *round) distinct(ctx context.Context) (err error) {
+	if r.list, err = r.grant(ctx, r.cfg.Licenses, unlimited); err != nil {
+		return err
+	}
+	n := r.list.count()
+	cold, err := r.activate(ctx, r.best.bind, r.list, spread(n, 0), closed(ctx, n, 0))
+	if err != nil {
+		return err
+	}
+	r.checkSample("cold", "cold", cold)
+	if r.warm, err = r.activate(ctx, r.best.bind, r.list, spread(n, 1), closed(ctx, 2*n, 0)); err != nil {
+		return err
+	}
+	r.checkSample("distinct", "warm", r.warm)
+	r.keep("cold", cold)
+	r.keep("distinct", r.warm)
+	return nil
+}
+
+// keep holds a ratio's upper side until the baseline's second half is there.
+func (r *round) keep(row string, s *sample) {
+	r.pending = append(r.pending, pending{row, s})
+}
+
+func (r *round) hot(ctx context.Context) error {
+	one, err := r.grant(ctx, 1, unlimited)
+	if err != nil {
+		return err
+	}
+	s, err := r.activate(ctx, r.best.hot, one, onto(0), closed(ctx, 0, r.cfg.Span))
+	if err != nil {
+		return err
+	}
+	r.checkSample("hot", "hot", s)
+	r.keep("hot", s)
+	return nil
+}
+
+// mixed is the pattern of bound devices and one new one in five.
+func mixed(bound, from int) func(int) (int, device) {
+	return func(i int) (int, device) {
+		chance := mix(uint64(i))
+		if chance%5 == 0 {
+			return 0, device{number: uint64(from + i)}
+		}
+		return 0, device{number: chance >> 8 % uint64(bound)}
+	}
+}
+
+func (r *round) mixed(ctx context.Context) error {
+	one, err := r.grant(ctx, 1, unlimited)
+	if err != nil {
+		return err
+	}
+	if _, err := bind(ctx, r.node, r.best.hot.workers, one, r.cfg.Spilled, onto(0)); err != nil {
+		return err
+	}
+	s, err := r.activate(ctx, r.best.mix, one, mixed(r.cfg.Spilled, r.cfg.Spilled), closed(ctx, 0, r.cfg.Span))
+	if err != nil {
+		return err
+	}
+	r.checkSample("mixed", "mixed", s)
+	r.keep("mixed", s)
+	return nil
+}
+
+// pending is a measurement whose ratio waits for the baseline.
+type pending struct {
+	row string
+	*sample
+}
+
+// compareWithPuts makes the ratios to what the baseline did before and after.
+func (r *round) compareWithPuts(context.Context) error {
+	for _, p := range r.pending {
+		r.report.add(p.row, "", p.rate()/r.putRate())
+		r.inform(p.row, p.sample)
+	}
+	var putCost float64
+	for _, s := range r.puts {
+		putCost += s.perOperation(s.etcd+s.own) / float64(len(r.puts))
+		r.report.inform("single puts: CPU of etcd", "µs", s.perOperation(s.etcd))
+		r.report.inform("single puts: CPU of the client", "µs", s.perOperation(s.own))
+	}
+	r.report.add("cpu", "", r.warm.perOperation(r.warm.node+r.warm.etcd)/putCost)
+	return nil
+}
+
+// inform tells what a load on the node came to and cost.
+func (l *lab) inform(row string, s *sample) {
+	l.report.inform(row+": operations", "/s", s.rate())
+	l.report.inform(row+": CPU of the node", "µs", s.perOperation(s.node))
+	l.report.inform(row+": CPU of etcd", "µs", s.perOperation(s.etcd))
+	l.report.inform(row+": CPU of the load generator", "µs", s.perOperation(s.own))
+	l.report.inform(row+": allocations of the node", "", s.allocations)
+	l.report.inform(row+": share of the node's CPU in its collector", "%", 100*s.gcShare)
+}
+
+// reactivate activates devices that were bound just before, between two halves
+// of gets.
+func (r *round) reactivate(ctx context.Context) error {
+	get := func() (*sample, error) {
+		return r.measure(ctx, r.base.gets(ctx, r.best.get), closed(ctx, 0, r.cfg.Span/2))
+	}
+	before, err := get()
+	if err != nil {
+		return err
+	}
+	n := r.list.count()
+	s, err := r.activate(ctx, r.best.renew, r.list, func(i int) (int, device) {
+		chance := mix(uint64(i))
+		license := chance >> 8 % uint64(n)
+		return int(license), device{salt: chance % 3, number: license}
+	}, closed(ctx, 0, r.cfg.Span))
+	if err != nil {
+		return err
+	}
+	after, err := get()
+	if err != nil {
+		return err
+	}
+	r.checkSample("reactivate", "gets", before)
+	r.checkSample("reactivate", "gets", after)
+	r.checkSample("reactivate", "re-activations", s)
+	r.report.inform("etcd: single gets", "/s", (before.rate()+after.rate())/2)
+	r.report.add("reactivate", "", s.rate()/((before.rate()+after.rate())/2))
+	r.inform("reactivate", s)
+	return nil
+}
+
+// idle lets one client put and activate by turns, with nothing else going on.
+func (r *round) idle(ctx context.Context) error {
+	list, err := r.warmed(ctx, (r.cfg.IdleOps+1)/2)
+	if err != nil {
+		return err
+	}
+	puts := r.base.puts(ctx, shape{clients: 1, workers: 1})
+	binds := binder(r.node.address, 1, list, spread(list.count(), 1))
+	defer closeAll(binds)
+	if err := openAll(binds); err != nil {
+		return err
+	}
+	put, activation := alternate(ctx, puts[0], binds[0], r.cfg.IdleOps)
+	r.base.wrote(put)
+	if err := both(put, activation); err != nil {
+		return err
+	}
+	p50 := func(o *outcome) float64 { return percentile(o.latencies, 0.5).Seconds() }
+	r.report.add("idle", "", p50(activation)/p50(put))
+	r.report.inform("idle: p50 of a put", "ms", 1000*p50(put))
+	r.report.inform("idle: p50 of an activation", "ms", 1000*p50(activation))
+	return nil
+}
+
+// both demands that two sides of a ratio have something to compare.
+func both(one, other *outcome) error {
+	for _, o := range []*outcome{one, other} {
+		if o.ok == 0 || o.failures() > 0 {
+			return fmt.Errorf("%d succeeded, and failed: %s", o.ok, o.describe())
+		}
+	}
+	return nil
+}
+
+// warmed gives licenses that have one device each, bound on the measured node
+// just now.
+func (r *round) warmed(ctx context.Context, count int) (*keys, error) {
+	list, err := r.grant(ctx, count, unlimited)
+	if err != nil {
+		return nil, err
+	}
+	n := list.count()
+	_, err = bind(ctx, r.node, warmers, list, n, spread(n, 0))
+	return list, err
+}
+
+// halfRate lets arrivals come at half of what each side can do.
+func (r *round) halfRate(ctx context.Context) error {
+	list, err := r.warmed(ctx, r.cfg.Licenses)
+	if err != nil {
+		return err
+	}
+	span := 2 * r.cfg.Span
+	many := shape{clients: r.best.put.clients, workers: openWorkers}
+	put, err := r.bench.put(ctx, many, opened(ctx, r.putRate()/2, span))
+	if err != nil {
+		return err
+	}
+	activation, err := r.activate(ctx, many, list, spread(list.count(), 1), opened(ctx, r.warm.rate()/2, span))
+	if err != nil {
+		return err
+	}
+	r.checkSample("p99", "puts", put)
+	r.checkSample("p99", "activations", activation)
+	p99 := func(s *sample) float64 { return percentile(s.latencies, 0.99).Seconds() }
+	r.report.add("p99", "", p99(activation)/p99(put))
+	r.report.inform("half rate: p99 of a put", "ms", 1000*p99(put))
+	r.report.inform("half rate: p99 of an activation", "ms", 1000*p99(activation))
+	return nil
+}
+
+// overload lets three times as much come as the node can do.
+func (r *round) overload(ctx context.Context) error {
+	list, err := r.warmed(ctx, r.cfg.Licenses)
+	if err != nil {
+		return err
+	}
+	s, err := r.activate(ctx, shape{workers: r.cfg.Overload}, list, spread(list.count(), 1),
+		opened(ctx, overloadBy*r.warm.rate(), r.cfg.Span))
+	if err != nil {
+		return err
+	}
+	r.report.add("overload", "goodput ÷ highest rate", s.rate()/r.warm.rate())
+	r.report.add("overload", "p99 of what is served", float64(percentile(s.latencies, 0.99))/float64(time.Millisecond))
+	r.report.note("overload", fmt.Sprintf("%s: came %d, served %d, shed %d, else: %s", r.name,
+		s.made+s.failed[codeUnsent], len(s.latencies), s.failed[codeOverloaded], s.describeBut(codeOverloaded)))
+	r.report.inform("overload: CPU of the load generator for each that came", "µs",
+		float64(s.own.Microseconds())/float64(max(s.made, 1)))
+	return nil
+}

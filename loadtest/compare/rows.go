@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// row is one figure of the table, with what must hold of it.
+type row struct {
+	id     string
+	figure string
+	checks []check
+}
+
+// check is one number of a row and its bounds.
+type check struct {
+	name    string // empty where the row has one number only
+	unit    string // of the number; empty for a ratio
+	atLeast bool   // else it must be at most
+	must    float64
+	aim     float64 // the same as must where nothing better is aimed at
+}
+
+// rows is the table, as it was promised.
+func rows() []row {
+	return []row{
+		{"distinct", "new devices on 20,000 warm distinct licenses ÷ single put", []check{{atLeast: true, must: 1.0, aim: 1.4}}},
+		{"cold", "the same, cold licenses", []check{{atLeast: true, must: 0.85, aim: 1.1}}},
+		{"hot", "new devices on one hot license ÷ single put", []check{{atLeast: true, must: 2.0, aim: 3}}},
+		{"reactivate", "re-activation of bound devices ÷ single get", []check{{atLeast: true, must: 1.5, aim: 2.2}}},
+		{"mixed", "80 % bound, 20 % new, over one spilled license ÷ single put", []check{{atLeast: true, must: 1.5, aim: 2.5}}},
+		{"cpu", "node+etcd CPU per new device ÷ etcd+client CPU per single put", []check{{must: 0.9, aim: 0.6}}},
+		{"idle", "one idle client: p50 of an activation ÷ p50 of a single put", []check{{must: 1.6, aim: 1.25}}},
+		{"p99", "p99 at half the highest rate ÷ put's p99 at half its own, open loop", []check{{must: 1.5, aim: 1.0}}},
+		{"devices", "device 300,001 of a license against device 1,001", []check{
+			{name: "binding it", must: 1.15, aim: 1.0},
+			{name: "page 1 of each", must: 1.15, aim: 1.0},
+		}},
+		{"licenses", "1,000,000 licenses against 1,000", []check{
+			{name: "warm", must: 1.3, aim: 1.1},
+			{name: "cold", must: 1.3, aim: 1.1},
+		}},
+		{"overload", "3 × overload", []check{
+			{name: "goodput ÷ highest rate", atLeast: true, must: 0.8, aim: 0.95},
+			{name: "p99 of what is served", unit: "ms", must: 250, aim: 250},
+		}},
+		{"memory", "node with 100,000 remembered licenses", []check{
+			{name: "RSS", unit: "MiB", must: 150, aim: 80},
+			{name: "goroutines per idle license", must: 0, aim: 0},
+			{name: "RSS more for 10,000 idle connections", unit: "MiB", must: 150, aim: 80},
+		}},
+		{"bytes", "database bytes per bound device", []check{
+			{name: "before defragmentation", unit: "B", must: 400, aim: 400},
+			{name: "after", unit: "B", must: 250, aim: 150},
+		}},
+		{"members", "3-member etcd on the same cores: distinct ÷ its single put", []check{{atLeast: true, must: 1.0, aim: 1.5}}},
+		{"soak", "10 minutes at half rate: the last minute ÷ the second", []check{
+			{name: "RSS", must: 1.1, aim: 1.0},
+			{name: "goroutines", must: 1.1, aim: 1.0},
+		}},
+	}
+}
+
+// holds tells whether a number is within a bound of the check.
+func (c *check) holds(value, bound float64) bool {
+	if c.atLeast {
+		return value >= bound
+	}
+	return value <= bound
+}
+
+// bound writes a bound of the check.
+func (c *check) bound(value float64) string {
+	sign := "≤ "
+	if c.atLeast {
+		sign = "≥ "
+	}
+	return sign + format(value, c.unit)
+}
+
+// title names the check within its row.
+func (r *row) title(c *check) string {
+	if c.name == "" {
+		return r.figure
+	}
+	return r.figure + ": " + c.name
+}
+
+// format writes a number with its unit, in as many digits as mean something.
+func format(value float64, unit string) string {
+	var text string
+	switch {
+	case value >= 100:
+		text = fmt.Sprintf("%.0f", value)
+	case value >= 10:
+		text = fmt.Sprintf("%.1f", value)
+	default:
+		text = fmt.Sprintf("%.3f", value)
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	if unit != "" {
+		text += " " + unit
+	}
+	return text
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestMain makes this binary a member of etcd where it was started as one.
+func TestMain(m *testing.M) {
+	if text := os.Getenv(memberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", beEtcd(text))
+		os.Exit(exitFailed)
+	}
+	os.Exit(m.Run())
+}
+
+// TestEveryRowIsFilled runs the whole comparison in small: real etcd, real
+// nodes. How fast they are is of no interest here.
+func TestEveryRowIsFilled(t *testing.T) {
+	t.Parallel()
+	var stdout, stderr bytes.Buffer
+	args := []string{"--quick", "--no-fail", "--dir", t.TempDir()}
+	if raceFlag != "" { // what is built with it is there already
+		args = append(args, "--build-flags", raceFlag)
+	}
+	if code := command(t.Context(), args, &stdout, &stderr); code != exitOK {
+		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	if !strings.HasPrefix(lines[0], "QUICK") {
+		t.Errorf("it does not begin by saying that it means nothing: %s", lines[0])
+	}
+	var d document
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &d); err != nil {
+		t.Fatalf("the last line is no JSON: %v", err)
+	}
+	if !d.Quick || d.Machine.Cores == 0 || d.Machine.Go == "" || d.Machine.Etcd == "" {
+		t.Errorf("got %+v", d.Machine)
+	}
+	checks := 0
+	for _, r := range rows() {
+		checks += len(r.checks)
+	}
+	if len(d.Rows) != checks {
+		t.Errorf("%d lines, want %d", len(d.Rows), checks)
+	}
+	for _, line := range d.Rows {
+		mayBeNone := strings.Contains(line.Figure, "goroutines per idle") || strings.Contains(line.Figure, "idle connections")
+		if line.Verdict == unknown || len(line.Samples) == 0 || line.Median <= 0 && !mayBeNone {
+			t.Errorf("not filled: %+v", line)
+		}
+	}
+	// A load that failed has a note; in this small one nothing is refused.
+	for _, line := range d.Rows {
+		for _, note := range line.Notes {
+			if strings.Contains(note, codeName(codeBroken)) {
+				t.Errorf("%s: %s", line.Row, note)
+			}
+		}
+	}
+}
+
+func TestUsageError(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != exitUsage || stderr.Len() == 0 {
+		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "--quick") {
+		t.Errorf("exit code %d, %s", code, &stderr)
+	}
+}

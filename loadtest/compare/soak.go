@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// soakMinutes is how many parts a long run has. It is ten minutes, so each
+	// is one; a shorter one has shorter parts.
+	soakMinutes = 10
+	// soakRetention lets etcd drop history meanwhile, as it does in a service
+	// that runs for days: else the run would measure how a disk fills up.
+	soakRetention = "1m"
+)
+
+// soak runs a node for long at half of its highest rate. Devices come and go:
+// each license gets a first, a second and a third one, and from then on its
+// oldest is removed before the next one comes.
+func (l *lab) soak(ctx context.Context) error {
+	b, err := l.bench(ctx, 1, soakRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	// One more than there ever are: a removal that is late is no refusal.
+	list, err := b.grant(ctx, l.cfg.Licenses, devicesEach+2)
+	if err != nil {
+		return err
+	}
+	connections := max(4*l.best.bind.workers, warmers)
+	workers := lifecycles(b, connections, list)
+	defer closeAll(workers)
+	if err := openAll(workers); err != nil {
+		return err
+	}
+	w := &watcher{node: b.node, part: l.cfg.Soak / soakMinutes}
+	count := l.progress.long(int(l.cfg.Soak.Seconds()), "%v at half rate, %.0f/s", l.cfg.Soak, l.highest/2)
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	var group sync.WaitGroup
+	group.Go(func() { w.run(watching, count) })
+	o := openLoop(ctx, workers, arrivals{rate: l.highest / 2, span: l.cfg.Soak})
+	stop()
+	group.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if w.err != nil {
+		return w.err
+	}
+	if text := o.describe(); text != "" {
+		l.report.note("soak", text)
+	}
+	l.report.inform("soak: operations", "/s", o.rate())
+	return w.report(l.report)
+}
+
+// lifecycles gives workers whose operation i is license i modulo n's next
+// step: bind, bind, bind, and then remove and bind by turns.
+func lifecycles(b *bench, connections int, list *keys) []worker {
+	n := list.count()
+	workers := make([]worker, connections)
+	for w := range workers {
+		c := newConn(b.node.address)
+		request := newActivation(list.length)
+		var removal []byte
+		workers[w] = worker{open: c.open, close: c.close, do: func(i int) int {
+			license := i % n
+			d, removed := lifecycle(i / n)
+			d.number = uint64(license)
+			if removed {
+				removal = appendRemoval(removal[:0], list.at(license), d, b.apiKey)
+				return c.code(removal)
+			}
+			return c.code(request.of(list.at(license), d))
+		}}
+	}
+	return workers
+}
+
+// lifecycle is a license's step: which device, and whether it is removed.
+func lifecycle(step int) (d device, removed bool) {
+	if step < devicesEach {
+		return device{salt: uint64(step)}, false
+	}
+	turn := step - devicesEach
+	if turn%2 == 0 {
+		return device{salt: uint64(turn / 2)}, true
+	}
+	return device{salt: uint64(devicesEach + turn/2)}, false
+}
+
+// watcher reads a node's memory and goroutines again and again.
+type watcher struct {
+	node *node
+	part time.Duration
+
+	began      time.Time
+	resident   [soakMinutes]series
+	goroutines [soakMinutes]series
+	err        error
+}
+
+type series struct {
+	sum float64
+	n   int
+}
+
+func (s *series) add(value float64) { s.sum, s.n = s.sum+value, s.n+1 }
+
+func (s *series) mean() float64 { return s.sum / float64(s.n) }
+
+// looks is how often the watcher looks in each part.
+const looks = 20
+
+func (w *watcher) run(ctx context.Context, count func(int)) {
+	w.began = time.Now()
+	ticks := time.NewTicker(w.part / looks)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		since := time.Since(w.began)
+		count(int(since.Seconds()))
+		at := int(since / w.part)
+		if at >= soakMinutes {
+			continue
+		}
+		resident, err := residentMemory(w.node.pid())
+		if err != nil {
+			w.err = err
+			return
+		}
+		facts, err := w.node.facts(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.err = err
+			return
+		}
+		w.resident[at].add(float64(resident))
+		w.goroutines[at].add(facts.goroutines)
+	}
+}
+
+// report compares the last part with the second.
+func (w *watcher) report(r *report) error {
+	const second, last = 1, soakMinutes - 1
+	if w.resident[second].n == 0 || w.resident[last].n == 0 {
+		return fmt.Errorf("it was too short to look at the node")
+	}
+	r.add("soak", "RSS", w.resident[last].mean()/w.resident[second].mean())
+	r.add("soak", "goroutines", w.goroutines[last].mean()/w.goroutines[second].mean())
+	r.inform("soak: RSS in the last minute", "MiB", w.resident[last].mean()/mebibyte)
+	r.inform("soak: goroutines in the last minute", "", w.goroutines[last].mean())
+	return nil
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+)
+
+// sweepPuts finds how many clients and operations at a time let etcd put the
+// most.
+func (l *lab) sweepPuts(ctx context.Context, b *bench) (shape, error) {
+	return l.sweepClients("puts", func(s shape) (*sample, error) {
+		return b.put(ctx, s, closed(ctx, 0, l.cfg.SweepSpan))
+	})
+}
+
+func (l *lab) sweepGets(ctx context.Context, b *bench) (shape, error) {
+	return l.sweepClients("gets", func(s shape) (*sample, error) {
+		return b.measure(ctx, b.base.gets(ctx, s), closed(ctx, 0, l.cfg.SweepSpan))
+	})
+}
+
+func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best shape, err error) {
+	l.progress.step("finding the best concurrency of etcd's %s", what)
+	var top float64
+	for _, clients := range l.cfg.Clients {
+		for _, workers := range l.cfg.Sweep {
+			s := shape{clients: clients, workers: workers}
+			measured, err := try(s)
+			if err != nil {
+				return best, err
+			}
+			if rate := measured.rate(); rate > top {
+				best, top = s, rate
+			}
+		}
+	}
+	l.progress.step("etcd's %s: %s (connections × operations), %.0f/s", what, best, top)
+	return best, nil
+}
+
+// sweepNode finds how many connections let a node do the most of something.
+func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, error)) (best shape, err error) {
+	l.progress.step("finding the best concurrency of %s", what)
+	var top float64
+	for i, workers := range l.cfg.Sweep {
+		s := shape{workers: workers}
+		measured, err := try(s, i)
+		if err != nil {
+			return best, err
+		}
+		if rate := measured.rate(); rate > top {
+			best, top = s, rate
+		}
+	}
+	l.progress.step("%s: %s connections, %.0f/s", what, best, top)
+	return best, nil
+}
+
+// sweepBinds is for new devices on warm distinct licenses.
+func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *keys, error) {
+	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
+	if err != nil {
+		return shape{}, nil, err
+	}
+	n := list.count()
+	if _, err := bind(ctx, b.node, warmers, list, n, spread(n, 0)); err != nil {
+		return shape{}, nil, err
+	}
+	best, err := l.sweepNode("new devices on distinct licenses", func(s shape, number int) (*sample, error) {
+		return b.activate(ctx, s, list, spread(n, uint64(1+number)), closed(ctx, n, l.cfg.SweepSpan))
+	})
+	return best, list, err
+}
+
+// sweep finds all shapes that the rounds need.
+func (l *lab) sweep(ctx context.Context, b *bench) (err error) {
+	if l.best.put, err = l.sweepPuts(ctx, b); err != nil {
+		return err
+	}
+	if l.best.get, err = l.sweepGets(ctx, b); err != nil {
+		return err
+	}
+	var list *keys
+	if l.best.bind, list, err = l.sweepBinds(ctx, b); err != nil {
+		return err
+	}
+	n := list.count()
+	if l.best.renew, err = l.sweepNode("re-activations", func(s shape, _ int) (*sample, error) {
+		return b.activate(ctx, s, list, spread(n, 0), closed(ctx, n, l.cfg.SweepSpan))
+	}); err != nil {
+		return err
+	}
+	one, err := b.grant(ctx, 1, unlimited)
+	if err != nil {
+		return err
+	}
+	from := 0
+	if l.best.hot, err = l.sweepNode("new devices on one license", func(s shape, _ int) (*sample, error) {
+		measured, err := b.activate(ctx, s, one, onto(from), closed(ctx, 0, l.cfg.SweepSpan))
+		if err == nil {
+			from += measured.made
+		}
+		return measured, err
+	}); err != nil {
+		return err
+	}
+	bound := from
+	l.best.mix, err = l.sweepNode("bound and new devices on one license", func(s shape, _ int) (*sample, error) {
+		measured, err := b.activate(ctx, s, one, mixed(bound, from), closed(ctx, 0, l.cfg.SweepSpan))
+		if err == nil {
+			from += measured.made
+		}
+		return measured, err
+	})
+	return err
+}
