@@ -53,6 +53,10 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s).
 bench: ## Run the benchmarks that match BENCH (all).
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
+.PHONY: compare
+compare: ## Measure against plain etcd puts and gets, half an hour: make compare ARGS='--only cold,idle'
+	go run ./loadtest/compare $(ARGS)
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
