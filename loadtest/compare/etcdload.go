@@ -68,7 +68,7 @@ func (b *baseline) key(i int) string {
 
 // puts are workers that put a new key each time. The caller counts them with
 // wrote.
-func (b *baseline) puts(ctx context.Context, s shape) []worker {
+func (b *baseline) puts(ctx context.Context, s shape) workers {
 	from := b.written
 	return b.workers(s, func(client *clientv3.Client, i int) error {
 		_, err := client.Put(ctx, b.key(from+i), b.value)
@@ -80,7 +80,7 @@ func (b *baseline) puts(ctx context.Context, s shape) []worker {
 func (b *baseline) wrote(o *outcome) { b.written += o.made }
 
 // gets are workers that read keys that were put.
-func (b *baseline) gets(ctx context.Context, s shape) []worker {
+func (b *baseline) gets(ctx context.Context, s shape) workers {
 	return b.workers(s, func(client *clientv3.Client, i int) error {
 		response, err := client.Get(ctx, b.key(int(mix(uint64(i))%uint64(b.written))))
 		if err == nil && len(response.Kvs) != 1 {
@@ -92,16 +92,16 @@ func (b *baseline) gets(ctx context.Context, s shape) []worker {
 
 var errNotThere = errors.New("a key that was put is not there")
 
-func (b *baseline) workers(s shape, do func(*clientv3.Client, int) error) []worker {
-	workers := make([]worker, s.workers)
-	for w := range workers {
+func (b *baseline) workers(s shape, do func(*clientv3.Client, int) error) workers {
+	all := make(workers, s.workers)
+	for w := range all {
 		client := b.clients[w%s.clients]
-		workers[w].do = func(i int) int {
+		all[w] = func(i int) int {
 			if err := do(client, i); err != nil {
 				return codeBroken
 			}
 			return 0
 		}
 	}
-	return workers
+	return all
 }

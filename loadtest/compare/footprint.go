@@ -58,15 +58,12 @@ func (l *lab) memory(ctx context.Context, b *bench, list *keys, goroutinesBefore
 	if err != nil {
 		return err
 	}
-	connections := binder(b.node.address, l.cfg.Connections, list, spread(list.count(), 0))
-	defer closeAll(connections)
-	if err := openAll(connections); err != nil {
-		return err
-	}
 	// One after the other: what is measured is connections that wait, not a
 	// storm.
-	for i, c := range connections {
-		if code := c.do(i); code != 0 {
+	for i := range l.cfg.Connections {
+		c := newConn(b.node.address)
+		defer c.close()
+		if code := client(c, list, spread(list.count(), 0))(i); code != 0 {
 			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
 		}
 	}

@@ -34,13 +34,7 @@ func (l *lab) devices(ctx context.Context) error {
 		if _, err := bind(ctx, b.node, workers, small, l.cfg.Small, onto(0)); err != nil {
 			return err
 		}
-		one := binder(b.node.address, 1, small, onto(l.cfg.Small))
-		other := binder(b.node.address, 1, large, onto(l.cfg.Large+number*l.cfg.IdleOps))
-		if err := l.compareSizes(ctx, "binding it", "binding a device", one, other); err != nil {
-			return err
-		}
-		one, other = pager(b, small), pager(b, large)
-		if err := l.compareSizes(ctx, "page 1 of each", "a page", one, other); err != nil {
+		if err := l.compareSizes(ctx, b, small, large, number); err != nil {
 			return err
 		}
 	}
@@ -60,25 +54,37 @@ func (l *lab) fill(ctx context.Context, b *bench, list *keys, devices, workers i
 	return nil
 }
 
-func (l *lab) compareSizes(ctx context.Context, check, what string, small, large []worker) error {
-	defer closeAll(small)
-	defer closeAll(large)
-	one, other := alternate(ctx, small[0], large[0], l.cfg.IdleOps)
-	if err := both(one, other); err != nil {
-		return fmt.Errorf("%s: %w", what, err)
+// compareSizes binds devices to both licenses by turns, then reads pages.
+func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *keys, number int) error {
+	c := newConn(b.node.address)
+	defer c.close()
+	for _, of := range []struct {
+		check, what  string
+		small, large worker
+	}{
+		{
+			"binding it", "binding a device",
+			client(c, small, onto(l.cfg.Small)),
+			client(c, large, onto(l.cfg.Large+number*l.cfg.IdleOps)),
+		},
+		{"page 1 of each", "a page", pager(c, b.apiKey, small), pager(c, b.apiKey, large)},
+	} {
+		one, other := alternate(ctx, of.small, of.large, l.cfg.IdleOps)
+		if err := both(one, other); err != nil {
+			return fmt.Errorf("%s: %w", of.what, err)
+		}
+		p50 := func(o *outcome) float64 { return percentile(o.latencies, 0.5).Seconds() }
+		l.report.add("devices", of.check, p50(other)/p50(one))
+		l.report.inform("devices: p50 of "+of.what+" of the small license", "ms", 1000*p50(one))
+		l.report.inform("devices: p50 of "+of.what+" of the large license", "ms", 1000*p50(other))
 	}
-	p50 := func(o *outcome) float64 { return percentile(o.latencies, 0.5).Seconds() }
-	l.report.add("devices", check, p50(other)/p50(one))
-	l.report.inform("devices: p50 of "+what+" of the small license", "ms", 1000*p50(one))
-	l.report.inform("devices: p50 of "+what+" of the large license", "ms", 1000*p50(other))
 	return nil
 }
 
-// pager gives a worker that reads the first page of a license's devices.
-func pager(b *bench, list *keys) []worker {
-	c := newConn(b.node.address)
-	request := pageRequest(list.at(0), b.apiKey, pageLimit)
-	return []worker{{open: c.open, close: c.close, do: func(int) int { return c.code(request) }}}
+// pager reads the first page of a license's devices.
+func pager(c *conn, apiKey string, list *keys) worker {
+	request := pageRequest(list.at(0), apiKey, pageLimit)
+	return func(int) int { return c.code(request) }
 }
 
 // licenses compares a store of very many licenses with one of few. Both run at

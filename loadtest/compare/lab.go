@@ -99,17 +99,17 @@ func (s *sample) perOperation(cpu time.Duration) float64 {
 }
 
 // measure runs a load and accounts for what each process did meanwhile. The
-// workers are closed at its end.
-func (b *bench) measure(ctx context.Context, workers []worker, run func([]worker) *outcome) (*sample, error) {
-	defer closeAll(workers)
-	if err := openAll(workers); err != nil {
+// driver is closed at its end.
+func (b *bench) measure(ctx context.Context, d driver, run func(driver) *outcome) (*sample, error) {
+	defer d.close()
+	if err := d.open(); err != nil {
 		return nil, err
 	}
 	before, err := b.costs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &sample{outcome: run(workers)}
+	s := &sample{outcome: run(d)}
 	after, err := b.costs(ctx)
 	if err != nil {
 		return nil, err
@@ -142,19 +142,17 @@ func (b *bench) costs(ctx context.Context) (c costs, err error) {
 }
 
 // closed is a load without pauses, for a number of operations or a time.
-func closed(ctx context.Context, count int, limit time.Duration) func([]worker) *outcome {
-	return func(workers []worker) *outcome { return closedLoop(ctx, workers, count, limit) }
+func closed(ctx context.Context, count int, limit time.Duration) func(driver) *outcome {
+	return func(d driver) *outcome { return d.closedLoop(ctx, count, limit) }
 }
 
 // opened is a load with arrivals.
-func opened(ctx context.Context, rate float64, span time.Duration) func([]worker) *outcome {
-	return func(workers []worker) *outcome {
-		return openLoop(ctx, workers, arrivals{rate: rate, span: span, keep: true})
-	}
+func opened(ctx context.Context, rate float64, span time.Duration) func(driver) *outcome {
+	return func(d driver) *outcome { return d.openLoop(ctx, arrivals{rate: rate, span: span, keep: true}) }
 }
 
 // put measures the baseline.
-func (b *bench) put(ctx context.Context, s shape, run func([]worker) *outcome) (*sample, error) {
+func (b *bench) put(ctx context.Context, s shape, run func(driver) *outcome) (*sample, error) {
 	measured, err := b.measure(ctx, b.base.puts(ctx, s), run)
 	if err == nil {
 		b.base.wrote(measured.outcome)
@@ -163,7 +161,7 @@ func (b *bench) put(ctx context.Context, s shape, run func([]worker) *outcome) (
 }
 
 // activate measures activations on the node.
-func (b *bench) activate(ctx context.Context, s shape, list *keys, pick func(int) (int, device), run func([]worker) *outcome) (*sample, error) {
+func (b *bench) activate(ctx context.Context, s shape, list *keys, pick func(int) (int, device), run func(driver) *outcome) (*sample, error) {
 	return b.measure(ctx, binder(b.node.address, s.workers, list, pick), run)
 }
 

@@ -13,34 +13,15 @@ import (
 	"time"
 )
 
-// worker makes operations, one at a time. do makes number i and gives its code.
-type worker struct {
-	open  func() error // nil where there is nothing to open
-	do    func(i int) int
-	close func() // likewise
-}
+// worker makes operations, one at a time: it makes number i and gives its code.
+type worker func(i int) int
 
-// openAll makes the workers ready, so that nothing is connected while it is
-// measured.
-func openAll(workers []worker) error {
-	for _, w := range workers {
-		if w.open == nil {
-			continue
-		}
-		if err := w.open(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// workers make a load, each in a goroutine of its own.
+type workers []worker
 
-func closeAll(workers []worker) {
-	for _, w := range workers {
-		if w.close != nil {
-			w.close()
-		}
-	}
-}
+func (workers) open() error { return nil }
+
+func (workers) close() {}
 
 // outcome is what came of many operations.
 type outcome struct {
@@ -73,9 +54,7 @@ func (o *outcome) fail(code int) {
 	o.failed[code]++
 }
 
-// closedLoop has every worker make one operation after the other, until count
-// of them are done or the time is up. Zero stands for no such bound.
-func closedLoop(ctx context.Context, workers []worker, count int, limit time.Duration) *outcome {
+func (workers workers) closedLoop(ctx context.Context, count int, limit time.Duration) *outcome {
 	var next atomic.Int64
 	if count == 0 {
 		count = math.MaxInt
@@ -92,7 +71,7 @@ func closedLoop(ctx context.Context, workers []worker, count int, limit time.Dur
 					break
 				}
 				part.made++
-				if code := workers[w].do(i); code == 0 {
+				if code := workers[w](i); code == 0 {
 					part.ok++
 				} else {
 					part.fail(code)
@@ -134,7 +113,7 @@ func alternate(ctx context.Context, one, other worker, n int) (first, second *ou
 				return first, second
 			}
 			began := time.Now()
-			code := side.worker.do(i)
+			code := side.worker(i)
 			side.outcome.took(time.Since(began), code)
 		}
 	}
@@ -164,25 +143,8 @@ func percentile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(at, 0), len(sorted)-1)]
 }
 
-// arrivals are the operations of an open loop: they come at moments that do
-// not depend on how the earlier ones went.
-type arrivals struct {
-	rate float64 // a second
-	span time.Duration
-	keep bool // keep latencies
-}
-
-// openLoop sends at each arrival's moment, if a worker is free; else as soon
-// as one is. A latency counts from the moment when the operation was due, so
-// that what had to wait for a free worker is not made to look fast. Workers
-// that were busy last are used first, so that no more of them are in use than
-// it takes.
-//
-// What was due in the span but found no worker until its end is not sent any
-// more; it is counted under codeUnsent. elapsed is the span, and ok what
-// succeeded within it; what is answered later has its latency counted.
-func openLoop(ctx context.Context, workers []worker, a arrivals) *outcome {
-	l := &open{workers: workers, parts: make([]outcome, len(workers)), wake: make([]chan arrival, len(workers))}
+func (workers workers) openLoop(ctx context.Context, a arrivals) *outcome {
+	l := &openLoop{workers: workers, parts: make([]outcome, len(workers)), wake: make([]chan arrival, len(workers))}
 	var group sync.WaitGroup
 	for w := range workers {
 		l.wake[w] = make(chan arrival, 1)
@@ -210,13 +172,9 @@ func openLoop(ctx context.Context, workers []worker, a arrivals) *outcome {
 	return all
 }
 
-type arrival struct {
-	number int
-	due    time.Time
-}
-
-type open struct {
-	workers []worker
+// openLoop is an open loop of workers.
+type openLoop struct {
+	workers workers
 	parts   []outcome // each is its worker's alone
 	wake    []chan arrival
 	end     time.Time
@@ -228,18 +186,11 @@ type open struct {
 	unsent  int
 }
 
-// dispatch lets arrivals happen, as a Poisson process: what many independent
-// clients look like.
-func (l *open) dispatch(ctx context.Context, began time.Time, rate float64) {
-	gaps := rand.New(rand.NewPCG(1, uint64(rate)))
-	due := began
-	for number := 0; ctx.Err() == nil; number++ {
-		due = due.Add(time.Duration(gaps.ExpFloat64() / rate * float64(time.Second)))
-		if due.After(l.end) {
-			break
-		}
-		sleepUntil(due)
-		l.arrive(arrival{number, due})
+// dispatch lets arrivals happen.
+func (l *openLoop) dispatch(ctx context.Context, began time.Time, rate float64) {
+	for schedule := newSchedule(began, rate); ctx.Err() == nil && !schedule.due.After(l.end); schedule.next() {
+		sleepUntil(schedule.due)
+		l.arrive(arrival{schedule.number, schedule.due})
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -251,7 +202,7 @@ func (l *open) dispatch(ctx context.Context, began time.Time, rate float64) {
 	}
 }
 
-func (l *open) arrive(a arrival) {
+func (l *openLoop) arrive(a arrival) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.free) == 0 {
@@ -264,12 +215,12 @@ func (l *open) arrive(a arrival) {
 	l.wake[w] <- a // it has room: the worker waits with an empty channel
 }
 
-func (l *open) serve(w int) {
+func (l *openLoop) serve(w int) {
 	part := &l.parts[w]
 	for a := range l.wake[w] {
 		for more := true; more; a, more = l.next(w) {
 			part.made++
-			code := l.workers[w].do(a.number)
+			code := l.workers[w](a.number)
 			now := time.Now()
 			if code != 0 {
 				part.fail(code)
@@ -285,9 +236,29 @@ func (l *open) serve(w int) {
 	}
 }
 
+// schedule is when arrivals are due: a Poisson process, as many independent
+// clients make it. The same rate always gives the same gaps.
+type schedule struct {
+	number int
+	due    time.Time
+	gaps   *rand.Rand
+	rate   float64
+}
+
+func newSchedule(began time.Time, rate float64) *schedule {
+	s := &schedule{number: -1, due: began, gaps: rand.New(rand.NewPCG(1, uint64(rate))), rate: rate}
+	s.next()
+	return s
+}
+
+func (s *schedule) next() {
+	s.number++
+	s.due = s.due.Add(time.Duration(s.gaps.ExpFloat64() / s.rate * float64(time.Second)))
+}
+
 // next gives the oldest arrival that waits, or else notes that the worker is
 // free.
-func (l *open) next(w int) (arrival, bool) {
+func (l *openLoop) next(w int) (arrival, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.backlog) > 0 {

@@ -32,9 +32,9 @@ func TestPercentile(t *testing.T) {
 func TestClosedLoopMakesEachOperationOnce(t *testing.T) {
 	const count = 1000
 	var made [count]atomic.Int32
-	workers := make([]worker, 7)
-	for w := range workers {
-		workers[w].do = func(i int) int {
+	all := make(workers, 7)
+	for w := range all {
+		all[w] = func(i int) int {
 			made[i].Add(1)
 			if i%10 == 0 {
 				return 40901
@@ -42,7 +42,7 @@ func TestClosedLoopMakesEachOperationOnce(t *testing.T) {
 			return 0
 		}
 	}
-	o := closedLoop(t.Context(), workers, count, 0)
+	o := all.closedLoop(t.Context(), count, 0)
 	if o.made != count || o.ok != 900 || o.failed[40901] != 100 || o.failures() != 100 {
 		t.Errorf("got %+v", o)
 	}
@@ -57,14 +57,14 @@ func TestClosedLoopMakesEachOperationOnce(t *testing.T) {
 }
 
 func TestClosedLoopEndsInTime(t *testing.T) {
-	slow := []worker{{do: func(int) int { time.Sleep(time.Millisecond); return 0 }}}
-	o := closedLoop(t.Context(), slow, 0, 50*time.Millisecond)
+	slow := workers{func(int) int { time.Sleep(time.Millisecond); return 0 }}
+	o := slow.closedLoop(t.Context(), 0, 50*time.Millisecond)
 	if o.ok == 0 || o.elapsed < 50*time.Millisecond {
 		t.Errorf("got %+v", o)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if o := closedLoop(ctx, slow, 0, 0); o.made > 0 {
+	if o := slow.closedLoop(ctx, 0, 0); o.made > 0 {
 		t.Errorf("after the end: %+v", o)
 	}
 }
@@ -73,9 +73,10 @@ func TestClosedLoopEndsInTime(t *testing.T) {
 // for it must look slow, and what never came to it must be told.
 func TestOpenLoopOmitsNothing(t *testing.T) {
 	const took = 20 * time.Millisecond
-	slow := []worker{{do: func(int) int { time.Sleep(took); return 0 }}}
-	o := openLoop(t.Context(), slow, arrivals{rate: 500, span: 300 * time.Millisecond, keep: true})
+	slow := workers{func(int) int { time.Sleep(took); return 0 }}
+	o := slow.openLoop(t.Context(), arrivals{rate: 500, span: 300 * time.Millisecond, keep: true})
 	came := o.made + o.failed[codeUnsent]
+	// The numbers are wide: a busy machine must not fail this.
 	if came < 75 || came > 250 {
 		t.Errorf("%d came, and about 150 should have", came)
 	}
@@ -89,13 +90,13 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 
 func TestOpenLoopMakesAllArrivals(t *testing.T) {
 	var made atomic.Int64
-	workers := make([]worker, 50)
-	for w := range workers {
-		workers[w].do = func(i int) int { made.Add(int64(i)); return 0 }
+	all := make(workers, 50)
+	for w := range all {
+		all[w] = func(i int) int { made.Add(int64(i)); return 0 }
 	}
-	o := openLoop(t.Context(), workers, arrivals{rate: 2000, span: 200 * time.Millisecond, keep: true})
+	o := all.openLoop(t.Context(), arrivals{rate: 2000, span: 200 * time.Millisecond, keep: true})
 	n := int64(o.made)
-	if n == 0 || made.Load() != n*(n-1)/2 || o.failures() > o.made/10 || len(o.latencies) != o.made {
+	if n == 0 || made.Load() != n*(n-1)/2 || o.failures() != o.failed[codeUnsent] || len(o.latencies) != o.made {
 		t.Errorf("got %d operations with sum %d, %+v", n, made.Load(), o.failed)
 	}
 }
@@ -103,7 +104,7 @@ func TestOpenLoopMakesAllArrivals(t *testing.T) {
 func TestAlternate(t *testing.T) {
 	var order []int
 	side := func(name int) worker {
-		return worker{do: func(i int) int { order = append(order, name); return name * i }}
+		return func(i int) int { order = append(order, name); return name * i }
 	}
 	one, other := alternate(t.Context(), side(0), side(1), 3)
 	if want := []int{0, 1, 0, 1, 0, 1}; len(order) != 6 || order[0] != want[0] || order[1] != want[1] || order[5] != want[5] {

@@ -127,7 +127,7 @@ func TestNodeFacts(t *testing.T) {
 	const log = "{\"level\":\"warn\"}\n" +
 		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P\n" +
 		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)\n"
-	if got := gcTime(log); got != 421*time.Millisecond {
+	if got := gcTime(log); got != 21*time.Millisecond {
 		t.Errorf("got %v", got)
 	}
 }

@@ -242,12 +242,9 @@ func (r *round) idle(ctx context.Context) error {
 		return err
 	}
 	puts := r.base.puts(ctx, shape{clients: 1, workers: 1})
-	binds := binder(r.node.address, 1, list, spread(list.count(), 1))
-	defer closeAll(binds)
-	if err := openAll(binds); err != nil {
-		return err
-	}
-	put, activation := alternate(ctx, puts[0], binds[0], r.cfg.IdleOps)
+	c := newConn(r.node.address)
+	defer c.close()
+	put, activation := alternate(ctx, puts[0], client(c, list, spread(list.count(), 1)), r.cfg.IdleOps)
 	r.base.wrote(put)
 	if err := both(put, activation); err != nil {
 		return err

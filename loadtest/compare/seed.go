@@ -75,33 +75,24 @@ func grantBatch(c *conn, apiKey string, size, maxDevices int, into *keys) error 
 	return nil
 }
 
-// binder gives workers that bind devices. pick says, for an operation's
-// number, which license and which device.
-func binder(address string, connections int, list *keys, pick func(i int) (license int, d device)) []worker {
-	workers := make([]worker, connections)
-	for w := range workers {
-		c := newConn(address)
-		request := newActivation(list.length)
-		workers[w] = worker{
-			open: c.open,
-			do: func(i int) int {
-				license, d := pick(i)
-				return c.code(request.of(list.at(license), d))
-			},
-			close: c.close,
-		}
-	}
-	return workers
+// binder is a load of activations. pick says, for an operation's number, which
+// license and which device.
+func binder(address string, connections int, list *keys, pick func(i int) (license int, d device)) *fleet {
+	request := newActivation(list.length)
+	return newFleet(address, connections, func(i int) []byte {
+		license, d := pick(i)
+		return request.of(list.at(license), d)
+	})
 }
 
 // bind binds devices as pick says and demands that every one succeeds.
 func bind(ctx context.Context, n *node, connections int, list *keys, count int, pick func(i int) (int, device)) (*outcome, error) {
-	workers := binder(n.address, connections, list, pick)
-	defer closeAll(workers)
-	if err := openAll(workers); err != nil {
+	f := binder(n.address, connections, list, pick)
+	defer f.close()
+	if err := f.open(); err != nil {
 		return nil, err
 	}
-	o := closedLoop(ctx, workers, count, 0)
+	o := f.closedLoop(ctx, count, 0)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -109,6 +100,15 @@ func bind(ctx context.Context, n *node, connections int, list *keys, count int, 
 		return nil, fmt.Errorf("of %d activations %d failed: %s", count, o.failures(), o.describe())
 	}
 	return o, nil
+}
+
+// client is one that activates, and waits for each answer.
+func client(c *conn, list *keys, pick func(i int) (int, device)) worker {
+	request := newActivation(list.length)
+	return func(i int) int {
+		license, d := pick(i)
+		return c.code(request.of(list.at(license), d))
+	}
 }
 
 // spread is the usual pattern: operation i goes to license i modulo n, each

@@ -31,9 +31,9 @@ func (l *lab) soak(ctx context.Context) error {
 		return err
 	}
 	connections := max(4*l.best.bind.workers, warmers)
-	workers := lifecycles(b, connections, list)
-	defer closeAll(workers)
-	if err := openAll(workers); err != nil {
+	f := lifecycles(b, connections, list)
+	defer f.close()
+	if err := f.open(); err != nil {
 		return err
 	}
 	w := &watcher{node: b.node, part: l.cfg.Soak / soakMinutes}
@@ -42,7 +42,7 @@ func (l *lab) soak(ctx context.Context) error {
 	defer stop()
 	var group sync.WaitGroup
 	group.Go(func() { w.run(watching, count) })
-	o := openLoop(ctx, workers, arrivals{rate: l.highest / 2, span: l.cfg.Soak})
+	o := f.openLoop(ctx, arrivals{rate: l.highest / 2, span: l.cfg.Soak})
 	stop()
 	group.Wait()
 	if err := ctx.Err(); err != nil {
@@ -58,27 +58,22 @@ func (l *lab) soak(ctx context.Context) error {
 	return w.report(l.report)
 }
 
-// lifecycles gives workers whose operation i is license i modulo n's next
-// step: bind, bind, bind, and then remove and bind by turns.
-func lifecycles(b *bench, connections int, list *keys) []worker {
+// lifecycles is a load whose operation i is license i modulo n's next step:
+// bind, bind, bind, and then remove and bind by turns.
+func lifecycles(b *bench, connections int, list *keys) *fleet {
 	n := list.count()
-	workers := make([]worker, connections)
-	for w := range workers {
-		c := newConn(b.node.address)
-		request := newActivation(list.length)
-		var removal []byte
-		workers[w] = worker{open: c.open, close: c.close, do: func(i int) int {
-			license := i % n
-			d, removed := lifecycle(i / n)
-			d.number = uint64(license)
-			if removed {
-				removal = appendRemoval(removal[:0], list.at(license), d, b.apiKey)
-				return c.code(removal)
-			}
-			return c.code(request.of(list.at(license), d))
-		}}
-	}
-	return workers
+	request := newActivation(list.length)
+	var removal []byte
+	return newFleet(b.node.address, connections, func(i int) []byte {
+		license := i % n
+		d, removed := lifecycle(i / n)
+		d.number = uint64(license)
+		if removed {
+			removal = appendRemoval(removal[:0], list.at(license), d, b.apiKey)
+			return removal
+		}
+		return request.of(list.at(license), d)
+	})
 }
 
 // lifecycle is a license's step: which device, and whether it is removed.
