@@ -50,7 +50,7 @@ func fullSettings() settings {
 		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000, Many: 1_000_000, Few: 1_000,
 		Groups: 10, Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
 		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Settle: 30 * time.Second, Soak: 10 * time.Minute,
-		Sweep: []int{32, 64, 128, 256, 512}, Clients: []int{1, 2, 4},
+		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
 }
 

@@ -29,7 +29,8 @@ type lane struct {
 	buffer  []byte
 	have    int
 	busy    bool
-	arrival // of the request under way
+	used    time.Time // last
+	arrival           // of the request under way
 }
 
 // arrival is an operation that is due.
@@ -70,6 +71,7 @@ func (f *fleet) close() {
 
 func (f *fleet) connect(i int) (err error) {
 	f.lanes[i].fd, err = f.poll.connect(f.address, i)
+	f.lanes[i].used = time.Now()
 	return err
 }
 
@@ -154,6 +156,10 @@ func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 	return f.out
 }
 
+// idleLimit is when a connection is not used any more. A node closes those
+// that are idle for 75 s, and one that it is about to close would look broken.
+const idleLimit = 30 * time.Second
+
 // send begins an operation on the lane that was free last.
 func (f *fleet) send(a arrival) {
 	i := f.free[len(f.free)-1]
@@ -161,6 +167,10 @@ func (f *fleet) send(a arrival) {
 	l := &f.lanes[i]
 	l.arrival, l.busy, l.have = a, true, 0
 	f.out.made++
+	if a.due.Sub(l.used) > idleLimit {
+		f.hangUp(i)
+	}
+	l.used = a.due
 	if l.fd < 0 && f.connect(i) != nil {
 		f.finish(i, codeBroken)
 		return

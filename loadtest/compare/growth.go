@@ -106,6 +106,9 @@ func (l *lab) licenses(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if l.cfg.Many != fullSettings().Many {
+		l.report.note("licenses", fmt.Sprintf("the large store has %d licenses only", l.cfg.Many))
+	}
 	if err := l.informAbout(ctx, many); err != nil {
 		return err
 	}

@@ -56,11 +56,10 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 	if b.apiKey, err = l.licet.createKey(ctx, b.etcd); err != nil {
 		return b, err
 	}
-	if b.seeder, err = l.licet.startNode(ctx, b.etcd); err != nil {
-		return b, err
-	}
-	if b.node, err = l.licet.startNode(ctx, b.etcd); err != nil {
-		return b, err
+	for _, n := range []**node{&b.seeder, &b.node} {
+		if *n, err = l.licet.startNode(ctx, b.etcd); err != nil {
+			return b, err
+		}
 	}
 	b.base, err = newBaseline(b.etcd)
 	return b, err

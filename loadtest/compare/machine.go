@@ -89,3 +89,17 @@ func parseStatus(text, name string) (int64, error) {
 }
 
 func residentMemory(pid int) (int64, error) { return memoryOf(pid, "VmRSS") }
+
+// checkFiles tells whether a process may have as many connections open. The
+// runtime has raised its own limit to the highest that it may, and a node's
+// does the same.
+func checkFiles(connections int) error {
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		return fmt.Errorf("read the limit of open files: %w", err)
+	}
+	if need := uint64(connections) + 1000; limit.Cur < need {
+		return fmt.Errorf("only %d files may be open at once, and %d are needed: raise the limit with ulimit -Hn", limit.Cur, need)
+	}
+	return nil
+}

@@ -71,6 +71,9 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // compare measures what is asked for, part by part. Each part has a store of
 // its own, so that none is slowed down by what another has written.
 func compare(ctx context.Context, cfg *config, progress *progress) (*report, error) {
+	if err := checkFiles(max(cfg.Overload, cfg.Connections)); err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(cfg.dir, "licet-compare-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the stores: %w", err)

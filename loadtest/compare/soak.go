@@ -54,6 +54,9 @@ func (l *lab) soak(ctx context.Context) error {
 	if text := o.describe(); text != "" {
 		l.report.note("soak", text)
 	}
+	if l.cfg.Soak != fullSettings().Soak {
+		l.report.note("soak", fmt.Sprintf("it ran for %v, and a minute stands for %v", l.cfg.Soak, w.part))
+	}
 	l.report.inform("soak: operations", "/s", o.rate())
 	return w.report(l.report)
 }
