@@ -25,7 +25,7 @@ func (l *lab) soak(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	// One more than there ever are: a removal that is late is no refusal.
+	// Room for more than there ever are: a removal that is late is no refusal.
 	list, err := b.grant(ctx, l.cfg.Licenses, devicesEach+2)
 	if err != nil {
 		return err
