@@ -316,8 +316,12 @@ func (r *round) overload(ctx context.Context) error {
 	}
 	r.report.add("overload", "goodput ÷ highest rate", s.rate()/r.warm.rate())
 	r.report.add("overload", "p99 of what is served", float64(percentile(s.latencies, 0.99))/float64(time.Millisecond))
-	r.report.note("overload", fmt.Sprintf("%s: came %d, served %d, shed %d, else: %s", r.name,
-		s.made+s.failed[codeUnsent], len(s.latencies), s.failed[codeOverloaded], s.describeBut(codeOverloaded)))
+	note := fmt.Sprintf("%s: of %d that came %d were served and %d shed", r.name,
+		s.made+s.failed[codeUnsent], len(s.latencies), s.failed[codeOverloaded])
+	if rest := s.describeBut(codeOverloaded); rest != "" {
+		note += "; else: " + rest
+	}
+	r.report.note("overload", note)
 	r.report.inform("overload: CPU of the load generator for each that came", "µs",
 		float64(s.own.Microseconds())/float64(max(s.made, 1)))
 	return nil
