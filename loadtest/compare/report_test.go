@@ -160,3 +160,21 @@ func TestConfig(t *testing.T) {
 		t.Errorf("got %+v", cfg)
 	}
 }
+
+func TestWatcherComparesTheLastPartWithTheSecond(t *testing.T) {
+	w := &watcher{}
+	if w.report(newReport()) == nil {
+		t.Error("a run without a look has a result")
+	}
+	for part, bytes := range map[int]float64{0: 1, 1: 100, 9: 110} {
+		w.resident[part].add(bytes)
+		w.goroutines[part].add(50)
+	}
+	r := newReport()
+	if err := w.report(r); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.samples[sampleKey("soak", "RSS")]; len(got) != 1 || got[0] != 1.1 {
+		t.Errorf("got %v", got)
+	}
+}
