@@ -133,8 +133,8 @@ func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 		}
 		if now.After(end) || ctx.Err() != nil {
 			ended = true
-			for range f.backlog {
-				f.out.fail(codeUnsent)
+			for _, a := range f.backlog {
+				f.out.drop(a, end)
 			}
 			f.backlog = nil
 		}

@@ -90,6 +90,9 @@ func TestFleetOmitsNothing(t *testing.T) {
 	if came < 75 || came > 250 || o.made > 16 || o.failed[codeUnsent] < came/2 {
 		t.Errorf("%d came: %+v", came, o)
 	}
+	if len(o.waits()) != came {
+		t.Errorf("%d of %d that came are in the waits", len(o.waits()), came)
+	}
 	if p := percentile(o.latencies, 0.9); p < 150*time.Millisecond {
 		t.Errorf("the 90th percentile is %v: waiting was left out", p)
 	}

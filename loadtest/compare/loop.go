@@ -31,6 +31,7 @@ type outcome struct {
 	failed    map[int]int // by code
 	elapsed   time.Duration
 	latencies []time.Duration // of those that succeeded, sorted; only where they were asked for
+	unsent    []time.Duration // how long those had waited that were never sent
 }
 
 // rate is how many operations succeeded in a second.
@@ -134,6 +135,18 @@ func (o *outcome) took(latency time.Duration, code int) {
 	o.latencies = append(o.latencies, latency)
 }
 
+// drop notes an arrival that will not be sent any more.
+func (o *outcome) drop(a arrival, end time.Time) {
+	o.fail(codeUnsent)
+	o.unsent = append(o.unsent, end.Sub(a.due))
+}
+
+// waits are the latencies along with the waiting of what was never sent: it
+// would have taken that long at least, and must not be left out.
+func (o *outcome) waits() []time.Duration {
+	return slices.Sorted(slices.Values(slices.Concat(o.latencies, o.unsent)))
+}
+
 // percentile is the smallest of the sorted values that the share q of all
 // values does not exceed.
 func percentile(sorted []time.Duration, q float64) time.Duration {
@@ -172,8 +185,8 @@ func (workers workers) openLoop(ctx context.Context, a arrivals) *outcome {
 		all.latencies = append(all.latencies, l.parts[i].latencies...)
 	}
 	slices.Sort(all.latencies)
-	for range l.unsent {
-		all.fail(codeUnsent)
+	for _, a := range l.unsent {
+		all.drop(a, l.end)
 	}
 	return all
 }
@@ -189,7 +202,7 @@ type openLoop struct {
 	free    []int     // workers that wait; the last one goes first
 	backlog []arrival // due, and no worker was free
 	ended   bool
-	unsent  int
+	unsent  []arrival
 }
 
 // dispatch lets arrivals happen.
@@ -201,7 +214,7 @@ func (l *openLoop) dispatch(ctx context.Context, began time.Time, rate float64) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
-	l.unsent = len(l.backlog)
+	l.unsent = l.backlog
 	l.backlog = nil
 	for _, w := range l.free {
 		close(l.wake[w])

@@ -83,6 +83,9 @@ func TestOpenLoopOmitsNothing(t *testing.T) {
 	if o.made > 16 || o.failed[codeUnsent] < came/2 {
 		t.Errorf("got %+v", o)
 	}
+	if len(o.waits()) != came {
+		t.Errorf("%d of %d that came are in the waits", len(o.waits()), came)
+	}
 	if p := percentile(o.latencies, 0.9); p < 150*time.Millisecond {
 		t.Errorf("the 90th percentile is %v: waiting was left out", p)
 	}

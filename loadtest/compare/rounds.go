@@ -296,7 +296,7 @@ func (r *round) halfRate(ctx context.Context) error {
 	}
 	r.checkSample("p99", "puts", put)
 	r.checkSample("p99", "activations", activation)
-	p99 := func(s *sample) float64 { return percentile(s.latencies, 0.99).Seconds() }
+	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
 	r.report.add("p99", "", p99(activation)/p99(put))
 	r.report.inform("half rate: p99 of a put", "ms", 1000*p99(put))
 	r.report.inform("half rate: p99 of an activation", "ms", 1000*p99(activation))
