@@ -96,7 +96,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 				t.Fatal(err)
 			}
 			calls := 0
-			s.kv.(*faultyKV).next = func() fault {
+			s.remote.(*faultyKV).next = func() fault {
 				switch calls++; calls {
 				case 1:
 					return fault{c.first, rpctypes.ErrTimeout}

@@ -2,9 +2,12 @@ package kv
 
 import (
 	"context"
+	"math"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 const (
@@ -25,7 +28,7 @@ func (s *Store) sendWrites(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
 	if len(batch) == 1 {
 		p := batch[0]
-		response, err := s.txn(context.Background(), "swap", p.compares, p.then, p.otherwise)
+		response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: gets(p.reads)})
 		if err != nil {
 			p.answer(reply{err: err})
 			return
@@ -68,16 +71,18 @@ func (s *Store) nestNext(batch []*part) bool {
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
 func (s *Store) sendFlat(operation string, batch []*part) (bool, error) {
-	var compares []clientv3.Cmp
-	var then []clientv3.Op
-	for _, p := range batch {
-		compares = append(compares, p.compares...)
-		then = append(then, p.then...)
+	request := &etcdserverpb.TxnRequest{
+		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
+		Success: make([]*etcdserverpb.RequestOp, 0, maxOps),
+		// Else holds a Get, since an empty branch is answered by any member,
+		// without asking the others.
+		Failure: gets(batch[0].reads[:1]),
 	}
-	// Else holds a Get, since an empty branch is answered by any member,
-	// without asking the others.
-	otherwise := batch[0].otherwise[:1]
-	response, err := s.txn(context.Background(), operation, compares, then, otherwise)
+	for _, p := range batch {
+		request.Compare = append(request.Compare, p.compares...)
+		request.Success = append(request.Success, p.then...)
+	}
+	response, err := s.transact(operation, request)
 	if err != nil || !response.Succeeded {
 		return false, err
 	}
@@ -86,11 +91,15 @@ func (s *Store) sendFlat(operation string, batch []*part) (bool, error) {
 }
 
 // handOut gives each part of a flat batch its share of the responses.
-func handOut(batch []*part, response *clientv3.TxnResponse) {
+func handOut(batch []*part, response *etcdserverpb.TxnResponse) {
 	rest := response.Responses
 	for _, p := range batch {
-		own := rest[:len(p.then):len(p.then)]
-		rest = rest[len(p.then):]
+		count := len(p.then)
+		if len(p.compares) == 0 {
+			count = len(p.reads)
+		}
+		own := rest[:count:count]
+		rest = rest[count:]
 		p.answer(reply{succeeded: true, revision: response.Header.Revision, responses: own})
 	}
 }
@@ -98,22 +107,20 @@ func handOut(batch []*part, response *clientv3.TxnResponse) {
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
 func (s *Store) sendNested(operation string, batch []*part) error {
-	children := make([]clientv3.Op, len(batch))
+	children := make([]*etcdserverpb.RequestOp, len(batch))
 	for i, p := range batch {
-		children[i] = clientv3.OpTxn(p.compares, p.then, p.otherwise)
+		children[i] = child(p)
 	}
-	response, err := s.txn(context.Background(), operation, nil, children, nil)
+	response, err := s.transact(operation, &etcdserverpb.TxnRequest{Success: children})
 	if err != nil {
 		return err
 	}
 	for i, p := range batch {
-		own := nestedResponse(response.Responses[i])
+		own := response.Responses[i].GetResponseTxn()
 		p.answer(reply{succeeded: own.Succeeded, revision: response.Header.Revision, responses: own.Responses})
 	}
 	return nil
 }
-
-func nestedResponse(r *etcdserverpb.ResponseOp) *etcdserverpb.TxnResponse { return r.GetResponseTxn() }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
 // form, each part is sent by itself, so that only the one at fault is hurt.
@@ -134,11 +141,11 @@ func (s *Store) refuse(batch []*part, err error) {
 // so is linearizable.
 func (s *Store) sendReads(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("read").Observe(float64(len(batch)))
-	var gets []clientv3.Op
+	keys := make([][]byte, 0, maxOps)
 	for _, p := range batch {
-		gets = append(gets, p.then...)
+		keys = append(keys, p.reads...)
 	}
-	response, err := s.txn(context.Background(), "load", nil, gets, nil)
+	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: gets(keys)})
 	if err != nil {
 		for _, p := range batch {
 			p.answer(reply{err: err})
@@ -146,4 +153,26 @@ func (s *Store) sendReads(batch []*part) {
 		return
 	}
 	handOut(batch, response)
+}
+
+// transact makes one etcd transaction of the hot path under a deadline of its
+// own: its callers' deadlines differ, and each heeds its own.
+func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	if err := s.members.refusal(); err != nil {
+		return nil, err
+	}
+	started := time.Now()
+	response, err := s.remote.Txn(ctx, request, callOptions...)
+	err = clientv3.ContextError(ctx, err)
+	s.observe(operation, started, err)
+	return response, err
+}
+
+// callOptions are those that etcd's client gives its calls.
+var callOptions = []grpc.CallOption{
+	grpc.WaitForReady(true),
+	grpc.MaxCallSendMsgSize(2 << 20),
+	grpc.MaxCallRecvMsgSize(math.MaxInt32),
 }

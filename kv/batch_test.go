@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -67,9 +68,9 @@ func awaitFlying(s *Store) {
 // at the top of each request, and whether they were transactions.
 func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 	t.Helper()
-	kv := &shapesKV{faultyKV: &faultyKV{KV: server.client, next: next}}
+	kv := &shapesKV{faultyKV: &faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}}
 	kv.faultyKV.note = kv.note
-	s, err := newStore(kv, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestBatch(t *testing.T) {
 			if c.nested {
 				s.nested.Store(nestedAfterLoss)
 			}
-			s.kv.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
+			s.remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
 			before := len(shapes())
 			outcomes, errs := batched(t, s, changes...)
 			for i := range all {
@@ -217,12 +218,12 @@ func (k *shapesKV) shapes() []string {
 	return append([]string(nil), k.seen...)
 }
 
-func (k *shapesKV) note(then []clientv3.Op) {
+func (k *shapesKV) note(request *etcdserverpb.TxnRequest) {
 	form := "flat"
-	if then[0].IsTxn() {
+	if request.Success[0].GetRequestTxn() != nil {
 		form = "nested"
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.seen = append(k.seen, fmt.Sprint(form, " ", len(then)))
+	k.seen = append(k.seen, fmt.Sprint(form, " ", len(request.Success)))
 }

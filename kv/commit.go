@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet"
 	"licet/node"
@@ -35,7 +35,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 			return node.Outcome{}, gaveUp(inDoubt, ctx.Err())
 		}
 		r, sent := s.writes.do(ctx, &part{
-			compares: swap.compares, then: swap.then, otherwise: swap.otherwise,
+			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, doubted: inDoubt,
 		})
 		if !sent {
@@ -132,15 +132,15 @@ func pauseBeforeReissue(ctx context.Context, attempt int) {
 
 // swap is a change as one etcd transaction.
 type swap struct {
-	compares  []clientv3.Cmp
-	then      []clientv3.Op
-	otherwise []clientv3.Op // reads queries
-	bytes     int           // of what it puts, and about of the rest
-	queries   []query
-	fresh     []fresh  // the licenses as they will be
-	telling   int      // which of the queries remembers its writers
-	before    []writer // those it had when it was read
-	broken    string   // the rule that a license breaks which it writes; normally empty
+	compares []*etcdserverpb.Compare
+	then     []*etcdserverpb.RequestOp
+	reads    [][]byte // of queries
+	bytes    int      // of what it puts, and about of the rest
+	queries  []query
+	fresh    []fresh  // the licenses as they will be
+	telling  int      // which of the queries remembers its writers
+	before   []writer // those it had when it was read
+	broken   string   // the rule that a license breaks which it writes; normally empty
 }
 
 // fresh is what a swap makes of a license that was there before.
@@ -176,18 +176,18 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 }
 
 func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
-	key := recordKey(write.Ref)
+	key := []byte(recordKey(write.Ref))
 	q := query{Want: node.Want{Ref: write.Ref}, devices: token.spilled}
 	record := &write.Record
 	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
-		sw.compare(clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
+		sw.compare(key, token.revision)
 	}
 	switch write.Ref.Kind {
 	case licet.KindProduct:
 		sw.put(key, encodeProduct(record.Product))
 	case licet.KindClaim:
 		sw.put(key, encodeClaim(record.Claim, writers))
-		sw.put(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID), nil)
+		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
 	case licet.KindOrder:
 		if err := sw.putOrder(key, write, token, writers); err != nil {
 			return err
@@ -203,24 +203,31 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 		}
 	}
 	sw.queries = append(sw.queries, q)
-	sw.otherwise = appendGets(sw.otherwise, &q)
+	sw.reads = appendKeys(sw.reads, &q, key)
 	return nil
 }
 
-func (sw *swap) compare(c clientv3.Cmp) {
-	sw.compares = append(sw.compares, c)
-	sw.bytes += 2*len(c.KeyBytes()) + operationBytes // the same key is read in Else
+// compare demands that a key is as it was at a revision; at 0, that it does not
+// exist.
+func (sw *swap) compare(key []byte, revision int64) {
+	sw.compares = append(sw.compares, unchanged(key, revision))
+	sw.bytes += 2*len(key) + operationBytes // the same key is read in Else
 }
 
 // operationBytes is about what an operation takes besides its key and value.
 const operationBytes = 24
 
-func (sw *swap) put(key string, value []byte) {
-	sw.then = append(sw.then, clientv3.OpPut(key, string(value)))
+func (sw *swap) put(key, value []byte) {
+	sw.then = append(sw.then, put(key, value))
 	sw.bytes += len(key) + len(value) + operationBytes
 }
 
-func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []writer) error {
+func (sw *swap) remove(key []byte) {
+	sw.then = append(sw.then, remove(key))
+	sw.bytes += len(key) + operationBytes
+}
+
+func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []writer) error {
 	order := write.Record.Order
 	value, err := (&storedOrder{order: *order, writers: writers, unknown: token.unknown}).encode()
 	if err != nil {
@@ -228,11 +235,10 @@ func (sw *swap) putOrder(key string, write node.Write, token *stored, writers []
 	}
 	sw.put(key, value)
 	if token.revision == 0 {
-		sw.put(orderOwnerKey(order.OrderNo), encodeOwner(order.Owner))
+		sw.put([]byte(orderOwnerKey(order.OrderNo)), encodeOwner(order.Owner))
 	}
 	if issued := write.Record.Issued; issued != nil {
-		id := licenseKey(issued.Key.ID())
-		sw.compare(clientv3.Compare(clientv3.CreateRevision(id), "=", 0))
+		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
 		sw.putNewLicense(issued, "", writers[:1])
 	}
 	return nil
@@ -242,9 +248,9 @@ func (sw *swap) putNewLicense(l *licet.License, metadata string, writers []write
 	id := l.Key.ID()
 	fresh := storedLicense{license: *l, writers: writers}
 	sw.broken = cmp.Or(sw.broken, fresh.broken())
-	sw.put(licenseKey(id), fresh.encode())
-	sw.put(listingKey(l.Owner, l.CreatedAt, id), nil)
+	sw.put([]byte(licenseKey(id)), fresh.encode())
+	sw.put([]byte(listingKey(l.Owner, l.CreatedAt, id)), nil)
 	if metadata != "" {
-		sw.put(metadataKey(id), []byte(metadata))
+		sw.put([]byte(metadataKey(id)), []byte(metadata))
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"licet"
 	"licet/node"
@@ -98,9 +99,9 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			s.kv.(*faultyKV).next = script()
+			s.remote.(*faultyKV).next = script()
 			ref, snapshot := createStored(t, s, "a")
-			s.kv.(*faultyKV).next = script(c.faults...)
+			s.remote.(*faultyKV).next = script(c.faults...)
 			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
@@ -162,7 +163,7 @@ func TestSettleAmongRivals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			faulty := s.kv.(*faultyKV)
+			faulty := s.remote.(*faultyKV)
 			faulty.next = script()
 			ref, _ := createStored(t, s)
 			rivals(t, ref, c.long)
@@ -195,7 +196,7 @@ func TestSettleAmongRivals(t *testing.T) {
 // happened, and it is said within the deadline.
 func TestDoubtUntilTheEnd(t *testing.T) {
 	s := faultyStore(t, nil)
-	faulty := s.kv.(*faultyKV)
+	faulty := s.remote.(*faultyKV)
 	faulty.next = script()
 	ref, snapshot := createStored(t, s, "a")
 	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
@@ -233,35 +234,22 @@ func TestGrantInDoubt(t *testing.T) {
 }
 
 // resendKV sends every write twice, as etcd's client may by itself.
-type resendKV struct{ clientv3.KV }
+type resendKV struct{ etcdserverpb.KVClient }
 
-func (r *resendKV) Txn(ctx context.Context) clientv3.Txn {
-	return &resendTxn{faultyTxn: faultyTxn{Txn: r.KV.Txn(ctx)}, again: r.KV.Txn(ctx)}
-}
-
-type resendTxn struct {
-	faultyTxn
-	again clientv3.Txn
-}
-
-func (t *resendTxn) If(c ...clientv3.Cmp) clientv3.Txn  { t.compares = c; return t }
-func (t *resendTxn) Then(o ...clientv3.Op) clientv3.Txn { t.then = o; return t }
-func (t *resendTxn) Else(o ...clientv3.Op) clientv3.Txn { t.otherwise = o; return t }
-
-func (t *resendTxn) Commit() (*clientv3.TxnResponse, error) {
-	if t.writes() {
-		if _, err := t.again.If(t.compares...).Then(t.then...).Else(t.otherwise...).Commit(); err != nil {
+func (r *resendKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	if writes(request) {
+		if _, err := r.KVClient.Txn(ctx, request, opts...); err != nil {
 			return nil, err
 		}
 	}
-	return t.real()
+	return r.KVClient.Txn(ctx, request, opts...)
 }
 
 // TestHiddenResend loses a swap to an earlier copy of itself that nobody knows
 // of.
 func TestHiddenResend(t *testing.T) {
 	s := faultyStore(t, script())
-	s.kv = &resendKV{server.client}
+	s.remote = &resendKV{s.remote}
 	ref, snapshot := createStored(t, s, "a")
 	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 	if err != nil || !outcome.Landed {

@@ -23,7 +23,7 @@ import (
 const maxInline = 16
 
 // putLicense writes a license's facts and the devices that changed.
-func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writers []writer) error {
+func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writers []writer) error {
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id := record.License.Key.ID()
@@ -31,7 +31,7 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 		sw.touch(id, changed, token)
 		return nil
 	}
-	sw.compare(clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
+	sw.compare(key, token.revision)
 	if !next.spilled {
 		next.devices = mergeInline(token.inline, changed)
 		var moved []*licet.DeviceEntry
@@ -41,7 +41,7 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 				if err != nil {
 					return err
 				}
-				sw.put(deviceKey(id, d.ID), append([]byte{formatVersion}, stored...))
+				sw.put([]byte(deviceKey(id, d.ID)), append([]byte{formatVersion}, stored...))
 				moved = append(moved, &licet.DeviceEntry{Device: d, Bound: true})
 			}
 			next.devices, next.spilled = nil, true
@@ -51,15 +51,15 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 	}
 	for device := range token.assumed {
 		if _, touched := record.Devices[device]; touched {
-			sw.compare(clientv3.Compare(clientv3.CreateRevision(deviceKey(id, device)), "=", 0))
+			sw.compare([]byte(deviceKey(id, device)), 0)
 		}
 	}
 	for _, entry := range changed {
-		at := deviceKey(id, entry.Device.ID)
+		at := []byte(deviceKey(id, entry.Device.ID))
 		if entry.Bound {
 			sw.put(at, encodeDevice(&entry.Device))
 		} else {
-			sw.then = append(sw.then, clientv3.OpDelete(at))
+			sw.remove(at)
 		}
 	}
 	sw.keep(key, &next, changed)
@@ -71,15 +71,15 @@ func (sw *swap) putLicense(key string, record *licet.Record, token *stored, writ
 // brings back one that was removed.
 func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *stored) {
 	for _, entry := range changed {
-		at := deviceKey(id, entry.Device.ID)
-		sw.compare(clientv3.Compare(clientv3.ModRevision(at), "=", token.entries[entry.Device.ID]))
+		at := []byte(deviceKey(id, entry.Device.ID))
+		sw.compare(at, token.entries[entry.Device.ID])
 		sw.put(at, encodeDevice(&entry.Device))
 	}
 }
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key string, next *storedLicense, entries []*licet.DeviceEntry) {
+func (sw *swap) keep(key []byte, next *storedLicense, entries []*licet.DeviceEntry) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
@@ -132,11 +132,11 @@ func (s *Store) readLicenses(ctx context.Context, keys []licet.LicenseKey, page 
 }
 
 func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page node.DevicePage) ([]*node.LicenseView, error) {
-	var gets []clientv3.Op
+	var reads [][]byte
 	for _, key := range keys {
-		gets = append(gets, clientv3.OpGet(licenseKey(key.ID())), clientv3.OpGet(metadataKey(key.ID())))
+		reads = append(reads, []byte(licenseKey(key.ID())), []byte(metadataKey(key.ID())))
 	}
-	r, _ := s.reads.do(ctx, &part{then: gets})
+	r, _ := s.reads.do(ctx, &part{reads: reads})
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}

@@ -27,10 +27,11 @@ func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 
 func hookedStore(t *testing.T, before func()) *Store {
 	t.Helper()
-	s, err := newStore(&onGet{KV: server.client, before: before}, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(clientv3.RetryKVClient(server.client), server.client, instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	s.kv = &onGet{KV: s.kv, before: before}
 	return s
 }
 

@@ -5,8 +5,9 @@ import (
 	"math/rand/v2"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 // fault is what goes wrong with one write: whether etcd applies it, and what
@@ -26,91 +27,55 @@ const (
 
 // faultyKV makes writes fail as its script says; reads pass.
 type faultyKV struct {
-	clientv3.KV
-	next func() fault             // called for each write
-	note func(then []clientv3.Op) // likewise; may be nil
+	etcdserverpb.KVClient
+	next func() fault                   // called for each write
+	note func(*etcdserverpb.TxnRequest) // likewise; may be nil
 
 	mu   sync.Mutex
 	late []func()
 }
 
-// Txn gives a transaction that meets its fault when it is committed.
-func (f *faultyKV) Txn(ctx context.Context) clientv3.Txn {
-	return &faultyTxn{Txn: f.KV.Txn(ctx), kv: f}
-}
-
-type faultyTxn struct {
-	clientv3.Txn
-	kv        *faultyKV
-	compares  []clientv3.Cmp
-	then      []clientv3.Op
-	otherwise []clientv3.Op
-}
-
-func (t *faultyTxn) If(compares ...clientv3.Cmp) clientv3.Txn {
-	t.compares = compares
-	return t
-}
-
-func (t *faultyTxn) Then(ops ...clientv3.Op) clientv3.Txn {
-	t.then = ops
-	return t
-}
-
-func (t *faultyTxn) Else(ops ...clientv3.Op) clientv3.Txn {
-	t.otherwise = ops
-	return t
-}
-
-func (t *faultyTxn) writes() bool {
-	for _, op := range t.then {
-		if op.IsPut() || op.IsDelete() || op.IsTxn() {
-			return true
-		}
+// Txn makes a transaction, unless it meets its fault.
+func (f *faultyKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	if !writes(request) {
+		return f.KVClient.Txn(ctx, request, opts...)
 	}
-	return false
-}
-
-func (t *faultyTxn) real() (*clientv3.TxnResponse, error) {
-	return t.Txn.If(t.compares...).Then(t.then...).Else(t.otherwise...).Commit()
-}
-
-func (t *faultyTxn) Commit() (*clientv3.TxnResponse, error) {
-	if !t.writes() {
-		return t.real()
+	if f.note != nil {
+		f.note(request)
 	}
-	if t.kv.note != nil {
-		t.kv.note(t.then)
-	}
-	response, err := t.faulty(t.kv.next())
-	return response, err
-}
-
-func (t *faultyTxn) faulty(f fault) (*clientv3.TxnResponse, error) {
-	t.kv.mu.Lock()
-	due := t.kv.late
-	t.kv.late = nil
-	t.kv.mu.Unlock()
+	fault := f.next()
+	f.mu.Lock()
+	due := f.late
+	f.late = nil
+	f.mu.Unlock()
 	defer func() {
 		for _, run := range due {
 			run()
 		}
 	}()
-	switch f.apply {
+	switch fault.apply {
 	case appliedNever:
-		return nil, f.tell
+		return nil, fault.tell
 	case appliedLate:
-		copied := t.kv.KV.Txn(context.Background()).If(t.compares...).Then(t.then...).Else(t.otherwise...)
-		t.kv.mu.Lock()
-		t.kv.late = append(t.kv.late, func() { _, _ = copied.Commit() })
-		t.kv.mu.Unlock()
-		return nil, f.tell
+		f.mu.Lock()
+		f.late = append(f.late, func() { _, _ = f.KVClient.Txn(context.Background(), request, opts...) })
+		f.mu.Unlock()
+		return nil, fault.tell
 	}
-	response, err := t.real()
-	if f.tell != nil {
-		return nil, f.tell
+	response, err := f.KVClient.Txn(ctx, request, opts...)
+	if fault.tell != nil {
+		return nil, fault.tell
 	}
 	return response, err
+}
+
+func writes(request *etcdserverpb.TxnRequest) bool {
+	for _, op := range request.Success {
+		if op.GetRequestPut() != nil || op.GetRequestDeleteRange() != nil || op.GetRequestTxn() != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // script plays faults one after the other, and then none.

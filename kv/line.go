@@ -3,10 +3,10 @@ package kv
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 )
@@ -28,13 +28,15 @@ const (
 	maxWaiting = 8192
 )
 
-// part is one caller's share of an etcd request.
+// part is one caller's share of an etcd request: a change, whose reads are made
+// only where a compare does not hold, or reads alone. It names single keys,
+// never ranges.
 type part struct {
-	compares  []clientv3.Cmp
-	then      []clientv3.Op
-	otherwise []clientv3.Op
-	bytes     int  // about what it adds to the request
-	doubted   bool // an earlier attempt may have been made
+	compares []*etcdserverpb.Compare
+	then     []*etcdserverpb.RequestOp // puts and deletes
+	reads    [][]byte
+	bytes    int  // about what it adds to the request
+	doubted  bool // an earlier attempt may have been made
 
 	done  chan struct{} // closed once what follows is set
 	reply reply
@@ -52,7 +54,7 @@ type reply struct {
 }
 
 // ops is how many operations a part adds to a flat request.
-func (p *part) ops() int { return max(len(p.compares), len(p.then), len(p.otherwise)) }
+func (p *part) ops() int { return max(len(p.compares), len(p.then), len(p.reads)) }
 
 func (p *part) answer(r reply) {
 	p.reply = r
@@ -118,10 +120,10 @@ func (l *line) join(p *part) error {
 
 // fly sends batches for as long as parts wait.
 func (l *line) fly() {
-	packer := packer{apart: l.apart}
+	packer := newPacker(l.apart)
 	for {
 		l.mu.Lock()
-		batch := l.board(&packer)
+		batch := l.board(packer)
 		if len(batch) == 0 {
 			l.flying--
 			l.mu.Unlock()
@@ -163,14 +165,24 @@ type packer struct {
 
 	count, ops, widest, bytes int
 	closed                    bool
-	writes, reads             map[string]struct{} // keys; only where apart
+
+	// Keys, as hashes: two that are taken for one only keep two parts apart that
+	// might have travelled together. Only where apart.
+	seed          maphash.Seed
+	writes, reads map[uint64]struct{}
+}
+
+func newPacker(apart bool) *packer {
+	b := &packer{apart: apart}
+	if apart {
+		b.seed = maphash.MakeSeed()
+		b.writes, b.reads = make(map[uint64]struct{}), make(map[uint64]struct{})
+	}
+	return b
 }
 
 func (b *packer) begin() {
 	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
-	if b.apart && b.writes == nil {
-		b.writes, b.reads = make(map[string]struct{}), make(map[string]struct{})
-	}
 	clear(b.writes)
 	clear(b.reads)
 }
@@ -205,34 +217,39 @@ func (b *packer) fits(p *part) bool {
 // the batch writes. etcd evaluates every compare of a request before any
 // write, and refuses two writes of one key, or puts them in another order.
 func (b *packer) meets(p *part) bool {
-	found := false
-	p.touches(func(key []byte, write bool) {
-		_, written := b.writes[string(key)]
-		_, read := b.reads[string(key)]
-		found = found || written || write && read
-	})
-	return found
+	for _, c := range p.compares {
+		if has(b.writes, b.hash(c.Key)) {
+			return true
+		}
+	}
+	for _, key := range p.reads {
+		if has(b.writes, b.hash(key)) {
+			return true
+		}
+	}
+	for _, op := range p.then {
+		if key := b.hash(written(op)); has(b.writes, key) || has(b.reads, key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (b *packer) note(p *part) {
-	p.touches(func(key []byte, write bool) {
-		if write {
-			b.writes[string(key)] = struct{}{}
-		} else {
-			b.reads[string(key)] = struct{}{}
-		}
-	})
+	for _, c := range p.compares {
+		b.reads[b.hash(c.Key)] = struct{}{}
+	}
+	for _, key := range p.reads {
+		b.reads[b.hash(key)] = struct{}{}
+	}
+	for _, op := range p.then {
+		b.writes[b.hash(written(op))] = struct{}{}
+	}
 }
 
-// touches calls visit for every key that a part compares, reads or writes.
-// Parts name single keys, never ranges.
-func (p *part) touches(visit func(key []byte, write bool)) {
-	for i := range p.compares {
-		visit(p.compares[i].KeyBytes(), false)
-	}
-	for _, ops := range [...][]clientv3.Op{p.then, p.otherwise} {
-		for i := range ops {
-			visit(ops[i].KeyBytes(), !ops[i].IsGet())
-		}
-	}
+func (b *packer) hash(key []byte) uint64 { return maphash.Bytes(b.seed, key) }
+
+func has(keys map[uint64]struct{}, key uint64) bool {
+	_, is := keys[key]
+	return is
 }

@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"licet"
 )
 
@@ -19,9 +17,9 @@ import (
 func putting(keys ...string) *part {
 	p := &part{}
 	for _, key := range keys {
-		p.compares = append(p.compares, clientv3.Compare(clientv3.ModRevision(key), "=", 0))
-		p.then = append(p.then, clientv3.OpPut(key, "value"))
-		p.otherwise = append(p.otherwise, clientv3.OpGet(key))
+		p.compares = append(p.compares, unchanged([]byte(key), 0))
+		p.then = append(p.then, put([]byte(key), []byte("value")))
+		p.reads = append(p.reads, []byte(key))
 	}
 	return p
 }
@@ -30,7 +28,7 @@ func putting(keys ...string) *part {
 func reading(key string, reads ...string) *part {
 	p := putting(key)
 	for _, read := range reads {
-		p.otherwise = append(p.otherwise, clientv3.OpGet(read))
+		p.reads = append(p.reads, []byte(read))
 	}
 	return p
 }
@@ -87,10 +85,10 @@ func TestBatchRules(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := &line{apart: !c.shared, waiting: slices.Clone(c.waiting)}
-			packer := packer{apart: l.apart}
+			packer := newPacker(l.apart)
 			var got []int
 			boarded := map[*part]bool{}
-			for batch := l.board(&packer); len(batch) > 0; batch = l.board(&packer) {
+			for batch := l.board(packer); len(batch) > 0; batch = l.board(packer) {
 				got = append(got, len(batch))
 				for _, p := range batch {
 					if boarded[p] || p.gone {
@@ -223,7 +221,7 @@ func TestLineGiveUp(t *testing.T) {
 	}
 	_, endLast := run("last")
 	back <- struct{}{}
-	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(batch[0].then[0].KeyBytes()), "last") {
+	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(written(batch[0].then[0])), "last") {
 		t.Error("what was given up was sent")
 	}
 	back <- struct{}{}

@@ -7,7 +7,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
@@ -66,11 +65,11 @@ func (s *Store) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, 
 }
 
 func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, error) {
-	var gets []clientv3.Op
+	var reads [][]byte
 	for i := range queries {
-		gets = appendGets(gets, &queries[i])
+		reads = appendKeys(reads, &queries[i], []byte(recordKey(queries[i].Ref)))
 	}
-	r, _ := s.reads.do(ctx, &part{then: gets})
+	r, _ := s.reads.do(ctx, &part{reads: reads})
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}
@@ -87,16 +86,17 @@ func unavailable(cause error) error {
 	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)
 }
 
-// appendGets adds what reads one want.
-func appendGets(gets []clientv3.Op, q *query) []clientv3.Op {
-	gets = append(gets, clientv3.OpGet(recordKey(q.Ref)))
+// appendKeys adds what is to be read for one want: its record, whose key is
+// given, and its devices.
+func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
+	keys = append(keys, record)
 	if q.devices && q.Ref.Kind == licet.KindLicense {
 		id := licet.LicenseKey(q.Ref.ID).ID()
 		for _, device := range q.Devices {
-			gets = append(gets, clientv3.OpGet(deviceKey(id, device)))
+			keys = append(keys, []byte(deviceKey(id, device)))
 		}
 	}
-	return gets
+	return keys
 }
 
 // readSnapshots reads the answers to the gets of queries, in their order, and

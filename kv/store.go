@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
@@ -38,9 +39,10 @@ const callTimeout = 2 * time.Second
 // Store keeps records in etcd. It implements node.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
-	client  *clientv3.Client // nil in tests that bring their own KV
-	members *members         // likewise
-	kv      clientv3.KV
+	client  *clientv3.Client      // nil in tests that bring their own KV
+	members *members              // likewise
+	remote  etcdserverpb.KVClient // for the hot path, see request.go
+	kv      clientv3.KV           // the same for all else
 	metrics *metrics.Metrics
 	log     zerolog.Logger
 
@@ -65,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(client, cfg.Metrics, cfg.Log, cfg.Remembered)
+	s, err := newStore(clientv3.RetryKVClient(client), client, cfg.Metrics, cfg.Log, cfg.Remembered)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -78,8 +80,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func newStore(kv clientv3.KV, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{kv: kv, metrics: m, log: log, brokenLog: newBrokenLog(log)}
+func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
+	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log)}
 	s.writes = line{flights: writeFlights, send: s.sendWrites, apart: true}
 	s.reads = line{flights: readFlights, send: s.sendReads}
 	var err error

@@ -82,7 +82,7 @@ func openStore(t *testing.T) *Store {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() fault) *Store {
 	t.Helper()
-	s, err := newStore(&faultyKV{KV: server.client, next: next}, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

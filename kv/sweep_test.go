@@ -82,7 +82,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	}
 	claim(s, old)
 	writes := 0
-	s.kv.(*faultyKV).next = func() fault {
+	s.remote.(*faultyKV).next = func() fault {
 		if writes++; writes == 1 {
 			claim(faultyStore(t, script()), testTime)
 		}

@@ -38,10 +38,13 @@ func (n *Node) answerFold(f foldResult, calls []*call) {
 	f.answer(calls)
 }
 
-// fold runs the calls one by one on a copy of the snapshot. A call that
-// panics is answered with ErrInternal, and the fold starts over without it,
-// since it may have left the copy half changed.
+// fold runs the calls one by one on a snapshot, whose record it uses up. A call
+// that panics is answered with ErrInternal, and the fold starts over without
+// it, since it may have left the record half changed.
 func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
+	if len(calls) == 1 {
+		return n.foldOne(snapshot.Record, calls[0])
+	}
 	answers := make([]answer, len(calls))
 	var poisoned map[int]struct{}
 	now := n.Now()
@@ -65,6 +68,19 @@ again:
 		worthSwap = worthSwap || mustStore(&record, c.cmd)
 	}
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
+}
+
+// foldOne is a fold of one call, as most are.
+func (n *Node) foldOne(record licet.Record, c *call) foldResult {
+	result, err, panicked := n.apply(&record, c.cmd, n.Now())
+	if panicked {
+		return foldResult{answers: []answer{{err: licet.ErrInternal}}}
+	}
+	return foldResult{
+		record:    record,
+		answers:   []answer{{result: result, err: err}},
+		worthSwap: mustStore(&record, c.cmd),
+	}
 }
 
 // mustStore tells whether what a command made of a record must be stored. That

@@ -1,0 +1,79 @@
+package kv
+
+import (
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+// Requests of the hot path are built as etcd's own messages. The operations of
+// etcd's client are turned into them one by one, and each compare is copied by
+// reflection (client/v3, Cmp.Clone), which costs more than all the rest.
+
+// opGet, opPut and opDelete hold the three messages of an operation together.
+type opGet struct {
+	op    etcdserverpb.RequestOp
+	union etcdserverpb.RequestOp_RequestRange
+	get   etcdserverpb.RangeRequest
+}
+
+type opPut struct {
+	op    etcdserverpb.RequestOp
+	union etcdserverpb.RequestOp_RequestPut
+	put   etcdserverpb.PutRequest
+}
+
+type opCompare struct {
+	compare  etcdserverpb.Compare
+	modified etcdserverpb.Compare_ModRevision
+}
+
+// gets reads keys.
+func gets(keys [][]byte) []*etcdserverpb.RequestOp {
+	ops, memory := make([]*etcdserverpb.RequestOp, len(keys)), make([]opGet, len(keys))
+	for i, key := range keys {
+		o := &memory[i]
+		o.get.Key = key
+		o.union.RequestRange = &o.get
+		o.op.Request = &o.union
+		ops[i] = &o.op
+	}
+	return ops
+}
+
+func put(key, value []byte) *etcdserverpb.RequestOp {
+	o := &opPut{}
+	o.put.Key, o.put.Value = key, value
+	o.union.RequestPut = &o.put
+	o.op.Request = &o.union
+	return &o.op
+}
+
+func remove(key []byte) *etcdserverpb.RequestOp {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{
+		RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: key},
+	}}
+}
+
+// child is a transaction within another.
+func child(p *part) *etcdserverpb.RequestOp {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
+		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: gets(p.reads)},
+	}}
+}
+
+// unchanged demands that a key was last written at a revision; at 0, that it
+// does not exist.
+func unchanged(key []byte, revision int64) *etcdserverpb.Compare {
+	o := &opCompare{}
+	o.modified.ModRevision = revision
+	o.compare.Target, o.compare.Result = etcdserverpb.Compare_MOD, etcdserverpb.Compare_EQUAL
+	o.compare.TargetUnion, o.compare.Key = &o.modified, key
+	return &o.compare
+}
+
+// written is the key that an operation of a part writes.
+func written(op *etcdserverpb.RequestOp) []byte {
+	if put := op.GetRequestPut(); put != nil {
+		return put.Key
+	}
+	return op.GetRequestDeleteRange().GetKey()
+}
