@@ -13,8 +13,8 @@ import (
 const (
 	// Requests under way at a time. A few keep etcd busy while its disk syncs;
 	// more would only make the batches smaller.
-	writeFlights = 4
-	readFlights  = 4
+	writeFlights = 2
+	readFlights  = 2
 	// nestedAfterLoss is how many batches go nested after a flat one was lost.
 	// Where there is one rival there are more.
 	nestedAfterLoss = 8

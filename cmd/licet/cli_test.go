@@ -87,6 +87,7 @@ func TestUsageErrors(t *testing.T) {
 	}
 	f("unknown flag: --colour", "dev", "--colour")
 	f("--order-lifetime", "dev", "--order-lifetime", "soon")
+	f("--remember-licenses is 0", "dev", "--remember-licenses", "0")
 	f("--order-lifetime is 25h0m0s", "dev", "--order-lifetime", "25h")
 	f("--shutdown-timeout is 0s", "dev", "--shutdown-timeout", "0s")
 	f("--log-level", "dev", "--log-level", "loud")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
+
+	"licet/kv"
 )
 
 // config is the settings that every service has. A line each says what its flag
@@ -20,6 +22,7 @@ type config struct {
 	MetricsListen   string
 	PublicURL       string
 	OrderLifetime   time.Duration
+	Remember        int
 	LogLevel        string
 	LogFormat       string
 	ShutdownTimeout time.Duration
@@ -32,6 +35,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
 	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers reach this service at, for pay links; empty: the address served on")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
+	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses are remembered, so that a change of one is a single request to etcd; about 500 bytes each")
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
@@ -100,6 +104,9 @@ func (c *config) validate() error {
 	}
 	if c.OrderLifetime < minOrderLifetime || c.OrderLifetime > maxOrderLifetime {
 		return badUsage("--order-lifetime is %v: it must be from 1s to 24h", c.OrderLifetime)
+	}
+	if c.Remember < 1 {
+		return badUsage("--remember-licenses is %d: it must be at least 1", c.Remember)
 	}
 	if c.ShutdownTimeout <= 0 {
 		return badUsage("--shutdown-timeout is %v: it must be more than 0s", c.ShutdownTimeout)

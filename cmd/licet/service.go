@@ -107,7 +107,7 @@ func (s *service) listen(ctx context.Context, remote bool) error {
 func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
-	cfg.Metrics, cfg.Log = s.instruments, s.log
+	cfg.Metrics, cfg.Log, cfg.Remembered = s.instruments, s.log, s.cfg.Remember
 	var err error
 	if s.store, err = kv.Open(ctx, cfg); err != nil {
 		return err
