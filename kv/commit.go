@@ -78,7 +78,7 @@ func gaveUp(inDoubt bool, cause error) error {
 func (s *Store) landed(sw *swap, revision int64) {
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
-		s.memory.note(f.id, &seen{revision: revision, value: f.value, spilled: f.spilled})
+		f.slot.note(&seen{revision: revision, value: f.value, spilled: f.spilled})
 		for _, entry := range f.entries {
 			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
 		}
@@ -146,6 +146,7 @@ type swap struct {
 // fresh is what a swap makes of a license that was there before.
 type fresh struct {
 	id      licet.LicenseID
+	slot    *slot
 	value   []byte
 	spilled bool
 	entries []*licet.DeviceEntry // those with keys of their own that it writes

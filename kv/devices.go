@@ -46,7 +46,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			}
 			next.devices, next.spilled = nil, true
 		}
-		sw.keep(key, &next, moved)
+		sw.keep(key, &next, token.slot, moved)
 		return nil
 	}
 	for device := range token.assumed {
@@ -62,7 +62,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			sw.remove(at)
 		}
 	}
-	sw.keep(key, &next, changed)
+	sw.keep(key, &next, token.slot, changed)
 	return nil
 }
 
@@ -79,11 +79,11 @@ func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *s
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, entries []*licet.DeviceEntry) {
+func (sw *swap) keep(key []byte, next *storedLicense, slot *slot, entries []*licet.DeviceEntry) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
-	sw.fresh = append(sw.fresh, fresh{id: next.license.Key.ID(), value: value, spilled: next.spilled, entries: entries})
+	sw.fresh = append(sw.fresh, fresh{id: next.license.Key.ID(), slot: slot, value: value, spilled: next.spilled, entries: entries})
 }
 
 // changedEntries gives the entries to be written, in the order the devices

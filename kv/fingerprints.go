@@ -8,12 +8,16 @@ import (
 	"licet"
 )
 
-// fingerprintSlots is how many devices are remembered: eight bytes each.
-const fingerprintSlots = 1 << 19
+const (
+	// fingerprintSlots is how many devices are remembered: eight bytes each.
+	fingerprintSlots = 1 << 19
+	// fingerprintWays is how many slots a device may be in, side by side.
+	fingerprintWays = 4
+)
 
 // fingerprints remembers which devices of licenses with many are bound. It is a
-// hint that may be wrong either way: two devices may share a slot, and then the
-// later one drives the earlier one out, or, once in 2^64, is taken for it.
+// hint that may be wrong either way: later devices drive earlier ones out, and
+// once in 2^64 one is taken for another.
 type fingerprints struct {
 	seed  maphash.Seed
 	slots []atomic.Uint64
@@ -23,24 +27,45 @@ func newFingerprints() fingerprints {
 	return fingerprints{seed: maphash.MakeSeed(), slots: make([]atomic.Uint64, fingerprintSlots)}
 }
 
-func (f *fingerprints) find(id licet.LicenseID, device string) (slot *atomic.Uint64, print uint64) {
+// find gives the slots that a device may be in, and its fingerprint, which is
+// never 0.
+func (f *fingerprints) find(id licet.LicenseID, device string) ([]atomic.Uint64, uint64) {
 	// A license id is random, so its first bytes tell licenses apart.
-	print = maphash.String(f.seed, device) ^ binary.LittleEndian.Uint64(id[:8])
-	return &f.slots[print%fingerprintSlots], max(print, 1)
+	print := maphash.String(f.seed, device) ^ binary.LittleEndian.Uint64(id[:8])
+	at := print % (fingerprintSlots / fingerprintWays) * fingerprintWays
+	return f.slots[at : at+fingerprintWays], max(print, 1)
 }
 
 // holds tells whether a device was bound when it was last heard of.
 func (f *fingerprints) holds(id licet.LicenseID, device string) bool {
-	slot, print := f.find(id, device)
-	return slot.Load() == print
+	slots, print := f.find(id, device)
+	for i := range slots {
+		if slots[i].Load() == print {
+			return true
+		}
+	}
+	return false
 }
 
 // note remembers whether a device is bound.
 func (f *fingerprints) note(id licet.LicenseID, device string, bound bool) {
-	slot, print := f.find(id, device)
-	if bound {
-		slot.Store(print)
-	} else {
-		slot.CompareAndSwap(print, 0)
+	slots, print := f.find(id, device)
+	for i := range slots {
+		if slots[i].Load() != print {
+			continue
+		}
+		if !bound {
+			slots[i].CompareAndSwap(print, 0)
+		}
+		return
 	}
+	if !bound {
+		return
+	}
+	for i := range slots {
+		if slots[i].CompareAndSwap(0, print) {
+			return
+		}
+	}
+	slots[print>>62].Store(print)
 }

@@ -21,6 +21,7 @@ type stored struct {
 	// Of a license:
 	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
+	slot    *slot          // where it is remembered
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
 	assumed map[string]struct{}

@@ -68,10 +68,15 @@ func (m *memory) note(id licet.LicenseID, next *seen) *slot {
 	if !known {
 		return m.add(id, next)
 	}
+	s.note(next)
+	return s
+}
+
+func (s *slot) note(next *seen) {
 	for {
 		last := s.seen.Load()
 		if last.revision >= next.revision || s.seen.CompareAndSwap(last, next) {
-			return s
+			return
 		}
 	}
 }
@@ -110,7 +115,7 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	}
 	token := &stored{
 		revision: last.revision, writers: license.writers, unknown: license.unknown,
-		inline: license.devices, spilled: license.spilled,
+		inline: license.devices, spilled: license.spilled, slot: slot,
 	}
 	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}
 	if !license.spilled {
@@ -148,6 +153,7 @@ func (m *memory) spilled(ref licet.Ref) bool {
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, token *stored, how remembering) {
 	id := licet.LicenseKey(q.Ref.ID).ID()
 	slot := how(s.memory, id, &seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled})
+	token.slot = slot
 	if !token.spilled || !q.devices {
 		return
 	}

@@ -1,0 +1,52 @@
+package kv
+
+import (
+	"fmt"
+	"testing"
+
+	"licet"
+)
+
+// TestFingerprints: what was noted is held until later devices drive it out,
+// and what was not noted is not.
+func TestFingerprints(t *testing.T) {
+	f := newFingerprints()
+	one, other := newKey(t).ID(), newKey(t).ID()
+	const few = 1000
+	for i := range few {
+		f.note(one, fmt.Sprint(i), true)
+		f.note(one, fmt.Sprint(i), true)
+	}
+	for i := range few {
+		if !f.holds(one, fmt.Sprint(i)) {
+			t.Fatalf("device %d is not held, among %d", i, few)
+		}
+		if f.holds(other, fmt.Sprint(i)) {
+			t.Fatalf("device %d is held of another license", i)
+		}
+	}
+	f.note(one, "1", false)
+	f.note(one, "never", false)
+	if f.holds(one, "1") || f.holds(one, "never") || !f.holds(one, "2") {
+		t.Error("what was removed is held, or what was not is not")
+	}
+	for i := range 4 * fingerprintSlots {
+		f.note(other, fmt.Sprint(i), true)
+	}
+	held := 0
+	for i := range 4 * fingerprintSlots {
+		if f.holds(other, fmt.Sprint(i)) {
+			held++
+		}
+	}
+	if held == 0 || held > fingerprintSlots {
+		t.Errorf("%d are held, of room for %d", held, fingerprintSlots)
+	}
+	if last := fmt.Sprint(4*fingerprintSlots - 1); !f.holds(other, last) {
+		t.Error("the latest is not held")
+	}
+	var none licet.LicenseID
+	if f.holds(none, "") {
+		t.Error("an empty slot is taken for a device")
+	}
+}
