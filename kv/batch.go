@@ -11,10 +11,11 @@ import (
 )
 
 const (
-	// Requests under way at a time. A few keep etcd busy while its disk syncs;
-	// more would only make the batches smaller.
-	writeFlights = 2
-	readFlights  = 2
+	// Requests under way at a time, of writes and of reads: two keep etcd busy
+	// while its disk syncs, and more would only make the batches smaller. Where
+	// there is enough for full ones, more are.
+	fewFlights  = 2
+	mostFlights = 8
 	// nestedAfterLoss is how many batches go nested after a flat one was lost.
 	// Where there is one rival there are more.
 	nestedAfterLoss = 8

@@ -21,12 +21,12 @@ func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []
 	t.Helper()
 	hold := make(chan struct{})
 	send := s.writes.send
-	s.writes.flights = 1
+	s.writes.few, s.writes.most = 1, 1
 	s.writes.send = func(batch []*part) {
 		<-hold
 		send(batch)
 	}
-	defer func() { s.writes.send, s.writes.flights = send, writeFlights }()
+	defer func() { s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights }()
 	// One that holds the only flight, so that the others must wait together.
 	ref, snapshot := createHeld(t, s, hold)
 	outcomes, errs := make([]node.Outcome, len(changes)), make([]error, len(changes))
@@ -176,7 +176,7 @@ func TestBatchedReads(t *testing.T) {
 	hold := make(chan struct{})
 	sizes := make(chan int, licenses+1)
 	send := s.reads.send
-	s.reads.flights = 1
+	s.reads.few, s.reads.most = 1, 1
 	s.reads.send = func(batch []*part) {
 		sizes <- len(batch)
 		<-hold

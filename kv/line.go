@@ -61,18 +61,25 @@ func (p *part) answer(r reply) {
 	close(p.done)
 }
 
-// line is where parts wait to travel in one request. Up to flights requests are
-// under way at a time; whoever comes first leaves at once, alone, and what
-// comes meanwhile leaves together as soon as a request is back. So an idle
-// store waits for nothing, and under load batches grow by themselves.
+// line is where parts wait to travel in one request. A few requests are under
+// way at a time; whoever finds one free leaves at once, alone, and what comes
+// meanwhile leaves together as soon as a request is back. So an idle store waits
+// for nothing, and under load batches grow by themselves. Where what waits fills
+// a request, one more is sent, up to most.
 type line struct {
-	flights int
-	send    func([]*part)
-	apart   bool // parts whose keys meet must not share a request
+	few, most int
+	send      func([]*part)
+	apart     bool // parts whose keys meet must not share a request
 
 	mu      sync.Mutex
 	waiting []*part
+	ops     int // of those that wait
 	flying  int
+}
+
+// free tells whether there is a request to be sent.
+func (l *line) free() bool {
+	return l.flying < l.few || l.flying < l.most && l.ops >= maxOps
 }
 
 // do takes a part through a request. Where ctx ends before it was sent, it
@@ -111,7 +118,8 @@ func (l *line) join(p *part) error {
 		return fmt.Errorf("%w: %d changes wait for the store", licet.ErrOverloaded, len(l.waiting))
 	}
 	l.waiting = append(l.waiting, p)
-	if l.flying < l.flights {
+	l.ops += p.ops()
+	if l.free() {
 		l.flying++
 		go l.fly()
 	}
@@ -131,6 +139,16 @@ func (l *line) fly() {
 		}
 		l.mu.Unlock()
 		l.send(batch)
+		l.mu.Lock()
+		l.flying--
+		again := l.free()
+		if again {
+			l.flying++
+		}
+		l.mu.Unlock()
+		if !again {
+			return
+		}
 	}
 }
 
@@ -147,7 +165,9 @@ func (l *line) board(packer *packer) []*part {
 		}
 		switch {
 		case p.gone:
+			l.ops -= p.ops()
 		case packer.fits(p):
+			l.ops -= p.ops()
 			p.sent = true
 			batch = append(batch, p)
 		default:

@@ -111,7 +111,7 @@ func TestBatchRules(t *testing.T) {
 // comes while it is under way leaves together.
 func TestLineGrowsByItself(t *testing.T) {
 	sent, back := make(chan int), make(chan struct{})
-	l := &line{flights: 1, apart: true, send: func(batch []*part) {
+	l := &line{few: 1, most: 1, apart: true, send: func(batch []*part) {
 		sent <- len(batch)
 		<-back
 		for _, p := range batch {
@@ -155,11 +155,12 @@ func awaitWaiting(l *line, n int) {
 	}
 }
 
-// TestLineFlights: no more requests are under way than there may be.
+// TestLineFlights: a few requests are under way at a time, and more only where
+// what waits fills them.
 func TestLineFlights(t *testing.T) {
-	const flights, parts = 3, 30
-	flying, back := make(chan []*part, parts), make(chan struct{})
-	l := &line{flights: flights, apart: true, send: func(batch []*part) {
+	const few, most = 2, 4
+	flying, back := make(chan []*part, 100), make(chan struct{})
+	l := &line{few: few, most: most, apart: true, send: func(batch []*part) {
 		flying <- batch
 		<-back
 		for _, p := range batch {
@@ -167,27 +168,53 @@ func TestLineFlights(t *testing.T) {
 		}
 	}}
 	var group sync.WaitGroup
-	for range parts {
-		group.Go(func() { l.do(t.Context(), putting("the same key, so that none can share a request")) })
+	count := 0
+	come := func(n int) {
+		for range n {
+			count++
+			key := fmt.Sprint("key ", count)
+			group.Go(func() { l.do(t.Context(), putting(key)) })
+		}
 	}
-	for range flights {
-		<-flying
+	none := func(when string) {
+		t.Helper()
+		select {
+		case batch := <-flying:
+			t.Fatalf("%s: a request of %d was sent", when, len(batch))
+		default:
+		}
 	}
-	awaitWaiting(l, parts-flights)
-	select {
-	case <-flying:
-		t.Error("one request too many is under way")
-	default:
+	come(few)
+	for range few {
+		if batch := <-flying; len(batch) != 1 {
+			t.Fatalf("%d left together, while requests were free", len(batch))
+		}
 	}
+	come(maxOps - 1)
+	awaitWaiting(l, maxOps-1)
+	none("what waits does not fill a request")
+	come(1)
+	if batch := <-flying; len(batch) != maxOps-1 {
+		t.Errorf("%d left together, want %d", len(batch), maxOps-1)
+	}
+	come(3 * maxOps)
+	if batch := <-flying; len(batch) != maxOps-1 {
+		t.Errorf("then %d left together, want %d", len(batch), maxOps-1)
+	}
+	awaitWaiting(l, 2*maxOps)
+	none("the most are under way")
 	close(back)
 	group.Wait()
+	if l.flying != 0 || l.ops != 0 || len(l.waiting) != 0 {
+		t.Errorf("in the end %d are under way, and %d wait with %d operations", l.flying, len(l.waiting), l.ops)
+	}
 }
 
 // TestLineGiveUp: a caller that gives up before its part has left can be sure
 // that it never will; one whose part is under way can't.
 func TestLineGiveUp(t *testing.T) {
 	flying, back := make(chan []*part), make(chan struct{})
-	l := &line{flights: 1, apart: true, send: func(batch []*part) {
+	l := &line{few: 1, most: 1, apart: true, send: func(batch []*part) {
 		flying <- batch
 		<-back
 		for _, p := range batch {
@@ -230,7 +257,7 @@ func TestLineGiveUp(t *testing.T) {
 
 // TestLineFull refuses at once what there is no room for.
 func TestLineFull(t *testing.T) {
-	l := &line{flights: 0, waiting: make([]*part, maxWaiting)}
+	l := &line{few: 0, most: 0, waiting: make([]*part, maxWaiting)}
 	r, sent := l.do(t.Context(), putting("a"))
 	if sent || !errors.Is(r.err, licet.ErrOverloaded) {
 		t.Errorf("got %+v, sent %v", r, sent)
