@@ -27,6 +27,9 @@ type memStore struct {
 	fail   error  // what every call answers, if set
 	commit error  // what Commit answers, if set, after doing it
 	hook   func() // called by every read, if set
+
+	// Load, or Commit, hangs until its caller's time is up, if set.
+	hangLoad, hangCommit bool
 }
 
 type memRecord struct {
@@ -98,7 +101,24 @@ func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
 	return node.Snapshot{}, nil, false
 }
 
-func (s *memStore) Load(_ context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+// hang makes loads, or commits, hang.
+func (s *memStore) hang(load, commit bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hangLoad, s.hangCommit = load, commit
+}
+
+func (s *memStore) hangs() (load, commit bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hangLoad, s.hangCommit
+}
+
+func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	if hangs, _ := s.hangs(); hangs {
+		<-ctx.Done()
+		return nil, licet.ErrUnavailable
+	}
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
@@ -110,7 +130,11 @@ func (s *memStore) Load(_ context.Context, wants ...node.Want) ([]node.Snapshot,
 	return snapshots, nil
 }
 
-func (s *memStore) Commit(_ context.Context, change node.Change) (node.Outcome, error) {
+func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if _, hangs := s.hangs(); hangs {
+		<-ctx.Done()
+		return node.Outcome{}, licet.ErrOutcomeUnknown
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {

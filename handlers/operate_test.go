@@ -265,9 +265,9 @@ func TestDeadline(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.RequestTimeout = 20 * time.Millisecond })
 	key := s.license()
-	leave := make(chan struct{})
-	s.store.onRead(func() { <-leave })
-	defer close(leave)
+	s.store.hang(true, false)
+	s.activate(key, "d").must(t, 50300)
+	s.store.hang(false, true)
 	s.activate(key, "d").must(t, 50400)
 }
 
