@@ -96,8 +96,8 @@ func handOut(batch []*part, response *etcdserverpb.TxnResponse) {
 	rest := response.Responses
 	for _, p := range batch {
 		count := len(p.then)
-		if len(p.compares) == 0 {
-			count = len(p.reads)
+		if count == 0 {
+			count = len(p.reads) // a part of reads alone
 		}
 		own := rest[:count:count]
 		rest = rest[count:]

@@ -27,7 +27,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id := record.License.Key.ID()
-	if next.spilled && !record.Changed {
+	if next.spilled && !record.Changed && record.Touched {
 		sw.touch(id, changed, token)
 		return nil
 	}

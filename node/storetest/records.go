@@ -254,6 +254,33 @@ func testConcurrent(t *testing.T, f fixture) {
 	}
 }
 
+// testUnchanged swaps records that nobody has changed, with few devices and with
+// many, at the same time.
+func testUnchanged(t *testing.T, f fixture) {
+	var group sync.WaitGroup
+	for _, count := range []int{0, 3, 40} {
+		l := f.createLicense(0)
+		devices := deviceNames(0, count)
+		if count > 0 {
+			f.activate(l, created, devices...)
+		}
+		ref := licet.LicenseRef(l.Key)
+		for _, touched := range [][]string{nil, devices} {
+			snapshot := f.load(ref, touched...)
+			group.Go(func() {
+				outcome, err := f.store.Commit(f.context(), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+				if err != nil {
+					t.Errorf("%d devices: %v", count, err)
+				}
+				if rival := f.rival(outcome, ref).Record.License; rival == nil || rival.CurrentDevices != count {
+					t.Errorf("%d devices: afterwards %+v", count, rival)
+				}
+			})
+		}
+	}
+	group.Wait()
+}
+
 func testEnded(t *testing.T, f fixture) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

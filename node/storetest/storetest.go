@@ -31,6 +31,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"all writes or none", testAllOrNone},
 		{"paying stores order and license together", testIssue},
 		{"devices inline and spilled", testDevices},
+		{"a change of nothing is a swap all the same", testUnchanged},
 		{"a page covers every device once", testPages},
 		{"many licenses are read as one is", testReadMany},
 		{"claims are made once, and swept by age", testClaims},
