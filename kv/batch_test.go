@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -147,7 +148,7 @@ func TestBatch(t *testing.T) {
 // at fault is hurt.
 func TestBatchRejected(t *testing.T) {
 	s, shapes := countedStore(t, script())
-	good, bad := putting("lc1/test/"+t.Name()), putting("lc1/test/"+t.Name()+"/twice")
+	good, bad := putting("lc1/test/"+rand.Text()), putting("lc1/test/"+rand.Text())
 	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
 	good.done, bad.done = make(chan struct{}), make(chan struct{})
 	s.sendWrites([]*part{bad, good})
@@ -226,4 +227,25 @@ func (k *shapesKV) note(request *etcdserverpb.TxnRequest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen = append(k.seen, fmt.Sprint(form, " ", len(request.Success)))
+}
+
+// TestBatchOfNothing puts changes of nothing into one request, on licenses
+// whose devices have keys of their own: each is a swap all the same.
+func TestBatchOfNothing(t *testing.T) {
+	s, _ := countedStore(t, script())
+	var changes []node.Change
+	for range 3 {
+		l := licet.LicenseRef(putDevices(t, 20, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) }))
+		snapshot := loadOne(t, s, l, "d-1", "d-2")
+		changes = append(changes, node.Change{Writes: []node.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
+	}
+	outcomes, errs := batched(t, s, changes...)
+	for i := range changes {
+		if errs[i] != nil || !outcomes[i].Landed {
+			t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+		}
+		if outcome, err := s.Commit(testContext(t, 10*time.Second), changes[i]); err != nil || outcome.Landed {
+			t.Errorf("the same change %d, made again, was not lost: %+v, %v", i, outcome, err)
+		}
+	}
 }
