@@ -41,7 +41,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if l.open.Add(1) <= l.limit {
-			return &conn{Conn: inner, listener: l, silent: true}, nil
+			return l.wrap(inner), nil
 		}
 		l.open.Add(-1)
 		// At best it reads why: to wait for that, or for a TLS handshake, would
@@ -52,6 +52,10 @@ func (l *listener) Accept() (net.Conn, error) {
 		}
 		_ = inner.Close()
 	}
+}
+
+func (l *listener) wrap(inner net.Conn) *conn {
+	return &conn{Conn: inner, listener: l, silent: true}
 }
 
 // conn is a connection of a listener. Except for Close it is used by one

@@ -1,0 +1,122 @@
+package handlers_test
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"licet"
+	"licet/handlers"
+	"licet/metrics"
+	"licet/node"
+)
+
+// benchServer is a server as production has it: it logs warnings only, and its
+// clock is the real one. In its store lies one license, to which the answered
+// request binds a device, so that all but the first only read it.
+func benchServer(b *testing.B) (server *handlers.Server, request string) {
+	b.Helper()
+	store := newMemStore()
+	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+	key := check.Mint("EDITOR", node.Cell, [licet.LicenseKeyEntropy]byte{1, 2, 3})
+	store.records[licet.LicenseRef(key)] = &memRecord{
+		revision: 1,
+		record: licet.Record{License: &licet.License{
+			Key:        key,
+			Owner:      licet.Owner{AccountID: "acct_acme", Mode: licet.Live},
+			ProductID:  "editor",
+			MaxDevices: 3,
+			CreatedAt:  time.Now().Add(-time.Hour),
+		}},
+		devices: make(map[string]licet.Device),
+	}
+	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
+	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
+	server = handlers.New(handlers.Config{
+		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log}),
+		Metrics:   instruments,
+		Log:       log,
+		PublicURL: publicURL,
+	})
+	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key, strings.Repeat("0123456789abcdef", 4))
+	return server, fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet.example.com\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+}
+
+// BenchmarkActivation is one request from its parsed head to its answer.
+func BenchmarkActivation(b *testing.B) {
+	server, request := benchServer(b)
+	var ctx fasthttp.RequestCtx
+	ctx.Init2(&echo{}, nil, false)
+	head, body, _ := strings.Cut(request, "\r\n\r\n")
+	if err := ctx.Request.Header.Read(bufio.NewReader(strings.NewReader(head + "\r\n\r\n"))); err != nil {
+		b.Fatal(err)
+	}
+	ctx.Request.SetBodyString(body)
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx.Response.Reset()
+		server.ServeRequest(&ctx)
+	}
+	if ctx.Response.StatusCode() != fasthttp.StatusOK {
+		b.Fatalf("%s", &ctx.Response)
+	}
+}
+
+// BenchmarkActivationConn is one request from the bytes of a connection to the
+// bytes of its answer. All but the system calls is in it.
+func BenchmarkActivationConn(b *testing.B) {
+	server, request := benchServer(b)
+	c := &echo{request: []byte(request)}
+	b.ReportAllocs()
+	b.ResetTimer()
+	c.left = b.N
+	if err := server.ServeConn(c); err != nil && !errors.Is(err, io.EOF) {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	if c.writes != b.N || !bytes.HasPrefix(c.last, []byte("HTTP/1.1 200 OK\r\n")) {
+		b.Fatalf("%d answers of %d, the last one %q", c.writes, b.N, c.last)
+	}
+}
+
+// echo is a connection on which one request comes time and again.
+type echo struct {
+	request []byte
+	left    int // requests still to come
+
+	writes int
+	last   []byte
+}
+
+func (c *echo) Read(p []byte) (int, error) {
+	if c.left == 0 {
+		return 0, io.EOF
+	}
+	c.left--
+	return copy(p, c.request), nil
+}
+
+func (c *echo) Write(p []byte) (int, error) {
+	c.writes++
+	c.last = append(c.last[:0], p...)
+	return len(p), nil
+}
+
+func (*echo) Close() error                     { return nil }
+func (*echo) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (*echo) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (*echo) SetDeadline(time.Time) error      { return nil }
+func (*echo) SetReadDeadline(time.Time) error  { return nil }
+func (*echo) SetWriteDeadline(time.Time) error { return nil }

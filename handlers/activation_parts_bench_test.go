@@ -1,0 +1,49 @@
+package handlers
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// BenchmarkReadActivation is the body of an activation becoming a command.
+func BenchmarkReadActivation(b *testing.B) {
+	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+	key := check.Mint("EDITOR", node.Cell, [licet.LicenseKeyEntropy]byte{1, 2, 3})
+	s := New(Config{Node: node.New(node.Config{KeyCheck: check})})
+	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.readActivation(body); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkEncodeActivation is the answer of an activation becoming bytes.
+func BenchmarkEncodeActivation(b *testing.B) {
+	name := "the laptop in the office"
+	answer := activation{
+		LicenseKey:     "EDITOR-01234-56789-ABCDE-FGHJK-MNPQR",
+		Status:         "activated",
+		ProductID:      "editor",
+		DeviceID:       strings.Repeat("0123456789abcdef", 4),
+		DeviceName:     &name,
+		MaxDevices:     3,
+		CurrentDevices: 1,
+		ActivatedAt:    timestamp(time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)),
+		Mode:           licet.Live,
+		AccountID:      "acct_acme",
+	}
+	e := &exchange{route: &route{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := success(e, answer); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

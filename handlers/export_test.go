@@ -1,0 +1,16 @@
+package handlers
+
+import (
+	"net"
+
+	"github.com/valyala/fasthttp"
+)
+
+// ServeRequest answers a request that is parsed already.
+func (s *Server) ServeRequest(ctx *fasthttp.RequestCtx) { s.serve(ctx) }
+
+// ServeConn serves one connection, as if the listener had accepted it.
+func (s *Server) ServeConn(inner net.Conn) error {
+	l := newListener(nil, 1, nil)
+	return s.fast.ServeConn(l.wrap(inner))
+}
