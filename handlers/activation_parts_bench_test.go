@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/valyala/fasthttp"
+
 	"licet"
 	"licet/node"
 )
@@ -27,7 +29,7 @@ func BenchmarkReadActivation(b *testing.B) {
 // BenchmarkEncodeActivation is the answer of an activation becoming bytes.
 func BenchmarkEncodeActivation(b *testing.B) {
 	name := "the laptop in the office"
-	answer := activation{
+	answer := &activation{
 		LicenseKey:     "EDITOR-01234-56789-ABCDE-FGHJK-MNPQR",
 		Status:         "activated",
 		ProductID:      "editor",
@@ -39,7 +41,7 @@ func BenchmarkEncodeActivation(b *testing.B) {
 		Mode:           licet.Live,
 		AccountID:      "acct_acme",
 	}
-	e := &exchange{route: &route{}}
+	e := &exchange{route: &route{}, ctx: &fasthttp.RequestCtx{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := success(e, answer); err != nil {

@@ -24,7 +24,8 @@ type document struct {
 	contentType string // empty: JSON
 	headers     []header
 	body        []byte
-	written     bool // the body is in fasthttp's response already
+	inPlace     bool // the body is in fasthttp's response already
+	written     bool // and so is its content type
 }
 
 type header struct{ name, value string }
@@ -57,13 +58,19 @@ type failureField struct {
 
 // success puts a value into the envelope.
 func success(e *exchange, value any) (document, error) {
-	body, err := encode(successEnvelope{Message: "success", Data: value})
-	if err != nil {
-		return document{}, fmt.Errorf("encode an answer: %w", err)
-	}
 	status := fasthttp.StatusOK
 	if e.route.created {
 		status = fasthttp.StatusCreated
+	}
+	if data, ok := value.(appender); ok {
+		// Into the buffer that the response keeps from request to request.
+		response := &e.ctx.Response
+		response.SwapBody(appendSuccess(response.SwapBody(nil)[:0], data))
+		return document{status: status, inPlace: true}, nil
+	}
+	body, err := encode(successEnvelope{Message: "success", Data: value})
+	if err != nil {
+		return document{}, fmt.Errorf("encode an answer: %w", err)
 	}
 	return document{status: status, body: body}, nil
 }
@@ -130,7 +137,9 @@ func (e *exchange) write(answer document) {
 			contentType = contentTypeJSON
 		}
 		h.SetContentType(contentType)
-		response.SetBodyRaw(answer.body)
+		if !answer.inPlace {
+			response.SetBodyRaw(answer.body)
+		}
 	}
 	h.Set(headerRequestID, e.id)
 	if e.request != nil && e.request.replayed {
@@ -171,10 +180,14 @@ type timestamp time.Time
 
 // MarshalJSON writes RFC 3339 in UTC with milliseconds.
 func (t timestamp) MarshalJSON() ([]byte, error) {
+	return t.appendTo(nil), nil
+}
+
+func (t timestamp) appendTo(to []byte) []byte {
 	if time.Time(t).IsZero() {
-		return []byte("null"), nil
+		return append(to, "null"...)
 	}
-	return time.Time(t).UTC().AppendFormat(nil, `"`+timeFormat+`"`), nil
+	return time.Time(t).UTC().AppendFormat(to, `"`+timeFormat+`"`)
 }
 
 // optional gives nil, which answers null, for a text that stands for none.

@@ -1,0 +1,38 @@
+package handlers
+
+// appender is an answer that writes itself, exactly as encode would write it.
+type appender interface{ appendJSON(to []byte) []byte }
+
+// appendSuccess writes what encode makes of a successEnvelope around data.
+func appendSuccess(to []byte, data appender) []byte {
+	to = append(to, `{"code":0,"message":"success","data":`...)
+	return append(data.appendJSON(to), "}\n"...)
+}
+
+// appendText writes a string. One that has anything to escape, or that is not
+// ASCII, is left to encode, so that there is one opinion on how it is written.
+func appendText(to []byte, text string) []byte {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			return appendUnusual(to, text)
+		}
+	}
+	to = append(to, '"')
+	to = append(to, text...)
+	return append(to, '"')
+}
+
+func appendUnusual(to []byte, text string) []byte {
+	encoded, err := encode(text)
+	if err != nil {
+		panic(err) // text always encodes
+	}
+	return append(to, encoded[:len(encoded)-len("\n")]...)
+}
+
+func appendOptional(to []byte, text *string) []byte {
+	if text == nil {
+		return append(to, "null"...)
+	}
+	return appendText(to, *text)
+}
