@@ -4,7 +4,9 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"hash"
 	"strings"
+	"sync"
 )
 
 // LicenseKey is a license key in canonical form:
@@ -79,10 +81,27 @@ func ValidKeyPrefix(prefix string) bool {
 // KeyCheck makes and reads license keys. It holds the store's check key: the
 // four check characters are an HMAC-SHA256 under it, cut to 20 bits, so that
 // mistyped and guessed keys are turned away without asking the store.
-type KeyCheck struct{ key []byte }
+type KeyCheck struct{ macs *sync.Pool } // of *keyMAC
+
+// keyMAC is an HMAC that is used time and again, since setting one up costs
+// more than using it. input and sum are its scratch: what goes through a
+// hash.Hash would be allocated each time.
+type keyMAC struct {
+	hash.Hash
+	input []byte
+	sum   []byte
+}
 
 // NewKeyCheck takes the store's check key, 32 bytes that never change.
-func NewKeyCheck(key []byte) KeyCheck { return KeyCheck{key: key} }
+func NewKeyCheck(key []byte) KeyCheck {
+	return KeyCheck{&sync.Pool{New: func() any {
+		return &keyMAC{
+			Hash:  hmac.New(sha256.New, key),
+			input: make([]byte, 0, MaxKeyPrefix+1+checkAt),
+			sum:   make([]byte, 0, sha256.Size),
+		}
+	}}}
+}
 
 // Mint makes the key that the given random bytes stand for. The prefix must
 // be a valid one and cell one of the Crockford characters.
@@ -142,12 +161,14 @@ func (kc KeyCheck) Parse(input string) (LicenseKey, error) {
 }
 
 func (kc KeyCheck) characters(prefix string, body []byte) [keyCharacters - checkAt]byte {
-	mac := hmac.New(sha256.New, kc.key)
-	mac.Write([]byte(prefix))
-	mac.Write([]byte{'-'})
-	mac.Write(body)
-	var sum [sha256.Size]byte
-	mac.Sum(sum[:0])
+	mac := kc.macs.Get().(*keyMAC)
+	defer kc.macs.Put(mac)
+	mac.input = append(mac.input[:0], prefix...)
+	mac.input = append(mac.input, '-')
+	mac.input = append(mac.input, body...)
+	mac.Reset()
+	mac.Write(mac.input)
+	sum := mac.Sum(mac.sum[:0])
 	bits := uint(sum[0])<<16 | uint(sum[1])<<8 | uint(sum[2])
 	var check [keyCharacters - checkAt]byte
 	for i := range check {
@@ -192,6 +213,9 @@ func crockfordValue(c byte) int {
 // upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn
 // other letters, such as ı or ſ, into ones that are legal in a prefix.
 func upperASCII(s string) string {
+	if !strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") {
+		return s
+	}
 	upper := []byte(s)
 	for i, c := range upper {
 		if 'a' <= c && c <= 'z' {
