@@ -18,11 +18,14 @@ const (
 	maxShownName = 64
 )
 
-// member is one member that a body may have: its name, and how its value is
-// read. A member that is null is as if it were not there; read is not called.
+// member is one member that a body may have: its name, and what takes its
+// value, which is one of the three. A member that is null is as if it were not
+// there.
 type member struct {
-	name string
-	read func(*jsontext.Decoder) (typeName string, err error)
+	name    string
+	text    *text
+	integer *integer
+	object  *object
 }
 
 // errWrongType makes readMember name the type that a member must have.
@@ -38,10 +41,18 @@ func decodeObject(body []byte, strict bool, members ...member) error {
 	if len(body) == 0 {
 		return malformed("a JSON body is required")
 	}
+	if decodePlain(body, members) {
+		return nil
+	}
+	return decodeAny(body, strict, members)
+}
+
+// decodeAny is decodeObject for every body there may be.
+func decodeAny(body []byte, strict bool, members []member) error {
 	if depth(body) > maxDepth {
 		return malformed(fmt.Sprintf("the body nests deeper than %d levels", maxDepth))
 	}
-	decoder := jsontext.NewDecoder(bytes.NewReader(body))
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(body)) // of all readers, this one is not copied
 	if decoder.PeekKind() != '{' {
 		if _, err := decoder.ReadValue(); err != nil {
 			return syntax(err)
@@ -70,7 +81,8 @@ func decodeObject(body []byte, strict bool, members ...member) error {
 }
 
 func readMember(decoder *jsontext.Decoder, name string, strict bool, members []member) error {
-	for _, m := range members {
+	for i := range members {
+		m := &members[i]
 		if m.name != name {
 			continue
 		}
@@ -122,62 +134,71 @@ type object struct {
 	given bool
 }
 
-func textMember(name string, into *text) member {
-	return member{name, func(decoder *jsontext.Decoder) (string, error) {
-		const want = "a string"
-		if kind := decoder.PeekKind(); kind != '"' && kind != 0 {
-			return want, errWrongType
-		}
-		token, err := decoder.ReadToken()
-		if err != nil {
-			return want, err
-		}
-		into.value, into.given = token.String(), true
-		return want, nil
-	}}
+func textMember(name string, into *text) member { return member{name: name, text: into} }
+
+func integerMember(name string, into *integer) member { return member{name: name, integer: into} }
+
+func objectMember(name string, into *object) member { return member{name: name, object: into} }
+
+// read takes the member's value.
+func (m *member) read(decoder *jsontext.Decoder) (typeName string, err error) {
+	switch {
+	case m.text != nil:
+		return "a string", m.text.read(decoder)
+	case m.integer != nil:
+		return "an integer (a number without a fraction or an exponent)", m.integer.read(decoder)
+	default:
+		return "an object", m.object.read(decoder)
+	}
 }
 
-func integerMember(name string, into *integer) member {
-	return member{name, func(decoder *jsontext.Decoder) (string, error) {
-		const want = "an integer (a number without a fraction or an exponent)"
-		if kind := decoder.PeekKind(); kind != '0' && kind != 0 {
-			return want, errWrongType
-		}
-		raw, err := decoder.ReadValue()
-		if err != nil {
-			return want, err
-		}
-		if bytes.ContainsAny(raw, ".eE") {
-			return want, errWrongType
-		}
-		// One that is too large for us is an integer all the same: it is cut to
-		// the largest, and refused by the member's own bounds.
-		into.value, err = strconv.ParseInt(string(raw), 10, 64)
-		if err != nil && !errors.Is(err, strconv.ErrRange) {
-			return want, errWrongType
-		}
-		into.given = true
-		return want, nil
-	}}
+func (t *text) read(decoder *jsontext.Decoder) error {
+	if kind := decoder.PeekKind(); kind != '"' && kind != 0 {
+		return errWrongType
+	}
+	token, err := decoder.ReadToken()
+	if err != nil {
+		return err
+	}
+	t.value, t.given = token.String(), true
+	return nil
 }
 
-func objectMember(name string, into *object) member {
-	return member{name, func(decoder *jsontext.Decoder) (string, error) {
-		const want = "an object"
-		if kind := decoder.PeekKind(); kind != '{' && kind != 0 {
-			return want, errWrongType
-		}
-		raw, err := decoder.ReadValue()
-		if err != nil {
-			return want, err
-		}
-		compact := raw.Clone()
-		if err := compact.Compact(); err != nil {
-			return want, err
-		}
-		into.value, into.given = string(compact), true
-		return want, nil
-	}}
+func (n *integer) read(decoder *jsontext.Decoder) error {
+	if kind := decoder.PeekKind(); kind != '0' && kind != 0 {
+		return errWrongType
+	}
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	if bytes.ContainsAny(raw, ".eE") {
+		return errWrongType
+	}
+	// One that is too large for us is an integer all the same: it is cut to
+	// the largest, and refused by the member's own bounds.
+	n.value, err = strconv.ParseInt(string(raw), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return errWrongType
+	}
+	n.given = true
+	return nil
+}
+
+func (o *object) read(decoder *jsontext.Decoder) error {
+	if kind := decoder.PeekKind(); kind != '{' && kind != 0 {
+		return errWrongType
+	}
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	compact := raw.Clone()
+	if err := compact.Compact(); err != nil {
+		return err
+	}
+	o.value, o.given = string(compact), true
+	return nil
 }
 
 // syntax says what is wrong with JSON and where, but repeats no value.

@@ -1,0 +1,103 @@
+package handlers
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// maxPlainMembers is how many members decodePlain can tell apart.
+const maxPlainMembers = 8
+
+// decodePlain reads the body that nearly every activation has: one object,
+// strings only, no escapes, and no member twice or unlisted. It takes a tenth of
+// the time that the decoder takes.
+//
+// It never refuses: what it is not sure of, it leaves to the decoder, with the
+// members untouched. So it may accept only what the decoder accepts, and must
+// read the same from it.
+func decodePlain(body []byte, members []member) bool {
+	if len(members) > maxPlainMembers {
+		return false
+	}
+	var found [maxPlainMembers][]byte // nil: not come yet
+	rest, ok := plainByte(body, '{')
+	for first := true; ok; first = false {
+		if end, ended := plainByte(rest, '}'); ended && first {
+			rest = end
+			break
+		}
+		var name, value []byte
+		if name, rest, ok = plainString(rest); !ok {
+			return false
+		}
+		if rest, ok = plainByte(rest, ':'); !ok {
+			return false
+		}
+		if value, rest, ok = plainString(rest); !ok {
+			return false
+		}
+		at := textNamed(members, name)
+		if at < 0 || found[at] != nil {
+			return false
+		}
+		found[at] = value
+		if end, ended := plainByte(rest, '}'); ended {
+			rest = end
+			break
+		}
+		rest, ok = plainByte(rest, ',')
+	}
+	if !ok || len(skipBlanks(rest)) > 0 {
+		return false
+	}
+	for i, value := range found[:len(members)] {
+		if value != nil {
+			*members[i].text = text{value: string(value), given: true}
+		}
+	}
+	return true
+}
+
+// textNamed finds the text member of a name, or gives -1.
+func textNamed(members []member, name []byte) int {
+	for i := range members {
+		if members[i].name == string(name) && members[i].text != nil {
+			return i
+		}
+	}
+	return -1
+}
+
+// plainByte skips blanks and then one byte.
+func plainByte(from []byte, b byte) (rest []byte, ok bool) {
+	from = skipBlanks(from)
+	if len(from) == 0 || from[0] != b {
+		return from, false
+	}
+	return from[1:], true
+}
+
+// plainString skips blanks and then a string that stands for itself. What it
+// holds is never nil.
+func plainString(from []byte) (inside, rest []byte, ok bool) {
+	from, ok = plainByte(from, '"')
+	end := bytes.IndexByte(from, '"')
+	if !ok || end < 0 {
+		return nil, from, false
+	}
+	ascii := true
+	for _, c := range from[:end] {
+		if c < ' ' || c == '\\' {
+			return nil, from, false
+		}
+		ascii = ascii && c < utf8.RuneSelf
+	}
+	return from[:end:end], from[end+1:], ascii || utf8.Valid(from[:end])
+}
+
+func skipBlanks(from []byte) []byte {
+	for len(from) > 0 && (from[0] == ' ' || from[0] == '\t' || from[0] == '\r' || from[0] == '\n') {
+		from = from[1:]
+	}
+	return from
+}
