@@ -6,7 +6,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"strconv"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -25,7 +24,7 @@ func (s *Server) finish(e *exchange, answer document) {
 	took := time.Since(e.started)
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
-	s.cfg.Metrics.HTTPDuration.WithLabelValues(e.method, pattern, strconv.Itoa(answer.status)).Observe(took.Seconds())
+	s.times.Observe(e.method, pattern, answer.status, took)
 	s.cfg.Log.WithLevel(e.level(answer)).
 		Str("request_id", e.id).
 		Str("method", e.method).
@@ -60,13 +59,15 @@ func (e *exchange) routeLabel() string {
 
 const otherMethod = "other"
 
-func methodLabel(method string) string {
-	switch method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS":
-		return method
-	default:
-		return otherMethod
+var methods = [...]string{"POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+func methodLabel(method []byte) string {
+	for _, known := range methods {
+		if known == string(method) {
+			return known
+		}
 	}
+	return otherMethod
 }
 
 // reportPanic logs where a panic came from. Of its value only the type is

@@ -81,11 +81,12 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	s.cfg.Metrics.HTTPInFlight.Inc()
+	now := time.Now()
 	return &exchange{
 		ctx:     ctx,
-		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID)),
-		method:  methodLabel(string(ctx.Request.Header.Method())),
-		started: time.Now(),
+		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID), now),
+		method:  methodLabel(ctx.Request.Header.Method()),
+		started: now,
 	}
 }
 
@@ -116,10 +117,7 @@ func (s *Server) attempt(e *exchange) (answer document) {
 // order is part of the contract: it says which error wins.
 func (s *Server) dispatch(e *exchange) (any, error) {
 	head := &e.ctx.Request.Header
-	path, query, named := splitTarget(string(head.RequestURI()))
-	if named {
-		e.resource = s.match(e.ctx, path)
-	}
+	path, query := s.target(e, head.RequestURI())
 	e.page = pageWanted(e.resource, path)
 
 	chunked, err := checkHead(head, s.bodyLimit(head))
@@ -148,8 +146,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	}
 
 	// fasthttp's own context never ends but at shutdown.
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.RequestTimeout)
-	defer cancel()
+	ctx := s.deadlines.of(e.started)
 	caller, err := s.authenticate(ctx, head, e.route.access)
 	if err != nil {
 		return nil, err
@@ -170,6 +167,19 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		fast:   e.ctx,
 	}
 	return e.route.handle(s, e.request)
+}
+
+// target finds the resource that a request target names, if any.
+func (s *Server) target(e *exchange, target []byte) (path, query string) {
+	if res := s.fixed[string(target)]; res != nil {
+		e.resource = res
+		return res.pattern, ""
+	}
+	path, query, named := splitTarget(string(target))
+	if named {
+		e.resource = s.match(e.ctx, path)
+	}
+	return path, query
 }
 
 // takeChunked tells whether the connection has followed this chunked body to

@@ -159,6 +159,9 @@ func wantsClose(h *fasthttp.RequestHeader) bool {
 
 // bodyLimit is the limit of the path that a head asks for.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) int {
+	if limit, special := s.bodyLimits[string(h.RequestURI())]; special {
+		return limit
+	}
 	path, _, _ := splitTarget(string(h.RequestURI()))
 	if limit, special := s.bodyLimits[path]; special {
 		return limit

@@ -99,6 +99,7 @@ type resource struct {
 func (s *Server) addRoutes(routes []route) {
 	resources := make(map[string]*resource)
 	s.bodyLimits = make(map[string]int)
+	s.fixed = make(map[string]*resource)
 	for i := range routes {
 		r := &routes[i]
 		res := resources[r.pattern]
@@ -114,8 +115,11 @@ func (s *Server) addRoutes(routes []route) {
 		}
 	}
 	s.matcher = router.New()
-	for _, res := range resources {
+	for pattern, res := range resources {
 		res.allow = res.methods()
+		if !strings.Contains(pattern, "{") {
+			s.fixed[pattern] = res
+		}
 		s.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })
 	}
 }

@@ -56,7 +56,10 @@ type Server struct {
 	pages    *paypage.Renderer
 
 	matcher    *router.Router
-	bodyLimits map[string]int // by path, where it is not the usual one
+	fixed      map[string]*resource // by path: those whose path has no variables
+	bodyLimits map[string]int       // by path, where it is not the usual one
+	deadlines  deadlines
+	times      *metrics.RequestTimes
 	fast       *fasthttp.Server
 	listener   atomic.Pointer[listener] // set by Serve
 	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
@@ -78,6 +81,8 @@ func newServer(cfg Config, routes []route) *Server {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
 	}
+	s.deadlines.timeout = cfg.RequestTimeout
+	s.times = metrics.NewRequestTimes(cfg.Metrics)
 	s.addRoutes(routes)
 	s.fast = &fasthttp.Server{
 		Handler:        s.serve,
