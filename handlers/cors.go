@@ -5,8 +5,8 @@ import "github.com/valyala/fasthttp"
 // allowAnyOrigin opens an answer to scripts of any web page. It is for the
 // routes that need no credentials, and no credentials are let through.
 func allowAnyOrigin(h *fasthttp.ResponseHeader) {
-	h.Set(fasthttp.HeaderAccessControlAllowOrigin, "*")
-	h.Set(fasthttp.HeaderAccessControlExposeHeaders, "X-Request-Id, Retry-After")
+	set(h, fasthttp.HeaderAccessControlAllowOrigin, "*")
+	set(h, fasthttp.HeaderAccessControlExposeHeaders, "X-Request-Id, Retry-After")
 }
 
 // preflight answers a browser that asks what it may send.

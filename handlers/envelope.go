@@ -141,12 +141,12 @@ func (e *exchange) write(answer document) {
 			response.SetBodyRaw(answer.body)
 		}
 	}
-	h.Set(headerRequestID, e.id)
+	set(h, headerRequestID, e.id)
 	if e.request != nil && e.request.replayed {
-		h.Set(headerReplayed, "true")
+		set(h, headerReplayed, "true")
 	}
-	h.Set(fasthttp.HeaderCacheControl, "no-store")
-	h.Set(fasthttp.HeaderXContentTypeOptions, "nosniff")
+	set(h, fasthttp.HeaderCacheControl, "no-store")
+	set(h, fasthttp.HeaderXContentTypeOptions, "nosniff")
 	if e.resource != nil && e.resource.open {
 		allowAnyOrigin(h)
 	}
@@ -162,6 +162,12 @@ func (e *exchange) write(answer document) {
 			c.refuse()
 		}
 	}
+}
+
+// set sets a header whose name is written as fasthttp would write it. It need
+// not look for how that is.
+func set(h *fasthttp.ResponseHeader, name, value string) {
+	h.SetCanonical([]byte(name), []byte(value))
 }
 
 // overloaded is the whole HTTP answer to a connection too many. It is made

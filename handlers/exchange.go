@@ -10,7 +10,9 @@ import (
 	"licet/node"
 )
 
-// exchange is one request with its answer, as the adapter sees it.
+// exchange is one request with its answer, as the adapter sees it. Exchanges
+// are used again: nothing may hold on to one, or to its request, once it was
+// answered.
 type exchange struct {
 	ctx     *fasthttp.RequestCtx
 	id      string
@@ -20,6 +22,7 @@ type exchange struct {
 	resource *resource // nil: the path names none, or was never looked at
 	route    *route    // nil: no such method
 	request  *request  // nil: it did not come to a handler
+	made     request   // what request points to
 	page     bool      // answers a person
 	refused  bool      // the connection is of no more use after this
 }
@@ -60,6 +63,8 @@ func (r *request) callerOwner() licet.Owner {
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	e := s.begin(ctx)
 	s.finish(e, s.attempt(e))
+	*e = exchange{}
+	s.exchanges.Put(e)
 }
 
 // serveBroken answers what fasthttp could not read as a request, and closes
@@ -82,12 +87,14 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 	s.cfg.Metrics.HTTPInFlight.Inc()
 	now := time.Now()
-	return &exchange{
+	e := s.exchanges.Get().(*exchange)
+	*e = exchange{
 		ctx:     ctx,
 		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID), now),
 		method:  methodLabel(ctx.Request.Header.Method()),
 		started: now,
 	}
+	return e
 }
 
 // attempt works an answer out, and turns a panic on the way into one.
@@ -157,7 +164,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
-	e.request = &request{
+	e.made = request{
 		ctx:    ctx,
 		id:     e.id,
 		caller: caller,
@@ -166,6 +173,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		values: values,
 		fast:   e.ctx,
 	}
+	e.request = &e.made
 	return e.route.handle(s, e.request)
 }
 
@@ -192,9 +200,16 @@ func (e *exchange) takeChunked() bool {
 // pathValues decodes the variable segments that the router left in ctx. A
 // segment that can't be decoded names nothing.
 func (e *exchange) pathValues() (map[string]string, bool) {
+	if e.resource != nil && e.resource.fixed {
+		return nil, true
+	}
+	return decodeSegments(e.ctx)
+}
+
+func decodeSegments(ctx *fasthttp.RequestCtx) (map[string]string, bool) {
 	var values map[string]string
 	ok := true
-	e.ctx.VisitUserValuesAll(func(key, value any) {
+	ctx.VisitUserValuesAll(func(key, value any) {
 		name, isName := key.(string)
 		segment, isText := value.(string)
 		if !isName || !isText {

@@ -60,7 +60,7 @@ func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error)
 	var lengths, encodings, types, hosts int
 	for len(raw) > 0 {
 		line, rest, found := bytes.Cut(raw, []byte("\r\n"))
-		if !found || bytes.ContainsAny(line, "\r\n\x00") {
+		if !found || bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 || bytes.IndexByte(line, 0) >= 0 {
 			return 0, false, malformed("the header lines must end with CR LF and hold no other control characters")
 		}
 		raw = rest
@@ -121,15 +121,19 @@ func isChunked(value []byte) bool { return bytes.EqualFold(value, []byte("chunke
 // gives it. In particular there is no space before the colon.
 func isToken(name []byte) bool {
 	for _, c := range name {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case bytes.IndexByte([]byte("!#$%&'*+-.^_`|~"), c) >= 0:
-		default:
+		if !tokenBytes[c] {
 			return false
 		}
 	}
 	return len(name) > 0
 }
+
+var tokenBytes = func() (allowed [256]bool) {
+	for _, c := range []byte("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		allowed[c] = true
+	}
+	return allowed
+}()
 
 // headReceived sets a request's body limit before its body is read. Where the
 // head is refused it sees to it that no body is read at all, nor waited for,

@@ -89,6 +89,7 @@ func probeRoutes() []route {
 type resource struct {
 	pattern string
 	routes  map[string]*route // by method
+	fixed   bool              // the pattern has no variable segments
 	allow   string            // the header
 	open    bool              // scripts of any web page may call
 	page    bool
@@ -117,7 +118,7 @@ func (s *Server) addRoutes(routes []route) {
 	s.matcher = router.New()
 	for pattern, res := range resources {
 		res.allow = res.methods()
-		if !strings.Contains(pattern, "{") {
+		if res.fixed = !strings.Contains(pattern, "{"); res.fixed {
 			s.fixed[pattern] = res
 		}
 		s.matcher.ANY(res.pattern, func(ctx *fasthttp.RequestCtx) { ctx.SetUserValue(matchedResource{}, res) })

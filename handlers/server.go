@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -60,6 +61,7 @@ type Server struct {
 	bodyLimits map[string]int       // by path, where it is not the usual one
 	deadlines  deadlines
 	times      *metrics.RequestTimes
+	exchanges  sync.Pool // of *exchange
 	fast       *fasthttp.Server
 	listener   atomic.Pointer[listener] // set by Serve
 	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
@@ -81,6 +83,7 @@ func newServer(cfg Config, routes []route) *Server {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
 	}
+	s.exchanges.New = func() any { return new(exchange) }
 	s.deadlines.timeout = cfg.RequestTimeout
 	s.times = metrics.NewRequestTimes(cfg.Metrics)
 	s.addRoutes(routes)
