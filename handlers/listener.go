@@ -15,6 +15,7 @@ const (
 	// is read on before it is closed.
 	lingerTime  = 500 * time.Millisecond
 	lingerBytes = 256 << 10
+	readAhead   = 1 << 10
 	// turnAwayTime bounds the answer to a connection too many, since the next
 	// one waits for it.
 	turnAwayTime = 100 * time.Millisecond
@@ -64,6 +65,13 @@ type conn struct {
 	net.Conn
 	listener *listener
 
+	// ahead holds what was read beyond what was asked for, from next to filled.
+	// While it waits for a request, fasthttp lets go of its buffers and asks for
+	// one byte; this is the little that most requests come in whole, so that
+	// they cost no second system call.
+	ahead        [readAhead]byte
+	next, filled int
+
 	framing framing
 	// loose: framing found fault, and nothing more is read.
 	loose bool
@@ -86,9 +94,16 @@ func (c *conn) Read(p []byte) (int, error) {
 	if c.loose {
 		return 0, errLoose
 	}
-	n, err := c.Conn.Read(p)
+	n, err := c.readSome(p)
 	if good := c.framing.follow(p[:n]); good < n {
+		first := c.silent && good == 0
 		n, c.loose, c.silent = good, true, false
+		if first && len(p) == 1 {
+			// fasthttp answers nobody who does not send even one byte, other
+			// than a line feed. This one makes no request of what it stands for.
+			p[0] = '?'
+			return 1, nil
+		}
 		if n == 0 {
 			return 0, errLoose
 		}
@@ -100,6 +115,23 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.line += n
 	}
 	return n, err
+}
+
+// readSome gives what was read ahead, or else reads.
+func (c *conn) readSome(p []byte) (n int, err error) {
+	if c.next == c.filled {
+		if len(p) != 1 {
+			return c.Conn.Read(p)
+		}
+		c.next = 0
+		if c.filled, err = c.Conn.Read(c.ahead[:]); c.filled == 0 {
+			return 0, err
+		}
+		// An error comes again with the next read.
+	}
+	n = copy(p, c.ahead[c.next:c.filled])
+	c.next += n
+	return n, nil
 }
 
 // Write writes, unless the connection was muted.

@@ -102,6 +102,9 @@ func newServer(cfg Config, routes []route) *Server {
 		// an answer in our form; fasthttp must never come to its own count.
 		Concurrency: cfg.MaxConnections + 1024,
 
+		// Most connections are idle most of the time. Without this each of them
+		// holds some 20 KiB of buffers; see conn.ahead for what it must not cost.
+		ReduceMemoryUsage:            true,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
 		NoDefaultServerHeader:        true,
