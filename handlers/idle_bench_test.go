@@ -1,0 +1,62 @@
+package handlers_test
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+)
+
+// BenchmarkIdleConnection is the memory that a connection takes which has made
+// one request and is kept: heap and stack, of which the client's end is a part.
+func BenchmarkIdleConnection(b *testing.B) {
+	server, request := benchServer(b)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	const connections = 500
+	held := func() float64 {
+		runtime.GC()
+		runtime.GC() // a pool forgets in two
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapAlloc + m.StackInuse)
+	}
+	for b.Loop() {
+		before := held()
+		var open []net.Conn
+		for range connections {
+			c, err := net.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				b.Fatal(err)
+			}
+			open = append(open, c)
+			if _, err := c.Write([]byte(request)); err != nil {
+				b.Fatal(err)
+			}
+			response, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err != nil || response.StatusCode != http.StatusOK {
+				b.Fatal(response, err)
+			}
+			response.Body.Close()
+		}
+		time.Sleep(10 * time.Millisecond)
+		b.ReportMetric((held()-before)/connections, "B/connection")
+		for _, c := range open {
+			c.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	b.StopTimer()
+	if err := server.Shutdown(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		b.Fatal(err)
+	}
+}
