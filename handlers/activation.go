@@ -19,6 +19,8 @@ type activation struct {
 	ExpiresAt      timestamp        `json:"expires_at"`
 	Mode           licet.Mode       `json:"mode"`
 	AccountID      string           `json:"account_id"`
+
+	name string // what DeviceName points to, where there is one
 }
 
 // appendJSON writes an activation as encoding/json does, for a fraction of the
@@ -63,7 +65,8 @@ func (s *Server) activate(r *request) (any, error) {
 		AccountID:      l.Owner.AccountID,
 	}
 	if d.Named {
-		answer.DeviceName = &d.Name
+		answer.name = d.Name
+		answer.DeviceName = &answer.name
 	}
 	return answer, nil
 }
