@@ -72,6 +72,8 @@ type conn struct {
 	ahead        [readAhead]byte
 	next, filled int
 
+	reading, writing lazyDeadline
+
 	framing framing
 	// loose: framing found fault, and nothing more is read.
 	loose bool
@@ -120,6 +122,9 @@ func (c *conn) Read(p []byte) (int, error) {
 // readSome gives what was read ahead, or else reads.
 func (c *conn) readSome(p []byte) (n int, err error) {
 	if c.next == c.filled {
+		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
+			return 0, err
+		}
 		if len(p) != 1 {
 			return c.Conn.Read(p)
 		}
@@ -139,7 +144,28 @@ func (c *conn) Write(p []byte) (int, error) {
 	if c.muted {
 		return len(p), nil
 	}
+	if err := c.writing.apply(c.Conn.SetWriteDeadline); err != nil {
+		return 0, err
+	}
 	return c.Conn.Write(p)
+}
+
+// SetReadDeadline takes effect with the next Read.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.reading.wanted = t
+	return nil
+}
+
+// SetWriteDeadline takes effect with the next Write.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.writing.wanted = t
+	return nil
+}
+
+// SetDeadline takes effect with the next Read and the next Write.
+func (c *conn) SetDeadline(t time.Time) error {
+	c.reading.wanted, c.writing.wanted = t, t
+	return nil
 }
 
 // mute drops what is still written.
@@ -168,7 +194,7 @@ func (c *conn) linger() {
 	if !ok || half.CloseWrite() != nil {
 		return
 	}
-	if c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+	if c.Conn.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
 	_, _ = io.CopyN(io.Discard, c.Conn, lingerBytes)
