@@ -12,13 +12,6 @@ import (
 // BenchmarkIdleConnection is the memory that a connection takes which has made
 // one request and is kept: heap and stack, of which the client's end is a part.
 func BenchmarkIdleConnection(b *testing.B) {
-	server, request := benchServer(b)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
 	const connections = 500
 	held := func() float64 {
 		runtime.GC()
@@ -28,6 +21,14 @@ func BenchmarkIdleConnection(b *testing.B) {
 		return float64(m.HeapAlloc + m.StackInuse)
 	}
 	for b.Loop() {
+		// A new one each time, since a server keeps goroutines for a while.
+		server, request := benchServer(b)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		served := make(chan error, 1)
+		go func() { served <- server.Serve(listener) }()
 		before := held()
 		var open []net.Conn
 		for range connections {
@@ -50,13 +51,11 @@ func BenchmarkIdleConnection(b *testing.B) {
 		for _, c := range open {
 			c.Close()
 		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	b.StopTimer()
-	if err := server.Shutdown(b.Context()); err != nil {
-		b.Fatal(err)
-	}
-	if err := <-served; err != nil {
-		b.Fatal(err)
+		if err := server.Shutdown(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if err := <-served; err != nil {
+			b.Fatal(err)
+		}
 	}
 }
