@@ -10,6 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
+
+	"licet"
 )
 
 // finish sends an answer on its way, counts it, and writes the request's one
@@ -25,7 +27,7 @@ func (s *Server) finish(e *exchange, answer document) {
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
 	s.times.Observe(e.method, pattern, answer.status, took)
-	s.cfg.Log.WithLevel(e.level(answer)).
+	s.cfg.Log.WithLevel(s.level(e, answer)).
 		Str("request_id", e.id).
 		Str("method", e.method).
 		Str("route", pattern).
@@ -36,10 +38,14 @@ func (s *Server) finish(e *exchange, answer document) {
 		Msg("request")
 }
 
-func (e *exchange) level(answer document) zerolog.Level {
+func (s *Server) level(e *exchange, answer document) zerolog.Level {
 	switch {
 	case answer.status == fasthttp.StatusInternalServerError:
 		return zerolog.ErrorLevel
+	case answer.code == s.errors[licet.ReasonOverloaded].code():
+		// They come by the thousand, and must cost little. The node says once
+		// that it refuses.
+		return zerolog.InfoLevel
 	case answer.status > fasthttp.StatusInternalServerError:
 		return zerolog.WarnLevel
 	case e.route != nil && e.route.quiet:

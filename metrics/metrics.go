@@ -26,6 +26,14 @@ type Metrics struct {
 	FoldCommands prometheus.Histogram
 	// SwapsLost counts folds that were made again because another writer was first.
 	SwapsLost prometheus.Counter
+	// CommandsUnderWay counts the commands and reads that are waiting or running.
+	CommandsUnderWay prometheus.Gauge
+	// CommandsLimit is how many may be at present.
+	CommandsLimit prometheus.Gauge
+	// CommandsShed counts those that were refused because too much was under
+	// way, by reason: limit (of the node), share (of one record), mailbox (that is
+	// full), deadline (that would have passed) or background (nobody waits).
+	CommandsShed *prometheus.CounterVec
 	// Panics counts panics that were caught; each has a stack in the log.
 	Panics prometheus.Counter
 
@@ -82,6 +90,18 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_swaps_lost_total",
 			Help: "Compare-and-swaps lost to another writer and tried again.",
 		}),
+		CommandsUnderWay: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_commands_under_way",
+			Help: "Commands and reads waiting or running on this node.",
+		}),
+		CommandsLimit: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_commands_limit",
+			Help: "Commands and reads that may be under way at present. It follows from how many a second are served.",
+		}),
+		CommandsShed: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_commands_shed_total",
+			Help: "Commands and reads refused unexecuted because of too much load.",
+		}, []string{"reason"}),
 		Panics: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",
@@ -124,7 +144,8 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	})
 	build.Set(1)
 	reg.MustRegister(
-		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Panics,
+		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost,
+		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics,
 		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -1,9 +1,13 @@
 package node
 
 import (
+	"context"
+	"math"
 	"runtime"
+	"time"
 
 	"licet"
+	"licet/metrics"
 )
 
 // AwaitQueued returns when so many commands wait in a record's mailbox.
@@ -33,3 +37,32 @@ func (n *Node) Remembered() (keys, unknown int) {
 
 // StoreSeen stores at once when devices were seen.
 func (n *Node) StoreSeen() { n.storeSeen() }
+
+// Admit makes the node take commands for served at once that many at a time,
+// and let in as many as limit says, until it measures its rate anew, which it
+// never does on a clock that stands still.
+func (n *Node) Admit(serving, limit int, rate float64) {
+	n.admission.serving = int64(serving)
+	n.admission.limit.Store(int64(limit))
+	n.admission.rate.bits.Store(math.Float64bits(rate))
+}
+
+// UnderWay tells how many commands and reads the node has let in.
+func (n *Node) UnderWay() int { return int(n.admission.underWay.Load()) }
+
+// Admission is the admission of a node, without one.
+type Admission struct{ admission *admission }
+
+// NewAdmission makes one of the usual delay.
+func NewAdmission(clock func() time.Time, m *metrics.Metrics) *Admission {
+	return &Admission{newAdmission(&Config{Clock: clock, Metrics: m, QueueDelay: defaultQueueDelay})}
+}
+
+// Enter lets a command in, or refuses it.
+func (a *Admission) Enter(ctx context.Context) error { return a.admission.enter(ctx) }
+
+// Leave ends a command.
+func (a *Admission) Leave(err error) { a.admission.leave(err) }
+
+// Limit is how many commands may be under way.
+func (a *Admission) Limit() int { return int(a.admission.limit.Load()) }

@@ -38,6 +38,10 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 		return nil, false, err
 	}
 	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer func() { n.admission.leave(err) }()
 	end, err := n.begin(owner, in.Once)
 	if err != nil {
 		return nil, false, err

@@ -32,11 +32,12 @@ const (
 // and whenever a watch says so, and forgets everything if the mark is another.
 // Whatever it can't answer is read from the store.
 type keyCache struct {
-	store   Store
-	clock   func() time.Time
-	every   time.Duration
-	metrics *metrics.Metrics
-	log     zerolog.Logger
+	store     Store
+	admission *admission
+	clock     func() time.Time
+	every     time.Duration
+	metrics   *metrics.Metrics
+	log       zerolog.Logger
 
 	mu      sync.RWMutex // guards what follows
 	keys    map[[32]byte]*licet.APIKey
@@ -46,15 +47,16 @@ type keyCache struct {
 	turn    int       // how often everything was forgotten
 }
 
-func newKeyCache(cfg *Config) *keyCache {
+func newKeyCache(cfg *Config, admission *admission) *keyCache {
 	return &keyCache{
-		store:   cfg.Store,
-		clock:   cfg.Clock,
-		every:   cfg.KeyScanEvery,
-		metrics: cfg.Metrics,
-		log:     cfg.Log,
-		keys:    make(map[[32]byte]*licet.APIKey),
-		unknown: make(map[[32]byte]time.Time),
+		store:     cfg.Store,
+		admission: admission,
+		clock:     cfg.Clock,
+		every:     cfg.KeyScanEvery,
+		metrics:   cfg.Metrics,
+		log:       cfg.Log,
+		keys:      make(map[[32]byte]*licet.APIKey),
+		unknown:   make(map[[32]byte]time.Time),
 	}
 }
 
@@ -68,13 +70,17 @@ const (
 
 // find answers the key of a hash, or nil where there is none. The key is shared
 // with others and must not be changed.
-func (c *keyCache) find(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (c *keyCache) find(ctx context.Context, hash [32]byte) (key *licet.APIKey, err error) {
 	key, found, turn := c.recall(hash)
 	if found {
 		return key, nil
 	}
+	if err := c.admission.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { c.admission.leave(err) }()
 	asked := c.clock()
-	key, err := c.store.APIKey(ctx, hash)
+	key, err = c.store.APIKey(ctx, hash)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,12 @@ func (n *Node) RemoveDevice(ctx context.Context, cmd licet.RemoveDevice) (licet.
 }
 
 // License looks a license up with a page of its devices, linearizably.
-func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page DevicePage) (*LicenseView, error) {
-	view, err := n.cfg.Store.ReadLicense(ctx, key, page)
+func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page DevicePage) (view *LicenseView, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { n.admission.leave(err) }()
+	view, err = n.cfg.Store.ReadLicense(ctx, key, page)
 	if err != nil {
 		return nil, err
 	}

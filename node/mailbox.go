@@ -28,7 +28,14 @@ type shard struct {
 type mailbox struct {
 	ref   licet.Ref
 	shard *shard
-	queue []*call // guarded by the shard's lock
+
+	// Guarded by the shard's lock:
+	queue   []*call
+	running int // calls of the turn that is under way
+
+	// Of the latest turn, if it left something waiting; guarded likewise.
+	turnHeld int           // calls in it
+	turnTook time.Duration // 0: it left nothing
 }
 
 // The states of a call. It is answered exactly once: either its mailbox wins
@@ -63,8 +70,18 @@ func (c *call) answer(result licet.Result, err error) {
 // Do runs a command on the record that ref names, and answers when its outcome
 // is stored, or when ctx ends. A ctx that ends while the command still waits
 // gives ErrUnavailable, and the command is never run; later it gives
-// ErrOutcomeUnknown. ctx must carry a deadline.
-func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
+// ErrOutcomeUnknown. ctx must carry a deadline. What can't be served soon, or
+// not before ctx ends, is refused at once with ErrOverloaded.
+func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (result licet.Result, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.Result{}, err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.do(ctx, ref, cmd)
+}
+
+// do runs a command that was let in.
+func (n *Node) do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
 	deadline, _ := ctx.Deadline()
 	c := &call{cmd: cmd, deadline: deadline}
 	box, err := n.post(ref, c)
@@ -102,8 +119,8 @@ func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if box, running := s.boxes[ref]; running {
-		if len(box.queue) >= n.cfg.QueueLimit {
-			return nil, licet.ErrOverloaded
+		if err := n.mayQueue(box, c); err != nil {
+			return nil, err
 		}
 		if n.isDraining() {
 			return nil, errDraining
@@ -115,10 +132,32 @@ func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 	if err := n.enter(); err != nil {
 		return nil, err
 	}
-	box := &mailbox{ref: ref, shard: s}
+	box := &mailbox{ref: ref, shard: s, running: 1}
 	s.boxes[ref] = box
 	c.state.Store(callTaken)
 	return box, nil
+}
+
+// mayQueue decides whether a call may wait in a mailbox that is running.
+func (n *Node) mayQueue(box *mailbox, c *call) error {
+	switch {
+	case len(box.queue) >= n.cfg.QueueLimit:
+		return refuse(n.admission.shed.mailbox)
+	case !n.admission.mayJoin(len(box.queue) + box.running):
+		return refuse(n.admission.shed.share)
+	case box.wait() > 0 && box.wait() > time.Until(c.deadline):
+		return refuse(n.admission.shed.deadline)
+	}
+	return nil
+}
+
+// wait is how long those who wait already will take, as far as the latest turn
+// tells.
+func (b *mailbox) wait() time.Duration {
+	if b.turnTook == 0 {
+		return 0
+	}
+	return time.Duration(len(b.queue)/b.turnHeld) * b.turnTook
 }
 
 func (n *Node) shardOf(ref licet.Ref) *shard {
@@ -141,14 +180,28 @@ func (n *Node) run(box *mailbox) {
 	for {
 		box.shard.mu.Lock()
 		calls := box.take()
+		left := len(box.queue) > 0
 		box.shard.mu.Unlock()
 		if len(calls) > 0 {
+			began := n.cfg.Clock()
 			n.settleCalls(box.ref, calls)
+			box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
 		}
 		if n.retire(box) {
 			return
 		}
 	}
+}
+
+// noteTurn keeps how long a turn took that left something waiting: those that
+// wait then will get turns of about that size.
+func (b *mailbox) noteTurn(held int, left bool, took time.Duration) {
+	if !left {
+		took = 0
+	}
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	b.turnHeld, b.turnTook = held, took
 }
 
 // retire removes a mailbox in which nothing waits.
@@ -194,6 +247,7 @@ func (b *mailbox) take() []*call {
 	}
 	b.queue = append(b.queue[:0], b.queue[i:]...)
 	clear(b.queue[len(b.queue):cap(b.queue)])
+	b.running = len(calls)
 	return calls
 }
 

@@ -44,6 +44,7 @@ type Config struct {
 	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
 	OrderLifetime time.Duration // 0: 24 h
 	QueueLimit    int           // commands waiting for one record; 0: 4096
+	QueueDelay    time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 	KeyScanEvery  time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
 	LivePayments  bool          // a payment provider for live orders is set up
 }
@@ -56,11 +57,12 @@ const (
 // Node runs commands against a store. Make it with [New]; it is safe for
 // concurrent use.
 type Node struct {
-	cfg    Config
-	keys   *keyCache
-	seed   maphash.Seed
-	shards [shardCount]shard
-	seen   seenDevices
+	cfg       Config
+	admission *admission
+	keys      *keyCache
+	seed      maphash.Seed
+	shards    [shardCount]shard
+	seen      seenDevices
 
 	onceLock sync.Mutex
 	atOnce   map[licet.Ref]struct{} // claims being worked on here; guarded by onceLock
@@ -83,10 +85,20 @@ func New(cfg Config) *Node {
 	if cfg.QueueLimit == 0 {
 		cfg.QueueLimit = defaultQueueLimit
 	}
+	if cfg.QueueDelay == 0 {
+		cfg.QueueDelay = defaultQueueDelay
+	}
 	if cfg.KeyScanEvery == 0 {
 		cfg.KeyScanEvery = keyScanEvery
 	}
-	n := &Node{cfg: cfg, keys: newKeyCache(&cfg), seed: maphash.MakeSeed(), atOnce: make(map[licet.Ref]struct{})}
+	admission := newAdmission(&cfg)
+	n := &Node{
+		cfg:       cfg,
+		admission: admission,
+		keys:      newKeyCache(&cfg, admission),
+		seed:      maphash.MakeSeed(),
+		atOnce:    make(map[licet.Ref]struct{}),
+	}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
 	}

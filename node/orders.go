@@ -41,6 +41,10 @@ func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) 
 		return licet.Order{}, false, err
 	}
 	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.Order{}, false, err
+	}
+	defer func() { n.admission.leave(err) }()
 	end, err := n.begin(owner, in.Once)
 	if err != nil {
 		return licet.Order{}, false, err
@@ -70,7 +74,7 @@ func (n *Node) claimedOrder(ctx context.Context, owner licet.Owner, claim *licet
 	if claim.Refusal != nil {
 		return licet.Order{}, true, claim.Refusal
 	}
-	order, err = n.Order(ctx, owner, claim.OrderNo)
+	order, err = n.readOrder(ctx, owner, claim.OrderNo)
 	return order, err == nil, err
 }
 
@@ -144,10 +148,19 @@ func (n *Node) mint(terms licet.Terms) (licet.LicenseKey, error) {
 }
 
 // Order looks an order of an owner up, linearizably.
-func (n *Node) Order(ctx context.Context, owner licet.Owner, orderNo string) (licet.Order, error) {
+func (n *Node) Order(ctx context.Context, owner licet.Owner, orderNo string) (order licet.Order, err error) {
 	if !licet.ValidOrderNo(orderNo) {
 		return licet.Order{}, licet.ErrOrderNotFound
 	}
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.Order{}, err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.readOrder(ctx, owner, orderNo)
+}
+
+// readOrder looks up an order for somebody who was let in.
+func (n *Node) readOrder(ctx context.Context, owner licet.Owner, orderNo string) (licet.Order, error) {
 	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.OrderRef(owner, orderNo)})
 	if err != nil {
 		return licet.Order{}, err
@@ -160,10 +173,14 @@ func (n *Node) Order(ctx context.Context, owner licet.Owner, orderNo string) (li
 
 // OrderToPay looks an order up for whoever holds its pay token. A wrong token
 // is the same as a wrong number.
-func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (licet.Order, error) {
+func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (order licet.Order, err error) {
 	if !licet.ValidOrderNo(orderNo) {
 		return licet.Order{}, licet.ErrOrderNotFound
 	}
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.Order{}, err
+	}
+	defer func() { n.admission.leave(err) }()
 	owner, found, err := n.cfg.Store.OrderOwner(ctx, orderNo)
 	if err != nil {
 		return licet.Order{}, err
@@ -171,7 +188,7 @@ func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (licet.Ord
 	if !found {
 		return licet.Order{}, licet.ErrOrderNotFound
 	}
-	order, err := n.Order(ctx, owner, orderNo)
+	order, err = n.readOrder(ctx, owner, orderNo)
 	if err != nil {
 		return licet.Order{}, err
 	}
@@ -183,7 +200,11 @@ func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (licet.Ord
 
 // PayOrder takes the provider's word that an order was paid. The license is
 // issued with the product's terms of this moment. See licet.PayOrder.
-func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) (licet.Result, error) {
+func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) (result licet.Result, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.Result{}, err
+	}
+	defer func() { n.admission.leave(err) }()
 	terms := order.Terms
 	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.ProductRef(order.Owner, order.ProductID)})
 	if err != nil {
@@ -196,7 +217,7 @@ func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) 
 	if err != nil {
 		return licet.Result{}, err
 	}
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo),
+	return n.do(ctx, licet.OrderRef(order.Owner, order.OrderNo),
 		licet.PayOrder{Payment: payment, Terms: terms, Key: key})
 }
 

@@ -75,8 +75,20 @@ func (s *seenDevices) take() map[licet.LicenseKey]map[string]time.Time {
 	return taken
 }
 
+// putBack gathers again what was not stored, unless it was seen since.
+func (s *seenDevices) putBack(key licet.LicenseKey, devices map[string]time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for device, at := range devices {
+		if _, known := s.licenses[key][device]; !known {
+			s.add(key, &licet.Device{ID: device, LastSeenAt: at})
+		}
+	}
+}
+
 // KeepSeen stores when devices were seen, until ctx ends, and then once more.
-// What can't be stored is forgotten.
+// While the node has much to do they wait; what the store fails to write is
+// forgotten.
 func (n *Node) KeepSeen(ctx context.Context) {
 	ticker := time.NewTicker(seenEvery)
 	defer ticker.Stop()
@@ -105,7 +117,8 @@ func (n *Node) storeSeen() {
 }
 
 // storeSeenOf posts the devices of one license together, so that they are
-// folded, and waits until all are answered.
+// folded, and waits until all are answered. Those that may not be posted are
+// left for the next time.
 func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)
 	defer cancel()
@@ -115,11 +128,16 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
 	var first *call
 	calls := make([]*call, 0, len(devices))
 	for device, at := range devices {
+		if n.admission.enterBackground() != nil {
+			break
+		}
 		c := &call{cmd: licet.Seen{Key: key, Device: device, At: at}, deadline: deadline}
 		box, err := n.post(ref, c)
 		if err != nil {
+			n.admission.leave(err)
 			break
 		}
+		delete(devices, device)
 		if box != nil {
 			mine, first = box, c
 		} else {
@@ -128,8 +146,11 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
 	}
 	if mine != nil {
 		n.runFirst(ctx, mine, first)
+		n.admission.leave(first.err)
 	}
 	for _, c := range calls {
-		_, _ = n.await(ctx, c)
+		_, err := n.await(ctx, c)
+		n.admission.leave(err)
 	}
+	n.seen.putBack(key, devices)
 }

@@ -23,6 +23,7 @@ type config struct {
 	PublicURL       string
 	OrderLifetime   time.Duration
 	Remember        int
+	QueueDelay      time.Duration
 	LogLevel        string
 	LogFormat       string
 	ShutdownTimeout time.Duration
@@ -36,6 +37,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers reach this service at, for pay links; empty: the address served on")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
 	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses are remembered, so that a change of one is a single request to etcd; about 500 bytes each")
+	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long what comes under load may wait to be served, 10ms to 1s; the rest is refused at once")
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
@@ -93,6 +95,9 @@ func fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) erro
 const (
 	minOrderLifetime = time.Second // of test mode, the only one that can be paid
 	maxOrderLifetime = 24 * time.Hour
+
+	minQueueDelay = 10 * time.Millisecond
+	maxQueueDelay = time.Second // well within the time that a request has
 )
 
 func (c *config) validate() error {
@@ -107,6 +112,9 @@ func (c *config) validate() error {
 	}
 	if c.Remember < 1 {
 		return badUsage("--remember-licenses is %d: it must be at least 1", c.Remember)
+	}
+	if c.QueueDelay < minQueueDelay || c.QueueDelay > maxQueueDelay {
+		return badUsage("--queue-delay is %v: it must be from 10ms to 1s", c.QueueDelay)
 	}
 	if c.ShutdownTimeout <= 0 {
 		return badUsage("--shutdown-timeout is %v: it must be more than 0s", c.ShutdownTimeout)

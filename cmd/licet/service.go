@@ -127,6 +127,7 @@ func (s *service) answer() {
 		Metrics:       s.instruments,
 		Log:           s.log,
 		OrderLifetime: s.cfg.OrderLifetime,
+		QueueDelay:    s.cfg.QueueDelay,
 	})
 	s.background("the memory of API keys", n.FollowKeys)
 	s.parts.started("the mailboxes", n.Drain)

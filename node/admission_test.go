@@ -1,0 +1,323 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// still is a clock that stands still unless it is moved.
+type still struct{ nanos atomic.Int64 }
+
+func (s *still) now() time.Time {
+	return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC).Add(time.Duration(s.nanos.Load()))
+}
+
+func (s *still) move(d time.Duration) { s.nanos.Add(int64(d)) }
+
+// held is a node whose swaps are held back, as far as they are of a license
+// that hold says, until they are let go.
+type held struct {
+	*node.Node
+	clock   still
+	metrics *metrics.Metrics
+	arrived chan struct{}
+	letGo   func()
+	reads   atomic.Int32
+	swaps   atomic.Int32
+	group   sync.WaitGroup
+}
+
+func newHeld(t *testing.T, hold func(licet.Ref) bool) *held {
+	open := make(chan struct{})
+	h := &held{
+		metrics: metrics.New(prometheus.NewRegistry(), "test", "", ""),
+		arrived: make(chan struct{}, 1000),
+		letGo:   sync.OnceFunc(func() { close(open) }),
+	}
+	h.Node = newNode(t, &storetest.Faulty{
+		Store:  openStore(t),
+		OnLoad: func([]node.Want) error { h.reads.Add(1); return nil },
+		OnCommit: func(change node.Change) storetest.Fault {
+			h.swaps.Add(1)
+			if hold(change.Writes[0].Ref) {
+				h.arrived <- struct{}{}
+				<-open
+			}
+			return storetest.Fault{}
+		},
+	}, func(c *node.Config) { c.Clock, c.Metrics = h.clock.now, h.metrics })
+	t.Cleanup(func() {
+		h.letGo()
+		h.group.Wait()
+		if got := h.UnderWay(); got != 0 {
+			t.Errorf("%d are under way when all is over", got)
+		}
+	})
+	return h
+}
+
+func everything(licet.Ref) bool { return true }
+
+// start begins an activation that must succeed.
+func (h *held) start(t *testing.T, key licet.LicenseKey, device string) {
+	h.group.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		_, err := activate(ctx, h.Node, key, device)
+		wantError(t, err, nil)
+	})
+}
+
+func (h *held) wantShed(t *testing.T, reason string, want int) {
+	t.Helper()
+	if got := written(t, h.metrics.CommandsShed.WithLabelValues(reason)).GetCounter().GetValue(); got != float64(want) {
+		t.Errorf("%v were refused because of %s, want %d", got, reason, want)
+	}
+}
+
+func written(t *testing.T, metric prometheus.Metric) *dto.Metric {
+	t.Helper()
+	var m dto.Metric
+	if err := metric.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return &m
+}
+
+// grants makes licenses of a node of their own, so that the node under test has
+// done nothing for them.
+func grants(t *testing.T, count int) []licet.LicenseKey {
+	other := newNode(t, openStore(t))
+	keys := make([]licet.LicenseKey, count)
+	for i := range keys {
+		keys[i] = grant(t, other, 0)
+	}
+	return keys
+}
+
+// TestShedsOverTheLimit fills a node up: whatever comes then is refused at once
+// and the store is asked nothing, and once there is room it is served again.
+func TestShedsOverTheLimit(t *testing.T) {
+	keys := grants(t, 4)
+	h := newHeld(t, everything)
+	h.Admit(1, 3, 20_000)
+	for _, key := range keys[:3] {
+		h.start(t, key, "held")
+		<-h.arrived
+	}
+	reads, swaps := h.reads.Load(), h.swaps.Load()
+	ctx := testContext(t)
+	for what, ask := range map[string]func() error{
+		"activation":  func() error { _, err := activate(ctx, h.Node, keys[3], "shed"); return err },
+		"another one": func() error { _, err := activate(ctx, h.Node, keys[0], "shed"); return err },
+		"removal":     func() error { _, err := remove(ctx, h.Node, keys[0], "held"); return err },
+		"lookup": func() error {
+			_, err := h.License(ctx, testOwner, keys[0], node.DevicePage{Limit: 1})
+			return err
+		},
+		"order": func() error {
+			_, _, err := h.CreateOrder(ctx, testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+			return err
+		},
+		"order lookup": func() error {
+			_, err := h.Order(ctx, testOwner, licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+			return err
+		},
+		"payment": func() error {
+			_, err := h.PayOrder(ctx, licet.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
+			return err
+		},
+		"grant": func() error {
+			_, _, err := h.Grant(ctx, testOwner, node.Grant{ProductID: "pro", Quantity: 1})
+			return err
+		},
+		"API key": func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
+	} {
+		t.Run(what, func(t *testing.T) { wantError(t, ask(), licet.ErrOverloaded) })
+	}
+	if h.reads.Load() != reads || h.swaps.Load() != swaps {
+		t.Errorf("the store was asked for what was refused")
+	}
+	h.wantShed(t, "limit", 9)
+	if got := written(t, h.metrics.CommandsUnderWay).GetGauge().GetValue(); got != 3 {
+		t.Errorf("the gauge shows %v under way, want 3", got)
+	}
+	h.letGo()
+	h.group.Wait()
+	mustActivate(t, h.Node, keys[3], "served")
+	if _, ids := devices(t, h.Node, keys[3]); ids["shed"] || !ids["served"] {
+		t.Errorf("bound: %v", ids)
+	}
+	if _, ids := devices(t, h.Node, keys[0]); ids["shed"] || !ids["held"] {
+		t.Errorf("bound: %v", ids)
+	}
+}
+
+// TestStormedLicense storms one license whose swap hangs: it gets half of the
+// places, and all other licenses are served meanwhile.
+func TestStormedLicense(t *testing.T) {
+	const limit = 40
+	keys := grants(t, 1+limit/2)
+	stormed, others := keys[0], keys[1:]
+	h := newHeld(t, func(ref licet.Ref) bool { return ref == licet.LicenseRef(stormed) })
+	h.Admit(1, limit, 20_000)
+	h.start(t, stormed, "first")
+	<-h.arrived
+	for i := range limit/2 - 1 {
+		h.start(t, stormed, fmt.Sprint("waiting-", i))
+		h.AwaitQueued(licet.LicenseRef(stormed), i+1)
+	}
+	for i := range 100 {
+		_, err := activate(testContext(t), h.Node, stormed, fmt.Sprint("shed-", i))
+		wantError(t, err, licet.ErrOverloaded)
+		mustActivate(t, h.Node, others[i%len(others)], fmt.Sprint("device-", i))
+	}
+	h.wantShed(t, "share", 100)
+	h.wantShed(t, "limit", 0)
+	// All the others at once find room as well.
+	var group sync.WaitGroup
+	for _, key := range others {
+		group.Go(func() {
+			_, err := activate(testContext(t), h.Node, key, "at once")
+			wantError(t, err, nil)
+		})
+	}
+	group.Wait()
+	h.letGo()
+	h.group.Wait()
+	if count, ids := devices(t, h.Node, stormed); count != limit/2 || ids["shed-0"] {
+		t.Errorf("%d devices of the stormed license are bound, want %d: %v", count, limit/2, ids)
+	}
+}
+
+// TestHopelessDeadline refuses at once whose turn can't come in time.
+func TestHopelessDeadline(t *testing.T) {
+	soon := func(t *testing.T) context.Context {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	t.Run("of the node", func(t *testing.T) {
+		keys := grants(t, 3)
+		h := newHeld(t, everything)
+		h.Admit(1, 10, 0.1) // who waits gets their turn after 10 s
+		h.start(t, keys[0], "served")
+		<-h.arrived
+		_, err := activate(soon(t), h.Node, keys[1], "hopeless")
+		wantError(t, err, licet.ErrOverloaded)
+		h.wantShed(t, "deadline", 1)
+		h.start(t, keys[2], "patient")
+		<-h.arrived
+	})
+	t.Run("of a license", func(t *testing.T) {
+		key := grants(t, 1)[0]
+		ref := licet.LicenseRef(key)
+		turns := make(chan struct{})
+		arrived := make(chan struct{}, 10)
+		var clock still
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+			arrived <- struct{}{}
+			<-turns
+			clock.move(10 * time.Second)
+			return storetest.Fault{}
+		}}, func(c *node.Config) { c.Clock = clock.now })
+		n.Admit(10_000, 10_000, 20_000)
+		var group sync.WaitGroup
+		start := func(i int) {
+			group.Go(func() {
+				_, err := activate(testContext(t), n, key, fmt.Sprint("device-", i))
+				wantError(t, err, nil)
+			})
+		}
+		start(0)
+		<-arrived
+		const waiting = 3 * node.MaxTouchedDevices
+		for i := range waiting {
+			start(1 + i)
+		}
+		n.AwaitQueued(ref, waiting)
+		turns <- struct{}{} // the first, alone
+		<-arrived
+		turns <- struct{}{} // a full one, of 10 s
+		<-arrived           // another one is under way, and a third is waiting
+		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices)
+		_, err := activate(soon(t), n, key, "hopeless")
+		wantError(t, err, licet.ErrOverloaded)
+		start(1 + waiting) // patient
+		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices+1)
+		close(turns)
+		group.Wait()
+		if count, ids := devices(t, n, key); count != waiting+2 || ids["hopeless"] {
+			t.Errorf("%d devices are bound, want %d", count, waiting+2)
+		}
+	})
+}
+
+// TestBackgroundYields keeps what was seen while half of the places are taken,
+// and stores it later.
+func TestBackgroundYields(t *testing.T) {
+	keys := grants(t, 3)
+	holding := atomic.Bool{}
+	h := newHeld(t, func(licet.Ref) bool { return holding.Load() })
+	mustActivate(t, h.Node, keys[0], "seen")
+	h.clock.move(licet.DefaultSeenStep)
+	mustActivate(t, h.Node, keys[0], "seen")
+	h.Admit(1, 4, 20_000)
+	holding.Store(true)
+	for _, key := range keys[1:] {
+		h.start(t, key, "held")
+		<-h.arrived
+	}
+	swaps := h.swaps.Load()
+	for range 3 {
+		h.StoreSeen()
+	}
+	if got := h.swaps.Load(); got != swaps {
+		t.Errorf("%d swaps stored what was seen while others waited", got-swaps)
+	}
+	h.wantShed(t, "background", 3)
+	holding.Store(false)
+	h.letGo()
+	h.group.Wait()
+	h.StoreSeen()
+	if got := seenAt(t, h.Node, keys[0], "seen"); !got.Equal(h.clock.now()) {
+		t.Errorf("it was seen at %v, want %v", got, h.clock.now())
+	}
+}
+
+// TestIdleNodeRefusesNothing: however slow a store is, a node that is asked for
+// one thing at a time, or for as much as the store takes at once, does it.
+func TestIdleNodeRefusesNothing(t *testing.T) {
+	key := grants(t, 1)[0]
+	var clock still
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+		clock.move(3 * time.Second)
+		return storetest.Fault{}
+	}}, func(c *node.Config) { c.Clock = clock.now })
+	for i := range 30 {
+		mustActivate(t, n, key, fmt.Sprint("device-", i))
+	}
+	keys := grants(t, 64)
+	for range 4 {
+		var group sync.WaitGroup
+		for i := range 512 {
+			group.Go(func() {
+				_, err := activate(testContext(t), n, keys[i%len(keys)], fmt.Sprint("device-", i))
+				wantError(t, err, nil)
+			})
+		}
+		group.Wait()
+	}
+}

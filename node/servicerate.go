@@ -1,0 +1,94 @@
+package node
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// assumedRate is what a node takes itself for, in commands a second, until
+	// it was busy.
+	assumedRate = 20_000
+	// rateWindow is how long is counted for one measurement.
+	rateWindow = 100 * time.Millisecond
+	// rateMemory is how long a rate is believed after the node was last busy.
+	rateMemory = 5 * time.Second
+)
+
+// serviceRate measures how many commands a second the node can serve, window by
+// window. What it has served tells that only if it was busy: if there were more
+// commands than the store works on at a time. Otherwise it tells that the node
+// can do at least that.
+//
+// A lower rate is believed at once, a higher one by half in each window: what
+// is too low for a moment costs nothing, since the least limit keeps the store
+// busy, and what is too high makes a queue.
+type serviceRate struct {
+	served  atomic.Int64 // in this window
+	wasBusy atomic.Bool  // in this window
+	ends    atomic.Int64 // of this window, in nanoseconds since birth
+	bits    atomic.Uint64
+
+	birth time.Time // never changed
+	mu    sync.Mutex
+	last  time.Duration // since birth: the latest busy window; guarded by mu
+}
+
+func (r *serviceRate) begin(now time.Time) {
+	r.birth = now
+	r.bits.Store(math.Float64bits(assumedRate))
+	r.ends.Store(int64(rateWindow))
+}
+
+// value is the rate, in commands a second.
+func (r *serviceRate) value() float64 { return math.Float64frombits(r.bits.Load()) }
+
+// busy notes that commands are waiting for others to be served.
+func (r *serviceRate) busy() {
+	// All but the first of a window only read, so that they share the cache line.
+	if !r.wasBusy.Load() {
+		r.wasBusy.Store(true)
+	}
+}
+
+// observe ends the window if its time has come, and reports whether the rate
+// may have changed. Whoever comes just then pays for all.
+func (r *serviceRate) observe(now time.Time) bool {
+	at := now.Sub(r.birth)
+	if r.within(at) || !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	if r.within(at) {
+		return false // another one was faster
+	}
+	late := at - time.Duration(r.ends.Load())
+	r.ends.Store(int64(at + rateWindow))
+	served, busy := r.served.Swap(0), r.wasBusy.Swap(false)
+	if busy || r.last > at {
+		r.last = at
+	}
+	// If nobody came for a while, or the clock was set back, there was nothing to
+	// measure in a part of the window.
+	whole := late >= 0 && late <= rateWindow
+	measured := float64(served) / (late + rateWindow).Seconds()
+	rate := r.value()
+	switch {
+	case whole && measured > rate:
+		rate += (measured - rate) / 2
+	case whole && busy:
+		rate = measured
+	case at-r.last >= rateMemory:
+		rate = assumedRate
+	}
+	r.bits.Store(math.Float64bits(rate))
+	return true
+}
+
+// within reports whether a moment lies in the window.
+func (r *serviceRate) within(at time.Duration) bool {
+	left := time.Duration(r.ends.Load()) - at
+	return left > 0 && left <= rateWindow
+}

@@ -1,0 +1,169 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// world is a store in a time of its own: it takes up to 512 commands into a
+// round of its hands, and each round takes a while. In front of it is a node's
+// admission and a queue.
+type world struct {
+	clock   still
+	gate    *node.Admission
+	round   time.Duration // how long the store takes for what it has in hand
+	ready   time.Duration // when it has done so
+	hand    int
+	queue   []time.Duration // when each came
+	served  int
+	refused int
+	longest time.Duration // that one of those served waited in the queue
+	credit  float64       // of arrivals
+}
+
+func newWorld(round time.Duration) *world {
+	w := &world{round: round}
+	w.gate = node.NewAdmission(w.clock.now, metrics.New(prometheus.NewRegistry(), "test", "", ""))
+	return w
+}
+
+const tick = time.Millisecond
+
+// run lets commands come at a rate, for a while.
+func (w *world) run(t *testing.T, rate float64, span time.Duration) {
+	t.Helper()
+	for ; span > 0; span -= tick {
+		w.clock.move(tick)
+		now := time.Duration(w.clock.nanos.Load())
+		for w.credit += rate * tick.Seconds(); w.credit >= 1; w.credit-- {
+			switch err := w.gate.Enter(context.Background()); {
+			case err == nil:
+				w.queue = append(w.queue, now)
+			case errors.Is(err, licet.ErrOverloaded):
+				w.refused++
+			default:
+				t.Fatal(err)
+			}
+		}
+		if now < w.ready {
+			continue
+		}
+		for range w.hand {
+			w.gate.Leave(nil)
+		}
+		w.served += w.hand
+		w.hand = min(len(w.queue), 512)
+		for _, came := range w.queue[:w.hand] {
+			w.longest = max(w.longest, now-came)
+		}
+		w.queue = w.queue[w.hand:]
+		w.ready = now + w.round
+	}
+}
+
+// count forgets what was counted so far.
+func (w *world) count() { w.served, w.refused, w.longest = 0, 0, 0 }
+
+// TestOverloadControl runs the controller against stores of all speeds, in a
+// time of its own: it must cost no throughput, keep the queue as short as it was
+// told to, and follow a store that slows down or recovers.
+func TestOverloadControl(t *testing.T) {
+	for _, round := range []time.Duration{8, 25, 100, 500} { // 64,000 to 1,000 a second
+		round *= time.Millisecond
+		t.Run(round.String(), func(t *testing.T) {
+			w := newWorld(round)
+			capacity := 512 / round.Seconds()
+
+			// Below its capacity nothing is refused.
+			w.run(t, 0.9*capacity, 5*time.Second)
+			if w.refused > 0 {
+				t.Errorf("%d were refused at nine tenths of the capacity", w.refused)
+			}
+			w.run(t, 3*capacity, 3*time.Second)
+			w.count()
+			w.run(t, 3*capacity, 10*time.Second)
+			if got := float64(w.served) / 10; got < 0.95*capacity {
+				t.Errorf("%.0f a second are served at three times too much, of %.0f", got, capacity)
+			}
+			// The rate comes in rounds, which is why it is not exact.
+			if most := 200*time.Millisecond + 2*round; w.longest > most {
+				t.Errorf("one has waited %v, want at most %v", w.longest, most)
+			}
+			w.count()
+			w.run(t, 0.5*capacity, time.Second) // what had piled up is served
+			w.count()
+			w.run(t, 0.5*capacity, 5*time.Second)
+			if w.refused > 0 {
+				t.Errorf("%d were refused after the overload", w.refused)
+			}
+		})
+	}
+}
+
+// TestStoreSlowsDown is the disk whose every sync takes half a second more.
+func TestStoreSlowsDown(t *testing.T) {
+	w := newWorld(25 * time.Millisecond)
+	w.run(t, 18_000, 5*time.Second)
+	w.round = 500 * time.Millisecond
+	w.run(t, 18_000, 3*time.Second)
+	w.count()
+	w.run(t, 18_000, 10*time.Second)
+	if w.served < 9*1024 {
+		t.Errorf("a store that serves 1024 a second has served %d in 10 s", w.served)
+	}
+	if w.longest > 1200*time.Millisecond {
+		t.Errorf("one has waited %v", w.longest)
+	}
+	w.round = 25 * time.Millisecond
+	w.run(t, 18_000, time.Second)
+	w.count()
+	w.run(t, 18_000, 5*time.Second)
+	if w.refused > 0 {
+		t.Errorf("%d of %d were refused after the disk had recovered", w.refused, w.refused+w.served)
+	}
+}
+
+// TestDeadStore lets in no more than it always does, since nothing comes back but
+// errors.
+func TestDeadStore(t *testing.T) {
+	w := newWorld(time.Hour)
+	w.ready = time.Hour
+	w.run(t, 10_000, 2*time.Second)
+	for range 512 {
+		w.gate.Leave(licet.ErrOutcomeUnknown)
+	}
+	if got := w.gate.Limit(); got != 1024 {
+		t.Errorf("it lets in %d, want 1024", got)
+	}
+}
+
+// TestRateOfLittle: neither an idle node nor a clock that is set back tells
+// anything, and an old overload is forgotten.
+func TestRateOfLittle(t *testing.T) {
+	w := newWorld(100 * time.Millisecond)
+	fresh := w.gate.Limit()
+	w.run(t, 10, 20*time.Second)
+	if got := w.gate.Limit(); got != fresh {
+		t.Errorf("the limit of an idle node is %d, of a new one %d", got, fresh)
+	}
+	w.run(t, 20_000, 3*time.Second)
+	low := w.gate.Limit()
+	if low > fresh/2 {
+		t.Errorf("the limit under overload is %d, of a new node %d", low, fresh)
+	}
+	w.clock.move(-time.Minute)
+	w.ready = -time.Hour
+	w.run(t, 10, 10*time.Second)
+	if got := w.gate.Limit(); math.Abs(float64(got-fresh)) > 1 {
+		t.Errorf("the limit is %d long after an overload, of a new node %d", got, fresh)
+	}
+}
