@@ -140,7 +140,7 @@ func (a *admission) warn(now time.Time) {
 // tooLate reports whether ctx ends before so many commands are served.
 func (a *admission) tooLate(ctx context.Context, before int64) bool {
 	deadline, ok := ctx.Deadline()
-	return ok && time.Until(deadline).Seconds()*a.rate.value() < float64(before)
+	return ok && time.Until(deadline).Seconds()*a.rate.steady() < float64(before)
 }
 
 // enterBackground lets in what nobody waits for, while at least half of the

@@ -45,6 +45,7 @@ func (n *Node) Admit(serving, limit int, rate float64) {
 	n.admission.serving = int64(serving)
 	n.admission.limit.Store(int64(limit))
 	n.admission.rate.bits.Store(math.Float64bits(rate))
+	n.admission.rate.slow.Store(math.Float64bits(rate))
 }
 
 // UnderWay tells how many commands and reads the node has let in.

@@ -30,6 +30,7 @@ type serviceRate struct {
 	wasBusy atomic.Bool  // in this window
 	ends    atomic.Int64 // of this window, in nanoseconds since birth
 	bits    atomic.Uint64
+	slow    atomic.Uint64 // as bits, over longer
 
 	birth time.Time // never changed
 	mu    sync.Mutex
@@ -39,11 +40,16 @@ type serviceRate struct {
 func (r *serviceRate) begin(now time.Time) {
 	r.birth = now
 	r.bits.Store(math.Float64bits(assumedRate))
+	r.slow.Store(math.Float64bits(assumedRate))
 	r.ends.Store(int64(rateWindow))
 }
 
 // value is the rate, in commands a second.
 func (r *serviceRate) value() float64 { return math.Float64frombits(r.bits.Load()) }
+
+// steady is the rate over the last second or two that were busy. A store may
+// answer in bursts, with nothing between.
+func (r *serviceRate) steady() float64 { return math.Float64frombits(r.slow.Load()) }
 
 // busy notes that commands are waiting for others to be served.
 func (r *serviceRate) busy() {
@@ -74,16 +80,23 @@ func (r *serviceRate) observe(now time.Time) bool {
 	// measure in a part of the window.
 	whole := late >= 0 && late <= rateWindow
 	measured := float64(served) / (late + rateWindow).Seconds()
-	rate := r.value()
+	rate, steady := r.value(), r.steady()
+	switch {
+	case whole && busy:
+		steady += (measured - steady) / 16
+	case whole:
+		steady = max(steady, measured)
+	}
 	switch {
 	case whole && measured > rate:
 		rate += (measured - rate) / 2
 	case whole && busy:
 		rate = measured
 	case at-r.last >= rateMemory:
-		rate = assumedRate
+		rate, steady = assumedRate, assumedRate
 	}
 	r.bits.Store(math.Float64bits(rate))
+	r.slow.Store(math.Float64bits(steady))
 	return true
 }
 

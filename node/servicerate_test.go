@@ -41,11 +41,13 @@ const tick = time.Millisecond
 // run lets commands come at a rate, for a while.
 func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Second)
+	defer cancel()
 	for ; span > 0; span -= tick {
 		w.clock.move(tick)
 		now := time.Duration(w.clock.nanos.Load())
 		for w.credit += rate * tick.Seconds(); w.credit >= 1; w.credit-- {
-			switch err := w.gate.Enter(context.Background()); {
+			switch err := w.gate.Enter(ctx); {
 			case err == nil:
 				w.queue = append(w.queue, now)
 			case errors.Is(err, licet.ErrOverloaded):
@@ -166,4 +168,38 @@ func TestRateOfLittle(t *testing.T) {
 	if got := w.gate.Limit(); math.Abs(float64(got-fresh)) > 1 {
 		t.Errorf("the limit is %d long after an overload, of a new node %d", got, fresh)
 	}
+}
+
+// BenchmarkAdmission is what a command pays for being let in, and what one that
+// is refused costs.
+func BenchmarkAdmission(b *testing.B) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	newGate := func() *node.Admission {
+		return node.NewAdmission(time.Now, metrics.New(prometheus.NewRegistry(), "test", "", ""))
+	}
+	b.Run("let in", func(b *testing.B) {
+		gate := newGate()
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if err := gate.Enter(ctx); err == nil {
+					gate.Leave(nil)
+				}
+			}
+		})
+	})
+	b.Run("refused", func(b *testing.B) {
+		gate := newGate()
+		for gate.Enter(ctx) == nil {
+		}
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if gate.Enter(ctx) == nil {
+					b.Error("it was let in")
+				}
+			}
+		})
+	})
 }
