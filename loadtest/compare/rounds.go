@@ -69,6 +69,7 @@ func (r *round) run(ctx context.Context) error {
 		{[]string{"idle"}, "one idle client", r.idle},
 		{[]string{"p99"}, "latencies at half rate", r.halfRate},
 		{[]string{"overload"}, "three times too much", r.overload},
+		{[]string{"storm"}, "a storm on one license", r.storm},
 	} {
 		if len(part.rows) > 0 && !r.cfg.wants(part.rows...) {
 			continue

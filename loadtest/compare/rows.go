@@ -44,6 +44,7 @@ func rows() []row {
 			{name: "goodput ÷ highest rate", atLeast: true, must: 0.8, aim: 0.95},
 			{name: "p99 of what is served", unit: "ms", must: 250, aim: 250},
 		}},
+		{"storm", "p99 of other licenses while one is stormed ÷ before", []check{{must: 2, aim: 1.5}}},
 		{"memory", "node with 100,000 remembered licenses", []check{
 			{name: "RSS", unit: "MiB", must: 150, aim: 80},
 			{name: "goroutines per idle license", must: 0, aim: 0},
