@@ -116,6 +116,8 @@ func (f *fleet) closedLoop(ctx context.Context, count int, limit time.Duration) 
 // longestWait is how long the end of ctx may go unnoticed.
 const longestWait = 100 * time.Millisecond
 
+// openLoop takes the end of ctx for the end of its span, so that a load can
+// last as long as something else does.
 func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 	began := time.Now()
 	end := began.Add(a.span)
@@ -130,6 +132,10 @@ func (f *fleet) openLoop(ctx context.Context, a arrivals) *outcome {
 			}
 			f.backlog = append(f.backlog, arrival{schedule.number, schedule.due})
 			schedule.next()
+		}
+		if ctx.Err() != nil && now.Before(end) {
+			end, a.span = now, now.Sub(began)
+			f.end = end
 		}
 		if now.After(end) || ctx.Err() != nil {
 			ended = true

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -128,5 +129,19 @@ func TestFleetCountsBrokenConnections(t *testing.T) {
 	_ = listener.Close()
 	if o := f.closedLoop(t.Context(), 20, 0); o.made != 20 || o.failed[codeBroken] != 20 {
 		t.Errorf("with nobody there: %+v", o)
+	}
+}
+
+// A load may last as long as something else does, which nobody knows before.
+func TestFleetEndsItsSpanWithTheContext(t *testing.T) {
+	f := openFleet(t, fakeNode(t, func(int) (int, string) { return 200, `{"code":0,"data":1}` }), 50)
+	ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer stop()
+	o := f.openLoop(ctx, arrivals{rate: 500, span: time.Hour, keep: true})
+	if o.elapsed < 150*time.Millisecond || o.elapsed > 10*time.Second {
+		t.Errorf("it counts as %v", o.elapsed)
+	}
+	if o.ok == 0 || o.ok > o.made || len(o.latencies) != o.made || len(o.waits()) != o.made+o.failed[codeUnsent] {
+		t.Errorf("got %+v", o)
 	}
 }
