@@ -57,6 +57,10 @@ bench: ## Run the benchmarks that match BENCH (all).
 compare: ## Measure against plain etcd puts and gets, half an hour: make compare ARGS='--only cold,idle'
 	go run ./loadtest/compare $(ARGS)
 
+.PHONY: capacity
+capacity: ## Fill a store with 5,000,000 devices and measure it: make capacity ARGS='--devices 100000'
+	go run ./loadtest/compare capacity $(ARGS)
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }

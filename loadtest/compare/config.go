@@ -36,13 +36,26 @@ type settings struct {
 // config is what the command line says.
 type config struct {
 	settings
-	only         []string
-	quick        bool
+	setup
+	only  []string
+	quick bool
+}
+
+// setup is what every measurement has to be told.
+type setup struct {
 	lenient      bool // misses are no failure
 	dir          string
 	binary       string
 	buildFlags   string
 	nodeLogLevel string
+}
+
+func (s *setup) addFlags(flags *pflag.FlagSet) {
+	flags.BoolVar(&s.lenient, "no-fail", false, "end with exit code 0 where a must is missed too")
+	flags.StringVar(&s.dir, "dir", "", "directory for the stores; it should be on a real disk (default: the system's for temporary files)")
+	flags.StringVar(&s.binary, "licet", "", "program to measure (default: built from the module of the working directory)")
+	flags.StringVar(&s.buildFlags, "build-flags", "", "flags for go build, with spaces between")
+	flags.StringVar(&s.nodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
 }
 
 func fullSettings() settings {
@@ -73,15 +86,11 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SortFlags = false
 	flags.StringSliceVar(&cfg.only, "only", nil, "rows to measure, with commas between: "+strings.Join(rowIDs(), ","))
 	flags.BoolVar(&cfg.quick, "quick", false, "small sizes: shows in seconds that everything works, and no number means anything")
-	flags.BoolVar(&cfg.lenient, "no-fail", false, "end with exit code 0 where a must is missed too")
 	rounds := flags.Int("rounds", full.Rounds, "rounds to take medians of")
 	span := flags.Duration("span", full.Span, "length of a load that is bound by time")
 	soak := flags.Duration("soak", full.Soak, "length of the long run at half rate")
 	many := flags.Int("many", full.Many, "licenses of the large store")
-	flags.StringVar(&cfg.dir, "dir", "", "directory for the stores; it should be on a real disk (default: the system's for temporary files)")
-	flags.StringVar(&cfg.binary, "licet", "", "program to measure (default: built from the module of the working directory)")
-	flags.StringVar(&cfg.buildFlags, "build-flags", "", "flags for go build, with spaces between")
-	flags.StringVar(&cfg.nodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
+	cfg.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
 	}

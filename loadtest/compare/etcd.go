@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -24,6 +23,7 @@ const startTimeout = time.Minute
 // cluster is an etcd whose members are processes of their own, on loopback.
 type cluster struct {
 	endpoints []string
+	specs     []memberSpec
 	members   []*child
 	admin     *clientv3.Client // for what is asked besides the load
 }
@@ -44,13 +44,13 @@ func startEtcd(ctx context.Context, dir string, size int, retention string) (*cl
 		}
 		all = append(all, name+"="+specs[i].Peer)
 	}
-	c := &cluster{members: make([]*child, size)}
+	c := &cluster{specs: specs, members: make([]*child, size)}
 	errs := make([]error, size)
 	var group sync.WaitGroup
 	for i := range specs { // each is ready only once it has met the others
 		specs[i].Cluster = strings.Join(all, ",")
 		c.endpoints = append(c.endpoints, specs[i].Client)
-		group.Go(func() { c.members[i], errs[i] = startMember(ctx, specs[i]) })
+		group.Go(func() { c.members[i], errs[i] = startMember(ctx, specs[i], startTimeout) })
 	}
 	group.Wait()
 	err = errors.Join(errs...)
@@ -64,7 +64,7 @@ func startEtcd(ctx context.Context, dir string, size int, retention string) (*cl
 	return c, nil
 }
 
-func startMember(ctx context.Context, spec memberSpec) (*child, error) {
+func startMember(ctx context.Context, spec memberSpec, limit time.Duration) (*child, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func startMember(ctx context.Context, spec memberSpec) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start etcd: %w", err)
 	}
-	giveUp := time.AfterFunc(startTimeout, func() { _ = cmd.Process.Kill() })
+	giveUp := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
 	defer giveUp.Stop()
 	line, _ := bufio.NewReader(stdout).ReadString('\n')
 	member := newChild(cmd, log, stdin)
@@ -100,44 +100,6 @@ func startMember(ctx context.Context, spec memberSpec) (*child, error) {
 		return nil, fmt.Errorf("etcd %s did not start: %s", spec.Name, member.logTail())
 	}
 	return member, nil
-}
-
-// child is a process that this one has started.
-type child struct {
-	cmd   *exec.Cmd
-	log   *os.File
-	stdin io.Closer // nil where the process has none
-	ended chan struct{}
-}
-
-func newChild(cmd *exec.Cmd, log *os.File, stdin io.Closer) *child {
-	c := &child{cmd: cmd, log: log, stdin: stdin, ended: make(chan struct{})}
-	go func() {
-		_ = cmd.Wait()
-		close(c.ended)
-	}()
-	return c
-}
-
-func (c *child) pid() int { return c.cmd.Process.Pid }
-
-// kill is kill -9: nothing that is stored here is wanted again.
-func (c *child) kill() {
-	_ = c.cmd.Process.Kill()
-	<-c.ended
-	if c.stdin != nil {
-		_ = c.stdin.Close()
-	}
-	_ = c.log.Close()
-}
-
-// logTail is the end of what the process wrote.
-func (c *child) logTail() string {
-	text, err := os.ReadFile(c.log.Name())
-	if err != nil {
-		return err.Error()
-	}
-	return string(text[max(0, len(text)-2000):])
 }
 
 func (c *cluster) stop() {
@@ -165,32 +127,6 @@ func newEtcdClient(endpoints []string) (*clientv3.Client, error) {
 		return nil, fmt.Errorf("connect to etcd: %w", err)
 	}
 	return client, nil
-}
-
-// size is the size of the first member's database file.
-func (c *cluster) size(ctx context.Context) (int64, error) {
-	status, err := c.admin.Status(ctx, c.endpoints[0])
-	if err != nil {
-		return 0, fmt.Errorf("ask etcd for its size: %w", err)
-	}
-	return status.DbSize, nil
-}
-
-// shrink drops all history and gives the space that this frees back.
-func (c *cluster) shrink(ctx context.Context) error {
-	status, err := c.admin.Status(ctx, c.endpoints[0])
-	if err != nil {
-		return fmt.Errorf("ask etcd for its revision: %w", err)
-	}
-	if _, err := c.admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-		return fmt.Errorf("compact etcd: %w", err)
-	}
-	for _, endpoint := range c.endpoints {
-		if _, err := c.admin.Defragment(ctx, endpoint); err != nil {
-			return fmt.Errorf("defragment etcd: %w", err)
-		}
-	}
-	return nil
 }
 
 // freePorts finds ports of 127.0.0.1 that nobody listens on.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"go.etcd.io/etcd/server/v3/embed"
 )
@@ -29,8 +31,8 @@ type memberSpec struct {
 	Retention string // how much history automatic compaction leaves
 }
 
-// beEtcd runs a member until it fails, or until whoever started this process
-// is gone.
+// beEtcd runs a member until it fails, is told to end by SIGTERM, or whoever
+// started this process is gone.
 func beEtcd(text string) error {
 	var s memberSpec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
@@ -49,6 +51,12 @@ func beEtcd(text string) error {
 	if err != nil {
 		return fmt.Errorf("start etcd: %w", err)
 	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM)
+	go func() {
+		<-asked
+		etcd.Close() // which ends the errors below
+	}()
 	select {
 	case <-etcd.Server.ReadyNotify():
 		fmt.Println(memberReady)

@@ -5,6 +5,10 @@ import (
 	"fmt"
 )
 
+// stride is a prime larger than any list of licenses: steps of it around the
+// list come to every license once.
+const stride = 7_368_787
+
 // pageLimit is how many devices a page has: the API's default.
 const pageLimit = 100
 
@@ -163,7 +167,6 @@ func (l *lab) informAbout(ctx context.Context, b *bench) error {
 // scattered takes licenses from all over the list: neighbors in it were stored
 // together, and would be found together.
 func scattered(all *keys, next *int, count int) (*keys, error) {
-	const stride = 7_368_787 // a prime larger than any list: every license comes once
 	n := all.count()
 	if *next+count > n {
 		return nil, fmt.Errorf("%d licenses are too few for that many rounds", n)

@@ -1,6 +1,7 @@
 // Compare measures Licet against the etcd that it keeps its data in: both on
 // this machine, in one run, in turns. It prints a table of what was promised
-// and what was measured, and one line of JSON. See the README one folder up.
+// and what was measured, and one line of JSON. Compare capacity fills one store
+// and measures what it comes to. See the README one folder up.
 package main
 
 import (
@@ -36,6 +37,9 @@ func main() {
 
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	if len(args) > 0 && args[0] == "capacity" {
+		return capacityCommand(ctx, args[1:], stdout, stderr)
+	}
 	cfg, err := parseConfig(args, stderr)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
@@ -81,7 +85,7 @@ func compare(ctx context.Context, cfg *config, progress *progress) (*report, err
 	defer os.RemoveAll(dir)
 	defer progress.clear()
 	progress.step("building licet")
-	program, err := buildLicet(ctx, dir, cfg)
+	program, err := buildLicet(ctx, dir, &cfg.setup)
 	if err != nil {
 		return nil, err
 	}

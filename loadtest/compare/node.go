@@ -24,7 +24,7 @@ type licet struct {
 
 // buildLicet builds the program from the module that the working directory is
 // in, unless a binary is given.
-func buildLicet(ctx context.Context, dir string, cfg *config) (*licet, error) {
+func buildLicet(ctx context.Context, dir string, cfg *setup) (*licet, error) {
 	l := &licet{binary: cfg.binary, dir: dir, logLevel: cfg.nodeLogLevel}
 	if l.binary == "" {
 		l.binary = filepath.Join(dir, "licet")

@@ -35,6 +35,14 @@ func (p *progress) step(format string, args ...any) {
 	fmt.Fprintf(p.out, "%3d:%02d  %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
 }
 
+// say prints a line within a step. Its bar comes back with the next count.
+func (p *progress) say(format string, args ...any) {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
+	fmt.Fprintf(p.out, "        %s\n", fmt.Sprintf(format, args...))
+}
+
 // long begins a step that counts up to a total; the function it gives takes
 // how far it is, from any goroutine.
 func (p *progress) long(total int, format string, args ...any) (count func(done int)) {

@@ -94,11 +94,13 @@ func judge(c *check, median float64) verdict {
 // results puts the table together. A row that was not asked for is not in it;
 // one that was, and has no sample, counts as missed.
 func (r *report) results(wanted func(id string) bool) []result {
+	return r.judged(slices.DeleteFunc(rows(), func(row row) bool { return !wanted(row.id) }))
+}
+
+// judged compares rows with what was measured for them.
+func (r *report) judged(rows []row) []result {
 	var list []result
-	for _, row := range rows() {
-		if !wanted(row.id) {
-			continue
-		}
+	for _, row := range rows {
 		for i := range row.checks {
 			c := &row.checks[i]
 			samples := r.samples[sampleKey(row.id, c.name)]

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// fillers is how many connections bind devices where all that matters is
+	// that it goes fast.
+	fillers = 256
+	// fillPiece is how many licenses get their devices together: few enough that
+	// the node remembers them between their first device and their last.
+	fillPiece = 10_000
+	// fillTries is how often a piece is begun anew. A bound device is bound
+	// again for nothing, so that one broken answer is no end of an hour's work.
+	fillTries = 10
+)
+
+// filler fills a store with licenses and their devices, over the API.
+type filler struct {
+	node   *node
+	apiKey string
+	each   int // devices of a license
+
+	list    *keys
+	spent   time.Duration // on binding
+	retries int
+}
+
+// to goes on until there are so many licenses.
+func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) error {
+	for f.list.count() < licenses {
+		size := min(fillPiece, licenses-f.list.count())
+		piece, err := tries(ctx, f, func() (*keys, error) {
+			return grant(ctx, f.node, f.apiKey, size, unlimited, func(int) {})
+		})
+		if err != nil {
+			return err
+		}
+		first := f.list.count()
+		if _, err := tries(ctx, f, func() (*outcome, error) {
+			began := time.Now()
+			defer func() { f.spent += time.Since(began) }()
+			return bind(ctx, f.node, fillers, piece, size*f.each, f.pick(first, size))
+		}); err != nil {
+			return err
+		}
+		for i := range size {
+			if err := f.list.add(piece.at(i)); err != nil {
+				return err
+			}
+		}
+		count(f.bound())
+	}
+	return nil
+}
+
+// pick gives the licenses of a piece all their devices, the first ones first.
+func (f *filler) pick(first, size int) func(i int) (int, device) {
+	return func(i int) (int, device) {
+		return i % size, device{salt: uint64(i / size), number: uint64(first + i%size)}
+	}
+}
+
+func (f *filler) bound() int { return f.list.count() * f.each }
+
+// tries does something again where it failed, up to a point.
+func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result T, err error) {
+	for try := range fillTries {
+		if try > 0 {
+			f.retries++
+			rest(ctx, time.Duration(try)*time.Second) // a disk that is busy gets time
+		}
+		if result, err = do(); err == nil || ctx.Err() != nil {
+			return result, err
+		}
+	}
+	return result, fmt.Errorf("%d times: %w", fillTries, err)
+}
+
+// fillPoint is what things came to at some number of devices.
+type fillPoint struct {
+	Devices       int     `json:"devices"`
+	Licenses      int     `json:"licenses"`
+	Seconds       float64 `json:"seconds"` // since the first device
+	Rate          float64 `json:"rate"`    // devices bound in a second, since the point before; granting left out
+	EtcdRSS       int64   `json:"etcd_rss"`
+	EtcdAnonymous int64   `json:"etcd_rss_anonymous"` // without the database file, which etcd maps
+	NodeRSS       int64   `json:"node_rss"`
+	Database      int64   `json:"database"`
+	InUse         int64   `json:"database_in_use"`
+}
+
+// look reads what processes and database come to now.
+func look(ctx context.Context, etcd *cluster, n *node) (p fillPoint, err error) {
+	member := etcd.members[0].pid()
+	if p.EtcdRSS, err = residentMemory(member); err != nil {
+		return p, err
+	}
+	if p.EtcdAnonymous, err = memoryOf(member, "RssAnon"); err != nil {
+		return p, err
+	}
+	if p.NodeRSS, err = residentMemory(n.pid()); err != nil {
+		return p, err
+	}
+	p.Database, p.InUse, err = etcd.databaseSize(ctx)
+	return p, err
+}
+
+func (p *fillPoint) String() string {
+	mib := func(bytes int64) float64 { return float64(bytes) / mebibyte }
+	return fmt.Sprintf("%9d devices %8.0f/s   etcd %6.0f MiB (%.0f without the file)   node %5.0f MiB   database %6.0f MiB, %.0f in use",
+		p.Devices, p.Rate, mib(p.EtcdRSS), mib(p.EtcdAnonymous), mib(p.NodeRSS), mib(p.Database), mib(p.InUse))
+}
