@@ -67,3 +67,10 @@ func (a *Admission) Leave(err error) { a.admission.leave(err) }
 
 // Limit is how many commands may be under way.
 func (a *Admission) Limit() int { return int(a.admission.limit.Load()) }
+
+// NoteSeen notes that a device was seen.
+func (n *Node) NoteSeen(key licet.LicenseKey, device string, at time.Time) {
+	n.seen.mu.Lock()
+	defer n.seen.mu.Unlock()
+	n.seen.add(key, &licet.Device{ID: device, LastSeenAt: at})
+}

@@ -1,8 +1,12 @@
 package node
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"licet"
@@ -103,41 +107,75 @@ func (n *Node) KeepSeen(ctx context.Context) {
 	}
 }
 
+// storeSeen stores what was seen, license by license. Where the store can't be
+// reached the rest is forgotten: trying it all would take a stop's time too.
 func (n *Node) storeSeen() {
 	var group sync.WaitGroup
+	var failed atomic.Bool
 	free := make(chan struct{}, seenAtOnce)
 	for key, devices := range n.seen.take() {
 		free <- struct{}{}
+		if failed.Load() {
+			break
+		}
 		group.Go(func() {
 			defer func() { <-free }()
-			n.storeSeenOf(key, devices)
+			if !n.storeSeenOf(key, devices) {
+				failed.Store(true)
+			}
 		})
 	}
 	group.Wait()
 }
 
-// storeSeenOf posts the devices of one license together, so that they are
-// folded, and waits until all are answered. Those that may not be posted are
-// left for the next time.
-func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
+// storeSeenOf stores when devices of one license were seen, one fold after the
+// other: more at a time would take up the mailbox. What the node has no room
+// for now is left for the next time. It reports false where the store failed.
+func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)
 	defer cancel()
+	seen := make([]licet.Seen, 0, len(devices))
+	for device, at := range devices {
+		seen = append(seen, licet.Seen{Key: key, Device: device, At: at})
+	}
+	for fold := range slices.Chunk(seen, MaxTouchedDevices) {
+		posted, err := n.storeSeenFold(ctx, licet.LicenseRef(key), fold)
+		if isAny(err, licet.ErrUnavailable, licet.ErrOutcomeUnknown) {
+			return false
+		}
+		for _, cmd := range fold[:posted] {
+			delete(devices, cmd.Device)
+		}
+		if posted < len(fold) {
+			n.seen.putBack(key, devices)
+			break
+		}
+	}
+	return true
+}
+
+// storeSeenFold posts what was seen together, so that it is folded, and waits
+// until all is answered. It tells how many there was room for, and one of the
+// errors of these.
+func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Seen) (posted int, failed error) {
 	deadline, _ := ctx.Deadline()
-	ref := licet.LicenseRef(key)
 	var mine *mailbox
 	var first *call
-	calls := make([]*call, 0, len(devices))
-	for device, at := range devices {
+	calls := make([]*call, 0, len(seen))
+	for _, cmd := range seen {
 		if n.admission.enterBackground() != nil {
 			break
 		}
-		c := &call{cmd: licet.Seen{Key: key, Device: device, At: at}, deadline: deadline}
+		c := &call{cmd: cmd, deadline: deadline}
 		box, err := n.post(ref, c)
 		if err != nil {
 			n.admission.leave(err)
+			if !errors.Is(err, licet.ErrOverloaded) {
+				failed = err
+			}
 			break
 		}
-		delete(devices, device)
+		posted++
 		if box != nil {
 			mine, first = box, c
 		} else {
@@ -147,10 +185,16 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) {
 	if mine != nil {
 		n.runFirst(ctx, mine, first)
 		n.admission.leave(first.err)
+		failed = cmp.Or(failed, first.err)
 	}
 	for _, c := range calls {
 		_, err := n.await(ctx, c)
 		n.admission.leave(err)
+		failed = cmp.Or(failed, err)
 	}
-	n.seen.putBack(key, devices)
+	return posted, failed
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }

@@ -76,7 +76,11 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 		defer n.answerPanic(unknown)
 		_, rest = n.read(ctx, ref, unknown)
 	}()
-	n.swapOrRead(ctx, ref, known, guess)
+	func() {
+		// A panic here must not keep the read from being waited for.
+		defer n.answerPanic(known)
+		n.swapOrRead(ctx, ref, known, guess)
+	}()
 	// What is left must change something after all. It was read before the swap
 	// above was made, and so is read anew.
 	if rest := <-read; len(rest) > 0 {

@@ -304,3 +304,89 @@ func TestRenameOfSpilled(t *testing.T) {
 		}
 	}
 }
+
+// TestSeenLeavesRoom: what was seen of one license never takes up its mailbox.
+func TestSeenLeavesRoom(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	arrived, open := make(chan struct{}, 100), make(chan struct{})
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		arrived <- struct{}{}
+		<-open
+		return nil
+	}}
+	const limit = 2 * node.MaxTouchedDevices
+	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = limit })
+	for _, device := range names(2 * limit) {
+		n.NoteSeen(key, device, time.Now())
+	}
+	var group sync.WaitGroup
+	group.Go(n.StoreSeen)
+	<-arrived
+	group.Go(func() { mustActivate(t, n, key, "waited for") })
+	n.AwaitQueued(licet.LicenseRef(key), node.MaxTouchedDevices)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
+		t.Errorf("current_devices %d, bound %v", count, ids)
+	}
+}
+
+// TestSeenUnreachable: where the store can't be reached, most of what was seen
+// is forgotten without a try, so that neither a stop nor the next round waits.
+func TestSeenUnreachable(t *testing.T) {
+	var loads atomic.Int32
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		loads.Add(1)
+		return licet.ErrUnavailable
+	}}
+	n := newNode(t, store)
+	const licenses = 1000
+	for i := range licenses {
+		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+	}
+	n.StoreSeen()
+	if got := loads.Load(); got == 0 || got > licenses/4 {
+		t.Errorf("%d licenses were tried, of %d", got, licenses)
+	}
+}
+
+// hookedCommits calls a hook before each Commit, in the goroutine of its caller.
+type hookedCommits struct {
+	node.Store
+	before func()
+}
+
+func (s *hookedCommits) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	s.before()
+	return s.Store.Commit(ctx, change)
+}
+
+// TestPanicBesideRead has a swap panic while other calls of its turn are read:
+// those are answered as if nothing were, and no goroutine is left behind, for
+// which TestMain looks.
+func TestPanicBesideRead(t *testing.T) {
+	store := &hookedCommits{Store: openStore(t), before: func() {}}
+	n := newNode(t, store)
+	key := grant(t, n, 0)
+	binds(names(20)...)(t, n, key)
+	arrived, open := make(chan struct{}), make(chan struct{})
+	var commits atomic.Int32
+	store.before = func() {
+		if commits.Add(1) > 1 {
+			panic("a bug")
+		}
+		close(arrived)
+		<-open
+	}
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	group.Go(func() { mustActivate(t, n, key, "device-0") })
+	group.Go(func() { _, err := activate(testContext(t), n, key, "new"); wantError(t, err, licet.ErrInternal) })
+	n.AwaitQueued(licet.LicenseRef(key), 2)
+	close(open)
+	group.Wait()
+	if err := n.Drain(testContext(t)); err != nil {
+		t.Error(err)
+	}
+}
