@@ -2,7 +2,11 @@ package kv
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
+	"runtime"
+	"runtime/debug"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -52,6 +56,37 @@ func (s *Store) sendWrites(batch []*part) {
 	if err := s.sendNested("swap", batch); err != nil {
 		s.refuse(batch, err)
 	}
+}
+
+// errPanicked is what parts are told whose request ended in a panic: it may have
+// been sent.
+var errPanicked = errors.New("panic")
+
+// guarded answers a batch also where sending it panics. It is sent by a
+// goroutine of its own, in which a panic would end the process.
+func (s *Store) guarded(send func([]*part)) func([]*part) {
+	return func(batch []*part) {
+		defer func() {
+			if caught := recover(); caught != nil {
+				s.reportPanic(caught)
+				for _, p := range batch {
+					p.answerOnce(reply{err: errPanicked})
+				}
+			}
+		}()
+		send(batch)
+	}
+}
+
+// reportPanic logs where a panic came from. Of its value only the type is
+// logged, unless it is the runtime's own: it may hold what a caller sent.
+func (s *Store) reportPanic(caught any) {
+	s.metrics.Panics.Inc()
+	event := s.log.Error().Str("where", "batch").Str("type", fmt.Sprintf("%T", caught))
+	if fault, ok := caught.(runtime.Error); ok {
+		event = event.Str("fault", fault.Error())
+	}
+	event.Str("stack", string(debug.Stack())).Msg("panic")
 }
 
 // nestNext tells whether a flat request is not worth a try: a change that was

@@ -1,10 +1,12 @@
 package kv
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"licet"
 	"licet/node"
@@ -165,6 +168,24 @@ func TestBatchRejected(t *testing.T) {
 	}
 }
 
+// TestBatchInDoubt: a change that may have been made already would fail a flat
+// request of all, so its batch is nested from the start.
+func TestBatchInDoubt(t *testing.T) {
+	s, shapes := countedStore(t, script())
+	mate, doubted := putting("lc1/test/"+t.Name()+"/"+string(newKey(t))), putting("lc1/test/"+t.Name()+"/"+string(newKey(t)))
+	doubted.doubted = true
+	mate.done, doubted.done = make(chan struct{}), make(chan struct{})
+	s.sendWrites([]*part{mate, doubted})
+	<-mate.done
+	<-doubted.done
+	if !mate.reply.succeeded || !doubted.reply.succeeded {
+		t.Errorf("got %+v and %+v", mate.reply, doubted.reply)
+	}
+	if got := fmt.Sprint(shapes()); got != "[nested 2]" {
+		t.Errorf("requests %v", got)
+	}
+}
+
 // TestBatchedReads puts the reads of many into one request.
 func TestBatchedReads(t *testing.T) {
 	s, _ := countedStore(t, script())
@@ -227,6 +248,40 @@ func (k *shapesKV) note(request *etcdserverpb.TxnRequest) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.seen = append(k.seen, fmt.Sprint(form, " ", len(request.Success)))
+}
+
+// panickingKV panics instead of making transactions for as long as it is told to.
+type panickingKV struct {
+	etcdserverpb.KVClient
+	panics atomic.Bool
+}
+
+func (k *panickingKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	if k.panics.Load() {
+		panic("a bug")
+	}
+	return k.KVClient.Txn(ctx, request, opts...)
+}
+
+// TestBatchPanic: a panic on the way to etcd leaves the changes of its batch in
+// doubt and fails its reads; the process and all that comes later live.
+func TestBatchPanic(t *testing.T) {
+	s, _ := countedStore(t, script())
+	remote := &panickingKV{KVClient: s.remote}
+	s.remote = remote
+	ref, snapshot := createStored(t, s, "a")
+	remote.panics.Store(true)
+	if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref}); !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("a read: %v, want ErrUnavailable", err)
+	}
+	if _, err := s.Commit(testContext(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licet.ErrOutcomeUnknown) {
+		t.Errorf("a change: %v, want ErrOutcomeUnknown", err)
+	}
+	remote.panics.Store(false)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, "b"), "b"))
+	if err != nil || !outcome.Landed {
+		t.Errorf("a change afterwards: %+v, %v", outcome, err)
+	}
 }
 
 // TestBatchOfNothing puts changes of nothing into one request, on licenses

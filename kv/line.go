@@ -61,6 +61,16 @@ func (p *part) answer(r reply) {
 	close(p.done)
 }
 
+// answerOnce answers a part unless it has been answered. Only who sends a part
+// may call it.
+func (p *part) answerOnce(r reply) {
+	select {
+	case <-p.done:
+	default:
+		p.answer(r)
+	}
+}
+
 // line is where parts wait to travel in one request. A few requests are under
 // way at a time; whoever finds one free leaves at once, alone, and what comes
 // meanwhile leaves together as soon as a request is back. So an idle store waits

@@ -82,8 +82,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log)}
-	s.writes = line{few: fewFlights, most: mostFlights, send: s.sendWrites, apart: true}
-	s.reads = line{few: fewFlights, most: mostFlights, send: s.sendReads}
+	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
+	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads)}
 	var err error
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)
