@@ -1,0 +1,181 @@
+package kv
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// manyDevices stores a license with devices d-0 and on in keys of their own, of
+// which a store that has just read the license knows nothing.
+func manyDevices(t *testing.T, s *Store, count int) licet.Ref {
+	t.Helper()
+	ref := licet.LicenseRef(putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
+	loadOne(t, s, ref)
+	return ref
+}
+
+// guessed gives what is remembered of a license, and of devices that are taken
+// for absent.
+func guessed(t *testing.T, s *Store, ref licet.Ref, devices ...string) node.Snapshot {
+	t.Helper()
+	guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
+	if !ok || len(unsure) > 0 {
+		t.Fatalf("remembered: %v, unsure of %v", ok, unsure)
+	}
+	for _, device := range devices {
+		if guess.Record.Devices[device].Bound {
+			t.Fatalf("%s is said to be bound", device)
+		}
+	}
+	return guess
+}
+
+// TestWrongAssumption swaps what was made of a guess in which a bound device is
+// absent: it must not land, though the license is as it was remembered. What it
+// lost to is told, and the store learns from it.
+func TestWrongAssumption(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		touched []string
+		device  string // to be bound
+	}{
+		{"the device that is written", []string{"d-3"}, "d-3"},
+		{"a device that is only answered for", []string{"d-3", "new"}, "new"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := faultyStore(t, script())
+			ref := manyDevices(t, s, 20)
+			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, guessed(t, s, ref, c.touched...), c.device))
+			if err != nil || outcome.Landed {
+				t.Fatalf("got %+v, %v; want a loss", outcome, err)
+			}
+			rival := outcome.Rivals[0].Record
+			if !rival.Devices["d-3"].Bound || rival.License.CurrentDevices != 20 {
+				t.Errorf("told that d-3 is bound: %v, among %d", rival.Devices["d-3"].Bound, rival.License.CurrentDevices)
+			}
+			want := node.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
+			if _, unsure, ok := s.Recall(want); !ok || len(unsure) != 3 {
+				t.Errorf("after a wrong guess it is unsure of %v", unsure)
+			}
+			// As many absent devices as it is wary of make it guess again, though
+			// not of the device that is known to be bound.
+			for range waryAfterGuess {
+				loadOne(t, s, ref, "absent")
+			}
+			if _, unsure, _ := s.Recall(want); len(unsure) != 1 || unsure[0] != "d-3" {
+				t.Errorf("after %d that were absent it is unsure of %v", waryAfterGuess, unsure)
+			}
+		})
+	}
+}
+
+// TestRememberedSwaps swaps again and again against what earlier swaps left in
+// mind, without a read: of a license with few devices and with many, in a
+// request of its own or among others.
+func TestRememberedSwaps(t *testing.T) {
+	for _, first := range []int{0, 20} {
+		s := faultyStore(t, script())
+		var ref licet.Ref
+		if first == 0 {
+			ref, _ = createStored(t, s)
+		} else {
+			ref = manyDevices(t, s, first)
+		}
+		for i := range 4 {
+			device := fmt.Sprint("d-", first+i)
+			change := bind(t, ref, guessed(t, s, ref, device), device)
+			outcome, err := s.Commit(testContext(t, 10*time.Second), change)
+			if err != nil || !outcome.Landed {
+				t.Fatalf("%s, after %d: %+v, %v", device, first, outcome, err)
+			}
+		}
+		if got := loadOne(t, s, ref).Record.License.CurrentDevices; got != first+4 {
+			t.Errorf("%d devices, want %d", got, first+4)
+		}
+	}
+}
+
+// TestNoteKeepsTheNewer: a read that was overtaken by a swap does not bring the
+// older value back to mind; a loss does, since what was known was wrong.
+func TestNoteKeepsTheNewer(t *testing.T) {
+	m, err := newMemory(10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := newKey(t).ID()
+	remembered := func() int64 {
+		_, last := m.recall(id)
+		return last.revision
+	}
+	m.note(id, &seen{revision: 7})
+	m.note(id, &seen{revision: 5})
+	if got := remembered(); got != 7 {
+		t.Errorf("after an overtaken read: revision %d, want 7", got)
+	}
+	m.note(id, &seen{revision: 9})
+	if got := remembered(); got != 9 {
+		t.Errorf("after a later one: revision %d, want 9", got)
+	}
+	m.correct(id, &seen{revision: 3})
+	if got := remembered(); got != 3 {
+		t.Errorf("after a loss: revision %d, want 3", got)
+	}
+}
+
+// TestTouchOfRemoved stores that a device was seen which was removed, or removed
+// and bound again, since it was read: that must be lost.
+func TestTouchOfRemoved(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		s, other := faultyStore(t, script()), faultyStore(t, script())
+		ref := manyDevices(t, s, 20)
+		key := licet.LicenseKey(ref.ID)
+		read := loadOne(t, s, ref, "d-3")
+		if _, err := licet.Apply(&read.Record, licet.Seen{Key: key, Device: "d-3", At: testTime.Add(time.Hour)}, testTime); err != nil {
+			t.Fatal(err)
+		}
+		swap := func(cmd licet.Command) {
+			t.Helper()
+			s := loadOne(t, other, ref, "d-3")
+			if _, err := licet.Apply(&s.Record, cmd, testTime.Add(time.Minute)); err != nil {
+				t.Fatal(err)
+			}
+			commit(t, other, ref, s, true)
+		}
+		swap(licet.RemoveDevice{Target: licet.Target{Key: key}, Device: "d-3"})
+		if again {
+			swap(licet.Activate{Target: licet.Target{Key: key}, Device: "d-3"})
+		}
+		commit(t, s, ref, read, false)
+		after := loadOne(t, other, ref, "d-3").Record.Devices["d-3"]
+		if after.Bound != again || again && !after.Device.LastSeenAt.Equal(testTime.Add(time.Minute)) {
+			t.Errorf("bound again %v: %+v", again, after)
+		}
+	}
+}
+
+func commit(t *testing.T, s *Store, ref licet.Ref, snapshot node.Snapshot, landed bool) {
+	t.Helper()
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	if err != nil || outcome.Landed != landed {
+		t.Fatalf("got %+v, %v; want landed %v", outcome, err, landed)
+	}
+}
+
+// TestMemoryAfterRestore remembers a license at a revision that its store, put
+// back to an earlier state, has not reached: one swap is lost to that, and no
+// other.
+func TestMemoryAfterRestore(t *testing.T) {
+	s := faultyStore(t, script())
+	ref, _ := createStored(t, s)
+	id := licet.LicenseKey(ref.ID).ID()
+	_, last := s.memory.recall(id)
+	s.memory.correct(id, &seen{revision: last.revision + 1<<40, value: last.value})
+	for _, landed := range []bool{false, true} {
+		guess := guessed(t, s, ref, "a")
+		commit(t, s, ref, node.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
+	}
+}
