@@ -24,13 +24,17 @@ import (
 func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []error) {
 	t.Helper()
 	hold := make(chan struct{})
+	awaitIdle(&s.writes)
 	send := s.writes.send
 	s.writes.few, s.writes.most = 1, 1
 	s.writes.send = func(batch []*part) {
 		<-hold
 		send(batch)
 	}
-	defer func() { s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights }()
+	defer func() {
+		awaitIdle(&s.writes)
+		s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights
+	}()
 	// One that holds the only flight, so that the others must wait together.
 	ref, snapshot := createHeld(t, s, hold)
 	outcomes, errs := make([]node.Outcome, len(changes)), make([]error, len(changes))
@@ -136,6 +140,9 @@ func TestBatch(t *testing.T) {
 			}
 			// The first two made the license that held the line.
 			got := shapes()[before+2:]
+			if lost := c.losers > 0 && !c.nested; lost != (s.nested.Load() == nestedAfterLoss) {
+				t.Errorf("%d of the next batches go nested", s.nested.Load())
+			}
 			// Re-issues leave when their pauses end, so they may go one by one.
 			if len(c.faults) > 0 {
 				got, c.want = got[:1], c.want[:1]
@@ -197,6 +204,7 @@ func TestBatchedReads(t *testing.T) {
 	}
 	hold := make(chan struct{})
 	sizes := make(chan int, licenses+1)
+	awaitIdle(&s.reads)
 	send := s.reads.send
 	s.reads.few, s.reads.most = 1, 1
 	s.reads.send = func(batch []*part) {

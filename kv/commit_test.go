@@ -206,6 +206,26 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 	}
 }
 
+// TestDoubtThenNoRoom loses the answer of a swap that was made, and then finds
+// the line full: it is in doubt all the same.
+func TestDoubtThenNoRoom(t *testing.T) {
+	s := faultyStore(t, nil)
+	faulty := s.remote.(*faultyKV)
+	faulty.next = script()
+	ref, snapshot := createStored(t, s, "a")
+	faulty.next = func() fault {
+		s.writes.mu.Lock()
+		defer s.writes.mu.Unlock()
+		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*part, maxWaiting)
+		return fault{appliedNow, rpctypes.ErrTimeout}
+	}
+	_, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	var told *licet.Error
+	if !errors.As(err, &told) || told.Reason != licet.ReasonOutcomeUnknown {
+		t.Errorf("got %v, want ErrOutcomeUnknown", err)
+	}
+}
+
 // TestCreationInDoubt loses the answer to a creation that was made.
 func TestCreationInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))

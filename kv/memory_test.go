@@ -179,3 +179,16 @@ func TestMemoryAfterRestore(t *testing.T) {
 		commit(t, s, ref, node.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
 	}
 }
+
+// TestMergeInline: a change leaves the devices it was made of as they are.
+func TestMergeInline(t *testing.T) {
+	a, b := inline(&licet.Device{ID: "a", BoundAt: testTime, LastSeenAt: testTime}), inline(&licet.Device{ID: "b", BoundAt: testTime, LastSeenAt: testTime})
+	stored := []inlineDevice{a, b}
+	merged := mergeInline(stored, []*licet.DeviceEntry{{Device: licet.Device{ID: "a"}}})
+	if len(merged) != 1 || string(merged[0]) != string(b) {
+		t.Errorf("without a: %q", merged)
+	}
+	if string(stored[0]) != string(a) || string(stored[1]) != string(b) {
+		t.Errorf("what was stored is now %q", stored)
+	}
+}
