@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -158,7 +157,7 @@ func TestBatch(t *testing.T) {
 // at fault is hurt.
 func TestBatchRejected(t *testing.T) {
 	s, shapes := countedStore(t, script())
-	good, bad := putting("lc1/test/"+rand.Text()), putting("lc1/test/"+rand.Text())
+	good, bad := putting("lc1/test/"+string(newKey(t))), putting("lc1/test/"+string(newKey(t)))
 	bad.then = append(bad.then, bad.then[0]) // etcd: duplicate key given in txn request
 	good.done, bad.done = make(chan struct{}), make(chan struct{})
 	s.sendWrites([]*part{bad, good})

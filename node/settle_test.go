@@ -390,3 +390,25 @@ func TestPanicBesideRead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestChangeBesideSwap removes a bound device while a new one is swapped in: the
+// read beside the swap can't answer it, so it is swapped afterwards.
+func TestChangeBesideSwap(t *testing.T) {
+	plain := openStore(t) // whose memory both nodes share
+	store, arrived, open, _ := gated(plain)
+	n := newNode(t, plain)
+	key := grant(t, n, 0)
+	binds(names(20)...)(t, n, key)
+	n = newNode(t, store)
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	group.Go(func() { mustActivate(t, n, key, "new") })
+	group.Go(func() { removes("device-0")(t, n, key) })
+	n.AwaitQueued(licet.LicenseRef(key), 2)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, n, key); count != 21 || len(ids) != 21 || ids["device-0"] || !ids["new"] {
+		t.Errorf("current_devices %d, bound %v", count, ids)
+	}
+}
