@@ -32,7 +32,7 @@ func newFingerprints() fingerprints {
 func (f *fingerprints) find(id licet.LicenseID, device string) ([]atomic.Uint64, uint64) {
 	// A license id is random, so its first bytes tell licenses apart.
 	print := maphash.String(f.seed, device) ^ binary.LittleEndian.Uint64(id[:8])
-	at := print % (fingerprintSlots / fingerprintWays) * fingerprintWays
+	at := print % uint64(len(f.slots)/fingerprintWays) * fingerprintWays
 	return f.slots[at : at+fingerprintWays], max(print, 1)
 }
 

@@ -30,19 +30,21 @@ func TestFingerprints(t *testing.T) {
 	if f.holds(one, "1") || f.holds(one, "never") || !f.holds(one, "2") {
 		t.Error("what was removed is held, or what was not is not")
 	}
-	for i := range 4 * fingerprintSlots {
+	// A smaller table, filled twice over.
+	f.slots = f.slots[:64*fingerprintWays]
+	held, last := 0, 2*len(f.slots)-1
+	for i := range last + 1 {
 		f.note(other, fmt.Sprint(i), true)
 	}
-	held := 0
-	for i := range 4 * fingerprintSlots {
+	for i := range last + 1 {
 		if f.holds(other, fmt.Sprint(i)) {
 			held++
 		}
 	}
-	if held == 0 || held > fingerprintSlots {
-		t.Errorf("%d are held, of room for %d", held, fingerprintSlots)
+	if held == 0 || held > len(f.slots) {
+		t.Errorf("%d are held, of room for %d", held, len(f.slots))
 	}
-	if last := fmt.Sprint(4*fingerprintSlots - 1); !f.holds(other, last) {
+	if !f.holds(other, fmt.Sprint(last)) {
 		t.Error("the latest is not held")
 	}
 	var none licet.LicenseID
