@@ -16,11 +16,11 @@ import (
 
 const (
 	// servedAtOnce is about how many commands the store works on at a time: kv
-	// has four requests of writes under way, each of up to 128 operations. Twice
-	// as many are always let in. Half of them are being served, not waiting,
-	// however slow the store is; the others are those that it takes up next, all
-	// at once if its requests come back together. With fewer it would have less
-	// to do than it could.
+	// has two requests of writes under way as a rule, and up to eight where they
+	// are full, each of up to 128 operations. Twice as many are always let in.
+	// Half of them are being served, not waiting, however slow the store is; the
+	// others are those that it takes up next, all at once if its requests come
+	// back together. With fewer it would have less to do than it could.
 	servedAtOnce = 512
 	// maxUnderWay bounds the commands under way on the fastest of machines. It is
 	// as many parts as wait in one of kv's lines, so that those never overflow.
