@@ -92,6 +92,7 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) node.Store { return openStore(t) })
+	storetest.RunClaims(t, func(t *testing.T) node.Store { return openStore(t) })
 	storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return openStore(t) })
 }
 
@@ -99,6 +100,7 @@ func TestConformance(t *testing.T) {
 // fails: applied or not, at once or late. Commit must settle all of it.
 func TestConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
+		storetest.RunClaims(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })

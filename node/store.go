@@ -9,7 +9,7 @@ import (
 
 // Store is what a node needs of the database: records that are read together
 // and swapped against the revision they were read at. Package kv keeps them in
-// etcd. Every implementation must pass storetest.Run.
+// etcd. Every implementation must pass storetest.Run and storetest.RunClaims.
 //
 // Errors are licet.Errors. Reads fail with ErrUnavailable. Commit fails with
 // ErrUnavailable where nothing happened and never will, and with
