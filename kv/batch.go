@@ -42,7 +42,7 @@ func (s *Store) sendWrites(batch []*part) {
 		return
 	}
 	if !s.nestNext(batch) {
-		settled, err := s.sendFlat("swap", batch)
+		settled, err := s.sendFlat(batch)
 		if err != nil {
 			s.refuse(batch, err)
 			return
@@ -53,7 +53,7 @@ func (s *Store) sendWrites(batch []*part) {
 		s.metrics.StoreBatchesLost.Inc()
 		s.nested.Store(nestedAfterLoss)
 	}
-	if err := s.sendNested("swap", batch); err != nil {
+	if err := s.sendNested(batch); err != nil {
 		s.refuse(batch, err)
 	}
 }
@@ -106,7 +106,7 @@ func (s *Store) nestNext(batch []*part) bool {
 
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
-func (s *Store) sendFlat(operation string, batch []*part) (bool, error) {
+func (s *Store) sendFlat(batch []*part) (bool, error) {
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
 		Success: make([]*etcdserverpb.RequestOp, 0, maxOps),
@@ -118,7 +118,7 @@ func (s *Store) sendFlat(operation string, batch []*part) (bool, error) {
 		request.Compare = append(request.Compare, p.compares...)
 		request.Success = append(request.Success, p.then...)
 	}
-	response, err := s.transact(operation, request)
+	response, err := s.transact("swap", request)
 	if err != nil || !response.Succeeded {
 		return false, err
 	}
@@ -142,12 +142,12 @@ func handOut(batch []*part, response *etcdserverpb.TxnResponse) {
 
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
-func (s *Store) sendNested(operation string, batch []*part) error {
+func (s *Store) sendNested(batch []*part) error {
 	children := make([]*etcdserverpb.RequestOp, len(batch))
 	for i, p := range batch {
 		children[i] = child(p)
 	}
-	response, err := s.transact(operation, &etcdserverpb.TxnRequest{Success: children})
+	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Success: children})
 	if err != nil {
 		return err
 	}
@@ -162,9 +162,7 @@ func (s *Store) sendNested(operation string, batch []*part) error {
 // form, each part is sent by itself, so that only the one at fault is hurt.
 func (s *Store) refuse(batch []*part, err error) {
 	if classify(err) != rejected {
-		for _, p := range batch {
-			p.answer(reply{err: err})
-		}
+		fail(batch, err)
 		return
 	}
 	s.log.Error().Err(err).Int("changes", len(batch)).Msg("etcd rejects a batch's form; its changes go one by one")
@@ -183,12 +181,17 @@ func (s *Store) sendReads(batch []*part) {
 	}
 	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: gets(keys)})
 	if err != nil {
-		for _, p := range batch {
-			p.answer(reply{err: err})
-		}
+		fail(batch, err)
 		return
 	}
 	handOut(batch, response)
+}
+
+// fail answers every part of a batch with the error of its request.
+func fail(batch []*part, err error) {
+	for _, p := range batch {
+		p.answer(reply{err: err})
+	}
 }
 
 // transact makes one etcd transaction of the hot path under a deadline of its

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"math"
 	"sync/atomic"
 	"time"
@@ -165,12 +164,7 @@ func (a *admission) leave(err error) {
 }
 
 func wasServed(err error) bool {
-	for _, not := range [...]*licet.Error{licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal} {
-		if errors.Is(err, not) {
-			return false
-		}
-	}
-	return true
+	return !isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal)
 }
 
 // mayJoin decides whether one more command, which enter has let in, may wait

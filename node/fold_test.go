@@ -280,17 +280,12 @@ func TestGivingUp(t *testing.T) {
 		close(open)
 		group.Wait()
 	}
-	// Once it has been told that its outcome is unknown, a rival writes; what a
-	// rival has written must not be built on by a command that was answered.
-	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
-		plain := openStore(t)
-		rival := newNode(t, plain)
-		key := grant(t, rival, 0)
-		ctx, cancel := context.WithCancel(testContext(t))
-		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		var loads atomic.Int32
-		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]node.Want) error {
-			switch loads.Add(1) {
+	// stages holds the first turn back until open, and lets a rival write in the
+	// middle of the second, once the impatient caller has been told.
+	stages := func(t *testing.T, rival *node.Node, key licet.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
+		var turns atomic.Int32
+		return func() {
+			switch turns.Add(1) {
 			case 1:
 				close(arrived)
 				<-open
@@ -301,6 +296,19 @@ func TestGivingUp(t *testing.T) {
 					t.Error(err)
 				}
 			}
+		}
+	}
+	// Once it has been told that its outcome is unknown, a rival writes; what a
+	// rival has written must not be built on by a command that was answered.
+	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
+		plain := openStore(t)
+		rival := newNode(t, plain)
+		key := grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, told)
+		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]node.Want) error {
+			stage()
 			return nil
 		}})
 		crowd(ctx, t, n, key, arrived, open, told)
@@ -314,19 +322,9 @@ func TestGivingUp(t *testing.T) {
 		key := grant(t, rival, 0)
 		ctx, cancel := context.WithCancel(testContext(t))
 		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
-		var commits atomic.Int32
+		stage := stages(t, rival, key, cancel, arrived, open, told)
 		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
-			switch commits.Add(1) {
-			case 1:
-				close(arrived)
-				<-open
-			case 2:
-				cancel()
-				<-told
-				if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
-					t.Error(err)
-				}
-			}
+			stage()
 			return storetest.Fault{}
 		}})
 		crowd(ctx, t, n, key, arrived, open, told)
