@@ -101,6 +101,9 @@ func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
 	return node.Snapshot{}, nil, false
 }
 
+// Confirm is never asked, since nothing is remembered.
+func (*memStore) Confirm(context.Context, licet.Ref, node.Token) (bool, error) { return false, nil }
+
 // hang makes loads, or commits, hang.
 func (s *memStore) hang(load, commit bool) {
 	s.mu.Lock()

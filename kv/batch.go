@@ -175,11 +175,11 @@ func (s *Store) refuse(batch []*part, err error) {
 // so is linearizable.
 func (s *Store) sendReads(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("read").Observe(float64(len(batch)))
-	keys := make([][]byte, 0, maxOps)
+	ops := make([]*etcdserverpb.RequestOp, 0, maxOps)
 	for _, p := range batch {
-		keys = append(keys, p.reads...)
+		ops = appendGets(ops, p.reads, p.keysOnly)
 	}
-	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: gets(keys)})
+	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: ops})
 	if err != nil {
 		fail(batch, err)
 		return

@@ -35,6 +35,7 @@ type part struct {
 	compares []*etcdserverpb.Compare
 	then     []*etcdserverpb.RequestOp // puts and deletes
 	reads    [][]byte
+	keysOnly bool // of reads alone: the revisions will do
 	bytes    int  // about what it adds to the request
 	doubted  bool // an earlier attempt may have been made
 

@@ -79,6 +79,33 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 	return snapshots, broken(err)
 }
 
+// Confirm tells whether a record is still as Recall gave it. It asks only for
+// the revision of its key, and whether devices that were taken for absent are.
+func (s *Store) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+	known, ok := token.(*stored)
+	if !ok {
+		return false, nil
+	}
+	reads := make([][]byte, 1, 1+len(known.assumed))
+	reads[0] = []byte(recordKey(ref))
+	for device := range known.assumed {
+		reads = append(reads, []byte(deviceKey(licet.LicenseKey(ref.ID).ID(), device)))
+	}
+	r, _ := s.reads.do(ctx, &part{reads: reads, keysOnly: true})
+	if r.err != nil {
+		return false, unavailable(r.err)
+	}
+	if record := firstOf(r.responses, 0); record == nil || record.ModRevision != known.revision {
+		return false, nil
+	}
+	for i := 1; i < len(reads); i++ {
+		if firstOf(r.responses, i) != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // unavailable is the error of a read that was not made.
 func unavailable(cause error) error {
 	if errors.Is(cause, licet.ErrOverloaded) {

@@ -99,6 +99,38 @@ func TestRememberedSwaps(t *testing.T) {
 	}
 }
 
+// TestConfirm: a guess is confirmed for as long as all that it says is true, and
+// nothing is read of it but revisions.
+func TestConfirm(t *testing.T) {
+	for _, first := range []int{0, 20} {
+		s, other := faultyStore(t, script()), faultyStore(t, script())
+		var ref licet.Ref
+		if first == 0 {
+			ref, _ = createStored(t, s)
+		} else {
+			ref = manyDevices(t, s, first)
+		}
+		confirm := func(guess node.Snapshot, want bool) {
+			t.Helper()
+			still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
+			if still != want || err != nil {
+				t.Errorf("%d devices: got %v, %v; want %v", first, still, err, want)
+			}
+		}
+		guess := guessed(t, s, ref, "new")
+		confirm(guess, true)
+		confirm(guess, true)
+		if first > 0 {
+			confirm(guessed(t, s, ref, "new", "d-3"), false) // that one is bound
+		}
+		change := bind(t, ref, loadOne(t, other, ref, "new"), "new")
+		if outcome, err := other.Commit(testContext(t, 10*time.Second), change); err != nil || !outcome.Landed {
+			t.Fatalf("got %+v, %v", outcome, err)
+		}
+		confirm(guess, false)
+	}
+}
+
 // TestNoteKeepsTheNewer: a read that was overtaken by a swap does not bring the
 // older value back to mind; a loss does, since what was known was wrong.
 func TestNoteKeepsTheNewer(t *testing.T) {

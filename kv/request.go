@@ -28,13 +28,18 @@ type opCompare struct {
 
 // gets reads keys.
 func gets(keys [][]byte) []*etcdserverpb.RequestOp {
-	ops, memory := make([]*etcdserverpb.RequestOp, len(keys)), make([]opGet, len(keys))
+	return appendGets(make([]*etcdserverpb.RequestOp, 0, len(keys)), keys, false)
+}
+
+// appendGets reads keys with their values or without.
+func appendGets(ops []*etcdserverpb.RequestOp, keys [][]byte, keysOnly bool) []*etcdserverpb.RequestOp {
+	memory := make([]opGet, len(keys))
 	for i, key := range keys {
 		o := &memory[i]
-		o.get.Key = key
+		o.get.Key, o.get.KeysOnly = key, keysOnly
 		o.union.RequestRange = &o.get
 		o.op.Request = &o.union
-		ops[i] = &o.op
+		ops = append(ops, &o.op)
 	}
 	return ops
 }

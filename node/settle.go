@@ -22,9 +22,9 @@ const (
 // What the store remembers of the record says how to go about it. Commands
 // that will change something are folded and swapped at once, against the
 // revision that is remembered: if the swap lands, what was remembered was true.
-// Commands that will change nothing must not be answered from memory, so they
-// are answered by a read. Either is one round trip; where nothing is
-// remembered, a read comes before the swap.
+// Commands that will change nothing must not be answered from memory alone: the
+// store is asked whether that is still true. Either is one round trip; where
+// nothing is remembered, a read comes before the swap.
 func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	defer n.answerPanic(calls)
 	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
@@ -34,7 +34,7 @@ func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	case !ok:
 		n.readAndSwap(ctx, ref, calls)
 	case len(unsure) == 0:
-		n.swapOrRead(ctx, ref, calls, guess)
+		n.swapOrConfirm(ctx, ref, calls, guess)
 	default:
 		n.settleApart(ctx, ref, calls, guess, unsure)
 	}
@@ -79,7 +79,7 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 	func() {
 		// A panic here must not keep the read from being waited for.
 		defer n.answerPanic(known)
-		n.swapOrRead(ctx, ref, known, guess)
+		n.swapOrConfirm(ctx, ref, known, guess)
 	}()
 	// What is left must change something after all. It was read before the swap
 	// above was made, and so is read anew.
@@ -88,15 +88,23 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 	}
 }
 
-// swapOrRead swaps what the calls make of a guess; where they make nothing of
-// it, they are answered by a read.
-func (n *Node) swapOrRead(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot) {
+// swapOrConfirm swaps what the calls make of a guess. Where they make nothing
+// of it, their answers hold if the record is still as it was guessed: that is
+// asked after they came.
+func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot) {
 	fold := n.fold(guess, calls)
-	if !fold.worthSwap {
-		n.readAndSwap(ctx, ref, calls)
+	if fold.worthSwap {
+		n.swap(ctx, ref, calls, guess, fold)
 		return
 	}
-	n.swap(ctx, ref, calls, guess, fold)
+	switch still, err := n.cfg.Store.Confirm(ctx, ref, guess.Token); {
+	case err != nil:
+		answerAll(calls, err)
+	case still:
+		n.answerFold(fold, calls)
+	default:
+		n.readAndSwap(ctx, ref, stillWanted(calls))
+	}
 }
 
 // readAndSwap answers what a read can answer, and swaps the rest.
@@ -110,6 +118,9 @@ func (n *Node) readAndSwap(ctx context.Context, ref licet.Ref, calls []*call) {
 // they are told holds at the snapshot's revision, which was read after they
 // came. The others are given back.
 func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot, []*call) {
+	if len(calls) == 0 {
+		return Snapshot{}, nil
+	}
 	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref, Devices: touched(calls)})
 	if err != nil {
 		answerAll(calls, err)
@@ -173,6 +184,12 @@ func stillWanted(calls []*call) []*call {
 }
 
 func touched(calls []*call) []string {
+	if len(calls) == 1 { // as most turns are
+		if id := calls[0].cmd.DeviceID(); id != "" {
+			return []string{id}
+		}
+		return nil
+	}
 	var ids []string
 	seen := make(map[string]struct{}, len(calls))
 	for _, c := range calls {

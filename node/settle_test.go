@@ -17,24 +17,29 @@ import (
 var errFull = &licet.Error{Reason: licet.ReasonDeviceLimitReached}
 
 // trips counts a node's round trips to its store.
-type trips struct{ loads, commits atomic.Int32 }
+type trips struct{ loads, confirms, commits atomic.Int32 }
 
 func (c *trips) watch(store node.Store) *storetest.Faulty {
 	return &storetest.Faulty{
-		Store:    store,
-		OnLoad:   func([]node.Want) error { c.loads.Add(1); return nil },
-		OnCommit: func(node.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
+		Store:     store,
+		OnLoad:    func([]node.Want) error { c.loads.Add(1); return nil },
+		OnConfirm: func(licet.Ref) error { c.confirms.Add(1); return nil },
+		OnCommit:  func(node.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
 	}
 }
 
+// made is how many round trips something makes.
+type made struct{ loads, confirms, commits int32 }
+
 // expect runs something and checks how many round trips it made.
-func (c *trips) expect(t *testing.T, what string, loads, commits int32, run func()) {
+func (c *trips) expect(t *testing.T, what string, want made, run func()) {
 	t.Helper()
 	c.loads.Store(0)
+	c.confirms.Store(0)
 	c.commits.Store(0)
 	run()
-	if l, s := c.loads.Load(), c.commits.Load(); l != loads || s != commits {
-		t.Errorf("%s: %d reads and %d swaps, want %d and %d", what, l, s, loads, commits)
+	if got := (made{c.loads.Load(), c.confirms.Load(), c.commits.Load()}); got != want {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }
 
@@ -52,26 +57,27 @@ func remove(ctx context.Context, n *node.Node, key licet.LicenseKey, device stri
 }
 
 // TestOneRoundTrip: on a license that is remembered, a command that changes
-// something is one swap, and one that changes nothing is one read.
+// something is one swap, and one that changes nothing asks once whether what is
+// remembered is still true.
 func TestOneRoundTrip(t *testing.T) {
 	var c trips
 	n := newNode(t, c.watch(openStore(t)))
 	key := grant(t, n, 3)
-	c.expect(t, "the first activation", 1, 1, func() { mustActivate(t, n, key, "a") })
-	c.expect(t, "a new device", 0, 1, func() { mustActivate(t, n, key, "b") })
-	c.expect(t, "a bound device", 1, 0, func() { mustActivate(t, n, key, "a") })
-	c.expect(t, "the last new device", 0, 1, func() { mustActivate(t, n, key, "c") })
-	c.expect(t, "one too many", 1, 0, func() {
+	c.expect(t, "the first activation", made{loads: 1, commits: 1}, func() { mustActivate(t, n, key, "a") })
+	c.expect(t, "a new device", made{commits: 1}, func() { mustActivate(t, n, key, "b") })
+	c.expect(t, "a bound device", made{confirms: 1}, func() { mustActivate(t, n, key, "a") })
+	c.expect(t, "the last new device", made{commits: 1}, func() { mustActivate(t, n, key, "c") })
+	c.expect(t, "one too many", made{confirms: 1}, func() {
 		_, err := activate(testContext(t), n, key, "d")
 		wantError(t, err, errFull)
 	})
-	c.expect(t, "the removal of a device that is not bound", 1, 0, func() {
+	c.expect(t, "the removal of a device that is not bound", made{confirms: 1}, func() {
 		result, err := remove(testContext(t), n, key, "d")
 		if err != nil || result.Removed {
 			t.Errorf("got %+v, %v", result, err)
 		}
 	})
-	c.expect(t, "a removal", 0, 1, func() {
+	c.expect(t, "a removal", made{commits: 1}, func() {
 		if result, err := remove(testContext(t), n, key, "c"); err != nil || !result.Removed {
 			t.Errorf("got %+v, %v", result, err)
 		}
@@ -118,6 +124,36 @@ func TestStaleMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestFullItThinks: a license that is full and spilled has a device of which a
+// node knows nothing. It must not be refused for want of room.
+func TestFullItThinks(t *testing.T) {
+	other := newNode(t, openStore(t))
+	key := grant(t, other, 18)
+	binds(names(18)...)(t, other, key)
+	var c trips
+	n := newNode(t, c.watch(openStore(t)))
+	_, err := activate(testContext(t), n, key, "one more")
+	wantError(t, err, errFull)
+	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1}, func() { mustActivate(t, n, key, "device-3") })
+	c.expect(t, "one that is", made{loads: 1}, func() {
+		_, err := activate(testContext(t), n, key, "one more")
+		wantError(t, err, errFull)
+	})
+}
+
+// TestConfirmFails: what can't be confirmed is not answered, and nobody is told
+// that something may have happened.
+func TestConfirmFails(t *testing.T) {
+	store := openStore(t)
+	first := newNode(t, store)
+	key := grant(t, first, 0)
+	mustActivate(t, first, key, "a")
+	n := newNode(t, &storetest.Faulty{Store: store, OnConfirm: func(licet.Ref) error { return licet.ErrUnavailable }})
+	_, err := activate(testContext(t), n, key, "a")
+	wantError(t, err, licet.ErrUnavailable)
+	mustActivate(t, n, key, "b")
 }
 
 func binds(devices ...string) func(*testing.T, *node.Node, licet.LicenseKey) {
@@ -219,7 +255,7 @@ func TestWrongGuesses(t *testing.T) {
 	if commits := c.commits.Load(); commits > 1 {
 		t.Errorf("%d swaps on devices that were bound, want one at most: it should have learnt", commits)
 	}
-	c.expect(t, "a new device", 1, 1, func() { mustActivate(t, n, key, "new") })
+	c.expect(t, "a new device", made{loads: 1, commits: 1}, func() { mustActivate(t, n, key, "new") })
 	if count, ids := devices(t, n, key); count != 61 || len(ids) != 61 {
 		t.Errorf("current_devices %d, %d bound; want 61", count, len(ids))
 	}
@@ -256,7 +292,11 @@ func TestSeen(t *testing.T) {
 			}
 			binds(all...)(t, n, key)
 			now = now.Add(licet.DefaultSeenStep)
-			c.expect(t, "bound devices, after a while", 3, 0, func() {
+			want := made{confirms: 3}
+			if spilled {
+				want = made{loads: 3}
+			}
+			c.expect(t, "bound devices, after a while", want, func() {
 				mustActivate(t, n, key, "device-0")
 				mustActivate(t, n, key, "device-1")
 				mustActivate(t, n, key, "device-1")
@@ -280,7 +320,7 @@ func TestSeen(t *testing.T) {
 			if count, ids := devices(t, n, key); count != len(ids) {
 				t.Errorf("current_devices is %d, bound %d", count, len(ids))
 			}
-			c.expect(t, "nothing more to store", 0, 0, n.StoreSeen)
+			c.expect(t, "nothing more to store", made{}, n.StoreSeen)
 		})
 	}
 }

@@ -21,10 +21,15 @@ type Store interface {
 	Load(ctx context.Context, wants ...Want) ([]Snapshot, error)
 
 	// Recall tells what the store remembers of a record, without asking anyone:
-	// a guess that only a swap or a Load can prove. ok is false where nothing is
+	// a guess that only a swap, a Confirm or a Load can prove. ok is false where nothing is
 	// remembered. Entries of unsure devices are missing from the snapshot; all
 	// others are there. The record is the caller's to change.
 	Recall(want Want) (guess Snapshot, unsure []string, ok bool)
+
+	// Confirm tells, linearizably, whether a record is still as Recall gave it:
+	// all that the guess says of it and of its devices. ref and token are the
+	// guess's own. It answers false also where it can't tell.
+	Confirm(ctx context.Context, ref licet.Ref, token Token) (bool, error)
 
 	// Commit makes all writes of a change, or none. It settles attempts whose
 	// outcome is in doubt by itself, as long as ctx lives. A record must not be

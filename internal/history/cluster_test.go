@@ -136,7 +136,7 @@ func (r *run) start(c *clock) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: mortal{store, p.life}, OnLoad: p.faults.load, OnCommit: p.faults.commit}
+	p.store = &storetest.Faulty{Store: mortal{store, p.life}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
 	p.node = node.New(node.Config{
 		Store:    p.store,
 		KeyCheck: testCheck,
@@ -170,6 +170,13 @@ func (m mortal) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, 
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
 	return m.Store.Load(ctx, wants...)
+}
+
+func (m mortal) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(m.life, cancel)()
+	return m.Store.Confirm(ctx, ref, token)
 }
 
 func (m mortal) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {

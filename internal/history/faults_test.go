@@ -202,7 +202,12 @@ func (f *faults) lost() error {
 }
 
 // load is the fault of a store's read.
-func (f *faults) load([]node.Want) error {
+func (f *faults) load([]node.Want) error { return f.unreachable() }
+
+// confirm is the fault of a store's look at a revision.
+func (f *faults) confirm(licet.Ref) error { return f.unreachable() }
+
+func (f *faults) unreachable() error {
 	if f.hits(f.run.weather.store) {
 		return licet.ErrUnavailable
 	}

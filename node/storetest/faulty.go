@@ -19,6 +19,8 @@ type Faulty struct {
 	Forgetful bool
 	// AfterRecall may change what a Recall answers.
 	AfterRecall func(*node.Snapshot)
+	// OnConfirm is called before each Confirm; an error ends the call.
+	OnConfirm func(licet.Ref) error
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
@@ -83,6 +85,16 @@ func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
 		f.AfterRecall(&guess)
 	}
 	return guess, unsure, ok
+}
+
+// Confirm asks the store whether a guess is true, as node.Store does.
+func (f *Faulty) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+	if f.OnConfirm != nil {
+		if _, err := heed(ctx, licet.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
+			return false, err
+		}
+	}
+	return f.Store.Confirm(ctx, ref, token)
 }
 
 // Commit makes a change, or not, and tells the truth, or not.

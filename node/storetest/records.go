@@ -281,6 +281,36 @@ func testUnchanged(t *testing.T, f fixture) {
 	group.Wait()
 }
 
+// testConfirm changes records behind the back of a guess. A store need not
+// remember anything, nor be able to tell; but it must not confirm what is wrong.
+func testConfirm(t *testing.T, f fixture) {
+	for _, count := range []int{2, 40} {
+		for _, c := range []struct {
+			name   string
+			change func(*licet.License)
+		}{
+			{"a device more", func(l *licet.License) { f.activate(l, created, "new") }},
+			{"a device less", func(l *licet.License) { f.remove(l, "device-0") }},
+			{"a device less, and back again", func(l *licet.License) { f.remove(l, "device-0"); f.activate(l, created, "device-0") }},
+		} {
+			l := f.createLicense(0)
+			f.activate(l, created, deviceNames(0, count)...)
+			ref := licet.LicenseRef(l.Key)
+			guess, _, ok := f.store.Recall(node.Want{Ref: ref, Devices: []string{"device-0", "new"}})
+			if !ok {
+				continue
+			}
+			if _, err := f.store.Confirm(f.context(), ref, guess.Token); err != nil {
+				t.Errorf("%d devices: Confirm: %v", count, err)
+			}
+			c.change(l)
+			if still, err := f.store.Confirm(f.context(), ref, guess.Token); still || err != nil {
+				t.Errorf("%d devices, %s: Confirm says %v, %v", count, c.name, still, err)
+			}
+		}
+	}
+}
+
 func testEnded(t *testing.T, f fixture) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -296,5 +326,13 @@ func testEnded(t *testing.T, f fixture) {
 	}
 	if s := f.load(licet.LicenseRef(l.Key)); s.Record.License != nil {
 		t.Error("the license was written")
+	}
+	l = f.createLicense(0)
+	guess, _, ok := f.store.Recall(node.Want{Ref: licet.LicenseRef(l.Key)})
+	if !ok {
+		return
+	}
+	if still, err := f.store.Confirm(ctx, licet.LicenseRef(l.Key), guess.Token); still || !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("Confirm: %v, %v; want ErrUnavailable", still, err)
 	}
 }

@@ -32,6 +32,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"paying stores order and license together", testIssue},
 		{"devices inline and spilled", testDevices},
 		{"a change of nothing is a swap all the same", testUnchanged},
+		{"what has changed is not confirmed", testConfirm},
 		{"a page covers every device once", testPages},
 		{"many licenses are read as one is", testReadMany},
 		{"concurrent swaps lose no update", testConcurrent},
