@@ -82,12 +82,19 @@ func (s *Store) landed(sw *swap, revision int64) {
 		for _, entry := range f.entries {
 			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
 		}
+		if f.spilled {
+			s.memory.rosters.follow(f.id, f.from, revision, f.entries, f.moved)
+		}
+	}
+	for i := range sw.touches {
+		t := &sw.touches[i]
+		s.memory.rosters.touched(t.id, t.device, t.from, revision)
 	}
 }
 
 // lost tells what a swap that did not go through was lost to.
 func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, error) {
-	rivals, err := s.readSnapshots(sw.queries, r.responses, (*memory).correct)
+	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
 		return node.Outcome{}, broken(err)
@@ -137,7 +144,8 @@ type swap struct {
 	reads    [][]byte // of queries
 	bytes    int      // of what it puts, and about of the rest
 	queries  []query
-	fresh    []fresh  // the licenses as they will be
+	fresh    []fresh // the licenses as they will be
+	touches  []touch
 	telling  int      // which of the queries remembers its writers
 	before   []writer // those it had when it was read
 	broken   string   // the rule that a license breaks which it writes; normally empty
@@ -147,9 +155,19 @@ type swap struct {
 type fresh struct {
 	id      licet.LicenseID
 	slot    *slot
+	from    int64 // the revision that it is made of
 	value   []byte
 	spilled bool
+	moved   bool                 // the devices get keys of their own: entries are all of them
 	entries []*licet.DeviceEntry // those with keys of their own that it writes
+}
+
+// touch is a device with a key of its own of which only is stored when it was
+// seen.
+type touch struct {
+	id     licet.LicenseID
+	device licet.Device
+	from   int64 // the revision of the device's key that is replaced
 }
 
 // newSwap builds the transaction of a change. Licenses, orders and claims carry
@@ -178,7 +196,9 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 
 func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	key := []byte(recordKey(write.Ref))
-	q := query{Want: node.Want{Ref: write.Ref}, devices: token.spilled}
+	// Where all devices are known nobody else writes, and a loss is not to be
+	// expected; then the devices are not asked for along with it.
+	q := query{Want: node.Want{Ref: write.Ref}, devices: token.spilled && !token.whole}
 	record := &write.Record
 	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)

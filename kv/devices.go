@@ -46,7 +46,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			}
 			next.devices, next.spilled = nil, true
 		}
-		sw.keep(key, &next, token.slot, moved)
+		sw.keep(key, &next, token, moved)
 		return nil
 	}
 	for device := range token.assumed {
@@ -62,7 +62,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			sw.remove(at)
 		}
 	}
-	sw.keep(key, &next, token.slot, changed)
+	sw.keep(key, &next, token, changed)
 	return nil
 }
 
@@ -72,18 +72,23 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *stored) {
 	for _, entry := range changed {
 		at := []byte(deviceKey(id, entry.Device.ID))
-		sw.compare(at, token.entries[entry.Device.ID])
+		from := token.entries[entry.Device.ID]
+		sw.compare(at, from)
 		sw.put(at, encodeDevice(&entry.Device))
+		sw.touches = append(sw.touches, touch{id: id, device: entry.Device, from: from})
 	}
 }
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, slot *slot, entries []*licet.DeviceEntry) {
+func (sw *swap) keep(key []byte, next *storedLicense, token *stored, entries []*licet.DeviceEntry) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
-	sw.fresh = append(sw.fresh, fresh{id: next.license.Key.ID(), slot: slot, value: value, spilled: next.spilled, entries: entries})
+	sw.fresh = append(sw.fresh, fresh{
+		id: next.license.Key.ID(), slot: token.slot, from: token.revision, value: value,
+		spilled: next.spilled, moved: next.spilled && !token.spilled, entries: entries,
+	})
 }
 
 // changedEntries gives the entries to be written, in the order the devices

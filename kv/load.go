@@ -25,8 +25,11 @@ type stored struct {
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
 	assumed map[string]struct{}
-	// The revisions of the devices' own keys that were read along.
+	// The revisions of the devices' own keys, as far as they were read along or
+	// are remembered.
 	entries map[string]int64
+	// whole: all devices are known, so those that are absent are so for certain.
+	whole bool
 }
 
 // query is a want as it is asked of etcd.
@@ -74,7 +77,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}
-	snapshots, err := s.readSnapshots(queries, r.responses, (*memory).note)
+	snapshots, err := s.readSnapshots(queries, r.responses, false)
 	s.watchSnapshots(snapshots)
 	return snapshots, broken(err)
 }
@@ -128,8 +131,8 @@ func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 }
 
 // readSnapshots reads the answers to the gets of queries, in their order, and
-// remembers the licenses among them.
-func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, remember remembering) ([]node.Snapshot, error) {
+// remembers the licenses among them. corrects: a swap was lost to what they say.
+func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, corrects bool) ([]node.Snapshot, error) {
 	snapshots := make([]node.Snapshot, len(queries))
 	next := func() *mvccpb.KeyValue {
 		kvs := responses[0].GetResponseRange().Kvs
@@ -157,7 +160,7 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 			return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
 		}
 		if q.Ref.Kind == licet.KindLicense {
-			s.remember(q, record, snapshots[i].Token.(*stored), remember)
+			s.remember(q, record, &snapshots[i], corrects)
 		}
 	}
 	return snapshots, nil

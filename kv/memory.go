@@ -19,6 +19,7 @@ const DefaultRemembered = 100_000
 // against, and whether a command is likely to change something.
 type memory struct {
 	licenses *otter.Cache[licet.LicenseID, *slot]
+	rosters  rosters
 	devices  fingerprints
 }
 
@@ -50,7 +51,11 @@ func newMemory(licenses int) (*memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &memory{licenses: cache, devices: newFingerprints()}, nil
+	rosters, err := newRosters(rosterWeight)
+	if err != nil {
+		return nil, err
+	}
+	return &memory{licenses: cache, rosters: rosters, devices: newFingerprints()}, nil
 }
 
 // recall gives what was last seen of a license, or nil.
@@ -123,20 +128,48 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 		return snapshot, nil, err == nil
 	}
 	snapshot.Record.Devices = make(licet.Devices, len(want.Devices))
-	var unsure []string
-	wary := slot.wary.Load() > 0
-	for _, device := range want.Devices {
+	return snapshot, s.recallDevices(id, want.Devices, token, snapshot.Record.Devices), true
+}
+
+// recallDevices tells what is remembered of the devices of a license that has
+// many, and of which it is unsure.
+func (s *Store) recallDevices(id licet.LicenseID, wanted []string, token *stored, devices licet.Devices) (unsure []string) {
+	unheard := wanted
+	s.memory.rosters.use(id, false, func(r *roster) {
+		if r.revision != token.revision {
+			return
+		}
+		token.whole, unheard = r.whole, nil
+		for _, device := range wanted {
+			switch standing, known := r.find(device); standing {
+			case bound:
+				devices[device] = &licet.DeviceEntry{Device: *known.device, Bound: true}
+				if token.entries == nil {
+					token.entries = make(map[string]int64, len(wanted))
+				}
+				token.entries[device] = known.revision
+			case absent:
+				devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
+			case present:
+				unsure = append(unsure, device)
+			default:
+				unheard = append(unheard, device)
+			}
+		}
+	})
+	wary := token.slot.wary.Load() > 0
+	for _, device := range unheard {
 		if wary || s.memory.devices.holds(id, device) {
 			unsure = append(unsure, device)
 			continue
 		}
 		if token.assumed == nil {
-			token.assumed = make(map[string]struct{}, len(want.Devices))
+			token.assumed = make(map[string]struct{}, len(unheard))
 		}
 		token.assumed[device] = struct{}{}
-		snapshot.Record.Devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
+		devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
 	}
-	return snapshot, unsure, true
+	return unsure
 }
 
 // spilled tells whether a record is remembered as a license whose devices have
@@ -149,25 +182,34 @@ func (m *memory) spilled(ref licet.Ref) bool {
 	return last != nil && last.spilled
 }
 
-// remember keeps what was read of a license in mind, by note or by correct.
-func (s *Store) remember(q *query, record *mvccpb.KeyValue, token *stored, how remembering) {
+// remember keeps what was read of a license in mind. corrects: a swap was lost
+// to it.
+func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *node.Snapshot, corrects bool) {
 	id := licet.LicenseKey(q.Ref.ID).ID()
-	slot := how(s.memory, id, &seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled})
-	token.slot = slot
-	if !token.spilled || !q.devices {
+	token := snapshot.Token.(*stored)
+	last := &seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
+	if corrects {
+		token.slot = s.memory.correct(id, last)
+	} else {
+		token.slot = s.memory.note(id, last)
+	}
+	if !token.spilled || !q.devices || len(q.Devices) == 0 {
 		return
 	}
+	read := &findings{
+		revision: record.ModRevision, entries: token.entries, corrects: corrects,
+		own: len(token.writers) > 0 && token.writers[0].by == s.incarnation,
+	}
 	for _, device := range q.Devices {
-		bound := token.entries[device] != 0
+		_, bound := token.entries[device]
 		switch {
 		case !bound:
-			slot.wary.Store(max(slot.wary.Load()-1, 0))
+			token.slot.wary.Store(max(token.slot.wary.Load()-1, 0))
 		case !s.memory.devices.holds(id, device):
-			slot.wary.Store(waryAfterGuess)
+			token.slot.wary.Store(waryAfterGuess)
 		}
 		s.memory.devices.note(id, device, bound)
+		read.devices = append(read.devices, snapshot.Record.Devices[device].Device)
 	}
+	s.memory.rosters.learn(id, read)
 }
-
-// remembering is note or correct.
-type remembering func(*memory, licet.LicenseID, *seen) *slot

@@ -1,0 +1,209 @@
+package kv
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/maypok86/otter/v2"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	// rosterWeight bounds all rosters together, in positions of some 26 bytes. A
+	// roster is weighed anew whenever it has grown by a quarter.
+	rosterWeight = 1 << 20
+	// entryWeight is about what a device weighs that is known in full.
+	entryWeight = 12
+	// rosterEntries bounds the devices of one license that are known in full.
+	rosterEntries = 1 << 14
+)
+
+// roster is what is remembered of the devices of one license that has many:
+// what holds at one revision of the license. Whoever binds, removes or renames
+// a device swaps on that revision, so a swap that lands against it, or a read
+// that finds it, proves the roster too. After a swap of this store's own it goes
+// on, since what that has changed is known; after anybody else's it begins anew.
+type roster struct {
+	mu       sync.Mutex
+	revision int64
+	// whole: bound has every device, so who is not in it is not bound. It is so
+	// from when this store has moved a license's devices out of its record until
+	// somebody else writes to it.
+	whole   bool
+	bound   map[node.DeviceCursor]struct{} // by position; only where whole
+	entries map[node.DeviceCursor]knownDevice
+
+	weighed atomic.Uint32 // as the cache knows it
+}
+
+// knownDevice is a device as its key holds it.
+type knownDevice struct {
+	device   *licet.Device // never changed
+	revision int64         // of the device's own key
+}
+
+// rosters are those of the licenses that were asked for lately.
+type rosters struct {
+	cache *otter.Cache[licet.LicenseID, *roster]
+}
+
+func newRosters(weight uint64) (rosters, error) {
+	cache, err := otter.New(&otter.Options[licet.LicenseID, *roster]{
+		MaximumWeight: weight,
+		Weigher:       func(_ licet.LicenseID, r *roster) uint32 { return r.weighed.Load() },
+	})
+	return rosters{cache}, err
+}
+
+// use calls f with the roster of a license, which is held meanwhile.
+func (s *rosters) use(id licet.LicenseID, begin bool, f func(*roster)) {
+	r, known := s.cache.GetIfPresent(id)
+	if !known {
+		if !begin {
+			return
+		}
+		r = &roster{}
+		r.weighed.Store(1)
+		r, _ = s.cache.SetIfAbsent(id, r)
+	}
+	r.mu.Lock()
+	f(r)
+	weight, weighed := uint32(1+len(r.bound)+entryWeight*len(r.entries)), r.weighed.Load()
+	heavier := weight > weighed+weighed/4+entryWeight
+	if heavier {
+		r.weighed.Store(weight)
+	}
+	r.mu.Unlock()
+	if heavier {
+		s.cache.Set(id, r)
+	}
+}
+
+// follow notes a swap of this store's own that has landed: from one revision of
+// a license to another, with what it changed. moved: it gave the devices keys
+// of their own, so those are all there are.
+func (s *rosters) follow(id licet.LicenseID, from, to int64, changed []*licet.DeviceEntry, moved bool) {
+	s.use(id, true, func(r *roster) {
+		switch {
+		case moved, r.revision < to && r.revision != from:
+			r.restart(to)
+			r.whole = moved
+		case r.revision > to:
+			return
+		}
+		r.revision = to
+		for _, entry := range changed {
+			position := devicePosition(entry.Device.ID)
+			if entry.Bound {
+				device := entry.Device
+				r.bind(position, knownDevice{&device, to})
+			} else {
+				r.remove(position)
+			}
+		}
+	})
+}
+
+// learn notes what was read of devices along with their license: bound are
+// those that have keys, with the revisions of these.
+func (s *rosters) learn(id licet.LicenseID, read *findings) {
+	s.use(id, true, func(r *roster) {
+		switch {
+		case r.revision == read.revision:
+		case r.revision != 0 && !read.corrects && (r.revision > read.revision || read.own):
+			// Overtaken; or it was read what a swap of this store's own has written
+			// that is yet to be followed.
+			return
+		default:
+			r.restart(read.revision)
+		}
+		for i := range read.devices {
+			position := devicePosition(read.devices[i].ID)
+			if revision, bound := read.entries[read.devices[i].ID]; bound {
+				r.bind(position, knownDevice{&read.devices[i], revision})
+			} else {
+				r.remove(position)
+			}
+		}
+	})
+}
+
+// findings are what was read of a license with many devices.
+type findings struct {
+	revision int64            // of the license
+	devices  []licet.Device   // those that were asked for; never changed
+	entries  map[string]int64 // the revisions of those that are bound
+	own      bool             // this store was the last to write to the license
+	corrects bool             // a swap was lost to it
+}
+
+// touched notes that when a device was seen was stored, over what its key held
+// at a revision.
+func (s *rosters) touched(id licet.LicenseID, device licet.Device, from, to int64) {
+	s.use(id, false, func(r *roster) {
+		position := devicePosition(device.ID)
+		if known, ok := r.entries[position]; ok && known.revision == from {
+			r.entries[position] = knownDevice{&device, to}
+		}
+	})
+}
+
+func (r *roster) restart(revision int64) {
+	r.revision, r.whole, r.bound, r.entries = revision, false, nil, nil
+}
+
+func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
+	if r.whole {
+		if r.bound == nil {
+			r.bound = make(map[node.DeviceCursor]struct{})
+		}
+		r.bound[position] = struct{}{}
+	}
+	if r.entries[position].revision > known.revision {
+		return // it was read before it was touched
+	}
+	if r.entries == nil {
+		r.entries = make(map[node.DeviceCursor]knownDevice)
+	}
+	r.entries[position] = known
+	if len(r.entries) <= rosterEntries {
+		return
+	}
+	for other := range r.entries { // in no order
+		if other != position {
+			delete(r.entries, other)
+			return
+		}
+	}
+}
+
+func (r *roster) remove(position node.DeviceCursor) {
+	delete(r.bound, position)
+	delete(r.entries, position)
+}
+
+// standing is what a roster says of a device.
+type standing int
+
+const (
+	unheardOf standing = iota
+	absent             // surely not bound
+	bound              // known in full
+	present            // bound, and not known in full
+)
+
+func (r *roster) find(device string) (standing, knownDevice) {
+	position := devicePosition(device)
+	if known, ok := r.entries[position]; ok {
+		return bound, known
+	}
+	if !r.whole {
+		return unheardOf, knownDevice{}
+	}
+	if _, ok := r.bound[position]; ok {
+		return present, knownDevice{}
+	}
+	return absent, knownDevice{}
+}
