@@ -101,6 +101,9 @@ func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
 	return node.Snapshot{}, nil, false
 }
 
+// Room is the usual.
+func (*memStore) Room(licet.Ref) int { return node.MaxTouchedDevices }
+
 // Confirm is never asked, since nothing is remembered.
 func (*memStore) Confirm(context.Context, licet.Ref, node.Token) (bool, error) { return false, nil }
 

@@ -125,10 +125,30 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}
 	if !license.spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
-		return snapshot, nil, err == nil
+		return snapshot, nil, err == nil && len(want.Devices) <= node.MaxTouchedDevices
 	}
 	snapshot.Record.Devices = make(licet.Devices, len(want.Devices))
-	return snapshot, s.recallDevices(id, want.Devices, token, snapshot.Record.Devices), true
+	unsure := s.recallDevices(id, want.Devices, token, snapshot.Record.Devices)
+	return snapshot, unsure, token.whole || len(want.Devices) <= node.MaxTouchedDevices
+}
+
+// Room tells how many devices one swap of a record may touch. Where all devices
+// of a license are known, a swap compares nothing but the license, and so its
+// operations can be divided.
+func (s *Store) Room(ref licet.Ref) (room int) {
+	room = node.MaxTouchedDevices
+	if ref.Kind != licet.KindLicense {
+		return room
+	}
+	id := licet.LicenseKey(ref.ID).ID()
+	if _, last := s.memory.recall(id); last != nil && last.spilled {
+		s.memory.rosters.use(id, false, func(r *roster) {
+			if r.whole && r.revision == last.revision {
+				room = node.MaxFoldDevices
+			}
+		})
+	}
+	return room
 }
 
 // recallDevices tells what is remembered of the devices of a license that has

@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"slices"
+
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
@@ -56,6 +58,25 @@ func remove(key []byte) *etcdserverpb.RequestOp {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: key},
 	}}
+}
+
+// branchOps is how many operations go into a transaction of their own, where
+// there are more than one may have.
+const branchOps = maxOps / 2
+
+// branch makes operations fit into a request. etcd counts them by depth, so a
+// branch of transactions may hold thousands.
+func branch(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
+	if len(ops) <= maxOps {
+		return ops
+	}
+	var children []*etcdserverpb.RequestOp
+	for some := range slices.Chunk(ops, branchOps) {
+		children = append(children, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
+			RequestTxn: &etcdserverpb.TxnRequest{Success: some},
+		}})
+	}
+	return children
 }
 
 // child is a transaction within another.

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
 	"licet"
 	"licet/node"
 )
@@ -291,4 +293,89 @@ func change(t *testing.T, s *Store, ref licet.Ref, cmd licet.Command, at time.Ti
 		ok = false
 	}
 	t.Fatalf("%+v was lost three times", cmd)
+}
+
+// spilled stores a license whose devices this store has moved out of it, so that
+// it knows all of them.
+func spilled(t *testing.T, s *Store) licet.Ref {
+	t.Helper()
+	ref, _ := createStored(t, s)
+	for i := range maxInline + 1 {
+		device := fmt.Sprint("d-", i)
+		commit(t, s, ref, snapshotOf(bind(t, ref, guessed(t, s, ref, device), device)), true)
+	}
+	return ref
+}
+
+func snapshotOf(change node.Change) node.Snapshot {
+	return node.Snapshot{Record: change.Writes[0].Record, Token: change.Writes[0].Token}
+}
+
+// TestLargeFold binds as many devices at once as any fold may touch: in one
+// request that compares nothing but the license, where all devices are known.
+// After a rival's write there is room for as many as usual, and what was made of
+// the old guess is lost.
+func TestLargeFold(t *testing.T) {
+	s := faultyStore(t, script())
+	ref := spilled(t, s)
+	if got := s.Room(ref); got != node.MaxFoldDevices {
+		t.Fatalf("room for %d devices, want %d", got, node.MaxFoldDevices)
+	}
+	var many [2][]string
+	for i := range node.MaxFoldDevices {
+		for j := range many {
+			many[j] = append(many[j], fmt.Sprint("many-", j, "-", i))
+		}
+	}
+	bindAll := func(guess node.Snapshot, devices []string) node.Snapshot {
+		for _, device := range devices {
+			guess = snapshotOf(bind(t, ref, guess, device))
+		}
+		return guess
+	}
+	var requests []*etcdserverpb.TxnRequest
+	s.remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
+	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
+	if len(requests) != 1 || len(requests[0].Compare) != 1 {
+		t.Errorf("%d requests, want one with one compare", len(requests))
+	}
+	count := maxInline + 1 + node.MaxFoldDevices
+	view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
+		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
+	}
+
+	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
+	other := faultyStore(t, script())
+	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
+	if err != nil || outcome.Landed || outcome.Rivals != nil {
+		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
+	}
+	if got := s.Room(ref); got != node.MaxTouchedDevices {
+		t.Errorf("after a rival's write: room for %d", got)
+	}
+	if _, _, ok := s.Recall(node.Want{Ref: ref, Devices: many[1]}); ok {
+		t.Error("more is remembered than there is room for")
+	}
+	if got := loadOne(t, s, ref).Record.License.CurrentDevices; got != count+1 {
+		t.Errorf("%d devices, want %d", got, count+1)
+	}
+}
+
+// TestRoom: of what is not a license with all devices known, there is room for
+// the usual number.
+func TestRoom(t *testing.T) {
+	s := faultyStore(t, script())
+	inline, _ := createStored(t, s)
+	for _, ref := range []licet.Ref{
+		inline,
+		manyDevices(t, s, 20),
+		licet.LicenseRef(newKey(t)),
+		licet.OrderRef(licet.Owner{AccountID: "acct_test", Mode: licet.Test}, "ord_1"),
+	} {
+		if got := s.Room(ref); got != node.MaxTouchedDevices {
+			t.Errorf("%+v: room for %d devices", ref, got)
+		}
+	}
 }

@@ -227,7 +227,8 @@ func TestHopelessDeadline(t *testing.T) {
 		turns := make(chan struct{})
 		arrived := make(chan struct{}, 10)
 		var clock still
-		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+		// A store that remembers would have room for all that wait.
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), Forgetful: true, OnCommit: func(node.Change) storetest.Fault {
 			arrived <- struct{}{}
 			<-turns
 			clock.move(10 * time.Second)

@@ -140,6 +140,63 @@ func TestWaitingCommandsFold(t *testing.T) {
 	}
 }
 
+// TestLargeFold lets more commands pile up behind one swap than a transaction
+// touches devices as a rule. Where the store knows all devices of the license
+// they all go with the next one; and if another node writes then, they go in
+// parts, and each is bound once.
+func TestLargeFold(t *testing.T) {
+	for _, rival := range []bool{false, true} {
+		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
+			var gate atomic.Pointer[chan struct{}]
+			var commits atomic.Int32
+			arrived := make(chan struct{}, 1000)
+			n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+				commits.Add(1)
+				if hold := gate.Load(); hold != nil {
+					arrived <- struct{}{}
+					<-*hold
+				}
+				return storetest.Fault{}
+			}})
+			key := grant(t, n, 0)
+			binds(names(20)...)(t, n, key)
+			want := 20
+
+			first, second := make(chan struct{}), make(chan struct{})
+			gate.Store(&first)
+			commits.Store(0)
+			var group sync.WaitGroup
+			start := func(device string) {
+				want++
+				group.Go(func() { mustActivate(t, n, key, device) })
+			}
+			start("in front")
+			<-arrived
+			const waiting = 2*node.MaxTouchedDevices + 10
+			for i := range waiting {
+				start(fmt.Sprint("waiting-", i))
+			}
+			n.AwaitQueued(licet.LicenseRef(key), waiting)
+			gate.Store(&second)
+			close(first)
+			<-arrived // with all that waited
+			if rival {
+				binds("rival", "waiting-7")(t, newNode(t, openStore(t)), key)
+				want++
+			}
+			gate.Store(nil)
+			close(second)
+			group.Wait()
+			if got := commits.Load(); got != 2 && !rival {
+				t.Errorf("%d swaps, want 2", got)
+			}
+			if count, ids := devices(t, n, key); count != want || len(ids) != want {
+				t.Errorf("current_devices is %d, %d bound, want %d", count, len(ids), want)
+			}
+		})
+	}
+}
+
 // TestFullMailbox refuses the command that finds no place, and runs the rest.
 func TestFullMailbox(t *testing.T) {
 	key := grant(t, newNode(t, openStore(t)), 0)

@@ -178,8 +178,9 @@ func (n *Node) runFirst(ctx context.Context, box *mailbox, c *call) {
 // run empties a mailbox, fold by fold, and removes it when nothing waits.
 func (n *Node) run(box *mailbox) {
 	for {
+		room := n.roomFor(box)
 		box.shard.mu.Lock()
-		calls := box.take()
+		calls := box.take(room)
 		left := len(box.queue) > 0
 		box.shard.mu.Unlock()
 		if len(calls) > 0 {
@@ -224,10 +225,21 @@ func (n *Node) settleCalls(ref licet.Ref, calls []*call) {
 	n.settle(ctx, ref, calls)
 }
 
+// roomFor is how many devices the next fold may touch.
+func (n *Node) roomFor(box *mailbox) int {
+	box.shard.mu.Lock()
+	waiting := len(box.queue)
+	box.shard.mu.Unlock()
+	if waiting <= MaxTouchedDevices {
+		return MaxTouchedDevices
+	}
+	return n.cfg.Store.Room(box.ref)
+}
+
 // take removes the calls of the next fold from the queue: as many as one
-// transaction holds. Calls whose caller has given up are dropped here, before
-// anything was done for them.
-func (b *mailbox) take() []*call {
+// transaction has room for. Calls whose caller has given up are dropped here,
+// before anything was done for them.
+func (b *mailbox) take(room int) []*call {
 	var calls []*call
 	devices := make(map[string]struct{})
 	i := 0
@@ -235,7 +247,7 @@ func (b *mailbox) take() []*call {
 		c := b.queue[i]
 		if id := c.cmd.DeviceID(); id != "" {
 			if _, seen := devices[id]; !seen {
-				if len(devices) == MaxTouchedDevices {
+				if len(devices) == room {
 					break
 				}
 				devices[id] = struct{}{}

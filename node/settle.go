@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -74,7 +75,10 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 		var rest []*call
 		defer func() { read <- rest }()
 		defer n.answerPanic(unknown)
-		_, rest = n.read(ctx, ref, unknown)
+		for part := range parts(unknown) {
+			_, changing := n.read(ctx, ref, part)
+			rest = append(rest, changing...)
+		}
 	}()
 	func() {
 		// A panic here must not keep the read from being waited for.
@@ -109,8 +113,35 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, 
 
 // readAndSwap answers what a read can answer, and swaps the rest.
 func (n *Node) readAndSwap(ctx context.Context, ref licet.Ref, calls []*call) {
-	if snapshot, rest := n.read(ctx, ref, calls); len(rest) > 0 {
-		n.swap(ctx, ref, rest, snapshot, n.fold(snapshot, rest))
+	for part := range parts(calls) {
+		if snapshot, rest := n.read(ctx, ref, part); len(rest) > 0 {
+			n.swap(ctx, ref, rest, snapshot, n.fold(snapshot, rest))
+		}
+	}
+}
+
+// parts splits calls, in their order, so that each part touches no more devices
+// than any record has room for.
+func parts(calls []*call) iter.Seq[[]*call] {
+	return func(yield func([]*call) bool) {
+		from := 0
+		devices := make(map[string]struct{}, MaxTouchedDevices)
+		for i, c := range calls {
+			id := c.cmd.DeviceID()
+			if _, known := devices[id]; !known && len(devices) == MaxTouchedDevices {
+				if !yield(calls[from:i]) {
+					return
+				}
+				from = i
+				clear(devices)
+			}
+			if id != "" {
+				devices[id] = struct{}{}
+			}
+		}
+		if from < len(calls) {
+			yield(calls[from:])
+		}
 	}
 }
 
@@ -162,6 +193,9 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 		}
 		if len(outcome.Rivals) > 0 {
 			snapshot = outcome.Rivals[0]
+		} else if len(fold.record.Devices) > MaxTouchedDevices {
+			n.readAndSwap(ctx, ref, calls) // in parts, of which none comes here again
+			return
 		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
 			return
 		}

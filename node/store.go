@@ -26,6 +26,12 @@ type Store interface {
 	// others are there. The record is the caller's to change.
 	Recall(want Want) (guess Snapshot, unsure []string, ok bool)
 
+	// Room tells how many devices one Commit of a record may touch, and Recall
+	// tell of: MaxTouchedDevices, or up to MaxFoldDevices where the store knows all
+	// devices of a license. It asks nobody, and may be wrong as Recall may; then
+	// Recall remembers nothing.
+	Room(ref licet.Ref) int
+
 	// Confirm tells, linearizably, whether a record is still as Recall gave it:
 	// all that the guess says of it and of its devices. ref and token are the
 	// guess's own. It answers false also where it can't tell.
@@ -74,8 +80,11 @@ type KeyMark string
 // Limits of one Load or Commit. A store transaction holds at most 128
 // operations (etcd's default); the rest is room for what goes along.
 const (
-	// MaxTouchedDevices bounds the devices of one want or write.
+	// MaxTouchedDevices bounds the devices of one want or write, unless the
+	// store has room for more.
 	MaxTouchedDevices = 96
+	// MaxFoldDevices is the most that it ever has room for.
+	MaxFoldDevices = 256
 	// MaxNewLicenses bounds the licenses that one change creates.
 	MaxNewLicenses = 32
 	// MaxReadLicenses bounds the licenses that one call reads.

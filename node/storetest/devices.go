@@ -52,6 +52,20 @@ func testDevices(t *testing.T, f fixture) {
 	check()
 	bind(created.Add(2*time.Minute), deviceNames(100, 100+node.MaxTouchedDevices)...)
 	check()
+	room := f.store.Room(ref)
+	if room < node.MaxTouchedDevices || room > node.MaxFoldDevices {
+		t.Errorf("room for %d devices", room)
+	}
+	fill := deviceNames(1000, 1000+room)
+	if guess, unsure, ok := f.store.Recall(node.Want{Ref: ref, Devices: fill}); ok && len(unsure) == 0 {
+		at := created.Add(3 * time.Minute)
+		f.apply(&guess.Record, l, at, fill...)
+		f.mustLand(node.Write{Ref: ref, Token: guess.Token, Record: guess.Record})
+		for _, id := range fill {
+			want[id] = licet.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
+		}
+		check()
+	}
 
 	s := f.load(ref, hex, "never", "the 17th", "device-100")
 	for id, bound := range map[string]bool{hex: true, "never": false, "the 17th": true, "device-100": true} {

@@ -15,7 +15,7 @@ type Faulty struct {
 	OnLoad func(wants []node.Want) error
 	// AfterLoad may change what a Load answers.
 	AfterLoad func([]node.Snapshot)
-	// Forgetful makes Recall remember nothing.
+	// Forgetful makes Recall and Room remember nothing.
 	Forgetful bool
 	// AfterRecall may change what a Recall answers.
 	AfterRecall func(*node.Snapshot)
@@ -85,6 +85,14 @@ func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
 		f.AfterRecall(&guess)
 	}
 	return guess, unsure, ok
+}
+
+// Room tells what the store has room for, as node.Store does.
+func (f *Faulty) Room(ref licet.Ref) int {
+	if f.Forgetful {
+		return node.MaxTouchedDevices
+	}
+	return f.Store.Room(ref)
 }
 
 // Confirm asks the store whether a guess is true, as node.Store does.
