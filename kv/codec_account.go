@@ -34,8 +34,7 @@ func decodeProduct(ref licet.Ref, value []byte) (*licet.Product, error) {
 // Field numbers of a stored API key. Its hash is in its key.
 const (
 	apiKeyID            protowire.Number = 1
-	apiKeyAccount       protowire.Number = 2
-	apiKeyMode          protowire.Number = 3
+	apiKeyOwner         protowire.Number = 2
 	apiKeyName          protowire.Number = 4
 	apiKeyScope         protowire.Number = 5 // repeated
 	apiKeySecretVersion protowire.Number = 6
@@ -62,8 +61,7 @@ type storedAPIKey struct {
 func (s *storedAPIKey) encode() []byte {
 	k := &s.key
 	b := appendString([]byte{formatVersion}, apiKeyID, k.ID)
-	b = appendString(b, apiKeyAccount, k.Owner.AccountID)
-	b = appendMode(b, apiKeyMode, k.Owner.Mode)
+	b = appendOwner(b, apiKeyOwner, k.Owner)
 	b = appendString(b, apiKeyName, k.Name)
 	for _, scope := range k.Scopes {
 		b = appendBytes(b, apiKeyScope, []byte(scope))
@@ -108,10 +106,8 @@ func decodeAPIKey(hash [32]byte, value []byte) (*storedAPIKey, error) {
 		switch f.num {
 		case apiKeyID:
 			k.ID = f.string()
-		case apiKeyAccount:
-			k.Owner.AccountID = f.string()
-		case apiKeyMode:
-			k.Owner.Mode = f.mode()
+		case apiKeyOwner:
+			k.Owner, err = f.owner()
 		case apiKeyName:
 			k.Name = f.string()
 		case apiKeyScope:

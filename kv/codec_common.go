@@ -1,47 +1,12 @@
 package kv
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet"
 )
-
-// Modes as they are stored.
-const (
-	storedTest uint64 = 1
-	storedLive uint64 = 2
-)
-
-func appendMode(b []byte, num protowire.Number, m licet.Mode) []byte {
-	if m == licet.Test {
-		return appendUint(b, num, storedTest)
-	}
-	return appendUint(b, num, storedLive)
-}
-
-// mode is empty where the stored number is none that this build knows.
-func (f field) mode() licet.Mode {
-	switch f.varint {
-	case storedTest:
-		return licet.Test
-	case storedLive:
-		return licet.Live
-	default:
-		return ""
-	}
-}
-
-// owned refuses a value that does not say whose it is: whatever is read from
-// it must never be shown to somebody else.
-func owned(o licet.Owner, err error) error {
-	if err == nil && (o.AccountID == "" || o.Mode == "") {
-		return fmt.Errorf("%w: no owner", errMalformed)
-	}
-	return err
-}
 
 const (
 	periodYears  protowire.Number = 1

@@ -10,15 +10,17 @@ import (
 )
 
 // Field numbers of a stored license. A number is never used for something else.
+// One up to 15 takes a byte less than a higher one. Times but the first are
+// counted from created_at, which never changes.
 const (
 	licensePrefix         protowire.Number = 1
-	licenseAccount        protowire.Number = 2
-	licenseMode           protowire.Number = 3
+	licenseOwner          protowire.Number = 2
+	licenseDevice         protowire.Number = 3 // repeated; only where not spilled
 	licenseProduct        protowire.Number = 4
-	licenseOrder          protowire.Number = 5
+	licensePackedOrder    protowire.Number = 5
 	licenseMaxDevices     protowire.Number = 6
 	licenseCurrentDevices protowire.Number = 7
-	licenseAllowedOver    protowire.Number = 8
+	licenseSpilled        protowire.Number = 8
 	licenseValidity       protowire.Number = 9
 	licenseCreatedAt      protowire.Number = 10
 	licenseActivatedAt    protowire.Number = 11
@@ -26,8 +28,8 @@ const (
 	licenseSuspendedAt    protowire.Number = 13
 	licenseRevokedAt      protowire.Number = 14
 	licenseWriter         protowire.Number = 15 // repeated
-	licenseDevice         protowire.Number = 16 // repeated; only where not spilled
-	licenseSpilled        protowire.Number = 17
+	licenseAllowedOver    protowire.Number = 16
+	licenseOrder          protowire.Number = 17 // instead of 5: a number that can't be packed
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -35,7 +37,7 @@ const (
 	deviceID       protowire.Number = 1
 	deviceHexID    protowire.Number = 2 // instead of 1: an id of lower-case hex digits, in half the bytes
 	deviceName     protowire.Number = 3
-	deviceBoundAt  protowire.Number = 4
+	deviceBoundAt  protowire.Number = 4 // in a license, counted from its created_at
 	deviceSeenFor  protowire.Number = 5 // milliseconds from bound_at to last_seen_at
 	deviceHasEmpty protowire.Number = 6 // a name was given, and it is empty
 )
@@ -58,10 +60,9 @@ func (s *storedLicense) encode() []byte {
 	b := make([]byte, 1, size)
 	b[0] = formatVersion
 	b = appendString(b, licensePrefix, l.Key.Prefix())
-	b = appendString(b, licenseAccount, l.Owner.AccountID)
-	b = appendMode(b, licenseMode, l.Owner.Mode)
+	b = appendOwner(b, licenseOwner, l.Owner)
 	b = appendString(b, licenseProduct, l.ProductID)
-	b = appendString(b, licenseOrder, l.OrderNo)
+	b = appendOrderNo(b, licensePackedOrder, licenseOrder, l.OrderNo)
 	b = appendCount(b, licenseMaxDevices, l.MaxDevices)
 	b = appendUint(b, licenseCurrentDevices, uint64(l.CurrentDevices))
 	b = appendUint(b, licenseAllowedOver, uint64(l.AllowedOver))
@@ -69,10 +70,10 @@ func (s *storedLicense) encode() []byte {
 		b = appendBytes(b, licenseValidity, encodePeriod(l.Validity))
 	}
 	b = appendTime(b, licenseCreatedAt, l.CreatedAt)
-	b = appendTime(b, licenseActivatedAt, l.ActivatedAt)
-	b = appendTime(b, licenseExpiresAt, l.ExpiresAt)
-	b = appendTime(b, licenseSuspendedAt, l.SuspendedAt)
-	b = appendTime(b, licenseRevokedAt, l.RevokedAt)
+	b = appendTimeAfter(b, licenseActivatedAt, l.ActivatedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseExpiresAt, l.ExpiresAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseSuspendedAt, l.SuspendedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseRevokedAt, l.RevokedAt, l.CreatedAt)
 	b = appendWriters(b, licenseWriter, s.writers)
 	b = appendBool(b, licenseSpilled, s.spilled)
 	for _, d := range s.devices {
@@ -89,16 +90,17 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	l := &s.license
 	var prefix string
 	limited := false
+	var activated, expires, suspended, revoked field
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case licensePrefix:
 			prefix = f.string()
-		case licenseAccount:
-			l.Owner.AccountID = f.string()
-		case licenseMode:
-			l.Owner.Mode = f.mode()
+		case licenseOwner:
+			l.Owner, err = f.owner()
 		case licenseProduct:
 			l.ProductID = f.string()
+		case licensePackedOrder:
+			l.OrderNo, err = f.orderNo()
 		case licenseOrder:
 			l.OrderNo = f.string()
 		case licenseMaxDevices:
@@ -112,13 +114,13 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 		case licenseCreatedAt:
 			l.CreatedAt = f.time()
 		case licenseActivatedAt:
-			l.ActivatedAt = f.time()
+			activated = f
 		case licenseExpiresAt:
-			l.ExpiresAt = f.time()
+			expires = f
 		case licenseSuspendedAt:
-			l.SuspendedAt = f.time()
+			suspended = f
 		case licenseRevokedAt:
-			l.RevokedAt = f.time()
+			revoked = f
 		case licenseWriter:
 			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case licenseSpilled:
@@ -140,25 +142,31 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 		return nil, errMalformed
 	}
 	l.Key = id.Key(prefix)
+	l.ActivatedAt = activated.timeAfter(l.CreatedAt)
+	l.ExpiresAt = expires.timeAfter(l.CreatedAt)
+	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
+	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	return s, nil
 }
 
 func encodeDevice(d *licet.Device) []byte {
-	return appendDevice([]byte{formatVersion}, d)
+	return appendDevice([]byte{formatVersion}, d, time.Time{})
 }
 
-func appendDevice(b []byte, d *licet.Device) []byte {
+// appendDevice writes a device of a license made at created, or for a key of
+// its own with the zero time, so that it can be read without the license.
+func appendDevice(b []byte, d *licet.Device, created time.Time) []byte {
 	if b == nil {
 		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
 	}
 	b = appendDeviceID(b, d.ID)
 	b = appendString(b, deviceName, d.Name)
 	b = appendBool(b, deviceHasEmpty, d.Named && d.Name == "")
-	b = appendTime(b, deviceBoundAt, d.BoundAt)
+	b = appendTimeAfter(b, deviceBoundAt, d.BoundAt, created)
 	return appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
 }
 
-func decodeDevice(message []byte) (licet.Device, error) {
+func decodeDevice(message []byte, created time.Time) (licet.Device, error) {
 	var d licet.Device
 	var seenFor int64
 	err := decodeMessage(message, func(f field) error {
@@ -172,7 +180,7 @@ func decodeDevice(message []byte) (licet.Device, error) {
 		case deviceHasEmpty:
 			d.Named = d.Named || f.bool()
 		case deviceBoundAt:
-			d.BoundAt = f.time()
+			d.BoundAt = f.timeAfter(created)
 		case deviceSeenFor:
 			seenFor = int64(f.varint)
 		}
@@ -189,7 +197,7 @@ func decodeDeviceValue(value []byte) (licet.Device, error) {
 	if len(value) == 0 || value[0] != formatVersion {
 		return licet.Device{}, errMalformed
 	}
-	return decodeDevice(value[1:])
+	return decodeDevice(value[1:], time.Time{})
 }
 
 // appendDeviceID writes an id. One of lower-case hex digits, as fingerprints

@@ -123,26 +123,3 @@ func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
 	})
 	return s, err
 }
-
-const (
-	ownerAccount protowire.Number = 1
-	ownerMode    protowire.Number = 2
-)
-
-func encodeOwner(o licet.Owner) []byte {
-	return appendMode(appendString([]byte{formatVersion}, ownerAccount, o.AccountID), ownerMode, o.Mode)
-}
-
-func decodeOwner(value []byte) (licet.Owner, error) {
-	var o licet.Owner
-	err := decodeValue(value, func(f field) error {
-		switch f.num {
-		case ownerAccount:
-			o.AccountID = f.string()
-		case ownerMode:
-			o.Mode = f.mode()
-		}
-		return nil
-	})
-	return o, owned(o, err)
-}

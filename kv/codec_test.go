@@ -57,12 +57,14 @@ func goldenLicense() *storedLicense {
 			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second),
 		},
 		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
-		devices: inlined(
-			licet.Device{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
-			licet.Device{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
-			licet.Device{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
-		),
+		devices: inlined(goldenDevices...),
 	}
+}
+
+var goldenDevices = []licet.Device{
+	{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
+	{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
+	{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
 }
 
 func goldenOrder() *licet.Order {
@@ -100,7 +102,9 @@ func TestGoldenValues(t *testing.T) {
 	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
 	license, order := goldenLicense(), goldenOrder()
 	show("license", license.encode())
-	show("device", encodeInline(license.devices[0]))
+	license.license.Owner.AccountID = "acct_01jd4q8x2m7r3n5t9v1w4y6z8a"
+	show("license of an account with a ULID", license.encode())
+	show("device", encodeDevice(&goldenDevices[0]))
 	value, err := (&storedOrder{order: *order, writers: license.writers}).encode()
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +269,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Add(license.encode())
 	f.Add(value)
-	f.Add(encodeInline(license.devices[0]))
+	f.Add(encodeDevice(&goldenDevices[0]))
 	f.Add(goldenAPIKey().encode())
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
@@ -327,9 +331,7 @@ func FuzzDecode(f *testing.F) {
 
 func inlined(devices ...licet.Device) (stored []inlineDevice) {
 	for i := range devices {
-		stored = append(stored, inline(&devices[i]))
+		stored = append(stored, inline(&devices[i], testTime))
 	}
 	return stored
 }
-
-func encodeInline(d inlineDevice) []byte { return append([]byte{formatVersion}, d...) }

@@ -26,22 +26,26 @@ const maxInline = 16
 func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writers []writer) error {
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
-	id := record.License.Key.ID()
+	id, created := record.License.Key.ID(), record.License.CreatedAt
 	if next.spilled && !record.Changed && record.Touched {
 		sw.touch(id, changed, token)
 		return nil
 	}
 	sw.compare(key, token.revision)
 	if !next.spilled {
-		next.devices = mergeInline(token.inline, changed)
+		next.devices = mergeInline(token.inline, changed, created)
 		var moved []*licet.DeviceEntry
 		if len(next.devices) > maxInline {
 			for _, stored := range next.devices {
-				d, err := stored.decode()
+				d, err := stored.decode(created)
 				if err != nil {
 					return err
 				}
-				sw.put([]byte(deviceKey(id, d.ID)), append([]byte{formatVersion}, stored...))
+				value, err := stored.alone(created)
+				if err != nil {
+					return err
+				}
+				sw.put([]byte(deviceKey(id, d.ID)), value)
 				moved = append(moved, &licet.DeviceEntry{Device: d, Bound: true})
 			}
 			next.devices, next.spilled = nil, true
@@ -170,7 +174,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 // revision.
 func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page node.DevicePage, revision int64) (*node.LicenseView, error) {
 	view := &node.LicenseView{License: license.license}
-	listing, err := decodeInline(license.devices)
+	listing, err := decodeInline(license.devices, license.license.CreatedAt)
 	if err != nil {
 		return nil, broken(err)
 	}

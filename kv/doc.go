@@ -36,6 +36,12 @@
 // a newer one wrote: fields of licenses and orders that it does not know are
 // kept as they are when it writes the record back.
 //
+// Every change of a license writes its whole value anew, and etcd keeps those
+// before it until it compacts. So what most values have in common is left out:
+// the prefix of an account id, the text of a ULID or of hex digits for the bytes
+// behind it, and the years up to a license's creation from the times that come
+// after it. A text that would not come back the same is stored as it is.
+//
 // # Swaps
 //
 // A change is one etcd transaction: compare every record's revision, then put;

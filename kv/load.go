@@ -221,7 +221,7 @@ func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyVal
 				continue
 			}
 			var err error
-			if entry.Device, err = device.decode(); err != nil {
+			if entry.Device, err = device.decode(license.license.CreatedAt); err != nil {
 				return nil, err
 			}
 			entry.Bound = true

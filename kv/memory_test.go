@@ -214,9 +214,12 @@ func TestMemoryAfterRestore(t *testing.T) {
 
 // TestMergeInline: a change leaves the devices it was made of as they are.
 func TestMergeInline(t *testing.T) {
-	a, b := inline(&licet.Device{ID: "a", BoundAt: testTime, LastSeenAt: testTime}), inline(&licet.Device{ID: "b", BoundAt: testTime, LastSeenAt: testTime})
+	device := func(id string) inlineDevice {
+		return inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, testTime)
+	}
+	a, b := device("a"), device("b")
 	stored := []inlineDevice{a, b}
-	merged := mergeInline(stored, []*licet.DeviceEntry{{Device: licet.Device{ID: "a"}}})
+	merged := mergeInline(stored, []*licet.DeviceEntry{{Device: licet.Device{ID: "a"}}}, testTime)
 	if len(merged) != 1 || string(merged[0]) != string(b) {
 		t.Errorf("without a: %q", merged)
 	}

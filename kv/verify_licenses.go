@@ -218,7 +218,7 @@ func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule
 		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, maxInline)
 	}
 	ids := make(map[string]bool, inline)
-	devices, err := decodeInline(stored.devices)
+	devices, err := decodeInline(stored.devices, l.CreatedAt)
 	if err != nil {
 		bad("value", "a device in its record can't be read: %v", err)
 	}

@@ -120,9 +120,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	device := func(id string) []byte {
 		return encodeDevice(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
 	}
-	inlineDevices := func(ids ...string) (devices []inlineDevice) {
+	inlineDevices := func(record *storedLicense, ids ...string) (devices []inlineDevice) {
 		for _, id := range ids {
-			devices = append(devices, inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}))
+			devices = append(devices, inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, record.license.CreatedAt))
 		}
 		return devices
 	}
@@ -170,12 +170,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a negative count", l.license(s.fresh, func(r *storedLicense) { r.license.CurrentDevices = -1 }),
 			[]string{"license negative " + lic(s.fresh)}},
 		{"too many devices inline", l.license(s.fresh, func(r *storedLicense) {
-			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(deviceIDs(17)...), 17, 0, testTime
+			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(r, deviceIDs(17)...), 17, 0, testTime
 		}), []string{"license inline_limit " + lic(s.fresh)}},
 		{"a device twice inline", l.license(s.fresh, func(r *storedLicense) {
-			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices("a", "b", "a"), 3, 0, testTime
+			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(r, "a", "b", "a"), 3, 0, testTime
 		}), []string{"license inline_twice " + lic(s.fresh)}},
-		{"inline devices of a spilled license", l.license(s.spilled, func(r *storedLicense) { r.devices = inlineDevices("a") }),
+		{"inline devices of a spilled license", l.license(s.spilled, func(r *storedLicense) { r.devices = inlineDevices(r, "a") }),
 			[]string{"license spilled " + lic(s.spilled)}},
 		{"a device key of an inline license", seed{deviceKey(s.inline.ID(), "x"): device("x")},
 			[]string{"license spilled " + lic(s.inline)}},

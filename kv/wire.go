@@ -52,6 +52,25 @@ func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
 	return appendUint(b, num, uint64(t.UnixMilli()))
 }
 
+// appendTimeAfter writes a time in whole milliseconds after another one, which
+// takes fewer bytes than those since 1970; where that one is the zero time, it
+// counts from 1970. It may lie before it too: clocks differ between nodes.
+func appendTimeAfter(b []byte, num protowire.Number, t, start time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.VarintType)
+	return protowire.AppendVarint(b, protowire.EncodeZigZag(t.UnixMilli()-sinceEpoch(start)))
+}
+
+// sinceEpoch is 0 for the zero time too, since both are stored alike.
+func sinceEpoch(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
 // foreignField stands for the number of a field of a type that this build does
 // not use.
 const foreignField protowire.Number = 0
@@ -73,6 +92,15 @@ func (f field) time() time.Time {
 		return time.Time{}
 	}
 	return time.UnixMilli(int64(f.varint)).UTC()
+}
+
+// timeAfter reads a time that [appendTimeAfter] wrote; it is the zero time where
+// there is no such field.
+func (f field) timeAfter(start time.Time) time.Time {
+	if f.raw == nil || f.bytes != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(sinceEpoch(start) + protowire.DecodeZigZag(f.varint)).UTC()
 }
 
 // decodeValue reads a value's version byte and then its message.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -130,7 +131,7 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 			if err != nil {
 				return err
 			}
-			if m.text(2) != t.account {
+			if m.account() != t.account {
 				continue
 			}
 			l := touch(id)
@@ -153,7 +154,7 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 			var now device
 			if event.Type == clientv3.EventTypePut {
 				var err error
-				if now, err = decodeDevice(event.Kv.Value[1:]); err != nil {
+				if now, err = decodeDevice(event.Kv.Value[1:], 0); err != nil {
 					return err
 				}
 			}
@@ -231,6 +232,34 @@ func (m message) text(num protowire.Number) string {
 
 func (m message) milli(num protowire.Number) int64 { return int64(m.varints[num]) }
 
+// milliAfter is 0 where there is no such time.
+func (m message) milliAfter(num protowire.Number, start int64) int64 {
+	after, found := m.varints[num]
+	if !found {
+		return 0
+	}
+	return start + protowire.DecodeZigZag(after)
+}
+
+// account reads the owner of a license: a run's account is none that ends in a
+// ULID.
+func (m message) account() string {
+	owner := m.text(2)
+	if owner == "" || owner[0]>>2 != 1 {
+		return ""
+	}
+	return "acct_" + owner[1:]
+}
+
+// order reads the number of a license's order: its cell and 16 bytes.
+func (m message) order() string {
+	packed := m.text(5)
+	if len(packed) != 17 {
+		return ""
+	}
+	return "ord_" + packed[:1] + ulid.ULID([]byte(packed[1:])).String()
+}
+
 // writersField is where licenses and orders keep their last writers.
 const writersField = 15
 
@@ -244,15 +273,16 @@ func (m message) writers() []writer {
 }
 
 func (l *licenseAt) decode(m message) error {
-	l.order = m.text(5)
-	l.max, l.current, l.allowedOver = int(m.varints[6]), int(m.varints[7]), int(m.varints[8])
-	l.activated, l.expires = m.milli(11), m.milli(12)
-	l.suspended, l.revoked = m.milli(13), m.milli(14)
-	l.spilled = m.varints[17] != 0
+	l.order = m.order()
+	l.max, l.current, l.allowedOver = int(m.varints[6]), int(m.varints[7]), int(m.varints[16])
+	created := m.milli(10)
+	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
+	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
+	l.spilled = m.varints[8] != 0
 	l.writers = m.writers()
 	l.devices = map[string]int64{}
-	for _, entry := range m.bytes[16] {
-		d, err := decodeDevice(entry)
+	for _, entry := range m.bytes[3] {
+		d, err := decodeDevice(entry, created)
 		if err != nil {
 			return err
 		}
@@ -261,9 +291,11 @@ func (l *licenseAt) decode(m message) error {
 	return nil
 }
 
-func decodeDevice(b []byte) (device, error) {
+// decodeDevice reads a device, whose times count from when its license was
+// created, or from 1970 where it has a key of its own.
+func decodeDevice(b []byte, created int64) (device, error) {
 	m, err := parse(b)
-	d := device{m.text(1), m.milli(4)}
+	d := device{m.text(1), m.milliAfter(4, created)}
 	if d.id == "" {
 		d.id = hex.EncodeToString([]byte(m.text(2)))
 	}

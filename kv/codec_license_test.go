@@ -1,0 +1,73 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"pgregory.net/rapid"
+
+	"licet"
+)
+
+// anyTime draws the zero time, times around testTime, and any others.
+func anyTime() *rapid.Generator[time.Time] {
+	return rapid.Custom(func(t *rapid.T) time.Time {
+		after := rapid.OneOf(rapid.Int64Range(-1e4, 1e9), rapid.Int64Range(-1e15, 1e15)).Draw(t, "ms")
+		if rapid.Bool().Draw(t, "zero") {
+			return time.Time{}
+		}
+		return time.UnixMilli(testTime.UnixMilli() + after).UTC()
+	})
+}
+
+// TestLicenseTimes tries any times of a license and of a device in it, also in
+// the wrong order: nodes' clocks differ. A device that is moved to a key of its
+// own is stored there as one that was bound there.
+func TestLicenseTimes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		stored := goldenLicense()
+		l := &stored.license
+		for _, at := range []*time.Time{&l.CreatedAt, &l.ActivatedAt, &l.ExpiresAt, &l.SuspendedAt, &l.RevokedAt} {
+			*at = anyTime().Draw(t, "time")
+		}
+		bound := anyTime().Draw(t, "bound")
+		device := licet.Device{ID: "a", BoundAt: bound, LastSeenAt: time.UnixMilli(bound.UnixMilli() + 5).UTC()}
+		stored.devices = []inlineDevice{inline(&device, l.CreatedAt)}
+
+		got, err := decodeLicense(goldenKey.ID(), stored.encode())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.license != stored.license {
+			t.Fatalf("got %+v, want %+v", got.license, stored.license)
+		}
+		devices, err := decodeInline(got.devices, got.license.CreatedAt)
+		if err != nil || devices[0] != device {
+			t.Fatalf("got %+v, %v; want %+v", devices, err, device)
+		}
+		alone, err := got.devices[0].alone(got.license.CreatedAt)
+		if err != nil || !bytes.Equal(alone, encodeDevice(&device)) {
+			t.Fatalf("on its own it is %x, %v; want %x", alone, err, encodeDevice(&device))
+		}
+	})
+}
+
+// TestMovedDeviceKeepsNewerFields moves a device of a newer format to a key of
+// its own.
+func TestMovedDeviceKeepsNewerFields(t *testing.T) {
+	device := licet.Device{ID: "a", Named: true, Name: "A", BoundAt: testTime.Add(time.Hour), LastSeenAt: testTime.Add(time.Hour)}
+	newer := func(b []byte) []byte {
+		b = appendString(b, 99, "of a newer node")
+		return protowire.AppendFixed64(protowire.AppendTag(b, 98, protowire.Fixed64Type), 42)
+	}
+	alone, err := inlineDevice(newer(inline(&device, testTime))).alone(testTime)
+	if want := newer(encodeDevice(&device)); err != nil || !bytes.Equal(alone, want) {
+		t.Errorf("got %x, %v; want %x", alone, err, want)
+	}
+	if alone, err := inlineDevice("\xff").alone(testTime); !errors.Is(err, errMalformed) {
+		t.Errorf("a broken one gave %x, %v", alone, err)
+	}
+}

@@ -1,0 +1,145 @@
+package kv
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"licet"
+)
+
+const goldenULID = "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"
+
+// anyID draws texts that are ids, that nearly are, and any others.
+func anyID() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.StringMatching(`(acct_|ord_0|ord_|)[0-9a-hjkmnp-tv-z]{25,27}`),
+		rapid.StringMatching(`(acct_|ord_0|ord_|)[0-7][0-9A-HJKMNP-TV-Z]{25}`),
+		rapid.StringMatching(`(acct_|ord_.)[0-9A-Za-z]{26}`),
+		rapid.StringMatching(`(acct_|ord_.)[0-9]{26}`),
+		rapid.StringMatching(`(acct_)?[0-9a-z_]{0,60}`),
+		rapid.String(),
+	)
+}
+
+// oddIDs are texts that look as if they could be packed, and some that can.
+func oddIDs() []string {
+	lower := strings.ToLower(goldenULID)
+	return []string{
+		"a", "acct_", "ord_", "ord_0", "acct", "acct_acct_a", "ACCT_" + lower, "\xff", "acct_\x00", "acct_é",
+		goldenULID, lower, "acct_" + goldenULID, "acct_" + lower, "acct_" + lower[:25], "acct_" + lower + "0",
+		"acct_" + lower[:25] + "A", "acct_" + strings.ToUpper(lower[:25]) + "a", "acct_" + lower[:25] + "i", "acct_" + lower[:25] + "u",
+		"acct_" + strings.Repeat("7", 26), "acct_" + strings.Repeat("0", 26), "acct_7" + strings.Repeat("z", 25), "acct_8" + strings.Repeat("0", 25),
+		"ord_0" + goldenULID, "ord_Z" + goldenULID, "ord_0" + lower, "ord_a" + lower, "ord_\xff" + goldenULID, "ord_é" + goldenULID,
+		"ord_0" + lower[:13] + goldenULID[13:], "ord_0" + goldenULID[:25] + "O", "ord_08" + goldenULID[1:], "ord_7" + goldenULID[:25],
+		"acct_01jd4q8x2m7r3n5t9v1w4y6z\x008", "acct_01jd4q8x2m7r3n5t9v1w4y6\xff\xfea",
+	}
+}
+
+// decodeFields reads a message of an owner in field 1 and of an order number
+// in field 2 or 3.
+func decodeFields(message []byte) (o licet.Owner, orderNo string, err error) {
+	err = decodeMessage(message, func(f field) (err error) {
+		switch f.num {
+		case 1:
+			o, err = f.owner()
+		case 2:
+			orderNo, err = f.orderNo()
+		case 3:
+			orderNo = f.string()
+		}
+		return err
+	})
+	return o, orderNo, err
+}
+
+func checkFields(t interface{ Fatalf(string, ...any) }, o licet.Owner, orderNo string) {
+	message := appendOrderNo(appendOwner(nil, 1, o), 2, 3, orderNo)
+	gotOwner, gotNo, err := decodeFields(message)
+	if err != nil || gotOwner != o || gotNo != orderNo {
+		t.Fatalf("got %q and %q, %v; want %q and %q", gotOwner, gotNo, err, o, orderNo)
+	}
+}
+
+// TestPackedIDs tries any ids: each comes back to the byte, whether it was
+// packed or not.
+func TestPackedIDs(t *testing.T) {
+	for _, id := range oddIDs() {
+		for _, mode := range []licet.Mode{licet.Test, licet.Live} {
+			checkFields(t, licet.Owner{AccountID: id, Mode: mode}, id)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		mode := rapid.SampledFrom([]licet.Mode{licet.Test, licet.Live}).Draw(t, "mode")
+		checkFields(t, licet.Owner{AccountID: anyID().Draw(t, "account"), Mode: mode}, anyID().Draw(t, "order"))
+	})
+}
+
+// TestPackedSizes holds what the packing is for.
+func TestPackedSizes(t *testing.T) {
+	for account, want := range map[string]int{
+		"acct_" + strings.ToLower(goldenULID): 2 + 1 + 16,
+		"acct_" + goldenULID:                  2 + 1 + 26,
+		"acct_acme":                           2 + 1 + 4,
+		"acme":                                2 + 1 + 4,
+	} {
+		if got := len(appendOwner(nil, 1, licet.Owner{AccountID: account, Mode: licet.Live})); got != want {
+			t.Errorf("%s takes %d bytes, want %d", account, got, want)
+		}
+	}
+	for orderNo, want := range map[string]int{
+		"ord_0" + goldenULID:                  2 + 1 + 16,
+		"ord_0" + strings.ToLower(goldenULID): 2 + 31,
+		"":                                    0,
+	} {
+		if got := len(appendOrderNo(nil, 2, 3, orderNo)); got != want {
+			t.Errorf("%q takes %d bytes, want %d", orderNo, got, want)
+		}
+	}
+}
+
+// TestBrokenIDs refuses what no id is packed as, above all an owner that can't
+// be told.
+func TestBrokenIDs(t *testing.T) {
+	sixteen := strings.Repeat("x", 16)
+	for _, owner := range []string{
+		"", "\x00a", "\x03a", "\x04a", "\x07a", "\x0d" + sixteen, "\x0e" + sixteen, "\xff" + sixteen,
+		"\x09", "\x09" + sixteen[1:], "\x0a" + sixteen + "x", "\x0a" + sixteen + sixteen,
+	} {
+		if o, _, err := decodeFields(appendBytes(nil, 1, []byte(owner))); !errors.Is(err, errMalformed) {
+			t.Errorf("%q gave the owner %q, %v", owner, o, err)
+		}
+	}
+	if o, _, err := decodeFields(appendUint(nil, 1, 1)); !errors.Is(err, errMalformed) {
+		t.Errorf("a number gave the owner %q, %v", o, err)
+	}
+	if o, err := decodeOwner(append([]byte{formatVersion}, appendBytes(nil, ownerField, []byte{storedLive})...)); !errors.Is(err, errMalformed) {
+		t.Errorf("an empty account gave the owner %q, %v", o, err)
+	}
+	for _, orderNo := range []string{"", "0", "0" + sixteen[1:], "0" + sixteen + "x"} {
+		if _, got, err := decodeFields(appendBytes(nil, 2, []byte(orderNo))); !errors.Is(err, errMalformed) {
+			t.Errorf("%q gave the order number %q, %v", orderNo, got, err)
+		}
+	}
+	if _, got, err := decodeFields(appendUint(nil, 2, 1)); !errors.Is(err, errMalformed) {
+		t.Errorf("a number gave the order number %q, %v", got, err)
+	}
+}
+
+// FuzzOwner reads any bytes as an owner and an order number, and stores any text
+// as both.
+func FuzzOwner(f *testing.F) {
+	for _, id := range oddIDs() {
+		f.Add([]byte(id))
+		f.Add(appendOrderNo(appendOwner(nil, 1, licet.Owner{AccountID: id, Mode: licet.Test}), 2, 3, id))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		checkFields(t, licet.Owner{AccountID: string(b), Mode: licet.Live}, string(b))
+		o, orderNo, err := decodeFields(b)
+		if err == nil && o.Mode != "" {
+			checkFields(t, o, orderNo)
+		}
+	})
+}
