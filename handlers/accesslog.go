@@ -27,14 +27,33 @@ func (s *Server) finish(e *exchange, answer document) {
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
 	s.times.Observe(e.method, pattern, answer.status, took)
-	s.cfg.Log.WithLevel(s.level(e, answer)).
-		Str("request_id", e.id).
-		Str("method", e.method).
-		Str("route", pattern).
-		Int("status", answer.status).
-		Int("code", answer.code).
-		Float64("duration_ms", float64(took.Microseconds())/1000).
-		Int("bytes", len(e.ctx.Response.Body())).
+	s.log(s.level(e, answer), requestLine{
+		id:     e.id,
+		method: e.method,
+		route:  pattern,
+		status: answer.status,
+		code:   answer.code,
+		bytes:  len(e.ctx.Response.Body()),
+		took:   took,
+	})
+}
+
+// requestLine is what the log says of a request.
+type requestLine struct {
+	id, method, route   string
+	status, code, bytes int
+	took                time.Duration
+}
+
+func (s *Server) log(level zerolog.Level, line requestLine) {
+	s.cfg.Log.WithLevel(level).
+		Str("request_id", line.id).
+		Str("method", line.method).
+		Str("route", line.route).
+		Int("status", line.status).
+		Int("code", line.code).
+		Float64("duration_ms", float64(line.took.Microseconds())/1000).
+		Int("bytes", line.bytes).
 		Msg("request")
 }
 

@@ -160,7 +160,8 @@ func FuzzFraming(f *testing.F) {
 				break
 			}
 		}
-		c := &conn{Conn: &pieces{rest: sent, size: int(size) + 1}}
+		never := &listener{refuse: func([]byte) []byte { return nil }}
+		c := &conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
 		through := &recorder{from: c}
 		got := takeAll(through, func() []byte { return through.read }, c.framing.takeChunked)
 		if !slices.Equal(want, got) {

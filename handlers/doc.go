@@ -6,7 +6,8 @@
 // The story of one request:
 //
 //  1. The listener wraps each connection, so that it can be closed in good
-//     manners after a refusal (listener.go).
+//     manners after a refusal (listener.go). While the node is full, plain
+//     activations are refused right there (refusal.go).
 //  2. As soon as the head of the request is there, it is judged: its size, its
 //     framing, the length that it declares (head.go). A head that is refused
 //     gets no chance to have its body read as something else.

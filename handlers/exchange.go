@@ -152,6 +152,12 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		return document{status: e.ctx.Response.StatusCode(), written: true}, nil
 	}
 
+	if e.route.command {
+		// Before all that costs something; see refusal.
+		if err := s.cfg.Node.RefuseIfFull(); err != nil {
+			return nil, err
+		}
+	}
 	// fasthttp's own context never ends but at shutdown.
 	ctx := s.deadlines.of(e.started)
 	caller, err := s.authenticate(ctx, head, e.route.access)

@@ -11,6 +11,10 @@ func (s *Server) ServeRequest(ctx *fasthttp.RequestCtx) { s.serve(ctx) }
 
 // ServeConn serves one connection, as if the listener had accepted it.
 func (s *Server) ServeConn(inner net.Conn) error {
-	l := newListener(nil, 1, nil)
+	l := s.newListener(nil)
 	return s.fast.ServeConn(l.wrap(inner))
 }
+
+// Refuse answers the bytes of a request as a connection does before fasthttp
+// sees them; nil: it does not.
+func (s *Server) Refuse(request []byte) []byte { return s.refuse(request) }

@@ -34,6 +34,7 @@ type framing struct {
 	cr    bool // what has come of it ends with CR
 
 	// Of the head so far.
+	begun   bool // it has a line
 	length  int
 	chunked bool
 
@@ -91,6 +92,9 @@ func (f *framing) follow(p []byte) (good int) {
 	}
 	return len(p)
 }
+
+// between tells whether the next byte is the first one of a request.
+func (f *framing) between() bool { return f.part == partHead && f.lined == 0 && !f.begun }
 
 // chunkByte takes a byte that frames chunks.
 func (f *framing) chunkByte(b byte) (good bool) {
@@ -182,9 +186,10 @@ func (f *framing) headLine(line []byte) {
 		case f.length > 0:
 			f.part, f.left = partBody, int64(f.length)
 		}
-		f.length, f.chunked = 0, false
+		f.begun, f.length, f.chunked = false, 0, false
 		return
 	}
+	f.begun = true
 	if first := line[0] | 0x20; first != 'c' && first != 't' {
 		return
 	}

@@ -28,10 +28,11 @@ type listener struct {
 	limit    int64
 	open     atomic.Int64
 	turnAway []byte // a whole HTTP answer for a connection too many
-}
-
-func newListener(inner net.Listener, limit int, turnAway []byte) *listener {
-	return &listener{Listener: inner, limit: int64(limit), turnAway: turnAway}
+	// refuse answers the bytes of a request that needs no more than a refusal,
+	// in their own buffer, which holds readAhead. It gives nil for all others.
+	refuse func(request []byte) (answer []byte)
+	// As fasthttp has them, for requests that it never sees.
+	idleTimeout, writeTimeout time.Duration
 }
 
 // Accept waits for the next connection that there is room for.
@@ -81,7 +82,7 @@ type conn struct {
 	// overflows the read buffer without one, it is the request line that is
 	// too long, and not the headers.
 	line int
-	// silent: not a byte has come yet.
+	// silent: not a byte has come yet that was handed on.
 	silent bool
 	// muted: whatever is written now is dropped.
 	muted bool
@@ -128,15 +129,43 @@ func (c *conn) readSome(p []byte) (n int, err error) {
 		if len(p) != 1 {
 			return c.Conn.Read(p)
 		}
-		c.next = 0
-		if c.filled, err = c.Conn.Read(c.ahead[:]); c.filled == 0 {
+		if err := c.fill(); err != nil {
 			return 0, err
 		}
-		// An error comes again with the next read.
 	}
 	n = copy(p, c.ahead[c.next:c.filled])
 	c.next += n
 	return n, nil
+}
+
+// fill reads ahead. As long as whole requests come that are refused, it answers
+// them itself, and neither fasthttp nor framing ever sees them.
+func (c *conn) fill() (err error) {
+	between := c.framing.between()
+	for {
+		c.next = 0
+		if c.filled, err = c.Conn.Read(c.ahead[:]); c.filled == 0 {
+			return err
+		}
+		// An error comes again with the next read.
+		if !between {
+			return nil
+		}
+		answer := c.listener.refuse(c.ahead[:c.filled])
+		if answer == nil {
+			return nil
+		}
+		c.filled = 0
+		now := time.Now()
+		c.writing.wanted = now.Add(c.listener.writeTimeout)
+		if _, err := c.Write(answer); err != nil {
+			return err
+		}
+		c.reading.wanted = now.Add(c.listener.idleTimeout)
+		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
+			return err
+		}
+	}
 }
 
 // Write writes, unless the connection was muted.

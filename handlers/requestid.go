@@ -26,14 +26,16 @@ func (s *Server) requestID(given []byte, now time.Time) string {
 	return newRequestID(now)
 }
 
-// newRequestID makes a ULID. It is a name and no secret: that it is not told
+// newRequestID is makeRequestID as text.
+func newRequestID(now time.Time) string { return makeRequestID(now).String() }
+
+// makeRequestID makes a ULID. It is a name and no secret: that it is not told
 // twice is enough, so it need not come from crypto/rand, which takes longer.
-func newRequestID(now time.Time) string {
-	var id ulid.ULID
+func makeRequestID(now time.Time) (id ulid.ULID) {
 	_ = id.SetTime(ulid.Timestamp(now)) // in a range of 8,900 years
 	binary.BigEndian.PutUint16(id[6:], uint16(rand.Uint32()))
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
-	return id.String()
+	return id
 }
 
 // secret reports whether text has the form of an API key, an API secret or a

@@ -47,8 +47,12 @@ type route struct {
 	idempotent bool
 	created    bool // a success makes something: 201 instead of 200
 	page       bool // answers pages for people, its errors too
-	quiet      bool // called by machines every few seconds: logged at debug level
-	handle     handler
+	// command: becomes one command and nothing else, and so many may come that
+	// most must be refused cheaply; see refusal. Only on POST patterns without
+	// variables.
+	command bool
+	quiet   bool // called by machines every few seconds: logged at debug level
+	handle  handler
 	// scrape, in place of handle, writes its answer itself.
 	scrape fasthttp.RequestHandler
 }
@@ -57,7 +61,7 @@ type route struct {
 func apiRoutes() []route {
 	return append([]route{
 		{method: "POST", pattern: "/v1/licenses/activate", access: open, body: jsonBody, limit: openBodyLimit,
-			idempotent: true, handle: (*Server).activate},
+			idempotent: true, command: true, handle: (*Server).activate},
 		{method: "POST", pattern: "/v1/licenses", access: keyed, scope: "licenses", body: jsonBody,
 			created: true, handle: (*Server).grantLicenses},
 		{method: "GET", pattern: "/v1/licenses/{license_key}", access: keyed, scope: "licenses:read",

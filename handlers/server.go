@@ -61,7 +61,8 @@ type Server struct {
 	bodyLimits map[string]int       // by path, where it is not the usual one
 	deadlines  deadlines
 	times      *metrics.RequestTimes
-	exchanges  sync.Pool // of *exchange
+	exchanges  sync.Pool  // of *exchange
+	refusals   []*refusal // never changed
 	fast       *fasthttp.Server
 	listener   atomic.Pointer[listener] // set by Serve
 	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
@@ -87,6 +88,7 @@ func newServer(cfg Config, routes []route) *Server {
 	s.deadlines.timeout = cfg.RequestTimeout
 	s.times = metrics.NewRequestTimes(cfg.Metrics)
 	s.addRoutes(routes)
+	s.refusals = s.makeRefusals(routes)
 	s.fast = &fasthttp.Server{
 		Handler:        s.serve,
 		ErrorHandler:   s.serveBroken,
@@ -137,9 +139,20 @@ func setDefault[T comparable](field *T, value T) {
 // Serve answers the connections of a listener until [Server.Shutdown], after
 // which it returns nil.
 func (s *Server) Serve(inner net.Listener) error {
-	l := newListener(inner, s.cfg.MaxConnections, s.overloaded())
+	l := s.newListener(inner)
 	s.listener.Store(l)
 	return s.fast.Serve(l)
+}
+
+func (s *Server) newListener(inner net.Listener) *listener {
+	return &listener{
+		Listener:     inner,
+		limit:        int64(s.cfg.MaxConnections),
+		turnAway:     s.overloaded(),
+		refuse:       s.refuse,
+		idleTimeout:  s.cfg.IdleTimeout,
+		writeTimeout: s.cfg.WriteTimeout,
+	}
 }
 
 const (

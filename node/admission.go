@@ -89,21 +89,13 @@ func newAdmission(cfg *Config) *admission {
 // enter lets a command or a read in, or refuses it with ErrOverloaded. Who was
 // let in must call leave.
 func (a *admission) enter(ctx context.Context) error {
-	if now := a.clock(); a.rate.observe(now) {
-		a.setLimit()
-		a.warn(now)
-	}
-	// Most of what comes to a node that is full need not touch the counter that
-	// those inside it contend for.
-	limit := a.limit.Load()
-	if a.underWay.Load() >= limit {
-		a.rate.busy()
-		return a.full()
+	if err := a.refuseIfFull(); err != nil {
+		return err
 	}
 	count := a.underWay.Add(1)
-	if count > limit {
+	if count > a.limit.Load() {
 		a.underWay.Add(-1)
-		return a.full()
+		return a.refuseFull()
 	}
 	if count > a.serving {
 		a.rate.busy()
@@ -116,7 +108,24 @@ func (a *admission) enter(ctx context.Context) error {
 	return nil
 }
 
-func (a *admission) full() error {
+// full tells whether there is no place left. Most of what comes to a node that
+// is full need not touch the counter that those inside it contend for.
+func (a *admission) full() bool { return a.underWay.Load() >= a.limit.Load() }
+
+// refuseIfFull refuses what comes while there is no place left. It takes none.
+func (a *admission) refuseIfFull() error {
+	if now := a.clock(); a.rate.observe(now) {
+		a.setLimit()
+		a.warn(now)
+	}
+	if !a.full() {
+		return nil
+	}
+	a.rate.busy()
+	return a.refuseFull()
+}
+
+func (a *admission) refuseFull() error {
 	if !a.refusing.Load() {
 		a.refusing.Store(true)
 	}

@@ -143,19 +143,26 @@ func TestShedsOverTheLimit(t *testing.T) {
 			_, _, err := h.Grant(ctx, testOwner, node.Grant{ProductID: "pro", Quantity: 1})
 			return err
 		},
-		"API key": func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
+		"asked early": h.RefuseIfFull,
+		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
 	} {
 		t.Run(what, func(t *testing.T) { wantError(t, ask(), licet.ErrOverloaded) })
 	}
 	if h.reads.Load() != reads || h.swaps.Load() != swaps {
 		t.Errorf("the store was asked for what was refused")
 	}
-	h.wantShed(t, "limit", 9)
+	if !h.Full() {
+		t.Error("the node does not say that it is full")
+	}
+	h.wantShed(t, "limit", 10)
 	if got := written(t, h.metrics.CommandsUnderWay).GetGauge().GetValue(); got != 3 {
 		t.Errorf("the gauge shows %v under way, want 3", got)
 	}
 	h.letGo()
 	h.group.Wait()
+	if err := h.RefuseIfFull(); err != nil || h.Full() || h.UnderWay() != 0 {
+		t.Errorf("an idle node that was asked: %v, full: %v, %d under way", err, h.Full(), h.UnderWay())
+	}
 	mustActivate(t, h.Node, keys[3], "served")
 	if _, ids := devices(t, h.Node, keys[3]); ids["shed"] || !ids["served"] {
 		t.Errorf("bound: %v", ids)

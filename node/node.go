@@ -113,6 +113,16 @@ func (n *Node) ParseLicenseKey(input string) (licet.LicenseKey, error) {
 	return n.cfg.KeyCheck.Parse(input)
 }
 
+// Full tells whether a command that came now would find no place. It costs next
+// to nothing, and counts nothing.
+func (n *Node) Full() bool { return n.admission.full() }
+
+// RefuseIfFull refuses a command with ErrOverloaded, and counts that, if it
+// would find no place now. It is for callers to ask before they do what makes a
+// command of a request: while more comes than can be served, most of that would
+// be in vain, and would be taken from those who are served. It takes no place.
+func (n *Node) RefuseIfFull() error { return n.admission.refuseIfFull() }
+
 // Authenticate finds the API key of a text. It answers nil where the text is
 // no key, or one that is expired or revoked. The key is shared with others and
 // must not be changed.

@@ -1,0 +1,283 @@
+package handlers_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/handlers"
+	"licet/node"
+)
+
+// fill takes every place that the service's node has, until free is called.
+func (s *service) fill() (free func()) {
+	s.t.Helper()
+	arrived, open := make(chan struct{}), make(chan struct{})
+	s.store.onRead(func() {
+		arrived <- struct{}{}
+		<-open
+	})
+	var group sync.WaitGroup
+	for !s.node.Full() {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			_, _ = s.node.License(ctx, licet.Owner{}, licet.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
+		})
+		<-arrived
+	}
+	free = sync.OnceFunc(func() {
+		s.store.onRead(nil)
+		close(open)
+		group.Wait()
+	})
+	s.t.Cleanup(free)
+	return free
+}
+
+// smallest makes a node let in no more than the least that any does.
+func smallest(_ *handlers.Config, c *node.Config) { c.QueueDelay = 1 }
+
+// activationText is an activation as its bytes, with more lines in its head.
+func activationText(body string, lines ...string) string {
+	head := strings.Join(append([]string{"POST /v1/licenses/activate HTTP/1.1", "Host: x", "Content-Type: application/json"}, lines...), "\r\n")
+	return fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
+}
+
+// client is one kept connection.
+type client struct {
+	net.Conn
+	t      *testing.T
+	reader *bufio.Reader
+}
+
+func (s *service) dial() *client {
+	s.t.Helper()
+	c, err := net.Dial("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = c.Close() })
+	if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		s.t.Fatal(err)
+	}
+	return &client{c, s.t, bufio.NewReader(c)}
+}
+
+func (c *client) write(text string) {
+	c.t.Helper()
+	if _, err := io.WriteString(c, text); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func (c *client) read() answer {
+	c.t.Helper()
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return readAnswer(c.t, response)
+}
+
+// wantRefusal holds a refusal against what every answer must have.
+func wantRefusal(t *testing.T, a answer) {
+	t.Helper()
+	a.must(t, 50301)
+	checkCommonHeaders(t, a)
+	id := a.header.Get("X-Request-Id")
+	if got := a.raw["error"].(map[string]any)["request_id"]; got != id {
+		t.Errorf("the request is %v in the body and %q in the head", got, id)
+	}
+	if got := a.header.Get("Retry-After"); got != "1" {
+		t.Errorf("Retry-After: %q", got)
+	}
+}
+
+// early tells whether a refusal came from the connection: only fasthttp writes
+// dates.
+func early(a answer) bool { return a.header.Get("Date") == "" }
+
+// A full node refuses activations on their connection if they come whole and
+// are plain, and all others in the usual way. Both give the same answer.
+func TestRefusesOnTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	s.fill()
+	const body = `{"license_key":"x","device_id":"d"}`
+	shape := func(a answer) string {
+		id := a.header.Get("X-Request-Id")
+		a.header.Del("Date")
+		a.header.Del("Connection")
+		return strings.ReplaceAll(wireForm(a), id, "ID")
+	}
+	c := s.dial()
+	c.write(activationText(body))
+	first := c.read()
+	if !early(first) {
+		t.Error("the plainest request went the usual way")
+	}
+	want := shape(first)
+	for _, x := range []struct {
+		name, text string
+		early      bool
+	}{
+		{"on the same connection", activationText(body), true},
+		{"not JSON", activationText("{"), true},
+		{"no body", "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\n\r\n", true},
+		{"bad credentials", activationText(body, "Authorization: Bearer "+keyRevoked), true},
+		{"two requests at once", activationText(body) + activationText(body), false},
+		{"other header names", activationText(body, "X-Request-Ids: a", "Expects: b"), true},
+		{"an id of its own", activationText(body, "x-request-ID: mine"), false},
+		{"kept open by name", activationText(body, "connection: keep-alive"), false},
+		{"a query", strings.Replace(activationText(body), "activate ", "activate?a=b ", 1), false},
+		{"chunks", "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", false},
+		{"long", activationText(`{"` + strings.Repeat("x", 2000) + `":1}`), false},
+		{"and the plain one again", activationText(body), true},
+	} {
+		c.write(x.text)
+		for range strings.Count(x.text, "HTTP/1.1") {
+			a := c.read()
+			wantRefusal(t, a)
+			if early(a) != x.early {
+				t.Errorf("%s: early: %v", x.name, early(a))
+			}
+			if got := shape(a); got != want {
+				t.Errorf("%s:\n%s\nwant\n%s", x.name, got, want)
+			}
+		}
+	}
+	c.write(activationText(body, "X-Request-Id: mine"))
+	if a := c.read(); a.header.Get("X-Request-Id") != "mine" {
+		t.Errorf("the request's own id became %q", a.header.Get("X-Request-Id"))
+	}
+	c.write(activationText(body, "Connection: close"))
+	if a := c.read(); !a.closes {
+		t.Error("the connection stays open although the client wants it closed")
+	}
+}
+
+// What is wrong with a request's size, framing, route or method is told by a
+// full node, too; and what no place is needed for is served.
+func TestFullNodeAnswers(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	s.fill()
+	const line = "POST /v1/licenses/activate HTTP/1.1\r\n"
+	for _, x := range []struct {
+		name, text string
+		code       int
+	}{
+		{"no host", line + "Content-Length: 0\r\n\r\n", 40000},
+		{"two lengths", line + "Host: x\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n", 40000},
+		{"bare line feed", line + "Host: x\nContent-Length: 0\r\n\r\n", 40000},
+		{"folded line", line + "Host: x\r\n y\r\n\r\n", 40000},
+		{"too long", line + "Host: x\r\nContent-Length: 16385\r\n\r\n", 41300},
+		{"method", strings.Replace(line, "POST", "PUT", 1) + "Host: x\r\n\r\n", 40500},
+		{"route", "POST /v1/nothing HTTP/1.1\r\nHost: x\r\n\r\n", 40400},
+		{"another route", "POST /v1/orders HTTP/1.1\r\nHost: x\r\n\r\n", 40100},
+		{"probe", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n", 0},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			c := s.dial()
+			c.write(x.text)
+			c.read().must(t, x.code)
+		})
+	}
+}
+
+// Once there is a place, the connection on which so much was refused is served;
+// all that was refused is counted and logged, and nothing holds a place.
+func TestServesAfterRefusals(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.ReadTimeout = 200 * time.Millisecond })
+	key := s.license()
+	before := len(s.log.requests(t))
+	free := s.fill()
+	c := s.dial()
+	const refused = 20
+	for range refused {
+		c.write(activationText(`{"license_key":"` + key + `","device_id":"d"}`))
+		wantRefusal(t, c.read())
+	}
+	free()
+	c.write(activationText(`{"license_key":"` + key + `","device_id":"d"}`))
+	c.read().must(t, 0)
+
+	lines := s.log.requests(t)[before:]
+	for i, line := range lines[:refused] {
+		if line["code"] != 50301.0 || line["status"] != 503.0 || line["route"] != "/v1/licenses/activate" ||
+			line["method"] != "POST" || line["level"] != "info" || line["request_id"] == "" || line["bytes"].(float64) < 100 {
+			t.Errorf("line %d: %v", i, line)
+		}
+	}
+	if len(lines) != refused+1 {
+		t.Errorf("%d lines were logged for %d requests", len(lines), refused+1)
+	}
+	if got := s.gather("licet_commands_under_way").GetMetric()[0].GetGauge().GetValue(); got != 0 {
+		t.Errorf("%v are under way when all is over", got)
+	}
+	count := func(name, label, value string) (n float64) {
+		for _, m := range s.gather(name).GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == label && l.GetValue() == value {
+					n += m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+				}
+			}
+		}
+		return n
+	}
+	if got := count("licet_commands_shed_total", "reason", "limit"); got != refused {
+		t.Errorf("%v are counted as shed, want %d", got, refused)
+	}
+	if got := count("licet_http_request_duration_seconds", "code", "503"); got != refused {
+		t.Errorf("%v are counted as answered 503, want %d", got, refused)
+	}
+
+	// A request that breaks off after refusals has no more time than others.
+	c.write("POST /v1/licenses")
+	if a := c.read(); a.code != 40000 || !a.closes {
+		t.Errorf("half a request: %s", a.body)
+	}
+}
+
+// A server that leaves closes the connections of those that it refuses.
+func TestRefusesWhileLeaving(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	s.fill()
+	c := s.dial()
+	c.write(activationText("{}"))
+	if a := c.read(); a.closes || !early(a) {
+		t.Errorf("closes: %v, early: %v", a.closes, early(a))
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // it only begins to leave
+	_ = s.server.Shutdown(ctx)
+	if got := s.server.Refuse([]byte(activationText("{}"))); got != nil {
+		t.Errorf("refused on the connection: %s", got)
+	}
+}
+
+// What a refusal costs must not grow: nothing is allocated for it.
+func TestRefusalAllocatesNothing(t *testing.T) {
+	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.Log = c.Log.Level(2) })
+	s.fill()
+	text, buffer := activationText(`{"license_key":"x","device_id":"d"}`), make([]byte, 1024)
+	n := testing.AllocsPerRun(100, func() {
+		if s.server.Refuse(buffer[:copy(buffer, text)]) == nil {
+			t.Fatal("not refused")
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
