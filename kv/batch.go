@@ -68,7 +68,7 @@ func (s *Store) guarded(send func([]*part)) func([]*part) {
 	return func(batch []*part) {
 		defer func() {
 			if caught := recover(); caught != nil {
-				s.reportPanic(caught)
+				s.reportPanic("batch", caught)
 				for _, p := range batch {
 					p.answerOnce(reply{err: errPanicked})
 				}
@@ -80,9 +80,9 @@ func (s *Store) guarded(send func([]*part)) func([]*part) {
 
 // reportPanic logs where a panic came from. Of its value only the type is
 // logged, unless it is the runtime's own: it may hold what a caller sent.
-func (s *Store) reportPanic(caught any) {
+func (s *Store) reportPanic(where string, caught any) {
 	s.metrics.Panics.Inc()
-	event := s.log.Error().Str("where", "batch").Str("type", fmt.Sprintf("%T", caught))
+	event := s.log.Error().Str("where", where).Str("type", fmt.Sprintf("%T", caught))
 	if fault, ok := caught.(runtime.Error); ok {
 		event = event.Str("fault", fault.Error())
 	}

@@ -83,7 +83,9 @@ func (s *Store) landed(sw *swap, revision int64) {
 			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
 		}
 		if f.spilled {
-			s.memory.rosters.follow(f.id, f.from, revision, f.entries, f.moved)
+			if due := s.memory.rosters.follow(f, revision); due != nil {
+				s.startSurvey(f.id, due)
+			}
 		}
 	}
 	for i := range sw.touches {
@@ -160,6 +162,8 @@ type fresh struct {
 	spilled bool
 	moved   bool                 // the devices get keys of their own: entries are all of them
 	entries []*licet.DeviceEntry // those with keys of their own that it writes
+	guesses int                  // devices that are compared, since they were taken for absent
+	devices int                  // how many the license will have
 }
 
 // touch is a device with a key of its own of which only is stored when it was

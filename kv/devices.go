@@ -50,12 +50,14 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			}
 			next.devices, next.spilled = nil, true
 		}
-		sw.keep(key, &next, token, moved)
+		sw.keep(key, &next, token, moved, 0)
 		return nil
 	}
+	guesses := 0
 	for device := range token.assumed {
 		if _, touched := record.Devices[device]; touched {
 			sw.compare([]byte(deviceKey(id, device)), 0)
+			guesses++
 		}
 	}
 	for _, entry := range changed {
@@ -66,7 +68,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			sw.remove(at)
 		}
 	}
-	sw.keep(key, &next, token, changed)
+	sw.keep(key, &next, token, changed, guesses)
 	return nil
 }
 
@@ -85,13 +87,14 @@ func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *s
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, token *stored, entries []*licet.DeviceEntry) {
+func (sw *swap) keep(key []byte, next *storedLicense, token *stored, entries []*licet.DeviceEntry, guesses int) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
 	sw.fresh = append(sw.fresh, fresh{
 		id: next.license.Key.ID(), slot: token.slot, from: token.revision, value: value,
 		spilled: next.spilled, moved: next.spilled && !token.spilled, entries: entries,
+		guesses: guesses, devices: next.license.CurrentDevices,
 	})
 }
 
@@ -224,12 +227,12 @@ func (s *Store) listDevices(ctx context.Context, l *licet.License, page node.Dev
 			position += width
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position))
 		}
-		kvs, err := s.scan(ctx, from, to, int64(missing), revision)
+		response, err := s.scan(ctx, "list_devices", from, to, int64(missing), revision)
 		if err != nil {
 			return nil, err
 		}
-		for _, value := range kvs {
-			device, err := decodeDeviceValue(value)
+		for _, kv := range response.Kvs {
+			device, err := decodeDeviceValue(kv.Value)
 			if err != nil {
 				return nil, broken(err)
 			}
@@ -254,20 +257,16 @@ func sliceWidth(wanted, devices int) uint64 {
 	return uint64(share * math.MaxUint64)
 }
 
-// scan reads the values in a range of keys at a revision.
-func (s *Store) scan(ctx context.Context, from, to string, limit, revision int64) ([][]byte, error) {
+// scan reads a range of keys at a revision.
+func (s *Store) scan(ctx context.Context, operation, from, to string, limit, revision int64, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	started := time.Now()
 	response, err := s.kv.Get(ctx, from,
-		clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))
-	s.observe("list_devices", started, err)
+		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
+	s.observe(operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
-	values := make([][]byte, len(response.Kvs))
-	for i, kv := range response.Kvs {
-		values[i] = kv.Value
-	}
-	return values, nil
+	return response, nil
 }

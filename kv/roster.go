@@ -29,11 +29,14 @@ type roster struct {
 	mu       sync.Mutex
 	revision int64
 	// whole: bound has every device, so who is not in it is not bound. It is so
-	// from when this store has moved a license's devices out of its record until
-	// somebody else writes to it.
+	// from when this store has moved a license's devices out of its record, or has
+	// surveyed them, until somebody else writes to it.
 	whole   bool
 	bound   map[node.DeviceCursor]struct{} // by position; only where whole
 	entries map[node.DeviceCursor]knownDevice
+
+	guesses int     // devices that were compared, since they were not known, since it began
+	survey  *survey // under way; nil: none
 
 	weighed atomic.Uint32 // as the cache knows it
 }
@@ -81,20 +84,19 @@ func (s *rosters) use(id licet.LicenseID, begin bool, f func(*roster)) {
 	}
 }
 
-// follow notes a swap of this store's own that has landed: from one revision of
-// a license to another, with what it changed. moved: it gave the devices keys
-// of their own, so those are all there are.
-func (s *rosters) follow(id licet.LicenseID, from, to int64, changed []*licet.DeviceEntry, moved bool) {
-	s.use(id, true, func(r *roster) {
+// follow notes a swap of this store's own that has landed. It gives a survey
+// where one is due.
+func (s *rosters) follow(f *fresh, to int64) (due *survey) {
+	s.use(f.id, true, func(r *roster) {
 		switch {
-		case moved, r.revision < to && r.revision != from:
+		case f.moved, r.revision < to && r.revision != f.from:
 			r.restart(to)
-			r.whole = moved
+			r.whole = f.moved
 		case r.revision > to:
 			return
 		}
 		r.revision = to
-		for _, entry := range changed {
+		for _, entry := range f.entries {
 			position := devicePosition(entry.Device.ID)
 			if entry.Bound {
 				device := entry.Device
@@ -103,7 +105,12 @@ func (s *rosters) follow(id licet.LicenseID, from, to int64, changed []*licet.De
 				r.remove(position)
 			}
 		}
+		if r.guesses += f.guesses; r.surveyIsDue(f.devices) {
+			due = &survey{revision: to, devices: f.devices, since: make(map[node.DeviceCursor]bool)}
+			r.survey = due
+		}
 	})
+	return due
 }
 
 // learn notes what was read of devices along with their license: bound are
@@ -152,15 +159,24 @@ func (s *rosters) touched(id licet.LicenseID, device licet.Device, from, to int6
 
 func (r *roster) restart(revision int64) {
 	r.revision, r.whole, r.bound, r.entries = revision, false, nil, nil
+	r.guesses, r.survey = 0, nil
 }
 
 func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
+	if r.survey != nil {
+		r.survey.since[position] = true
+	}
 	if r.whole {
 		if r.bound == nil {
 			r.bound = make(map[node.DeviceCursor]struct{})
 		}
 		r.bound[position] = struct{}{}
 	}
+	r.keep(position, known)
+}
+
+// keep keeps what is known of a device in full, as far as there is room.
+func (r *roster) keep(position node.DeviceCursor, known knownDevice) {
 	if r.entries[position].revision > known.revision {
 		return // it was read before it was touched
 	}
@@ -180,6 +196,9 @@ func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
 }
 
 func (r *roster) remove(position node.DeviceCursor) {
+	if r.survey != nil {
+		r.survey.since[position] = false
+	}
 	delete(r.bound, position)
 	delete(r.entries, position)
 }

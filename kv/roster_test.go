@@ -28,6 +28,10 @@ func named(bound bool, devices ...string) (entries []*licet.DeviceEntry) {
 	return entries
 }
 
+func swapped(id licet.LicenseID, from int64, changed []*licet.DeviceEntry, moved bool) *fresh {
+	return &fresh{id: id, from: from, spilled: true, moved: moved, entries: changed}
+}
+
 // TestRoster takes a roster through what can happen to it. The license is at
 // revision 10 at first, when its devices a and b were moved out.
 func TestRoster(t *testing.T) {
@@ -47,15 +51,15 @@ func TestRoster(t *testing.T) {
 	}{
 		{"nothing more", nil, 10, is{"a": bound, "b": bound, "c": absent}},
 		{"a swap of our own", []func(*rosters){
-			func(s *rosters) { s.follow(id, 10, 11, named(true, "c"), false) },
-			func(s *rosters) { s.follow(id, 11, 12, named(false, "a"), false) },
+			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c"), false), 11) },
+			func(s *rosters) { s.follow(swapped(id, 11, named(false, "a"), false), 12) },
 		}, 12, is{"a": absent, "b": bound, "c": bound, "d": absent}},
 		{"a swap of our own, after a rival's", []func(*rosters){
-			func(s *rosters) { s.follow(id, 11, 12, named(true, "c"), false) },
+			func(s *rosters) { s.follow(swapped(id, 11, named(true, "c"), false), 12) },
 		}, 12, is{"a": unheardOf, "b": unheardOf, "c": bound}},
 		{"a swap that was overtaken", []func(*rosters){
-			func(s *rosters) { s.follow(id, 10, 12, named(true, "c"), false) },
-			func(s *rosters) { s.follow(id, 10, 11, named(true, "d"), false) },
+			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c"), false), 12) },
+			func(s *rosters) { s.follow(swapped(id, 10, named(true, "d"), false), 11) },
 		}, 12, is{"c": bound, "d": absent}},
 		{"read at the same revision", []func(*rosters){
 			read(findings{revision: 10, entries: map[string]int64{"b": 10}}, "b", "c"),
@@ -65,10 +69,10 @@ func TestRoster(t *testing.T) {
 		}, 11, is{"a": unheardOf, "b": bound, "c": unheardOf}},
 		{"read of what we have just written", []func(*rosters){
 			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true}, "c"),
-			func(s *rosters) { s.follow(id, 10, 11, named(true, "c", "d"), false) },
+			func(s *rosters) { s.follow(swapped(id, 10, named(true, "c", "d"), false), 11) },
 		}, 11, is{"a": bound, "c": bound, "d": bound, "e": absent}},
 		{"an old read", []func(*rosters){
-			func(s *rosters) { s.follow(id, 10, 12, named(false, "a"), false) },
+			func(s *rosters) { s.follow(swapped(id, 10, named(false, "a"), false), 12) },
 			read(findings{revision: 11, entries: map[string]int64{"a": 10}}, "a"),
 		}, 12, is{"a": absent, "b": bound}},
 		{"a loss to what seems older", []func(*rosters){
@@ -78,12 +82,12 @@ func TestRoster(t *testing.T) {
 			read(findings{revision: 11, entries: map[string]int64{"c": 11}, own: true, corrects: true}, "c"),
 		}, 11, is{"a": unheardOf, "c": bound}},
 		{"moved out anew", []func(*rosters){
-			func(s *rosters) { s.follow(id, 20, 21, named(true, "x"), true) },
+			func(s *rosters) { s.follow(swapped(id, 20, named(true, "x"), true), 21) },
 		}, 21, is{"a": absent, "x": bound}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newTestRosters(t, rosterWeight)
-			s.follow(id, 9, 10, named(true, "a", "b"), true)
+			s.follow(swapped(id, 9, named(true, "a", "b"), true), 10)
 			for _, step := range c.steps {
 				step(s)
 			}
@@ -105,7 +109,7 @@ func TestRoster(t *testing.T) {
 // older read of it is not.
 func TestRosterTouch(t *testing.T) {
 	id, s := newKey(t).ID(), newTestRosters(t, rosterWeight)
-	s.follow(id, 9, 10, named(true, "a"), true)
+	s.follow(swapped(id, 9, named(true, "a"), true), 10)
 	at := func(want int64) {
 		t.Helper()
 		s.use(id, false, func(r *roster) {
@@ -135,10 +139,10 @@ func TestRosterTouch(t *testing.T) {
 // together don't grow beyond their weight.
 func TestRosterBounds(t *testing.T) {
 	id, s := newKey(t).ID(), newTestRosters(t, rosterWeight)
-	s.follow(id, 9, 10, nil, true)
+	s.follow(swapped(id, 9, nil, true), 10)
 	const more = 100
 	for i := range rosterEntries + more {
-		s.follow(id, int64(10+i), int64(11+i), named(true, fmt.Sprint(i)), false)
+		s.follow(swapped(id, int64(10+i), named(true, fmt.Sprint(i)), false), int64(11+i))
 	}
 	s.use(id, false, func(r *roster) {
 		count := map[standing]int{}
@@ -156,7 +160,7 @@ func TestRosterBounds(t *testing.T) {
 
 	few := newTestRosters(t, 100*entryWeight)
 	for range 1000 {
-		few.follow(newKey(t).ID(), 9, 10, named(true, "a", "b"), true)
+		few.follow(swapped(newKey(t).ID(), 9, named(true, "a", "b"), true), 10)
 	}
 	few.cache.CleanUp()
 	if n := few.cache.EstimatedSize(); n > 100 {

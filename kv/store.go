@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +54,11 @@ type Store struct {
 	memory        *memory
 	writes, reads line
 	nested        atomic.Int32 // how many batches are to be nested from the start
+
+	life       context.Context // of what goes on in the background
+	end        context.CancelFunc
+	background sync.WaitGroup
+	surveying  atomic.Bool
 }
 
 var (
@@ -82,6 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log)}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
 	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads)}
 	var err error
@@ -96,6 +103,8 @@ func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.
 
 // Close ends the connections to etcd.
 func (s *Store) Close() error {
+	s.end()
+	s.background.Wait()
 	s.members.close()
 	return s.client.Close()
 }

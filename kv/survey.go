@@ -1,0 +1,126 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	// A survey costs etcd a third or so of a compare for each device. So it is
+	// made once a quarter as many devices as there are have been compared, and
+	// then it never comes to more than those have.
+	surveyLeast = 256
+	surveyShare = 4
+	// surveyMost is how many devices a license has at most that is surveyed.
+	surveyMost = rosterWeight / 2
+	surveyPage = 1000
+)
+
+// survey is a reading of where all devices of a license are, at one of its
+// revisions.
+type survey struct {
+	revision int64
+	devices  int // as the license counts them
+	// since is what has changed after that revision, by position: what was bound,
+	// and what was removed.
+	since map[node.DeviceCursor]bool
+}
+
+// surveyIsDue tells whether it pays to come to know all devices of a license.
+func (r *roster) surveyIsDue(devices int) bool {
+	return !r.whole && r.survey == nil && devices <= surveyMost && r.guesses >= surveyLeast+devices/surveyShare
+}
+
+// startSurvey makes a survey in the background. There is one at a time.
+func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
+	if !s.surveying.CompareAndSwap(false, true) {
+		s.memory.rosters.endSurvey(id, v, nil)
+		return
+	}
+	s.background.Go(func() {
+		defer s.surveying.Store(false)
+		defer func() {
+			if caught := recover(); caught != nil {
+				s.reportPanic("survey", caught)
+			}
+		}()
+		bound, err := s.readPositions(s.life, id, v)
+		if err != nil {
+			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up surveying the devices of a license")
+		} else if len(bound) != v.devices {
+			s.countBroken("device_count", "read")
+			bound = nil
+		}
+		s.memory.rosters.endSurvey(id, v, bound)
+	})
+}
+
+// readPositions reads the positions of a license's devices at a revision of it,
+// and takes its time: it is never at it for more than half of it.
+func (s *Store) readPositions(ctx context.Context, id licet.LicenseID, v *survey) (map[node.DeviceCursor]struct{}, error) {
+	found := make(map[node.DeviceCursor]struct{}, v.devices)
+	prefix := devicesPrefix(id)
+	width := sliceWidth(surveyPage, v.devices)
+	position, from := uint64(0), prefix
+	for {
+		to, last := clientv3.GetPrefixRangeEnd(prefix), position >= math.MaxUint64-width
+		if !last {
+			to = prefix + string(binary.BigEndian.AppendUint64(nil, position+width))
+		}
+		began := time.Now()
+		response, err := s.scan(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range response.Kvs {
+			if len(kv.Key) != len(prefix)+len(node.DeviceCursor{}) {
+				return nil, fmt.Errorf("%w: the key of a device has %d bytes", errMalformed, len(kv.Key))
+			}
+			found[node.DeviceCursor(kv.Key[len(prefix):])] = struct{}{}
+		}
+		switch {
+		case response.More: // hashes cluster here
+			from = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+		case last:
+			return found, nil
+		default:
+			from, position = to, position+width
+		}
+		rest := time.NewTimer(time.Since(began))
+		select {
+		case <-rest.C:
+		case <-ctx.Done():
+			rest.Stop()
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// endSurvey notes what a survey has found; nil: nothing.
+func (s *rosters) endSurvey(id licet.LicenseID, v *survey, found map[node.DeviceCursor]struct{}) {
+	s.use(id, false, func(r *roster) {
+		if r.survey != v {
+			return // somebody else has written since
+		}
+		r.survey, r.guesses = nil, 0
+		if found == nil {
+			return
+		}
+		for position, isBound := range v.since {
+			if isBound {
+				found[position] = struct{}{}
+			} else {
+				delete(found, position)
+			}
+		}
+		r.whole, r.bound = true, found
+	})
+}

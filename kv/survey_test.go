@@ -1,0 +1,130 @@
+package kv
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// bindNew binds so many devices that nothing is known of, in folds.
+func bindNew(t *testing.T, s *Store, ref licet.Ref, name string, count int) {
+	t.Helper()
+	for from := 0; from < count; from += node.MaxTouchedDevices {
+		var devices []string
+		for i := from; i < min(from+node.MaxTouchedDevices, count); i++ {
+			devices = append(devices, fmt.Sprint(name, "-", i))
+		}
+		guess := guessed(t, s, ref, devices...)
+		for _, device := range devices {
+			guess = snapshotOf(bind(t, ref, guess, device))
+		}
+		commit(t, s, ref, guess, true)
+	}
+}
+
+// TestSurvey binds devices of a license that another store has filled, until it
+// pays to know them all. Whatever happens to the license meanwhile, what is
+// known in the end must be true.
+func TestSurvey(t *testing.T) {
+	const before = 2500
+	spread := func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }
+	clustered := func(i int) node.DeviceCursor {
+		if i == 0 || i == 7 || i == 8 {
+			return spread(i)
+		}
+		return node.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
+	}
+	remove := func(t *testing.T, s *Store, ref licet.Ref, device string) {
+		t.Helper()
+		read := loadOne(t, s, ref, device)
+		cmd := licet.RemoveDevice{Target: licet.Target{Key: licet.LicenseKey(ref.ID)}, Device: device}
+		if _, err := licet.Apply(&read.Record, cmd, testTime); err != nil {
+			t.Fatal(err)
+		}
+		commit(t, s, ref, read, true)
+	}
+	for _, c := range []struct {
+		name     string
+		position func(int) node.DeviceCursor
+		during   func(t *testing.T, s, other *Store, ref licet.Ref)
+		whole    bool
+	}{
+		{name: "undisturbed", position: spread, whole: true},
+		{name: "hashes cluster", position: clustered, whole: true},
+		{name: "own swaps meanwhile", position: spread, whole: true, during: func(t *testing.T, s, _ *Store, ref licet.Ref) {
+			bindNew(t, s, ref, "meanwhile", 3)
+			remove(t, s, ref, "meanwhile-1")
+			remove(t, s, ref, "d-7")
+		}},
+		{name: "a rival's swap meanwhile", position: spread, during: func(t *testing.T, s, other *Store, ref licet.Ref) {
+			remove(t, other, ref, "d-7")
+			loadOne(t, s, ref, "d-7")
+		}},
+		{name: "the store is closed", position: spread, during: func(_ *testing.T, s, _ *Store, _ licet.Ref) { s.end() }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			other := faultyStore(t, script())
+			ref := licet.LicenseRef(putDevices(t, before, c.position))
+			reads, arrived, open := 0, make(chan struct{}), make(chan struct{})
+			s := hookedStore(t, func() {
+				if reads++; reads == 2 {
+					close(arrived)
+					<-open
+				}
+			})
+			loadOne(t, s, ref)
+			for i := 0; !s.surveying.Load(); i++ {
+				if i == 50 {
+					t.Fatal("no survey is made")
+				}
+				bindNew(t, s, ref, fmt.Sprint("new-", i), node.MaxTouchedDevices)
+			}
+			<-arrived
+			if c.during != nil {
+				c.during(t, s, other, ref)
+			}
+			close(open)
+			s.background.Wait()
+			truth := loadOne(t, other, ref, "d-0", "d-7", "d-8", "new-3-5", "meanwhile-0", "meanwhile-1", "never")
+			guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
+			if !ok || guess.Token.(*stored).whole != c.whole || c.whole && len(unsure) > 0 {
+				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).whole, c.whole, unsure)
+			}
+			if c.whole {
+				s.memory.rosters.use(licet.LicenseKey(ref.ID).ID(), false, func(r *roster) {
+					if len(r.bound) != truth.Record.License.CurrentDevices {
+						t.Errorf("%d devices are known, of %d", len(r.bound), truth.Record.License.CurrentDevices)
+					}
+					for device, entry := range truth.Record.Devices {
+						if standing, _ := r.find(device); (standing == bound || standing == present) != entry.Bound {
+							t.Errorf("%s: %v, is it bound: %v", device, standing, entry.Bound)
+						}
+					}
+				})
+			}
+			still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
+			if err != nil || !still {
+				t.Errorf("confirmed: %v, %v", still, err)
+			}
+		})
+	}
+}
+
+// TestSurveyOfBrokenLicense: a license that does not count its devices right is
+// not taken for known.
+func TestSurveyOfBrokenLicense(t *testing.T) {
+	s := faultyStore(t, script())
+	ref := manyDevices(t, s, 300)
+	if _, err := server.client.Delete(t.Context(), deviceKey(licet.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
+		t.Fatal(err)
+	}
+	bindNew(t, s, ref, "new", 600)
+	s.background.Wait()
+	if got := s.Room(ref); got != node.MaxTouchedDevices {
+		t.Errorf("room for %d devices", got)
+	}
+}
