@@ -51,14 +51,25 @@ type storedLicense struct {
 	unknown []byte // fields of a newer format, to be kept
 }
 
+// encode gives the value for the license's key, in no more memory than it
+// takes: it is what a store remembers of the license.
 func (s *storedLicense) encode() []byte {
-	l := &s.license
-	size := 160
+	var buffer [160]byte
+	facts := s.appendFacts(append(buffer[:0], formatVersion))
+	size := len(facts) + len(s.unknown)
 	for _, d := range s.devices {
-		size += len(d) + 4
+		size += protowire.SizeTag(licenseDevice) + protowire.SizeBytes(len(d))
 	}
-	b := make([]byte, 1, size)
-	b[0] = formatVersion
+	b := append(make([]byte, 0, size), facts...)
+	for _, d := range s.devices {
+		b = appendBytes(b, licenseDevice, d)
+	}
+	return append(b, s.unknown...)
+}
+
+// appendFacts writes all but the devices and what only a newer format knows.
+func (s *storedLicense) appendFacts(b []byte) []byte {
+	l := &s.license
 	b = appendString(b, licensePrefix, l.Key.Prefix())
 	b = appendOwner(b, licenseOwner, l.Owner)
 	b = appendString(b, licenseProduct, l.ProductID)
@@ -75,11 +86,7 @@ func (s *storedLicense) encode() []byte {
 	b = appendTimeAfter(b, licenseSuspendedAt, l.SuspendedAt, l.CreatedAt)
 	b = appendTimeAfter(b, licenseRevokedAt, l.RevokedAt, l.CreatedAt)
 	b = appendWriters(b, licenseWriter, s.writers)
-	b = appendBool(b, licenseSpilled, s.spilled)
-	for _, d := range s.devices {
-		b = appendBytes(b, licenseDevice, d)
-	}
-	return append(b, s.unknown...)
+	return appendBool(b, licenseSpilled, s.spilled)
 }
 
 // decodeLicense reads the value under a license's key. The id comes from the

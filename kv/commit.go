@@ -78,7 +78,7 @@ func gaveUp(inDoubt bool, cause error) error {
 func (s *Store) landed(sw *swap, revision int64) {
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
-		f.slot.note(&seen{revision: revision, value: f.value, spilled: f.spilled})
+		f.slot.note(seen{revision: revision, value: f.value, spilled: f.spilled})
 		for _, entry := range f.entries {
 			s.memory.devices.note(f.id, entry.Device.ID, entry.Bound)
 		}

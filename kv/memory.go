@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"sync"
 	"sync/atomic"
 
 	"github.com/maypok86/otter/v2"
@@ -24,19 +25,23 @@ type memory struct {
 }
 
 // slot holds what is remembered of one license. It stays in the cache while
-// what it holds is replaced.
+// what it holds is replaced. There may be many, so it has the fields of what was
+// seen in it, in an order that leaves no gaps.
 type slot struct {
-	seen atomic.Pointer[seen]
+	mu       sync.Mutex
+	revision int64  // guarded by mu
+	value    []byte // likewise
 	// wary is above 0 where a device that nothing is known of was bound after
 	// all: then such devices are read before they are swapped. Each that is
 	// found absent lowers it.
-	wary atomic.Int32
+	wary    atomic.Int32
+	spilled bool // guarded by mu
 }
 
 // waryAfterGuess is how many devices are read after a wrong guess.
 const waryAfterGuess = 64
 
-// seen is a license's value at a revision. It is never changed.
+// seen is a license's value at a revision. The value is never changed.
 type seen struct {
 	revision int64
 	value    []byte
@@ -58,17 +63,19 @@ func newMemory(licenses int) (*memory, error) {
 	return &memory{licenses: cache, rosters: rosters, devices: newFingerprints()}, nil
 }
 
-// recall gives what was last seen of a license, or nil.
-func (m *memory) recall(id licet.LicenseID) (*slot, *seen) {
+// recall gives what was last seen of a license; without a slot, nothing was.
+func (m *memory) recall(id licet.LicenseID) (*slot, seen) {
 	s, ok := m.licenses.GetIfPresent(id)
 	if !ok {
-		return nil, nil
+		return nil, seen{}
 	}
-	return s, s.seen.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s, seen{revision: s.revision, value: s.value, spilled: s.spilled}
 }
 
 // note remembers what was read or written, unless something newer is known.
-func (m *memory) note(id licet.LicenseID, next *seen) *slot {
+func (m *memory) note(id licet.LicenseID, next seen) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
@@ -77,29 +84,29 @@ func (m *memory) note(id licet.LicenseID, next *seen) *slot {
 	return s
 }
 
-func (s *slot) note(next *seen) {
-	for {
-		last := s.seen.Load()
-		if last.revision >= next.revision || s.seen.CompareAndSwap(last, next) {
-			return
-		}
+func (s *slot) note(next seen) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.revision < next.revision {
+		s.revision, s.value, s.spilled = next.revision, next.value, next.spilled
 	}
 }
 
 // correct remembers what a swap was lost to, whatever was known before: that
 // was wrong, even where it seemed newer, as it does after a restore.
-func (m *memory) correct(id licet.LicenseID, next *seen) *slot {
+func (m *memory) correct(id licet.LicenseID, next seen) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
 	}
-	s.seen.Store(next)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.revision, s.value, s.spilled = next.revision, next.value, next.spilled
 	return s
 }
 
-func (m *memory) add(id licet.LicenseID, next *seen) *slot {
-	s := &slot{}
-	s.seen.Store(next)
+func (m *memory) add(id licet.LicenseID, next seen) *slot {
+	s := &slot{revision: next.revision, value: next.value, spilled: next.spilled}
 	m.licenses.Set(id, s)
 	return s
 }
@@ -111,7 +118,7 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	}
 	id := licet.LicenseKey(want.Ref.ID).ID()
 	slot, last := s.memory.recall(id)
-	if last == nil {
+	if slot == nil {
 		return node.Snapshot{}, nil, false
 	}
 	license, err := decodeLicense(id, last.value)
@@ -141,7 +148,7 @@ func (s *Store) Room(ref licet.Ref) (room int) {
 		return room
 	}
 	id := licet.LicenseKey(ref.ID).ID()
-	if _, last := s.memory.recall(id); last != nil && last.spilled {
+	if _, last := s.memory.recall(id); last.spilled {
 		s.memory.rosters.use(id, false, func(r *roster) {
 			if r.whole && r.revision == last.revision {
 				room = node.MaxFoldDevices
@@ -199,7 +206,7 @@ func (m *memory) spilled(ref licet.Ref) bool {
 		return false
 	}
 	_, last := m.recall(licet.LicenseKey(ref.ID).ID())
-	return last != nil && last.spilled
+	return last.spilled
 }
 
 // remember keeps what was read of a license in mind. corrects: a swap was lost
@@ -207,7 +214,7 @@ func (m *memory) spilled(ref licet.Ref) bool {
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *node.Snapshot, corrects bool) {
 	id := licet.LicenseKey(q.Ref.ID).ID()
 	token := snapshot.Token.(*stored)
-	last := &seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
+	last := seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
 	if corrects {
 		token.slot = s.memory.correct(id, last)
 	} else {

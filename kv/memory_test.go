@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"bytes"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -131,6 +133,36 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
+// TestRememberedSize: a license that is remembered takes no memory beyond what
+// it needs, whether it was read or written, has few devices or many.
+func TestRememberedSize(t *testing.T) {
+	if got := reflect.TypeFor[slot]().Size(); got > 48 { // a size that Go allocates without a gap
+		t.Errorf("a slot takes %d bytes", got)
+	}
+	for _, first := range []int{0, maxInline, maxInline + 1} {
+		s := faultyStore(t, script())
+		ref, _ := createStored(t, s)
+		snug := func(after string) {
+			t.Helper()
+			slot, last := s.memory.recall(licet.LicenseKey(ref.ID).ID())
+			if slot == nil {
+				t.Fatalf("after %s: not remembered", after)
+			}
+			if needed := cap(bytes.Clone(last.value)); cap(last.value) > needed {
+				t.Errorf("after %s: %d bytes take %d, and a copy of them %d", after, len(last.value), cap(last.value), needed)
+			}
+		}
+		snug("a read")
+		for i := range first {
+			device := fmt.Sprint("d-", i)
+			commit(t, s, ref, snapshotOf(bind(t, ref, guessed(t, s, ref, device), device)), true)
+			snug(fmt.Sprintf("%d swaps", i+1))
+		}
+		loadOne(t, s, ref)
+		snug("another read")
+	}
+}
+
 // TestNoteKeepsTheNewer: a read that was overtaken by a swap does not bring the
 // older value back to mind; a loss does, since what was known was wrong.
 func TestNoteKeepsTheNewer(t *testing.T) {
@@ -143,16 +175,16 @@ func TestNoteKeepsTheNewer(t *testing.T) {
 		_, last := m.recall(id)
 		return last.revision
 	}
-	m.note(id, &seen{revision: 7})
-	m.note(id, &seen{revision: 5})
+	m.note(id, seen{revision: 7})
+	m.note(id, seen{revision: 5})
 	if got := remembered(); got != 7 {
 		t.Errorf("after an overtaken read: revision %d, want 7", got)
 	}
-	m.note(id, &seen{revision: 9})
+	m.note(id, seen{revision: 9})
 	if got := remembered(); got != 9 {
 		t.Errorf("after a later one: revision %d, want 9", got)
 	}
-	m.correct(id, &seen{revision: 3})
+	m.correct(id, seen{revision: 3})
 	if got := remembered(); got != 3 {
 		t.Errorf("after a loss: revision %d, want 3", got)
 	}
@@ -205,7 +237,7 @@ func TestMemoryAfterRestore(t *testing.T) {
 	ref, _ := createStored(t, s)
 	id := licet.LicenseKey(ref.ID).ID()
 	_, last := s.memory.recall(id)
-	s.memory.correct(id, &seen{revision: last.revision + 1<<40, value: last.value})
+	s.memory.correct(id, seen{revision: last.revision + 1<<40, value: last.value})
 	for _, landed := range []bool{false, true} {
 		guess := guessed(t, s, ref, "a")
 		commit(t, s, ref, node.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
