@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"strings"
 	"time"
 
@@ -133,6 +134,9 @@ func (s *service) answer() {
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
+	if thrift := newThrift(os.LookupEnv); thrift != nil {
+		s.background("the thrift", thrift.keep)
+	}
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
 	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL}
