@@ -30,6 +30,12 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 		return node.Outcome{}, broken(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
+	settled := false
+	defer func() {
+		if inDoubt && !settled {
+			s.forget(swap)
+		}
+	}()
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
 			return node.Outcome{}, gaveUp(inDoubt, ctx.Err())
@@ -43,6 +49,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 		}
 		switch classify(r.err) {
 		case succeeded:
+			settled = true
 			if r.succeeded {
 				s.landed(swap, r.revision)
 				return node.Outcome{Landed: true}, nil
@@ -109,7 +116,19 @@ func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, 
 			break
 		}
 	}
+	for i := range rivals {
+		if sw.queries[i].incomplete(rivals[i]) {
+			s.memory.rosters.forget(licet.LicenseKey(sw.queries[i].Ref.ID).ID())
+		}
+	}
 	return outcome, err
+}
+
+// forget forgets the devices of the licenses that a swap may have changed.
+func (s *Store) forget(sw *swap) {
+	for i := range sw.fresh {
+		s.memory.rosters.forget(sw.fresh[i].id)
+	}
 }
 
 var errEvicted = errors.New("eight others have written since")

@@ -74,9 +74,10 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 
 // touch stores that devices with keys of their own were seen. It leaves the
 // license alone, and compares each device's own revision, so that it never
-// brings back one that was removed.
+// brings back one that was removed. Those that a request has no room for will be
+// seen again.
 func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *stored) {
-	for _, entry := range changed {
+	for _, entry := range changed[:min(len(changed), node.MaxTouchedDevices)] {
 		at := []byte(deviceKey(id, entry.Device.ID))
 		from := token.entries[entry.Device.ID]
 		sw.compare(at, from)

@@ -12,10 +12,13 @@ import (
 
 const (
 	// rosterWeight bounds all rosters together, in positions of some 26 bytes. A
-	// roster is weighed anew whenever it has grown by a quarter.
+	// roster is weighed anew whenever it has grown by a quarter or shrunk by half.
 	rosterWeight = 1 << 20
-	// entryWeight is about what a device weighs that is known in full.
-	entryWeight = 12
+	// emptyWeight is about what a roster weighs in which nothing is, and
+	// entryWeight a device that is known in full, without its texts.
+	emptyWeight = 16
+	entryWeight = 10
+	textWeight  = 26 // bytes of text that weigh 1
 	// rosterEntries bounds the devices of one license that are known in full.
 	rosterEntries = 1 << 14
 )
@@ -35,6 +38,7 @@ type roster struct {
 	bound   map[node.DeviceCursor]struct{} // by position; only where whole
 	entries map[node.DeviceCursor]knownDevice
 
+	texts   int     // bytes of text in entries
 	guesses int     // devices that were compared, since they were not known, since it began
 	survey  *survey // under way; nil: none
 
@@ -68,20 +72,33 @@ func (s *rosters) use(id licet.LicenseID, begin bool, f func(*roster)) {
 			return
 		}
 		r = &roster{}
-		r.weighed.Store(1)
+		r.weighed.Store(emptyWeight)
 		r, _ = s.cache.SetIfAbsent(id, r)
 	}
 	r.mu.Lock()
 	f(r)
-	weight, weighed := uint32(1+len(r.bound)+entryWeight*len(r.entries)), r.weighed.Load()
-	heavier := weight > weighed+weighed/4+entryWeight
-	if heavier {
+	weight, weighed := r.weight(), r.weighed.Load()
+	stale := weight > weighed+weighed/4 || weight < weighed/2
+	if stale {
 		r.weighed.Store(weight)
 	}
 	r.mu.Unlock()
-	if heavier {
+	if stale {
 		s.cache.Set(id, r)
 	}
+}
+
+func (r *roster) weight() uint32 {
+	weight := emptyWeight + len(r.bound) + entryWeight*len(r.entries) + r.texts/textWeight
+	if r.survey != nil {
+		weight += len(r.survey.since)
+	}
+	return uint32(weight)
+}
+
+// forget begins a roster anew that what was written last is not known of.
+func (s *rosters) forget(id licet.LicenseID) {
+	s.use(id, false, func(r *roster) { r.restart(0) })
 }
 
 // follow notes a swap of this store's own that has landed. It gives a survey
@@ -129,7 +146,8 @@ func (s *rosters) learn(id licet.LicenseID, read *findings) {
 		for i := range read.devices {
 			position := devicePosition(read.devices[i].ID)
 			if revision, bound := read.entries[read.devices[i].ID]; bound {
-				r.bind(position, knownDevice{&read.devices[i], revision})
+				device := read.devices[i] // alone, so that it keeps no other in memory
+				r.bind(position, knownDevice{&device, revision})
 			} else {
 				r.remove(position)
 			}
@@ -152,14 +170,14 @@ func (s *rosters) touched(id licet.LicenseID, device licet.Device, from, to int6
 	s.use(id, false, func(r *roster) {
 		position := devicePosition(device.ID)
 		if known, ok := r.entries[position]; ok && known.revision == from {
-			r.entries[position] = knownDevice{&device, to}
+			r.keep(position, knownDevice{&device, to})
 		}
 	})
 }
 
 func (r *roster) restart(revision int64) {
 	r.revision, r.whole, r.bound, r.entries = revision, false, nil, nil
-	r.guesses, r.survey = 0, nil
+	r.texts, r.guesses, r.survey = 0, 0, nil
 }
 
 func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
@@ -183,24 +201,36 @@ func (r *roster) keep(position node.DeviceCursor, known knownDevice) {
 	if r.entries == nil {
 		r.entries = make(map[node.DeviceCursor]knownDevice)
 	}
+	r.drop(position)
 	r.entries[position] = known
+	r.texts += known.texts()
 	if len(r.entries) <= rosterEntries {
 		return
 	}
 	for other := range r.entries { // in no order
 		if other != position {
-			delete(r.entries, other)
+			r.drop(other)
 			return
 		}
 	}
 }
+
+// drop forgets what is known of a device in full.
+func (r *roster) drop(position node.DeviceCursor) {
+	if known, ok := r.entries[position]; ok {
+		r.texts -= known.texts()
+		delete(r.entries, position)
+	}
+}
+
+func (k knownDevice) texts() int { return len(k.device.ID) + len(k.device.Name) }
 
 func (r *roster) remove(position node.DeviceCursor) {
 	if r.survey != nil {
 		r.survey.since[position] = false
 	}
 	delete(r.bound, position)
-	delete(r.entries, position)
+	r.drop(position)
 }
 
 // standing is what a roster says of a device.

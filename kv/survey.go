@@ -46,20 +46,22 @@ func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
 		return
 	}
 	s.background.Go(func() {
+		var bound map[node.DeviceCursor]struct{}
 		defer s.surveying.Store(false)
 		defer func() {
 			if caught := recover(); caught != nil {
 				s.reportPanic("survey", caught)
 			}
+			s.memory.rosters.endSurvey(id, v, bound)
 		}()
-		bound, err := s.readPositions(s.life, id, v)
+		found, err := s.readPositions(s.life, id, v)
 		if err != nil {
 			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up surveying the devices of a license")
-		} else if len(bound) != v.devices {
+		} else if len(found) != v.devices {
 			s.countBroken("device_count", "read")
-			bound = nil
+		} else {
+			bound = found
 		}
-		s.memory.rosters.endSurvey(id, v, bound)
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"licet"
@@ -96,6 +97,14 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 // of it, their answers hold if the record is still as it was guessed: that is
 // asked after they came.
 func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot) {
+	seen, others := apartSeen(calls)
+	if len(seen) > 0 && len(others) > 0 {
+		// When devices were seen is stored without a look at the rest of the record,
+		// so it would prove nothing of what the others are told.
+		n.swapOrConfirm(ctx, ref, others, Snapshot{Record: guess.Record.Clone(), Token: guess.Token})
+		n.readAndSwap(ctx, ref, stillWanted(seen))
+		return
+	}
 	fold := n.fold(guess, calls)
 	if fold.worthSwap {
 		n.swap(ctx, ref, calls, guess, fold)
@@ -109,6 +118,24 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, 
 	default:
 		n.readAndSwap(ctx, ref, stillWanted(calls))
 	}
+}
+
+// apartSeen tells the calls that only store when a device was seen from others.
+func apartSeen(calls []*call) (seen, others []*call) {
+	isSeen := func(c *call) bool { _, is := c.cmd.(licet.Seen); return is }
+	first := slices.IndexFunc(calls, isSeen)
+	if first < 0 {
+		return nil, calls
+	}
+	others = append(others, calls[:first]...)
+	for _, c := range calls[first:] {
+		if isSeen(c) {
+			seen = append(seen, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return seen, others
 }
 
 // readAndSwap answers what a read can answer, and swaps the rest.

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"licet"
 	"licet/node"
@@ -265,66 +264,6 @@ func TestWrongGuesses(t *testing.T) {
 	}
 }
 
-// seenAt tells when a device was last seen, as the store has it.
-func seenAt(t *testing.T, n *node.Node, key licet.LicenseKey, device string) time.Time {
-	t.Helper()
-	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range view.Devices {
-		if d.ID == device {
-			return d.LastSeenAt
-		}
-	}
-	return time.Time{}
-}
-
-// TestSeen: activations of bound devices are answered by reads, and when they
-// were seen is stored later, for devices in the license and in keys of their
-// own.
-func TestSeen(t *testing.T) {
-	for _, spilled := range []bool{false, true} {
-		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
-			var c trips
-			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-			n := newNode(t, c.watch(openStore(t)), func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
-			key := grant(t, n, 0)
-			all := names(2)
-			if spilled {
-				all = names(20)
-			}
-			binds(all...)(t, n, key)
-			now = now.Add(licet.DefaultSeenStep)
-			c.expect(t, "bound devices, after a while", made{confirms: 3}, func() {
-				mustActivate(t, n, key, "device-0")
-				mustActivate(t, n, key, "device-1")
-				mustActivate(t, n, key, "device-1")
-			})
-			if spilled {
-				if _, err := remove(testContext(t), newNode(t, openStore(t)), key, "device-1"); err != nil {
-					t.Fatal(err)
-				}
-			}
-			c.commits.Store(0)
-			n.StoreSeen()
-			if commits := c.commits.Load(); commits == 0 || commits > 2 {
-				t.Errorf("%d swaps stored what was seen, want one, or one more after a loss", commits)
-			}
-			if got := seenAt(t, n, key, "device-0"); !got.Equal(now) {
-				t.Errorf("device-0 was seen at %v, want %v", got, now)
-			}
-			if got := seenAt(t, n, key, "device-1"); spilled != got.IsZero() {
-				t.Errorf("device-1 was seen at %v; removed: %v", got, spilled)
-			}
-			if count, ids := devices(t, n, key); count != len(ids) {
-				t.Errorf("current_devices is %d, bound %d", count, len(ids))
-			}
-			c.expect(t, "nothing more to store", made{}, n.StoreSeen)
-		})
-	}
-}
-
 // TestRenameOfSpilled: a new name is stored at once.
 func TestRenameOfSpilled(t *testing.T) {
 	n := newNode(t, openStore(t))
@@ -342,51 +281,6 @@ func TestRenameOfSpilled(t *testing.T) {
 		if (d.ID == "device-7") != (d.Name == "Desk") {
 			t.Errorf("stored: %+v", d)
 		}
-	}
-}
-
-// TestSeenLeavesRoom: what was seen of one license never takes up its mailbox.
-func TestSeenLeavesRoom(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	arrived, open := make(chan struct{}, 100), make(chan struct{})
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
-		arrived <- struct{}{}
-		<-open
-		return nil
-	}}
-	const limit = 2 * node.MaxTouchedDevices
-	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = limit })
-	for _, device := range names(2 * limit) {
-		n.NoteSeen(key, device, time.Now())
-	}
-	var group sync.WaitGroup
-	group.Go(n.StoreSeen)
-	<-arrived
-	group.Go(func() { mustActivate(t, n, key, "waited for") })
-	n.AwaitQueued(licet.LicenseRef(key), node.MaxTouchedDevices)
-	close(open)
-	group.Wait()
-	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
-		t.Errorf("current_devices %d, bound %v", count, ids)
-	}
-}
-
-// TestSeenUnreachable: where the store can't be reached, most of what was seen
-// is forgotten without a try, so that neither a stop nor the next round waits.
-func TestSeenUnreachable(t *testing.T) {
-	var loads atomic.Int32
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
-		loads.Add(1)
-		return licet.ErrUnavailable
-	}}
-	n := newNode(t, store)
-	const licenses = 1000
-	for i := range licenses {
-		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
-	}
-	n.StoreSeen()
-	if got := loads.Load(); got == 0 || got > licenses/4 {
-		t.Errorf("%d licenses were tried, of %d", got, licenses)
 	}
 }
 
@@ -452,5 +346,44 @@ func TestChangeBesideSwap(t *testing.T) {
 	group.Wait()
 	if count, ids := devices(t, n, key); count != 22 || len(ids) != 22 || ids["device-0"] || !ids["new"] {
 		t.Errorf("current_devices %d, bound %v", count, ids)
+	}
+}
+
+// TestManyPresent activates more devices than a request may read of a license of
+// which a node has come to know where all devices are, and nothing else.
+func TestManyPresent(t *testing.T) {
+	first := newNode(t, openStore(t))
+	key := grant(t, first, 0)
+	var group sync.WaitGroup
+	old := names(200)
+	for _, device := range old {
+		group.Go(func() { mustActivate(t, first, key, device) })
+	}
+	group.Wait()
+
+	plain := openStore(t)
+	store, gate, arrived := heldCommits(plain)
+	n := newNode(t, store)
+	ref, bound := licet.LicenseRef(key), len(old)
+	for i := 0; plain.Room(ref) == node.MaxTouchedDevices; i++ {
+		if i == 2000 {
+			t.Fatal("the node does not come to know all devices")
+		}
+		mustActivate(t, n, key, fmt.Sprint("new-", i))
+		bound++
+	}
+	open := make(chan struct{})
+	gate.Store(&open)
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	for _, device := range append([]string{"beside"}, old...) {
+		group.Go(func() { mustActivate(t, n, key, device) })
+	}
+	n.AwaitQueued(ref, 1+len(old))
+	gate.Store(nil)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, first, key); count != bound+2 || len(ids) != bound+2 {
+		t.Errorf("current_devices %d, %d bound, want %d", count, len(ids), bound+2)
 	}
 }

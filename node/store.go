@@ -37,7 +37,10 @@ type Store interface {
 	// guess's own. It answers false also where it can't tell.
 	Confirm(ctx context.Context, ref licet.Ref, token Token) (bool, error)
 
-	// Commit makes all writes of a change, or none. It settles attempts whose
+	// Commit makes all writes of a change, or none. That it lands proves of each
+	// record that all of the snapshot was true, unless the record is only Touched:
+	// then it proves nothing but that the touched devices are bound, and of more
+	// than MaxTouchedDevices some are left out. It settles attempts whose
 	// outcome is in doubt by itself, as long as ctx lives. A record must not be
 	// in two Commits of one store at a time; its mailbox sees to that.
 	Commit(ctx context.Context, change Change) (Outcome, error)

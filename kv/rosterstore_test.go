@@ -1,0 +1,309 @@
+package kv
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"licet"
+	"licet/node"
+)
+
+// TestRosterTellsTheTruth lets two stores change licenses in any order. Of
+// whatever a store remembers and confirms, every word must be true.
+func TestRosterTellsTheTruth(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			stores := []*Store{faultyStore(t, script()), faultyStore(t, script())}
+			confirmed, whole := 0, 0
+			for range 8 {
+				ref, _ := createStored(t, stores[0])
+				truth := make(map[string]licet.Device)
+				for step := range 100 {
+					// Mostly one store writes, so that it comes to know the license.
+					s := stores[0]
+					if rng.IntN(40) == 0 {
+						s = stores[1]
+					}
+					at := testTime.Add(time.Duration(step) * time.Minute)
+					change(t, s, ref, randomCommand(rng, ref, at), at, truth)
+					s = stores[rng.IntN(2)]
+					if rng.IntN(4) == 0 {
+						loadOne(t, s, ref) // which tells nothing of devices
+					}
+					guess, ok := confirmTruth(t, s, ref, someDevices(rng), truth)
+					if !ok {
+						continue
+					}
+					confirmed++
+					if guess.Token.(*stored).whole {
+						whole++
+					}
+				}
+			}
+			if whole < 50 || confirmed-whole < 50 {
+				t.Errorf("%d confirmed, %d with all devices known: the test tells little", confirmed, whole)
+			}
+		})
+	}
+}
+
+// confirmTruth compares what a store remembers with what is true, if it confirms
+// it.
+func confirmTruth(t *testing.T, s *Store, ref licet.Ref, devices []string, truth map[string]licet.Device) (node.Snapshot, bool) {
+	t.Helper()
+	guess, _, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
+	if !ok {
+		return guess, false
+	}
+	still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !still {
+		return guess, false
+	}
+	if got := guess.Record.License.CurrentDevices; got != len(truth) {
+		t.Fatalf("%d devices are confirmed, of %d", got, len(truth))
+	}
+	for id, entry := range guess.Record.Devices {
+		if d, isBound := truth[id]; entry.Bound != isBound || isBound && entry.Device.Name != d.Name {
+			t.Fatalf("%s is confirmed as bound %v, %+v; it is %v, %+v", id, entry.Bound, entry.Device, isBound, d)
+		}
+	}
+	return guess, true
+}
+
+const deviceCount = 60
+
+func randomCommand(rng *rand.Rand, ref licet.Ref, at time.Time) licet.Command {
+	target := licet.Target{Key: licet.LicenseKey(ref.ID)}
+	device := fmt.Sprint("device-", rng.IntN(deviceCount))
+	switch rng.IntN(8) {
+	case 0:
+		return licet.RemoveDevice{Target: target, Device: device}
+	case 1:
+		return licet.Activate{Target: target, Device: device, Named: true, Name: at.String()}
+	case 2:
+		return licet.Seen{Key: target.Key, Device: device, At: at}
+	default:
+		return licet.Activate{Target: target, Device: device}
+	}
+}
+
+func someDevices(rng *rand.Rand) (devices []string) {
+	for _, i := range rng.Perm(deviceCount)[:20] {
+		devices = append(devices, fmt.Sprint("device-", i))
+	}
+	return devices
+}
+
+// change makes a command on what a store remembers, or else has read, again
+// until it lands, and keeps account of it.
+func change(t *testing.T, s *Store, ref licet.Ref, cmd licet.Command, at time.Time, truth map[string]licet.Device) {
+	t.Helper()
+	ctx := testContext(t, 10*time.Second)
+	want := node.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
+	snapshot, unsure, ok := s.Recall(want)
+	for range 3 {
+		if !ok || len(unsure) > 0 {
+			snapshot = loadOne(t, s, ref, want.Devices...)
+		}
+		if _, err := licet.Apply(&snapshot.Record, cmd, at); err != nil {
+			t.Fatal(err)
+		}
+		if !snapshot.Record.Changed && !snapshot.Record.Touched {
+			if still, err := s.Confirm(ctx, ref, snapshot.Token); still || err != nil {
+				if err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			ok = false
+			continue
+		}
+		outcome, err := s.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if outcome.Landed {
+			entry := snapshot.Record.Devices[cmd.DeviceID()]
+			if delete(truth, cmd.DeviceID()); entry.Bound {
+				truth[cmd.DeviceID()] = entry.Device
+			}
+			return
+		}
+		ok = false
+	}
+	t.Fatalf("%+v was lost three times", cmd)
+}
+
+// TestRosterAfterDoubt makes a swap whose answer never comes, and one whose
+// answer comes late: what is read afterwards is known again.
+func TestRosterAfterDoubt(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		faults []fault
+		wait   time.Duration
+		landed bool
+	}{
+		{"never told", slices.Repeat([]fault{{appliedNow, rpctypes.ErrTimeout}}, 100), 20 * time.Millisecond, false},
+		{"told at last", []fault{{appliedNow, rpctypes.ErrTimeout}}, 10 * time.Second, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := faultyStore(t, script())
+			ref := spilled(t, s)
+			s.remote.(*faultyKV).next = script(c.faults...)
+			outcome, err := s.Commit(testContext(t, c.wait), bind(t, ref, guessed(t, s, ref, "new"), "new"))
+			if outcome.Landed != c.landed || (err == nil) != c.landed {
+				t.Fatalf("got %+v, %v", outcome, err)
+			}
+			want := node.Want{Ref: ref, Devices: []string{"new", "d-1", "d-2"}}
+			loadOne(t, s, ref, want.Devices...)
+			guess, unsure, ok := s.Recall(want)
+			if !ok || len(unsure) > 0 || guess.Token.(*stored).whole {
+				t.Fatalf("remembered: %v, unsure of %v", ok, unsure)
+			}
+			for _, device := range want.Devices {
+				if !guess.Record.Devices[device].Bound {
+					t.Errorf("%s is not known to be bound", device)
+				}
+			}
+		})
+	}
+}
+
+// TestTouchOfRemembered: that a device was seen is stored by one swap, also
+// where the device is remembered and not read; and of more devices than a
+// request has room for, some are.
+func TestTouchOfRemembered(t *testing.T) {
+	s := faultyStore(t, script())
+	ref := spilled(t, s)
+	var many []string
+	for i := range node.MaxFoldDevices {
+		many = append(many, fmt.Sprint("many-", i))
+	}
+	guess := guessed(t, s, ref, many...)
+	for _, device := range many {
+		guess = snapshotOf(bind(t, ref, guess, device))
+	}
+	commit(t, s, ref, guess, true)
+	for round := range 3 {
+		at := testTime.Add(time.Duration(1+round) * time.Hour)
+		guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: many})
+		if !ok || len(unsure) > 0 {
+			t.Fatalf("remembered: %v, unsure of %d", ok, len(unsure))
+		}
+		for _, device := range many {
+			if _, err := licet.Apply(&guess.Record, licet.Seen{Key: licet.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
+				t.Fatal(err)
+			}
+		}
+		commit(t, s, ref, guess, true)
+		view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := 0
+		for _, d := range view.Devices {
+			if d.LastSeenAt.Equal(at) {
+				seen++
+			}
+		}
+		if seen != node.MaxTouchedDevices {
+			t.Errorf("round %d: %d were seen, want %d", round, seen, node.MaxTouchedDevices)
+		}
+	}
+}
+
+// spilled stores a license whose devices this store has moved out of it, so that
+// it knows all of them.
+func spilled(t *testing.T, s *Store) licet.Ref {
+	t.Helper()
+	ref, _ := createStored(t, s)
+	for i := range maxInline + 1 {
+		device := fmt.Sprint("d-", i)
+		commit(t, s, ref, snapshotOf(bind(t, ref, guessed(t, s, ref, device), device)), true)
+	}
+	return ref
+}
+
+func snapshotOf(change node.Change) node.Snapshot {
+	return node.Snapshot{Record: change.Writes[0].Record, Token: change.Writes[0].Token}
+}
+
+// TestLargeFold binds as many devices at once as any fold may touch: in one
+// request that compares nothing but the license, where all devices are known.
+// After a rival's write there is room for as many as usual, and what was made of
+// the old guess is lost.
+func TestLargeFold(t *testing.T) {
+	s := faultyStore(t, script())
+	ref := spilled(t, s)
+	if got := s.Room(ref); got != node.MaxFoldDevices {
+		t.Fatalf("room for %d devices, want %d", got, node.MaxFoldDevices)
+	}
+	var many [2][]string
+	for i := range node.MaxFoldDevices {
+		for j := range many {
+			many[j] = append(many[j], fmt.Sprint("many-", j, "-", i))
+		}
+	}
+	bindAll := func(guess node.Snapshot, devices []string) node.Snapshot {
+		for _, device := range devices {
+			guess = snapshotOf(bind(t, ref, guess, device))
+		}
+		return guess
+	}
+	var requests []*etcdserverpb.TxnRequest
+	s.remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
+	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
+	if len(requests) != 1 || len(requests[0].Compare) != 1 {
+		t.Errorf("%d requests, want one with one compare", len(requests))
+	}
+	count := maxInline + 1 + node.MaxFoldDevices
+	view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
+		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
+	}
+
+	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
+	other := faultyStore(t, script())
+	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
+	if err != nil || outcome.Landed || outcome.Rivals != nil {
+		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
+	}
+	if got := s.Room(ref); got != node.MaxTouchedDevices {
+		t.Errorf("after a rival's write: room for %d", got)
+	}
+	if _, _, ok := s.Recall(node.Want{Ref: ref, Devices: many[1]}); ok {
+		t.Error("more is remembered than there is room for")
+	}
+	if got := loadOne(t, s, ref).Record.License.CurrentDevices; got != count+1 {
+		t.Errorf("%d devices, want %d", got, count+1)
+	}
+}
+
+// TestRoom: of what is not a license with all devices known, there is room for
+// the usual number.
+func TestRoom(t *testing.T) {
+	s := faultyStore(t, script())
+	inline, _ := createStored(t, s)
+	for _, ref := range []licet.Ref{
+		inline,
+		manyDevices(t, s, 20),
+		licet.LicenseRef(newKey(t)),
+		licet.OrderRef(licet.Owner{AccountID: "acct_test", Mode: licet.Test}, "ord_1"),
+	} {
+		if got := s.Room(ref); got != node.MaxTouchedDevices {
+			t.Errorf("%+v: room for %d devices", ref, got)
+		}
+	}
+}

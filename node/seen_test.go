@@ -1,0 +1,217 @@
+package node_test
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// seenAt tells when a device was last seen, as the store has it.
+func seenAt(t *testing.T, n *node.Node, key licet.LicenseKey, device string) time.Time {
+	t.Helper()
+	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range view.Devices {
+		if d.ID == device {
+			return d.LastSeenAt
+		}
+	}
+	return time.Time{}
+}
+
+// TestSeen: activations of bound devices are answered by reads, and when they
+// were seen is stored later, for devices in the license and in keys of their
+// own.
+func TestSeen(t *testing.T) {
+	for _, spilled := range []bool{false, true} {
+		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
+			var c trips
+			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+			n := newNode(t, c.watch(openStore(t)), func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
+			key := grant(t, n, 0)
+			all := names(2)
+			if spilled {
+				all = names(20)
+			}
+			binds(all...)(t, n, key)
+			now = now.Add(licet.DefaultSeenStep)
+			c.expect(t, "bound devices, after a while", made{confirms: 3}, func() {
+				mustActivate(t, n, key, "device-0")
+				mustActivate(t, n, key, "device-1")
+				mustActivate(t, n, key, "device-1")
+			})
+			if spilled {
+				if _, err := remove(testContext(t), newNode(t, openStore(t)), key, "device-1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			c.commits.Store(0)
+			n.StoreSeen()
+			if commits := c.commits.Load(); commits == 0 || commits > 2 {
+				t.Errorf("%d swaps stored what was seen, want one, or one more after a loss", commits)
+			}
+			if got := seenAt(t, n, key, "device-0"); !got.Equal(now) {
+				t.Errorf("device-0 was seen at %v, want %v", got, now)
+			}
+			if got := seenAt(t, n, key, "device-1"); spilled != got.IsZero() {
+				t.Errorf("device-1 was seen at %v; removed: %v", got, spilled)
+			}
+			if count, ids := devices(t, n, key); count != len(ids) {
+				t.Errorf("current_devices is %d, bound %d", count, len(ids))
+			}
+			c.expect(t, "nothing more to store", made{}, n.StoreSeen)
+		})
+	}
+}
+
+// TestSeenLeavesRoom: what was seen of one license never takes up its mailbox.
+func TestSeenLeavesRoom(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	arrived, open := make(chan struct{}, 100), make(chan struct{})
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		arrived <- struct{}{}
+		<-open
+		return nil
+	}}
+	const limit = 2 * node.MaxTouchedDevices
+	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = limit })
+	for _, device := range names(2 * limit) {
+		n.NoteSeen(key, device, time.Now())
+	}
+	var group sync.WaitGroup
+	group.Go(n.StoreSeen)
+	<-arrived
+	group.Go(func() { mustActivate(t, n, key, "waited for") })
+	n.AwaitQueued(licet.LicenseRef(key), node.MaxTouchedDevices)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
+		t.Errorf("current_devices %d, bound %v", count, ids)
+	}
+}
+
+// TestSeenUnreachable: where the store can't be reached, most of what was seen
+// is forgotten without a try, so that neither a stop nor the next round waits.
+func TestSeenUnreachable(t *testing.T) {
+	var loads atomic.Int32
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		loads.Add(1)
+		return licet.ErrUnavailable
+	}}
+	n := newNode(t, store)
+	const licenses = 1000
+	for i := range licenses {
+		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+	}
+	n.StoreSeen()
+	if got := loads.Load(); got == 0 || got > licenses/4 {
+		t.Errorf("%d licenses were tried, of %d", got, licenses)
+	}
+}
+
+// seenBeside has a node store when devices were seen, and lets others be
+// activated at just that moment, so that they share a turn. It tells what each
+// of these was answered.
+func seenBeside(t *testing.T, key licet.LicenseKey, n *node.Node, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
+	t.Helper()
+	for _, device := range seen {
+		n.NoteSeen(key, device, at)
+	}
+	open := make(chan struct{})
+	gate.Store(&open)
+	var group sync.WaitGroup
+	group.Go(n.StoreSeen)
+	<-arrived // the first of them, alone
+	ref := licet.LicenseRef(key)
+	n.AwaitQueued(ref, len(seen)-1)
+	var mu sync.Mutex
+	answers := make(map[string]error)
+	for _, device := range activated {
+		group.Go(func() {
+			_, err := activate(testContext(t), n, key, device)
+			mu.Lock()
+			defer mu.Unlock()
+			answers[device] = err
+		})
+	}
+	n.AwaitQueued(ref, len(seen)-1+len(activated))
+	gate.Store(nil)
+	close(open)
+	group.Wait()
+	return answers
+}
+
+// heldCommits holds commits back while there is a gate.
+func heldCommits(store node.Store) (held *storetest.Faulty, gate *atomic.Pointer[chan struct{}], arrived chan struct{}) {
+	gate, arrived = &atomic.Pointer[chan struct{}]{}, make(chan struct{}, 1000)
+	return &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
+		if hold := gate.Load(); hold != nil {
+			arrived <- struct{}{}
+			<-*hold
+		}
+		return storetest.Fault{}
+	}}, gate, arrived
+}
+
+// TestSeenProvesNothing: that it could be stored when some devices were seen
+// tells nothing of others. Another node has removed a device behind the back of
+// one that remembers it, and which stores what was seen beside the activations.
+func TestSeenProvesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		device string
+		rival  func(*testing.T, *node.Node, licet.LicenseKey)
+		err    error
+	}{
+		{"a device that was removed", "device-2", removes("device-2"), nil},
+		{"a slot that was freed", "new", removes("device-2"), nil},
+		{"a slot that was taken", "new", func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+			removes("device-2")(t, n, key)
+			mustActivate(t, n, key, "rival")
+		}, errFull},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			store, gate, arrived := heldCommits(openStore(t))
+			n, other := newNode(t, store), newNode(t, openStore(t))
+			key := grant(t, n, 18)
+			binds(names(18)...)(t, n, key)
+			c.rival(t, other, key)
+			later := time.Now().Add(2 * licet.DefaultSeenStep)
+			answers := seenBeside(t, key, n, gate, arrived, []string{"device-5", "device-6", "device-7"}, []string{c.device}, later)
+			wantError(t, answers[c.device], c.err)
+			count, ids := devices(t, other, key)
+			if ids[c.device] != (c.err == nil) || count != 18 {
+				t.Errorf("%s is bound: %v, of %d", c.device, ids[c.device], count)
+			}
+			if got := seenAt(t, other, key, "device-6"); !got.Equal(later.UTC().Truncate(time.Millisecond)) {
+				t.Errorf("device-6 was seen at %v, want %v", got, later)
+			}
+		})
+	}
+}
+
+// TestManySeenBesideSeen activates more bound devices than a request may compare,
+// all due to be noted as seen, while some are being stored as seen.
+func TestManySeenBesideSeen(t *testing.T) {
+	store, gate, arrived := heldCommits(openStore(t))
+	clock := &fakeClock{}
+	n := newNode(t, store, withClock(clock))
+	key := grant(t, n, 0)
+	all := names(200)
+	binds(all...)(t, n, key)
+	n.StoreSeen()
+	clock.advance(2 * licet.DefaultSeenStep)
+	for device, err := range seenBeside(t, key, n, gate, arrived, all[:3], all[3:], clock.Now()) {
+		if err != nil {
+			t.Fatalf("%s: %v", device, err)
+		}
+	}
+}
