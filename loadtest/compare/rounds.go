@@ -160,7 +160,7 @@ func (r *round) mixed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := bind(ctx, r.node, r.best.hot.workers, one, r.cfg.Spilled, onto(0)); err != nil {
+	if _, err := bind(ctx, r.node, warmers, one, r.cfg.Spilled, onto(0)); err != nil {
 		return err
 	}
 	s, err := r.activate(ctx, r.best.mix, one, mixed(r.cfg.Spilled, r.cfg.Spilled), closed(ctx, 0, r.cfg.Span))
