@@ -3,6 +3,7 @@ package handlers_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -246,6 +247,79 @@ func TestServesAfterRefusals(t *testing.T) {
 	c.write("POST /v1/licenses")
 	if a := c.read(); a.code != 40000 || !a.closes {
 		t.Errorf("half a request: %s", a.body)
+	}
+}
+
+// A head that announces chunks is not refused before they come: they would be
+// read as the next request.
+func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	s.fill()
+	const head = "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+	if got := s.server.Refuse([]byte(head)); got != nil {
+		t.Errorf("refused before its body came: %s", got)
+	}
+	c := s.dial()
+	c.write(head)
+	c.write("2\r\n{}\r\n0\r\n\r\n")
+	a := c.read()
+	wantRefusal(t, a)
+	if early(a) {
+		t.Error("refused on the connection")
+	}
+	c.write(activationText("{}"))
+	wantRefusal(t, c.read())
+}
+
+// A client that was refused on its connection and sends nothing more is closed
+// when it has been idle for long enough, as all others are.
+func TestClosesIdleAfterRefusal(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) {
+		c.ReadTimeout, c.IdleTimeout = time.Minute, 100*time.Millisecond
+	})
+	s.fill()
+	c := s.dial()
+	for range 2 {
+		c.write(activationText("{}"))
+		a := c.read()
+		wantRefusal(t, a)
+		if !early(a) {
+			t.Fatal("the request went the usual way")
+		}
+	}
+	if _, err := c.reader.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("an idle connection ended with %v", err)
+	}
+}
+
+// A client that doesn't read its refusals loses its connection once one of them
+// can't be written in time.
+func TestClosesUnreadAfterRefusal(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.WriteTimeout = 200 * time.Millisecond })
+	s.fill()
+	near, far := net.Pipe() // holds nothing back, so that a write waits for its reader
+	t.Cleanup(func() { _ = near.Close() })
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = s.server.ServeConn(far)
+	}()
+	if err := near.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	c := &client{near, t, bufio.NewReader(near)}
+	c.write(activationText("{}"))
+	if a := c.read(); !early(a) {
+		t.Fatal("the request went the usual way")
+	}
+	c.write(activationText("{}"))
+	select {
+	case <-served:
+	case <-time.After(10 * time.Second):
+		t.Error("still waits for its client to read")
 	}
 }
 
