@@ -42,6 +42,7 @@ type Config struct {
 	Log      zerolog.Logger
 
 	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
+	SeenEvery     time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
 	OrderLifetime time.Duration // 0: 24 h
 	QueueLimit    int           // commands waiting for one record; 0: 4096
 	QueueDelay    time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
@@ -78,6 +79,9 @@ type Node struct {
 func New(cfg Config) *Node {
 	if cfg.SeenStep == 0 {
 		cfg.SeenStep = licet.DefaultSeenStep
+	}
+	if cfg.SeenEvery == 0 {
+		cfg.SeenEvery = defaultSeenEvery
 	}
 	if cfg.OrderLifetime == 0 {
 		cfg.OrderLifetime = defaultOrderLifetime

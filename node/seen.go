@@ -13,8 +13,7 @@ import (
 )
 
 const (
-	// seenEvery is how often what was seen is stored.
-	seenEvery = time.Second
+	defaultSeenEvery = time.Second
 	// seenLimit bounds the devices that wait for it. More are forgotten: they
 	// will be seen again.
 	seenLimit = 1 << 16
@@ -94,7 +93,7 @@ func (s *seenDevices) putBack(key licet.LicenseKey, devices map[string]time.Time
 // While the node has much to do they wait; what the store fails to write is
 // forgotten.
 func (n *Node) KeepSeen(ctx context.Context) {
-	ticker := time.NewTicker(seenEvery)
+	ticker := time.NewTicker(n.cfg.SeenEvery)
 	defer ticker.Stop()
 	for {
 		select {
