@@ -29,6 +29,7 @@ type plan struct {
 	each    int           // questions of each client
 	expires time.Duration // from the run's beginning, 0: never
 	odds    []odd
+	watched bool // see isWatcher; its clients are all patient
 }
 
 type odd struct {
@@ -41,7 +42,7 @@ type odd struct {
 // many devices, and all that an operator does.
 func plans(random *rand.Rand) []plan {
 	busy := []odd{{5, activate}, {3, remove}, {2, get}}
-	return []plan{
+	list := []plan{
 		{name: "hot", max: 1 + random.IntN(5), pool: 6, clients: 6, each: 20, odds: busy},
 		{name: "one slot", max: 1, pool: 3, clients: 4, each: 20, odds: busy},
 		{name: "ping-pong", max: 1, pool: 1, clients: 4, each: 20, odds: []odd{{4, activate}, {4, remove}, {1, get}}},
@@ -57,6 +58,15 @@ func plans(random *rand.Rand) []plan {
 		{name: "revoked", max: 3, pool: 4, clients: 5, each: 20,
 			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {5, get}}},
 	}
+	for n := range 4 {
+		list = append(list,
+			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
+				odds: []odd{{3, activate}, {3, remove}}},
+			plan{name: fmt.Sprint("seen at the limit ", n), max: 19, bound: 17, pool: 8, clients: 8, each: 32, watched: true,
+				odds: []odd{{6, activate}, {4, remove}, {1, suspend}, {3, reinstate}}},
+		)
+	}
+	return list
 }
 
 // license is one license of a run with what is done to it.
@@ -101,8 +111,8 @@ type operation struct {
 	BoundAt       int64 `json:",omitempty"` // activate, accepted
 }
 
-// work is what one client does: it goes to a node at random, with each
-// question anew.
+// work is what one client does: it goes to a node at random, with each question
+// anew, unless the license is watched.
 func (r *run) work(l *license, number int) {
 	random := r.random(l.name, uint64(number))
 	client := r.newClient()
@@ -116,8 +126,11 @@ func (r *run) work(l *license, number int) {
 		if l.spent() {
 			return
 		}
-		client = r.ask(l, client, l.question(r, random), random)
-		if random.IntN(3) == 0 {
+		client = r.ask(l, client, number, l.question(r, number, random), random)
+		switch {
+		case l.watched:
+			time.Sleep(time.Duration(random.IntN(10_000)) * time.Microsecond)
+		case random.IntN(3) == 0:
 			time.Sleep(time.Duration(random.IntN(2000)) * time.Microsecond)
 		}
 	}
@@ -130,17 +143,26 @@ func (r *run) prepare(l *license, client int, random *rand.Rand) int {
 	if l.expires != 0 {
 		in.Expires = r.started.Add(l.expires).UnixMilli()
 	}
-	client = r.ask(l, client, in, random)
+	client = r.ask(l, client, 0, in, random)
 	for device := range l.bound {
 		if l.spent() {
 			break
 		}
-		client = r.ask(l, client, input{Key: l.key, Action: activate, Device: device}, random)
+		client = r.ask(l, client, 0, input{Key: l.key, Action: activate, Device: device}, random)
 	}
 	return client
 }
 
-func (l *license) question(r *run, random *rand.Rand) input {
+// isWatcher tells whether a client of a license that is watched does nothing
+// but activate the devices that were bound first, and all that at one node,
+// while others change the license elsewhere. So that node has much to store of
+// what was seen, and while it does, what it remembers of the license grows old.
+func (l *license) isWatcher(number int) bool { return l.watched && number%3 != 2 }
+
+func (l *license) question(r *run, number int, random *rand.Rand) input {
+	if l.isWatcher(number) {
+		return input{Key: l.key, Action: activate, Device: random.IntN(l.bound)}
+	}
 	in := input{Key: l.key, Action: pick(l.odds, random)}
 	switch in.Action {
 	case activate, remove:
@@ -178,15 +200,22 @@ const (
 	impatience = 6 * time.Millisecond
 )
 
-// ask puts a question to some node, notes the answer, and gives the number
+// ask puts a client's question to some node, notes the answer, and gives the number
 // that the client goes on under.
-func (r *run) ask(l *license, client int, in input, random *rand.Rand) int {
-	p := r.anyone(random)
+func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) int {
+	slots := r.slots
+	switch {
+	case l.isWatcher(number):
+		slots = slots[:1]
+	case l.watched:
+		slots = slots[1:]
+	}
+	p := anyOf(slots, random)
 	if in.Action == create {
 		p = r.maker
 	}
 	limit := patience
-	if random.IntN(20) == 0 {
+	if !l.watched && random.IntN(20) == 0 {
 		limit = time.Duration(1 + random.IntN(int(impatience)))
 	}
 	op := r.put(p, l, in, limit)
@@ -201,9 +230,11 @@ func (r *run) ask(l *license, client int, in input, random *rand.Rand) int {
 }
 
 // anyone picks a node that lives.
-func (r *run) anyone(random *rand.Rand) *process {
+func (r *run) anyone(random *rand.Rand) *process { return anyOf(r.slots, random) }
+
+func anyOf(slots []*slot, random *rand.Rand) *process {
 	for {
-		if p := r.slots[random.IntN(len(r.slots))].current(); !p.isDead() {
+		if p := slots[random.IntN(len(slots))].current(); !p.isDead() {
 			return p
 		}
 		time.Sleep(time.Millisecond)

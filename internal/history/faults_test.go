@@ -1,8 +1,10 @@
 package history
 
 import (
+	"bytes"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,14 +30,15 @@ type weather struct {
 	refused int // a write is refused
 	read    int // a read fails
 	slow    int // a request takes long
+	seen    int // a write of nothing but when devices were seen takes long
 	store   int // the store fails: says so, or says that the outcome is unknown
 }
 
 func weathers() []weather {
 	return []weather{
-		{slow: 30},
-		{before: 20, after: 30, late: 30, twice: 20, refused: 10, read: 10, slow: 100, store: 5},
-		{before: 60, after: 120, late: 100, twice: 60, refused: 30, read: 40, slow: 200, store: 20},
+		{slow: 30, seen: 700},
+		{before: 20, after: 30, late: 30, twice: 20, refused: 10, read: 10, slow: 100, seen: 700, store: 5},
+		{before: 60, after: 120, late: 100, twice: 60, refused: 30, read: 40, slow: 200, seen: 700, store: 20},
 	}
 }
 
@@ -136,6 +139,14 @@ func writes(txn *pb.TxnRequest) bool {
 	return false
 }
 
+// touches tells whether a transaction writes devices and leaves all licenses
+// alone.
+func touches(txn *pb.TxnRequest) bool {
+	return !slices.ContainsFunc(txn.Success, func(op *pb.RequestOp) bool {
+		return !bytes.HasPrefix(op.GetRequestPut().GetKey(), []byte("lc1/d/"))
+	})
+}
+
 func (f *faults) read(ctx context.Context, request any, handler grpc.UnaryHandler) (any, error) {
 	w := f.run.weather
 	if f.hits(w.slow) {
@@ -157,6 +168,9 @@ func (f *faults) write(ctx context.Context, txn *pb.TxnRequest, handler grpc.Una
 	}
 	if f.hits(w.slow) {
 		f.sleep(ctx, 5*time.Millisecond)
+	}
+	if touches(txn) && f.hits(w.seen) {
+		f.sleep(ctx, 15*time.Millisecond)
 	}
 	switch {
 	case f.hits(w.refused):

@@ -9,7 +9,7 @@ import (
 
 var (
 	firstSeed = flag.Uint64("history.seed", 1, "the first seed of TestHistories")
-	seedCount = flag.Int("history.seeds", 4, "how many seeds TestHistories plays")
+	seedCount = flag.Int("history.seeds", 24, "how many seeds TestHistories plays")
 )
 
 // TestHistories plays histories and finds nothing wrong with them. A seed

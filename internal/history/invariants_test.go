@@ -68,7 +68,7 @@ func windowOf(op operation, states []*licenseAt) window {
 		return window{op.Before, op.After}
 	case unknown:
 		for _, s := range states {
-			if s.revision > op.After {
+			if s.revision > op.After && s.recordWritten {
 				return window{op.Before, s.revision}
 			}
 		}

@@ -156,7 +156,7 @@ func (r *run) end() error {
 			p.kill()
 		}
 	}
-	r.background.Wait()
+	lingering.Go(r.background.Wait)
 	return nil
 }
 
