@@ -65,6 +65,19 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 	return b, err
 }
 
+// renewNode puts a new node in the place of the measured one, which knows none
+// of the licenses so far. All rounds together have more licenses than a node
+// remembers, and what is warm in one must not depend on those before it.
+func (b *bench) renewNode(ctx context.Context, l *licet) error {
+	b.node.kill()
+	fresh, err := l.startNode(ctx, b.etcd)
+	if err != nil {
+		return err
+	}
+	b.node = fresh
+	return nil
+}
+
 func (b *bench) stop() {
 	if b.base != nil {
 		b.base.close()

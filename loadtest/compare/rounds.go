@@ -29,6 +29,9 @@ func (l *lab) rounds(ctx context.Context) error {
 	}
 	var rates []float64
 	for number := range l.cfg.Rounds {
+		if err := b.renewNode(ctx, l.licet); err != nil {
+			return err
+		}
 		r := &round{lab: l, bench: b, name: fmt.Sprintf("round %d of %d", number+1, l.cfg.Rounds)}
 		if err := r.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
