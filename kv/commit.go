@@ -110,15 +110,10 @@ func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, 
 	}
 	s.watchSnapshots(rivals)
 	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
-	for i := range outcome.Rivals {
-		if sw.queries[i].incomplete(outcome.Rivals[i]) {
-			outcome.Rivals = nil
-			break
-		}
-	}
 	for i := range rivals {
-		if sw.queries[i].incomplete(rivals[i]) {
-			s.memory.rosters.forget(licet.LicenseKey(sw.queries[i].Ref.ID).ID())
+		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
+			outcome.Rivals = nil
+			s.memory.rosters.forget(licet.LicenseKey(q.Ref.ID).ID())
 		}
 	}
 	return outcome, err
