@@ -62,6 +62,7 @@ func newService(cfg config, log zerolog.Logger) *service {
 // run starts a service, keeps it up until ctx ends or a part of it fails, and
 // stops it.
 func (s *service) run(ctx context.Context, start func(context.Context) error) error {
+	setThreads(os.LookupEnv)
 	err := start(ctx)
 	if err == nil {
 		select {
