@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -33,6 +34,12 @@ type listener struct {
 	refuse func(request []byte) (answer []byte)
 	// As fasthttp has them, for requests that it never sees.
 	idleTimeout, writeTimeout time.Duration
+
+	left atomic.Bool // what is in unseen is to be closed
+	mu   sync.Mutex
+	// unseen are the connections of which fasthttp has seen no request yet, and
+	// refuse has. Guarded by mu.
+	unseen map[*conn]struct{}
 }
 
 // Accept waits for the next connection that there is room for.
@@ -53,6 +60,31 @@ func (l *listener) Accept() (net.Conn, error) {
 			_, _ = inner.Write(l.turnAway)
 		}
 		_ = inner.Close()
+	}
+}
+
+// hide notes a connection of which fasthttp has seen nothing, so that it takes it
+// for one that was just made.
+func (l *listener) hide(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.unseen[c] = struct{}{}
+}
+
+func (l *listener) show(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.unseen, c)
+}
+
+// leave ends the connections that hide has noted, which nothing came on. A server
+// that stops would take them for new, and wait for their first request.
+func (l *listener) leave() {
+	l.left.Store(true)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.unseen {
+		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -86,8 +118,9 @@ type conn struct {
 	silent bool
 	// muted: whatever is written now is dropped.
 	muted bool
-	// refused is read by Close, which a server that shuts down may call too.
+	// These are read by Close, which a server that shuts down may call too.
 	refused atomic.Bool
+	hidden  atomic.Bool // see listener.hide
 	closing sync.Once
 }
 
@@ -112,6 +145,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 	}
 	c.silent = c.silent && n == 0
+	if !c.silent && c.hidden.CompareAndSwap(true, false) {
+		c.listener.show(c)
+	}
 	if at := bytes.LastIndexByte(p[:n], '\n'); at >= 0 {
 		c.line = n - at - 1
 	} else {
@@ -165,8 +201,17 @@ func (c *conn) fill() (err error) {
 		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
 			return err
 		}
+		if c.silent && c.hidden.CompareAndSwap(false, true) {
+			c.listener.hide(c)
+		}
+		// After the deadline was set, or it might overwrite the one of leave.
+		if c.silent && c.listener.left.Load() {
+			return errLeft
+		}
 	}
 }
+
+var errLeft = errors.New("the server stops")
 
 // Write writes, unless the connection was muted.
 func (c *conn) Write(p []byte) (int, error) {
@@ -210,6 +255,9 @@ func (c *conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
 		defer c.listener.open.Add(-1)
+		if c.hidden.Load() {
+			c.listener.show(c)
+		}
 		if c.refused.Load() {
 			c.linger()
 		}

@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,15 +27,17 @@ type refusal struct {
 	route  string // its pattern
 	kind   kind
 
-	// The answer is these three, with the request id between each two.
-	begin, between, end []byte
-	length              int // of its body
+	// The answer is these four: the request id comes between the first two and
+	// the last two, and the length of the body between the second and the third.
+	begin, between, body, end []byte
+	length                    int // of the body but for the id
 }
 
 // makeRefusals makes the answers once.
 func (s *Server) makeRefusals(routes []route) []*refusal {
-	// It is as long as all ids that are made, and nowhere else in an answer.
+	// It is nowhere else in an answer.
 	id := strings.Repeat("?", ulid.EncodedSize)
+	length := []byte(fasthttp.HeaderContentLength + ": ")
 	var all []*refusal
 	for i := range routes {
 		r := &routes[i]
@@ -44,6 +47,8 @@ func (s *Server) makeRefusals(routes []route) []*refusal {
 		e := &exchange{ctx: &fasthttp.RequestCtx{}, id: id, resource: s.fixed[r.pattern], route: r}
 		e.write(s.failure(e, licet.ErrOverloaded))
 		parts := bytes.Split(wholeAnswer(&e.ctx.Response), []byte(id))
+		at := bytes.Index(parts[1], length) + len(length)
+		behind := at + bytes.IndexByte(parts[1][at:], '\r')
 		all = append(all, &refusal{
 			line:    fmt.Appendf(nil, "%s %s HTTP/1.1\r\n", r.method, r.pattern),
 			limit:   s.bodyLimits[r.pattern],
@@ -51,9 +56,10 @@ func (s *Server) makeRefusals(routes []route) []*refusal {
 			route:   r.pattern,
 			kind:    s.errors[licet.ReasonOverloaded],
 			begin:   parts[0],
-			between: parts[1],
+			between: parts[1][:at],
+			body:    parts[1][behind:],
 			end:     parts[2],
-			length:  len(e.ctx.Response.Body()),
+			length:  len(e.ctx.Response.Body()) - len(id),
 		})
 	}
 	return all
@@ -77,59 +83,82 @@ func (s *Server) refuse(request []byte) (answer []byte) {
 		return nil
 	}
 	for _, r := range s.refusals {
-		if r.matches(request) && s.cfg.Node.RefuseIfFull() != nil {
-			return s.refuseAs(r, request[:0])
+		if given, matches := r.matches(request); matches && s.cfg.Node.RefuseIfFull() != nil {
+			return s.refuseAs(r, given, request[:0])
 		}
 	}
 	return nil
 }
 
 // matches tells whether bytes are one whole request of the refusal's route, and
-// nothing in its head makes the answer another one. What is loose about its
-// framing is for the usual way to refuse.
-func (r *refusal) matches(request []byte) bool {
+// nothing in its head makes the answer another one; given is the id that the
+// caller gave to it. What is loose about its framing is for the usual way to
+// refuse.
+func (r *refusal) matches(request []byte) (given []byte, matches bool) {
 	rest, found := bytes.CutPrefix(request, r.line)
 	if !found {
-		return false
+		return nil, false
 	}
 	head, body, found := bytes.Cut(rest, []byte("\r\n\r\n"))
 	if !found {
-		return false
+		return nil, false
 	}
 	head = rest[:len(head)+len("\r\n")]
 	length, chunked, err := checkFraming(head, true)
 	if err != nil || chunked || length != len(body) || length > r.limit {
-		return false
+		return nil, false
 	}
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
-		name, _, _ := bytes.Cut(line, []byte(":"))
-		for _, special := range [...]string{headerRequestID, fasthttp.HeaderConnection, fasthttp.HeaderExpect} {
-			if len(name) == len(special) && strings.EqualFold(string(name), special) {
-				return false
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch len(name) {
+		case len(headerRequestID):
+			if !strings.EqualFold(string(name), headerRequestID) {
+				continue
+			}
+			// Which of several counts is for the usual way to say.
+			if given != nil {
+				return nil, false
+			}
+			if given = bytes.Trim(value, " \t"); !validRequestID(given) {
+				return nil, false
+			}
+		case len(fasthttp.HeaderConnection), len(fasthttp.HeaderExpect):
+			if strings.EqualFold(string(name), fasthttp.HeaderExpect) {
+				return nil, false
+			}
+			// Keeping a connection is what is done unasked.
+			if strings.EqualFold(string(name), fasthttp.HeaderConnection) && !strings.EqualFold(string(bytes.Trim(value, " \t")), "keep-alive") {
+				return nil, false
 			}
 		}
 	}
-	return true
+	return given, true
 }
 
 // refuseAs writes a refusal, counts it and logs it, as finish does for others.
-func (s *Server) refuseAs(r *refusal, to []byte) []byte {
+// The id that was given to the request may lie where the answer is written.
+func (s *Server) refuseAs(r *refusal, given, to []byte) []byte {
 	began := time.Now()
-	var id [ulid.EncodedSize]byte
-	_ = makeRequestID(began).MarshalTextTo(id[:]) // it has the size
-	to = append(append(to, r.begin...), id[:]...)
-	to = append(append(to, r.between...), id[:]...)
+	var buffer [maxRequestID]byte
+	id := append(buffer[:0], given...)
+	if given == nil || s.secret(string(given)) {
+		id = buffer[:ulid.EncodedSize]
+		_ = makeRequestID(began).MarshalTextTo(id) // it has the size
+	}
+	to = append(append(to, r.begin...), id...)
+	to = strconv.AppendInt(append(to, r.between...), int64(r.length+len(id)), 10)
+	to = append(append(to, r.body...), id...)
 	to = append(to, r.end...)
 	took := time.Since(began)
 	s.times.Observe(r.method, r.route, r.kind.status, took)
 	if s.cfg.Log.GetLevel() <= zerolog.InfoLevel {
 		s.log(zerolog.InfoLevel, requestLine{
-			id:     string(id[:]),
+			id:     string(id),
 			method: r.method,
 			route:  r.route,
 			status: r.kind.status,
 			code:   r.kind.code(),
-			bytes:  r.length,
+			bytes:  r.length + len(id),
 			took:   took,
 		})
 	}

@@ -137,8 +137,13 @@ func TestRefusesOnTheConnection(t *testing.T) {
 		{"bad credentials", activationText(body, "Authorization: Bearer "+keyRevoked), true},
 		{"two requests at once", activationText(body) + activationText(body), false},
 		{"other header names", activationText(body, "X-Request-Ids: a", "Expects: b"), true},
-		{"an id of its own", activationText(body, "x-request-ID: mine"), false},
-		{"kept open by name", activationText(body, "connection: keep-alive"), false},
+		{"an id of its own", activationText(body, "x-request-ID: mine"), true},
+		{"two ids", activationText(body, "x-request-ID: mine", "X-Request-Id: mine"), false},
+		{"an id that is none", activationText(body, "X-Request-Id: a b"), false},
+		{"no id in it", activationText(body, "X-Request-Id:"), false},
+		{"a secret for an id", activationText(body, "X-Request-Id: lk_test_x"), true},
+		{"kept open by name", activationText(body, "connection: Keep-Alive "), true},
+		{"to be upgraded", activationText(body, "Connection: keep-alive, Upgrade"), false},
 		{"a query", strings.Replace(activationText(body), "activate ", "activate?a=b ", 1), false},
 		{"chunks", "POST /v1/licenses/activate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", false},
 		{"long", activationText(`{"` + strings.Repeat("x", 2000) + `":1}`), false},
@@ -156,9 +161,15 @@ func TestRefusesOnTheConnection(t *testing.T) {
 			}
 		}
 	}
-	c.write(activationText(body, "X-Request-Id: mine"))
-	if a := c.read(); a.header.Get("X-Request-Id") != "mine" {
-		t.Errorf("the request's own id became %q", a.header.Get("X-Request-Id"))
+	for _, id := range []string{"mine", strings.Repeat("i", 128)} {
+		c.write(activationText(body, "X-Request-Id: "+id))
+		if a := c.read(); a.header.Get("X-Request-Id") != id || !early(a) {
+			t.Errorf("the request's own id %q became %q", id, a.header.Get("X-Request-Id"))
+		}
+	}
+	c.write(activationText(body, "X-Request-Id: lk_test_x"))
+	if a := c.read(); a.header.Get("X-Request-Id") == "lk_test_x" {
+		t.Error("a secret is repeated")
 	}
 	c.write(activationText(body, "Connection: close"))
 	if a := c.read(); !a.closes {
@@ -353,5 +364,32 @@ func TestRefusalAllocatesNothing(t *testing.T) {
 	})
 	if n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestShutdownAfterRefusal: a client that was refused and is idle now does not
+// hold up a stop, whichever way it was refused.
+func TestShutdownAfterRefusal(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name  string
+		lines []string
+	}{{"on the connection", nil}, {"in the usual way", []string{"Expect: nothing"}}} {
+		t.Run(x.name, func(t *testing.T) {
+			s := newService(t, smallest)
+			s.fill()
+			c := s.dial()
+			for range 3 {
+				c.write(activationText("{}", x.lines...))
+				c.read().must(t, 50301)
+			}
+			// It must end well before fasthttp gives up on a connection that it takes
+			// for new, which is after 5 s.
+			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+			defer cancel()
+			if err := s.server.Shutdown(ctx); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -152,6 +152,7 @@ func (s *Server) newListener(inner net.Listener) *listener {
 		refuse:       s.refuse,
 		idleTimeout:  s.cfg.IdleTimeout,
 		writeTimeout: s.cfg.WriteTimeout,
+		unseen:       make(map[*conn]struct{}),
 	}
 }
 
@@ -177,6 +178,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		for l.open.Load() > 0 && time.Now().Before(until) && ctx.Err() == nil {
 			time.Sleep(leavePoll)
 		}
+		l.leave()
 	}
 	if err := s.fast.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
