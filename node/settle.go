@@ -101,7 +101,7 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, 
 	if len(seen) > 0 && len(others) > 0 {
 		// When devices were seen is stored without a look at the rest of the record,
 		// so it would prove nothing of what the others are told.
-		n.swapOrConfirm(ctx, ref, others, Snapshot{Record: guess.Record.Clone(), Token: guess.Token})
+		n.swapOrConfirm(ctx, ref, others, guess)
 		n.readAndSwap(ctx, ref, stillWanted(seen))
 		return
 	}

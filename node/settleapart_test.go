@@ -1,0 +1,87 @@
+package node_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestSettlesApart activates new devices and bound ones that the node is unsure
+// of: the read and the swap go side by side, and each answers its own calls,
+// whatever happens to the other.
+func TestSettlesApart(t *testing.T) {
+	for _, c := range []struct {
+		name                string
+		panicSwap, panicGet bool
+		remove              bool
+		newErr, boundErr    error
+	}{
+		{name: "nothing wrong"},
+		{name: "the swap panics", panicSwap: true, newErr: licet.ErrInternal},
+		{name: "the read panics", panicGet: true, boundErr: licet.ErrInternal},
+		{name: "both panic", panicSwap: true, panicGet: true, newErr: licet.ErrInternal, boundErr: licet.ErrInternal},
+		{name: "what is read must change", remove: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var armed atomic.Bool
+			var commits, loads atomic.Int32
+			arrived, open := make(chan struct{}), make(chan struct{})
+			gets := &storetest.Faulty{Store: openStore(t), AfterLoad: func([]node.Snapshot) {
+				if armed.Load() {
+					loads.Add(1)
+					if c.panicGet {
+						panic("a bug")
+					}
+				}
+			}}
+			store := &hookedCommits{Store: gets, before: func() {}}
+			n := newNode(t, store)
+			key := grant(t, n, 0)
+			binds(names(20)...)(t, n, key)
+			rivalReads(t, n, key)
+			store.before = func() {
+				if commits.Add(1) == 1 {
+					close(arrived)
+					<-open
+				} else if c.panicSwap {
+					panic("a bug")
+				}
+			}
+			var group sync.WaitGroup
+			group.Go(func() { mustActivate(t, n, key, "in front") })
+			<-arrived
+			armed.Store(true)
+			group.Go(func() {
+				var err error
+				if c.remove {
+					_, err = remove(testContext(t), n, key, "device-0")
+				} else {
+					_, err = activate(testContext(t), n, key, "device-0")
+				}
+				if c.boundErr != nil || err != nil {
+					wantError(t, err, c.boundErr)
+				}
+			})
+			group.Go(func() {
+				_, err := activate(testContext(t), n, key, "new")
+				if c.newErr != nil || err != nil {
+					wantError(t, err, c.newErr)
+				}
+			})
+			n.AwaitQueued(licet.LicenseRef(key), 2)
+			close(open)
+			group.Wait()
+			armed.Store(false)
+			if err := n.Drain(testContext(t)); err != nil {
+				t.Error(err)
+			}
+			if want := map[bool]int32{false: 1, true: 2}[c.remove]; loads.Load() != want {
+				t.Errorf("%d reads, want %d", loads.Load(), want)
+			}
+		})
+	}
+}
