@@ -113,7 +113,7 @@ func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, 
 	for i := range rivals {
 		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
 			outcome.Rivals = nil
-			s.memory.rosters.forget(licet.LicenseKey(q.Ref.ID).ID())
+			s.memory.rosters.forgetBefore(licet.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
 		}
 	}
 	return outcome, err

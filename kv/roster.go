@@ -19,6 +19,9 @@ const (
 	emptyWeight = 16
 	entryWeight = 10
 	textWeight  = 26 // bytes of text that weigh 1
+	// passedReads is how many reads wait for a swap to be followed. Few come while
+	// one is under way.
+	passedReads = 8
 	// rosterEntries bounds the devices of one license that are known in full.
 	rosterEntries = 1 << 14
 )
@@ -40,6 +43,7 @@ type roster struct {
 
 	texts   int     // bytes of text in entries
 	guesses int     // devices that were compared, since they were not known, since it began
+	passed  int     // reads of what a swap of this store's own has written that is yet to be followed
 	survey  *survey // under way; nil: none
 
 	weighed atomic.Uint32 // as the cache knows it
@@ -75,17 +79,21 @@ func (s *rosters) use(id licet.LicenseID, begin bool, f func(*roster)) {
 		r.weighed.Store(emptyWeight)
 		r, _ = s.cache.SetIfAbsent(id, r)
 	}
-	r.mu.Lock()
-	f(r)
-	weight, weighed := r.weight(), r.weighed.Load()
-	stale := weight > weighed+weighed/4 || weight < weighed/2
-	if stale {
-		r.weighed.Store(weight)
-	}
-	r.mu.Unlock()
-	if stale {
+	if r.change(f) {
 		s.cache.Set(id, r)
 	}
+}
+
+// change calls f with the roster held, and tells whether it must be weighed anew.
+func (r *roster) change(f func(*roster)) (stale bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f(r)
+	weight, weighed := r.weight(), r.weighed.Load()
+	if stale = weight > weighed+weighed/4 || weight < weighed/2; stale {
+		r.weighed.Store(weight)
+	}
+	return stale
 }
 
 func (r *roster) weight() uint32 {
@@ -101,6 +109,17 @@ func (s *rosters) forget(id licet.LicenseID) {
 	s.use(id, false, func(r *roster) { r.restart(0) })
 }
 
+// forgetBefore begins a roster anew unless it holds at a revision at which the
+// license was just read. What was lost there is that a device was seen, which
+// says nothing of who is bound.
+func (s *rosters) forgetBefore(id licet.LicenseID, revision int64) {
+	s.use(id, false, func(r *roster) {
+		if r.revision != revision {
+			r.restart(0)
+		}
+	})
+}
+
 // follow notes a swap of this store's own that has landed. It gives a survey
 // where one is due.
 func (s *rosters) follow(f *fresh, to int64) (due *survey) {
@@ -112,7 +131,7 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 		case r.revision > to:
 			return
 		}
-		r.revision = to
+		r.revision, r.passed = to, 0
 		for _, entry := range f.entries {
 			position := devicePosition(entry.Device.ID)
 			if entry.Bound {
@@ -136,9 +155,12 @@ func (s *rosters) learn(id licet.LicenseID, read *findings) {
 	s.use(id, true, func(r *roster) {
 		switch {
 		case r.revision == read.revision:
-		case r.revision != 0 && !read.corrects && (r.revision > read.revision || read.own):
-			// Overtaken; or it was read what a swap of this store's own has written
-			// that is yet to be followed.
+		case r.revision != 0 && !read.corrects && r.revision > read.revision:
+			return // overtaken
+		case r.revision != 0 && !read.corrects && read.own && r.passed < passedReads:
+			// A swap of this store's own has written that, and is yet to be followed,
+			// which tells more. One that was made after it was given up never is.
+			r.passed++
 			return
 		default:
 			r.restart(read.revision)
@@ -177,7 +199,7 @@ func (s *rosters) touched(id licet.LicenseID, device licet.Device, from, to int6
 
 func (r *roster) restart(revision int64) {
 	r.revision, r.whole, r.bound, r.entries = revision, false, nil, nil
-	r.texts, r.guesses, r.survey = 0, 0, nil
+	r.texts, r.guesses, r.passed, r.survey = 0, 0, 0, nil
 }
 
 func (r *roster) bind(position node.DeviceCursor, known knownDevice) {

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -305,5 +306,32 @@ func TestRoom(t *testing.T) {
 		if got := s.Room(ref); got != node.MaxTouchedDevices {
 			t.Errorf("%+v: room for %d devices", ref, got)
 		}
+	}
+}
+
+// TestLateSwapIsLearned: a swap that is made after its caller gave up is read
+// like anybody else's.
+func TestLateSwapIsLearned(t *testing.T) {
+	s := faultyStore(t, script())
+	ref := spilled(t, s)
+	f := s.remote.(*faultyKV)
+	f.next = func() fault { return fault{appliedLate, context.DeadlineExceeded} }
+	if o, err := s.Commit(testContext(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
+		t.Fatalf("got %+v", o)
+	}
+	want := node.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
+	loadOne(t, s, ref, want.Devices...)
+	f.next = script()
+	createStored(t, s) // and now it is made
+	for range passedReads {
+		loadOne(t, s, ref, want.Devices...)
+	}
+	if !loadOne(t, s, ref, "new").Record.Devices["new"].Bound {
+		t.Skip("not made late")
+	}
+	loadOne(t, s, ref, want.Devices...)
+	_, unsure, ok := s.Recall(want)
+	if !ok || len(unsure) > 0 {
+		t.Errorf("recalled %v, unsure of %v, which were read often enough", ok, unsure)
 	}
 }

@@ -42,7 +42,7 @@ func (r *roster) surveyIsDue(devices int) bool {
 // startSurvey makes a survey in the background. There is one at a time.
 func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
 	if !s.surveying.CompareAndSwap(false, true) {
-		s.memory.rosters.endSurvey(id, v, nil)
+		s.memory.rosters.putOffSurvey(id, v)
 		return
 	}
 	s.background.Go(func() {
@@ -104,6 +104,15 @@ func (s *Store) readPositions(ctx context.Context, id licet.LicenseID, v *survey
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// putOffSurvey leaves a survey for the next swap to begin.
+func (s *rosters) putOffSurvey(id licet.LicenseID, v *survey) {
+	s.use(id, false, func(r *roster) {
+		if r.survey == v {
+			r.survey = nil
+		}
+	})
 }
 
 // endSurvey notes what a survey has found; nil: nothing.

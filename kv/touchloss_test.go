@@ -1,0 +1,35 @@
+package kv
+
+import (
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// TestTouchLossKeepsRoster: that another node has stored when a device was seen
+// says nothing of who is bound, so it must not make a store forget whom it knows.
+func TestTouchLossKeepsRoster(t *testing.T) {
+	s, other := faultyStore(t, script()), faultyStore(t, script())
+	ref := spilled(t, s)
+	at := testTime.Add(time.Hour)
+	seen := licet.Seen{Key: licet.LicenseKey(ref.ID), Device: "d-1", At: at}
+	read := loadOne(t, other, ref, "d-1")
+	if _, err := licet.Apply(&read.Record, seen, at); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, other, ref, read, true)
+	if s.Room(ref) != node.MaxFoldDevices {
+		t.Fatal("not whole to begin with")
+	}
+	seen.At = at.Add(time.Hour)
+	guess, _, _ := s.Recall(node.Want{Ref: ref, Devices: []string{"d-1"}})
+	if _, err := licet.Apply(&guess.Record, seen, seen.At); err != nil {
+		t.Fatal(err)
+	}
+	commit(t, s, ref, guess, false)
+	if got := s.Room(ref); got != node.MaxFoldDevices {
+		t.Errorf("room for %d after a lost touch, want %d: the license has not changed", got, node.MaxFoldDevices)
+	}
+}
