@@ -29,13 +29,12 @@ const (
 )
 
 // part is one caller's share of an etcd request: a change, whose reads are made
-// only where a compare does not hold, or reads alone. It names single keys,
-// never ranges.
+// only where a compare does not hold; reads alone; or a check of compares, whose
+// reads are their keys, in their order. It names single keys, never ranges.
 type part struct {
 	compares []*etcdserverpb.Compare
 	then     []*etcdserverpb.RequestOp // puts and deletes
 	reads    [][]byte
-	keysOnly bool // of reads alone: the revisions will do
 	bytes    int  // about what it adds to the request
 	doubted  bool // an earlier attempt may have been made
 
@@ -56,6 +55,25 @@ type reply struct {
 
 // ops is how many operations a part adds to a flat request.
 func (p *part) ops() int { return max(len(p.compares), len(p.then), len(p.reads)) }
+
+// isCheck tells whether a part changes nothing and asks only whether its compares
+// hold.
+func (p *part) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
+
+// holds tells whether what was read of the keys of compares is what they demand; a
+// part without compares demands nothing.
+func (p *part) holds(found []*etcdserverpb.ResponseOp) bool {
+	for i, compare := range p.compares {
+		var revision int64
+		if kv := firstOf(found, i); kv != nil {
+			revision = kv.ModRevision
+		}
+		if revision != compare.GetModRevision() {
+			return false
+		}
+	}
+	return true
+}
 
 func (p *part) answer(r reply) {
 	p.reply = r

@@ -89,24 +89,23 @@ func (s *Store) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (b
 	if !ok {
 		return false, nil
 	}
-	reads := make([][]byte, 1, 1+len(known.assumed))
-	reads[0] = []byte(recordKey(ref))
-	for device := range known.assumed {
-		reads = append(reads, []byte(deviceKey(licet.LicenseKey(ref.ID).ID(), device)))
+	check := &part{
+		compares: make([]*etcdserverpb.Compare, 0, 1+len(known.assumed)),
+		reads:    make([][]byte, 0, 1+len(known.assumed)),
 	}
-	r, _ := s.reads.do(ctx, &part{reads: reads, keysOnly: true})
+	demand := func(key string, revision int64) {
+		k := []byte(key)
+		check.compares, check.reads = append(check.compares, unchanged(k, revision)), append(check.reads, k)
+	}
+	demand(recordKey(ref), known.revision)
+	for device := range known.assumed {
+		demand(deviceKey(licet.LicenseKey(ref.ID).ID(), device), 0)
+	}
+	r, _ := s.reads.do(ctx, check)
 	if r.err != nil {
 		return false, unavailable(r.err)
 	}
-	if record := firstOf(r.responses, 0); record == nil || record.ModRevision != known.revision {
-		return false, nil
-	}
-	for i := 1; i < len(reads); i++ {
-		if firstOf(r.responses, i) != nil {
-			return false, nil
-		}
-	}
-	return true, nil
+	return r.succeeded, nil
 }
 
 // unavailable is the error of a read that was not made.

@@ -54,6 +54,7 @@ type Store struct {
 	memory        *memory
 	writes, reads line
 	nested        atomic.Int32 // how many batches are to be nested from the start
+	checksLost    atomic.Int32 // how many batches of checks are to be read from the start
 
 	life       context.Context // of what goes on in the background
 	end        context.CancelFunc

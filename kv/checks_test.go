@@ -1,0 +1,171 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+)
+
+// seenKV notes the requests that pass.
+type seenKV struct {
+	etcdserverpb.KVClient
+	mu       sync.Mutex
+	requests []*etcdserverpb.TxnRequest
+}
+
+func (k *seenKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	k.mu.Lock()
+	k.requests = append(k.requests, request)
+	k.mu.Unlock()
+	return k.KVClient.Txn(ctx, request, opts...)
+}
+
+// shape tells what was asked since it was called last: c for a request with
+// compares, g for one of gets alone.
+func (k *seenKV) shape() (shape string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.requests {
+		if len(r.Compare) > 0 {
+			shape += "c"
+		} else {
+			shape += "g"
+		}
+	}
+	k.requests = nil
+	return shape
+}
+
+func seenStore(t *testing.T) (*Store, *seenKV) {
+	t.Helper()
+	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.client)}
+	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, kv
+}
+
+// TestChecks sends checks and reads in one request. Each is answered for itself,
+// whatever the others come to.
+func TestChecks(t *testing.T) {
+	s, kv := seenStore(t)
+	type known struct {
+		key      []byte
+		revision int64
+	}
+	var records []known
+	for range 3 {
+		ref, snapshot := createStored(t, s)
+		records = append(records, known{[]byte(recordKey(ref)), snapshot.Token.(*stored).revision})
+	}
+	absent := []byte(layout + "l/absent")
+	check := func(r known, more ...*etcdserverpb.Compare) *part {
+		p := &part{compares: append([]*etcdserverpb.Compare{unchanged(r.key, r.revision)}, more...)}
+		for _, c := range p.compares {
+			p.reads = append(p.reads, c.Key)
+		}
+		return p
+	}
+	stale := known{records[1].key, records[1].revision - 1}
+	read := func() *part { return &part{reads: [][]byte{records[2].key, absent}} }
+	for _, x := range []struct {
+		name  string
+		batch []*part
+		holds []bool // by part
+		shape string
+	}{
+		{"one", []*part{check(records[0])}, []bool{true}, "c"},
+		{"a few", []*part{check(records[0]), check(records[1], unchanged(absent, 0))}, []bool{true, true}, "c"},
+		{"among reads", []*part{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
+		{"reads alone", []*part{read(), read()}, []bool{true, true}, "g"},
+		{"one that does not hold", []*part{check(stale)}, []bool{false}, "cg"},
+		{"one among others", []*part{check(records[0]), check(stale), read(), check(records[2])}, []bool{true, false, true, true}, "cg"},
+		{"there, and should not be", []*part{check(records[0], unchanged(records[1].key, 0))}, []bool{false}, "cg"},
+		{"absent, and should be there", []*part{check(known{absent, 7}), check(records[0])}, []bool{false, true}, "cg"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			s.checksLost.Store(0)
+			for _, p := range x.batch {
+				p.done = make(chan struct{})
+			}
+			kv.shape()
+			s.sendReads(x.batch)
+			for i, p := range x.batch {
+				<-p.done
+				if p.reply.err != nil || p.reply.succeeded != x.holds[i] || p.reply.revision == 0 {
+					t.Errorf("part %d: %+v", i, p.reply)
+				}
+				if p.isCheck() {
+					continue
+				}
+				if found := firstOf(p.reply.responses, 0); found == nil || !slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
+					t.Errorf("part %d read %v", i, found)
+				}
+				if firstOf(p.reply.responses, 1) != nil {
+					t.Errorf("part %d found what does not exist", i)
+				}
+			}
+			if shape := kv.shape(); shape != x.shape {
+				t.Errorf("it took the requests %q, want %q", shape, x.shape)
+			}
+		})
+	}
+}
+
+// TestChecksAfterLoss: after a check that did not hold, some batches ask for
+// revisions at once: where others write, more will not hold.
+func TestChecksAfterLoss(t *testing.T) {
+	s, kv := seenStore(t)
+	ref, snapshot := createStored(t, s)
+	key, revision := []byte(recordKey(ref)), snapshot.Token.(*stored).revision
+	send := func(revision int64) bool {
+		p := &part{compares: []*etcdserverpb.Compare{unchanged(key, revision)}, reads: [][]byte{key}}
+		r, _ := s.reads.do(testContext(t, 10*time.Second), p)
+		if r.err != nil {
+			t.Fatal(r.err)
+		}
+		return r.succeeded
+	}
+	kv.shape()
+	if send(revision - 1) {
+		t.Error("an old revision holds")
+	}
+	want := "cg"
+	for range readAfterLoss {
+		want += "g"
+	}
+	for range readAfterLoss + 2 {
+		if !send(revision) {
+			t.Error("the revision does not hold")
+		}
+	}
+	if shape := kv.shape(); shape != want+"cc" {
+		t.Errorf("it took the requests %q, want %q", shape, want+"cc")
+	}
+}
+
+// TestChecksAreLinearizable: each request has a Get that asks for a quorum,
+// without which any member would answer by itself.
+func TestChecksAreLinearizable(t *testing.T) {
+	s, kv := seenStore(t)
+	ref, snapshot := createStored(t, s)
+	kv.shape()
+	if still, err := s.Confirm(testContext(t, 10*time.Second), ref, snapshot.Token); err != nil || !still {
+		t.Fatal(still, err)
+	}
+	if len(kv.requests) != 1 {
+		t.Fatalf("%d requests", len(kv.requests))
+	}
+	r := kv.requests[0]
+	if len(r.Success) != 1 || r.Success[0].GetRequestRange() == nil || r.Success[0].GetRequestRange().Serializable {
+		t.Errorf("asked %v", r)
+	}
+}
