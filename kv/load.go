@@ -186,6 +186,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 			break
 		}
 		token.writers, token.unknown = license.writers, license.unknown
+		snapshot.Writer = lastWriter(license.writers)
 		token.inline, token.spilled = license.devices, license.spilled
 		snapshot.Record.License = &license.license
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)

@@ -110,6 +110,9 @@ func (s *Store) Close() error {
 	return s.client.Close()
 }
 
+// Incarnation is the name that this store's swaps carry.
+func (s *Store) Incarnation() node.Incarnation { return s.incarnation }
+
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {
 	_, err := s.get(ctx, "ping", checkKey, clientv3.WithKeysOnly())

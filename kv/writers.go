@@ -4,13 +4,15 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/node"
 )
 
 // maxWriters is how many writers a record remembers.
 const maxWriters = 8
 
 // incarnation names one opening of a store: random, new at every start.
-type incarnation [8]byte
+type incarnation = node.Incarnation
 
 // writer is the last swap that one incarnation made on a record.
 type writer struct {
@@ -29,6 +31,14 @@ func withWriter(writers []writer, w writer) []writer {
 		}
 	}
 	return next
+}
+
+// lastWriter is who wrote a record last; zero where nobody is named.
+func lastWriter(writers []writer) incarnation {
+	if len(writers) == 0 {
+		return incarnation{}
+	}
+	return writers[0].by
 }
 
 // verdict is what a record's writers say about one swap.

@@ -26,6 +26,12 @@ type Metrics struct {
 	FoldCommands prometheus.Histogram
 	// SwapsLost counts folds that were made again because another writer was first.
 	SwapsLost prometheus.Counter
+	// Hops counts batches of commands that were sent to another node, by outcome:
+	// answered, not_taken (refused, or the node was not reached) or unknown.
+	Hops *prometheus.CounterVec
+	// HopCommands counts the commands in them, HopCommandsRun those that others
+	// have sent and that were run here.
+	HopCommands, HopCommandsRun prometheus.Counter
 	// CommandsUnderWay counts the commands and reads that are waiting or running.
 	CommandsUnderWay prometheus.Gauge
 	// CommandsLimit is how many may be at present.
@@ -90,6 +96,18 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_swaps_lost_total",
 			Help: "Compare-and-swaps lost to another writer and tried again.",
 		}),
+		Hops: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_hops_total",
+			Help: "Batches of commands sent to the node that writes their license.",
+		}, []string{"outcome"}),
+		HopCommands: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_hop_commands_total",
+			Help: "Commands sent to the node that writes their license.",
+		}),
+		HopCommandsRun: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_hop_commands_run_total",
+			Help: "Commands run for other nodes.",
+		}),
 		CommandsUnderWay: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_commands_under_way",
 			Help: "Commands and reads waiting or running on this node.",
@@ -144,7 +162,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	})
 	build.Set(1)
 	reg.MustRegister(
-		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost,
+		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Hops, m.HopCommands, m.HopCommandsRun,
 		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics,
 		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),

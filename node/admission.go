@@ -48,6 +48,7 @@ type admission struct {
 	metrics  *metrics.Metrics
 	shed     shedCounters
 	underWay atomic.Int64
+	hopped   atomic.Int64 // commands that came by a hop
 	limit    atomic.Int64
 	rate     serviceRate
 
@@ -106,6 +107,25 @@ func (a *admission) enter(ctx context.Context) error {
 	}
 	a.metrics.CommandsUnderWay.Inc()
 	return nil
+}
+
+// enterHop lets in commands that came by a hop, all of them or none; leaveHop
+// must be called. The node that sent them has found a place for each, so they
+// take none here. If they were refused, that node would contend for their
+// license instead, which takes more of everybody; so they are refused only where
+// memory is at stake.
+func (a *admission) enterHop(n int) error {
+	if a.hopped.Add(int64(n)) > maxUnderWay {
+		a.hopped.Add(-int64(n))
+		return refuse(a.shed.limit)
+	}
+	return nil
+}
+
+// leaveHop ends commands that enterHop has let in. They count as served.
+func (a *admission) leaveHop(n, served int) {
+	a.hopped.Add(-int64(n))
+	a.rate.served.Add(int64(served))
 }
 
 // full tells whether there is no place left. Most of what comes to a node that

@@ -74,3 +74,6 @@ func (n *Node) NoteSeen(key licet.LicenseKey, device string, at time.Time) {
 	defer n.seen.mu.Unlock()
 	n.seen.add(key, &licet.Device{ID: device, LastSeenAt: at})
 }
+
+// Hopped tells how many commands that came by a hop are under way.
+func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }

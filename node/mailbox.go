@@ -19,8 +19,9 @@ const (
 
 // shard holds the mailboxes of a part of all records.
 type shard struct {
-	mu    sync.Mutex
-	boxes map[licet.Ref]*mailbox
+	mu       sync.Mutex
+	boxes    map[licet.Ref]*mailbox
+	outboxes map[licet.Ref]*mailbox // for licenses that are yielded, see outbox.go
 }
 
 // mailbox queues the commands for one record. It is in its shard's map exactly
@@ -28,10 +29,12 @@ type shard struct {
 type mailbox struct {
 	ref   licet.Ref
 	shard *shard
+	out   bool // it is an outbox
 
 	// Guarded by the shard's lock:
 	queue   []*call
 	running int // calls of the turn that is under way
+	own     int // of those that wait and those that run: what did not come by a hop
 
 	// Of the latest turn, if it left something waiting; guarded likewise.
 	turnHeld int           // calls in it
@@ -52,6 +55,7 @@ const (
 type call struct {
 	cmd      licet.Command
 	deadline time.Time
+	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	state    atomic.Int32
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
@@ -66,6 +70,10 @@ func (c *call) answer(result licet.Result, err error) {
 		}
 	}
 }
+
+// isOver reports whether a call that came by a hop must not be run any more: its
+// caller, at the other node, is told so by that node's clock.
+func (c *call) isOver() bool { return c.hopped && !time.Now().Before(c.deadline) }
 
 // Do runs a command on the record that ref names, and answers when its outcome
 // is stored, or when ctx ends. A ctx that ends while the command still waits
@@ -116,36 +124,66 @@ func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 // one, which the caller must run, beginning with this call.
 func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 	s := n.shardOf(ref)
+	_, yields := n.placement.owner(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if box, running := s.boxes[ref]; running {
-		if err := n.mayQueue(box, c); err != nil {
-			return nil, err
-		}
-		if n.isDraining() {
-			return nil, errDraining
-		}
+	if yields && mayHop(c.cmd) {
 		c.done = make(chan struct{})
-		box.queue = append(box.queue, c)
-		return nil, nil
+		return nil, n.postOut(s, ref, c)
+	}
+	if box, running := s.boxes[ref]; running {
+		c.done = make(chan struct{})
+		return nil, n.queue(box, c)
 	}
 	if err := n.enter(); err != nil {
 		return nil, err
 	}
-	box := &mailbox{ref: ref, shard: s, running: 1}
+	box := &mailbox{ref: ref, shard: s, running: 1, own: 1}
 	s.boxes[ref] = box
 	c.state.Store(callTaken)
 	return box, nil
 }
 
-// mayQueue decides whether a call may wait in a mailbox that is running.
-func (n *Node) mayQueue(box *mailbox, c *call) error {
+// queue lets calls wait in a mailbox that is running, all of them or none. The
+// shard's lock is held.
+func (n *Node) queue(box *mailbox, calls ...*call) error {
+	if err := n.mayQueue(box, calls...); err != nil {
+		return err
+	}
+	if n.isDraining() {
+		return errDraining
+	}
+	box.append(calls)
+	return nil
+}
+
+// append lets calls wait.
+func (b *mailbox) append(calls []*call) {
+	b.queue = append(b.queue, calls...)
+	b.own += countOwn(calls)
+}
+
+// countOwn counts the calls that did not come by a hop.
+func countOwn(calls []*call) (own int) {
+	for _, c := range calls {
+		if !c.hopped {
+			own++
+		}
+	}
+	return own
+}
+
+// mayQueue decides whether calls, which have one deadline, may wait in a mailbox
+// that is running.
+func (n *Node) mayQueue(box *mailbox, calls ...*call) error {
 	switch {
-	case len(box.queue) >= n.cfg.QueueLimit:
+	case len(box.queue)+len(calls) > n.cfg.QueueLimit:
 		return refuse(n.admission.shed.mailbox)
-	case !n.admission.mayJoin(len(box.queue) + box.running):
+	case calls[0].hopped: // see enterHop
+		return nil
+	case !n.admission.mayJoin(box.own):
 		return refuse(n.admission.shed.share)
-	case box.wait() > 0 && box.wait() > time.Until(c.deadline):
+	case box.wait() > 0 && box.wait() > time.Until(calls[0].deadline):
 		return refuse(n.admission.shed.deadline)
 	}
 	return nil
@@ -194,6 +232,14 @@ func (n *Node) run(box *mailbox) {
 	}
 }
 
+// home is the map that the mailbox is in while it runs.
+func (b *mailbox) home() map[licet.Ref]*mailbox {
+	if b.out {
+		return b.shard.outboxes
+	}
+	return b.shard.boxes
+}
+
 // noteTurn keeps how long a turn took that left something waiting: those that
 // wait then will get turns of about that size.
 func (b *mailbox) noteTurn(held int, left bool, took time.Duration) {
@@ -212,7 +258,7 @@ func (n *Node) retire(box *mailbox) bool {
 	if len(box.queue) > 0 {
 		return false
 	}
-	delete(box.shard.boxes, box.ref)
+	delete(box.home(), box.ref)
 	n.cfg.Metrics.Mailboxes.Dec()
 	n.work.Done()
 	return true
@@ -245,6 +291,9 @@ func (b *mailbox) take(room int) []*call {
 	i := 0
 	for ; i < len(b.queue) && len(calls) < foldCommands; i++ {
 		c := b.queue[i]
+		if c.isOver() {
+			continue
+		}
 		if id := c.cmd.DeviceID(); id != "" {
 			if _, seen := devices[id]; !seen {
 				if len(devices) == room {
@@ -259,7 +308,7 @@ func (b *mailbox) take(room int) []*call {
 	}
 	b.queue = append(b.queue[:0], b.queue[i:]...)
 	clear(b.queue[len(b.queue):cap(b.queue)])
-	b.running = len(calls)
+	b.running, b.own = len(calls), countOwn(calls)+countOwn(b.queue)
 	return calls
 }
 

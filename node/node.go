@@ -48,6 +48,14 @@ type Config struct {
 	QueueDelay    time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 	KeyScanEvery  time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
 	LivePayments  bool          // a payment provider for live orders is set up
+
+	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
+	Self       Incarnation // the store's own, which records name; needed with Peers
+	YieldAfter int         // swaps lost until a record is yielded; 0: 3
+	// HopMargin is how much earlier commands that were sent to another node are over
+	// there than here, for timers that are late; 0: 250 ms. Commands that have less
+	// than four times as much left are not sent.
+	HopMargin time.Duration
 }
 
 const (
@@ -60,6 +68,7 @@ const (
 type Node struct {
 	cfg       Config
 	admission *admission
+	placement *placement
 	keys      *keyCache
 	seed      maphash.Seed
 	shards    [shardCount]shard
@@ -95,16 +104,21 @@ func New(cfg Config) *Node {
 	if cfg.KeyScanEvery == 0 {
 		cfg.KeyScanEvery = keyScanEvery
 	}
+	if cfg.HopMargin == 0 {
+		cfg.HopMargin = defaultHopMargin
+	}
 	admission := newAdmission(&cfg)
 	n := &Node{
 		cfg:       cfg,
 		admission: admission,
+		placement: newPlacement(&cfg),
 		keys:      newKeyCache(&cfg, admission),
 		seed:      maphash.MakeSeed(),
 		atOnce:    make(map[licet.Ref]struct{}),
 	}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
+		n.shards[i].outboxes = make(map[licet.Ref]*mailbox)
 	}
 	return n
 }

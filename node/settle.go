@@ -184,6 +184,7 @@ func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot
 		answerAll(calls, err)
 		return Snapshot{}, nil
 	}
+	n.placement.sawWriter(ref, loaded[0].Writer)
 	// Whoever was told meanwhile that the outcome is unknown must not be run on
 	// this snapshot: it may hold changes that came after that answer.
 	calls = stillWanted(calls)
@@ -215,6 +216,11 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 		if calls = stillWanted(calls); len(calls) == 0 {
 			return
 		}
+		if n.placement.lost(ref, writerOf(outcome.Rivals)) {
+			if calls = n.sendAway(ref, calls); len(calls) == 0 {
+				return
+			}
+		}
 		if !pause(ctx, try) {
 			break
 		}
@@ -232,12 +238,21 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 	answerAll(calls, licet.ErrUnavailable)
 }
 
+// writerOf is who wrote the record that a swap was lost to; zero where the swap
+// did not bring that back.
+func writerOf(rivals []Snapshot) Incarnation {
+	if len(rivals) == 0 {
+		return Incarnation{}
+	}
+	return rivals[0].Writer
+}
+
 // stillWanted drops the calls whose callers were told that the outcome is
 // unknown: a command that has been answered is never run again.
 func stillWanted(calls []*call) []*call {
 	var wanted []*call
 	for _, c := range calls {
-		if c.state.Load() == callTaken {
+		if c.state.Load() == callTaken && !c.isOver() {
 			wanted = append(wanted, c)
 		}
 	}

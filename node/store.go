@@ -115,6 +115,9 @@ type Token any
 type Snapshot struct {
 	Record licet.Record
 	Token  Token
+	// Writer is who wrote the license last, where the store keeps that; placement
+	// goes by it.
+	Writer Incarnation
 }
 
 // Change is a set of writes that one transaction makes together.

@@ -1,0 +1,147 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"licet"
+)
+
+// defaultHopMargin is a fraction of a request's time, and much more than timers
+// are late.
+const defaultHopMargin = 250 * time.Millisecond
+
+// forward sends calls to the node that writes their record, and gives back those
+// that are to be settled here: they have too little time, or were refused. Where it
+// is left open what became of them, they are not run here any more, and their
+// callers are told so when their own time is up: then it is over there too.
+func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Incarnation) []*call {
+	hopping, rest, earliest := apartHopping(calls, time.Now().Add(4*n.cfg.HopMargin))
+	if len(hopping) == 0 {
+		return rest
+	}
+	hop := Hop{
+		Key:      licet.LicenseKey(ref.ID),
+		Commands: make([]licet.Command, len(hopping)),
+		Over:     earliest.Add(-n.cfg.HopMargin),
+	}
+	for i, c := range hopping {
+		hop.Commands[i] = c.cmd
+	}
+	reply, err := n.send(ctx, to, hop)
+	outcome := "unknown"
+	switch {
+	case err == nil && len(reply.Answers) == len(hopping):
+		outcome = "answered"
+		n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
+		for i, c := range hopping {
+			if a := &reply.Answers[i]; errors.Is(a.Err, licet.ErrUnavailable) {
+				rest = append(rest, c) // it was not run, and never will be
+			} else {
+				c.answer(a.Result, a.Err)
+			}
+		}
+	case errors.Is(err, ErrNotTaken):
+		outcome = "not_taken"
+		n.placement.notTaken(ref, to)
+		n.cfg.Log.Debug().Stringer("to", to).Err(err).Msg("a hop was not taken; its commands are run here")
+		rest = append(rest, hopping...)
+	default:
+		n.placement.notTaken(ref, to)
+		n.cfg.Log.Warn().Stringer("to", to).Int("commands", len(hopping)).Err(err).
+			Msg("what became of the commands of a hop is unknown")
+	}
+	n.cfg.Metrics.Hops.WithLabelValues(outcome).Inc()
+	return rest
+}
+
+// send bounds a hop by the moment when it is over.
+func (n *Node) send(ctx context.Context, to Incarnation, hop Hop) (HopAnswer, error) {
+	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(n.cfg.HopMargin/2))
+	defer cancel()
+	n.cfg.Metrics.HopCommands.Add(float64(len(hop.Commands)))
+	return n.cfg.Peers.Send(ctx, to, hop)
+}
+
+// apartHopping tells calls that may hop from those that are over soon. The most
+// hurried one of a hop tells when all of it is over: that is earliest.
+func apartHopping(calls []*call, soon time.Time) (hopping, rest []*call, earliest time.Time) {
+	for _, c := range calls {
+		if c.deadline.Before(soon) {
+			rest = append(rest, c)
+			continue
+		}
+		if earliest.IsZero() || c.deadline.Before(earliest) {
+			earliest = c.deadline
+		}
+		hopping = append(hopping, c)
+	}
+	return hopping, rest, earliest
+}
+
+// mayHop tells whether another node may run a command. Those that only note when
+// a device was seen do not matter enough, and all others are rare.
+func mayHop(cmd licet.Command) bool {
+	switch cmd.(type) {
+	case licet.Activate, licet.RemoveDevice:
+		return true
+	}
+	return false
+}
+
+// Execute runs commands that another node has sent, here and nowhere else. It
+// fails with ErrNotTaken, and then runs none of them, now or later; or it answers
+// each, at hop.Over at the latest, and begins none after that.
+func (n *Node) Execute(hop Hop) (HopAnswer, error) {
+	if !time.Now().Before(hop.Over) {
+		return HopAnswer{}, notTaken("they came too late")
+	}
+	if len(hop.Commands) > MaxHop {
+		return HopAnswer{}, notTaken("they are too many")
+	}
+	if n.leaving.Load() {
+		return HopAnswer{}, notTaken(errDraining.Message)
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), hop.Over)
+	defer cancel()
+	ref := licet.LicenseRef(hop.Key)
+	yieldsTo := n.placement.received(ref)
+	calls := make([]*call, len(hop.Commands))
+	for i, cmd := range hop.Commands {
+		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true, done: make(chan struct{})}
+	}
+	if err := n.admission.enterHop(len(calls)); err != nil {
+		return HopAnswer{}, notTaken(err.Error())
+	}
+	reply := HopAnswer{Answers: make([]Answer, len(calls)), YieldsTo: yieldsTo}
+	served := 0
+	defer func() { n.admission.leaveHop(len(calls), served) }()
+	var err error
+	if reply.Busy, err = n.postHopped(ref, calls); err != nil {
+		return HopAnswer{}, notTaken(err.Error())
+	}
+	for i, c := range calls {
+		result, err := n.await(ctx, c)
+		reply.Answers[i] = Answer{result, err}
+		if err == nil || wasServed(err) {
+			served++
+		}
+	}
+	n.cfg.Metrics.HopCommandsRun.Add(float64(len(calls)))
+	return reply, nil
+}
+
+func notTaken(why string) error { return errors.Join(ErrNotTaken, errors.New(why)) }
+
+// postHopped puts calls that came by a hop into their record's mailbox, all of
+// them or none. It tells whether there were others.
+func (n *Node) postHopped(ref licet.Ref, calls []*call) (busy bool, err error) {
+	s := n.shardOf(ref)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if box, running := s.boxes[ref]; running {
+		return true, n.queue(box, calls...)
+	}
+	return false, n.open(&mailbox{ref: ref, shard: s}, calls...)
+}

@@ -1,0 +1,441 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+)
+
+// crowd is some nodes on one store that reach each other without a network, and
+// whatever is to go wrong on the way.
+type crowd struct {
+	t     *testing.T
+	mu    sync.Mutex
+	nodes map[node.Incarnation]*node.Node
+	hops  atomic.Int32 // that have arrived
+
+	stopped atomic.Bool  // no node gives a sign of life
+	reached atomic.Int32 // signs of life
+
+	// send stands in for the way to a node, if it is set; there is what it would
+	// have done.
+	send func(to node.Incarnation, hop node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error)
+}
+
+func newCrowd(t *testing.T) *crowd {
+	return &crowd{t: t, nodes: make(map[node.Incarnation]*node.Node)}
+}
+
+// join adds a node with a connection to the store of its own.
+func (c *crowd) join(change ...func(*node.Config)) (*node.Node, *kv.Store) {
+	store := openStore(c.t)
+	n := newNode(c.t, store, append([]func(*node.Config){func(cfg *node.Config) {
+		cfg.Peers, cfg.Self = c, store.Incarnation()
+		cfg.HopMargin = 20 * time.Millisecond
+	}}, change...)...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.nodes[store.Incarnation()] = n
+	return n, store
+}
+
+func (c *crowd) Reach(context.Context, node.Incarnation) error {
+	if c.stopped.Load() {
+		return errors.New("no sign of life")
+	}
+	c.reached.Add(1)
+	return nil
+}
+
+func (c *crowd) Send(_ context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+	c.mu.Lock()
+	n := c.nodes[to]
+	c.mu.Unlock()
+	if n == nil {
+		return node.HopAnswer{}, fmt.Errorf("%w: there is no such node", node.ErrNotTaken)
+	}
+	there := func() (node.HopAnswer, error) {
+		c.hops.Add(1)
+		return n.Execute(hop)
+	}
+	if c.send != nil {
+		return c.send(to, hop, there)
+	}
+	return there()
+}
+
+// yields makes a node yield a license to another one, by losing swaps to it.
+func yields(t *testing.T, c *crowd, from, to *node.Node, key licet.LicenseKey) {
+	t.Helper()
+	for i := 0; c.hops.Load() == 0; i++ {
+		if i == 100 {
+			t.Fatal("no command has hopped after 100 swaps that must have been lost")
+		}
+		// What the one remembers is old after the other has written. The first command
+		// of a mailbox runs in its caller and never hops; a second one waits behind it.
+		mustActivate(t, to, key, fmt.Sprint("of-owner-", i))
+		var group sync.WaitGroup
+		for j := range 4 {
+			group.Go(func() { mustActivate(t, from, key, fmt.Sprint("of-other-", i, "-", j)) })
+		}
+		group.Wait()
+	}
+}
+
+// eager makes a node yield at its first loss.
+func eager(cfg *node.Config) { cfg.YieldAfter = 1 }
+
+// TestCommandsHop: the commands of a node that keeps losing are run by the one
+// that wins, and their callers are told what it says.
+func TestCommandsHop(t *testing.T) {
+	c := newCrowd(t)
+	owner, _ := c.join()
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+
+	bound := mustActivate(t, other, key, "a device")
+	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
+		t.Errorf("told %+v", bound)
+	}
+	again, err := other.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
+	wantError(t, err, nil)
+	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) || again.License.CurrentDevices != bound.License.CurrentDevices {
+		t.Errorf("told %+v, and before %+v", again, bound)
+	}
+	removed, err := other.RemoveDevice(testContext(t), licet.RemoveDevice{Target: licet.Target{Key: key, Caller: testOwner}, Device: "a device"})
+	wantError(t, err, nil)
+	if !removed.Removed || removed.License.CurrentDevices != bound.License.CurrentDevices-1 {
+		t.Errorf("told %+v", removed)
+	}
+	_, err = other.RemoveDevice(testContext(t), licet.RemoveDevice{Target: licet.Target{Key: key, Caller: newOwner(licet.Test)}, Device: "a device"})
+	wantError(t, err, licet.ErrLicenseNotFound)
+	if got := c.hops.Load(); got < 4 {
+		t.Errorf("%d hops", got)
+	}
+}
+
+// TestNothingHopsAlone: nodes that write to licenses of their own never hop.
+func TestNothingHopsAlone(t *testing.T) {
+	c := newCrowd(t)
+	one, _ := c.join(eager)
+	two, _ := c.join(eager)
+	var group sync.WaitGroup
+	for i, n := range []*node.Node{one, two} {
+		for j := range 10 {
+			group.Go(func() {
+				key := grant(t, n, 0)
+				for k := range 10 {
+					mustActivate(t, n, key, fmt.Sprint(i, j, k))
+				}
+			})
+		}
+	}
+	group.Wait()
+	if got := c.hops.Load(); got != 0 {
+		t.Errorf("%d hops", got)
+	}
+}
+
+// TestHopsNotTaken: commands that another node does not take are run where they
+// came to, by whatever way that is told.
+func TestHopsNotTaken(t *testing.T) {
+	for _, x := range []struct {
+		name string
+		send func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error)
+		do   func(owner *node.Node)
+	}{
+		{name: "dead", send: func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			return node.HopAnswer{}, fmt.Errorf("%w: connection refused", node.ErrNotTaken)
+		}},
+		{name: "draining", do: (*node.Node).StopIntake},
+		{name: "leaving", do: (*node.Node).Leave},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t)
+			owner, _ := c.join()
+			other, _ := c.join(eager)
+			key := grant(t, owner, 0)
+			yields(t, c, other, owner, key)
+			if c.send = x.send; x.do != nil {
+				x.do(owner)
+			}
+			_, err := activate(testContext(t), other, key, "a device")
+			wantError(t, err, nil)
+			if _, ids := devices(t, other, key); !ids["a device"] {
+				t.Error("the device is not bound")
+			}
+		})
+	}
+}
+
+// TestFullNodeTakesHops: what another node has found a place for is not refused:
+// the commands would contend with those that wait here.
+func TestFullNodeTakesHops(t *testing.T) {
+	store := openStore(t)
+	key := grant(t, newNode(t, store), 0)
+	now := time.Now()
+	n := newNode(t, store, func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
+	n.Admit(1, 0, 1)
+	_, err := activate(testContext(t), n, key, "own")
+	wantError(t, err, licet.ErrOverloaded)
+	hop := node.Hop{
+		Key:      key,
+		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"}},
+		Over:     time.Now().Add(10 * time.Second),
+	}
+	answer, err := n.Execute(hop)
+	wantError(t, err, nil)
+	wantError(t, answer.Answers[0].Err, nil)
+	if n.UnderWay() != 0 || n.Hopped() != 0 {
+		t.Errorf("%d are under way, and %d hops", n.UnderWay(), n.Hopped())
+	}
+}
+
+// TestHopsInDoubt: where it is left open what became of commands, they are not
+// run again, and their callers are told so when their time is up and not before.
+func TestHopsInDoubt(t *testing.T) {
+	lie := errors.New("connection reset")
+	for _, x := range []struct {
+		name string
+		send func(there func() (node.HopAnswer, error)) (node.HopAnswer, error)
+		run  bool // whether it was run over there
+	}{
+		{"the answer is lost", func(there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			_, _ = there()
+			return node.HopAnswer{}, lie
+		}, true},
+		{"the request is lost", func(func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			return node.HopAnswer{}, lie
+		}, false},
+		{"too few answers", func(there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			_, _ = there()
+			return node.HopAnswer{}, nil
+		}, true},
+		{"too many answers", func(there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			answer, err := there()
+			answer.Answers = append(answer.Answers, node.Answer{})
+			return answer, err
+		}, true},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			c := newCrowd(t)
+			owner, _ := c.join()
+			other, _ := c.join(eager)
+			key := grant(t, owner, 0)
+			yields(t, c, other, owner, key)
+			sent := make(chan struct{}, 1)
+			c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+				answer, err := x.send(there)
+				select {
+				case sent <- struct{}{}:
+				default:
+				}
+				return answer, err
+			}
+			const patience = time.Second
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			ended := make(chan error, 1)
+			go func() {
+				_, err := activate(ctx, other, key, "in doubt")
+				ended <- err
+			}()
+			<-sent
+			// The mailbox goes on meanwhile, and here.
+			mustActivate(t, other, key, "another device")
+			wantError(t, <-ended, licet.ErrOutcomeUnknown)
+			if took := time.Since(began); took < patience {
+				t.Errorf("told after %v, when it may not have been over yet", took)
+			}
+			if _, ids := devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
+				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run, ids["another device"])
+			}
+		})
+	}
+}
+
+// TestSlowHop: where a hop takes long and the other node lives, those who come
+// later wait for it.
+func TestSlowHop(t *testing.T) {
+	c := newCrowd(t)
+	owner, _ := c.join()
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	sent := make(chan struct{}, 100)
+	c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+		sent <- struct{}{}
+		for c.reached.Load() < 3 {
+			time.Sleep(time.Millisecond)
+		}
+		return there()
+	}
+	before := c.hops.Load()
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, other, key, "first") })
+	<-sent
+	for i := range 10 {
+		group.Go(func() { mustActivate(t, other, key, fmt.Sprint("later-", i)) })
+	}
+	group.Wait()
+	if got := c.hops.Load() - before; got != 2 {
+		t.Errorf("%d hops, want one for the first and one for all that came later", got)
+	}
+}
+
+// TestHopHangs: where a hop hangs since the other node is dead or stopped, those
+// who come later do not wait for it.
+func TestHopHangs(t *testing.T) {
+	c := newCrowd(t)
+	owner, _ := c.join()
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	c.stopped.Store(true)
+	sent, hang := make(chan struct{}, 100), make(chan struct{})
+	c.send = func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+		sent <- struct{}{}
+		<-hang
+		return node.HopAnswer{}, errors.New("no answer")
+	}
+	ctx, giveUp := context.WithTimeout(context.Background(), time.Minute)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := activate(ctx, other, key, "first")
+		ended <- err
+	}()
+	<-sent
+	var group sync.WaitGroup
+	for i := range 10 {
+		group.Go(func() { mustActivate(t, other, key, fmt.Sprint("later-", i)) })
+	}
+	group.Wait()
+	giveUp()
+	wantError(t, <-ended, licet.ErrOutcomeUnknown)
+	close(hang)
+	if err := other.Drain(testContext(t)); err != nil {
+		t.Error(err)
+	}
+	if _, ids := devices(t, owner, key); ids["first"] || !ids["later-9"] {
+		t.Errorf("bound: %v", ids)
+	}
+}
+
+// TestHopsEndInTime: what has come by a hop is not begun after the moment at which
+// the sender takes it to be over, even if nobody has noticed that yet.
+func TestHopsEndInTime(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(openStore(t))
+	n := newNode(t, store)
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	hop := node.Hop{
+		Key:      key,
+		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "late"}},
+		Over:     time.Now().Add(50 * time.Millisecond),
+	}
+	answer, err := n.Execute(hop) // behind the one in front
+	wantError(t, err, nil)
+	wantError(t, answer.Answers[0].Err, licet.ErrUnavailable)
+	close(open)
+	group.Wait()
+	if _, ids := devices(t, n, key); ids["late"] || !ids["in front"] {
+		t.Errorf("bound: %v", ids)
+	}
+	if _, err := n.Execute(hop); !errors.Is(err, node.ErrNotTaken) {
+		t.Errorf("a hop that is over: %v", err)
+	}
+	hop.Over = time.Now().Add(time.Minute)
+	for len(hop.Commands) <= node.MaxHop {
+		hop.Commands = append(hop.Commands, hop.Commands[0])
+	}
+	if _, err := n.Execute(hop); !errors.Is(err, node.ErrNotTaken) {
+		t.Errorf("a hop of too many commands: %v", err)
+	}
+}
+
+// TestHopsGoNoFurther: a node that yields a license runs what others send it.
+func TestHopsGoNoFurther(t *testing.T) {
+	c := newCrowd(t)
+	owner, _ := c.join()
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	before := c.hops.Load()
+	answer, err := other.Execute(node.Hop{
+		Key:      key,
+		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"}},
+		Over:     time.Now().Add(10 * time.Second),
+	})
+	wantError(t, err, nil)
+	wantError(t, answer.Answers[0].Err, nil)
+	if got := c.hops.Load(); got != before {
+		t.Errorf("%d more hops", got-before)
+	}
+}
+
+// TestHopsUnderLoad: nodes that contend for a license with all they have bind no
+// device too many, lose none, and in the end one of them does nearly all the
+// writing.
+func TestHopsUnderLoad(t *testing.T) {
+	const nodes, callers, each, limit = 3, 8, 30, 500
+	c := newCrowd(t)
+	var list []*node.Node
+	for range nodes {
+		n, _ := c.join()
+		list = append(list, n)
+	}
+	key := grant(t, list[0], limit)
+	var mu sync.Mutex
+	bound := map[string]bool{}
+	var refused atomic.Int32
+	var group sync.WaitGroup
+	for i, n := range list {
+		for j := range callers {
+			group.Go(func() {
+				for k := range each {
+					device := fmt.Sprint(i, "-", j, "-", k)
+				again:
+					switch _, err := activate(testContext(t), n, key, device); {
+					case err == nil:
+						mu.Lock()
+						bound[device] = true
+						mu.Unlock()
+					case errors.Is(err, &licet.Error{Reason: licet.ReasonDeviceLimitReached}):
+						refused.Add(1)
+					case errors.Is(err, licet.ErrUnavailable): // it lost twelve times
+						goto again
+					default:
+						t.Errorf("%s: %v", device, err)
+					}
+				}
+			})
+		}
+	}
+	group.Wait()
+	count, ids := devices(t, list[0], key)
+	if count != limit || len(ids) != limit || len(bound) != limit || int(refused.Load()) != nodes*callers*each-limit {
+		t.Errorf("%d by the license, %d by its devices, %d by those told, %d refused", count, len(ids), len(bound), refused.Load())
+	}
+	for id := range bound {
+		if !ids[id] {
+			t.Errorf("%s was told to be bound", id)
+		}
+	}
+	if c.hops.Load() == 0 {
+		t.Error("no command has hopped")
+	}
+}

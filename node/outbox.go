@@ -1,0 +1,138 @@
+package node
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"licet"
+)
+
+// An outbox queues the commands for a license that is yielded, as a mailbox does
+// for one that is not. The two of a license run side by side: what others send
+// goes to the mailbox, which never waits for another node. If it did, two nodes
+// that yield to each other would wait for each other.
+
+// postOut puts a call into its license's outbox. The shard's lock is held.
+func (n *Node) postOut(s *shard, ref licet.Ref, c *call) error {
+	if box, running := s.outboxes[ref]; running {
+		return n.queue(box, c)
+	}
+	return n.open(&mailbox{ref: ref, shard: s, out: true}, c)
+}
+
+// open makes a mailbox or an outbox that runs by itself, and begins with these
+// calls. The shard's lock is held.
+func (n *Node) open(box *mailbox, calls ...*call) error {
+	if err := n.enter(); err != nil {
+		return err
+	}
+	box.append(calls)
+	box.home()[box.ref] = box
+	n.cfg.Metrics.Mailboxes.Inc()
+	if box.out {
+		go n.runOut(box)
+	} else {
+		go n.run(box)
+	}
+	return nil
+}
+
+// runOut empties an outbox, hop by hop, and removes it when nothing waits. Once a
+// license is not yielded any more, what waits goes to the mailbox.
+func (n *Node) runOut(box *mailbox) {
+	for {
+		box.shard.mu.Lock()
+		calls := box.take(MaxHop)
+		box.shard.mu.Unlock()
+		if len(calls) > 0 {
+			if to, yields := n.placement.owner(box.ref); yields {
+				n.hop(box.ref, calls, to)
+			} else {
+				n.bringBack(box.ref, calls)
+			}
+		}
+		if n.retire(box) {
+			return
+		}
+	}
+}
+
+// hop sends calls to the node that writes their license, and waits for their
+// answers. If that takes long, the other node is asked for a sign of life: if it
+// is dead or stopped, those who have come later must not wait for it, and the
+// license is not yielded any more. If it is only slow, they wait as they would
+// there.
+func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
+	done := make(chan struct{})
+	n.work.Add(1) // the outbox keeps a draining node from ending till now
+	go func() {
+		defer n.work.Done()
+		defer close(done)
+		defer n.answerPanic(calls)
+		ctx, cancel := turnContext(calls)
+		defer cancel()
+		n.bringBack(ref, n.forward(ctx, ref, calls, to))
+	}()
+	patience := 2 * n.cfg.HopMargin
+	for {
+		timer := time.NewTimer(patience)
+		select {
+		case <-done:
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		err := n.cfg.Peers.Reach(ctx, to)
+		cancel()
+		if err != nil {
+			n.placement.notTaken(ref, to)
+			return
+		}
+	}
+}
+
+// sendAway moves the calls of a turn to the outbox, and gives back those that are
+// to be settled here: they came by a hop themselves, their caller runs the
+// mailbox, or they are of another kind.
+func (n *Node) sendAway(ref licet.Ref, calls []*call) (rest []*call) {
+	s := n.shardOf(ref)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range calls {
+		if c.hopped || c.done == nil || !mayHop(c.cmd) {
+			rest = append(rest, c)
+			continue
+		}
+		if !c.state.CompareAndSwap(callTaken, callWaiting) {
+			continue // its caller has given up
+		}
+		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
+			rest = append(rest, c) // there is no room
+		}
+	}
+	return rest
+}
+
+// bringBack moves calls of the outbox to the mailbox. They were let in long ago,
+// so nothing refuses them any more.
+func (n *Node) bringBack(ref licet.Ref, calls []*call) {
+	calls = slices.DeleteFunc(calls, func(c *call) bool { return !c.state.CompareAndSwap(callTaken, callWaiting) })
+	if len(calls) == 0 {
+		return
+	}
+	s := n.shardOf(ref)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if box, running := s.boxes[ref]; running {
+		box.append(calls)
+		return
+	}
+	n.work.Add(1) // who brings them keeps a draining node from ending till now
+	box := &mailbox{ref: ref, shard: s}
+	box.append(calls)
+	s.boxes[ref] = box
+	n.cfg.Metrics.Mailboxes.Inc()
+	go n.run(box)
+}

@@ -1,0 +1,275 @@
+package node
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"licet"
+)
+
+const (
+	// yieldAfter is how many swaps must be lost within lossWindow until a
+	// record's commands are sent to who wins them. Two nodes that write now and
+	// then lose one to each other now and then; those that write all the time
+	// lose one in two.
+	yieldAfter = 3
+	lossWindow = time.Second
+	// yieldSpan is how long commands are sent away before it is tried again to
+	// swap them here. While that shows that nothing has changed, it doubles.
+	yieldSpan    = time.Second
+	yieldSpanMax = 16 * time.Second
+	// hostPatience is how many losses a node takes, instead of yieldAfter, that
+	// others have sent commands for the record within lossWindow. Others try now and
+	// then whether they can swap for themselves, and that costs it some.
+	hostPatience = 4 * yieldAfter
+	// holdSpan is how long a node swaps for itself, whatever it loses, where it
+	// is to be the one others yield to, or where the one it yielded to did not
+	// take its commands.
+	holdSpan = time.Second
+	// maxContests bounds the records that are contended for at a time. What comes
+	// beyond is swapped where it came to.
+	maxContests = 4096
+	// contestsSwept is how often records are forgotten that nobody contends for.
+	contestsSwept = 10 * time.Second
+)
+
+// placement decides which node writes a record that several nodes write at the
+// same time. Then most swaps are lost, and each that is lost has cost as much as
+// one that lands. So a node that keeps losing sends the commands that wait for
+// the record to the node that wrote it last, for a while. Nothing but speed
+// depends on who writes: every node may be wrong about it at any time.
+//
+// Two that yield to each other would contend as before, each with the other's
+// commands. Who yields, and is sent commands by another, looks at whom it
+// yields to: if it is the lower one, it stops, and holds the record for a while.
+// In any circle there is a node that yields to a lower one, so circles end. The
+// lower one that is sent commands meanwhile runs them all the same, and tells
+// the sender whom it yields to itself, so that chains get shorter.
+type placement struct {
+	peers      Peers // nil: every node writes for itself
+	self       Incarnation
+	yieldAfter int
+	clock      func() time.Time // monotonic, unlike the node's own
+	jitter     func(time.Duration) time.Duration
+
+	count atomic.Int32 // contests, to be looked at without the lock
+	mu    sync.Mutex
+	// Guarded by mu:
+	contests map[licet.Ref]*contest
+	swept    time.Time
+}
+
+// contest is what a node knows of its swaps on a contended record.
+type contest struct {
+	losses int
+	since  time.Time   // when they began to be counted
+	writer Incarnation // who wrote last, as far as a read showed
+
+	owner     Incarnation // whom the record is yielded to
+	until     time.Time   // how long
+	span      time.Duration
+	busy      bool      // the owner has said that it had others' commands too
+	heldUntil time.Time // the record is not yielded before
+
+	hosted time.Time // when another node sent commands for it last
+}
+
+func newPlacement(cfg *Config) *placement {
+	p := &placement{
+		peers: cfg.Peers, self: cfg.Self, yieldAfter: cfg.YieldAfter, clock: time.Now, jitter: around,
+		contests: make(map[licet.Ref]*contest), swept: time.Now(),
+	}
+	if p.yieldAfter == 0 {
+		p.yieldAfter = yieldAfter
+	}
+	return p
+}
+
+// around is a time of three to five quarters of another one.
+func around(d time.Duration) time.Duration { return d*3/4 + rand.N(d/2) }
+
+// off reports whether there is nobody to yield to.
+func (p *placement) off() bool { return p.peers == nil }
+
+// owner tells whom a record's commands are to be sent to at present. For a
+// record that nobody contends for, as nearly all are, it costs next to nothing.
+func (p *placement) owner(ref licet.Ref) (to Incarnation, yields bool) {
+	if p.count.Load() == 0 {
+		return Incarnation{}, false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.contests[ref]
+	if c == nil {
+		return Incarnation{}, false
+	}
+	now := p.clock()
+	if now.Before(c.until) {
+		return c.owner, true
+	}
+	if !c.busy {
+		return Incarnation{}, false
+	}
+	// To try to swap here would only lose, or make the owner lose.
+	c.busy, c.until = false, now.Add(p.jitter(c.span))
+	return c.owner, true
+}
+
+// lost notes that a swap was lost to a writer, zero where that is not known. It
+// tells whether what waits for the record is to be sent away now.
+func (p *placement) lost(ref licet.Ref, writer Incarnation) (yields bool) {
+	if p.off() || ref.Kind != licet.KindLicense || writer == p.self {
+		return false
+	}
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.contestFor(ref, now)
+	if c == nil {
+		return false
+	}
+	if now.Before(c.until) {
+		return true // commands that came by a hop have lost it
+	}
+	if writer.IsZero() {
+		writer = c.writer
+	}
+	if now.Sub(c.since) > lossWindow {
+		c.since, c.losses = now, 0
+	}
+	c.losses++
+	if writer.IsZero() || now.Before(c.heldUntil) || c.losses < p.patience(c, now) {
+		return false
+	}
+	c.yield(writer, now, p.jitter)
+	return true
+}
+
+// patience is how many losses a contest takes. Soon after a record was yielded,
+// the first one says that nothing has changed.
+func (p *placement) patience(c *contest, now time.Time) int {
+	if now.Sub(c.hosted) <= lossWindow {
+		return hostPatience
+	}
+	if c.span > 0 && now.Sub(c.until) <= c.span {
+		return 1
+	}
+	return p.yieldAfter
+}
+
+// yield sends the record's commands away for a while. Nodes that began to at the
+// same time must not all try again at the same time.
+func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration) time.Duration) {
+	switch {
+	case c.span == 0 || now.Sub(c.until) > c.span:
+		c.span = yieldSpan
+	default:
+		c.span = min(2*c.span, yieldSpanMax)
+	}
+	c.owner, c.until, c.losses, c.busy = to, now.Add(jitter(c.span)), 0, false
+}
+
+// hold makes the node swap for itself for a while.
+func (c *contest) hold(now time.Time) {
+	c.until, c.span, c.losses, c.busy = now, 0, 0, false
+	c.heldUntil = now.Add(holdSpan)
+}
+
+// sawWriter notes who wrote a record last, as a read has shown it. It matters
+// only where swaps were lost that did not tell.
+func (p *placement) sawWriter(ref licet.Ref, writer Incarnation) {
+	if p.count.Load() == 0 || writer == p.self {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.contests[ref]; c != nil {
+		c.writer = writer
+	}
+}
+
+// taken notes that another node has run commands, whether it had others too, and
+// whom it would send its own to.
+func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
+	if yieldsTo == by {
+		yieldsTo = Incarnation{}
+	}
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.contests[ref]
+	if c == nil || c.owner != by || !now.Before(c.until) {
+		return
+	}
+	c.busy = c.busy || busy
+	switch {
+	case yieldsTo.IsZero():
+	case yieldsTo != p.self:
+		c.owner = yieldsTo
+	case by.Below(p.self):
+		c.hold(now)
+	}
+}
+
+// notTaken notes that another node can't be reached, does not want commands, or
+// has left open what became of them.
+func (p *placement) notTaken(ref licet.Ref, by Incarnation) {
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.contests[ref]; c != nil && c.owner == by {
+		c.hold(now)
+	}
+}
+
+// received notes that another node has sent commands, and gives whom the record
+// is yielded to after that, zero where nobody.
+func (p *placement) received(ref licet.Ref) Incarnation {
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.contestFor(ref, now)
+	if c == nil {
+		return Incarnation{}
+	}
+	c.hosted = now
+	if !now.Before(c.until) && !c.busy {
+		return Incarnation{}
+	}
+	if c.owner.Below(p.self) {
+		c.hold(now)
+		return Incarnation{}
+	}
+	return c.owner
+}
+
+// contestFor finds a record's contest, or makes one; nil where there are too
+// many.
+func (p *placement) contestFor(ref licet.Ref, now time.Time) *contest {
+	if now.Sub(p.swept) >= contestsSwept {
+		p.sweep(now)
+	}
+	c := p.contests[ref]
+	if c == nil {
+		if len(p.contests) >= maxContests {
+			return nil
+		}
+		c = &contest{since: now}
+		p.contests[ref] = c
+		p.count.Store(int32(len(p.contests)))
+	}
+	return c
+}
+
+// sweep forgets the contests that are over.
+func (p *placement) sweep(now time.Time) {
+	p.swept = now
+	for ref, c := range p.contests {
+		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) && now.Sub(c.until) > c.span {
+			delete(p.contests, ref)
+		}
+	}
+	p.count.Store(int32(len(p.contests)))
+}

@@ -1,0 +1,271 @@
+package node
+
+import (
+	"testing"
+	"time"
+
+	"licet"
+)
+
+// contestedRef is the license that these tests contend for.
+var contestedRef = licet.LicenseRef("LIC-00000-00000-00000-00000-00000")
+
+// testPlacement is the placement of a node whose incarnation is a number, with a
+// time of its own.
+type testPlacement struct {
+	*placement
+	now time.Time
+}
+
+func incarnation(number byte) Incarnation { return Incarnation{number} }
+
+func newTestPlacement(self byte) *testPlacement {
+	p := &testPlacement{now: time.Now()}
+	p.placement = newPlacement(&Config{Self: incarnation(self), Peers: struct{ Peers }{}})
+	p.clock = func() time.Time { return p.now }
+	p.swept = p.now
+	p.jitter = func(d time.Duration) time.Duration { return d }
+	return p
+}
+
+func (p *testPlacement) pass(d time.Duration) { p.now = p.now.Add(d) }
+
+// loses loses swaps to a writer and tells whether the last one made it yield.
+func (p *testPlacement) loses(times int, to byte) bool {
+	yields := false
+	for range times {
+		yields = p.lost(contestedRef, incarnation(to))
+	}
+	return yields
+}
+
+func (p *testPlacement) wantOwner(t *testing.T, want byte) {
+	t.Helper()
+	to, yields := p.owner(contestedRef)
+	if yields != (want != 0) || to != incarnation(want) {
+		t.Errorf("yields %v to %v, want %d", yields, to, want)
+	}
+}
+
+func TestYieldsAfterLosses(t *testing.T) {
+	p := newTestPlacement(5)
+	p.wantOwner(t, 0)
+	if p.loses(yieldAfter-1, 7) {
+		t.Error("yields too soon")
+	}
+	p.wantOwner(t, 0)
+	if !p.loses(1, 7) {
+		t.Error("does not yield")
+	}
+	p.wantOwner(t, 7)
+	if to, yields := p.owner(licet.LicenseRef("another")); yields {
+		t.Errorf("another license is yielded to %v", to)
+	}
+}
+
+// Losses that are far apart, to oneself, or of other records than licenses are
+// none.
+func TestYieldsToNobody(t *testing.T) {
+	p := newTestPlacement(5)
+	for range 10 * yieldAfter {
+		p.loses(1, 7)
+		p.pass(lossWindow/2 + time.Millisecond)
+	}
+	p.wantOwner(t, 0)
+	p.pass(time.Hour)
+	if p.loses(10, 5) {
+		t.Error("yields to itself")
+	}
+	if yields := p.lost(licet.OrderRef(licet.Owner{}, "1"), incarnation(7)); yields {
+		t.Error("yields an order")
+	}
+	off := newTestPlacement(5)
+	off.peers = nil
+	if off.loses(10, 7) {
+		t.Error("yields although there is no way to the others")
+	}
+}
+
+// TestYieldCools: a record is yielded for a while, which doubles as long as it
+// is lost again at once, and begins anew after a while without.
+func TestYieldCools(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 7)
+	for span := yieldSpan; span < 4*yieldSpanMax; span *= 2 {
+		span := min(span, yieldSpanMax)
+		p.pass(span - time.Millisecond)
+		p.wantOwner(t, 7)
+		p.pass(time.Millisecond)
+		p.wantOwner(t, 0)
+		if !p.loses(1, 7) {
+			t.Fatalf("after %v the first loss is not enough", span)
+		}
+	}
+	p.pass(3 * yieldSpanMax)
+	if p.loses(1, 7) {
+		t.Error("one loss is enough long after")
+	}
+	p.pass(lossWindow + time.Millisecond)
+	if !p.loses(yieldAfter, 7) {
+		t.Error("does not yield anew")
+	}
+	p.pass(yieldSpan)
+	p.wantOwner(t, 0)
+}
+
+// TestYieldLasts: as long as the owner has others' commands too, it is not tried to
+// swap here.
+func TestYieldLasts(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 7)
+	for range 10 {
+		p.taken(contestedRef, incarnation(7), Incarnation{}, true)
+		p.pass(yieldSpan)
+		p.wantOwner(t, 7)
+	}
+	p.taken(contestedRef, incarnation(7), Incarnation{}, false)
+	p.pass(yieldSpan)
+	p.wantOwner(t, 0)
+}
+
+// TestHosts: a node that others send commands to does not yield soon.
+func TestHosts(t *testing.T) {
+	p := newTestPlacement(5)
+	p.received(contestedRef)
+	if p.loses(hostPatience-1, 7) {
+		t.Error("yields too soon")
+	}
+	if !p.loses(1, 7) {
+		t.Error("never yields")
+	}
+	p.pass(time.Minute)
+	if !p.loses(yieldAfter, 3) {
+		t.Error("does not yield once nobody sends it commands any more")
+	}
+}
+
+// TestBlindLosses: a swap may not tell to whom it was lost; a read told before.
+func TestBlindLosses(t *testing.T) {
+	p := newTestPlacement(5)
+	if p.loses(2*yieldAfter, 0) {
+		t.Error("yields to nobody")
+	}
+	p.sawWriter(contestedRef, incarnation(5))
+	if p.loses(1, 0) {
+		t.Error("yields to itself")
+	}
+	p.sawWriter(contestedRef, incarnation(7))
+	if !p.loses(1, 0) {
+		t.Error("does not yield to who was seen")
+	}
+	p.wantOwner(t, 7)
+}
+
+// TestTie: of two that yield to each other the lower one goes on yielding.
+func TestTie(t *testing.T) {
+	low, high := newTestPlacement(3), newTestPlacement(9)
+	low.loses(yieldAfter, 9)
+	high.loses(yieldAfter, 3)
+	if hint := low.received(contestedRef); hint != incarnation(9) {
+		t.Errorf("the lower one says that it yields to %v", hint)
+	}
+	low.wantOwner(t, 9)
+	if hint := high.received(contestedRef); !hint.IsZero() {
+		t.Errorf("the higher one says that it yields to %v", hint)
+	}
+	high.wantOwner(t, 0)
+	if high.loses(10*hostPatience, 3) {
+		t.Error("the higher one yields again at once")
+	}
+	high.pass(holdSpan + lossWindow)
+	if !high.loses(yieldAfter, 3) {
+		t.Error("the higher one never yields again")
+	}
+}
+
+// TestTieIsTold: the same where only one of them is sent commands.
+func TestTieIsTold(t *testing.T) {
+	high := newTestPlacement(9)
+	high.loses(yieldAfter, 3)
+	high.taken(contestedRef, incarnation(3), incarnation(9), false)
+	high.wantOwner(t, 0)
+	low := newTestPlacement(3)
+	low.loses(yieldAfter, 9)
+	low.taken(contestedRef, incarnation(9), incarnation(3), false)
+	low.wantOwner(t, 9)
+}
+
+// TestCirclesEnd: whoever yields to whom, and whoever hears of it first, in the
+// end somebody writes for all.
+func TestCirclesEnd(t *testing.T) {
+	const nodes = 6
+	for start := range 200 {
+		var list [nodes]*testPlacement
+		for i := range list {
+			list[i] = newTestPlacement(byte(i + 1))
+		}
+		// Every node yields to another one, in an order that start stands for.
+		for i, p := range list {
+			to := (i + 1 + start/(i+1)%(nodes-1)) % nodes
+			p.loses(yieldAfter, byte(to+1))
+		}
+		for range 4 * nodes {
+			for _, p := range list {
+				if to, yields := p.owner(contestedRef); yields {
+					p.taken(contestedRef, to, list[to[0]-1].received(contestedRef), true)
+				}
+			}
+		}
+		writers := 0
+		for _, p := range list {
+			to, yields := p.owner(contestedRef)
+			if !yields {
+				writers++
+				continue
+			}
+			if _, further := list[to[0]-1].owner(contestedRef); further {
+				t.Errorf("start %d: %v yields to %v, which yields itself", start, p.self, to)
+			}
+		}
+		if writers == 0 {
+			t.Errorf("start %d: nobody writes", start)
+		}
+	}
+}
+
+// TestNotTaken: who does not take commands, or leaves open what became of them,
+// is not sent any for a while.
+func TestNotTaken(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 7)
+	p.notTaken(contestedRef, incarnation(8)) // somebody else's news
+	p.wantOwner(t, 7)
+	p.notTaken(contestedRef, incarnation(7))
+	p.wantOwner(t, 0)
+	if p.loses(10*yieldAfter, 7) {
+		t.Error("it is sent commands again at once")
+	}
+}
+
+// TestContestsAreBounded and forgotten.
+func TestContestsAreBounded(t *testing.T) {
+	p := newTestPlacement(5)
+	for i := range maxContests + 100 {
+		ref := licet.LicenseRef(licet.LicenseKey(string(rune(i + 1000))))
+		p.lost(ref, incarnation(7))
+	}
+	if n := len(p.contests); n != maxContests {
+		t.Errorf("%d contests", n)
+	}
+	p.pass(contestsSwept)
+	p.loses(1, 7)
+	if n, count := len(p.contests), p.count.Load(); n != 1 || count != 1 {
+		t.Errorf("%d contests are left, %d by the counter", n, count)
+	}
+	p.loses(yieldAfter, 7)
+	p.pass(contestsSwept)
+	p.lost(licet.LicenseRef("another"), incarnation(7))
+	if len(p.contests) != 1 {
+		t.Errorf("%d contests are left", len(p.contests))
+	}
+}
