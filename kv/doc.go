@@ -9,6 +9,7 @@
 //	d/<id><hash>                  a device of a license with more than 16
 //	m/<id>                        a license's metadata, as JSON
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
+//	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
 //	o/<account>/<mode>/<order>    an order
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product

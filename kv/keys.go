@@ -19,6 +19,9 @@ const (
 	mastersPrefix = layout + "s/master/"
 )
 
+// nodesPrefix is where the nodes that are up are registered.
+const nodesPrefix = layout + "n/"
+
 func licenseKey(id licet.LicenseID) string  { return layout + "l/" + string(id[:]) }
 func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:]) }
 func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }

@@ -116,6 +116,7 @@ func families() []family {
 		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
 		{"license", "l/", (*verification).checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},
+		{"node", "n/", each("n/", (*verification).checkNode)},
 		{"order", "o/", each("o/", (*verification).checkOrder)},
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},

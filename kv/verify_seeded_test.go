@@ -328,8 +328,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a check key that is too short", seed{checkKey: bytesOf("short")},
 			[]string{"check_key value s/check"}},
 
+		{"a node of no form", seed{nodeKey(incarnation{1}): bytesOf("x")},
+			[]string{"node value n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
+
 		{"keys of no form", seed{
-			layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
+			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
 			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
@@ -337,7 +340,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
 			"api_key_mark key s/keys" + odd("2"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
-			"metadata key m/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
+			"metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
 			layout + "A/1": {}, layout + "A/2": {}, layout + "s/other": {}, layout + "zzz/1": {}, layout + "nothing-that-a-log-should-show-in-full": {},

@@ -223,12 +223,13 @@ func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (
 func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	l := newLab(t)
 	l.fill()
+	l.write(seed{nodeKey(incarnation{7}): encodeNode(node.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}
 	want := []FamilyCount{
 		{"api_key_index", 1}, {"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
-		{"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"claim", 4}, {"claim_age", 4},
+		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"claim", 4}, {"claim_age", 4},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +241,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 61 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 62 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -251,7 +252,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 61 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 62 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {

@@ -1,0 +1,142 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/node"
+)
+
+// Field numbers of a registration.
+const (
+	nodeAddress   protowire.Number = 1
+	nodePublicKey protowire.Number = 2
+)
+
+const (
+	// registrationTTL is how many seconds a node that is dead, paused or cut off
+	// stays registered.
+	registrationTTL = 10
+	// maxNodes bounds the nodes that one look at them finds.
+	maxNodes = 1000
+	// reregisterPause is the longest pause before a node that is not registered
+	// any more is registered again; it doubles.
+	reregisterPause    = 100 * time.Millisecond
+	reregisterPauseMax = 5 * time.Second
+)
+
+// Register keeps a node registered, under a lease, until ctx ends, and then
+// removes it. Nothing but speed depends on it, so it fails in silence, and tries
+// again.
+func (s *Store) Register(ctx context.Context, r node.Registration) {
+	for attempt := 0; ctx.Err() == nil; attempt++ {
+		began, err := s.register(ctx, r)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Debug().Err(err).Msg("this node is not registered any more; it registers again")
+		if began {
+			attempt = 0
+		}
+		longest := min(reregisterPause<<min(attempt, 10), reregisterPauseMax)
+		timer := time.NewTimer(longest/2 + rand.N(longest/2))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+// register registers a node for as long as its lease lives, and tells whether it
+// ever was.
+func (s *Store) register(ctx context.Context, r node.Registration) (began bool, err error) {
+	starting, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	lease, err := s.client.Grant(starting, registrationTTL)
+	if err != nil {
+		return false, fmt.Errorf("take a lease: %w", err)
+	}
+	defer func() {
+		// Also where ctx has ended, which is the rule. Whoever can't be told finds out
+		// when the lease is over.
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = s.client.Revoke(leaving, lease.ID)
+	}()
+	if _, err := s.kv.Put(starting, nodeKey(r.Incarnation), string(encodeNode(r)), clientv3.WithLease(lease.ID)); err != nil {
+		return false, fmt.Errorf("register: %w", err)
+	}
+	alive, err := s.client.KeepAlive(ctx, lease.ID)
+	if err != nil {
+		return true, fmt.Errorf("keep the lease: %w", err)
+	}
+	for range alive {
+	}
+	return true, nil
+}
+
+// Nodes lists the nodes that are up, this one too. One that is dead may be among
+// them for some seconds.
+func (s *Store) Nodes(ctx context.Context) ([]node.Registration, error) {
+	response, err := s.list(ctx, "nodes", nodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	if err != nil {
+		return nil, err
+	}
+	var nodes []node.Registration
+	for _, kv := range response.Kvs {
+		r, err := decodeNode(string(kv.Key[len(nodesPrefix):]), kv.Value)
+		if err != nil {
+			s.log.Debug().Err(err).Msg("a node's registration can't be read")
+			continue
+		}
+		nodes = append(nodes, r)
+	}
+	return nodes, nil
+}
+
+func encodeNode(r node.Registration) []byte {
+	b := appendString([]byte{formatVersion}, nodeAddress, r.Address)
+	return appendBytes(b, nodePublicKey, r.PublicKey[:])
+}
+
+func decodeNode(rest string, value []byte) (node.Registration, error) {
+	var r node.Registration
+	if len(rest) != len(r.Incarnation) {
+		return r, errMalformed
+	}
+	copy(r.Incarnation[:], rest)
+	err := decodeValue(value, func(f field) error {
+		switch f.num {
+		case nodeAddress:
+			r.Address = f.string()
+		case nodePublicKey:
+			if len(f.bytes) != len(r.PublicKey) {
+				return errMalformed
+			}
+			copy(r.PublicKey[:], f.bytes)
+		}
+		return nil
+	})
+	if err == nil && (r.Address == "" || r.PublicKey == [32]byte{}) {
+		err = errMalformed
+	}
+	return r, err
+}
+
+func (v *verification) checkNode(e entry) {
+	if len(e.rest) != len(incarnation{}) {
+		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
+		return
+	}
+	if _, err := decodeNode(e.rest, e.value); err != nil {
+		v.report("node", "n/"+v.opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
+	}
+}
+
+func nodeKey(by incarnation) string { return nodesPrefix + string(by[:]) }

@@ -1,0 +1,77 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/node"
+)
+
+// awaitNode waits until a node is registered as it should be, or not at all.
+func awaitNode(t *testing.T, s *Store, want node.Registration, there bool) {
+	t.Helper()
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		nodes, err := s.Nodes(testContext(t, 10*time.Second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(nodes, want) == there {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the nodes are %+v", nodes)
+		}
+	}
+}
+
+func registration(s *Store) node.Registration {
+	return node.Registration{Incarnation: s.Incarnation(), Address: "127.0.0.1:7070", PublicKey: [32]byte{1, 2, 3}}
+}
+
+// TestRegister: a node is registered while it lives, again after its lease was
+// lost, and gone as soon as it leaves.
+func TestRegister(t *testing.T) {
+	t.Parallel()
+	s, other := openStore(t), openStore(t)
+	want := registration(s)
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		s.Register(ctx, want)
+	}()
+	awaitNode(t, other, want, true)
+
+	kv, err := server.client.Get(t.Context(), nodeKey(s.Incarnation()))
+	if err != nil || len(kv.Kvs) != 1 || kv.Kvs[0].Lease == 0 {
+		t.Fatalf("%+v, %v", kv, err)
+	}
+	lost := clientv3.LeaseID(kv.Kvs[0].Lease)
+	if _, err := server.client.Revoke(t.Context(), lost); err != nil {
+		t.Fatal(err)
+	}
+	awaitNode(t, other, want, true)
+
+	leave()
+	<-ended
+	awaitNode(t, other, want, false)
+}
+
+// TestBadRegistrations are left out, and verify names them.
+func TestBadRegistrations(t *testing.T) {
+	for name, x := range map[string]struct{ rest, value string }{
+		"no value":   {"12345678", ""},
+		"short name": {"1234567", string(encodeNode(node.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
+		"no address": {"12345678", string(encodeNode(node.Registration{PublicKey: [32]byte{1}}))},
+		"no key":     {"12345678", string(encodeNode(node.Registration{Address: "a:1"}))},
+		"newer form": {"12345678", "\x02"},
+	} {
+		if got, err := decodeNode(x.rest, []byte(x.value)); err == nil {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
