@@ -201,3 +201,12 @@ func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(tex
 func crockfordText(b []byte) string {
 	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
 }
+
+// HopKey is what commands that one node sends to another are authenticated with.
+func (k MasterKey) HopKey() ([32]byte, error) {
+	key, err := hkdf.Key(sha256.New, k.key[:], nil, "licet hop\x00"+k.ID, 32)
+	if err != nil {
+		return [32]byte{}, fmt.Errorf("derive a key: %w", err)
+	}
+	return [32]byte(key), nil
+}

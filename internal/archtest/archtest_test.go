@@ -353,7 +353,7 @@ import (
 `,
 			[]string{
 				"node/x.go:4: node must not import github.com/fasthttp/router: only handlers and cmd/... may",
-				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers and cmd/... may",
+				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers and peer and cmd/... may",
 				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv and internal/... and loadtest/... may",
 			},
 		},
@@ -396,7 +396,7 @@ import (
 `,
 			[]string{
 				"handlers/paypage/x.go:4: handlers/paypage must not import node",
-				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only handlers and cmd/... may",
+				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only handlers and peer and cmd/... may",
 			},
 		},
 		{

@@ -32,6 +32,7 @@ var house = []room{
 	{path: "loadtest/..."},
 	{path: "handlers", ours: []string{"handlers/paypage", "payment", "node", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
+	{path: "peer", ours: []string{"node", "metrics", "."}},
 	{path: "payment", ours: []string{"node", "."}},
 	{path: "kv", ours: []string{"node", "metrics", "."}},
 	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
@@ -55,7 +56,7 @@ var gates = []struct {
 }{
 	{"go.etcd.io/...", []string{"kv", "internal/...", "loadtest/..."}},
 	{"google.golang.org/grpc/...", []string{"kv", "cmd/..."}},
-	{"github.com/valyala/fasthttp/...", []string{"handlers", "cmd/..."}},
+	{"github.com/valyala/fasthttp/...", []string{"handlers", "peer", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 }
 

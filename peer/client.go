@@ -1,0 +1,174 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// Client sends commands to other nodes. It is node.Peers. Make it with
+// [NewClient].
+type Client struct {
+	ring  licet.MasterRing
+	list  func(context.Context) ([]node.Registration, error)
+	codec codec
+
+	mu sync.Mutex
+	// Guarded by mu:
+	links  map[node.Incarnation]*link
+	listed time.Time // when the nodes were listed last
+}
+
+var _ node.Peers = (*Client)(nil)
+
+const (
+	// listEvery is how old the list of nodes gets while it is in use, and
+	// listSoonest while somebody is looked for who is not in it.
+	listEvery   = time.Second
+	listSoonest = 50 * time.Millisecond
+	// ageKept is how long it is known how old another node is. Clocks run apart
+	// by less than a millisecond in that time.
+	ageKept = 10 * time.Second
+)
+
+// NewClient makes a client that finds nodes by list.
+func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registration, error)) (*Client, error) {
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{ring: ring, list: list, codec: codec, links: make(map[node.Incarnation]*link)}, nil
+}
+
+// Close ends the connections that are idle.
+func (c *Client) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		l.http.CloseIdleConnections()
+	}
+}
+
+// Send sends commands, once.
+func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+	link, err := c.find(ctx, to)
+	if err != nil {
+		return node.HopAnswer{}, notSent(err)
+	}
+	body, err := c.codec.request(hop)
+	if err != nil {
+		return node.HopAnswer{}, notSent(err)
+	}
+	// Until the commands are sent, whatever fails has run nothing.
+	over, known := link.ageAt(hop.Over)
+	if !known {
+		if _, err := c.exchange(ctx, link, seal{to: to}, nil); err != nil {
+			return node.HopAnswer{}, notSent(err)
+		}
+		if over, known = link.ageAt(hop.Over); !known {
+			return node.HopAnswer{}, notSent(errors.New("it does not tell its age"))
+		}
+	}
+	answers, err := c.exchange(ctx, link, seal{to: to, over: over}, body)
+	if err != nil {
+		return node.HopAnswer{}, err
+	}
+	return c.codec.readReply(answers, hop)
+}
+
+// Reach asks another node for its age.
+func (c *Client) Reach(ctx context.Context, to node.Incarnation) error {
+	link, err := c.find(ctx, to)
+	if err == nil {
+		_, err = c.exchange(ctx, link, seal{to: to}, nil)
+	}
+	return err
+}
+
+func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, err) }
+
+// exchange sends one sealed message and gives what its answer holds.
+func (c *Client) exchange(ctx context.Context, l *link, s seal, body []byte) ([]byte, error) {
+	message, err := appendSealed(nil, c.ring.Current(), s, body)
+	if err != nil {
+		return nil, notSent(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(message))
+	if err != nil {
+		return nil, notSent(err)
+	}
+	response, err := l.http.RoundTrip(request)
+	if err != nil {
+		var unreached *unreachedError
+		if errors.As(err, &unreached) {
+			return nil, notSent(err)
+		}
+		return nil, fmt.Errorf("send commands to another node: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	if err != nil {
+		return nil, fmt.Errorf("read another node's answers: %w", err)
+	}
+	if response.StatusCode != http.StatusOK || len(answer) < answerHead {
+		return nil, fmt.Errorf("another node answers with status %d and %d bytes", response.StatusCode, len(answer))
+	}
+	l.learn(time.Duration(binary.BigEndian.Uint64(answer[1:])))
+	switch rest := answer[answerHead:]; answer[0] {
+	case answered:
+		return rest, nil
+	case refused:
+		return nil, notSent(errors.New(string(rest)))
+	}
+	return nil, errMalformed
+}
+
+// find gives the link to a node, and lists the nodes anew where that may help.
+func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if age := time.Since(c.listed); age >= listEvery || age >= listSoonest && c.links[to] == nil {
+		// The lock is held meanwhile: whoever else wants to send waits for the same.
+		if err := c.refresh(ctx); err != nil && c.links[to] == nil {
+			return nil, err
+		}
+	}
+	if l := c.links[to]; l != nil {
+		return l, nil
+	}
+	return nil, fmt.Errorf("no node of incarnation %v is registered", to)
+}
+
+// refresh lists the nodes. Those that have gone are forgotten; what was sent to
+// them goes on.
+func (c *Client) refresh(ctx context.Context) error {
+	c.listed = time.Now()
+	nodes, err := c.list(ctx)
+	if err != nil {
+		return fmt.Errorf("list the nodes: %w", err)
+	}
+	links := make(map[node.Incarnation]*link, len(nodes))
+	for _, r := range nodes {
+		if l := c.links[r.Incarnation]; l != nil && l.registration == r {
+			links[r.Incarnation] = l
+		} else {
+			links[r.Incarnation] = newLink(r)
+		}
+	}
+	for incarnation, l := range c.links {
+		if links[incarnation] != l {
+			l.http.CloseIdleConnections()
+		}
+	}
+	c.links = links
+	return nil
+}

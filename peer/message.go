@@ -1,0 +1,108 @@
+package peer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"licet"
+	"licet/node"
+)
+
+// request is what a hop carries. Members are told apart by their place, so none
+// may be moved or removed while nodes of two versions run; a node that can't read
+// a request refuses it, and then the commands are run where they came to.
+type request struct {
+	_        struct{} `cbor:",toarray"`
+	Key      string
+	Commands []command
+}
+
+type command struct {
+	_         struct{} `cbor:",toarray"`
+	Kind      byte
+	Device    string
+	Name      string
+	Named     bool
+	ProductID string
+	SeenStep  time.Duration
+	Caller    owner
+	Pin       owner
+}
+
+// The kinds of commands.
+const (
+	activate byte = iota + 1
+	removeDevice
+)
+
+type owner struct {
+	_         struct{} `cbor:",toarray"`
+	AccountID string
+	Mode      string
+}
+
+// codec writes and reads messages.
+type codec struct {
+	encode cbor.EncMode
+	decode cbor.DecMode
+}
+
+func newCodec() (codec, error) {
+	encode, err := cbor.EncOptions{}.EncMode()
+	if err != nil {
+		return codec{}, err
+	}
+	decode, err := cbor.DecOptions{MaxArrayElements: 4096, MaxMapPairs: 64, MaxNestedLevels: 8}.DecMode()
+	return codec{encode, decode}, err
+}
+
+func (c codec) request(hop node.Hop) ([]byte, error) {
+	r := request{Key: string(hop.Key), Commands: make([]command, len(hop.Commands))}
+	for i, cmd := range hop.Commands {
+		switch cmd := cmd.(type) {
+		case licet.Activate:
+			r.Commands[i] = command{
+				Kind: activate, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
+				SeenStep: cmd.SeenStep, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin),
+			}
+		case licet.RemoveDevice:
+			r.Commands[i] = command{Kind: removeDevice, Device: cmd.Device, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin)}
+		default:
+			return nil, fmt.Errorf("a %T can't be sent", cmd)
+		}
+	}
+	return c.encode.Marshal(r)
+}
+
+func (c codec) readRequest(body []byte) (node.Hop, error) {
+	var r request
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		return node.Hop{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	hop := node.Hop{Key: licet.LicenseKey(r.Key), Commands: make([]licet.Command, len(r.Commands))}
+	for i, cmd := range r.Commands {
+		target := licet.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner()}
+		switch cmd.Kind {
+		case activate:
+			hop.Commands[i] = licet.Activate{
+				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
+			}
+		case removeDevice:
+			hop.Commands[i] = licet.RemoveDevice{Target: target, Device: cmd.Device}
+		default:
+			return node.Hop{}, fmt.Errorf("%w: a command of kind %d", errMalformed, cmd.Kind)
+		}
+		if cmd.Device == "" {
+			return node.Hop{}, fmt.Errorf("%w: a command without a device", errMalformed)
+		}
+	}
+	return hop, nil
+}
+
+func fromOwner(o licet.Owner) owner { return owner{AccountID: o.AccountID, Mode: string(o.Mode)} }
+
+func (o owner) owner() licet.Owner {
+	return licet.Owner{AccountID: o.AccountID, Mode: licet.Mode(o.Mode)}
+}

@@ -1,0 +1,157 @@
+package peer
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet"
+	"licet/node"
+)
+
+// filled is a value of a type in which nothing is zero, so that whatever a codec
+// forgets shows.
+func filled[T any](t *testing.T) T {
+	t.Helper()
+	var v T
+	number := 0
+	fill(t, reflect.ValueOf(&v).Elem(), &number)
+	return v
+}
+
+func fill(t *testing.T, v reflect.Value, number *int) {
+	t.Helper()
+	*number++
+	switch at := v.Addr().Interface().(type) {
+	case *time.Time:
+		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
+		return
+	case *licet.Order:
+		return // no command that hops answers one
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), number)
+		}
+	case reflect.String:
+		v.SetString(string(rune('a'+*number%26)) + "-text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*number))
+	default:
+		t.Fatalf("no value is known for a %v", v.Type())
+	}
+}
+
+func newTestCodec(t *testing.T) codec {
+	t.Helper()
+	c, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRequest(t *testing.T) {
+	c := newTestCodec(t)
+	activate, remove := filled[licet.Activate](t), filled[licet.RemoveDevice](t)
+	remove.Key = activate.Key
+	want := node.Hop{Key: activate.Key, Commands: []licet.Command{activate, remove, licet.Activate{Target: licet.Target{Key: activate.Key}, Device: "d"}}}
+	body, err := c.request(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readRequest(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := c.request(node.Hop{Commands: []licet.Command{licet.Seen{}}}); err == nil {
+		t.Error("a command of another kind was written")
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	c := newTestCodec(t)
+	encode := func(v any) []byte {
+		b, err := c.encode.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, body := range map[string][]byte{
+		"nothing":        nil,
+		"no message":     {0xff},
+		"another one":    encode([]string{"a"}),
+		"unknown kind":   encode(request{Commands: []command{{Kind: 9, Device: "d"}}}),
+		"without device": encode(request{Commands: []command{{Kind: activate}}}),
+		"more behind it": append(encode(request{}), 0),
+	} {
+		if hop, err := c.readRequest(body); err == nil {
+			t.Errorf("%s: %+v", name, hop)
+		}
+	}
+}
+
+func TestReply(t *testing.T) {
+	c := newTestCodec(t)
+	result := filled[licet.Result](t)
+	result.RefundDue = false // likewise
+	other := result
+	other.License.MaxDevices = 0
+	fewer := result
+	fewer.License.CurrentDevices--
+	refusal := filledError(t)
+	hop := node.Hop{Key: result.License.Key}
+	want := node.HopAnswer{YieldsTo: node.Incarnation{4, 5}, Busy: true}
+	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other}, {Result: result}, {Err: licet.ErrOverloaded}} {
+		want.Answers = append(want.Answers, a)
+		hop.Commands = append(hop.Commands, licet.Activate{Device: result.Device.ID})
+	}
+	body, err := c.reply(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readReply(body, hop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	hop.Commands = hop.Commands[1:]
+	if _, err := c.readReply(body, hop); err == nil {
+		t.Error("an answer too many was taken")
+	}
+}
+
+func filledError(t *testing.T) *licet.Error {
+	t.Helper()
+	return &licet.Error{
+		Reason: licet.ReasonDeviceLimitReached, Message: "a message",
+		Fields:  []licet.FieldProblem{{Field: "f", Problem: "p"}},
+		Details: map[string]int{"max_devices": 3},
+	}
+}
+
+// TestUnknownErrors: what is no error of the domain's is a bug, and nothing of it
+// is told.
+func TestUnknownErrors(t *testing.T) {
+	c := newTestCodec(t)
+	body, err := c.reply(node.HopAnswer{Answers: []node.Answer{{Err: errors.New("a secret")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readReply(body, node.Hop{Commands: []licet.Command{licet.Seen{}}})
+	if err != nil || !errors.Is(got.Answers[0].Err, licet.ErrInternal) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

@@ -1,0 +1,150 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// reply is what the other node answers, if it has taken the commands. Most
+// answers of one hop tell of the same license, but for its count of devices, so
+// each license stands there once.
+type reply struct {
+	_        struct{} `cbor:",toarray"`
+	YieldsTo []byte   // an incarnation, or empty
+	Busy     bool
+	Licenses []license
+	Answers  []answer
+}
+
+type answer struct {
+	_              struct{} `cbor:",toarray"`
+	License        int      // its place in Licenses, from 1; 0: none
+	CurrentDevices int
+	Name           string // of the device, whose id is the command's
+	Named          bool
+	BoundAt        millis
+	LastSeenAt     millis
+	Removed        bool
+	Error          *licet.Error
+}
+
+// license is a license without its key, which is the hop's, and its count of
+// devices.
+type license struct {
+	_                                 struct{} `cbor:",toarray"`
+	Owner                             owner
+	ProductID, OrderNo                string
+	MaxDevices, AllowedOver           int
+	Years, Months, Days               int
+	Clock                             time.Duration
+	CreatedAt, ActivatedAt            millis
+	ExpiresAt, SuspendedAt, RevokedAt millis
+}
+
+// millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
+// time.
+type millis int64
+
+func toMillis(t time.Time) millis {
+	if t.IsZero() {
+		return 0
+	}
+	return millis(t.UnixMilli())
+}
+
+func (m millis) time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m)).UTC()
+}
+
+func fromLicense(l *licet.License) license {
+	return license{
+		Owner: fromOwner(l.Owner), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
+		Years: l.Validity.Years, Months: l.Validity.Months, Days: l.Validity.Days, Clock: l.Validity.Clock,
+		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
+		ExpiresAt: toMillis(l.ExpiresAt), SuspendedAt: toMillis(l.SuspendedAt), RevokedAt: toMillis(l.RevokedAt),
+	}
+}
+
+func (l *license) license(key licet.LicenseKey) licet.License {
+	return licet.License{
+		Key: key, Owner: l.Owner.owner(), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
+		Validity:  licet.Period{Years: l.Years, Months: l.Months, Days: l.Days, Clock: l.Clock},
+		CreatedAt: l.CreatedAt.time(), ActivatedAt: l.ActivatedAt.time(),
+		ExpiresAt: l.ExpiresAt.time(), SuspendedAt: l.SuspendedAt.time(), RevokedAt: l.RevokedAt.time(),
+	}
+}
+
+func (c codec) reply(a node.HopAnswer) ([]byte, error) {
+	r := reply{Answers: make([]answer, len(a.Answers)), Busy: a.Busy}
+	if !a.YieldsTo.IsZero() {
+		r.YieldsTo = a.YieldsTo[:]
+	}
+	var last licet.License // the one that came to Licenses last, without its count
+	for i := range a.Answers {
+		from, to := &a.Answers[i], &r.Answers[i]
+		if from.Err != nil {
+			if !errors.As(from.Err, &to.Error) {
+				to.Error = licet.ErrInternal
+			}
+			continue
+		}
+		now := from.Result.License
+		now.CurrentDevices = 0
+		if len(r.Licenses) == 0 || now != last {
+			r.Licenses = append(r.Licenses, fromLicense(&now))
+			last = now
+		}
+		device := &from.Result.Device
+		*to = answer{
+			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
+			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt), LastSeenAt: toMillis(device.LastSeenAt),
+			Removed: from.Result.Removed,
+		}
+	}
+	return c.encode.Marshal(r)
+}
+
+// readReply reads what became of the commands of a hop. It trusts the other node
+// in what it says, but not to have answered at all.
+func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
+	var r reply
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		return node.HopAnswer{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	var a node.HopAnswer
+	if len(r.Answers) != len(hop.Commands) || len(r.YieldsTo) != 0 && len(r.YieldsTo) != len(a.YieldsTo) {
+		return node.HopAnswer{}, errMalformed
+	}
+	copy(a.YieldsTo[:], r.YieldsTo)
+	a.Busy = r.Busy
+	a.Answers = make([]node.Answer, len(r.Answers))
+	for i := range r.Answers {
+		from, to := &r.Answers[i], &a.Answers[i]
+		if from.Error != nil {
+			to.Err = from.Error
+			continue
+		}
+		if from.License < 1 || from.License > len(r.Licenses) {
+			return node.HopAnswer{}, errMalformed
+		}
+		to.Result = licet.Result{
+			License: r.Licenses[from.License-1].license(hop.Key),
+			Device: licet.Device{
+				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
+				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),
+			},
+			Removed: from.Removed,
+		}
+		to.Result.License.CurrentDevices = from.CurrentDevices
+	}
+	return a, nil
+}

@@ -1,0 +1,169 @@
+package peer
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/valyala/fasthttp"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+const (
+	hopPath = "/hop"
+	// maxMessage bounds a sealed hop and its answer. The most that a command can
+	// say is some kilobytes.
+	maxMessage = 2 << 20
+	// readTimeout bounds the reading of one request, idleTimeout the wait for the
+	// next one. Callers hang up earlier.
+	readTimeout  = 5 * time.Second
+	idleTimeout  = 60 * time.Second
+	writeTimeout = 5 * time.Second
+	// maxCallers bounds the connections. Each node has a few to each other.
+	maxCallers = 1024
+)
+
+// The first byte of an answer, and behind it the age of the node in nanoseconds,
+// as 8 bytes.
+const (
+	answered byte = 1 // then come the answers
+	refused  byte = 2 // then comes why; nothing was run
+)
+
+const answerHead = 1 + 8
+
+// Executor runs commands that another node has sent, as node.Node does.
+type Executor interface {
+	Execute(hop node.Hop) (node.HopAnswer, error)
+}
+
+// Server takes commands from other nodes. Make it with [NewServer].
+type Server struct {
+	self     node.Incarnation
+	ring     licet.MasterRing
+	executor Executor
+	codec    codec
+	identity *identity
+	born     time.Time
+	metrics  *metrics.Metrics
+	log      zerolog.Logger
+	http     *fasthttp.Server
+}
+
+// NewServer makes a server for the node of an incarnation. The key it shows is
+// new.
+func NewServer(self node.Incarnation, ring licet.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger) (*Server, error) {
+	identity, err := newIdentity()
+	if err != nil {
+		return nil, err
+	}
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		self: self, ring: ring, executor: executor, codec: codec, identity: identity,
+		born: time.Now(), metrics: m, log: log,
+	}
+	s.http = &fasthttp.Server{
+		Handler:                      s.handle,
+		Name:                         "licet",
+		Concurrency:                  maxCallers,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		MaxRequestBodySize:           maxMessage,
+		ReadBufferSize:               16 << 10,
+		NoDefaultContentType:         true,
+		NoDefaultDate:                true,
+		DisablePreParseMultipartForm: true,
+		CloseOnShutdown:              true,
+		Logger:                       silent{},
+	}
+	return s, nil
+}
+
+// Registration is how others find the server at an address.
+func (s *Server) Registration(address string) node.Registration {
+	return node.Registration{Incarnation: s.self, Address: address, PublicKey: s.identity.publicKey}
+}
+
+// Serve takes commands until Shutdown, or until the listener fails.
+func (s *Server) Serve(listener net.Listener) error {
+	return s.http.Serve(tls.NewListener(listener, s.identity.serverConfig()))
+}
+
+// Shutdown lets what is under way end, until ctx does.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+
+// age is the time by this node's own clock, which no other clock moves.
+func (s *Server) age() time.Duration { return time.Since(s.born) }
+
+func (s *Server) handle(ctx *fasthttp.RequestCtx) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.metrics.Panics.Inc()
+			s.log.Error().Str("where", "hop").Str("type", fmt.Sprintf("%T", p)).Str("stack", string(debug.Stack())).Msg("panic")
+			// What it did until then is not known, and 500 says nothing else.
+			ctx.Response.Reset()
+			ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+		}
+	}()
+	if !ctx.IsPost() || string(ctx.Path()) != hopPath {
+		ctx.SetStatusCode(fasthttp.StatusNotFound)
+		return
+	}
+	body, err := s.answer(ctx.PostBody())
+	switch {
+	case err == nil:
+		s.write(ctx, answered, body)
+	case errors.Is(err, node.ErrNotTaken):
+		s.write(ctx, refused, []byte(err.Error()))
+	default:
+		s.log.Error().Err(err).Msg("the answers to a hop can't be written")
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+	}
+}
+
+// answer runs what a sealed message holds. An error that is not ErrNotTaken comes
+// after it was run.
+func (s *Server) answer(message []byte) ([]byte, error) {
+	seal, body, err := openSealed(message, s.ring, s.self)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("another node's commands were refused")
+		return nil, fmt.Errorf("%w: %w", node.ErrNotTaken, err)
+	}
+	if len(body) == 0 {
+		return nil, nil // it wants to know our age
+	}
+	hop, err := s.codec.readRequest(body)
+	if err != nil {
+		s.log.Warn().Err(err).Msg("another node's commands were refused")
+		return nil, fmt.Errorf("%w: %w", node.ErrNotTaken, err)
+	}
+	hop.Over = s.born.Add(seal.over)
+	answers, err := s.executor.Execute(hop)
+	if err != nil {
+		return nil, err
+	}
+	return s.codec.reply(answers)
+}
+
+func (s *Server) write(ctx *fasthttp.RequestCtx, kind byte, body []byte) {
+	b := binary.BigEndian.AppendUint64([]byte{kind}, uint64(s.age()))
+	ctx.Response.SetBodyRaw(append(b, body...))
+}
+
+// silent keeps fasthttp from logging what broken connections are like.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
