@@ -75,7 +75,9 @@ func (d *dev) start(ctx context.Context, build build) error {
 	if err := d.loadKeys(starting); err != nil {
 		return err
 	}
-	d.answer()
+	if err := d.answer(); err != nil {
+		return err
+	}
 	if d.cfg.AllowRemote {
 		d.log.Warn().Stringer("address", d.listener.Addr()).
 			Msg("other machines may reach this service, without TLS and with payments that move no money")

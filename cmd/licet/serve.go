@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
@@ -20,6 +21,9 @@ type serveConfig struct {
 	TLSCertFile   string
 	TLSKeyFile    string
 	DrainDelay    time.Duration
+	// For the other nodes:
+	InternalListen  string
+	InternalAddress string
 }
 
 func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
@@ -31,6 +35,8 @@ func (c *serveConfig) addFlags(fs *pflag.FlagSet) {
 	c.config.addFlags(fs)
 	fs.StringVar(&c.TLSCertFile, "tls-cert", "", "`file` with the certificate to serve HTTPS with, in PEM; it may be replaced at any time")
 	fs.StringVar(&c.TLSKeyFile, "tls-key", "", "`file` with the key of that certificate, in PEM")
+	fs.StringVar(&c.InternalListen, "internal-listen", "", "`address` to take other nodes' commands on, over TLS, so that one node writes a license that many ask for; empty: off")
+	fs.StringVar(&c.InternalAddress, "internal-address", "", "`address` that other nodes reach that at; empty: the port on this machine's address toward etcd")
 	fs.DurationVar(&c.DrainDelay, "drain-delay", 5*time.Second, "how long a stop goes on answering after readiness has failed, before the shutdown timeout begins")
 	nameVariables(fs)
 }
@@ -44,6 +50,12 @@ func (c *serveConfig) validate() error {
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return badUsage("--tls-cert and --tls-key go together")
+	}
+	if c.InternalAddress != "" && c.InternalListen == "" {
+		return badUsage("--internal-address needs --internal-listen")
+	}
+	if host, port, err := net.SplitHostPort(c.InternalAddress); c.InternalAddress != "" && (err != nil || host == "" || port == "") {
+		return badUsage("--internal-address is %q: it must be like 10.0.0.7:7070", c.InternalAddress)
 	}
 	if c.DrainDelay < 0 {
 		return badUsage("--drain-delay is %v: it must not be less than 0s", c.DrainDelay)
@@ -119,13 +131,18 @@ func (s *serve) start(ctx context.Context, build build) error {
 	if err := s.listen(ctx, true); err != nil {
 		return err
 	}
+	if err := s.meet(ctx, ring); err != nil {
+		return err
+	}
 	if err := s.open(ctx, build, s.cfg.Etcd.store()); err != nil {
 		return err
 	}
 	if err := s.store.CheckRing(ctx, ring); err != nil {
 		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
 	}
-	s.answer()
+	if err := s.answer(); err != nil {
+		return err
+	}
 	if s.cfg.PublicURL == "" {
 		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine")
 	}

@@ -20,6 +20,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
+	"licet/peer"
 )
 
 // sweepEvery is about how often what has had its time is removed.
@@ -39,6 +40,7 @@ type service struct {
 	listener net.Listener
 	admin    net.Listener // nil if it is off
 	url      string       // where this machine reaches it
+	peering  *peering     // nil: other nodes are not known of
 
 	// Set by open:
 	registry    *prometheus.Registry
@@ -120,8 +122,8 @@ func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 }
 
 // answer makes the node and all that stands before it, and serves.
-func (s *service) answer() {
-	n := node.New(node.Config{
+func (s *service) answer() error {
+	cfg := node.Config{
 		Store:         s.store,
 		KeyCheck:      s.check,
 		Clock:         time.Now,
@@ -130,7 +132,23 @@ func (s *service) answer() {
 		Log:           s.log,
 		OrderLifetime: s.cfg.OrderLifetime,
 		QueueDelay:    s.cfg.QueueDelay,
-	})
+	}
+	if s.peering != nil {
+		if err := s.peering.call(s.store.Nodes); err != nil {
+			return err
+		}
+		cfg.Peers, cfg.Self = s.peering.client, s.store.Incarnation()
+	}
+	n := node.New(cfg)
+	var peers *peer.Server
+	if s.peering != nil {
+		// Before the mailboxes, so that it ends after them: while they end, others'
+		// commands are refused, and not lost.
+		var err error
+		if peers, err = s.answerPeers(n); err != nil {
+			return err
+		}
+	}
 	s.background("the memory of API keys", n.FollowKeys)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
@@ -157,6 +175,12 @@ func (s *service) answer() {
 		}
 		return nil
 	})
+	if peers != nil {
+		s.background("the registration", func(ctx context.Context) {
+			s.store.Register(ctx, peers.Registration(s.peering.address))
+		})
+	}
+	return nil
 }
 
 // background runs work until the service stops.

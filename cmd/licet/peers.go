@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"net/url"
+
+	"licet"
+	"licet/node"
+	"licet/peer"
+)
+
+// peering is what a node shares with the others on its store: a listener that
+// takes their commands, and the address they reach it at.
+type peering struct {
+	ring     licet.MasterRing
+	listener net.Listener
+	address  string
+	client   *peer.Client
+}
+
+// meet takes the address for the other nodes. It comes with the other listeners.
+func (s *serve) meet(ctx context.Context, ring licet.MasterRing) error {
+	if s.cfg.InternalListen == "" {
+		return nil
+	}
+	listener, err := listen(ctx, "internal-listen", s.cfg.InternalListen, true)
+	if err != nil {
+		return err
+	}
+	s.parts.started("listening for other nodes", closing(listener))
+	address := s.cfg.InternalAddress
+	if address == "" {
+		address = reachedAt(listener.Addr(), s.cfg.Etcd.Endpoints)
+	}
+	s.peering = &peering{ring: ring, listener: listener, address: address}
+	return nil
+}
+
+// call makes what reaches the other nodes. It comes after the store was opened.
+func (p *peering) call(list func(context.Context) ([]node.Registration, error)) (err error) {
+	p.client, err = peer.NewClient(p.ring, list)
+	return err
+}
+
+// answerPeers takes other nodes' commands.
+func (s *service) answerPeers(n *node.Node) (*peer.Server, error) {
+	server, err := peer.NewServer(s.store.Incarnation(), s.peering.ring, n, s.instruments, s.log)
+	if err != nil {
+		return nil, err
+	}
+	s.serve("other nodes", server, s.peering.listener)
+	return server, nil
+}
+
+// reachedAt is where other machines reach a listener: at the address it listens
+// on, or, if that is any, at the one that this machine has toward etcd.
+func reachedAt(listens net.Addr, endpoints []string) string {
+	host, port, err := net.SplitHostPort(listens.String())
+	if err != nil {
+		return listens.String()
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsUnspecified() {
+		return listens.String()
+	}
+	for _, endpoint := range endpoints {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Port() == "" {
+			continue
+		}
+		// Nothing is sent: a datagram socket that is connected has an address.
+		conn, err := net.Dial("udp", u.Host)
+		if err != nil {
+			continue
+		}
+		local := conn.LocalAddr().(*net.UDPAddr)
+		_ = conn.Close()
+		return net.JoinHostPort(local.AddrPort().Addr().Unmap().String(), port)
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}
