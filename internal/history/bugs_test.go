@@ -32,6 +32,10 @@ type bug struct {
 	store func(*run, node.Store) node.Store
 	// unknown is called after a caller was told that the outcome is unknown.
 	unknown func(*run, *process, *license, input)
+	// lostHop is told of a hop whose answer is lost, instead of what says nothing.
+	lostHop error
+	// overlong: a hop is run some time after it is over.
+	overlong bool
 }
 
 // bugs lists mistakes of the kind that the design is there to prevent.
@@ -46,6 +50,8 @@ func bugs() []bug {
 		{name: "retried after unknown without a look at the writers", txn: hideWriter},
 		{name: "run again after it was answered", unknown: runAgain},
 		{name: "unknown is taken for not executed", lost: rpctypes.ErrGRPCRequestTooManyRequests},
+		{name: "a hop in doubt is run here too", lostHop: node.ErrNotTaken},
+		{name: "a hop is run when it is over", overlong: true},
 		{name: "devices are deleted unguarded", txn: deleteUnguarded},
 		{name: "devices are put unguarded", txn: putUnguarded},
 		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {

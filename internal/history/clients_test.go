@@ -109,6 +109,9 @@ type operation struct {
 	// Before and After are the newest revisions at the call and at the return.
 	Before, After int64
 	BoundAt       int64 `json:",omitempty"` // activate, accepted
+	// Adrift: nobody answered, since the process was killed, and it may have sent
+	// the command to another one before.
+	Adrift bool `json:",omitempty"`
 }
 
 // work is what one client does: it goes to a node at random, with each question
@@ -194,7 +197,7 @@ func pick(odds []odd, random *rand.Rand) action {
 // new one: the old one's question may still be open.
 func (r *run) newClient() int { return int(r.clients.Add(1)) }
 
-// patience of most callers, and of the few that give up early.
+// patience of most callers where no commands hop, and of the few that give up early.
 const (
 	patience   = 5 * time.Second
 	impatience = 6 * time.Millisecond
@@ -214,7 +217,7 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 	if in.Action == create {
 		p = r.maker
 	}
-	limit := patience
+	limit := r.patience
 	if !l.watched && random.IntN(20) == 0 {
 		limit = time.Duration(1 + random.IntN(int(impatience)))
 	}
@@ -255,13 +258,28 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 	op.Out, op.BoundAt = a.out, a.boundAt
 	if !answered {
 		op.Out.Verdict = unknown // the connection was reset
+		op.Adrift = r.way.on
 	}
 	if op.Out.Verdict == unknown && in.Action == get {
 		op.Out.Verdict = nothing
 	}
 	op.Return, op.After = time.Since(r.started), revision()
-	op.Out.Clock = p.clock.span(op.Call, op.Return)
+	op.Out.Clock = r.span(p, op.Call, op.Return)
 	return op
+}
+
+// span tells what times the clocks can have shown that an operation at a process
+// went by: its own, or, where its commands may hop, any.
+func (r *run) span(p *process, from, to time.Duration) span {
+	s := p.clock.span(from, to)
+	if !r.way.on {
+		return s
+	}
+	for _, other := range r.slots {
+		o := other.clock.span(from, to)
+		s.from, s.to = min(s.from, o.from), max(s.to, o.to)
+	}
+	return s
 }
 
 // reach calls into a process. There is no answer where it is killed meanwhile.

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -27,9 +26,9 @@ import (
 
 	"licet"
 	"licet/kv"
-	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
+	"licet/peer"
 )
 
 // server is one etcd for all tests of the package; each run makes records of
@@ -47,10 +46,15 @@ var lingering sync.WaitGroup
 func TestMain(m *testing.M) {
 	code, err := withServer(m)
 	if err == nil && code == 0 {
-		err = goleak.Find()
+		// fasthttp's own end some seconds after their server, or never.
+		fasthttps := []goleak.Option{
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+			goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		}
+		err = goleak.Find(fasthttps...)
 		// A request of a node that was killed ends by kv's timeout.
 		for until := time.Now().Add(5 * time.Second); err != nil && time.Now().Before(until); {
-			err = goleak.Find()
+			err = goleak.Find(fasthttps...)
 		}
 	}
 	if err != nil {
@@ -118,6 +122,8 @@ type process struct {
 	opened *kv.Store
 	store  *storetest.Faulty // what the node sees
 	node   *node.Node
+	calls  *peer.Client    // the other nodes; nil where they know nothing of each other
+	called *severable      // by them; likewise
 	life   context.Context // ends when the process is killed
 	die    context.CancelFunc
 }
@@ -137,7 +143,7 @@ func (r *run) start(c *clock) (*process, error) {
 	r.background.Go(func() { _ = p.rpc.Serve(listener) })
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	instruments := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	instruments := newInstruments()
 	for p.opened == nil {
 		p.opened, err = kv.Open(ctx, kv.Config{
 			Endpoints: []string{"unix://" + socket},
@@ -154,7 +160,7 @@ func (r *run) start(c *clock) (*process, error) {
 		store = r.bug.store(r, store)
 	}
 	p.store = &storetest.Faulty{Store: mortal{store, p.life}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
-	p.node = node.New(node.Config{
+	cfg := node.Config{
 		Store:    p.store,
 		KeyCheck: testCheck,
 		Clock:    c.now,
@@ -164,7 +170,19 @@ func (r *run) start(c *clock) (*process, error) {
 
 		SeenStep:  seenStep,
 		SeenEvery: seenEvery,
-	})
+	}
+	if r.way.on {
+		if err := p.meet(r); err != nil {
+			return nil, err
+		}
+		cfg.Peers, cfg.Self, cfg.YieldAfter, cfg.HopMargin = troubled{p}, p.opened.Incarnation(), 1, hopMargin
+	}
+	p.node = node.New(cfg)
+	if r.way.on {
+		if err := p.beCalled(r, instruments); err != nil {
+			return nil, err
+		}
+	}
 	r.background.Go(func() { p.node.KeepSeen(p.life) })
 	p.faults.on.Store(true)
 	return p, nil
@@ -175,6 +193,10 @@ func (r *run) start(c *clock) (*process, error) {
 func (p *process) kill() {
 	p.rpc.Stop()
 	p.die()
+	if p.called != nil {
+		p.called.sever()
+		p.calls.Close()
+	}
 	_ = p.opened.Close()
 }
 

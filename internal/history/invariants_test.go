@@ -61,12 +61,16 @@ func (w window) holds(revision int64) bool { return w.from < revision && revisio
 // windowOf tells when an operation can have changed its license. One whose
 // outcome is unknown can do so late, but only as the very next change: its
 // swap was made for the state that there was when its caller was answered.
-// Else it would bring back what was removed since.
+// Else it would bring back what was removed since. Only a command that its node
+// sent to another one before it was killed goes on there, till its time is up.
 func windowOf(op operation, states []*licenseAt) window {
 	switch op.Out.Verdict {
 	case accepted:
 		return window{op.Before, op.After}
 	case unknown:
+		if op.Adrift {
+			return window{op.Before, math.MaxInt64}
+		}
 		for _, s := range states {
 			if s.revision > op.After && s.recordWritten {
 				return window{op.Before, s.revision}
@@ -310,11 +314,11 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 		id := i.run.deviceOf(op)
 		switch op.In.Action {
 		case activate:
-			if !held(func(s *licenseAt) bool { return s.devices[id] == op.BoundAt }) && !undone(op, remove, ops) {
+			if !held(func(s *licenseAt) bool { return s.devices[id] == op.BoundAt }) && !i.run.undone(op, remove, ops) {
 				i.add("acknowledged", "%s: %s was bound at %d, but not between revisions %d and %d", l.key, id, op.BoundAt, op.Before, op.After)
 			}
 		case remove:
-			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !undone(op, activate, ops) {
+			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) {
 				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before, op.After)
 			}
 		case get:
@@ -325,11 +329,12 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 	}
 }
 
-// undone tells whether an operation on the same device, at the same process
-// and at the same time, can have undone one before it was stored.
-func undone(op operation, by action, ops []operation) bool {
+// undone tells whether an operation on the same device and at the same time can
+// have undone one before it was stored: at the same process, or, where commands
+// hop, at any.
+func (r *run) undone(op operation, by action, ops []operation) bool {
 	return slices.ContainsFunc(ops, func(other operation) bool {
-		return other.In.Action == by && other.In.Device == op.In.Device && other.Process == op.Process &&
+		return other.In.Action == by && other.In.Device == op.In.Device && (other.Process == op.Process || r.way.on) &&
 			other.Call <= op.Return && other.Return >= op.Call
 	})
 }

@@ -29,16 +29,21 @@ type run struct {
 	number  int // of this run in the test binary
 	bug     bug
 	weather weather
-	owner   licet.Owner
-	started time.Time
-	slots   []*slot
-	maker   *process // creates the licenses, and nothing else
+	way     way
+	// patience of most callers
+	patience time.Duration
+	owner    licet.Owner
+	started  time.Time
+	slots    []*slot
+	maker    *process // creates the licenses, and nothing else
 
 	lives, clients atomic.Int64
+	hops           atomic.Int64   // commands that came by a hop
 	background     sync.WaitGroup // calls into nodes, and their way into etcd
 	late           sync.WaitGroup // writes that are made late
 
 	mu         sync.Mutex
+	nodes      []node.Registration
 	processes  []*process // those of the past too; added to by one goroutine
 	licenses   []*license
 	operations []operation
@@ -50,6 +55,17 @@ func newRun(seed uint64, b bug) *run {
 	r.owner = licet.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licet.Test}
 	list := weathers()
 	r.weather = list[seed%uint64(len(list))]
+	r.way = ways()[seed/uint64(len(list))%uint64(len(ways()))]
+	r.patience = patience
+	switch {
+	case b.lostHop != nil:
+		r.way = way{on: true, lost: 300}
+	case b.overlong:
+		r.way = way{on: true, late: 300}
+	}
+	if r.way.on {
+		r.patience = hopPatience
+	}
 	return r
 }
 
