@@ -9,7 +9,7 @@ import (
 // fleet is many connections to a node, driven by one goroutine. It sends one
 // request at a time on each, and reads every answer whole.
 type fleet struct {
-	address string
+	addresses []string // of nodes; the lanes go round among them
 	// build gives request number i; it holds until the next call.
 	build func(i int) []byte
 	lanes []lane
@@ -39,9 +39,10 @@ type arrival struct {
 	due    time.Time
 }
 
-// newFleet makes connections to a node; none is open yet.
-func newFleet(address string, connections int, build func(i int) []byte) *fleet {
-	f := &fleet{address: address, build: build, lanes: make([]lane, connections)}
+// newFleet makes connections to a node, or as many to each of some; none is open
+// yet.
+func newFleet(addresses []string, connections int, build func(i int) []byte) *fleet {
+	f := &fleet{addresses: addresses, build: build, lanes: make([]lane, connections)}
 	for i := range f.lanes {
 		f.lanes[i] = lane{fd: -1, buffer: make([]byte, 2048)}
 	}
@@ -70,7 +71,7 @@ func (f *fleet) close() {
 }
 
 func (f *fleet) connect(i int) (err error) {
-	f.lanes[i].fd, err = f.poll.connect(f.address, i)
+	f.lanes[i].fd, err = f.poll.connect(f.addresses[i%len(f.addresses)], i)
 	f.lanes[i].used = time.Now()
 	return err
 }

@@ -40,7 +40,7 @@ func numbered(i int) []byte { return fmt.Appendf(nil, "GET /%d HTTP/1.1\r\nHost:
 
 func openFleet(t *testing.T, address string, connections int) *fleet {
 	t.Helper()
-	f := newFleet(address, connections, numbered)
+	f := newFleet([]string{address}, connections, numbered)
 	t.Cleanup(f.close)
 	if err := f.open(); err != nil {
 		t.Fatal(err)

@@ -100,6 +100,7 @@ func compare(ctx context.Context, cfg *config, progress *progress) (*report, err
 		{"licenses", []string{"licenses"}, l.licenses},
 		{"footprint", []string{"memory", "bytes"}, l.footprint},
 		{"members", []string{"members"}, l.members},
+		{"placement", []string{"placement"}, l.placement},
 		{"soak", []string{"soak"}, l.soak},
 	} {
 		if !cfg.wants(part.rows...) {

@@ -89,7 +89,7 @@ type node struct {
 
 // startNode starts a node before a cluster and waits until it is ready. The Go
 // runtime's own account of its collector goes to the node's log.
-func (l *licet) startNode(ctx context.Context, etcd *cluster) (*node, error) {
+func (l *licet) startNode(ctx context.Context, etcd *cluster, more ...string) (*node, error) {
 	ports, err := freePorts(2)
 	if err != nil {
 		return nil, err
@@ -102,9 +102,10 @@ func (l *licet) startNode(ctx context.Context, etcd *cluster) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.CommandContext(ctx, l.binary, "serve", "--etcd-endpoints", strings.Join(etcd.endpoints, ","),
+	args := []string{"serve", "--etcd-endpoints", strings.Join(etcd.endpoints, ","),
 		"--master-key-file", l.ring(), "--listen", n.address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]),
-		"--log-level", l.logLevel)
+		"--log-level", l.logLevel}
+	cmd := exec.CommandContext(ctx, l.binary, append(args, more...)...)
 	cmd.Env = append(plainEnvironment(), "GODEBUG=gctrace=1")
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
@@ -147,25 +148,33 @@ type runtimeFacts struct {
 	cpu         time.Duration // CPU time of the process, since the start
 }
 
-func (n *node) facts(ctx context.Context) (runtimeFacts, error) {
-	var f runtimeFacts
+// scrape reads a node's metrics.
+func (n *node) scrape(ctx context.Context) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.metrics, nil)
 	if err != nil {
-		return f, err
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return f, fmt.Errorf("ask a node for its metrics: %w", err)
+		return "", fmt.Errorf("ask a node for its metrics: %w", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		return f, fmt.Errorf("read a node's metrics: %w", err)
+		return "", fmt.Errorf("read a node's metrics: %w", err)
 	}
-	if f.goroutines, err = metric(string(text), "go_goroutines"); err != nil {
+	return string(text), nil
+}
+
+func (n *node) facts(ctx context.Context) (f runtimeFacts, err error) {
+	text, err := n.scrape(ctx)
+	if err != nil {
 		return f, err
 	}
-	if f.allocations, err = metric(string(text), "go_memstats_mallocs_total"); err != nil {
+	if f.goroutines, err = metric(text, "go_goroutines"); err != nil {
+		return f, err
+	}
+	if f.allocations, err = metric(text, "go_memstats_mallocs_total"); err != nil {
 		return f, err
 	}
 	log, err := os.ReadFile(n.log.Name())
@@ -189,6 +198,22 @@ func metric(text, name string) (float64, error) {
 		}
 	}
 	return 0, fmt.Errorf("the node has no metric %s", name)
+}
+
+// sumOf adds up the series of a metric with labels; there may be none yet.
+func sumOf(text, name string) (sum float64, err error) {
+	for line := range strings.Lines(text) {
+		rest, found := strings.CutPrefix(line, name)
+		if !found || rest[0] != '{' && rest[0] != ' ' {
+			continue
+		}
+		value, err := strconv.ParseFloat(strings.TrimSpace(rest[strings.LastIndexByte(strings.TrimSpace(rest), ' ')+1:]), 64)
+		if err != nil {
+			return 0, fmt.Errorf("the metric %s: %w", name, err)
+		}
+		sum += value
+	}
+	return sum, nil
 }
 
 // gcTime sums up the time of all collections in a log of GODEBUG=gctrace=1.

@@ -55,6 +55,12 @@ func rows() []row {
 			{name: "after", unit: "B", must: 250, aim: 150},
 		}},
 		{"members", "3-member etcd on the same cores: distinct ÷ its single put", []check{{atLeast: true, must: 1.0, aim: 1.5}}},
+		{"placement", "more nodes on the same cores", []check{
+			{name: "one hot license on 3 nodes ÷ on 1", atLeast: true, must: 0.8, aim: 0.9},
+			{name: "one hot license on 6 nodes ÷ on 1", atLeast: true, must: 0.8, aim: 0.9},
+			{name: "distinct licenses on 6 nodes ÷ on 1", atLeast: true, must: 0.85, aim: 1.0},
+			{name: "hops of a distinct activation", must: 0, aim: 0},
+		}},
 		{"soak", "10 minutes at half rate: the last minute ÷ the second", []check{
 			{name: "RSS", must: 1.1, aim: 1.0},
 			{name: "goroutines", must: 1.1, aim: 1.0},

@@ -78,8 +78,13 @@ func grantBatch(c *conn, apiKey string, size, maxDevices int, into *keys) error 
 // binder is a load of activations. pick says, for an operation's number, which
 // license and which device.
 func binder(address string, connections int, list *keys, pick func(i int) (license int, d device)) *fleet {
+	return bindersAt([]string{address}, connections, list, pick)
+}
+
+// bindersAt is for several nodes.
+func bindersAt(addresses []string, connections int, list *keys, pick func(i int) (license int, d device)) *fleet {
 	request := newActivation(list.length)
-	return newFleet(address, connections, func(i int) []byte {
+	return newFleet(addresses, connections, func(i int) []byte {
 		license, d := pick(i)
 		return request.of(list.at(license), d)
 	})

@@ -68,7 +68,7 @@ func lifecycles(b *bench, connections int, list *keys) *fleet {
 	n := list.count()
 	request := newActivation(list.length)
 	var removal []byte
-	return newFleet(b.node.address, connections, func(i int) []byte {
+	return newFleet([]string{b.node.address}, connections, func(i int) []byte {
 		license := i % n
 		d, removed := lifecycle(i / n)
 		d.number = uint64(license)

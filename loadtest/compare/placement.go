@@ -1,0 +1,273 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// nodeCounts are how many nodes share the work, besides one alone.
+func nodeCounts() []int { return []int{3, 6} }
+
+// crowd is some nodes on one etcd, of which a load uses the first few.
+type crowd struct {
+	*lab
+	bench *bench
+	nodes []*node
+	hot   map[int]shape // the best number of connections to so many nodes
+}
+
+// placement compares several nodes with one, where all of them are asked for the
+// same license, and where each is asked for any. All share the same cores, so
+// more nodes can't do more; what is measured is how much less.
+func (l *lab) placement(ctx context.Context) error {
+	l.progress.step("starting etcd and %d nodes", nodeCounts()[1])
+	b, err := l.bench(ctx, 1, usualRetention)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	c := &crowd{lab: l, bench: b, hot: make(map[int]shape)}
+	defer c.stop()
+	for number := range l.cfg.Rounds {
+		l.progress.step("round %d of %d: one license on one node and on several, which know of each other or not", number+1, l.cfg.Rounds)
+		if err := c.round(ctx); err != nil {
+			return fmt.Errorf("round %d: %w", number+1, err)
+		}
+	}
+	return nil
+}
+
+func (c *crowd) stop() {
+	for _, n := range c.nodes {
+		n.kill()
+	}
+	c.nodes = nil
+}
+
+// renew starts all nodes anew; together: they know of each other.
+func (c *crowd) renew(ctx context.Context, together bool) error {
+	c.stop()
+	var more []string
+	if together {
+		more = []string{"--internal-listen", "127.0.0.1:0"}
+	}
+	for range nodeCounts()[len(nodeCounts())-1] {
+		n, err := c.licet.startNode(ctx, c.bench.etcd, more...)
+		if err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, n)
+	}
+	return nil
+}
+
+func (c *crowd) round(ctx context.Context) error {
+	if err := c.renew(ctx, true); err != nil {
+		return err
+	}
+	alone, err := c.stormed(ctx, 1)
+	if err != nil {
+		return err
+	}
+	c.inform("one license: on 1 node", alone)
+	for _, count := range nodeCounts() {
+		o, err := c.stormed(ctx, count)
+		if err != nil {
+			return err
+		}
+		c.report.add("placement", fmt.Sprintf("one hot license on %d nodes ÷ on 1", count), o.rate()/alone.rate())
+		c.inform(fmt.Sprintf("one license: on %d nodes", count), o)
+	}
+	if err := c.distinct(ctx); err != nil {
+		return err
+	}
+	// For information: the same without.
+	if err := c.renew(ctx, false); err != nil {
+		return err
+	}
+	for _, count := range nodeCounts() {
+		o, err := c.stormed(ctx, count)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprintf("one license: on %d nodes that know nothing of each other", count)
+		c.report.inform(name+" ÷ on 1", "", o.rate()/alone.rate())
+		c.inform(name, o)
+	}
+	return nil
+}
+
+func (c *crowd) addresses(count int) []string {
+	var list []string
+	for _, n := range c.nodes[:count] {
+		list = append(list, n.address)
+	}
+	return list
+}
+
+// load drives the first nodes, and notes what failed.
+func (c *crowd) load(ctx context.Context, count, connections int, list *keys, pick func(int) (int, device), most int, limit time.Duration) (*share, error) {
+	f := bindersAt(c.addresses(count), connections, list, pick)
+	defer f.close()
+	if err := f.open(); err != nil {
+		return nil, err
+	}
+	nodes, etcd, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	before, err := c.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	o := f.closedLoop(ctx, most, limit)
+	nodesAfter, etcdAfter, err := c.cpu()
+	if err != nil {
+		return nil, err
+	}
+	after, err := c.count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if text := o.describe(); text != "" {
+		c.report.note("placement", fmt.Sprintf("%d nodes: %s", count, text))
+	}
+	perOperation := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(o.ok, 1)) }
+	return &share{
+		outcome: o, nodes: perOperation(nodesAfter - nodes), etcd: perOperation(etcdAfter - etcd),
+		hopped: (after.hopped - before.hopped) / float64(max(o.ok, 1)),
+		ofHop:  (after.hopped - before.hopped) / max(after.hops-before.hops, 1),
+		lost:   1000 * (after.lost - before.lost) / float64(max(o.ok, 1)),
+	}, ctx.Err()
+}
+
+// share is what came of a load, and what an operation of it cost, in microseconds
+// of all nodes together and of etcd.
+type share struct {
+	*outcome
+	nodes, etcd   float64
+	hopped, ofHop float64 // hops of an operation, and operations of a hop
+	lost          float64 // swaps, of a thousand operations
+}
+
+func (c *crowd) cpu() (nodes, etcd time.Duration, err error) {
+	pids := make([]int, 0, len(c.nodes))
+	for _, n := range c.nodes {
+		pids = append(pids, n.pid())
+	}
+	if nodes, err = cpuTimes(pids); err != nil {
+		return 0, 0, err
+	}
+	etcd, err = cpuTimes(c.bench.etcd.pids())
+	return nodes, etcd, err
+}
+
+// inform tells how a load on some nodes went.
+func (c *crowd) inform(name string, s *share) {
+	c.report.inform(name, "/s", s.rate())
+	c.report.inform(name+": CPU of the nodes", "µs", s.nodes)
+	c.report.inform(name+": CPU of etcd", "µs", s.etcd)
+	c.report.inform(name+": share that hops", "%", 100*s.hopped)
+	c.report.inform(name+": commands of a hop", "", s.ofHop)
+	c.report.inform(name+": swaps lost by 1,000", "", s.lost)
+}
+
+// stormed binds new devices to one license through so many nodes, with as many
+// connections as are best for that.
+func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
+	one, err := c.bench.grant(ctx, 1, unlimited)
+	if err != nil {
+		return nil, err
+	}
+	from := 0
+	try := func(s shape, span time.Duration) (*share, error) {
+		o, err := c.load(ctx, count, s.workers, one, onto(from), 0, span)
+		if err == nil {
+			from += o.made
+		}
+		return o, err
+	}
+	best, known := c.hot[count]
+	if !known {
+		var top float64
+		for _, workers := range c.cfg.Sweep {
+			s := shape{workers: workers}
+			o, err := try(s, c.cfg.SweepSpan)
+			if err != nil {
+				return nil, err
+			}
+			if rate := o.rate(); rate > top {
+				best, top = s, rate
+			}
+		}
+		c.hot[count] = best
+	}
+	return try(best, c.cfg.Span)
+}
+
+// distinct binds the first device of licenses, and then two more: through one
+// node, and through all, each of which is asked for any of them. Of the first
+// device no node knows anything, so those are alike; of the others one node alone
+// knows the licenses, and of several mostly another one does.
+func (c *crowd) distinct(ctx context.Context) error {
+	all := len(c.nodes)
+	cold, warm := map[int]float64{}, map[int]float64{}
+	before, err := c.count(ctx)
+	if err != nil {
+		return err
+	}
+	activations := 0
+	for _, count := range []int{1, all} {
+		list, err := c.bench.grant(ctx, c.cfg.Licenses, unlimited)
+		if err != nil {
+			return err
+		}
+		n := list.count()
+		first, err := c.load(ctx, count, distinctConnections, list, spread(n, 0), n, 0)
+		if err != nil {
+			return err
+		}
+		more, err := c.load(ctx, count, distinctConnections, list, spread(n, 1), 2*n, 0)
+		if err != nil {
+			return err
+		}
+		cold[count], warm[count] = first.rate(), more.rate()
+		activations += first.made + more.made
+	}
+	after, err := c.count(ctx)
+	if err != nil {
+		return err
+	}
+	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all), cold[all]/cold[1])
+	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them", all), "", warm[all]/warm[1])
+	c.report.add("placement", "hops of a distinct activation", (after.hopped-before.hopped)/float64(activations))
+	return nil
+}
+
+// distinctConnections is about the best number for one node.
+const distinctConnections = 256
+
+// counted is what the nodes have counted since they started, all together.
+type counted struct {
+	hops, hopped, lost float64 // hops, the commands in them, and swaps lost
+}
+
+func (c *crowd) count(ctx context.Context) (all counted, err error) {
+	for _, n := range c.nodes {
+		text, err := n.scrape(ctx)
+		if err != nil {
+			return all, err
+		}
+		for name, sum := range map[string]*float64{
+			"licet_hops_total": &all.hops, "licet_hop_commands_total": &all.hopped, "licet_swaps_lost_total": &all.lost,
+		} {
+			value, err := sumOf(text, name)
+			if err != nil {
+				return all, err
+			}
+			*sum += value
+		}
+	}
+	return all, nil
+}
