@@ -3,6 +3,7 @@ package main
 import (
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"testing"
 )
 
@@ -25,7 +26,7 @@ func TestThrift(t *testing.T) {
 	} {
 		given := 0
 		var allocated uint64
-		thrift := &thrift{giveBack: func() { given++ }}
+		thrift := &thrift{giveBack: func() { given++ }, letGrow: func(int) {}}
 		for _, use := range c.looks {
 			allocated += use.allocated
 			use.allocated = allocated
@@ -35,6 +36,20 @@ func TestThrift(t *testing.T) {
 		if given != c.given {
 			t.Errorf("%s: given back %d times, want %d", c.name, given, c.given)
 		}
+	}
+}
+
+// TestThriftLetsGrow: where little is in use, garbage may come to more than that;
+// and the collector is told so only where it matters.
+func TestThriftLetsGrow(t *testing.T) {
+	var told []int
+	thrift := &thrift{giveBack: func() {}, letGrow: func(percent int) { told = append(told, percent) }}
+	for _, live := range []uint64{0, 1 << 20, 16 << 20, 17 << 20, 32 << 20, 64 << 20, 70 << 20, 1 << 30, 60 << 20, 40 << 20} {
+		thrift.read = func() heapUse { return heapUse{live: live} }
+		thrift.look()
+	}
+	if want := []int{800, 400, 200, 100, 160}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }
 
