@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"licet"
@@ -121,7 +122,9 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if reply.Busy, err = n.postHopped(ref, calls); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
-	for i, c := range calls {
+	// The last one first: when it is answered the others are, mostly, so that
+	// this goroutine is not woken for each.
+	for i, c := range slices.Backward(calls) {
 		result, err := n.await(ctx, c)
 		reply.Answers[i] = Answer{result, err}
 		if err == nil || wasServed(err) {
