@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"licet/loadtest/rig"
 )
 
 // capacityConfig is what the command line of compare capacity says.
@@ -33,7 +35,7 @@ const (
 )
 
 func parseCapacity(args []string, stderr io.Writer) (*capacityConfig, error) {
-	cfg := &capacityConfig{Quota: etcdQuota, Retention: usualRetention}
+	cfg := &capacityConfig{Quota: rig.EtcdQuota, Retention: usualRetention}
 	flags := pflag.NewFlagSet("compare capacity", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
@@ -84,7 +86,7 @@ func capacityCommand(ctx context.Context, args []string, stdout, stderr io.Write
 		fmt.Fprintln(stderr, "compare capacity:", err)
 		return exitUsage
 	}
-	d, err := measureCapacity(ctx, cfg, newProgress(stderr))
+	d, err := measureCapacity(ctx, cfg, rig.NewProgress(stderr))
 	if err == nil && !cfg.onlyJSON {
 		err = d.writeTable(stdout)
 	}
@@ -102,21 +104,21 @@ func capacityCommand(ctx context.Context, args []string, stdout, stderr io.Write
 }
 
 // measureCapacity sets a store up, fills it, and measures it.
-func measureCapacity(ctx context.Context, cfg *capacityConfig, progress *progress) (*capacityDocument, error) {
+func measureCapacity(ctx context.Context, cfg *capacityConfig, progress *rig.Progress) (*capacityDocument, error) {
 	if err := checkFiles(openWorkers); err != nil {
 		return nil, err
 	}
-	if err := checkDisk(cfg.dir, cfg.diskNeed()); err != nil {
+	if err := checkDisk(cfg.Dir, cfg.diskNeed()); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(cfg.dir, "licet-capacity-")
+	dir, err := os.MkdirTemp(cfg.Dir, "licet-capacity-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the store: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	defer progress.clear()
-	progress.step("building licet; up to %.1f GiB of disk will be used", float64(cfg.diskNeed())/gibibyte)
-	program, err := buildLicet(ctx, dir, &cfg.setup)
+	defer progress.Clear()
+	progress.Step("building licet; up to %.1f GiB of disk will be used", float64(cfg.diskNeed())/gibibyte)
+	program, err := rig.BuildLicet(ctx, dir, &cfg.Setup)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +130,7 @@ func measureCapacity(ctx context.Context, cfg *capacityConfig, progress *progres
 	if err := c.measure(ctx); err != nil {
 		return nil, err
 	}
-	progress.step("done")
+	progress.Step("done")
 	return &capacityDocument{
 		Machine: thisMachine(ctx), Config: cfg, Growth: c.growth,
 		Claims: c.report.judged(claims()), Figures: c.report.figures,

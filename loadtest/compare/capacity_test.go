@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // TestCapacityIsFilled runs all of it in small: real etcd, a real node.
@@ -126,7 +128,7 @@ func TestCapacityConfig(t *testing.T) {
 func TestShareOfTheQuota(t *testing.T) {
 	f := func(bound int, database int64, want float64) {
 		t.Helper()
-		c := &cell{cfg: &capacityConfig{Quota: 1000}, filler: &filler{each: 1, list: &keys{text: make([]byte, bound), length: 1}}}
+		c := &cell{cfg: &capacityConfig{Quota: 1000}, filler: &filler{each: 1, list: &rig.Keys{Text: make([]byte, bound), Length: 1}}}
 		if got := c.share(database); got != want {
 			t.Errorf("%d B with %d devices: got %v, want %v", database, bound, got, want)
 		}

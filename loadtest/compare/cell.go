@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // cell is one etcd with one node, that is filled and then looked after as
@@ -11,12 +13,12 @@ import (
 type cell struct {
 	cfg      *capacityConfig
 	dir      string
-	licet    *licet
+	licet    *rig.Licet
 	report   *report
-	progress *progress
+	progress *rig.Progress
 
 	etcd   *cluster
-	node   *node
+	node   *rig.Node
 	filler *filler
 	probed uint64 // probes so far
 	extra  int    // devices that they have bound besides the filler's
@@ -28,23 +30,23 @@ func (c *cell) start(ctx context.Context) (err error) {
 	if c.etcd, err = startEtcd(ctx, c.dir, 1, c.cfg.Retention); err != nil {
 		return err
 	}
-	apiKey, err := c.licet.createKey(ctx, c.etcd)
+	apiKey, err := c.licet.CreateKey(ctx, c.etcd.Cluster, accountName)
 	if err != nil {
 		return err
 	}
-	if c.node, err = c.licet.startNode(ctx, c.etcd); err != nil {
+	if c.node, err = c.licet.StartNode(ctx, c.etcd.Cluster); err != nil {
 		return err
 	}
-	c.filler = &filler{node: c.node, apiKey: apiKey, each: c.cfg.PerLicense, list: &keys{}}
+	c.filler = &filler{node: c.node, apiKey: apiKey, each: c.cfg.PerLicense, list: &rig.Keys{}}
 	return nil
 }
 
 func (c *cell) stop() {
 	if c.node != nil {
-		c.node.kill()
+		c.node.Kill()
 	}
 	if c.etcd != nil {
-		c.etcd.stop()
+		c.etcd.Stop()
 	}
 }
 
@@ -76,7 +78,7 @@ func (c *cell) measure(ctx context.Context) error {
 func (c *cell) fill(ctx context.Context) error {
 	small, all := c.cfg.small(), c.cfg.licenses()
 	began := time.Now()
-	count := c.progress.long(all*c.cfg.PerLicense, "binding %d devices, %d to a license", all*c.cfg.PerLicense, c.cfg.PerLicense)
+	count := c.progress.Long(all*c.cfg.PerLicense, "binding %d devices, %d to a license", all*c.cfg.PerLicense, c.cfg.PerLicense)
 	if err := c.filler.to(ctx, small, count); err != nil {
 		return err
 	}
@@ -86,7 +88,7 @@ func (c *cell) fill(ctx context.Context) error {
 	if err := c.activate(ctx, "small store"); err != nil {
 		return err
 	}
-	count = c.progress.long(all*c.cfg.PerLicense, "going on")
+	count = c.progress.Long(all*c.cfg.PerLicense, "going on")
 	const parts = 10
 	last := 0
 	for part := 1; part <= parts; part++ {
@@ -97,11 +99,11 @@ func (c *cell) fill(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p.Devices, p.Licenses, p.Seconds = c.bound(), c.filler.list.count(), time.Since(began).Seconds()
+		p.Devices, p.Licenses, p.Seconds = c.bound(), c.filler.list.Count(), time.Since(began).Seconds()
 		p.Rate = float64(c.filler.bound()-last) / c.filler.spent.Seconds()
 		last, c.filler.spent = c.filler.bound(), 0
 		c.growth = append(c.growth, p)
-		c.progress.say("%s", &p)
+		c.progress.Say("%s", &p)
 	}
 	full := c.growth[len(c.growth)-1]
 	c.informDatabase("filled, with its history", full)
@@ -128,7 +130,7 @@ func (c *cell) share(database int64) float64 {
 // measured at is the same in the small store and in the full one: what that is
 // for the full one shows in them.
 func (c *cell) activate(ctx context.Context, where string) error {
-	c.progress.step("activations in the %s", where)
+	c.progress.Step("activations in the %s", where)
 	p := c.probe()
 	cold, warm, err := p.rates(ctx, max(2*c.cfg.small()/5, 1))
 	if err != nil {
@@ -152,7 +154,7 @@ func (c *cell) activate(ctx context.Context, where string) error {
 // probe makes a supply of new devices for all licenses so far.
 func (c *cell) probe() *probe {
 	c.probed++ // no two share a salt, with each other or with the filler
-	return &probe{node: c.node, list: c.filler.list, n: c.filler.list.count(), salt: c.probed * saltsOfProbe}
+	return &probe{node: c.node, list: c.filler.list, n: c.filler.list.Count(), salt: c.probed * saltsOfProbe}
 }
 
 // learn takes over what a probe has done.

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // What whoever runs a store does to it, timed.
@@ -22,7 +24,7 @@ const leastCompaction = 500 * time.Millisecond
 
 // compact drops all history while activations go on as before.
 func (c *cell) compact(ctx context.Context) error {
-	c.progress.step("compacting all history, with %.0f activations a second", c.rate)
+	c.progress.Step("compacting all history, with %.0f activations a second", c.rate)
 	p := c.probe()
 	var took time.Duration
 	o, err := p.latencies(ctx, c.rate, min(leastCompaction, c.cfg.Span), func() error {
@@ -42,7 +44,7 @@ func (c *cell) compact(ctx context.Context) error {
 		return err
 	}
 	c.informDatabase("compacted", now)
-	peak, err := memoryOf(c.etcd.members[0].pid(), "VmHWM")
+	peak, err := memoryOf(c.etcd.Members[0].PID(), "VmHWM")
 	if err != nil {
 		return err
 	}
@@ -52,13 +54,13 @@ func (c *cell) compact(ctx context.Context) error {
 
 // defragment gives the free space back, and lets etcd's memory settle.
 func (c *cell) defragment(ctx context.Context) error {
-	c.progress.step("defragmenting")
+	c.progress.Step("defragmenting")
 	began := time.Now()
 	if err := c.etcd.defragment(ctx); err != nil {
 		return err
 	}
 	c.report.inform("defragmentation, in which etcd serves nothing", "s", time.Since(began).Seconds())
-	c.progress.step("letting etcd's memory settle, up to %v", c.cfg.Settle)
+	c.progress.Step("letting etcd's memory settle, up to %v", c.cfg.Settle)
 	now, err := c.settled(ctx)
 	if err != nil {
 		return err
@@ -127,7 +129,7 @@ func (c *cell) restart(ctx context.Context) error {
 
 // restartEtcd restarts etcd under the running node.
 func (c *cell) restartEtcd(ctx context.Context, name string, softly bool) error {
-	c.progress.step("restarting %s", name)
+	c.progress.Step("restarting %s", name)
 	down, up, err := c.etcd.restart(ctx, softly)
 	if err != nil {
 		return err
@@ -137,8 +139,8 @@ func (c *cell) restartEtcd(ctx context.Context, name string, softly bool) error 
 	}
 	c.report.inform(name+": from its start to a linearizable read", "s", up.Seconds())
 	began := time.Now()
-	if err := c.node.await(ctx); err != nil {
-		return fmt.Errorf("the node after a restart of etcd: %w: %s", err, c.node.logTail())
+	if err := c.node.Await(ctx); err != nil {
+		return fmt.Errorf("the node after a restart of etcd: %w: %s", err, c.node.LogTail())
 	}
 	c.report.inform(name+": from then until the running node is ready again", "s", time.Since(began).Seconds())
 	return nil
@@ -147,9 +149,9 @@ func (c *cell) restartEtcd(ctx context.Context, name string, softly bool) error 
 // restartNode gives the store a node that knows nothing of it. How the one
 // before ended is all the same to the new one.
 func (c *cell) restartNode(ctx context.Context, name string) error {
-	c.node.kill()
+	c.node.Kill()
 	began := time.Now()
-	fresh, err := c.licet.startNode(ctx, c.etcd)
+	fresh, err := c.licet.StartNode(ctx, c.etcd.Cluster)
 	if err != nil {
 		return err
 	}
@@ -160,7 +162,7 @@ func (c *cell) restartNode(ctx context.Context, name string) error {
 
 // verify has licet prove that all of the store is as it should be.
 func (c *cell) verify(ctx context.Context) error {
-	c.progress.step("licet verify")
+	c.progress.Step("licet verify")
 	run, err := c.tool(ctx, "verify", "--output", "json")
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
@@ -184,7 +186,7 @@ func (c *cell) verify(ctx context.Context) error {
 }
 
 func (c *cell) backUp(ctx context.Context) error {
-	c.progress.step("licet backup")
+	c.progress.Step("licet backup")
 	file := filepath.Join(c.dir, "backup.db")
 	run, err := c.tool(ctx, "backup", file)
 	if err != nil {
@@ -209,8 +211,8 @@ type toolRun struct {
 
 // tool runs a subcommand of licet on the store.
 func (c *cell) tool(ctx context.Context, args ...string) (run toolRun, err error) {
-	cmd := exec.CommandContext(ctx, c.licet.binary, append(args, "--etcd-endpoints", strings.Join(c.etcd.endpoints, ","))...)
-	cmd.Env = plainEnvironment()
+	cmd := exec.CommandContext(ctx, c.licet.Binary, append(args, "--etcd-endpoints", strings.Join(c.etcd.Endpoints, ","))...)
+	cmd.Env = rig.PlainEnvironment()
 	began := time.Now()
 	run.out, err = cmd.Output()
 	run.took = time.Since(began)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"licet/loadtest/rig"
 )
 
 // settings are how much is measured. They go into the report.
@@ -43,19 +45,13 @@ type config struct {
 
 // setup is what every measurement has to be told.
 type setup struct {
-	lenient      bool // misses are no failure
-	dir          string
-	binary       string
-	buildFlags   string
-	nodeLogLevel string
+	rig.Setup
+	lenient bool // misses are no failure
 }
 
 func (s *setup) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&s.lenient, "no-fail", false, "end with exit code 0 where a must is missed too")
-	flags.StringVar(&s.dir, "dir", "", "directory for the stores; it should be on a real disk (default: the system's for temporary files)")
-	flags.StringVar(&s.binary, "licet", "", "program to measure (default: built from the module of the working directory)")
-	flags.StringVar(&s.buildFlags, "build-flags", "", "flags for go build, with spaces between")
-	flags.StringVar(&s.nodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
+	s.Setup.AddFlags(flags)
 }
 
 func fullSettings() settings {

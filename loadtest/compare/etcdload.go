@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -27,7 +29,7 @@ type baseline struct {
 func newBaseline(etcd *cluster) (*baseline, error) {
 	b := &baseline{value: strings.Repeat("v", valueSize)}
 	for range maxClients {
-		client, err := newEtcdClient(etcd.endpoints)
+		client, err := rig.NewEtcdClient(etcd.Endpoints)
 		if err != nil {
 			b.close()
 			return nil, err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -20,26 +22,26 @@ const (
 
 // filler fills a store with licenses and their devices, over the API.
 type filler struct {
-	node   *node
+	node   *rig.Node
 	apiKey string
 	each   int // devices of a license
 
-	list    *keys
+	list    *rig.Keys
 	spent   time.Duration // on binding
 	retries int
 }
 
 // to goes on until there are so many licenses.
 func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) error {
-	for f.list.count() < licenses {
-		size := min(fillPiece, licenses-f.list.count())
-		piece, err := tries(ctx, f, func() (*keys, error) {
-			return grant(ctx, f.node, f.apiKey, size, unlimited, func(int) {})
+	for f.list.Count() < licenses {
+		size := min(fillPiece, licenses-f.list.Count())
+		piece, err := tries(ctx, f, func() (*rig.Keys, error) {
+			return grant(ctx, f.node, f.apiKey, size, unlimited)
 		})
 		if err != nil {
 			return err
 		}
-		first := f.list.count()
+		first := f.list.Count()
 		if _, err := tries(ctx, f, func() (*outcome, error) {
 			began := time.Now()
 			defer func() { f.spent += time.Since(began) }()
@@ -48,7 +50,7 @@ func (f *filler) to(ctx context.Context, licenses int, count func(bound int)) er
 			return err
 		}
 		for i := range size {
-			if err := f.list.add(piece.at(i)); err != nil {
+			if err := f.list.Add(piece.At(i)); err != nil {
 				return err
 			}
 		}
@@ -64,7 +66,7 @@ func (f *filler) pick(first, size int) func(i int) (int, device) {
 	}
 }
 
-func (f *filler) bound() int { return f.list.count() * f.each }
+func (f *filler) bound() int { return f.list.Count() * f.each }
 
 // tries does something again where it failed, up to a point.
 func tries[T any](ctx context.Context, f *filler, do func() (T, error)) (result T, err error) {
@@ -94,15 +96,15 @@ type fillPoint struct {
 }
 
 // look reads what processes and database come to now.
-func look(ctx context.Context, etcd *cluster, n *node) (p fillPoint, err error) {
-	member := etcd.members[0].pid()
+func look(ctx context.Context, etcd *cluster, n *rig.Node) (p fillPoint, err error) {
+	member := etcd.Members[0].PID()
 	if p.EtcdRSS, err = residentMemory(member); err != nil {
 		return p, err
 	}
 	if p.EtcdAnonymous, err = memoryOf(member, "RssAnon"); err != nil {
 		return p, err
 	}
-	if p.NodeRSS, err = residentMemory(n.pid()); err != nil {
+	if p.NodeRSS, err = residentMemory(n.PID()); err != nil {
 		return p, err
 	}
 	p.Database, p.InUse, err = etcd.databaseSize(ctx)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 const mebibyte = 1 << 20
@@ -21,16 +23,16 @@ func (l *lab) footprint(ctx context.Context) error {
 	}
 	defer b.stop()
 	n := l.cfg.Remembered
-	l.progress.step("granting %d licenses", n)
+	l.progress.Step("granting %d licenses", n)
 	list, err := b.grant(ctx, n, devicesEach)
 	if err != nil {
 		return err
 	}
-	before, err := b.node.facts(ctx)
+	before, err := factsOf(ctx, b.node)
 	if err != nil {
 		return err
 	}
-	count := l.progress.long(devicesEach*n, "binding %d devices", devicesEach*n)
+	count := l.progress.Long(devicesEach*n, "binding %d devices", devicesEach*n)
 	for from := range uint64(devicesEach) {
 		if _, err := bind(ctx, b.node, max(l.best.bind.workers, warmers), list, n, spread(n, from)); err != nil {
 			return err
@@ -44,35 +46,35 @@ func (l *lab) footprint(ctx context.Context) error {
 }
 
 // memory reads what a node with remembered licenses and idle connections holds.
-func (l *lab) memory(ctx context.Context, b *bench, list *keys, goroutinesBefore float64) error {
-	l.progress.step("an idle node, and %d idle connections", l.cfg.Connections)
+func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBefore float64) error {
+	l.progress.Step("an idle node, and %d idle connections", l.cfg.Connections)
 	idle, err := l.quiet(ctx, b.node, goroutinesBefore)
 	if err != nil {
 		return err
 	}
-	resident, err := residentMemory(b.node.pid())
+	resident, err := residentMemory(b.node.PID())
 	if err != nil {
 		return err
 	}
-	peak, err := memoryOf(b.node.pid(), "VmHWM")
+	peak, err := memoryOf(b.node.PID(), "VmHWM")
 	if err != nil {
 		return err
 	}
 	// One after the other: what is measured is connections that wait, not a
 	// storm.
 	for i := range l.cfg.Connections {
-		c := newConn(b.node.address)
+		c := newConn(b.node.Address)
 		defer c.close()
-		if code := client(c, list, spread(list.count(), 0))(i); code != 0 {
+		if code := client(c, list, spread(list.Count(), 0))(i); code != 0 {
 			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
 		}
 	}
 	rest(ctx, l.cfg.Settle/10)
-	with, err := residentMemory(b.node.pid())
+	with, err := residentMemory(b.node.PID())
 	if err != nil {
 		return err
 	}
-	crowded, err := b.node.facts(ctx)
+	crowded, err := factsOf(ctx, b.node)
 	if err != nil {
 		return err
 	}
@@ -88,9 +90,9 @@ func (l *lab) memory(ctx context.Context, b *bench, list *keys, goroutinesBefore
 
 // quiet waits until the goroutines that served connections are gone: the HTTP
 // server keeps idle ones for up to twenty seconds.
-func (l *lab) quiet(ctx context.Context, n *node, before float64) (runtimeFacts, error) {
+func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFacts, error) {
 	for end := time.Now().Add(l.cfg.Settle); ; rest(ctx, l.cfg.Settle/20) {
-		facts, err := n.facts(ctx)
+		facts, err := factsOf(ctx, n)
 		if err != nil || facts.goroutines <= before || time.Now().After(end) {
 			return facts, err
 		}
@@ -106,7 +108,7 @@ func perLicense(goroutines float64, licenses int) float64 {
 // bytes reads the size of the database: as it has grown, with the history of
 // every change, and with that compacted and the file defragmented.
 func (l *lab) bytes(ctx context.Context, b *bench) error {
-	l.progress.step("the size of the database")
+	l.progress.Step("the size of the database")
 	bound := float64(devicesEach * l.cfg.Remembered)
 	size, err := b.etcd.size(ctx)
 	if err != nil {

@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+
+	"licet/loadtest/rig"
 )
 
 // stride is a prime larger than any list of licenses: steps of it around the
@@ -30,7 +32,7 @@ func (l *lab) devices(ctx context.Context) error {
 		return err
 	}
 	for number := range l.cfg.Rounds {
-		l.progress.step("one more device, round %d of %d", number+1, l.cfg.Rounds)
+		l.progress.Step("one more device, round %d of %d", number+1, l.cfg.Rounds)
 		small, err := b.grant(ctx, 1, unlimited)
 		if err != nil {
 			return err
@@ -46,8 +48,8 @@ func (l *lab) devices(ctx context.Context) error {
 }
 
 // fill binds devices to a license, some thousands at a time.
-func (l *lab) fill(ctx context.Context, b *bench, list *keys, devices, workers int) error {
-	count := l.progress.long(devices, "binding %d devices to one license", devices)
+func (l *lab) fill(ctx context.Context, b *bench, list *rig.Keys, devices, workers int) error {
+	count := l.progress.Long(devices, "binding %d devices to one license", devices)
 	const piece = 10_000
 	for from := 0; from < devices; from += piece {
 		if _, err := bind(ctx, b.node, workers, list, min(piece, devices-from), onto(from)); err != nil {
@@ -59,8 +61,8 @@ func (l *lab) fill(ctx context.Context, b *bench, list *keys, devices, workers i
 }
 
 // compareSizes binds devices to both licenses by turns, then reads pages.
-func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *keys, number int) error {
-	c := newConn(b.node.address)
+func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *rig.Keys, number int) error {
+	c := newConn(b.node.Address)
 	defer c.close()
 	for _, of := range []struct {
 		check, what  string
@@ -86,8 +88,8 @@ func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *keys, nu
 }
 
 // pager reads the first page of a license's devices.
-func pager(c *conn, apiKey string, list *keys) worker {
-	request := pageRequest(list.at(0), apiKey, pageLimit)
+func pager(c *conn, apiKey string, list *rig.Keys) worker {
+	request := pageRequest(list.At(0), apiKey, pageLimit)
 	return func(int) int { return c.code(request) }
 }
 
@@ -105,8 +107,8 @@ func (l *lab) licenses(ctx context.Context) error {
 		return err
 	}
 	defer many.stop()
-	count := l.progress.long(l.cfg.Many, "granting %d licenses", l.cfg.Many)
-	all, err := grant(ctx, many.seeder, many.apiKey, l.cfg.Many, unlimited, count)
+	count := l.progress.Long(l.cfg.Many, "granting %d licenses", l.cfg.Many)
+	all, err := rig.Grant(ctx, "http://"+many.seeder.Address, many.apiKey, l.cfg.Many, unlimited, count)
 	if err != nil {
 		return err
 	}
@@ -118,7 +120,7 @@ func (l *lab) licenses(ctx context.Context) error {
 	}
 	next := 0
 	for number := range l.cfg.Rounds {
-		l.progress.step("%d licenses against %d, round %d of %d", l.cfg.Few, l.cfg.Many, number+1, l.cfg.Rounds)
+		l.progress.Step("%d licenses against %d, round %d of %d", l.cfg.Few, l.cfg.Many, number+1, l.cfg.Rounds)
 		c := &contest{lab: l, shape: shape{workers: warmers}}
 		for group := range l.cfg.Groups {
 			sides := []*side{{bench: few, tally: &c.few}, {bench: many, tally: &c.many}}
@@ -155,7 +157,7 @@ func (l *lab) informAbout(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	resident, err := residentMemory(b.etcd.pids()[0])
+	resident, err := residentMemory(b.etcd.PIDs()[0])
 	if err != nil {
 		return err
 	}
@@ -166,14 +168,14 @@ func (l *lab) informAbout(ctx context.Context, b *bench) error {
 
 // scattered takes licenses from all over the list: neighbors in it were stored
 // together, and would be found together.
-func scattered(all *keys, next *int, count int) (*keys, error) {
-	n := all.count()
+func scattered(all *rig.Keys, next *int, count int) (*rig.Keys, error) {
+	n := all.Count()
 	if *next+count > n {
 		return nil, fmt.Errorf("%d licenses are too few for that many rounds", n)
 	}
-	part := &keys{}
+	part := &rig.Keys{}
 	for ; count > 0; count-- {
-		if err := part.add(all.at(*next * stride % n)); err != nil {
+		if err := part.Add(all.At(*next * stride % n)); err != nil {
 			return nil, err
 		}
 		*next++
@@ -193,7 +195,7 @@ type tally struct{ cold, warm outcome }
 type side struct {
 	*bench
 	*tally
-	list *keys
+	list *rig.Keys
 }
 
 func (c *contest) group(ctx context.Context, sides []*side) error {
@@ -206,7 +208,7 @@ func (c *contest) group(ctx context.Context, sides []*side) error {
 		{1, 2, func(t *tally) *outcome { return &t.warm }},
 	} {
 		for _, s := range sides {
-			n := s.list.count()
+			n := s.list.Count()
 			o, err := bind(ctx, s.node, c.shape.workers, s.list, pass.times*n, spread(n, pass.from))
 			if err != nil {
 				return err
@@ -222,7 +224,7 @@ func (c *contest) group(ctx context.Context, sides []*side) error {
 // members measures new devices on distinct licenses before a cluster of three,
 // all on these cores.
 func (l *lab) members(ctx context.Context) error {
-	l.progress.step("starting etcd with three members, and two nodes")
+	l.progress.Step("starting etcd with three members, and two nodes")
 	b, err := l.bench(ctx, 3, usualRetention)
 	if err != nil {
 		return err
@@ -237,12 +239,12 @@ func (l *lab) members(ctx context.Context) error {
 		return err
 	}
 	for number := range l.cfg.Rounds {
-		l.progress.step("three members, round %d of %d", number+1, l.cfg.Rounds)
+		l.progress.Step("three members, round %d of %d", number+1, l.cfg.Rounds)
 		list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
 		if err != nil {
 			return err
 		}
-		n := list.count()
+		n := list.Count()
 		if _, err := bind(ctx, b.node, warmers, list, n, spread(n, 0)); err != nil {
 			return err
 		}

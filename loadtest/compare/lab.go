@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"os"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // lab is where all parts are measured.
 type lab struct {
 	cfg      *config
 	dir      string
-	licet    *licet
+	licet    *rig.Licet
 	report   *report
-	progress *progress
+	progress *rig.Progress
 
 	best    shapes  // what the sweeps found
 	highest float64 // new devices a second on distinct licenses, the median; 0: not measured
@@ -30,8 +32,8 @@ type shapes struct {
 // node.
 type bench struct {
 	etcd   *cluster
-	node   *node // the one that is measured
-	seeder *node
+	node   *rig.Node // the one that is measured
+	seeder *rig.Node
 	base   *baseline
 	apiKey string
 }
@@ -53,11 +55,11 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 	if b.etcd, err = startEtcd(ctx, dir, members, retention); err != nil {
 		return b, err
 	}
-	if b.apiKey, err = l.licet.createKey(ctx, b.etcd); err != nil {
+	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
 		return b, err
 	}
-	for _, n := range []**node{&b.seeder, &b.node} {
-		if *n, err = l.licet.startNode(ctx, b.etcd); err != nil {
+	for _, n := range []**rig.Node{&b.seeder, &b.node} {
+		if *n, err = l.licet.StartNode(ctx, b.etcd.Cluster); err != nil {
 			return b, err
 		}
 	}
@@ -68,9 +70,9 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 // renewNode puts a new node in the place of the measured one, which knows none
 // of the licenses so far. All rounds together have more licenses than a node
 // remembers, and what is warm in one must not depend on those before it.
-func (b *bench) renewNode(ctx context.Context, l *licet) error {
-	b.node.kill()
-	fresh, err := l.startNode(ctx, b.etcd)
+func (b *bench) renewNode(ctx context.Context, l *rig.Licet) error {
+	b.node.Kill()
+	fresh, err := l.StartNode(ctx, b.etcd.Cluster)
 	if err != nil {
 		return err
 	}
@@ -82,19 +84,19 @@ func (b *bench) stop() {
 	if b.base != nil {
 		b.base.close()
 	}
-	for _, n := range []*node{b.node, b.seeder} {
+	for _, n := range []*rig.Node{b.node, b.seeder} {
 		if n != nil {
-			n.kill()
+			n.Kill()
 		}
 	}
 	if b.etcd != nil {
-		b.etcd.stop()
+		b.etcd.Stop()
 	}
 }
 
 // grant makes licenses through the seeder.
-func (b *bench) grant(ctx context.Context, count, maxDevices int) (*keys, error) {
-	return grant(ctx, b.seeder, b.apiKey, count, maxDevices, func(int) {})
+func (b *bench) grant(ctx context.Context, count, maxDevices int) (*rig.Keys, error) {
+	return grant(ctx, b.seeder, b.apiKey, count, maxDevices)
 }
 
 // sample is what came of a load, and what it cost.
@@ -143,10 +145,10 @@ type costs struct {
 }
 
 func (b *bench) costs(ctx context.Context) (c costs, err error) {
-	if c.runtimeFacts, err = b.node.facts(ctx); err != nil {
+	if c.runtimeFacts, err = factsOf(ctx, b.node); err != nil {
 		return c, err
 	}
-	if c.etcd, err = cpuTimes(b.etcd.pids()); err != nil {
+	if c.etcd, err = cpuTimes(b.etcd.PIDs()); err != nil {
 		return c, err
 	}
 	c.own, err = ownCPUTime()
@@ -173,8 +175,8 @@ func (b *bench) put(ctx context.Context, s shape, run func(driver) *outcome) (*s
 }
 
 // activate measures activations on the node.
-func (b *bench) activate(ctx context.Context, s shape, list *keys, pick func(int) (int, device), run func(driver) *outcome) (*sample, error) {
-	return b.measure(ctx, binder(b.node.address, s.workers, list, pick), run)
+func (b *bench) activate(ctx context.Context, s shape, list *rig.Keys, pick func(int) (int, device), run func(driver) *outcome) (*sample, error) {
+	return b.measure(ctx, binder(b.node.Address, s.workers, list, pick), run)
 }
 
 // checkSample notes what went wrong in a load: the table must not hide it.

@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"licet/loadtest/rig"
 )
 
 // Exit codes, as those of licet.
@@ -25,8 +27,8 @@ const (
 )
 
 func main() {
-	if text := os.Getenv(memberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", beEtcd(text))
+	if text := os.Getenv(rig.MemberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
 		os.Exit(exitFailed)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -48,7 +50,7 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "compare:", err)
 		return exitUsage
 	}
-	report, err := compare(ctx, cfg, newProgress(stderr))
+	report, err := compare(ctx, cfg, rig.NewProgress(stderr))
 	if err != nil {
 		fmt.Fprintln(stderr, "compare:", err)
 		return exitFailed
@@ -74,18 +76,18 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // compare measures what is asked for, part by part. Each part has a store of
 // its own, so that none is slowed down by what another has written.
-func compare(ctx context.Context, cfg *config, progress *progress) (*report, error) {
+func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report, error) {
 	if err := checkFiles(max(cfg.Overload, cfg.Connections)); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(cfg.dir, "licet-compare-")
+	dir, err := os.MkdirTemp(cfg.Dir, "licet-compare-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for the stores: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	defer progress.clear()
-	progress.step("building licet")
-	program, err := buildLicet(ctx, dir, &cfg.setup)
+	defer progress.Clear()
+	progress.Step("building licet")
+	program, err := rig.BuildLicet(ctx, dir, &cfg.Setup)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +116,7 @@ func compare(ctx context.Context, cfg *config, progress *progress) (*report, err
 			return nil, err
 		}
 	}
-	progress.step("done")
+	progress.Step("done")
 	return l.report, nil
 }
 

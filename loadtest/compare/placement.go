@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // nodeCounts are how many nodes share the work, besides one alone.
@@ -13,7 +15,7 @@ func nodeCounts() []int { return []int{3, 6} }
 type crowd struct {
 	*lab
 	bench *bench
-	nodes []*node
+	nodes []*rig.Node
 	hot   map[int]shape // the best number of connections to so many nodes
 }
 
@@ -21,7 +23,7 @@ type crowd struct {
 // same license, and where each is asked for any. All share the same cores, so
 // more nodes can't do more; what is measured is how much less.
 func (l *lab) placement(ctx context.Context) error {
-	l.progress.step("starting etcd and %d nodes", nodeCounts()[1])
+	l.progress.Step("starting etcd and %d nodes", nodeCounts()[1])
 	b, err := l.bench(ctx, 1, usualRetention)
 	if err != nil {
 		return err
@@ -30,7 +32,7 @@ func (l *lab) placement(ctx context.Context) error {
 	c := &crowd{lab: l, bench: b, hot: make(map[int]shape)}
 	defer c.stop()
 	for number := range l.cfg.Rounds {
-		l.progress.step("round %d of %d: one license on one node and on several, which know of each other or not", number+1, l.cfg.Rounds)
+		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not", number+1, l.cfg.Rounds)
 		if err := c.round(ctx); err != nil {
 			return fmt.Errorf("round %d: %w", number+1, err)
 		}
@@ -40,7 +42,7 @@ func (l *lab) placement(ctx context.Context) error {
 
 func (c *crowd) stop() {
 	for _, n := range c.nodes {
-		n.kill()
+		n.Kill()
 	}
 	c.nodes = nil
 }
@@ -53,7 +55,7 @@ func (c *crowd) renew(ctx context.Context, together bool) error {
 		more = []string{"--internal-listen", "127.0.0.1:0"}
 	}
 	for range nodeCounts()[len(nodeCounts())-1] {
-		n, err := c.licet.startNode(ctx, c.bench.etcd, more...)
+		n, err := c.licet.StartNode(ctx, c.bench.etcd.Cluster, more...)
 		if err != nil {
 			return err
 		}
@@ -101,13 +103,13 @@ func (c *crowd) round(ctx context.Context) error {
 func (c *crowd) addresses(count int) []string {
 	var list []string
 	for _, n := range c.nodes[:count] {
-		list = append(list, n.address)
+		list = append(list, n.Address)
 	}
 	return list
 }
 
 // load drives the first nodes, and notes what failed.
-func (c *crowd) load(ctx context.Context, count, connections int, list *keys, pick func(int) (int, device), most int, limit time.Duration) (*share, error) {
+func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys, pick func(int) (int, device), most int, limit time.Duration) (*share, error) {
 	f := bindersAt(c.addresses(count), connections, list, pick)
 	defer f.close()
 	if err := f.open(); err != nil {
@@ -154,12 +156,12 @@ type share struct {
 func (c *crowd) cpu() (nodes, etcd time.Duration, err error) {
 	pids := make([]int, 0, len(c.nodes))
 	for _, n := range c.nodes {
-		pids = append(pids, n.pid())
+		pids = append(pids, n.PID())
 	}
 	if nodes, err = cpuTimes(pids); err != nil {
 		return 0, 0, err
 	}
-	etcd, err = cpuTimes(c.bench.etcd.pids())
+	etcd, err = cpuTimes(c.bench.etcd.PIDs())
 	return nodes, etcd, err
 }
 
@@ -223,7 +225,7 @@ func (c *crowd) distinct(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		n := list.count()
+		n := list.Count()
 		first, err := c.load(ctx, count, distinctConnections, list, spread(n, 0), n, 0)
 		if err != nil {
 			return err
@@ -255,7 +257,7 @@ type counted struct {
 
 func (c *crowd) count(ctx context.Context) (all counted, err error) {
 	for _, n := range c.nodes {
-		text, err := n.scrape(ctx)
+		text, err := scrape(ctx, n)
 		if err != nil {
 			return all, err
 		}

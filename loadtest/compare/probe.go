@@ -4,14 +4,16 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 // probe is a supply of new devices for the licenses of a store, spread all
 // over it, to measure activations with. Every license comes once before one
 // comes again.
 type probe struct {
-	node *node
-	list *keys
+	node *rig.Node
+	list *rig.Keys
 	n    int // only the first n licenses of the list
 	// salt keeps its devices apart from all others. Each pass over the licenses
 	// takes one salt more.
@@ -103,7 +105,7 @@ func (p *probe) latencies(ctx context.Context, rate float64, span time.Duration,
 // load runs a load. Some that fail are noted: after an hour of seeding they
 // are no reason to stop.
 func (p *probe) load(ctx context.Context, connections int, pick func(int) (int, device), run func(*fleet) *outcome) (*outcome, error) {
-	f := binder(p.node.address, connections, p.list, pick)
+	f := binder(p.node.Address, connections, p.list, pick)
 	defer f.close()
 	if err := f.open(); err != nil {
 		return nil, err

@@ -88,39 +88,3 @@ func pageRequest(key []byte, apiKey string, limit int) []byte {
 	return fmt.Appendf(nil, "GET /v1/licenses/%s/devices?limit=%d HTTP/1.1\r\nHost: licet\r\nAuthorization: Bearer %s\r\n\r\n",
 		key, limit, apiKey)
 }
-
-// grantRequest asks for licenses.
-func grantRequest(apiKey string, quantity, maxDevices int) []byte {
-	body := fmt.Sprintf(`{"product_id":"editor","quantity":%d,"max_devices":%d}`, quantity, maxDevices)
-	return fmt.Appendf(nil, "POST /v1/licenses HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s",
-		apiKey, len(body), body)
-}
-
-// keys is a list of license keys without a pointer for each: a million of them
-// must not cost this process time while it measures.
-type keys struct {
-	text   []byte
-	length int
-}
-
-func (k *keys) count() int {
-	if k.length == 0 {
-		return 0
-	}
-	return len(k.text) / k.length
-}
-
-func (k *keys) at(i int) []byte { return k.text[i*k.length : (i+1)*k.length] }
-
-// add takes a key. All of them have the same length, since all are of one
-// product.
-func (k *keys) add(key []byte) error {
-	if k.length == 0 {
-		k.length = len(key)
-	}
-	if len(key) != k.length {
-		return fmt.Errorf("license keys of %d and %d characters", k.length, len(key))
-	}
-	k.text = append(k.text, key...)
-	return nil
-}

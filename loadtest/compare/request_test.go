@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"regexp"
 	"testing"
+
+	"licet/loadtest/rig"
 )
 
 const testKey = "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1"
@@ -54,25 +56,10 @@ func TestRemovalNamesWhatWasBound(t *testing.T) {
 	}
 }
 
-func TestKeys(t *testing.T) {
-	k := &keys{}
-	for _, key := range []string{"AB", "CD", "EF"} {
-		if err := k.add([]byte(key)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if k.count() != 3 || string(k.at(1)) != "CD" {
-		t.Errorf("got %d, %s", k.count(), k.at(1))
-	}
-	if err := k.add([]byte("LONG")); err == nil {
-		t.Error("a key of another length is taken")
-	}
-}
-
 func TestScattered(t *testing.T) {
-	all := &keys{}
+	all := &rig.Keys{}
 	for i := range 1000 {
-		if err := all.add([]byte{byte(i >> 8), byte(i)}); err != nil {
+		if err := all.Add([]byte{byte(i >> 8), byte(i)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,8 +69,8 @@ func TestScattered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i := range part.count() {
-			seen[string(part.at(i))] = true
+		for i := range part.Count() {
+			seen[string(part.At(i))] = true
 		}
 	}
 	if len(seen) != 1000 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -18,7 +20,7 @@ const (
 // rounds measures all that is compared with the baseline on one store, in
 // turns.
 func (l *lab) rounds(ctx context.Context) error {
-	l.progress.step("starting etcd and two nodes")
+	l.progress.Step("starting etcd and two nodes")
 	b, err := l.bench(ctx, 1, usualRetention)
 	if err != nil {
 		return err
@@ -49,7 +51,7 @@ type round struct {
 	*bench
 	name string
 
-	list *keys     // distinct licenses
+	list *rig.Keys // distinct licenses
 	puts []*sample // the baseline, before and after what it is compared with
 	warm *sample
 
@@ -78,7 +80,7 @@ func (r *round) run(ctx context.Context) error {
 			continue
 		}
 		if part.name != "" {
-			r.progress.step("%s: %s", r.name, part.name)
+			r.progress.Step("%s: %s", r.name, part.name)
 		}
 		if err := part.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
@@ -113,7 +115,7 @@ func (r *round) distinct(ctx context.Context) (err error) {
 	if r.list, err = r.grant(ctx, r.cfg.Licenses, unlimited); err != nil {
 		return err
 	}
-	n := r.list.count()
+	n := r.list.Count()
 	cold, err := r.activate(ctx, r.best.bind, r.list, spread(n, 0), closed(ctx, n, 0))
 	if err != nil {
 		return err
@@ -217,7 +219,7 @@ func (r *round) reactivate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := r.list.count()
+	n := r.list.Count()
 	s, err := r.activate(ctx, r.best.renew, r.list, func(i int) (int, device) {
 		chance := mix(uint64(i))
 		license := chance >> 8 % uint64(n)
@@ -246,9 +248,9 @@ func (r *round) idle(ctx context.Context) error {
 		return err
 	}
 	puts := r.base.puts(ctx, shape{clients: 1, workers: 1})
-	c := newConn(r.node.address)
+	c := newConn(r.node.Address)
 	defer c.close()
-	put, activation := alternate(ctx, puts[0], client(c, list, spread(list.count(), 1)), r.cfg.IdleOps)
+	put, activation := alternate(ctx, puts[0], client(c, list, spread(list.Count(), 1)), r.cfg.IdleOps)
 	r.base.wrote(put)
 	if err := both(put, activation); err != nil {
 		return err
@@ -272,12 +274,12 @@ func both(one, other *outcome) error {
 
 // warmed gives licenses that have one device each, bound on the measured node
 // just now.
-func (r *round) warmed(ctx context.Context, count int) (*keys, error) {
+func (r *round) warmed(ctx context.Context, count int) (*rig.Keys, error) {
 	list, err := r.grant(ctx, count, unlimited)
 	if err != nil {
 		return nil, err
 	}
-	n := list.count()
+	n := list.Count()
 	_, err = bind(ctx, r.node, warmers, list, n, spread(n, 0))
 	return list, err
 }
@@ -294,7 +296,7 @@ func (r *round) halfRate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	activation, err := r.activate(ctx, many, list, spread(list.count(), 1), opened(ctx, r.warm.rate()/2, span))
+	activation, err := r.activate(ctx, many, list, spread(list.Count(), 1), opened(ctx, r.warm.rate()/2, span))
 	if err != nil {
 		return err
 	}
@@ -313,7 +315,7 @@ func (r *round) overload(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s, err := r.activate(ctx, shape{workers: r.cfg.Overload}, list, spread(list.count(), 1),
+	s, err := r.activate(ctx, shape{workers: r.cfg.Overload}, list, spread(list.Count(), 1),
 		opened(ctx, overloadBy*r.warm.rate(), r.cfg.Span))
 	if err != nil {
 		return err

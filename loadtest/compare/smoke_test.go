@@ -7,12 +7,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"licet/loadtest/rig"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(memberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", beEtcd(text))
+	if text := os.Getenv(rig.MemberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
 		os.Exit(exitFailed)
 	}
 	os.Exit(m.Run())

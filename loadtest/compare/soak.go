@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -38,7 +40,7 @@ func (l *lab) soak(ctx context.Context) error {
 		return err
 	}
 	w := &watcher{node: b.node, part: l.cfg.Soak / soakMinutes}
-	count := l.progress.long(int(l.cfg.Soak.Seconds()), "%v at half rate, %.0f/s", l.cfg.Soak, l.highest/2)
+	count := l.progress.Long(int(l.cfg.Soak.Seconds()), "%v at half rate, %.0f/s", l.cfg.Soak, l.highest/2)
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	var group sync.WaitGroup
@@ -64,19 +66,19 @@ func (l *lab) soak(ctx context.Context) error {
 
 // lifecycles is a load whose operation i is license i modulo n's next step:
 // bind, bind, bind, and then remove and bind by turns.
-func lifecycles(b *bench, connections int, list *keys) *fleet {
-	n := list.count()
-	request := newActivation(list.length)
+func lifecycles(b *bench, connections int, list *rig.Keys) *fleet {
+	n := list.Count()
+	request := newActivation(list.Length)
 	var removal []byte
-	return newFleet([]string{b.node.address}, connections, func(i int) []byte {
+	return newFleet([]string{b.node.Address}, connections, func(i int) []byte {
 		license := i % n
 		d, removed := lifecycle(i / n)
 		d.number = uint64(license)
 		if removed {
-			removal = appendRemoval(removal[:0], list.at(license), d, b.apiKey)
+			removal = appendRemoval(removal[:0], list.At(license), d, b.apiKey)
 			return removal
 		}
-		return request.of(list.at(license), d)
+		return request.of(list.At(license), d)
 	})
 }
 
@@ -94,7 +96,7 @@ func lifecycle(step int) (d device, removed bool) {
 
 // watcher reads a node's memory and goroutines again and again.
 type watcher struct {
-	node *node
+	node *rig.Node
 	part time.Duration
 
 	began      time.Time
@@ -131,12 +133,12 @@ func (w *watcher) run(ctx context.Context, count func(int)) {
 		if at >= soakMinutes {
 			continue
 		}
-		resident, err := residentMemory(w.node.pid())
+		resident, err := residentMemory(w.node.PID())
 		if err != nil {
 			w.err = err
 			return
 		}
-		facts, err := w.node.facts(ctx)
+		facts, err := factsOf(ctx, w.node)
 		if ctx.Err() != nil {
 			return
 		}

@@ -24,7 +24,7 @@ func (r *round) storm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := list.count()
+	n := list.Count()
 	others := func(from uint64) (*sample, error) {
 		return r.activate(ctx, shape{workers: openWorkers}, list, spread(n, from), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
 	}
@@ -33,7 +33,7 @@ func (r *round) storm(ctx context.Context) error {
 		return err
 	}
 
-	f := binder(r.node.address, r.cfg.Overload, stormed, onto(0))
+	f := binder(r.node.Address, r.cfg.Overload, stormed, onto(0))
 	defer f.close()
 	if err := f.open(); err != nil {
 		return err

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+
+	"licet/loadtest/rig"
 )
 
 // sweepPuts finds how many clients and operations at a time let etcd put the
@@ -19,7 +21,7 @@ func (l *lab) sweepGets(ctx context.Context, b *bench) (shape, error) {
 }
 
 func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best shape, err error) {
-	l.progress.step("finding the best concurrency of etcd's %s", what)
+	l.progress.Step("finding the best concurrency of etcd's %s", what)
 	var top float64
 	for _, clients := range l.cfg.Clients {
 		for _, workers := range l.cfg.Sweep {
@@ -33,13 +35,13 @@ func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best 
 			}
 		}
 	}
-	l.progress.step("etcd's %s: %s (connections × operations), %.0f/s", what, best, top)
+	l.progress.Step("etcd's %s: %s (connections × operations), %.0f/s", what, best, top)
 	return best, nil
 }
 
 // sweepNode finds how many connections let a node do the most of something.
 func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, error)) (best shape, err error) {
-	l.progress.step("finding the best concurrency of %s", what)
+	l.progress.Step("finding the best concurrency of %s", what)
 	var top float64
 	for i, workers := range l.cfg.Sweep {
 		s := shape{workers: workers}
@@ -51,17 +53,17 @@ func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, err
 			best, top = s, rate
 		}
 	}
-	l.progress.step("%s: %s connections, %.0f/s", what, best, top)
+	l.progress.Step("%s: %s connections, %.0f/s", what, best, top)
 	return best, nil
 }
 
 // sweepBinds is for new devices on warm distinct licenses.
-func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *keys, error) {
+func (l *lab) sweepBinds(ctx context.Context, b *bench) (shape, *rig.Keys, error) {
 	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
 	if err != nil {
 		return shape{}, nil, err
 	}
-	n := list.count()
+	n := list.Count()
 	if _, err := bind(ctx, b.node, warmers, list, n, spread(n, 0)); err != nil {
 		return shape{}, nil, err
 	}
@@ -79,11 +81,11 @@ func (l *lab) sweep(ctx context.Context, b *bench) (err error) {
 	if l.best.get, err = l.sweepGets(ctx, b); err != nil {
 		return err
 	}
-	var list *keys
+	var list *rig.Keys
 	if l.best.bind, list, err = l.sweepBinds(ctx, b); err != nil {
 		return err
 	}
-	n := list.count()
+	n := list.Count()
 	if l.best.renew, err = l.sweepNode("re-activations", func(s shape, _ int) (*sample, error) {
 		return b.activate(ctx, s, list, spread(n, 0), closed(ctx, n, l.cfg.SweepSpan))
 	}); err != nil {

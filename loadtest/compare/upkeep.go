@@ -6,6 +6,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/loadtest/rig"
 )
 
 // restartTimeout is how long a member may take to end, and to come back: it
@@ -15,7 +17,7 @@ const restartTimeout = 15 * time.Minute
 // databaseSize is how large the first member's database is: the file, which is
 // what the quota counts, and how much of it holds something.
 func (c *cluster) databaseSize(ctx context.Context) (file, inUse int64, err error) {
-	status, err := c.admin.Status(ctx, c.endpoints[0])
+	status, err := c.Admin.Status(ctx, c.Endpoints[0])
 	if err != nil {
 		return 0, 0, fmt.Errorf("ask etcd for its size: %w", err)
 	}
@@ -30,11 +32,11 @@ func (c *cluster) size(ctx context.Context) (int64, error) {
 
 // compact drops all history, and returns once that is gone from the database.
 func (c *cluster) compact(ctx context.Context) error {
-	status, err := c.admin.Status(ctx, c.endpoints[0])
+	status, err := c.Admin.Status(ctx, c.Endpoints[0])
 	if err != nil {
 		return fmt.Errorf("ask etcd for its revision: %w", err)
 	}
-	if _, err := c.admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+	if _, err := c.Admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
 		return fmt.Errorf("compact etcd: %w", err)
 	}
 	return nil
@@ -42,8 +44,8 @@ func (c *cluster) compact(ctx context.Context) error {
 
 // defragment gives back what space is free in the database files.
 func (c *cluster) defragment(ctx context.Context) error {
-	for _, endpoint := range c.endpoints {
-		if _, err := c.admin.Defragment(ctx, endpoint); err != nil {
+	for _, endpoint := range c.Endpoints {
+		if _, err := c.Admin.Defragment(ctx, endpoint); err != nil {
 			return fmt.Errorf("defragment etcd: %w", err)
 		}
 	}
@@ -64,19 +66,17 @@ func (c *cluster) shrink(ctx context.Context) error {
 func (c *cluster) restart(ctx context.Context, softly bool) (down, up time.Duration, err error) {
 	began := time.Now()
 	if softly {
-		if err := c.members[0].end(restartTimeout); err != nil {
+		if err := c.Members[0].End(restartTimeout); err != nil {
 			return 0, 0, err
 		}
 	} else {
-		c.members[0].kill()
+		c.Members[0].Kill()
 	}
 	down = time.Since(began)
 	began = time.Now()
-	member, err := startMember(ctx, c.specs[0], restartTimeout)
-	if err != nil {
+	if err := c.StartMember(ctx, 0, restartTimeout); err != nil {
 		return 0, 0, err
 	}
-	c.members[0] = member
 	err = c.read(ctx)
 	return down, time.Since(began), err
 }
@@ -84,7 +84,7 @@ func (c *cluster) restart(ctx context.Context, softly bool) (down, up time.Durat
 // read makes a linearizable read over a new connection: one from before the
 // member was gone would wait before it tries again.
 func (c *cluster) read(ctx context.Context) error {
-	client, err := newEtcdClient(c.endpoints)
+	client, err := rig.NewEtcdClient(c.Endpoints)
 	if err != nil {
 		return err
 	}

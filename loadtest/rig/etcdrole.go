@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"encoding/json"
@@ -12,14 +12,14 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// memberVariable tells this program to be a member of etcd, and which.
-const memberVariable = "LICET_COMPARE_ETCD"
+// MemberVariable tells this program to be a member of etcd, and which.
+const MemberVariable = "LICET_LOAD_ETCD"
 
 const memberReady = "ready"
 
-// etcdQuota is how large a store may get: etcd's highest advice. The default
+// EtcdQuota is how large a store may get: etcd's highest advice. The default
 // of 2 GiB would not hold a million licenses with their history.
-const etcdQuota = 8 << 30
+const EtcdQuota = 8 << 30
 
 // memberSpec is what a member's process is told.
 type memberSpec struct {
@@ -31,12 +31,12 @@ type memberSpec struct {
 	Retention string // how much history automatic compaction leaves
 }
 
-// beEtcd runs a member until it fails, is told to end by SIGTERM, or whoever
+// BeEtcd runs a member until it fails, is told to end by SIGTERM, or whoever
 // started this process is gone.
-func beEtcd(text string) error {
+func BeEtcd(text string) error {
 	var s memberSpec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("%s: %w", memberVariable, err)
+		return fmt.Errorf("%s: %w", MemberVariable, err)
 	}
 	cfg, err := s.config()
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *memberSpec) config() (*embed.Config, error) {
 	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = []url.URL{*peer}, []url.URL{*peer}
 	cfg.InitialCluster = s.Cluster
 	cfg.AutoCompactionMode, cfg.AutoCompactionRetention = embed.CompactorModePeriodic, s.Retention
-	cfg.QuotaBackendBytes = etcdQuota
+	cfg.QuotaBackendBytes = EtcdQuota
 	cfg.LogLevel, cfg.LogOutputs = "error", []string{"stderr"}
 	return cfg, nil
 }

@@ -1,4 +1,4 @@
-package main
+package rig
 
 import (
 	"fmt"
@@ -9,18 +9,19 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// progress tells people what is going on: a line for each step, and on a
+// Progress tells people what is going on: a line for each step, and on a
 // terminal a bar for the long ones. It is used by one goroutine at a time,
 // except for count.
-type progress struct {
+type Progress struct {
 	out      io.Writer
 	terminal bool
 	began    time.Time
 	bar      *progressbar.ProgressBar // of the step at hand; nil where it has none
 }
 
-func newProgress(out io.Writer) *progress {
-	p := &progress{out: out, began: time.Now()}
+// NewProgress begins now.
+func NewProgress(out io.Writer) *Progress {
+	p := &Progress{out: out, began: time.Now()}
 	if file, ok := out.(*os.File); ok {
 		info, err := file.Stat()
 		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -28,25 +29,25 @@ func newProgress(out io.Writer) *progress {
 	return p
 }
 
-// step begins the next step.
-func (p *progress) step(format string, args ...any) {
-	p.clear()
+// Step begins the next step.
+func (p *Progress) Step(format string, args ...any) {
+	p.Clear()
 	took := time.Since(p.began)
 	fmt.Fprintf(p.out, "%3d:%02d  %s\n", int(took.Minutes()), int(took.Seconds())%60, fmt.Sprintf(format, args...))
 }
 
-// say prints a line within a step. Its bar comes back with the next count.
-func (p *progress) say(format string, args ...any) {
+// Say prints a line within a step. Its bar comes back with the next count.
+func (p *Progress) Say(format string, args ...any) {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 	}
 	fmt.Fprintf(p.out, "        %s\n", fmt.Sprintf(format, args...))
 }
 
-// long begins a step that counts up to a total; the function it gives takes
+// Long begins a step that counts up to a total; the function it gives takes
 // how far it is, from any goroutine.
-func (p *progress) long(total int, format string, args ...any) (count func(done int)) {
-	p.step(format, args...)
+func (p *Progress) Long(total int, format string, args ...any) (count func(done int)) {
+	p.Step(format, args...)
 	if !p.terminal {
 		return func(int) {}
 	}
@@ -57,8 +58,8 @@ func (p *progress) long(total int, format string, args ...any) (count func(done 
 	return func(done int) { _ = bar.Set(done) } // it fails where the terminal is gone
 }
 
-// clear takes the bar off, so that something else can be printed.
-func (p *progress) clear() {
+// Clear takes the bar off, so that something else can be printed.
+func (p *Progress) Clear() {
 	if p.bar != nil {
 		_ = p.bar.Clear()
 		p.bar = nil

@@ -1,0 +1,95 @@
+package rig
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Setup is what the command line says of the program and of where it runs.
+type Setup struct {
+	Dir          string
+	Binary       string
+	BuildFlags   string
+	NodeLogLevel string
+}
+
+// AddFlags adds the flags that fill s.
+func (s *Setup) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&s.Dir, "dir", "", "directory for the stores; it should be on a real disk (default: the system's for temporary files)")
+	flags.StringVar(&s.Binary, "licet", "", "program to measure (default: built from the module of the working directory)")
+	flags.StringVar(&s.BuildFlags, "build-flags", "", "flags for go build, with spaces between")
+	flags.StringVar(&s.NodeLogLevel, "node-log-level", "warn", "log level of the nodes; info writes a line for each request")
+}
+
+// Licet is the program that is measured, with what its nodes share.
+type Licet struct {
+	Binary   string
+	dir      string
+	logLevel string
+}
+
+// BuildLicet builds the program from the module that the working directory is
+// in, unless a binary is given. Its files and its nodes' logs go to dir.
+func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
+	l := &Licet{Binary: s.Binary, dir: dir, logLevel: s.NodeLogLevel}
+	if l.Binary == "" {
+		l.Binary = filepath.Join(dir, "licet")
+		args := append([]string{"build", "-o", l.Binary}, strings.Fields(s.BuildFlags)...)
+		if out, err := exec.CommandContext(ctx, "go", append(args, "licet/cmd/licet")...).CombinedOutput(); err != nil {
+			return nil, fmt.Errorf("build licet: %w: %s", err, out)
+		}
+	}
+	if _, err := l.Command(ctx, "master-key", "add", "--master-key-file", l.ring()); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *Licet) ring() string { return filepath.Join(l.dir, "master.keys") }
+
+// Command runs a subcommand and gives what it prints, also where it fails.
+func (l *Licet) Command(ctx context.Context, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, l.Binary, args...)
+	cmd.Env = PlainEnvironment()
+	out, err := cmd.Output()
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return out, fmt.Errorf("licet %s: %w: %s", args[0], err, failed.Stderr)
+	}
+	return out, err
+}
+
+// PlainEnvironment is this process's own without what would configure a node.
+func PlainEnvironment() []string {
+	var env []string
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "LICET_") && !strings.HasPrefix(pair, "GODEBUG=") {
+			env = append(env, pair)
+		}
+	}
+	return env
+}
+
+// CreateKey makes an API key for everything on a cluster's store.
+func (l *Licet) CreateKey(ctx context.Context, etcd *Cluster, name string) (string, error) {
+	out, err := l.Command(ctx, "keys", "create", "--account", "acct_"+name, "--mode", "test", "--name", name,
+		"--scopes", "*", "--output", "json", "--master-key-file", l.ring(), "--etcd-endpoints", strings.Join(etcd.Endpoints, ","))
+	if err != nil {
+		return "", err
+	}
+	var key struct {
+		Text string `json:"api_key"`
+	}
+	if err := json.Unmarshal(out, &key); err != nil || key.Text == "" {
+		return "", fmt.Errorf("licet keys create printed no API key: %w", err)
+	}
+	return key.Text, nil
+}

@@ -1,0 +1,86 @@
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Node is a licet serve in a process of its own.
+type Node struct {
+	*Child
+	Address string
+	Metrics string // URL
+}
+
+// StartNode starts a node before a cluster and waits until it is ready. The Go
+// runtime's own account of its collector goes to the node's log. more are flags
+// besides the usual ones.
+func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*Node, error) {
+	ports, err := freePorts(2)
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		Address: fmt.Sprintf("127.0.0.1:%d", ports[0]),
+		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1]),
+	}
+	log, err := os.CreateTemp(l.dir, "node-*.log")
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","),
+		"--master-key-file", l.ring(), "--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]),
+		"--log-level", l.logLevel}
+	cmd := exec.CommandContext(ctx, l.Binary, append(args, more...)...)
+	cmd.Env = append(PlainEnvironment(), "GODEBUG=gctrace=1")
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a node: %w", err)
+	}
+	n.Child = newChild(cmd, log, nil)
+	if err := n.Await(ctx); err != nil {
+		n.Kill()
+		return nil, fmt.Errorf("a node did not start: %w: %s", err, n.LogTail())
+	}
+	return n, nil
+}
+
+// Await waits until the node says that it is ready.
+func (n *Node) Await(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for {
+		if n.Ready(ctx, client) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.Ended:
+			return errors.New("it has ended")
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Ready asks the node whether requests may be sent to it.
+func (n *Node) Ready(ctx context.Context, client *http.Client) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Address+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
