@@ -44,7 +44,7 @@ func (c *cell) compact(ctx context.Context) error {
 		return err
 	}
 	c.informDatabase("compacted", now)
-	peak, err := memoryOf(c.etcd.Members[0].PID(), "VmHWM")
+	peak, err := rig.MemoryOf(c.etcd.Members[0].PID(), "VmHWM")
 	if err != nil {
 		return err
 	}

@@ -98,13 +98,13 @@ type fillPoint struct {
 // look reads what processes and database come to now.
 func look(ctx context.Context, etcd *cluster, n *rig.Node) (p fillPoint, err error) {
 	member := etcd.Members[0].PID()
-	if p.EtcdRSS, err = residentMemory(member); err != nil {
+	if p.EtcdRSS, err = rig.ResidentMemory(member); err != nil {
 		return p, err
 	}
-	if p.EtcdAnonymous, err = memoryOf(member, "RssAnon"); err != nil {
+	if p.EtcdAnonymous, err = rig.MemoryOf(member, "RssAnon"); err != nil {
 		return p, err
 	}
-	if p.NodeRSS, err = residentMemory(n.PID()); err != nil {
+	if p.NodeRSS, err = rig.ResidentMemory(n.PID()); err != nil {
 		return p, err
 	}
 	p.Database, p.InUse, err = etcd.databaseSize(ctx)

@@ -52,11 +52,11 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	if err != nil {
 		return err
 	}
-	resident, err := residentMemory(b.node.PID())
+	resident, err := rig.ResidentMemory(b.node.PID())
 	if err != nil {
 		return err
 	}
-	peak, err := memoryOf(b.node.PID(), "VmHWM")
+	peak, err := rig.MemoryOf(b.node.PID(), "VmHWM")
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 		}
 	}
 	rest(ctx, l.cfg.Settle/10)
-	with, err := residentMemory(b.node.PID())
+	with, err := rig.ResidentMemory(b.node.PID())
 	if err != nil {
 		return err
 	}

@@ -157,7 +157,7 @@ func (l *lab) informAbout(ctx context.Context, b *bench) error {
 	if err != nil {
 		return err
 	}
-	resident, err := residentMemory(b.etcd.PIDs()[0])
+	resident, err := rig.ResidentMemory(b.etcd.PIDs()[0])
 	if err != nil {
 		return err
 	}

@@ -62,34 +62,6 @@ func ownCPUTime() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// memoryOf is a line of /proc/<pid>/status in bytes: VmRSS is what a process
-// holds in memory, VmHWM the most it has held.
-func memoryOf(pid int, line string) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read a process's memory: %w", err)
-	}
-	return parseStatus(string(text), line)
-}
-
-func parseStatus(text, name string) (int64, error) {
-	for line := range strings.Lines(text) {
-		rest, found := strings.CutPrefix(line, name+":")
-		if !found {
-			continue
-		}
-		number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB"))
-		kilobytes, err := strconv.ParseInt(number, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("a process's %s: %w", name, err)
-		}
-		return kilobytes << 10, nil
-	}
-	return 0, fmt.Errorf("a process's status has no %s", name)
-}
-
-func residentMemory(pid int) (int64, error) { return memoryOf(pid, "VmRSS") }
-
 // checkFiles tells whether a process may have as many connections open. The
 // runtime has raised its own limit to the highest that it may, and a node's
 // does the same.

@@ -133,7 +133,7 @@ func (w *watcher) run(ctx context.Context, count func(int)) {
 		if at >= soakMinutes {
 			continue
 		}
-		resident, err := residentMemory(w.node.PID())
+		resident, err := rig.ResidentMemory(w.node.PID())
 		if err != nil {
 			w.err = err
 			return

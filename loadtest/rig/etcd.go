@@ -74,6 +74,25 @@ func (c *Cluster) StartMember(ctx context.Context, i int, limit time.Duration) e
 	return err
 }
 
+// askTimeout is how long a member may take to tell about itself.
+const askTimeout = 2 * time.Second
+
+// Leader tells which member leads the others. Some may be gone.
+func (c *Cluster) Leader(ctx context.Context) (int, error) {
+	var errs []error
+	for i, endpoint := range c.Endpoints {
+		asked, cancel := context.WithTimeout(ctx, askTimeout)
+		status, err := c.Admin.Status(asked, endpoint)
+		cancel()
+		if err != nil {
+			errs = append(errs, err)
+		} else if status.Leader == status.Header.MemberId {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("etcd has no leader that says so: %w", errors.Join(errs...))
+}
+
 func startMember(ctx context.Context, spec memberSpec, limit time.Duration) (*Child, error) {
 	text, err := json.Marshal(spec)
 	if err != nil {

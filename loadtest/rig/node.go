@@ -16,6 +16,9 @@ type Node struct {
 	*Child
 	Address string
 	Metrics string // URL
+
+	program *Licet
+	args    []string
 }
 
 // StartNode starts a node before a cluster and waits until it is ready. The Go
@@ -29,26 +32,37 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	n := &Node{
 		Address: fmt.Sprintf("127.0.0.1:%d", ports[0]),
 		Metrics: fmt.Sprintf("http://127.0.0.1:%d/metrics", ports[1]),
+		program: l,
 	}
-	log, err := os.CreateTemp(l.dir, "node-*.log")
-	if err != nil {
+	n.args = append([]string{
+		"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","), "--master-key-file", l.ring(),
+		"--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--log-level", l.logLevel,
+	}, more...)
+	if err := n.Start(ctx); err != nil {
 		return nil, err
 	}
-	args := []string{"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","),
-		"--master-key-file", l.ring(), "--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]),
-		"--log-level", l.logLevel}
-	cmd := exec.CommandContext(ctx, l.Binary, append(args, more...)...)
+	return n, nil
+}
+
+// Start starts a node that has ended again, at the address it had, and waits
+// until it is ready.
+func (n *Node) Start(ctx context.Context) error {
+	log, err := os.CreateTemp(n.program.dir, "node-*.log")
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, n.program.Binary, n.args...)
 	cmd.Env = append(PlainEnvironment(), "GODEBUG=gctrace=1")
 	cmd.Stderr = log
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start a node: %w", err)
+		return fmt.Errorf("start a node: %w", err)
 	}
 	n.Child = newChild(cmd, log, nil)
 	if err := n.Await(ctx); err != nil {
 		n.Kill()
-		return nil, fmt.Errorf("a node did not start: %w: %s", err, n.LogTail())
+		return fmt.Errorf("a node did not start: %w: %s", err, n.LogTail())
 	}
-	return n, nil
+	return nil
 }
 
 // Await waits until the node says that it is ready.

@@ -21,12 +21,17 @@ type Progress struct {
 
 // NewProgress begins now.
 func NewProgress(out io.Writer) *Progress {
-	p := &Progress{out: out, began: time.Now()}
-	if file, ok := out.(*os.File); ok {
-		info, err := file.Stat()
-		p.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	return &Progress{out: out, began: time.Now(), terminal: OnTerminal(out)}
+}
+
+// OnTerminal tells whether what is written is for people who watch.
+func OnTerminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
 	}
-	return p
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 // Step begins the next step.
