@@ -13,6 +13,13 @@ BENCH    ?= .
 FUZZTIME ?= 30s
 SEEDS    ?= 200
 
+# What make load runs, and what of it is not to be the scenario's own.
+SCENARIO ?= mixed
+RATE     ?=
+DURATION ?=
+NODES    ?=
+TARGET   ?=
+
 # Packages whose tests know the flag -update.
 GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . | xargs -r -n1 dirname | sort -u)
 
@@ -61,6 +68,10 @@ compare: ## Measure against plain etcd puts and gets, 20 minutes: make compare A
 capacity: ## Fill a store with 5,000,000 devices and measure it: make capacity ARGS='--devices 100000'
 	go run ./loadtest/compare capacity $(ARGS)
 
+.PHONY: load
+load: ## Load nodes and prove that nothing is lost: make load SCENARIO=mixed [RATE= DURATION= NODES= TARGET=]
+	go run ./loadtest/run --scenario $(SCENARIO) $(if $(RATE),--rate $(RATE)) $(if $(DURATION),--duration $(DURATION)) $(if $(NODES),--nodes $(NODES)) $(if $(TARGET),--target $(TARGET)) $(ARGS)
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
@@ -81,5 +92,5 @@ ci: ## Run everything that a change must pass.
 
 .PHONY: clean
 clean: ## Remove what was built; data of a development server stays.
-	rm -rf bin coverage.*
+	rm -rf bin load-results coverage.*
 	find . -path ./.git -prune -o -type f \( -name '*.test' -o -name '*.prof' \) -print0 | xargs -0 -r rm -f

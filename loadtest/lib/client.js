@@ -1,0 +1,226 @@
+// A client as one should be: it spreads its requests over all nodes, looks at
+// bodies and not only at statuses, and sends a request again only where that
+// can do no harm.
+import http from 'k6/http';
+import exec from 'k6/execution';
+import { check, sleep } from 'k6';
+import { Counter, Trend } from 'k6/metrics';
+import { journal } from './journal.js';
+
+// k6's codes for connections that never came to be: nothing was sent.
+const neverConnected = (code) => (code >= 1100 && code < 1200) || (code >= 1210 && code < 1220);
+
+const patience = 20; // seconds until a request is given up, with all its tries
+const timeout = '10s'; // of one try: a node gives up after 4 s
+
+// How something ended that got no answer in an envelope.
+export const refused = 'refused'; // no connection
+export const broken = 'broken'; // a connection that ended without an answer
+
+// How the operations are called that a client knows.
+export const operations = ['activate', 'remove', 'lookup', 'order', 'pay', 'order lookup'];
+const metric = (text) => text.replace(/ /g, '_');
+
+// Client is made once, in the init context. repeat tells what may be sent
+// again: 'retryable' is what the answer's envelope says so of; 'unanswered' is
+// that, and what got no answer at all, which is safe here since nothing that a
+// client does has an effect twice; 'refused' is neither. Where no connection
+// came to be, the next node is tried in any case.
+export class Client {
+  constructor(own, slices, repeat = 'retryable') {
+    this.own = own;
+    this.slices = slices;
+    this.repeat = repeat;
+    this.all = new Trend('operation', true); // from the first try to the answer that counts
+    this.after = new Trend('operation_after', true); // those that begin once it must be calm again
+    this.each = {};
+    for (const op of operations) {
+      this.each[op] = new Trend(`operation_${metric(op)}`, true);
+    }
+    this.failed = new Counter('operations_failed');
+    this.repeated = {};
+    for (const why of [refused, broken, '50300', '50301', '50400', 'other']) {
+      this.repeated[why] = new Counter(`repeated_${why}`);
+    }
+  }
+
+  // send sends a request until it gets an answer that is final, and gives that.
+  // note is called for each try, which may have had an effect of its own, with
+  // who made it and when, as the journal wants that.
+  send(op, method, path, options, note) {
+    const { targets } = this.own;
+    // Another node is the first one each time.
+    const first = exec.vu.idInTest + exec.vu.iterationInInstance;
+    const begun = Date.now();
+    let repeated = false;
+    for (let tries = 0; ; tries++) {
+      const sent = Date.now();
+      const response = http.request(method, targets[(first + tries) % targets.length] + path, options.body || null, {
+        headers: options.headers || {},
+        tags: { name: op },
+        redirects: 0,
+        timeout,
+      });
+      const answer = read(response, options.page);
+      answer.repeated = repeated;
+      if (note) {
+        note(answer, `${exec.vu.idInTest} ${sent} ${Date.now()}`);
+      }
+      const wait = this.wait(answer, tries);
+      if (wait === null || Date.now() - begun > patience * 1000) {
+        // k6 times single requests to the microsecond, and Date does not.
+        const took = tries > 0 ? Date.now() - begun : response.timings.blocked + response.timings.connecting + response.timings.duration;
+        this.count(op, begun, took, answer);
+        return answer;
+      }
+      repeated = true;
+      (this.repeated[answer.outcome] || this.repeated.other).add(1);
+      this.slices.now().repeated.add(1);
+      sleep(wait);
+    }
+  }
+
+  // wait tells for how many seconds to wait before the same request is sent
+  // again; null: it must not be.
+  wait(answer, tries) {
+    if (answer.outcome === refused) {
+      // Where no node is there at all, asking faster helps nobody.
+      return (tries + 1) % this.own.targets.length === 0 ? 0.2 : 0;
+    }
+    if (answer.outcome === broken) {
+      return this.repeat === 'unanswered' ? 0 : null;
+    }
+    return answer.retryable && this.repeat !== 'refused' ? answer.retryAfter : null;
+  }
+
+  count(op, begun, took, answer) {
+    const slice = this.slices.now();
+    if (!answer.final) {
+      this.failed.add(1);
+      slice.failed.add(1);
+      return;
+    }
+    this.all.add(took);
+    this.each[op].add(took);
+    slice.took.add(took);
+    if (begun >= exec.scenario.startTime + this.own.calm * 1000) {
+      this.after.add(took);
+    }
+  }
+
+  // expect checks an answer, each condition by its name.
+  expect(answer, conditions) {
+    const good = check(answer, conditions);
+    if (!good) {
+      journal('wrong', answer.outcome, String(answer.text).replace(/\s+/g, ' ').slice(0, 300));
+    }
+    return good;
+  }
+
+  headers(more) {
+    return Object.assign({ Authorization: `Bearer ${this.own.apiKey}` }, more);
+  }
+
+  activate(license, device) {
+    return this.send('activate', 'POST', '/v1/licenses/activate', {
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ license_key: license, device_id: device, device_name: 'Load test' }),
+    }, (answer, when) => {
+      const known = { 0: 'ok', 40901: 'full' }[answer.outcome];
+      if (known || answer.unknown) {
+        journal('bind', license, device, when, known || 'unknown');
+      }
+    });
+  }
+
+  remove(license, device) {
+    return this.send('remove', 'DELETE', `/v1/licenses/${license}/devices/${device}`, { headers: this.headers() },
+      (answer, when) => {
+        if (answer.outcome === 0 || answer.unknown) {
+          journal('remove', license, device, when, answer.unknown ? 'unknown' : 'ok');
+        }
+      });
+  }
+
+  lookup(license) {
+    return this.send('lookup', 'GET', `/v1/licenses/${license}`, { headers: this.headers() });
+  }
+
+  // order makes an order. With an Idempotency-Key it may be sent again.
+  order(key, body) {
+    return this.send('order', 'POST', '/v1/orders', {
+      headers: this.headers({ 'Content-Type': 'application/json', 'Idempotency-Key': key }),
+      body: JSON.stringify(body),
+    }, (answer, when) => {
+      if (answer.outcome === 0) {
+        journal('order', key, when, 'ok', answer.data.order_no);
+      } else if (answer.unknown) {
+        journal('order', key, when, 'unknown', '-');
+      }
+    });
+  }
+
+  // pay presses the button of an order's page. The page may be any node's.
+  pay(order, url) {
+    return this.send('pay', 'POST', url.replace(/^https?:\/\/[^/]+/, ''), {
+      headers: { 'Content-Type': 'application/x-www-form-urlencoded' },
+      body: 'action=pay',
+      page: true,
+    }, (answer, when) => {
+      if (answer.outcome === 0 || answer.unknown) {
+        journal('pay', order, when, answer.unknown ? 'unknown' : 'ok');
+      }
+    });
+  }
+
+  orderOf(order) {
+    return this.send('order lookup', 'GET', `/v1/orders/${order}`, { headers: this.headers() });
+  }
+}
+
+// read tells what came of a try: outcome is the envelope's code, or refused or
+// broken. final is an answer that says what the service did or did not do.
+function read(response, page) {
+  const answer = {
+    outcome: broken, final: false, unknown: false, retryable: false, retryAfter: 1, data: {}, error: {}, text: response.body,
+  };
+  if (response.status === 0) {
+    answer.text = response.error;
+    answer.outcome = neverConnected(response.error_code) ? refused : broken;
+    answer.unknown = answer.outcome === broken;
+    return answer;
+  }
+  answer.retryAfter = Number(response.headers['Retry-After']) || 1;
+  const envelope = page ? pageEnvelope(response) : parse(response.body);
+  if (!envelope || typeof envelope.code !== 'number' || Math.floor((envelope.code || response.status * 100) / 100) !== response.status
+    || (envelope.code === 0) !== (response.status < 400)) {
+    answer.unknown = true; // it speaks nonsense: nobody knows what it did
+    answer.outcome = 'nonsense';
+    return answer;
+  }
+  answer.outcome = envelope.code;
+  answer.data = envelope.data || {};
+  answer.error = envelope.error || {};
+  answer.retryable = answer.error.retryable === true;
+  answer.unknown = envelope.code === 50400 || envelope.code === 50000;
+  answer.final = response.status < 500 && !answer.retryable;
+  return answer;
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch (_) {
+    return null;
+  }
+}
+
+// pageEnvelope is for the pay page, which is HTML and has no envelope: docs/api.md
+// says that paying may be repeated after 503 and 504, and what those mean.
+function pageEnvelope(response) {
+  const { status } = response;
+  if (status === 303) {
+    return { code: 0 };
+  }
+  return { code: status * 100, error: { retryable: status === 503 || status === 504 } };
+}

@@ -1,0 +1,88 @@
+// What a shop and its buyers do, side by side. Each kind of work has arrivals
+// of its own, so that none waits for another.
+import exec from 'k6/execution';
+import { activated, activatedAgain, found, issued, ordered, paid, removed } from './checks.js';
+import { steady } from './arrivals.js';
+import { journal } from './journal.js';
+import { licenses } from './settings.js';
+
+// parts of all arrivals.
+const parts = { buy: 0.1, bind: 0.3, again: 0.2, look: 0.25, churn: 0.15 };
+
+// mixed gives the arrivals of all parts.
+export function mixed(own, stall) {
+  const all = {};
+  for (const [name, part] of Object.entries(parts)) {
+    all[name] = steady(own, name, part, stall);
+  }
+  return all;
+}
+
+// Work is made once, in the init context.
+export class Work {
+  constructor(own, client) {
+    this.own = own;
+    this.client = client;
+    this.fresh = licenses('fresh');
+    this.bound = licenses('bound'); // each has the devices seed-0 and seed-1
+    this.churned = licenses('churned');
+  }
+
+  // buy is a buyer's way from the order to the first device.
+  buy() {
+    const { client } = this;
+    const name = this.name('buyer');
+    const amount = 4900;
+    const order = client.order(name, { product_id: 'editor', amount, currency: 'USD', description: 'Load test' });
+    if (!client.expect(order, ordered(amount))) {
+      return;
+    }
+    const number = order.data.order_no;
+    if (!client.expect(client.pay(number, order.data.pay_url), paid())) {
+      return;
+    }
+    const bought = client.orderOf(number);
+    if (!client.expect(bought, issued(number))) {
+      return;
+    }
+    const license = bought.data.license_key;
+    journal('paid', number, license);
+    client.expect(client.activate(license, name), activatedAgain(license, name, 1));
+  }
+
+  // bind brings a new device to a license, which has room for it.
+  bind() {
+    const i = exec.scenario.iterationInTest;
+    const license = this.fresh[i % this.fresh.length];
+    const device = this.name('device');
+    this.client.expect(this.client.activate(license, device), activated(license, device));
+  }
+
+  // again is a device that is bound already.
+  again() {
+    const i = exec.scenario.iterationInTest;
+    const license = this.bound[i % this.bound.length];
+    const device = `seed-${i % 2}`;
+    this.client.expect(this.client.activate(license, device), activatedAgain(license, device, 2));
+  }
+
+  // look is a shop that looks a license up.
+  look() {
+    const license = this.bound[exec.scenario.iterationInTest % this.bound.length];
+    this.client.expect(this.client.lookup(license), found(license, ['seed-0', 'seed-1']));
+  }
+
+  // churn is a device that comes and goes.
+  churn() {
+    const license = this.churned[exec.scenario.iterationInTest % this.churned.length];
+    const device = this.name('guest');
+    if (this.client.expect(this.client.activate(license, device), activated(license, device))) {
+      this.client.expect(this.client.remove(license, device), removed(license, device));
+    }
+  }
+
+  // name is one that nothing else has, in this run or in another one.
+  name(what) {
+    return `${what}-${this.own.run}-${exec.scenario.iterationInTest}`;
+  }
+}

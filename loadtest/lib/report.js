@@ -1,0 +1,75 @@
+// What came of a run, for people and for programs: a text, a JSON file, and a
+// page that needs nothing but itself.
+import http from 'k6/http';
+import { operations } from './client.js';
+import { page } from './page.js';
+import { text } from './text.js';
+
+// statistics are what k6 works out of each trend.
+export const statistics = ['min', 'med', 'p(90)', 'p(99)', 'max', 'count'];
+
+// begin tells whoever makes things happen in the middle of the load that it
+// begins now.
+export function begin(own) {
+  if (own.control) {
+    http.post(`${own.control}/begin`);
+  }
+  return { began: Date.now() };
+}
+
+// report is what handleSummary gives: what is to be written where.
+export function report(own, slices, promises, data) {
+  const summary = summarize(own, slices, promises, data);
+  return {
+    stdout: text(summary),
+    [`${own.out}/summary.txt`]: text(summary),
+    [`${own.out}/summary.json`]: `${JSON.stringify(summary, null, 2)}\n`,
+    [`${own.out}/report.html`]: page(summary),
+  };
+}
+
+function summarize(own, slices, promises, data) {
+  const { metrics } = data;
+  const { began } = data.setup_data;
+  return {
+    scenario: own.name,
+    about: own.about,
+    at: new Date(began).toISOString(),
+    rate: own.rate,
+    duration: own.duration,
+    nodes: own.targets.length,
+    promises: promises.map(({ metric, limit, text: promised }) => ({
+      promised, metric, limit, measured: measured(metrics[metric], limit), kept: metrics[metric].thresholds[limit].ok,
+    })),
+    operations: operations.map((op) => times(op, metrics[`operation_${op.replace(/ /g, '_')}`]))
+      .concat(times('all', metrics.operation)).filter((op) => op.count > 0),
+    repeated: Object.keys(metrics).filter((name) => name.startsWith('repeated_') && metrics[name].values.count > 0)
+      .map((name) => ({ why: name.slice('repeated_'.length), count: metrics[name].values.count })),
+    checks: data.root_group.checks.map(({ name, passes, fails }) => ({ name, passes, fails })),
+    width: slices.width,
+    slices: slices.of(metrics),
+    events: events(own, began),
+  };
+}
+
+function times(op, metric) {
+  const values = metric ? metric.values : { count: 0 };
+  return { op, count: values.count, p50: values.med, p90: values['p(90)'], p99: values['p(99)'], max: values.max };
+}
+
+// measured is the figure that a threshold is about.
+function measured(metric, limit) {
+  const what = /^[a-z]+(\(\d+\))?/.exec(limit)[0];
+  const value = metric.values[what === 'p(50)' ? 'med' : what];
+  return value === undefined ? null : value;
+}
+
+// events are what happened to the service, in seconds since the load began.
+function events(own, began) {
+  if (!own.control) {
+    return [];
+  }
+  const response = http.get(`${own.control}/events`);
+  return (response.status === 200 ? response.json() : [])
+    .map(({ what, begun, ended }) => ({ what, begun: (begun - began) / 1000, ended: (ended - began) / 1000 }));
+}

@@ -1,0 +1,53 @@
+// What a run is told by its environment, and what it is otherwise. The defaults
+// of all scenarios are in one place, ../scenarios.json, which the program that
+// boots everything reads too.
+import { SharedArray } from 'k6/data';
+
+const defaults = JSON.parse(open(import.meta.resolve('../scenarios.json')));
+
+// settings are those of one scenario.
+export function settings(name) {
+  const usual = defaults[name];
+  const targets = (__ENV.TARGETS || '').split(',').filter((target) => target);
+  if (targets.length === 0) {
+    throw new Error(`TARGETS is empty. Start it with: make load SCENARIO=${name}`);
+  }
+  const duration = seconds(__ENV.DURATION || usual.duration);
+  return {
+    name,
+    about: usual.about,
+    rate: number('RATE', usual.rate), // arrivals a second
+    duration,
+    calm: duration * (usual.calm || 0), // from when on it must be as if nothing had happened
+    slack: number('SLACK', 1), // factor for what answers may take
+    targets, // addresses of the nodes
+    apiKey: __ENV.API_KEY || '',
+    run: __ENV.RUN || 'run', // marks what this run makes
+    control: __ENV.CONTROL || '', // whom to tell when the load begins
+    out: __ENV.OUT || '.',
+  };
+}
+
+// licenses are the keys of one group that were granted for this run. They are
+// kept once for all virtual users.
+export function licenses(group) {
+  return new SharedArray(group, () => JSON.parse(open(__ENV.LICENSES))[group]);
+}
+
+function number(name, usual) {
+  const value = __ENV[name] ? Number(__ENV[name]) : usual;
+  if (!(value > 0)) {
+    throw new Error(`${name} is ${__ENV[name]}: it must be a number above 0`);
+  }
+  return value;
+}
+
+// seconds reads 90, 90s, 5m, 1m30s or 1h.
+function seconds(text) {
+  const parts = /^(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s?)?$/.exec(String(text));
+  const value = parts ? Number(parts[1] || 0) * 3600 + Number(parts[2] || 0) * 60 + Number(parts[3] || 0) : 0;
+  if (!(value > 0)) {
+    throw new Error(`${text} is no duration such as 30s, 5m or 1h`);
+  }
+  return value;
+}

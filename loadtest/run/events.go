@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"licet/loadtest/rig"
+)
+
+// happening is an event as it came to pass, for the report.
+type happening struct {
+	What  string `json:"what"`
+	Begun int64  `json:"begun"` // milliseconds since 1970
+	Ended int64  `json:"ended"`
+}
+
+// director does to the service what the scenario says, when the load says that
+// it has begun. It listens on loopback, since k6 can tell in no other way.
+type director struct {
+	cfg      *config
+	stage    *stage
+	progress *rig.Progress
+	server   *http.Server
+	address  string
+	ctx      context.Context // what is started again lives as long as it
+	over     chan struct{}   // closed by finish: no further event is begun
+	done     chan struct{}   // closed after the last event
+	weight   int64           // of the nodes when they were last weighed
+
+	mu    sync.Mutex
+	began time.Time // zero: not yet
+	past  []happening
+	err   error
+}
+
+func newDirector(ctx context.Context, cfg *config, s *stage, progress *rig.Progress) (*director, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the load: %w", err)
+	}
+	d := &director{
+		cfg: cfg, stage: s, progress: progress, address: listener.Addr().String(),
+		ctx: ctx, over: make(chan struct{}), done: make(chan struct{}),
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /begin", func(http.ResponseWriter, *http.Request) { d.begin() })
+	mux.HandleFunc("GET /events", func(w http.ResponseWriter, _ *http.Request) { d.tell(w) })
+	d.server = &http.Server{Handler: mux}
+	go func() { _ = d.server.Serve(listener) }()
+	return d, nil
+}
+
+func (d *director) url() string { return "http://" + d.address }
+
+// begin has the events come, counted from now.
+func (d *director) begin() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.began.IsZero() {
+		d.began = time.Now()
+		go d.direct(d.began)
+	}
+}
+
+func (d *director) direct(began time.Time) {
+	defer close(d.done)
+	for _, e := range d.cfg.scenario.Events {
+		at := time.Duration(e.At * float64(d.cfg.duration))
+		select {
+		case <-d.over:
+			return
+		case <-time.After(time.Until(began.Add(at))):
+		}
+		if err := d.one(e); err != nil {
+			d.mu.Lock()
+			d.err = fmt.Errorf("%s: %w", e.name(), err)
+			d.mu.Unlock()
+			return
+		}
+	}
+}
+
+// one does one event. What belongs to somebody else is not touched: whoever
+// runs it is told that now is the time.
+func (d *director) one(e event) error {
+	h := happening{What: e.name(), Begun: time.Now().UnixMilli()}
+	if d.stage.licet == nil {
+		d.progress.Say("now is the time to do it by hand: %s", e.name())
+	} else {
+		d.progress.Say("%s", e.name())
+		if err := deeds()[e.Do].do(d.ctx, d, e.Node); err != nil {
+			return err
+		}
+	}
+	h.Ended = time.Now().UnixMilli()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.past = append(d.past, h)
+	return nil
+}
+
+// name says what an event is, as a report shows it.
+func (e *event) name() string {
+	if deeds()[e.Do].onNode {
+		return fmt.Sprintf("%s node %d", e.Do, e.Node+1)
+	}
+	return e.Do
+}
+
+func (d *director) tell(w http.ResponseWriter) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(append([]happening{}, d.past...))
+}
+
+// finish is called after the load. What was to happen in the middle of it must
+// have happened by then, else the load proves nothing.
+func (d *director) finish() error {
+	close(d.over)
+	d.mu.Lock()
+	began := d.began
+	d.mu.Unlock()
+	if began.IsZero() {
+		return errors.New("the load has never begun")
+	}
+	<-d.done
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	end := began.Add(d.cfg.duration).UnixMilli()
+	planned := len(d.cfg.scenario.Events)
+	switch {
+	case d.err != nil:
+		return d.err
+	case len(d.past) < planned, planned > 0 && d.past[planned-1].Ended > end:
+		return errors.New("the load was over before all had happened to the service: it needs a longer --duration")
+	}
+	return nil
+}
+
+func (d *director) stop() { _ = d.server.Close() }

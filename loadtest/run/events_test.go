@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/loadtest/rig"
+)
+
+// directing makes a director of a service that belongs to somebody else: its
+// events are announced, and nothing is done.
+func directing(t *testing.T, duration time.Duration, events ...event) *director {
+	t.Helper()
+	cfg := &config{duration: duration, scenario: &scenario{Events: events}}
+	d, err := newDirector(t.Context(), cfg, &stage{}, rig.NewProgress(io.Discard))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.stop)
+	return d
+}
+
+func call(t *testing.T, method, url string) []byte {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: status %d, %v", method, url, response.StatusCode, err)
+	}
+	return body
+}
+
+func TestEventsComeWhenTheLoadHasBegun(t *testing.T) {
+	d := directing(t, time.Second, event{At: 0.001, Do: "kill", Node: 1}, event{At: 0.002, Do: "kill leader"})
+	if text := string(call(t, http.MethodGet, d.url()+"/events")); text != "[]\n" {
+		t.Errorf("before the load: %s", text)
+	}
+	for range 2 { // once is enough, and twice does no harm
+		call(t, http.MethodPost, d.url()+"/begin")
+	}
+	<-d.done
+	var got []happening
+	if err := json.Unmarshal(call(t, http.MethodGet, d.url()+"/events"), &got); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || got[0].What != "kill node 2" || got[1].What != "kill leader" || got[0].Begun > got[0].Ended || got[0].Ended > got[1].Begun {
+		t.Errorf("got %+v", got)
+	}
+	if err := d.finish(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLoadThatProvesNothing: what was to happen did not, or too late.
+func TestLoadThatProvesNothing(t *testing.T) {
+	if err := directing(t, time.Second).finish(); err == nil || !strings.Contains(err.Error(), "never begun") {
+		t.Error(err)
+	}
+	d := directing(t, time.Hour, event{At: 0.5, Do: "kill"})
+	d.begin()
+	if err := d.finish(); err == nil || !strings.Contains(err.Error(), "longer --duration") {
+		t.Error(err)
+	}
+	d = directing(t, time.Nanosecond, event{At: 0, Do: "kill"})
+	d.begin()
+	<-d.done
+	d.past[0].Ended += 1000
+	if err := d.finish(); err == nil || !strings.Contains(err.Error(), "longer --duration") {
+		t.Error(err)
+	}
+	d = directing(t, time.Hour)
+	d.begin()
+	if err := d.finish(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestJudgeWeight(t *testing.T) {
+	const mebibyte = 1 << 20
+	if err := judgeWeight(100*mebibyte, 180*mebibyte, 1); err != nil {
+		t.Error(err)
+	}
+	if err := judgeWeight(100*mebibyte, 190*mebibyte, 1); err == nil {
+		t.Error("nearly twice as much is let pass")
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// journal is what the load was told, and what it asked without being told
+// what came of it. lib/journal.js says how it is written.
+type journal struct {
+	lines    int
+	wrong    []string // answers that failed a check
+	licenses map[string]*licenseHistory
+	orders   map[string]*orderHistory // by order number
+	// keys are the Idempotency-Keys of orders: those that never got an answer
+	// may have made an order that nobody knows the number of.
+	keys map[string]bool // answered
+}
+
+// licenseHistory is all that happened to one license.
+type licenseHistory struct {
+	devices map[string]*deviceHistory
+	full    int // activations that were refused since all slots were taken
+}
+
+// deviceHistory is all that happened to one device of one license.
+type deviceHistory struct{ binds, removals []effect }
+
+// effect is a request that changed something, or may have. It did so at some
+// moment between begun and ended, in milliseconds since 1970.
+type effect struct {
+	client, line int // who asked, and where the journal says so
+	begun, ended int64
+	known        bool // it was acknowledged; else it may happen at any time
+}
+
+// surelyBefore tells whether e was over before other began: by the clock, or
+// since one client did the one after the other.
+func (e effect) surelyBefore(other effect) bool {
+	return e.known && (e.ended < other.begun || e.client == other.client && e.line < other.line)
+}
+
+type orderHistory struct {
+	created  bool // it was acknowledged
+	pays     []effect
+	licenses []string // that were seen on it
+}
+
+func newJournal() *journal {
+	return &journal{licenses: map[string]*licenseHistory{}, orders: map[string]*orderHistory{}, keys: map[string]bool{}}
+}
+
+func (j *journal) license(key string) *licenseHistory {
+	l := j.licenses[key]
+	if l == nil {
+		l = &licenseHistory{devices: map[string]*deviceHistory{}}
+		j.licenses[key] = l
+	}
+	return l
+}
+
+func (l *licenseHistory) device(id string) *deviceHistory {
+	d := l.devices[id]
+	if d == nil {
+		d = &deviceHistory{}
+		l.devices[id] = d
+	}
+	return d
+}
+
+func (j *journal) order(number string) *orderHistory {
+	o := j.orders[number]
+	if o == nil {
+		o = &orderHistory{}
+		j.orders[number] = o
+	}
+	return o
+}
+
+// seed adds what was done before the load.
+func (j *journal) seed(seeds []seeded) {
+	for i := range seeds {
+		l := j.license(seeds[i].key)
+		for _, device := range seeds[i].bound {
+			d := l.device(device)
+			d.binds = append(d.binds, effect{known: true})
+		}
+	}
+}
+
+// read adds what a load has written. A line that it does not understand is an
+// error: it must not be taken for nothing.
+func (j *journal) read(r io.Reader) error {
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		j.lines++
+		if err := j.add(strings.Fields(lines.Text())); err != nil {
+			return fmt.Errorf("line %d of the journal: %w: %.200q", j.lines, err, lines.Text())
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("read the journal: %w", err)
+	}
+	return nil
+}
+
+func (j *journal) add(words []string) error {
+	if len(words) == 0 {
+		return fmt.Errorf("it is empty")
+	}
+	switch kind, rest := words[0], words[1:]; {
+	case kind == "bind" && len(rest) == 6:
+		l := j.license(rest[0])
+		if rest[5] == "full" {
+			l.full++
+			return nil
+		}
+		d := l.device(rest[1])
+		return j.appendEffect(&d.binds, rest[2:])
+	case kind == "remove" && len(rest) == 6:
+		d := j.license(rest[0]).device(rest[1])
+		return j.appendEffect(&d.removals, rest[2:])
+	case kind == "order" && len(rest) == 6:
+		var made []effect
+		if err := j.appendEffect(&made, rest[1:5]); err != nil {
+			return err
+		}
+		j.keys[rest[0]] = j.keys[rest[0]] || made[0].known
+		if made[0].known {
+			j.order(rest[5]).created = true
+		}
+		return nil
+	case kind == "pay" && len(rest) == 5:
+		return j.appendEffect(&j.order(rest[0]).pays, rest[1:])
+	case kind == "wrong":
+		j.wrong = append(j.wrong, strings.Join(rest, " "))
+		return nil
+	case kind == "paid" && len(rest) == 2:
+		o := j.order(rest[0])
+		o.licenses = append(o.licenses, rest[1])
+		return nil
+	}
+	return fmt.Errorf("it has an unknown form")
+}
+
+// appendEffect reads client, begun, ended and outcome.
+func (j *journal) appendEffect(to *[]effect, words []string) error {
+	var numbers [3]int64
+	for i := range numbers {
+		var err error
+		if numbers[i], err = strconv.ParseInt(words[i], 10, 64); err != nil {
+			return err
+		}
+	}
+	e := effect{client: int(numbers[0]), line: j.lines, begun: numbers[1], ended: numbers[2]}
+	switch words[3] {
+	case "ok":
+		e.known = true
+	case "unknown":
+	default:
+		return fmt.Errorf("no outcome %q", words[3])
+	}
+	*to = append(*to, e)
+	return nil
+}
+
+// unanswered is how many orders there may be that nobody knows of.
+func (j *journal) unanswered() (n int) {
+	for _, answered := range j.keys {
+		if !answered {
+			n++
+		}
+	}
+	return n
+}
+
+// mayBeBound tells whether the device may be bound in the end: something has
+// bound it, or may have, that no acknowledged removal certainly came after.
+func (d *deviceHistory) mayBeBound() bool {
+	for _, bind := range d.binds {
+		undone := false
+		for _, removal := range d.removals {
+			undone = undone || removal.known && bind.surelyBefore(removal)
+		}
+		if !undone {
+			return true
+		}
+	}
+	return false
+}
+
+// mayBeFree tells whether the device may not be bound in the end: for each time
+// that it was bound for certain there is a removal that may have come later.
+func (d *deviceHistory) mayBeFree() bool {
+	for _, bind := range d.binds {
+		undone := !bind.known
+		for _, removal := range d.removals {
+			undone = undone || !removal.surelyBefore(bind)
+		}
+		if !undone {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"licet/loadtest/rig"
+)
+
+// k6 is the program that sends the load. It is no dependency of the service: it
+// has a module of its own.
+type k6 struct{ binary string }
+
+// findK6 builds k6, or finds what was built before in Go's cache.
+func findK6(ctx context.Context, cfg *config) (*k6, error) {
+	if cfg.k6 != "" {
+		return &k6{cfg.k6}, nil
+	}
+	var problems strings.Builder
+	cmd := exec.CommandContext(ctx, "go", "tool", "-modfile="+filepath.Join(cfg.root, "k6", "go.mod"), "-n", "k6")
+	cmd.Stderr = &problems
+	path, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("build k6: %w: %s", err, problems.String())
+	}
+	return &k6{strings.TrimSpace(string(path))}, nil
+}
+
+// run runs a scenario's script. What k6 warns of goes to a file: where a node
+// is killed that is a line for each request.
+func (k *k6) run(ctx context.Context, cfg *config, s *stage, out *results, control string, stdout io.Writer) error {
+	log, err := os.Create(out.path("k6.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	args := []string{"run", "--no-usage-report", "--log-format", "raw", "--console-output", out.path("journal.txt")}
+	if !rig.OnTerminal(stdout) {
+		args = append(args, "--quiet") // else it shows how far it is
+	}
+	cmd := exec.CommandContext(ctx, k.binary, append(args, filepath.Join(cfg.root, "scenarios", cfg.name+".js"))...)
+	// The API key is told by the environment, which other users can't read.
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "K6_") {
+			cmd.Env = append(cmd.Env, pair)
+		}
+	}
+	cmd.Env = append(cmd.Env,
+		"TARGETS="+strings.Join(s.urls, ","), "API_KEY="+s.apiKey, "LICENSES="+out.path("licenses.json"), "JOURNAL=1",
+		"RATE="+strconv.FormatFloat(cfg.rate, 'f', -1, 64), fmt.Sprintf("DURATION=%d", int(cfg.duration.Seconds())),
+		"SLACK="+strconv.FormatFloat(cfg.slack, 'f', -1, 64), "CONTROL="+control, "OUT="+out.dir, "RUN="+s.run)
+	cmd.Stdout, cmd.Stderr = stdout, log
+	err = cmd.Run()
+	var failed *exec.ExitError
+	switch {
+	case errors.As(err, &failed) && failed.ExitCode() == thresholdsMissed:
+		return errors.New("k6: at least one threshold was missed")
+	case err != nil:
+		return fmt.Errorf("k6: %w: %s", err, tail(out.path("k6.log")))
+	}
+	return nil
+}
+
+// thresholdsMissed is k6's exit code.
+const thresholdsMissed = 99
+
+// tail is the end of a file, for an error.
+func tail(path string) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-2000):])
+}

@@ -1,0 +1,104 @@
+// Run puts a load on Licet and proves that nothing was lost in it. It boots an
+// etcd and nodes, or takes a service that runs already, grants licenses, has
+// k6 run one of the scenarios, and does to the service what the scenario says.
+// Then it reads everything back, and compares what was acknowledged with what
+// is stored, one device and one order at a time. See the README one folder up.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/pflag"
+
+	"licet/loadtest/rig"
+)
+
+// Exit codes, as those of licet.
+const (
+	exitOK     = 0
+	exitFailed = 1 // also where a threshold was missed, or a result lost
+	exitUsage  = 2
+)
+
+func main() {
+	if text := os.Getenv(rig.MemberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
+		os.Exit(exitFailed)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// command is the whole program but for what belongs to the process.
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg, err := parseConfig(args, stderr)
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+		return exitOK
+	case err != nil:
+		fmt.Fprintln(stderr, "run:", err)
+		return exitUsage
+	}
+	if err := run(ctx, cfg, stdout, rig.NewProgress(stderr)); err != nil {
+		fmt.Fprintf(stderr, "run: %s: FAILED: %v\n", cfg.name, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// run is one scenario from an empty store to the proof.
+func run(ctx context.Context, cfg *config, stdout io.Writer, progress *rig.Progress) (err error) {
+	defer progress.Clear()
+	out, err := newResults(cfg)
+	if err != nil {
+		return err
+	}
+	progress.Step("building k6: a minute or two, the first time")
+	k6, err := findK6(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	s, err := newStage(ctx, cfg, progress)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	defer s.keepLogs(out)
+	seeds, err := s.seed(ctx, cfg, progress)
+	if err != nil {
+		return err
+	}
+	if err := out.writeLicenses(seeds); err != nil {
+		return err
+	}
+	director, err := newDirector(ctx, cfg, s, progress)
+	if err != nil {
+		return err
+	}
+	defer director.stop()
+
+	progress.Step("%s: %g arrivals a second for %v", cfg.name, cfg.rate, cfg.duration)
+	failedLoad := k6.run(ctx, cfg, s, out, director.url(), stdout)
+	failedEvents := director.finish()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	progress.Step("comparing what was acknowledged with what is stored")
+	proof, err := prove(ctx, s, seeds, out, progress)
+	if err != nil {
+		return errors.Join(failedLoad, failedEvents, err)
+	}
+	if err := out.writeProof(stdout, proof, failedLoad, failedEvents); err != nil {
+		return err
+	}
+	return errors.Join(failedLoad, failedEvents, proof.err())
+}

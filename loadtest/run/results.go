@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/tabwriter"
+)
+
+// results is the directory that a run leaves its reports in.
+type results struct{ dir string }
+
+// newResults makes the directory. What a run before has left there must not be
+// taken for this one's.
+func newResults(cfg *config) (*results, error) {
+	dir, err := filepath.Abs(cfg.out)
+	if err != nil {
+		return nil, err
+	}
+	r := &results{dir}
+	if err := os.MkdirAll(dir, 0o700); err != nil { // license keys go in there
+		return nil, fmt.Errorf("make the directory for reports: %w", err)
+	}
+	for _, name := range []string{"journal.txt", "licenses.json", "k6.log", "summary.txt", "summary.json", "report.html", "proof.json"} {
+		if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("remove an old report: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *results) path(name string) string { return filepath.Join(r.dir, name) }
+
+// writeLicenses writes the keys of each group for the scripts.
+func (r *results) writeLicenses(seeds []seeded) error {
+	groups := map[string][]string{}
+	for i := range seeds {
+		name := seeds[i].group.Name
+		groups[name] = append(groups[name], seeds[i].key)
+	}
+	text, err := json.Marshal(groups)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(r.path("licenses.json"), text, 0o600)
+}
+
+// writeProof prints the proof, and puts it into the reports that k6 has
+// written.
+func (r *results) writeProof(stdout io.Writer, p *proof, failures ...error) error {
+	text := p.text(errors.Join(failures...))
+	if _, err := stdout.Write(text); err != nil {
+		return fmt.Errorf("print the proof: %w", err)
+	}
+	machine, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.path("proof.json"), append(machine, '\n'), 0o600); err != nil {
+		return err
+	}
+	if err := r.edit("summary.txt", func(old []byte) ([]byte, error) { return append(old, text...), nil }); err != nil {
+		return err
+	}
+	err = r.edit("report.html", func(old []byte) ([]byte, error) {
+		var section bytes.Buffer
+		if err := proofSection().Execute(&section, p); err != nil {
+			return nil, err
+		}
+		return bytes.Replace(old, []byte(proofPlace), section.Bytes(), 1), nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "\nreports: %s\n", r.dir)
+	return err
+}
+
+// edit changes a file that k6 has written; where it has written none, k6's own
+// failure tells why.
+func (r *results) edit(name string, change func([]byte) ([]byte, error)) error {
+	text, err := os.ReadFile(r.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		text, err = change(text)
+	}
+	if err == nil {
+		err = os.WriteFile(r.path(name), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("put the proof into %s: %w", name, err)
+	}
+	return nil
+}
+
+// shownProblems is how many contradictions are printed; proof.json has all.
+const shownProblems = 20
+
+// text is the proof as a table, with a last line that says it all.
+func (p *proof) text(failure error) []byte {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, "\nacknowledged against stored")
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "acknowledged\tuncertain\tstored\t")
+	for _, f := range p.Facts {
+		fmt.Fprintf(table, "%d\t%d\t%d\t  %s\n", f.Acknowledged, f.Uncertain, f.Stored, f.What)
+	}
+	_ = table.Flush() // into memory
+	for i, problem := range p.Problems {
+		if i == shownProblems {
+			fmt.Fprintf(&b, "… and %d more\n", len(p.Problems)-i)
+			break
+		}
+		fmt.Fprintln(&b, "WRONG", problem)
+	}
+	verdict := "PASSED: nothing was lost, nothing is wrong"
+	if failure != nil || len(p.Problems) > 0 {
+		verdict = "FAILED"
+	}
+	fmt.Fprintln(&b, "\n"+verdict)
+	return b.Bytes()
+}
+
+// proofPlace is what lib/report.js leaves for the proof, which is made after
+// it.
+const proofPlace = "<!--proof-->"
+
+func proofSection() *template.Template {
+	return template.Must(template.New("proof").Parse(`<section>
+<h2>Acknowledged against stored</h2>
+<p class="{{if .Problems}}bad{{else}}good{{end}}">{{if .Problems}}✗ {{len .Problems}} contradictions{{else}}✓ Every acknowledged result is stored, and nothing else is{{end}}</p>
+<div class="wide"><table>
+<thead><tr><th>What</th><th>Acknowledged</th><th>Uncertain</th><th>Stored</th></tr></thead>
+<tbody>{{range .Facts}}
+<tr><td>{{.What}}</td><td>{{.Acknowledged}}</td><td>{{.Uncertain}}</td><td>{{.Stored}}</td></tr>{{end}}
+</tbody></table></div>{{if .Problems}}
+<ul>{{range .Problems}}
+<li>{{.}}</li>{{end}}
+</ul>{{end}}
+</section>`))
+}

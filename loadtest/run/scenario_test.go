@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const root = ".." // of the scripts, seen from here
+
+// TestEveryScenario holds scenarios.json, the scripts and the README together.
+func TestEveryScenario(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "scenarios.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all map[string]any
+	if err := json.Unmarshal(text, &all); err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scripts, err := filepath.Glob(filepath.Join(root, "scenarios", "*.js"))
+	if err != nil || len(scripts) != len(all) {
+		t.Errorf("%d scripts and %d scenarios, %v", len(scripts), len(all), err)
+	}
+	for name := range all {
+		s, err := loadScenario(root, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := &config{name: name, scenario: s, slack: 1}
+		if err := cfg.fillIn(); err != nil {
+			t.Error(name, err)
+		}
+		if err := cfg.validate(); err != nil {
+			t.Error(name, err)
+		}
+		script, err := os.ReadFile(filepath.Join(root, "scenarios", name+".js"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(script), "settings('"+name+"')") {
+			t.Errorf("%s.js takes the settings of another scenario", name)
+		}
+		if !strings.Contains(string(readme), "`"+name+"`") {
+			t.Errorf("the README does not tell of %s", name)
+		}
+	}
+}
+
+// TestScriptsAndProgramAgree holds together what the scripts and this program
+// can't share.
+func TestScriptsAndProgramAgree(t *testing.T) {
+	for file, want := range map[string]string{
+		"lib/page.js":             proofPlace,
+		"lib/mixed.js":            "'" + seedDevice(0) + "'",
+		"scenarios/reactivate.js": seedDevice(2),
+	} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s does not have %s", file, want)
+		}
+	}
+}
+
+func TestGroupSize(t *testing.T) {
+	g := &group{Count: 10, PerArrival: 0.5}
+	if got := g.size(3, 5*time.Second); got != 18 {
+		t.Errorf("got %d licenses, want 10 and half of 15 arrivals, rounded up", got)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	f := func(want string, args ...string) {
+		t.Helper()
+		var stderr strings.Builder
+		if code := command(t.Context(), args, &stderr, &stderr); code != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
+		}
+	}
+	t.Chdir(filepath.Join(root, ".."))
+	f("there is no scenario", "--scenario", "none")
+	f("there are distinct, hot")
+	f("whole seconds", "--scenario", "mixed", "--duration", "1500ms")
+	f("unexpected argument", "mixed")
+	t.Setenv("LICET_API_KEY", "")
+	f("LICET_API_KEY", "--scenario", "mixed", "--target", "http://127.0.0.1:1")
+	var stderr strings.Builder
+	if code := command(t.Context(), []string{"--help"}, &stderr, &stderr); code != exitOK || !strings.Contains(stderr.String(), "--scenario") {
+		t.Errorf("--help: exit code %d, %s", code, &stderr)
+	}
+}
