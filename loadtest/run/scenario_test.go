@@ -89,7 +89,8 @@ func TestUsage(t *testing.T) {
 	}
 	t.Chdir(filepath.Join(root, ".."))
 	f("there is no scenario", "--scenario", "none")
-	f("there are distinct, hot")
+	f("there are distinct, etcd-leader-loss")
+	f("needs 3 nodes", "--scenario", "node-loss", "--nodes", "2")
 	f("whole seconds", "--scenario", "mixed", "--duration", "1500ms")
 	f("unexpected argument", "mixed")
 	t.Setenv("LICET_API_KEY", "")
