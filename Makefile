@@ -25,7 +25,7 @@ GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . |
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary into bin/, stamped with version and revision.
@@ -71,6 +71,13 @@ capacity: ## Fill a store with 5,000,000 devices and measure it: make capacity A
 .PHONY: load
 load: ## Load nodes and prove that nothing is lost: make load SCENARIO=mixed [RATE= DURATION= NODES= TARGET=]
 	go run ./loadtest/run --scenario $(SCENARIO) $(if $(RATE),--rate $(RATE)) $(if $(DURATION),--duration $(DURATION)) $(if $(NODES),--nodes $(NODES)) $(if $(TARGET),--target $(TARGET)) $(ARGS)
+
+.PHONY: load-smoke
+load-smoke: ## Run three scenarios for twelve seconds each, with the race detector.
+	for scenario in hot mixed node-loss; do \
+		go run -race ./loadtest/run --scenario $$scenario --rate 30 --duration 12s --slack 10 \
+			--build-flags -race --out "load-results/smoke/$$scenario"; \
+	done
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
