@@ -62,7 +62,7 @@ func newStage(ctx context.Context, cfg *config, progress *rig.Progress) (s *stag
 		return s, err
 	}
 	for range cfg.nodes {
-		n, err := s.licet.StartNode(ctx, s.etcd)
+		n, err := s.licet.StartNode(ctx, s.etcd, "--internal-listen", "127.0.0.1:0")
 		if err != nil {
 			return s, err
 		}
