@@ -109,7 +109,7 @@ func (p *placement) owner(ref licet.Ref) (to Incarnation, yields bool) {
 	if now.Before(c.until) {
 		return c.owner, true
 	}
-	if !c.busy {
+	if !c.stillBusy(now) {
 		return Incarnation{}, false
 	}
 	// To try to swap here would only lose, or make the owner lose.
@@ -170,6 +170,10 @@ func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration
 	}
 	c.owner, c.until, c.losses, c.busy = to, now.Add(jitter(c.span)), 0, false
 }
+
+// stillBusy tells whether what the owner has said of its other commands is worth
+// anything after the time for which the record was yielded: not for long.
+func (c *contest) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.until) <= c.span }
 
 // hold makes the node swap for itself for a while.
 func (c *contest) hold(now time.Time) {
@@ -235,7 +239,7 @@ func (p *placement) received(ref licet.Ref) Incarnation {
 		return Incarnation{}
 	}
 	c.hosted = now
-	if !now.Before(c.until) && !c.busy {
+	if !now.Before(c.until) && !c.stillBusy(now) {
 		return Incarnation{}
 	}
 	if c.owner.Below(p.self) {

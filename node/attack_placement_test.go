@@ -1,0 +1,20 @@
+package node
+
+import (
+	"testing"
+	"time"
+)
+
+// TestBusyIsForgotten: that an owner was busy long ago says nothing of now. A
+// license that has been cold for an hour does not hop.
+func TestBusyIsForgotten(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 7)
+	p.taken(contestedRef, incarnation(7), Incarnation{}, true)
+	p.pass(contestsSwept - time.Millisecond)
+	if hint := p.received(contestedRef); !hint.IsZero() {
+		t.Errorf("tells others to go to %v, whom it yielded to long ago", hint)
+	}
+	p.pass(time.Hour)
+	p.wantOwner(t, 0)
+}
