@@ -98,6 +98,9 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if !time.Now().Before(hop.Over) {
 		return HopAnswer{}, notTaken("they came too late")
 	}
+	if len(hop.Commands) == 0 {
+		return HopAnswer{}, notTaken("there are none")
+	}
 	if len(hop.Commands) > MaxHop {
 		return HopAnswer{}, notTaken("they are too many")
 	}
