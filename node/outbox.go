@@ -95,13 +95,15 @@ func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
 
 // sendAway moves the calls of a turn to the outbox, and gives back those that are
 // to be settled here: they came by a hop themselves, their caller runs the
-// mailbox, or they are of another kind.
+// mailbox, they are of another kind, or have too little time: forward would send
+// those back at once, to lose the next swap without a pause.
 func (n *Node) sendAway(ref licet.Ref, calls []*call) (rest []*call) {
+	soon := time.Now().Add(4 * n.cfg.HopMargin)
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range calls {
-		if c.hopped || c.done == nil || !mayHop(c.cmd) {
+		if c.hopped || c.done == nil || !mayHop(c.cmd) || c.deadline.Before(soon) {
 			rest = append(rest, c)
 			continue
 		}
