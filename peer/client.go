@@ -68,6 +68,9 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 	if err != nil {
 		return node.HopAnswer{}, notSent(err)
 	}
+	if len(body) > maxMessage-maxHead {
+		return node.HopAnswer{}, notSent(errTooLong)
+	}
 	// Until the commands are sent, whatever fails has run nothing.
 	over, known := link.ageAt(hop.Over)
 	if !known {

@@ -24,6 +24,8 @@ const sealVersion = 1
 const (
 	overSize = 8
 	macSize  = sha256.Size
+	// maxHead is the most that stands before a body.
+	maxHead = 2 + 255 + len(node.Incarnation{}) + overSize + macSize
 )
 
 // seal is what stands before a body.
@@ -36,6 +38,7 @@ var (
 	errSeal      = errors.New("the seal is broken")
 	errNoKey     = errors.New("it is sealed with a master key that this node does not have")
 	errNotForUs  = errors.New("it is meant for another node")
+	errTooLong   = errors.New("the commands are too long to be sent together")
 	errMalformed = errors.New("the message is malformed")
 )
 
