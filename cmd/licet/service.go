@@ -57,7 +57,7 @@ func newService(cfg config, log zerolog.Logger) *service {
 		cfg:    cfg,
 		log:    log,
 		parts:  lifecycle{log: log},
-		failed: make(chan error, 2), // one for each listener
+		failed: make(chan error, 3), // one for each listener
 	}
 }
 
