@@ -35,7 +35,11 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 	switch {
 	case err == nil && len(reply.Answers) == len(hopping):
 		outcome = "answered"
-		n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
+		if slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) }) {
+			n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
+		} else {
+			n.placement.notTaken(ref, to) // its way to the store may be cut
+		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; errors.Is(a.Err, licet.ErrUnavailable) {
 				rest = append(rest, c) // it was not run, and never will be
