@@ -77,7 +77,7 @@ func NewServer(self node.Incarnation, ring licet.MasterRing, executor Executor, 
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
 		Name:                         "licet",
-		Concurrency:                  maxCallers,
+		Concurrency:                  2 * maxCallers, // never reached, see limited
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
@@ -99,7 +99,7 @@ func (s *Server) Registration(address string) node.Registration {
 
 // Serve takes commands until Shutdown, or until the listener fails.
 func (s *Server) Serve(listener net.Listener) error {
-	return s.http.Serve(tls.NewListener(listener, s.identity.serverConfig()))
+	return s.http.Serve(tls.NewListener(&limited{Listener: listener, most: maxCallers}, s.identity.serverConfig()))
 }
 
 // Shutdown lets what is under way end, until ctx does.
