@@ -1,0 +1,74 @@
+package node
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/metrics"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// sends is Peers that notes what it is sent and takes nothing.
+type sends struct{ hops []Hop }
+
+func (s *sends) Send(_ context.Context, _ Incarnation, hop Hop) (HopAnswer, error) {
+	s.hops = append(s.hops, hop)
+	return HopAnswer{}, ErrNotTaken
+}
+func (s *sends) Reach(context.Context, Incarnation) error { return nil }
+
+func stateNode(peers Peers) *Node {
+	return New(Config{
+		Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "test", "", ""), Log: zerolog.Nop(),
+		Peers: peers, Self: incarnation(5),
+	})
+}
+
+func stateCall(within time.Duration, state int32, hopped bool) *call {
+	c := &call{cmd: licet.Activate{Device: "d"}, deadline: time.Now().Add(within), hopped: hopped, done: make(chan struct{})}
+	c.state.Store(state)
+	return c
+}
+
+// TestOverIsBeforeAll: a hop is over the margin before the most hurried of its
+// callers.
+func TestOverIsBeforeAll(t *testing.T) {
+	peers := &sends{}
+	n := stateNode(peers)
+	calls := []*call{stateCall(9*time.Second, callTaken, false), stateCall(5*time.Second, callTaken, false), stateCall(7*time.Second, callTaken, false)}
+	rest := n.forward(t.Context(), contestedRef, calls, incarnation(7))
+	if len(rest) != 3 || len(peers.hops) != 1 || !peers.hops[0].Over.Equal(calls[1].deadline.Add(-defaultHopMargin)) {
+		t.Errorf("%d are left; sent %+v", len(rest), peers.hops)
+	}
+}
+
+// TestOverIsNotBegun: whatever came by a hop and is over is not begun, even where
+// its caller has not noticed yet.
+func TestOverIsNotBegun(t *testing.T) {
+	box := &mailbox{queue: []*call{stateCall(-time.Millisecond, callWaiting, true), stateCall(time.Minute, callWaiting, true), stateCall(-time.Millisecond, callWaiting, false)}}
+	if got := box.take(10); len(got) != 2 {
+		t.Errorf("%d are taken", len(got))
+	}
+	if got := stillWanted([]*call{stateCall(-time.Millisecond, callTaken, true), stateCall(time.Minute, callTaken, true)}); len(got) != 1 {
+		t.Errorf("%d are wanted", len(got))
+	}
+}
+
+// TestAbandonedStaysAbandoned: who has been answered is not moved any more.
+func TestAbandonedStaysAbandoned(t *testing.T) {
+	n := stateNode(&sends{})
+	for _, state := range []int32{callAbandoned, callAnswered} {
+		c := stateCall(time.Minute, state, false)
+		if rest := n.sendAway(contestedRef, []*call{c}); len(rest) != 0 || c.state.Load() != state {
+			t.Errorf("sent away from %d: %d are left, and it is %d", state, len(rest), c.state.Load())
+		}
+		n.bringBack(contestedRef, []*call{c})
+		if c.state.Load() != state || len(n.shardOf(contestedRef).boxes) != 0 {
+			t.Errorf("brought back from %d to %d", state, c.state.Load())
+		}
+	}
+}
