@@ -18,7 +18,7 @@ const defaultHopMargin = 250 * time.Millisecond
 // is left open what became of them, they are not run here any more, and their
 // callers are told so when their own time is up: then it is over there too.
 func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Incarnation) []*call {
-	hopping, rest, earliest := apartHopping(calls, time.Now().Add(4*n.cfg.HopMargin))
+	hopping, rest, earliest := apartHopping(calls, time.Now().Add(4*n.cfg.HopMargin), 4*n.cfg.HopMargin)
 	if len(hopping) == 0 {
 		return rest
 	}
@@ -69,9 +69,15 @@ func (n *Node) send(ctx context.Context, to Incarnation, hop Hop) (HopAnswer, er
 	return n.cfg.Peers.Send(ctx, to, hop)
 }
 
-// apartHopping tells calls that may hop from those that are over soon. The most
-// hurried one of a hop tells when all of it is over: that is earliest.
-func apartHopping(calls []*call, soon time.Time) (hopping, rest []*call, earliest time.Time) {
+// apartHopping tells calls that may hop from those that are over soon, or much
+// sooner than others: the most hurried one of a hop tells when all of it is over,
+// which is earliest.
+func apartHopping(calls []*call, soon time.Time, slack time.Duration) (hopping, rest []*call, earliest time.Time) {
+	for _, c := range calls {
+		if start := c.deadline.Add(-slack); start.After(soon) {
+			soon = start
+		}
+	}
 	for _, c := range calls {
 		if c.deadline.Before(soon) {
 			rest = append(rest, c)

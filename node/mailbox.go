@@ -56,6 +56,7 @@ type call struct {
 	cmd      licet.Command
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
+	away     bool // it is to go to the outbox; its turn's alone
 	state    atomic.Int32
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
@@ -264,11 +265,13 @@ func (n *Node) retire(box *mailbox) bool {
 	return true
 }
 
-// settleCalls settles a turn within the time of the most patient of its calls.
+// settleCalls settles a turn within the time of the most patient of its calls, and
+// moves those to the outbox that are to hop after all.
 func (n *Node) settleCalls(ref licet.Ref, calls []*call) {
 	ctx, cancel := turnContext(calls)
 	defer cancel()
 	n.settle(ctx, ref, calls)
+	n.moveAway(ref, calls)
 }
 
 // roomFor is how many devices the next fold may touch.
@@ -312,11 +315,18 @@ func (b *mailbox) take(room int) []*call {
 	return calls
 }
 
-// turnContext lives as long as the most patient of the calls.
+// turnContext lives as long as the most patient of the calls, but no longer than
+// any that came by a hop: whoever sent it takes it to be over then, and nothing of
+// it may be sent again.
 func turnContext(calls []*call) (context.Context, context.CancelFunc) {
 	latest := calls[0].deadline
 	for _, c := range calls[1:] {
 		if c.deadline.After(latest) {
+			latest = c.deadline
+		}
+	}
+	for _, c := range calls {
+		if c.hopped && c.deadline.Before(latest) {
 			latest = c.deadline
 		}
 	}

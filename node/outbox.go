@@ -93,28 +93,46 @@ func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
 	}
 }
 
-// sendAway moves the calls of a turn to the outbox, and gives back those that are
-// to be settled here: they came by a hop themselves, their caller runs the
-// mailbox, they are of another kind, or have too little time: forward would send
-// those back at once, to lose the next swap without a pause.
-func (n *Node) sendAway(ref licet.Ref, calls []*call) (rest []*call) {
+// sendAway marks the calls of a turn that are to go to the outbox once it has
+// ended, and gives back those that are to be settled here: they came by a hop
+// themselves, their caller runs the mailbox, they are of another kind, or have too
+// little time: forward would send those back at once, to lose the next swap
+// without a pause.
+func (n *Node) sendAway(calls []*call) (rest []*call) {
 	soon := time.Now().Add(4 * n.cfg.HopMargin)
-	s := n.shardOf(ref)
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, c := range calls {
 		if c.hopped || c.done == nil || !mayHop(c.cmd) || c.deadline.Before(soon) {
 			rest = append(rest, c)
-			continue
-		}
-		if !c.state.CompareAndSwap(callTaken, callWaiting) {
-			continue // its caller has given up
-		}
-		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
-			rest = append(rest, c) // there is no room
+		} else {
+			c.away = true
 		}
 	}
 	return rest
+}
+
+// moveAway moves the calls of a turn that has ended to the outbox, as far as they
+// are marked and have not been answered since.
+func (n *Node) moveAway(ref licet.Ref, calls []*call) {
+	if !slices.ContainsFunc(calls, func(c *call) bool { return c.away }) {
+		return
+	}
+	var refused []*call
+	s := n.shardOf(ref)
+	s.mu.Lock()
+	for _, c := range calls {
+		if !c.away {
+			continue
+		}
+		c.away = false
+		if !c.state.CompareAndSwap(callTaken, callWaiting) {
+			continue // its caller has given up, or the turn has panicked
+		}
+		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
+			refused = append(refused, c) // there is no room
+		}
+	}
+	s.mu.Unlock()
+	n.bringBack(ref, refused)
 }
 
 // bringBack moves calls of the outbox to the mailbox. They were let in long ago,

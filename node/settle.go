@@ -217,7 +217,7 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 			return
 		}
 		if n.placement.lost(ref, writerOf(outcome.Rivals)) {
-			if calls = n.sendAway(ref, calls); len(calls) == 0 {
+			if calls = n.sendAway(calls); len(calls) == 0 {
 				return
 			}
 		}

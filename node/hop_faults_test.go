@@ -1,0 +1,194 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestOwnerCutOffFromTheStore: an owner that takes hops and can't serve them,
+// since its own way to the store is cut, is not sent one after the other.
+func TestOwnerCutOffFromTheStore(t *testing.T) {
+	c := newCrowd(t)
+	var cut atomic.Bool
+	inner := openStore(t)
+	faulty := &cutOff{Store: inner, cut: &cut}
+	owner := newNode(t, faulty, func(cfg *node.Config) {
+		cfg.Peers, cfg.Self = c, inner.Incarnation()
+		cfg.HopMargin = 20 * time.Millisecond
+	})
+	c.nodes[inner.Incarnation()] = owner
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	cut.Store(true)
+	before := c.hops.Load()
+	slow, unknown := 0, 0
+	for i := range 8 {
+		// The owner has commands of its own all the time.
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		var group sync.WaitGroup
+		group.Go(func() { _, _ = activate(ctx, owner, key, fmt.Sprint("own-", i)) })
+		time.Sleep(5 * time.Millisecond)
+		began := time.Now()
+		_, err := activate(ctx, other, key, fmt.Sprint("a-", i))
+		if time.Since(began) > 300*time.Millisecond {
+			slow++
+		}
+		if errors.Is(err, licet.ErrOutcomeUnknown) {
+			unknown++
+		}
+		group.Wait()
+		cancel()
+	}
+	t.Logf("%d hops, %d slow, %d unknown", c.hops.Load()-before, slow, unknown)
+	if got := c.hops.Load() - before; got > 2 {
+		t.Errorf("%d hops to an owner that serves none, %d callers waited long, %d were told that nobody knows", got, slow, unknown)
+	}
+}
+
+type cutOff struct {
+	node.Store
+	cut *atomic.Bool
+}
+
+func (s *cutOff) Load(ctx context.Context, want ...node.Want) ([]node.Snapshot, error) {
+	if s.cut.Load() {
+		<-ctx.Done()
+		return nil, licet.ErrUnavailable
+	}
+	return s.Store.Load(ctx, want...)
+}
+
+func (s *cutOff) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+	if s.cut.Load() {
+		<-ctx.Done()
+		return false, licet.ErrUnavailable
+	}
+	return s.Store.Confirm(ctx, ref, token)
+}
+
+func (s *cutOff) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if s.cut.Load() {
+		<-ctx.Done()
+		return node.Outcome{}, licet.ErrOutcomeUnknown
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// TestShortCallsPause: calls of a yielded license that have too little time to
+// hop are tried here a few times and with pauses, like all others.
+func TestShortCallsPause(t *testing.T) {
+	c := newCrowd(t)
+	owner, _ := c.join()
+	inner := openStore(t)
+	var losing atomic.Bool
+	var commits atomic.Int32
+	store := &storetest.Faulty{Store: inner, OnCommit: func(node.Change) storetest.Fault {
+		if losing.Load() {
+			commits.Add(1)
+			// A rival is always first.
+			_, _ = activate(testContext(t), owner, losingKey, fmt.Sprint("rival-", commits.Load()))
+		}
+		return storetest.Fault{}
+	}}
+	other := newNode(t, store, func(cfg *node.Config) {
+		cfg.Peers, cfg.Self = c, inner.Incarnation()
+		cfg.YieldAfter = 1
+		cfg.HopMargin = 250 * time.Millisecond
+	})
+	c.nodes[inner.Incarnation()] = other
+	losingKey = grant(t, owner, 0)
+	yields(t, c, other, owner, losingKey)
+	losing.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
+	defer cancel()
+	_, err := activate(ctx, other, losingKey, "short")
+	t.Logf("%d swaps: %v", commits.Load(), err)
+	if got := commits.Load(); got > 2*12 {
+		t.Errorf("%d swaps were tried, all lost, for one command", got)
+	}
+}
+
+var losingKey licet.LicenseKey
+
+// TestEmptyHop: a hop without commands is refused, and not a panic.
+func TestEmptyHop(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(openStore(t))
+	n := newNode(t, store)
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	<-arrived
+	func() {
+		defer func() {
+			if p := recover(); p != nil {
+				t.Errorf("panics: %v", p)
+			}
+		}()
+		_, _ = n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second)})
+	}()
+	close(open)
+	group.Wait()
+}
+
+// TestBadKeyHop: a hop for what is no license key is refused, and not a panic.
+func TestBadKeyHop(t *testing.T) {
+	n := newNode(t, openStore(t))
+	for _, key := range []licet.LicenseKey{"", "x", "LIC-00000", "\xff"} {
+		func() {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("%q panics: %v", key, p)
+				}
+			}()
+			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second), Commands: []licet.Command{
+				licet.Activate{Target: licet.Target{Key: key}, Device: "d"},
+			}})
+			t.Logf("%q: %+v, %v", key, answer.Answers, err)
+		}()
+	}
+}
+
+// TestHurriedMate: a caller that has much time left is not told that nobody
+// knows because another one of its hop had little.
+func TestHurriedMate(t *testing.T) {
+	c := newCrowd(t)
+	inner := openStore(t)
+	var slow atomic.Bool
+	owner := newNode(t, &storetest.Faulty{Store: inner, OnCommit: func(node.Change) storetest.Fault {
+		if slow.Load() {
+			time.Sleep(700 * time.Millisecond)
+		}
+		return storetest.Fault{}
+	}}, func(cfg *node.Config) {
+		cfg.Peers, cfg.Self = c, inner.Incarnation()
+		cfg.HopMargin = 20 * time.Millisecond
+	})
+	c.nodes[inner.Incarnation()] = owner
+	other, _ := c.join(eager)
+	key := grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	slow.Store(true)
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, other, key, "first") }) // the outbox waits for it
+	time.Sleep(50 * time.Millisecond)
+	short, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	group.Go(func() { _, _ = activate(short, other, key, "hurried") })
+	group.Go(func() {
+		began := time.Now()
+		if _, err := activate(testContext(t), other, key, "patient"); err != nil {
+			t.Errorf("told after %v, of 30 s: %v", time.Since(began), err)
+		}
+	})
+	group.Wait()
+}

@@ -1,0 +1,59 @@
+package node_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// deadlines notes until when commits may be sent, and sent again.
+type deadlines struct {
+	node.Store
+	first chan struct{}
+	mu    sync.Mutex
+	of    []time.Time
+}
+
+func (s *deadlines) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	until, _ := ctx.Deadline()
+	s.mu.Lock()
+	s.of = append(s.of, until)
+	n := len(s.of)
+	s.mu.Unlock()
+	if n == 1 {
+		<-s.first
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// TestSwapsOfHopsEnd: the store waits for a free request, and sends a swap in doubt
+// again, until the context of the turn ends. With a command in it that came by a
+// hop that is no later than that is over.
+func TestSwapsOfHopsEnd(t *testing.T) {
+	plain := openStore(t)
+	key := grant(t, newNode(t, plain), 0)
+	store := &deadlines{Store: plain, first: make(chan struct{})}
+	n := newNode(t, store)
+	ref := licet.LicenseRef(key)
+	var group sync.WaitGroup
+	group.Go(func() { mustActivate(t, n, key, "in front") })
+	time.Sleep(100 * time.Millisecond)
+	group.Go(func() { mustActivate(t, n, key, "own, patient") })
+	n.AwaitQueued(ref, 1)
+	over := time.Now().Add(time.Second)
+	group.Go(func() {
+		_, _ = n.Execute(node.Hop{Key: key, Over: over, Commands: []licet.Command{
+			licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"},
+		}})
+	})
+	n.AwaitQueued(ref, 2)
+	close(store.first)
+	group.Wait()
+	if late := store.of[1].Sub(over); late > 0 {
+		t.Errorf("the swap may be sent until %v after the hop is over", late)
+	}
+}
