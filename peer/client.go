@@ -22,10 +22,14 @@ type Client struct {
 	list  func(context.Context) ([]node.Registration, error)
 	codec codec
 
+	background sync.WaitGroup
+
 	mu sync.Mutex
 	// Guarded by mu:
-	links  map[node.Incarnation]*link
-	listed time.Time // when the nodes were listed last
+	links   map[node.Incarnation]*link
+	listed  time.Time     // when the nodes were listed last
+	failure error         // of that
+	listing chan struct{} // closed when the list that is being made is there; nil: none is
 }
 
 var _ node.Peers = (*Client)(nil)
@@ -35,6 +39,7 @@ const (
 	// listSoonest while somebody is looked for who is not in it.
 	listEvery   = time.Second
 	listSoonest = 50 * time.Millisecond
+	listTimeout = 3 * time.Second
 	// ageKept is how long it is known how old another node is. Clocks run apart
 	// by less than a millisecond in that time.
 	ageKept = 10 * time.Second
@@ -51,6 +56,7 @@ func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registr
 
 // Close ends the connections that are idle.
 func (c *Client) Close() {
+	c.background.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, l := range c.links {
@@ -135,30 +141,57 @@ func (c *Client) exchange(ctx context.Context, l *link, s seal, body []byte) ([]
 	return nil, errMalformed
 }
 
-// find gives the link to a node, and lists the nodes anew where that may help.
+// find gives the link to a node. Whom it knows it gives at once; the list is made
+// anew meanwhile where it is old. For whom it does not know it waits for a new
+// list.
 func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if age := time.Since(c.listed); age >= listEvery || age >= listSoonest && c.links[to] == nil {
-		// The lock is held meanwhile: whoever else wants to send waits for the same.
-		if err := c.refresh(ctx); err != nil && c.links[to] == nil {
-			return nil, err
+	for waited := false; ; waited = true {
+		c.mu.Lock()
+		l, err := c.links[to], c.failure
+		age := time.Since(c.listed)
+		if c.listing == nil && !waited && (age >= listEvery || age >= listSoonest && l == nil) {
+			c.refresh()
+		}
+		listing := c.listing
+		c.mu.Unlock()
+		switch {
+		case l != nil:
+			return l, nil
+		case listing != nil && !waited:
+		case err != nil:
+			return nil, fmt.Errorf("list the nodes: %w", err)
+		default:
+			return nil, fmt.Errorf("no node of incarnation %v is registered", to)
+		}
+		select {
+		case <-listing:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	if l := c.links[to]; l != nil {
-		return l, nil
-	}
-	return nil, fmt.Errorf("no node of incarnation %v is registered", to)
 }
 
-// refresh lists the nodes. Those that have gone are forgotten; what was sent to
-// them goes on.
-func (c *Client) refresh(ctx context.Context) error {
-	c.listed = time.Now()
-	nodes, err := c.list(ctx)
-	if err != nil {
-		return fmt.Errorf("list the nodes: %w", err)
-	}
+// refresh lists the nodes in the background. The lock is held.
+func (c *Client) refresh() {
+	listing := make(chan struct{})
+	c.listing = listing
+	c.background.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+		defer cancel()
+		nodes, err := c.list(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if err == nil {
+			c.replace(nodes)
+		}
+		c.failure, c.listed, c.listing = err, time.Now(), nil
+		close(listing)
+	})
+}
+
+// replace takes over a new list. Those that have gone are forgotten; what was
+// sent to them goes on.
+func (c *Client) replace(nodes []node.Registration) {
 	links := make(map[node.Incarnation]*link, len(nodes))
 	for _, r := range nodes {
 		if l := c.links[r.Incarnation]; l != nil && l.registration == r {
@@ -173,5 +206,4 @@ func (c *Client) refresh(ctx context.Context) error {
 		}
 	}
 	c.links = links
-	return nil
 }

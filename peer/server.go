@@ -28,8 +28,9 @@ const (
 	readTimeout  = 5 * time.Second
 	idleTimeout  = 60 * time.Second
 	writeTimeout = 5 * time.Second
-	// maxCallers bounds the connections. Each node has a few to each other.
-	maxCallers = 1024
+	// maxCallers bounds the connections. Each node has a few to each other; and what
+	// strangers send is read before it can be told that they are none.
+	maxCallers = 128
 )
 
 // The first byte of an answer, and behind it the age of the node in nanoseconds,
