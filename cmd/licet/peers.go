@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 
 	"licet"
 	"licet/node"
@@ -61,8 +62,13 @@ func reachedAt(listens net.Addr, endpoints []string) string {
 	if err != nil {
 		return listens.String()
 	}
-	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsUnspecified() {
+	ip, err := netip.ParseAddr(host)
+	if err != nil || !ip.IsUnspecified() {
 		return listens.String()
+	}
+	family := "udp"
+	if ip.Is4() {
+		family = "udp4" // nobody listens at any other address
 	}
 	for _, endpoint := range endpoints {
 		u, err := url.Parse(endpoint)
@@ -70,7 +76,7 @@ func reachedAt(listens net.Addr, endpoints []string) string {
 			continue
 		}
 		// Nothing is sent: a datagram socket that is connected has an address.
-		conn, err := net.Dial("udp", u.Host)
+		conn, err := net.Dial(family, u.Host)
 		if err != nil {
 			continue
 		}
@@ -79,4 +85,18 @@ func reachedAt(listens net.Addr, endpoints []string) string {
 		return net.JoinHostPort(local.AddrPort().Addr().Unmap().String(), port)
 	}
 	return net.JoinHostPort("127.0.0.1", port)
+}
+
+// reachable tells whether an address may be one that others reach: a host, and a
+// port that is a number.
+func reachable(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" {
+		return false
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsUnspecified() {
+		return false
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && number > 0
 }

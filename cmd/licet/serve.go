@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"time"
 
@@ -54,7 +53,7 @@ func (c *serveConfig) validate() error {
 	if c.InternalAddress != "" && c.InternalListen == "" {
 		return badUsage("--internal-address needs --internal-listen")
 	}
-	if host, port, err := net.SplitHostPort(c.InternalAddress); c.InternalAddress != "" && (err != nil || host == "" || port == "") {
+	if c.InternalAddress != "" && !reachable(c.InternalAddress) {
 		return badUsage("--internal-address is %q: it must be like 10.0.0.7:7070", c.InternalAddress)
 	}
 	if c.DrainDelay < 0 {
