@@ -331,11 +331,11 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 
 // undone tells whether an operation on the same device and at the same time can
 // have undone one before it was stored: at the same process, or, where commands
-// hop, at any.
+// hop, at any. A command that is adrift goes on after its caller was told.
 func (r *run) undone(op operation, by action, ops []operation) bool {
 	return slices.ContainsFunc(ops, func(other operation) bool {
 		return other.In.Action == by && other.In.Device == op.In.Device && (other.Process == op.Process || r.way.on) &&
-			other.Call <= op.Return && other.Return >= op.Call
+			other.Call <= op.Return && (other.Return >= op.Call || other.Adrift)
 	})
 }
 
