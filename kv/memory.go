@@ -225,7 +225,7 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *node.Snaps
 	}
 	read := &findings{
 		revision: record.ModRevision, entries: token.entries, corrects: corrects,
-		own: len(token.writers) > 0 && token.writers[0].by == s.incarnation,
+		own: lastWriter(token.writers) == s.incarnation,
 	}
 	for _, device := range q.Devices {
 		_, bound := token.entries[device]

@@ -13,19 +13,14 @@ import (
 // the order of the calls.
 type foldResult struct {
 	record  licet.Record
-	answers []answer
+	answers []Answer
 	// worthSwap: something changed that must be stored before it is told.
 	worthSwap bool
 }
 
-type answer struct {
-	result licet.Result
-	err    error
-}
-
 func (f foldResult) answer(calls []*call) {
 	for i, c := range calls {
-		c.answer(f.answers[i].result, f.answers[i].err)
+		c.answer(f.answers[i].Result, f.answers[i].Err)
 	}
 }
 
@@ -45,7 +40,7 @@ func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
 		return n.foldOne(snapshot.Record, calls[0])
 	}
-	answers := make([]answer, len(calls))
+	answers := make([]Answer, len(calls))
 	var poisoned map[int]struct{}
 	now := n.Now()
 again:
@@ -61,10 +56,10 @@ again:
 				poisoned = make(map[int]struct{})
 			}
 			poisoned[i] = struct{}{}
-			answers[i] = answer{err: licet.ErrInternal}
+			answers[i] = Answer{Err: licet.ErrInternal}
 			goto again
 		}
-		answers[i] = answer{result: result, err: err}
+		answers[i] = Answer{Result: result, Err: err}
 		worthSwap = worthSwap || mustStore(&record, c.cmd)
 	}
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
@@ -74,11 +69,11 @@ again:
 func (n *Node) foldOne(record licet.Record, c *call) foldResult {
 	result, err, panicked := n.apply(&record, c.cmd, n.Now())
 	if panicked {
-		return foldResult{answers: []answer{{err: licet.ErrInternal}}}
+		return foldResult{answers: []Answer{{Err: licet.ErrInternal}}}
 	}
 	return foldResult{
 		record:    record,
-		answers:   []answer{{result: result, err: err}},
+		answers:   []Answer{{Result: result, Err: err}},
 		worthSwap: mustStore(&record, c.cmd),
 	}
 }

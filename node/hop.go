@@ -18,7 +18,7 @@ const defaultHopMargin = 250 * time.Millisecond
 // is left open what became of them, they are not run here any more, and their
 // callers are told so when their own time is up: then it is over there too.
 func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Incarnation) []*call {
-	hopping, rest, earliest := apartHopping(calls, time.Now().Add(4*n.cfg.HopMargin), 4*n.cfg.HopMargin)
+	hopping, rest, earliest := apartHopping(calls, n.leastLeft())
 	if len(hopping) == 0 {
 		return rest
 	}
@@ -69,12 +69,16 @@ func (n *Node) send(ctx context.Context, to Incarnation, hop Hop) (HopAnswer, er
 	return n.cfg.Peers.Send(ctx, to, hop)
 }
 
-// apartHopping tells calls that may hop from those that are over soon, or much
-// sooner than others: the most hurried one of a hop tells when all of it is over,
-// which is earliest.
-func apartHopping(calls []*call, soon time.Time, slack time.Duration) (hopping, rest []*call, earliest time.Time) {
+// leastLeft is how much time commands must have left to hop.
+func (n *Node) leastLeft() time.Duration { return 4 * n.cfg.HopMargin }
+
+// apartHopping tells calls that may hop from those that have less time left, or so
+// much less than others: the most hurried one of a hop tells when all of it is
+// over, which is earliest.
+func apartHopping(calls []*call, leastLeft time.Duration) (hopping, rest []*call, earliest time.Time) {
+	soon := time.Now().Add(leastLeft)
 	for _, c := range calls {
-		if start := c.deadline.Add(-slack); start.After(soon) {
+		if start := c.deadline.Add(-leastLeft); start.After(soon) {
 			soon = start
 		}
 	}

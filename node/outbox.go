@@ -99,7 +99,7 @@ func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
 // little time: forward would send those back at once, to lose the next swap
 // without a pause.
 func (n *Node) sendAway(calls []*call) (rest []*call) {
-	soon := time.Now().Add(4 * n.cfg.HopMargin)
+	soon := time.Now().Add(n.leastLeft())
 	for _, c := range calls {
 		if c.hopped || c.done == nil || !mayHop(c.cmd) || c.deadline.Before(soon) {
 			rest = append(rest, c)
