@@ -202,11 +202,16 @@ func crockfordText(b []byte) string {
 	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
 }
 
-// HopKey is what commands that one node sends to another are authenticated with.
-func (k MasterKey) HopKey() ([32]byte, error) {
-	key, err := hkdf.Key(sha256.New, k.key[:], nil, "licet hop\x00"+k.ID, 32)
-	if err != nil {
-		return [32]byte{}, fmt.Errorf("derive a key: %w", err)
+// HopKeys derives what commands that one node sends to another are authenticated
+// with: a key of each master key, by its id.
+func (r MasterRing) HopKeys() (map[string][32]byte, error) {
+	keys := make(map[string][32]byte, len(r.keys))
+	for _, k := range r.keys {
+		key, err := hkdf.Key(sha256.New, k.key[:], nil, "licet hop\x00"+k.ID, 32)
+		if err != nil {
+			return nil, fmt.Errorf("derive a key: %w", err)
+		}
+		keys[k.ID] = [32]byte(key)
 	}
-	return [32]byte(key), nil
+	return keys, nil
 }

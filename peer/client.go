@@ -18,9 +18,9 @@ import (
 // Client sends commands to other nodes. It is node.Peers. Make it with
 // [NewClient].
 type Client struct {
-	ring  licet.MasterRing
-	list  func(context.Context) ([]node.Registration, error)
-	codec codec
+	sealer sealer
+	list   func(context.Context) ([]node.Registration, error)
+	codec  codec
 
 	background sync.WaitGroup
 
@@ -51,7 +51,11 @@ func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registr
 	if err != nil {
 		return nil, err
 	}
-	return &Client{ring: ring, list: list, codec: codec, links: make(map[node.Incarnation]*link)}, nil
+	sealer, err := newSealer(ring)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{sealer: sealer, list: list, codec: codec, links: make(map[node.Incarnation]*link)}, nil
 }
 
 // Close ends the connections that are idle.
@@ -74,20 +78,20 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 	if err != nil {
 		return node.HopAnswer{}, notSent(err)
 	}
-	if len(body) > maxMessage-maxHead {
+	if len(body) > maxMessage {
 		return node.HopAnswer{}, notSent(errTooLong)
 	}
 	// Until the commands are sent, whatever fails has run nothing.
 	over, known := link.ageAt(hop.Over)
 	if !known {
-		if _, err := c.exchange(ctx, link, seal{to: to}, nil); err != nil {
+		if _, err := c.exchange(ctx, link, 0, nil); err != nil {
 			return node.HopAnswer{}, notSent(err)
 		}
 		if over, known = link.ageAt(hop.Over); !known {
 			return node.HopAnswer{}, notSent(errors.New("it does not tell its age"))
 		}
 	}
-	answers, err := c.exchange(ctx, link, seal{to: to, over: over}, body)
+	answers, err := c.exchange(ctx, link, over, body)
 	if err != nil {
 		return node.HopAnswer{}, err
 	}
@@ -98,23 +102,21 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 func (c *Client) Reach(ctx context.Context, to node.Incarnation) error {
 	link, err := c.find(ctx, to)
 	if err == nil {
-		_, err = c.exchange(ctx, link, seal{to: to}, nil)
+		_, err = c.exchange(ctx, link, 0, nil)
 	}
 	return err
 }
 
 func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, err) }
 
-// exchange sends one sealed message and gives what its answer holds.
-func (c *Client) exchange(ctx context.Context, l *link, s seal, body []byte) ([]byte, error) {
-	message, err := appendSealed(nil, c.ring.Current(), s, body)
+// exchange sends commands under a seal and gives what their answer holds. With
+// none it asks for the age.
+func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, notSent(err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(message))
-	if err != nil {
-		return nil, notSent(err)
-	}
+	request.Header.Set(sealHeader, c.sealer.seal(l.registration.Incarnation, over, body))
 	response, err := l.http.RoundTrip(request)
 	if err != nil {
 		var unreached *unreachedError

@@ -16,8 +16,8 @@
 //     differ.
 //  3. It seals the commands, the other's incarnation and the age at which they
 //     are over, and sends them once. Nothing is ever sent twice.
-//  4. The other node opens the seal, refuses what is over or meant for somebody
-//     else, and runs the rest through node.Execute.
+//  4. The other node opens the seal before it reads any command, refuses what is
+//     over or meant for somebody else, and runs the rest through node.Execute.
 //  5. It answers each command, along with its age.
 //
 // What fails before the third step, and what is refused, gives

@@ -84,12 +84,15 @@ func dial(ctx context.Context, network, address string, security *tls.Config) (n
 	return conn, nil
 }
 
-// learn keeps how old the other node says it is. It has said so a while ago, so
-// it is that old at least.
+// learn notes how old the other node says it is. It has said so a while ago, so
+// it is that old at least. What came quickest says most, and is kept for a while.
 func (l *link) learn(age time.Duration) {
+	now := time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.age, l.learned = age, time.Now()
+	if since := now.Sub(l.learned); since > ageKept/2 || age >= l.age+since {
+		l.age, l.learned = age, now
+	}
 }
 
 // ageAt is how old the other node is at least at a moment of our clock. So what

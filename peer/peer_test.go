@@ -82,7 +82,12 @@ func newRing(t *testing.T) licet.MasterRing {
 // serve starts a server on a port of its own.
 func serve(t *testing.T, self node.Incarnation, ring licet.MasterRing, e executor) (node.Registration, *peer.Server) {
 	t.Helper()
-	s, err := peer.NewServer(self, ring, e, metrics.New(prometheus.NewRegistry(), "test", "", ""), zerolog.Nop())
+	return serveLogging(t, self, ring, e, zerolog.Nop())
+}
+
+func serveLogging(t *testing.T, self node.Incarnation, ring licet.MasterRing, e executor, log zerolog.Logger) (node.Registration, *peer.Server) {
+	t.Helper()
+	s, err := peer.NewServer(self, ring, e, metrics.New(prometheus.NewRegistry(), "test", "", ""), log)
 	if err != nil {
 		t.Fatal(err)
 	}

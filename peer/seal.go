@@ -3,6 +3,7 @@ package peer
 import (
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -12,26 +13,31 @@ import (
 	"licet/node"
 )
 
-// A sealed hop is
+// sealHeader is the header field that seals a hop. It comes before the commands,
+// so that nothing of a stranger's is read. It is, in base64,
 //
-//	version | length of the key's id | key's id | to | over | HMAC-SHA256 | body
+//	version | length of the key's id | key's id | to | over | size | digest | HMAC-SHA256
 //
 // where to is an incarnation of 8 bytes, over the age in nanoseconds at which
-// the receiver must not begin anything any more, as 8 bytes, and the HMAC is over
-// all the rest, under a key that is derived from the master key of that id.
-const sealVersion = 1
+// the receiver must not begin anything any more, size the length of the commands,
+// as 8 bytes each, digest their SHA-256, and the HMAC is over all that stands
+// before it, under a key that is derived from the master key of that id.
+const sealHeader = "Licet-Seal"
 
 const (
-	overSize = 8
-	macSize  = sha256.Size
-	// maxHead is the most that stands before a body.
-	maxHead = 2 + 255 + len(node.Incarnation{}) + overSize + macSize
+	sealVersion = 1
+	overSize    = 8
+	sizeSize    = 8
+	digestSize  = sha256.Size
+	macSize     = sha256.Size
 )
 
-// seal is what stands before a body.
+// seal is what a hop says of itself.
 type seal struct {
-	to   node.Incarnation
-	over time.Duration // the receiver's age
+	to     node.Incarnation
+	over   time.Duration // the receiver's age
+	size   uint64        // of the commands
+	digest [digestSize]byte
 }
 
 var (
@@ -42,60 +48,67 @@ var (
 	errMalformed = errors.New("the message is malformed")
 )
 
-// appendSealed adds a body under its seal to b.
-func appendSealed(b []byte, master licet.MasterKey, s seal, body []byte) ([]byte, error) {
-	key, err := master.HopKey()
-	if err != nil {
-		return nil, err
-	}
-	start := len(b)
-	b = append(b, sealVersion, byte(len(master.ID)))
-	b = append(b, master.ID...)
-	b = append(b, s.to[:]...)
-	b = binary.BigEndian.AppendUint64(b, uint64(s.over))
-	mac := sum(key, b[start:], body)
-	b = append(b, mac...)
-	return append(b, body...), nil
+// sealer makes and opens seals.
+type sealer struct {
+	current string // the id of the key that new ones are made with
+	keys    map[string][32]byte
 }
 
-func sum(key [32]byte, head, body []byte) []byte {
+func newSealer(ring licet.MasterRing) (sealer, error) {
+	keys, err := ring.HopKeys()
+	return sealer{current: ring.Current().ID, keys: keys}, err
+}
+
+// seal seals commands for a node, that must not be begun after an age of it.
+func (s sealer) seal(to node.Incarnation, over time.Duration, body []byte) string {
+	b := append([]byte{sealVersion, byte(len(s.current))}, s.current...)
+	b = append(b, to[:]...)
+	b = binary.BigEndian.AppendUint64(b, uint64(over))
+	b = binary.BigEndian.AppendUint64(b, uint64(len(body)))
+	digest := sha256.Sum256(body)
+	b = append(b, digest[:]...)
+	return base64.RawURLEncoding.EncodeToString(append(b, sum(s.keys[s.current], b)...))
+}
+
+func sum(key [32]byte, b []byte) []byte {
 	mac := hmac.New(sha256.New, key[:])
-	mac.Write(head)
-	mac.Write(body)
+	mac.Write(b)
 	return mac.Sum(nil)
 }
 
-// openSealed checks a seal, and gives what it says and the body, which is part of
-// message.
-func openSealed(message []byte, ring licet.MasterRing, self node.Incarnation) (seal, []byte, error) {
-	if len(message) < 2 {
-		return seal{}, nil, errMalformed
+// open checks who has made a seal, and for whom, and gives what it says.
+func (s sealer) open(text []byte, self node.Incarnation) (seal, error) {
+	b, err := base64.RawURLEncoding.Strict().AppendDecode(nil, text)
+	if err != nil || len(b) < 2 {
+		return seal{}, errMalformed
 	}
-	if message[0] != sealVersion {
-		return seal{}, nil, fmt.Errorf("%w: version %d; this build knows %d", errMalformed, message[0], sealVersion)
+	if b[0] != sealVersion {
+		return seal{}, fmt.Errorf("%w: version %d; this build knows %d", errMalformed, b[0], sealVersion)
 	}
-	var s seal
-	at := 2 + int(message[1]) // behind the key's id
-	head := at + len(s.to) + overSize
-	if len(message) < head+macSize {
-		return seal{}, nil, errMalformed
+	var said seal
+	at := 2 + int(b[1]) // behind the key's id
+	end := at + len(said.to) + overSize + sizeSize + digestSize
+	if len(b) != end+macSize {
+		return seal{}, errMalformed
 	}
-	master, found := ring.Lookup(string(message[2:at]))
+	key, found := s.keys[string(b[2:at])]
 	if !found {
-		return seal{}, nil, errNoKey
+		return seal{}, errNoKey
 	}
-	key, err := master.HopKey()
-	if err != nil {
-		return seal{}, nil, err
+	if !hmac.Equal(b[end:], sum(key, b[:end])) {
+		return seal{}, errSeal
 	}
-	body := message[head+macSize:]
-	if !hmac.Equal(message[head:head+macSize], sum(key, message[:head], body)) {
-		return seal{}, nil, errSeal
+	rest := b[at+copy(said.to[:], b[at:]):]
+	said.over = time.Duration(binary.BigEndian.Uint64(rest))
+	said.size = binary.BigEndian.Uint64(rest[overSize:])
+	copy(said.digest[:], rest[overSize+sizeSize:])
+	if said.to != self {
+		return seal{}, errNotForUs
 	}
-	copy(s.to[:], message[at:])
-	s.over = time.Duration(binary.BigEndian.Uint64(message[at+len(s.to):]))
-	if s.to != self {
-		return seal{}, nil, errNotForUs
-	}
-	return s, body, nil
+	return said, nil
+}
+
+// holds reports whether these are the commands that were sealed.
+func (s seal) holds(body []byte) bool {
+	return uint64(len(body)) == s.size && sha256.Sum256(body) == s.digest
 }

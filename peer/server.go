@@ -20,17 +20,20 @@ import (
 
 const (
 	hopPath = "/hop"
-	// maxMessage bounds a sealed hop and its answer. The most that a command can
-	// say is some kilobytes.
+	// maxMessage bounds the commands of a hop, and its answer. The most that a
+	// command can say is some kilobytes.
 	maxMessage = 2 << 20
 	// readTimeout bounds the reading of one request, idleTimeout the wait for the
 	// next one. Callers hang up earlier.
 	readTimeout  = 5 * time.Second
 	idleTimeout  = 60 * time.Second
 	writeTimeout = 5 * time.Second
-	// maxCallers bounds the connections. Each node has a few to each other; and what
-	// strangers send is read before it can be told that they are none.
+	// maxCallers bounds the connections. Each node has a few to each other.
 	maxCallers = 128
+	// complaints is how many refusals are logged in a complaintSpan: whoever reaches
+	// the listener can bring them about.
+	complaints    = 10
+	complaintSpan = time.Minute
 )
 
 // The first byte of an answer, and behind it the age of the node in nanoseconds,
@@ -50,13 +53,14 @@ type Executor interface {
 // Server takes commands from other nodes. Make it with [NewServer].
 type Server struct {
 	self     node.Incarnation
-	ring     licet.MasterRing
+	sealer   sealer
 	executor Executor
 	codec    codec
 	identity *identity
 	born     time.Time
 	metrics  *metrics.Metrics
 	log      zerolog.Logger
+	refusals zerolog.Logger
 	http     *fasthttp.Server
 }
 
@@ -71,12 +75,19 @@ func NewServer(self node.Incarnation, ring licet.MasterRing, executor Executor, 
 	if err != nil {
 		return nil, err
 	}
+	sealer, err := newSealer(ring)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		self: self, ring: ring, executor: executor, codec: codec, identity: identity,
+		self: self, sealer: sealer, executor: executor, codec: codec, identity: identity,
 		born: time.Now(), metrics: m, log: log,
+		refusals: log.Sample(&zerolog.BurstSampler{Burst: complaints, Period: complaintSpan}),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.handle,
+		HeaderReceived:               s.look,
+		ErrorHandler:                 s.unread,
 		Name:                         "licet",
 		Concurrency:                  2 * maxCallers, // never reached, see limited
 		ReadTimeout:                  readTimeout,
@@ -109,6 +120,21 @@ func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWit
 // age is the time by this node's own clock, which no other clock moves.
 func (s *Server) age() time.Duration { return time.Since(s.born) }
 
+// look bounds what is read of a request, of which the header is there: what its
+// seal says, or as good as nothing.
+func (s *Server) look(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	size := uint64(0)
+	if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
+		size = min(said.size, maxMessage)
+	}
+	return fasthttp.RequestConfig{MaxRequestBodySize: int(max(size, 1))} // 0: no bound
+}
+
+// unread answers a request that could not be read, of which nothing was run.
+func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
+	s.write(ctx, refused, []byte(s.refuse(err).Error()))
+}
+
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -123,7 +149,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return
 	}
-	body, err := s.answer(ctx.PostBody())
+	body, err := s.answer(ctx.Request.Header.Peek(sealHeader), ctx.PostBody())
 	switch {
 	case err == nil:
 		s.write(ctx, answered, body)
@@ -135,28 +161,35 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// answer runs what a sealed message holds. An error that is not ErrNotTaken comes
-// after it was run.
-func (s *Server) answer(message []byte) ([]byte, error) {
-	seal, body, err := openSealed(message, s.ring, s.self)
+// answer runs sealed commands. An error that is not ErrNotTaken comes after they
+// were run.
+func (s *Server) answer(seal, body []byte) ([]byte, error) {
+	said, err := s.sealer.open(seal, s.self)
+	if err == nil && !said.holds(body) {
+		err = errSeal
+	}
 	if err != nil {
-		s.log.Warn().Err(err).Msg("another node's commands were refused")
-		return nil, fmt.Errorf("%w: %w", node.ErrNotTaken, err)
+		return nil, s.refuse(err)
 	}
 	if len(body) == 0 {
 		return nil, nil // it wants to know our age
 	}
 	hop, err := s.codec.readRequest(body)
 	if err != nil {
-		s.log.Warn().Err(err).Msg("another node's commands were refused")
-		return nil, fmt.Errorf("%w: %w", node.ErrNotTaken, err)
+		return nil, s.refuse(err)
 	}
-	hop.Over = s.born.Add(seal.over)
+	hop.Over = s.born.Add(said.over)
 	answers, err := s.executor.Execute(hop)
 	if err != nil {
 		return nil, err
 	}
 	return s.codec.reply(answers)
+}
+
+// refuse is for what no node sends as a rule.
+func (s *Server) refuse(why error) error {
+	s.refusals.Warn().Err(why).Msg("another node's commands were refused")
+	return fmt.Errorf("%w: %w", node.ErrNotTaken, why)
 }
 
 func (s *Server) write(ctx *fasthttp.RequestCtx, kind byte, body []byte) {

@@ -1,16 +1,21 @@
 package peer_test
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"licet"
 	"licet/node"
@@ -113,4 +118,63 @@ func TestStrangersDoNotBlockTheListener(t *testing.T) {
 		return
 	}
 	conn.Close()
+}
+
+// TestStrangersAreNotRead: of whoever can't seal, and of whatever is longer than
+// its seal says, the node reads no commands, and writes a bounded log.
+func TestStrangersAreNotRead(t *testing.T) {
+	ring := newRing(t)
+	var log strings.Builder
+	registration, _ := serveLogging(t, self, ring, func(h node.Hop) (node.HopAnswer, error) {
+		t.Error("commands were run")
+		return bind(h)
+	}, zerolog.New(zerolog.SyncWriter(&log)))
+	for i, seal := range []string{"", "Licet-Seal: none\r\n", "Licet-Seal: AQJtMQ\r\n"} {
+		// All of the header, and a little of a mebibyte that is announced.
+		conn := strangerTo(t, registration)
+		if _, err := fmt.Fprintf(conn, "POST /hop HTTP/1.1\r\nHost: x\r\n%sContent-Length: 1048576\r\n\r\nabc", seal); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("case %d: %v", i, err)
+		}
+		answer, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || len(answer) < 9 || answer[0] != 2 || !strings.Contains(string(answer), "body size exceeds") {
+			t.Errorf("case %d: %s, %q, %v", i, response.Status, answer, err)
+		}
+		conn.Close()
+	}
+	conn := strangerTo(t, registration)
+	reader := bufio.NewReader(conn)
+	for range 100 {
+		if _, err := fmt.Fprint(conn, "POST /hop HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na"); err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+	}
+	if lines := strings.Count(log.String(), "\n"); lines < 1 || lines > 20 {
+		t.Errorf("%d lines in the log", lines)
+	}
+}
+
+func strangerTo(t *testing.T, r node.Registration) net.Conn {
+	t.Helper()
+	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(testContext(t), "tcp", r.Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
 }
