@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strconv"
+	"time"
 
 	"licet"
 	"licet/node"
@@ -33,7 +34,7 @@ func (s *serve) meet(ctx context.Context, ring licet.MasterRing) error {
 	s.parts.started("listening for other nodes", closing(listener))
 	address := s.cfg.InternalAddress
 	if address == "" {
-		address = reachedAt(listener.Addr(), s.cfg.Etcd.Endpoints)
+		address = reachedAt(ctx, listener.Addr(), s.cfg.Etcd.Endpoints)
 	}
 	s.peering = &peering{ring: ring, listener: listener, address: address}
 	return nil
@@ -57,7 +58,7 @@ func (s *service) answerPeers(n *node.Node) (*peer.Server, error) {
 
 // reachedAt is where other machines reach a listener: at the address it listens
 // on, or, if that is any, at the one that this machine has toward etcd.
-func reachedAt(listens net.Addr, endpoints []string) string {
+func reachedAt(ctx context.Context, listens net.Addr, endpoints []string) string {
 	host, port, err := net.SplitHostPort(listens.String())
 	if err != nil {
 		return listens.String()
@@ -75,14 +76,18 @@ func reachedAt(listens net.Addr, endpoints []string) string {
 		if err != nil || u.Port() == "" {
 			continue
 		}
-		// Nothing is sent: a datagram socket that is connected has an address.
-		conn, err := net.Dial(family, u.Host)
+		// Nothing is sent but the question for etcd's address: a datagram socket that is
+		// connected has an address.
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, family, u.Host)
 		if err != nil {
 			continue
 		}
-		local := conn.LocalAddr().(*net.UDPAddr)
+		local := conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 		_ = conn.Close()
-		return net.JoinHostPort(local.AddrPort().Addr().Unmap().String(), port)
+		if local.IsLinkLocalUnicast() {
+			continue // it means something else on each machine
+		}
+		return net.JoinHostPort(local.String(), port)
 	}
 	return net.JoinHostPort("127.0.0.1", port)
 }

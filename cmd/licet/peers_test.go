@@ -14,7 +14,7 @@ func TestReachedAtListensThere(t *testing.T) {
 	}
 	defer listener.Close()
 	for _, endpoint := range []string{"http://127.0.0.1:2379", "http://[::1]:2379", "unix:///tmp/x", "http://no.such.host.invalid:2379"} {
-		address := reachedAt(listener.Addr(), []string{endpoint})
+		address := reachedAt(t.Context(), listener.Addr(), []string{endpoint})
 		t.Logf("%s: %s", endpoint, address)
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
