@@ -23,6 +23,7 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 		return rest
 	}
 	hop := Hop{
+		From:     n.placement.self,
 		Key:      licet.LicenseKey(ref.ID),
 		Commands: make([]licet.Command, len(hopping)),
 		Over:     earliest.Add(-n.cfg.HopMargin),
@@ -124,7 +125,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), hop.Over)
 	defer cancel()
 	ref := licet.LicenseRef(hop.Key)
-	yieldsTo := n.placement.received(ref)
+	yieldsTo := n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
 		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true, done: make(chan struct{})}

@@ -90,17 +90,24 @@ func yields(t *testing.T, c *crowd, from, to *node.Node, key licet.LicenseKey) {
 	}
 }
 
+// yielding gives two nodes, of which one sends what comes for a license to the
+// other.
+func yielding(t *testing.T) (c *crowd, owner, other *node.Node, key licet.LicenseKey) {
+	c = newCrowd(t)
+	owner, _ = c.join()
+	other, _ = c.join(eager)
+	key = grant(t, owner, 0)
+	yields(t, c, other, owner, key)
+	return c, owner, other, key
+}
+
 // eager makes a node yield at its first loss.
 func eager(cfg *node.Config) { cfg.YieldAfter = 1 }
 
 // TestCommandsHop: the commands of a node that keeps losing are run by the one
 // that wins, and their callers are told what it says.
 func TestCommandsHop(t *testing.T) {
-	c := newCrowd(t)
-	owner, _ := c.join()
-	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
-	yields(t, c, other, owner, key)
+	c, _, other, key := yielding(t)
 
 	bound := mustActivate(t, other, key, "a device")
 	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
@@ -161,11 +168,7 @@ func TestHopsNotTaken(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrowd(t)
-			owner, _ := c.join()
-			other, _ := c.join(eager)
-			key := grant(t, owner, 0)
-			yields(t, c, other, owner, key)
+			c, owner, other, key := yielding(t)
 			if c.send = x.send; x.do != nil {
 				x.do(owner)
 			}
@@ -229,11 +232,7 @@ func TestHopsInDoubt(t *testing.T) {
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
-			c := newCrowd(t)
-			owner, _ := c.join()
-			other, _ := c.join(eager)
-			key := grant(t, owner, 0)
-			yields(t, c, other, owner, key)
+			c, owner, other, key := yielding(t)
 			sent := make(chan struct{}, 1)
 			c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 				answer, err := x.send(there)
@@ -269,11 +268,7 @@ func TestHopsInDoubt(t *testing.T) {
 // TestSlowHop: where a hop takes long and the other node lives, those who come
 // later wait for it.
 func TestSlowHop(t *testing.T) {
-	c := newCrowd(t)
-	owner, _ := c.join()
-	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
-	yields(t, c, other, owner, key)
+	c, _, other, key := yielding(t)
 	sent := make(chan struct{}, 100)
 	c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 		sent <- struct{}{}
@@ -298,11 +293,7 @@ func TestSlowHop(t *testing.T) {
 // TestHopHangs: where a hop hangs since the other node is dead or stopped, those
 // who come later do not wait for it.
 func TestHopHangs(t *testing.T) {
-	c := newCrowd(t)
-	owner, _ := c.join()
-	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
-	yields(t, c, other, owner, key)
+	c, owner, other, key := yielding(t)
 	c.stopped.Store(true)
 	sent, hang := make(chan struct{}, 100), make(chan struct{})
 	c.send = func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
@@ -369,11 +360,7 @@ func TestHopsEndInTime(t *testing.T) {
 
 // TestHopsGoNoFurther: a node that yields a license runs what others send it.
 func TestHopsGoNoFurther(t *testing.T) {
-	c := newCrowd(t)
-	owner, _ := c.join()
-	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
-	yields(t, c, other, owner, key)
+	c, _, other, key := yielding(t)
 	before := c.hops.Load()
 	answer, err := other.Execute(node.Hop{
 		Key:      key,

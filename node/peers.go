@@ -42,6 +42,7 @@ type Peers interface {
 // Hop is commands for one license on their way to the node that writes it: from
 // the node that they came to, and no further.
 type Hop struct {
+	From     Incarnation
 	Key      licet.LicenseKey
 	Commands []licet.Command // Activate and RemoveDevice, at most MaxHop
 	Over     time.Time       // by the clock of whoever has the Hop in hand

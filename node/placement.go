@@ -24,10 +24,15 @@ const (
 	// others have sent commands for the record within lossWindow. Others try now and
 	// then whether they can swap for themselves, and that costs it some.
 	hostPatience = 4 * yieldAfter
-	// holdSpan is how long a node swaps for itself, whatever it loses, where it
-	// is to be the one others yield to, or where the one it yielded to did not
-	// take its commands.
+	// holdSpan is how long a node swaps for itself, whatever it loses, where the
+	// one it yielded to did not take its commands, and tieSpan where it is to be the
+	// one others yield to: a few times as long as a hop takes. By then they do, or
+	// somebody else writes.
 	holdSpan = time.Second
+	tieSpan  = holdSpan / 4
+	// redirectSpan is how long a node that yields to a lower one may be sent
+	// commands until that is taken for a circle: a few times as long as a hop takes.
+	redirectSpan = 500 * time.Millisecond
 	// maxContests bounds the records that are contended for at a time. What comes
 	// beyond is swapped where it came to.
 	maxContests = 4096
@@ -41,12 +46,13 @@ const (
 // the record to the node that wrote it last, for a while. Nothing but speed
 // depends on who writes: every node may be wrong about it at any time.
 //
-// Two that yield to each other would contend as before, each with the other's
-// commands. Who yields, and is sent commands by another, looks at whom it
-// yields to: if it is the lower one, it stops, and holds the record for a while.
-// In any circle there is a node that yields to a lower one, so circles end. The
-// lower one that is sent commands meanwhile runs them all the same, and tells
-// the sender whom it yields to itself, so that chains get shorter.
+// Who yields, and is sent commands by another, runs them all the same, and tells
+// the sender whom it yields to itself, so that chains get shorter. Two that yield
+// to each other would contend as before, each with the other's commands: the
+// higher one stops as soon as it learns of it, and holds the record for a while.
+// In any longer circle there is a node that yields to a lower one too. If it is
+// sent commands for longer than it takes to tell all senders, it stops likewise,
+// so circles end.
 type placement struct {
 	peers      Peers // nil: every node writes for itself
 	self       Incarnation
@@ -73,7 +79,8 @@ type contest struct {
 	busy      bool      // the owner has said that it had others' commands too
 	heldUntil time.Time // the record is not yielded before
 
-	hosted time.Time // when another node sent commands for it last
+	hosted     time.Time // when another node sent commands for it last
+	redirected time.Time // since when others have sent them without a pause while it was yielded; zero: they have not
 }
 
 func newPlacement(cfg *Config) *placement {
@@ -99,13 +106,14 @@ func (p *placement) owner(ref licet.Ref) (to Incarnation, yields bool) {
 	if p.count.Load() == 0 {
 		return Incarnation{}, false
 	}
+	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.sweep(now)
 	c := p.contests[ref]
 	if c == nil {
 		return Incarnation{}, false
 	}
-	now := p.clock()
 	if now.Before(c.until) {
 		return c.owner, true
 	}
@@ -168,7 +176,7 @@ func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration
 	default:
 		c.span = min(2*c.span, yieldSpanMax)
 	}
-	c.owner, c.until, c.losses, c.busy = to, now.Add(jitter(c.span)), 0, false
+	c.owner, c.until, c.losses, c.busy, c.redirected = to, now.Add(jitter(c.span)), 0, false, time.Time{}
 }
 
 // stillBusy tells whether what the owner has said of its other commands is worth
@@ -176,9 +184,9 @@ func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration
 func (c *contest) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.until) <= c.span }
 
 // hold makes the node swap for itself for a while.
-func (c *contest) hold(now time.Time) {
+func (c *contest) hold(now time.Time, span time.Duration) {
 	c.until, c.span, c.losses, c.busy = now, 0, 0, false
-	c.heldUntil = now.Add(holdSpan)
+	c.heldUntil = now.Add(span)
 }
 
 // sawWriter notes who wrote a record last, as a read has shown it. It matters
@@ -213,7 +221,7 @@ func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
 	case yieldsTo != p.self:
 		c.owner = yieldsTo
 	case by.Below(p.self):
-		c.hold(now)
+		c.hold(now, tieSpan)
 	}
 }
 
@@ -224,13 +232,13 @@ func (p *placement) notTaken(ref licet.Ref, by Incarnation) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if c := p.contests[ref]; c != nil && c.owner == by {
-		c.hold(now)
+		c.hold(now, holdSpan)
 	}
 }
 
 // received notes that another node has sent commands, and gives whom the record
 // is yielded to after that, zero where nobody.
-func (p *placement) received(ref licet.Ref) Incarnation {
+func (p *placement) received(ref licet.Ref, from Incarnation) Incarnation {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,12 +246,16 @@ func (p *placement) received(ref licet.Ref) Incarnation {
 	if c == nil {
 		return Incarnation{}
 	}
+	last := c.hosted
 	c.hosted = now
 	if !now.Before(c.until) && !c.stillBusy(now) {
 		return Incarnation{}
 	}
-	if c.owner.Below(p.self) {
-		c.hold(now)
+	if c.redirected.IsZero() || now.Sub(last) > redirectSpan {
+		c.redirected = now
+	}
+	if c.owner.Below(p.self) && (c.owner == from || now.Sub(c.redirected) > redirectSpan) {
+		c.hold(now, tieSpan)
 		return Incarnation{}
 	}
 	return c.owner
@@ -252,9 +264,7 @@ func (p *placement) received(ref licet.Ref) Incarnation {
 // contestFor finds a record's contest, or makes one; nil where there are too
 // many.
 func (p *placement) contestFor(ref licet.Ref, now time.Time) *contest {
-	if now.Sub(p.swept) >= contestsSwept {
-		p.sweep(now)
-	}
+	p.sweep(now)
 	c := p.contests[ref]
 	if c == nil {
 		if len(p.contests) >= maxContests {
@@ -267,8 +277,11 @@ func (p *placement) contestFor(ref licet.Ref, now time.Time) *contest {
 	return c
 }
 
-// sweep forgets the contests that are over.
+// sweep forgets the contests that are over, now and then. The lock is held.
 func (p *placement) sweep(now time.Time) {
+	if now.Sub(p.swept) < contestsSwept {
+		return
+	}
 	p.swept = now
 	for ref, c := range p.contests {
 		if now.Sub(c.since) > lossWindow && now.Sub(c.hosted) > lossWindow && now.After(c.heldUntil) && now.Sub(c.until) > c.span {

@@ -131,7 +131,7 @@ func TestYieldLasts(t *testing.T) {
 // TestHosts: a node that others send commands to does not yield soon.
 func TestHosts(t *testing.T) {
 	p := newTestPlacement(5)
-	p.received(contestedRef)
+	p.received(contestedRef, incarnation(2))
 	if p.loses(hostPatience-1, 7) {
 		t.Error("yields too soon")
 	}
@@ -166,11 +166,11 @@ func TestTie(t *testing.T) {
 	low, high := newTestPlacement(3), newTestPlacement(9)
 	low.loses(yieldAfter, 9)
 	high.loses(yieldAfter, 3)
-	if hint := low.received(contestedRef); hint != incarnation(9) {
+	if hint := low.received(contestedRef, incarnation(9)); hint != incarnation(9) {
 		t.Errorf("the lower one says that it yields to %v", hint)
 	}
 	low.wantOwner(t, 9)
-	if hint := high.received(contestedRef); !hint.IsZero() {
+	if hint := high.received(contestedRef, incarnation(3)); !hint.IsZero() {
 		t.Errorf("the higher one says that it yields to %v", hint)
 	}
 	high.wantOwner(t, 0)
@@ -195,6 +195,61 @@ func TestTieIsTold(t *testing.T) {
 	low.wantOwner(t, 9)
 }
 
+// TestChainsGetShorter: a node that yields to a lower one does not stop for being
+// sent commands by a third one, which is told where to go.
+func TestChainsGetShorter(t *testing.T) {
+	p := newTestPlacement(5)
+	p.loses(yieldAfter, 3)
+	for range 10 {
+		if hint := p.received(contestedRef, incarnation(9)); hint != incarnation(3) {
+			t.Fatalf("tells others to go to %v", hint)
+		}
+		p.pass(redirectSpan / 20)
+	}
+	p.wantOwner(t, 3)
+	// Somebody else, who has not known, long after.
+	p.taken(contestedRef, incarnation(3), Incarnation{}, true)
+	p.pass(yieldSpan)
+	if hint := p.received(contestedRef, incarnation(8)); hint != incarnation(3) {
+		t.Errorf("tells others to go to %v", hint)
+	}
+	p.wantOwner(t, 3)
+}
+
+// TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
+// circle may turn around and around.
+func TestCirclesAtOnceEnd(t *testing.T) {
+	const nodes = 3
+	var list [nodes]*testPlacement
+	for i := range list {
+		list[i] = newTestPlacement(byte(i + 1))
+		list[i].loses(yieldAfter, byte((i+1)%nodes+1))
+	}
+	for range 2 * redirectSpan / (20 * time.Millisecond) {
+		var to, hint [nodes]Incarnation
+		for i, p := range list {
+			to[i], _ = p.owner(contestedRef)
+		}
+		for i, p := range list {
+			if !to[i].IsZero() {
+				hint[i] = list[to[i][0]-1].received(contestedRef, p.self)
+			}
+		}
+		for i, p := range list {
+			if !to[i].IsZero() {
+				p.taken(contestedRef, to[i], hint[i], true)
+			}
+			p.pass(20 * time.Millisecond)
+		}
+	}
+	for _, p := range list {
+		if _, yields := p.owner(contestedRef); !yields {
+			return
+		}
+	}
+	t.Error("nobody writes")
+}
+
 // TestCirclesEnd: whoever yields to whom, and whoever hears of it first, in the
 // end somebody writes for all.
 func TestCirclesEnd(t *testing.T) {
@@ -212,7 +267,7 @@ func TestCirclesEnd(t *testing.T) {
 		for range 4 * nodes {
 			for _, p := range list {
 				if to, yields := p.owner(contestedRef); yields {
-					p.taken(contestedRef, to, list[to[0]-1].received(contestedRef), true)
+					p.taken(contestedRef, to, list[to[0]-1].received(contestedRef, p.self), true)
 				}
 			}
 		}

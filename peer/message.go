@@ -15,6 +15,7 @@ import (
 // a request refuses it, and then the commands are run where they came to.
 type request struct {
 	_        struct{} `cbor:",toarray"`
+	From     []byte   // an incarnation
 	Key      string
 	Commands []command
 }
@@ -59,7 +60,7 @@ func newCodec() (codec, error) {
 }
 
 func (c codec) request(hop node.Hop) ([]byte, error) {
-	r := request{Key: string(hop.Key), Commands: make([]command, len(hop.Commands))}
+	r := request{From: hop.From[:], Key: string(hop.Key), Commands: make([]command, len(hop.Commands))}
 	for i, cmd := range hop.Commands {
 		switch cmd := cmd.(type) {
 		case licet.Activate:
@@ -82,6 +83,9 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		return node.Hop{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	hop := node.Hop{Key: licet.LicenseKey(r.Key), Commands: make([]licet.Command, len(r.Commands))}
+	if copy(hop.From[:], r.From) != len(r.From) || len(r.From) != len(hop.From) {
+		return node.Hop{}, fmt.Errorf("%w: the name of its sender has %d bytes", errMalformed, len(r.From))
+	}
 	for i, cmd := range r.Commands {
 		target := licet.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner()}
 		switch cmd.Kind {

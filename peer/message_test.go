@@ -61,7 +61,7 @@ func TestRequest(t *testing.T) {
 	c := newTestCodec(t)
 	activate, remove := filled[licet.Activate](t), filled[licet.RemoveDevice](t)
 	remove.Key = activate.Key
-	want := node.Hop{Key: activate.Key, Commands: []licet.Command{activate, remove, licet.Activate{Target: licet.Target{Key: activate.Key}, Device: "d"}}}
+	want := node.Hop{From: node.Incarnation{4, 5}, Key: activate.Key, Commands: []licet.Command{activate, remove, licet.Activate{Target: licet.Target{Key: activate.Key}, Device: "d"}}}
 	body, err := c.request(want)
 	if err != nil {
 		t.Fatal(err)
