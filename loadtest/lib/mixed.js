@@ -9,18 +9,20 @@ import { licenses } from './settings.js';
 // parts of all arrivals.
 const parts = { buy: 0.1, bind: 0.3, again: 0.2, look: 0.25, churn: 0.15 };
 
-// mixed gives the arrivals of all parts.
-export function mixed(own, stall) {
-  const all = {};
+// mixed is what a script exports whose arrivals are of all parts.
+export function mixed(scenario, stall, promises) {
+  const work = new Work(scenario);
+  const arrivals = {};
+  const run = {};
   for (const [name, part] of Object.entries(parts)) {
-    all[name] = steady(own, name, part, stall);
+    arrivals[name] = steady(scenario.own, name, part, stall);
+    run[name] = () => work[name]();
   }
-  return all;
+  return Object.assign(run, scenario.exports(arrivals, promises));
 }
 
-// Work is made once, in the init context.
-export class Work {
-  constructor(own, client) {
+class Work {
+  constructor({ own, client }) {
     this.own = own;
     this.client = client;
     this.fresh = licenses('fresh');

@@ -45,7 +45,7 @@ func TestEveryScenario(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(string(script), "settings('"+name+"')") {
+		if !strings.Contains(string(script), "new Scenario('"+name+"'") {
 			t.Errorf("%s.js takes the settings of another scenario", name)
 		}
 		if !strings.Contains(string(readme), "`"+name+"`") {

@@ -3,15 +3,12 @@
 import exec from 'k6/execution';
 import { activated, activatedOrFull } from '../lib/checks.js';
 import { steady } from '../lib/arrivals.js';
-import { Client } from '../lib/client.js';
-import { always, swift, thresholds, unnoticed } from '../lib/promises.js';
-import { begin, report, statistics } from '../lib/report.js';
-import { licenses, settings } from '../lib/settings.js';
-import { Slices } from '../lib/slices.js';
+import { always, unnoticed } from '../lib/promises.js';
+import { Scenario } from '../lib/scenario.js';
+import { licenses } from '../lib/settings.js';
 
-const own = settings('hot');
-const slices = new Slices(own.duration);
-const client = new Client(own, slices);
+const scenario = new Scenario('hot');
+const { own, client } = scenario;
 const crowded = licenses('crowded');
 const rushed = licenses('rushed');
 
@@ -21,18 +18,13 @@ const crowd = 20; // devices that want one of them
 const promises = always().concat([
   // Changes that wait for the same license are folded into one transaction, so
   // that one license takes about what many do.
-  swift(own, 'operation_activate', 99, unnoticed, 'A license that everybody wants makes nobody wait'),
+  scenario.swift('operation_activate', 99, unnoticed, 'A license that everybody wants makes nobody wait'),
 ]);
 
-export const options = {
-  scenarios: { crowd: steady(own, 'comeTogether', 0.5, 2), rush: steady(own, 'takeLastSlot', 0.5, 2) },
-  thresholds: thresholds(promises),
-  summaryTrendStats: statistics,
-};
-
-export function setup() {
-  return begin(own);
-}
+export const { options, setup, handleSummary } = scenario.exports({
+  crowd: steady(own, 'comeTogether', 0.5, 2),
+  rush: steady(own, 'takeLastSlot', 0.5, 2),
+}, promises);
 
 // comeTogether binds one more device to a license without a limit.
 export function comeTogether() {
@@ -48,8 +40,4 @@ export function takeLastSlot() {
   const license = rushed[Math.floor(i / crowd) % rushed.length];
   const device = `rush-${own.run}-${i}`;
   client.expect(client.activate(license, device), activatedOrFull(license, device, slots));
-}
-
-export function handleSummary(data) {
-  return report(own, slices, promises, data);
 }

@@ -1,0 +1,32 @@
+// What all scenarios have alike.
+import { Client } from './client.js';
+import { swift, thresholds } from './promises.js';
+import { begin, report, statistics } from './report.js';
+import { settings } from './settings.js';
+import { Slices } from './slices.js';
+
+// Scenario is made once, in the init context. repeat is what its clients send
+// again, see Client.
+export class Scenario {
+  constructor(name, repeat) {
+    this.own = settings(name);
+    this.slices = new Slices(this.own.duration);
+    this.client = new Client(this.own, this.slices, repeat);
+  }
+
+  // swift is a promise of how long operations take at most, in milliseconds.
+  swift(metric, percentile, milliseconds, text) {
+    return swift(this.own, metric, percentile, milliseconds, text);
+  }
+
+  // exports is what k6 wants from a script, beside the functions that the
+  // arrivals run.
+  exports(arrivals, promises) {
+    const { own, slices } = this;
+    return {
+      options: { scenarios: arrivals, thresholds: thresholds(promises), summaryTrendStats: statistics },
+      setup: () => begin(own),
+      handleSummary: (data) => report(own, slices, promises, data),
+    };
+  }
+}
