@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -51,6 +52,21 @@ func cpuTimes(pids []int) (time.Duration, error) {
 		sum += one
 	}
 	return sum, nil
+}
+
+// contextSwitches is how often the machine's processors have gone from one thread
+// to another so far, whichever processes these were of.
+func contextSwitches() (float64, error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, fmt.Errorf("read the machine's context switches: %w", err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if count, found := strings.CutPrefix(line, "ctxt "); found {
+			return strconv.ParseFloat(strings.TrimSpace(count), 64)
+		}
+	}
+	return 0, errors.New("/proc/stat does not tell of context switches")
 }
 
 // ownCPUTime is that of this process.

@@ -17,6 +17,7 @@ type crowd struct {
 	bench *bench
 	nodes []*rig.Node
 	hot   map[int]shape // the best number of connections to so many nodes
+	cold  map[int]shape // the same for distinct licenses
 }
 
 // placement compares several nodes with one, where all of them are asked for the
@@ -29,7 +30,7 @@ func (l *lab) placement(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	c := &crowd{lab: l, bench: b, hot: make(map[int]shape)}
+	c := &crowd{lab: l, bench: b, hot: make(map[int]shape), cold: make(map[int]shape)}
 	defer c.stop()
 	for number := range l.cfg.Rounds {
 		l.progress.Step("round %d of %d: one license on one node and on several, which know of each other or not", number+1, l.cfg.Rounds)
@@ -123,7 +124,15 @@ func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys
 	if err != nil {
 		return nil, err
 	}
+	switches, err := contextSwitches()
+	if err != nil {
+		return nil, err
+	}
 	o := f.closedLoop(ctx, most, limit)
+	switchesAfter, err := contextSwitches()
+	if err != nil {
+		return nil, err
+	}
 	nodesAfter, etcdAfter, err := c.cpu()
 	if err != nil {
 		return nil, err
@@ -137,10 +146,11 @@ func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys
 	}
 	perOperation := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(o.ok, 1)) }
 	return &share{
-		outcome: o, nodes: perOperation(nodesAfter - nodes), etcd: perOperation(etcdAfter - etcd),
-		hopped: (after.hopped - before.hopped) / float64(max(o.ok, 1)),
-		ofHop:  (after.hopped - before.hopped) / max(after.hops-before.hops, 1),
-		lost:   1000 * (after.lost - before.lost) / float64(max(o.ok, 1)),
+		outcome: o, connections: float64(connections), switches: (switchesAfter - switches) / float64(max(o.ok, 1)), nodes: perOperation(nodesAfter - nodes), etcd: perOperation(etcdAfter - etcd),
+		hopped:  (after.hopped - before.hopped) / float64(max(o.ok, 1)),
+		ofHop:   (after.hopped - before.hopped) / max(after.hops-before.hops, 1),
+		refused: after.refused - before.refused,
+		lost:    1000 * (after.lost - before.lost) / float64(max(o.ok, 1)),
 	}, ctx.Err()
 }
 
@@ -148,9 +158,12 @@ func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys
 // of all nodes together and of etcd.
 type share struct {
 	*outcome
+	connections   float64
+	switches      float64 // from one thread to another, of the whole machine
 	nodes, etcd   float64
 	hopped, ofHop float64 // hops of an operation, and operations of a hop
 	lost          float64 // swaps, of a thousand operations
+	refused       float64 // hops
 }
 
 func (c *crowd) cpu() (nodes, etcd time.Duration, err error) {
@@ -168,10 +181,16 @@ func (c *crowd) cpu() (nodes, etcd time.Duration, err error) {
 // inform tells how a load on some nodes went.
 func (c *crowd) inform(name string, s *share) {
 	c.report.inform(name, "/s", s.rate())
+	c.report.inform(name+": connections", "", s.connections)
+	c.report.inform(name+": context switches", "", s.switches)
 	c.report.inform(name+": CPU of the nodes", "µs", s.nodes)
 	c.report.inform(name+": CPU of etcd", "µs", s.etcd)
+	if s.hopped == 0 {
+		return
+	}
 	c.report.inform(name+": share that hops", "%", 100*s.hopped)
 	c.report.inform(name+": commands of a hop", "", s.ofHop)
+	c.report.inform(name+": hops not taken", "", s.refused)
 	c.report.inform(name+": swaps lost by 1,000", "", s.lost)
 }
 
@@ -190,20 +209,9 @@ func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
 		}
 		return o, err
 	}
-	best, known := c.hot[count]
-	if !known {
-		var top float64
-		for _, workers := range c.cfg.Sweep {
-			s := shape{workers: workers}
-			o, err := try(s, c.cfg.SweepSpan)
-			if err != nil {
-				return nil, err
-			}
-			if rate := o.rate(); rate > top {
-				best, top = s, rate
-			}
-		}
-		c.hot[count] = best
+	best, err := c.best(c.hot, count, func(s shape) (*share, error) { return try(s, c.cfg.SweepSpan) })
+	if err != nil {
+		return nil, err
 	}
 	return try(best, c.cfg.Span)
 }
@@ -214,45 +222,78 @@ func (c *crowd) stormed(ctx context.Context, count int) (*share, error) {
 // knows the licenses, and of several mostly another one does.
 func (c *crowd) distinct(ctx context.Context) error {
 	all := len(c.nodes)
-	cold, warm := map[int]float64{}, map[int]float64{}
+	cold, warm := map[int]*share{}, map[int]*share{}
 	before, err := c.count(ctx)
 	if err != nil {
 		return err
 	}
 	activations := 0
 	for _, count := range []int{1, all} {
+		best, err := c.bestDistinct(ctx, count)
+		if err != nil {
+			return err
+		}
 		list, err := c.bench.grant(ctx, c.cfg.Licenses, unlimited)
 		if err != nil {
 			return err
 		}
 		n := list.Count()
-		first, err := c.load(ctx, count, distinctConnections, list, spread(n, 0), n, 0)
-		if err != nil {
+		if cold[count], err = c.load(ctx, count, best.workers, list, spread(n, 0), n, 0); err != nil {
 			return err
 		}
-		more, err := c.load(ctx, count, distinctConnections, list, spread(n, 1), 2*n, 0)
-		if err != nil {
+		if warm[count], err = c.load(ctx, count, best.workers, list, spread(n, 1), 2*n, 0); err != nil {
 			return err
 		}
-		cold[count], warm[count] = first.rate(), more.rate()
-		activations += first.made + more.made
+		activations += cold[count].made + warm[count].made
+		c.inform(fmt.Sprintf("distinct licenses: on %d nodes", count), cold[count])
 	}
 	after, err := c.count(ctx)
 	if err != nil {
 		return err
 	}
-	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all), cold[all]/cold[1])
-	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them", all), "", warm[all]/warm[1])
+	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all), cold[all].rate()/cold[1].rate())
+	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them", all), "", warm[all].rate()/warm[1].rate())
 	c.report.add("placement", "hops of a distinct activation", (after.hopped-before.hopped)/float64(activations))
 	return nil
 }
 
-// distinctConnections is about the best number for one node.
-const distinctConnections = 256
+// bestDistinct looks for the number of connections with which so many nodes bind
+// the first device of licenses fastest.
+func (c *crowd) bestDistinct(ctx context.Context, count int) (shape, error) {
+	return c.best(c.cold, count, func(s shape) (*share, error) {
+		list, err := c.bench.grant(ctx, c.cfg.Licenses, unlimited)
+		if err != nil {
+			return nil, err
+		}
+		return c.load(ctx, count, s.workers, list, spread(list.Count(), 0), list.Count(), c.cfg.SweepSpan)
+	})
+}
+
+// best is the number of connections to so many nodes with which most is done. It
+// is looked for once.
+func (c *crowd) best(known map[int]shape, count int, try func(shape) (*share, error)) (best shape, err error) {
+	if best, found := known[count]; found {
+		return best, nil
+	}
+	var top float64
+	for _, workers := range c.cfg.Sweep {
+		s := shape{workers: workers}
+		o, err := try(s)
+		if err != nil {
+			return best, err
+		}
+		if rate := o.rate(); rate > top {
+			best, top = s, rate
+		}
+	}
+	known[count] = best
+	return best, nil
+}
 
 // counted is what the nodes have counted since they started, all together.
 type counted struct {
 	hops, hopped, lost float64 // hops, the commands in them, and swaps lost
+	refused            float64 // hops that were not taken
 }
 
 func (c *crowd) count(ctx context.Context) (all counted, err error) {
@@ -263,6 +304,7 @@ func (c *crowd) count(ctx context.Context) (all counted, err error) {
 		}
 		for name, sum := range map[string]*float64{
 			"licet_hops_total": &all.hops, "licet_hop_commands_total": &all.hopped, "licet_swaps_lost_total": &all.lost,
+			`licet_hops_total{outcome="not_taken"}`: &all.refused,
 		} {
 			value, err := sumOf(text, name)
 			if err != nil {
