@@ -34,17 +34,20 @@ func (o Owner) Matches(want Owner) bool {
 // APIKey is one key pair of an account and mode. The key itself is not in it:
 // the store keeps only its SHA-256; the secret is derived, never stored.
 type APIKey struct {
-	ID            string   // public id, key_…; also the keyid of request signatures
-	Hash          [32]byte // SHA-256 of the API key text
-	Owner         Owner
-	Name          string
-	Scopes        []string
-	SecretVersion int    // of the secret derived for it, from 1
-	MasterID      string // the master key that the secret is derived from
-	Previous      PreviousSecret
-	CreatedAt     time.Time
-	ExpiresAt     time.Time // zero: never
-	RevokedAt     time.Time // zero: not revoked
+	ID     string   // public id, key_…; also the keyid of request signatures
+	Hash   [32]byte // SHA-256 of the API key text
+	Owner  Owner
+	Name   string
+	Scopes []string
+	// RequireSignature refuses requests with this key that are not signed with
+	// its secret.
+	RequireSignature bool
+	SecretVersion    int    // of the secret derived for it, from 1
+	MasterID         string // the master key that the secret is derived from
+	Previous         PreviousSecret
+	CreatedAt        time.Time
+	ExpiresAt        time.Time // zero: never
+	RevokedAt        time.Time // zero: not revoked
 }
 
 // PreviousSecret is the secret that a rotation has replaced, and how long it

@@ -43,6 +43,7 @@ const (
 	apiKeyExpiresAt     protowire.Number = 9
 	apiKeyRevokedAt     protowire.Number = 10
 	apiKeyPrevious      protowire.Number = 11
+	apiKeySigned        protowire.Number = 12 // requests must be
 )
 
 // Field numbers of the secret that a rotation has replaced.
@@ -74,6 +75,7 @@ func (s *storedAPIKey) encode() []byte {
 	if k.Previous != (licet.PreviousSecret{}) {
 		b = appendBytes(b, apiKeyPrevious, encodePrevious(k.Previous))
 	}
+	b = appendBool(b, apiKeySigned, k.RequireSignature)
 	return append(b, s.unknown...)
 }
 
@@ -124,6 +126,8 @@ func decodeAPIKey(hash [32]byte, value []byte) (*storedAPIKey, error) {
 			k.RevokedAt = f.time()
 		case apiKeyPrevious:
 			k.Previous, err = decodePrevious(f.bytes)
+		case apiKeySigned:
+			k.RequireSignature = f.bool()
 		default:
 			s.unknown = append(s.unknown, f.raw...)
 		}

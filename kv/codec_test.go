@@ -92,7 +92,7 @@ func goldenClaims() []*licet.Claim {
 func goldenAPIKey() *storedAPIKey {
 	return &storedAPIKey{key: licet.APIKey{
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
-		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
+		RequireSignature: true, SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
 		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
 	}}
 }

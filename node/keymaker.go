@@ -78,6 +78,8 @@ type NewKey struct {
 	Name      string
 	Scopes    []string
 	ExpiresAt time.Time // zero: never
+
+	RequireSignature bool // refuse what is not signed with the key's secret
 }
 
 // IssuedKey is an API key with what is shown once and kept nowhere.
@@ -105,13 +107,14 @@ func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) 
 func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	now := m.now()
 	key := licet.APIKey{
-		Owner:         wanted.Owner,
-		Name:          wanted.Name,
-		Scopes:        wanted.Scopes,
-		SecretVersion: 1,
-		MasterID:      m.Ring.Current().ID,
-		CreatedAt:     now,
-		ExpiresAt:     wanted.ExpiresAt.UTC().Truncate(time.Millisecond),
+		Owner:            wanted.Owner,
+		Name:             wanted.Name,
+		Scopes:           wanted.Scopes,
+		RequireSignature: wanted.RequireSignature,
+		SecretVersion:    1,
+		MasterID:         m.Ring.Current().ID,
+		CreatedAt:        now,
+		ExpiresAt:        wanted.ExpiresAt.UTC().Truncate(time.Millisecond),
 	}
 	if err := key.Validate(now); err != nil {
 		return IssuedKey{}, err

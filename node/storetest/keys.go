@@ -74,7 +74,7 @@ func (f keyFixture) newMaster(id string) licet.MasterKey {
 func (f keyFixture) apiKey(owner licet.Owner) licet.APIKey {
 	key := licet.APIKey{
 		ID: "key_" + strings.ToLower(ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders", "keys:read"},
-		SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created, ExpiresAt: created.Add(time.Hour),
+		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created, ExpiresAt: created.Add(time.Hour),
 	}
 	_, _ = rand.Read(key.Hash[:])
 	return key
