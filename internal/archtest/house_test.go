@@ -30,8 +30,14 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
 	{path: "loadtest/..."},
-	{path: "handlers", ours: []string{"handlers/paypage", "payment", "node", "metrics", "."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "node", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
+	{
+		path:   "signature",
+		third:  []string{"github.com/dunglas/httpsfv"},
+		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
+		pure:   true,
+	},
 	{path: "peer", ours: []string{"node", "metrics", "."}},
 	{path: "payment", ours: []string{"node", "."}},
 	{path: "kv", ours: []string{"node", "metrics", "."}},
@@ -58,6 +64,7 @@ var gates = []struct {
 	{"google.golang.org/grpc/...", []string{"kv", "cmd/..."}},
 	{"github.com/valyala/fasthttp/...", []string{"handlers", "peer", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
+	{"github.com/dunglas/httpsfv/...", []string{"signature"}},
 }
 
 // sealed names the room whose exported identifiers must not mention a type of
