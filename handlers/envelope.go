@@ -87,7 +87,7 @@ func (s *Server) failure(e *exchange, cause error) document {
 		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(k.after)})
 	}
 	switch known.Reason {
-	case reasonUnauthenticated:
+	case reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired:
 		answer.headers = append(answer.headers, header{fasthttp.HeaderWWWAuthenticate, `Bearer realm="licet"`})
 	case reasonMethodNotAllowed:
 		answer.headers = append(answer.headers, header{fasthttp.HeaderAllow, e.resource.allow})

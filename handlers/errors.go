@@ -11,6 +11,8 @@ import (
 const (
 	reasonMalformedRequest     licet.Reason = "malformed_request"
 	reasonUnauthenticated      licet.Reason = "unauthenticated"
+	reasonInvalidSignature     licet.Reason = "invalid_signature"
+	reasonSignatureRequired    licet.Reason = "signature_required"
 	reasonForbidden            licet.Reason = "forbidden"
 	reasonNotFound             licet.Reason = "not_found"
 	reasonMethodNotAllowed     licet.Reason = "method_not_allowed"
@@ -21,19 +23,24 @@ const (
 )
 
 var (
-	errUnauthenticated  = &licet.Error{Reason: reasonUnauthenticated, Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>"}
-	errNotFound         = &licet.Error{Reason: reasonNotFound, Message: "no such route"}
-	errMethodNotAllowed = &licet.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
-	errBodyTooLarge     = &licet.Error{Reason: reasonBodyTooLarge, Message: "the body is too large"}
-	errURITooLong       = &licet.Error{Reason: reasonURITooLong, Message: "the URI is too long"}
-	errHeadersTooLarge  = &licet.Error{Reason: reasonHeadersTooLarge, Message: "the headers are too large"}
-	errNotJSONMedia     = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
-	errNotFormMedia     = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
-	errForeignOrigin    = &licet.Error{Reason: reasonForbidden, Message: "the form was not sent from its own page"}
+	errUnauthenticated   = &licet.Error{Reason: reasonUnauthenticated, Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>"}
+	errSignatureRequired = &licet.Error{Reason: reasonSignatureRequired, Message: "requests with this API key must be signed with its secret"}
+	errNotFound          = &licet.Error{Reason: reasonNotFound, Message: "no such route"}
+	errMethodNotAllowed  = &licet.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
+	errBodyTooLarge      = &licet.Error{Reason: reasonBodyTooLarge, Message: "the body is too large"}
+	errURITooLong        = &licet.Error{Reason: reasonURITooLong, Message: "the URI is too long"}
+	errHeadersTooLarge   = &licet.Error{Reason: reasonHeadersTooLarge, Message: "the headers are too large"}
+	errNotJSONMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
+	errNotFormMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
+	errForeignOrigin     = &licet.Error{Reason: reasonForbidden, Message: "the form was not sent from its own page"}
 )
 
 func malformed(message string) *licet.Error {
 	return &licet.Error{Reason: reasonMalformedRequest, Message: message}
+}
+
+func invalidSignature(message string) *licet.Error {
+	return &licet.Error{Reason: reasonInvalidSignature, Message: message}
 }
 
 func forbidden(scope string) *licet.Error {
@@ -65,6 +72,8 @@ func kinds() map[licet.Reason]kind {
 		reasonMalformedRequest:           {status: 400, n: 0},
 		licet.ReasonInvalidLicenseKey:    {status: 400, n: 1},
 		reasonUnauthenticated:            {status: 401, n: 0},
+		reasonInvalidSignature:           {status: 401, n: 1},
+		reasonSignatureRequired:          {status: 401, n: 2},
 		reasonForbidden:                  {status: 403, n: 0},
 		licet.ReasonLicenseRevoked:       {status: 403, n: 1},
 		licet.ReasonLicenseSuspended:     {status: 403, n: 2},

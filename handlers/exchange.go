@@ -164,6 +164,11 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.route.access != anyone {
+		if err := s.checkSignature(e.ctx, path, caller); err != nil {
+			return nil, err
+		}
+	}
 	if e.route.access == keyed && !caller.Allows(e.route.scope) {
 		return nil, forbidden(e.route.scope)
 	}

@@ -41,6 +41,20 @@ var goldenCases = []struct {
 		w.key = "lk_test_unknown"
 		return w
 	}},
+	{"40101", []option{withRing}, func(s *service) wire {
+		s.addSigners()
+		d := s.signedOrder()
+		d.secret = "another"
+		return d.sign()
+	}},
+	{"40102", []option{withRing}, func(s *service) wire {
+		s.addSigners()
+		return wire{method: "GET", path: "/v1/orders/x", key: keyDemands}
+	}},
+	{"order_signed", []option{withRing}, func(s *service) wire {
+		s.addSigners()
+		return s.signedOrder().sign()
+	}},
 	{"40300", nil, func(*service) wire {
 		return wire{method: "POST", path: "/v1/orders", key: keyReadOnly, body: `{}`}
 	}},

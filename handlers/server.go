@@ -29,9 +29,14 @@ type Config struct {
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
 
-	// PublicURL is where buyers reach this service: pay links begin with it,
-	// and the pay page takes forms only from its origin.
+	// PublicURL is where buyers and clients reach this service: pay links begin
+	// with it, the pay page takes forms only from its origin, and signed requests
+	// are signed for an address below it.
 	PublicURL string
+
+	// Ring is what API secrets are derived from, which requests may be signed
+	// with. Not needed by the admin listener.
+	Ring licet.MasterRing
 
 	RequestTimeout time.Duration // for the work on one request; 0: 4 s
 	ReadTimeout    time.Duration // for one whole request to arrive; 0: 5 s

@@ -34,7 +34,7 @@ type config struct {
 func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to serve on; port 0 takes a free one")
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
-	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers reach this service at, for pay links; empty: the address served on")
+	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers and shops reach this service at, for pay links and signed requests; empty: the address served on")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
 	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses are remembered, so that a change of one is a single request to etcd; about 400 bytes each")
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long what comes under load may wait to be served, 10ms to 1s; the rest is refused at once")

@@ -141,8 +141,9 @@ func newDevKey(ring licet.MasterRing, entropy io.Reader, now time.Time) (*devKey
 }
 
 // devEnv is the text of envFile: what a shell needs to call the service.
-func devEnv(url, apiKey, apiSecret string) []byte {
-	return fmt.Appendf(nil, "LICET_URL=%s\nLICET_API_KEY=%s\nLICET_API_SECRET=%s\n", url, apiKey, apiSecret)
+func devEnv(url string, key *devKey, apiSecret string) []byte {
+	return fmt.Appendf(nil, "LICET_URL=%s\nLICET_API_KEY=%s\nLICET_API_KEY_ID=%s\nLICET_API_SECRET=%s\n",
+		url, key.APIKey, key.KeyID, apiSecret)
 }
 
 // removeFile removes a file that need not be there.

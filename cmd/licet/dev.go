@@ -102,6 +102,7 @@ func (d *dev) loadKeys(ctx context.Context) error {
 	if err := d.store.CheckRing(ctx, ring); err != nil {
 		return fmt.Errorf("%s: %w", filepath.Join(d.cfg.DataDir, masterFile), err)
 	}
+	d.ring = ring
 	record := d.key.record()
 	if master, found := ring.Lookup(record.MasterID); found {
 		if err := d.store.UseMaster(ctx, master); err != nil {
@@ -135,7 +136,7 @@ func (d *dev) announce(ctx context.Context, stdout io.Writer) error {
 		return fmt.Errorf("find the data directory: %w", err)
 	}
 	d.parts.started(envFile, func(context.Context) error { return removeFile(path) })
-	if err := writeFile(path, devEnv(d.url, d.key.APIKey, d.secret)); err != nil {
+	if err := writeFile(path, devEnv(d.url, d.key, d.secret)); err != nil {
 		return fmt.Errorf("write %s: %w", envFile, err)
 	}
 	d.log.Info().Str("url", d.url).Str("account_id", d.key.AccountID).Msg("ready")

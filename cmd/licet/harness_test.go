@@ -57,6 +57,7 @@ func plainEnvironment() []string {
 type process struct {
 	api
 	dir    string
+	keyID  string
 	secret string
 	stdout string
 	log    *logBuffer
@@ -142,6 +143,8 @@ func (p *process) readEnv() error {
 			p.url = value
 		case "LICET_API_KEY":
 			p.key = value
+		case "LICET_API_KEY_ID":
+			p.keyID = value
 		case "LICET_API_SECRET":
 			p.secret = value
 		default:

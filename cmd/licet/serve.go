@@ -139,11 +139,12 @@ func (s *serve) start(ctx context.Context, build build) error {
 	if err := s.store.CheckRing(ctx, ring); err != nil {
 		return fmt.Errorf("--master-key-file %s: %w", s.cfg.MasterKeyFile, err)
 	}
+	s.ring = ring
 	if err := s.answer(); err != nil {
 		return err
 	}
 	if s.cfg.PublicURL == "" {
-		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine")
+		s.log.Warn().Msg("there is no --public-url, so pay links lead to an address of this machine, and requests must be signed for it")
 	}
 	s.log.Info().Str("url", s.url).Stringer("master_keys", ring).Msg("ready")
 	return nil

@@ -48,6 +48,8 @@ type service struct {
 	store       *kv.Store
 	check       licet.KeyCheck
 
+	ring licet.MasterRing // set by start: the store's
+
 	died   <-chan error // from an etcd of its own; nil without one
 	failed chan error   // from listeners that ended by themselves
 }
@@ -158,7 +160,7 @@ func (s *service) answer() error {
 	}
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
-	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL}
+	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL, Ring: s.ring}
 	if front.PublicURL == "" {
 		front.PublicURL = s.url
 	}
