@@ -38,6 +38,7 @@ type keysConfig struct {
 	Name      string
 	Scopes    []string
 	ExpiresAt string
+	Signed    bool
 	// Of rotate:
 	Overlap time.Duration
 	// Of revoke:
@@ -88,7 +89,13 @@ func (c *keysConfig) wanted() (node.NewKey, error) {
 		first := problem.Fields[0]
 		return node.NewKey{}, badUsage("--%s %s", strings.ReplaceAll(first.Field, "_", "-"), first.Problem)
 	}
-	return node.NewKey{Owner: key.Owner, Name: key.Name, Scopes: key.Scopes, ExpiresAt: key.ExpiresAt}, nil
+	return node.NewKey{
+		Owner:            key.Owner,
+		Name:             key.Name,
+		Scopes:           key.Scopes,
+		ExpiresAt:        key.ExpiresAt,
+		RequireSignature: c.Signed,
+	}, nil
 }
 
 // ring reads the master keys; those of a data directory lie in it.
@@ -161,6 +168,7 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 	cmd.Flags().StringVar(&cfg.Name, "name", "", "`name` to know the key by, for people")
 	cmd.Flags().StringSliceVar(&cfg.Scopes, "scopes", nil, "`scopes`, what it may be used for, with commas between: "+strings.Join(licet.Scopes(), ", ")+", each also with :read behind it, or * for all")
 	cmd.Flags().StringVar(&cfg.ExpiresAt, "expires-at", "", "`time` from which on it is no longer good, like 2027-01-31T00:00:00Z; empty: never")
+	cmd.Flags().BoolVar(&cfg.Signed, "require-signature", false, "refuse requests with the key that are not signed with its secret")
 	cfg.addFlags(cmd.Flags())
 	nameVariables(cmd.Flags())
 	return cmd

@@ -215,7 +215,7 @@ func TestKeysOutput(t *testing.T) {
 	if got := runLicet(t, on("keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
 		t.Errorf("no keys: %+v", got)
 	}
-	got := runLicet(t, on("keys", "create", "--name", "my shop", "--scopes", "keys,events:read", "--expires-at", "2100-01-31T01:00:00+01:00")...)
+	got := runLicet(t, on("keys", "create", "--name", "my shop", "--scopes", "keys,events:read", "--expires-at", "2100-01-31T01:00:00+01:00", "--require-signature")...)
 	created := map[string]string{}
 	for line := range strings.Lines(got.stdout) {
 		title, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -238,6 +238,7 @@ func TestKeysOutput(t *testing.T) {
 		Name     string   `json:"name"`
 		Status   string   `json:"status"`
 		Scopes   []string `json:"scopes"`
+		Signed   bool     `json:"require_signature"`
 		Created  string   `json:"created_at"`
 		Expires  string   `json:"expires_at"`
 		Revoked  *string  `json:"revoked_at"`
@@ -246,7 +247,7 @@ func TestKeysOutput(t *testing.T) {
 	}
 	got = runLicet(t, on("keys", "list", "-o", "json")...)
 	keys := decode[struct{ Keys []listed }](t, got.stdout).Keys
-	if len(keys) != 1 || keys[0].Name != "my shop" || keys[0].Status != "revoked" || keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
+	if len(keys) != 1 || keys[0].Name != "my shop" || !keys[0].Signed || keys[0].Status != "revoked" || keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
 		t.Errorf("%+v", keys)
 	}
 	none := append([]string{"keys", "revoke", id, "--account", "acct_other", "--mode", "test"}, flags...)

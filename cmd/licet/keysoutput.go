@@ -113,6 +113,7 @@ func listedRows(key *licet.APIKey, now time.Time) []row {
 		{"NAME", "name", key.Name},
 		{"STATUS", "status", status},
 		{"SCOPES", "scopes", key.Scopes},
+		{"SIGNED", "require_signature", key.RequireSignature},
 		{"CREATED", "created_at", stamp(key.CreatedAt)},
 		{"EXPIRES", "expires_at", stamp(key.ExpiresAt)},
 		{"REVOKED", "revoked_at", stamp(key.RevokedAt)},
@@ -128,6 +129,11 @@ func plain(value any) string {
 		return "-"
 	case []string:
 		return strings.Join(v, ",")
+	case bool:
+		if v {
+			return "required"
+		}
+		return "-"
 	default:
 		return fmt.Sprint(v)
 	}

@@ -41,11 +41,17 @@ func TestPrintedCommands(t *testing.T) {
 // come from.
 func paste(t *testing.T, shell, commands string) string {
 	t.Helper()
+	return pasteIn(t, t.TempDir(), shell, commands)
+}
+
+// pasteIn is paste in a directory.
+func pasteIn(t *testing.T, dir, shell, commands string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, shell)
 	cmd.Env = plainEnvironment()
-	cmd.Dir = t.TempDir()
+	cmd.Dir = dir
 	cmd.Stdin = strings.NewReader(commands)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
