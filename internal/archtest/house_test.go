@@ -30,7 +30,7 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
 	{path: "loadtest/..."},
-	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "node", "metrics", "."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "limits", "node", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
 	{
 		path:   "signature",
@@ -43,6 +43,7 @@ var house = []room{
 	{path: "kv", ours: []string{"node", "metrics", "."}},
 	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
 	{path: "node", ours: []string{"metrics", "."}},
+	{path: "limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
 	{path: "metrics", third: []string{"github.com/prometheus/..."}},
 	{
 		path:  ".",

@@ -1,0 +1,68 @@
+package limits
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rate is how much is allowed: Count at once, and as many again in each Per. A
+// Count of 0 stands for no limit.
+type Rate struct {
+	Count int
+	Per   time.Duration // in whole seconds
+}
+
+const (
+	maxCount = 1_000_000
+	minPer   = time.Second
+	maxPer   = 24 * time.Hour
+)
+
+// ErrRate is why a text is no [Rate].
+var ErrRate = errors.New("must be like 60/m, 500/s or 100/10s: up to 1,000,000 in whole seconds, up to 24h of them; 0 is no limit")
+
+// MarshalText writes a rate as UnmarshalText reads it.
+func (r Rate) MarshalText() ([]byte, error) {
+	if r.Count == 0 {
+		return []byte("0"), nil
+	}
+	per := r.Per.String()
+	switch r.Per {
+	case time.Second:
+		per = "s"
+	case time.Minute:
+		per = "m"
+	case time.Hour:
+		per = "h"
+	}
+	return fmt.Appendf(nil, "%d/%s", r.Count, per), nil
+}
+
+// UnmarshalText reads a count, a slash and a duration, which may be a unit
+// alone: 60/m is 60/1m. 0 is no limit.
+func (r *Rate) UnmarshalText(text []byte) error {
+	if string(text) == "0" {
+		*r = Rate{}
+		return nil
+	}
+	count, per, found := strings.Cut(string(text), "/")
+	n, err := strconv.ParseUint(count, 10, 32)
+	if !found || err != nil || n < 1 || n > maxCount {
+		return ErrRate
+	}
+	if per == "s" || per == "m" || per == "h" {
+		per = "1" + per
+	}
+	d, err := time.ParseDuration(per)
+	if err != nil || d < minPer || d > maxPer || d%time.Second != 0 {
+		return ErrRate
+	}
+	*r = Rate{Count: int(n), Per: d}
+	return nil
+}
+
+// perSecond is how many are allowed in a second, over time.
+func (r Rate) perSecond() float64 { return float64(r.Count) / r.Per.Seconds() }
