@@ -24,6 +24,7 @@ const (
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonInvalidField         Reason = "invalid_field"
+	ReasonRateLimited          Reason = "rate_limited"
 	ReasonInternal             Reason = "internal"
 	ReasonProviderFailed       Reason = "provider_failed"
 	ReasonUnavailable          Reason = "unavailable"

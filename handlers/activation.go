@@ -46,6 +46,9 @@ func (s *Server) activate(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := s.limitLicense(r, cmd.Key); err != nil {
+		return nil, err
+	}
 	cmd.Caller = r.callerOwner()
 	result, err := s.cfg.Node.Activate(r.ctx, cmd)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 // benchServer is a server as production has it: it logs warnings only, and its
 // clock is the real one. In its store lies one license, to which the answered
 // request binds a device, so that all but the first only read it.
-func benchServer(b *testing.B) (server *handlers.Server, request string) {
+func benchServer(b *testing.B, changes ...func(*handlers.Config)) (server *handlers.Server, request string) {
 	b.Helper()
 	store := newMemStore()
 	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
@@ -43,12 +43,16 @@ func benchServer(b *testing.B) (server *handlers.Server, request string) {
 	}
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
-	server = handlers.New(handlers.Config{
+	cfg := handlers.Config{
 		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log}),
 		Metrics:   instruments,
 		Log:       log,
 		PublicURL: publicURL,
-	})
+	}
+	for _, change := range changes {
+		change(&cfg)
+	}
+	server = handlers.New(cfg)
 	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key, strings.Repeat("0123456789abcdef", 4))
 	return server, fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet.example.com\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
@@ -57,6 +61,20 @@ func benchServer(b *testing.B) (server *handlers.Server, request string) {
 // BenchmarkActivation is one request from its parsed head to its answer.
 func BenchmarkActivation(b *testing.B) {
 	server, request := benchServer(b)
+	ctx := parsed(b, request)
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx.Response.Reset()
+		server.ServeRequest(ctx)
+	}
+	if ctx.Response.StatusCode() != fasthttp.StatusOK {
+		b.Fatalf("%s", &ctx.Response)
+	}
+}
+
+// parsed is a request whose head was read.
+func parsed(b *testing.B, request string) *fasthttp.RequestCtx {
+	b.Helper()
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(&echo{}, nil, false)
 	head, body, _ := strings.Cut(request, "\r\n\r\n")
@@ -64,14 +82,7 @@ func BenchmarkActivation(b *testing.B) {
 		b.Fatal(err)
 	}
 	ctx.Request.SetBodyString(body)
-	b.ReportAllocs()
-	for b.Loop() {
-		ctx.Response.Reset()
-		server.ServeRequest(&ctx)
-	}
-	if ctx.Response.StatusCode() != fasthttp.StatusOK {
-		b.Fatalf("%s", &ctx.Response)
-	}
+	return &ctx
 }
 
 // BenchmarkActivationConn is one request from the bytes of a connection to the

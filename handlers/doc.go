@@ -14,9 +14,9 @@
 //  3. The raw path is matched against the one table of routes (routes.go), and
 //     only then are its variable segments decoded, once (target.go).
 //  4. One adapter (exchange.go) does for all routes what each could forget:
-//     request id, credentials (auth.go), scope, media type, a deadline of its
-//     own, recovery from panics, the envelope and the headers (envelope.go),
-//     metrics and one line in the log (accesslog.go).
+//     request id, credentials (auth.go), scope, rate limits (ratelimit.go),
+//     media type, a deadline of its own, recovery from panics, the envelope and
+//     the headers (envelope.go), metrics and one line in the log (accesslog.go).
 //  5. The route's handler decodes the body (decode.go), names every bad member
 //     (validate.go), asks the node and answers a value or an error.
 //  6. Errors know nothing of HTTP; one table gives them status and code

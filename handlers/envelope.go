@@ -83,8 +83,8 @@ func (s *Server) failure(e *exchange, cause error) document {
 	}
 	answer := document{status: k.status, code: k.code()}
 	retryable := k.retry == always || k.retry == ifIdempotent && e.idempotent()
-	if k.after > 0 {
-		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(k.after)})
+	if after := max(k.after, e.retryAfter()); after > 0 {
+		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(after)})
 	}
 	switch known.Reason {
 	case reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired:
@@ -149,6 +149,9 @@ func (e *exchange) write(answer document) {
 	set(h, fasthttp.HeaderXContentTypeOptions, "nosniff")
 	if e.resource != nil && e.resource.open {
 		allowAnyOrigin(h)
+	}
+	if len(e.made.counts) > 0 {
+		e.writeCounts()
 	}
 	for _, extra := range answer.headers {
 		h.Set(extra.name, extra.value)

@@ -33,6 +33,9 @@ var (
 	errNotJSONMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
 	errNotFormMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
 	errForeignOrigin     = &licet.Error{Reason: reasonForbidden, Message: "the form was not sent from its own page"}
+	errAddressLimited    = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests from this address that name no license"}
+	errAPIKeyLimited     = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests with this API key"}
+	errLicenseLimited    = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests for this license"}
 )
 
 func malformed(message string) *licet.Error {
@@ -96,6 +99,7 @@ func kinds() map[licet.Reason]kind {
 		reasonUnsupportedMediaType:       {status: 415, n: 0},
 		licet.ReasonInvalidField:         {status: 422, n: 0},
 		licet.ReasonIdempotencyKeyReused: {status: 422, n: 1},
+		licet.ReasonRateLimited:          {status: 429, n: 0, retry: always},
 		reasonHeadersTooLarge:            {status: 431, n: 0},
 		licet.ReasonInternal:             {status: 500, n: 0},
 		licet.ReasonProviderFailed:       {status: 502, n: 0},

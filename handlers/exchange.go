@@ -7,6 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/limits"
 	"licet/node"
 )
 
@@ -21,7 +22,7 @@ type exchange struct {
 
 	resource *resource // nil: the path names none, or was never looked at
 	route    *route    // nil: no such method
-	request  *request  // nil: it did not come to a handler
+	request  *request  // nil: nobody knows yet whose it is
 	made     request   // what request points to
 	page     bool      // answers a person
 	refused  bool      // the connection is of no more use after this
@@ -38,8 +39,9 @@ type request struct {
 	values map[string]string
 	fast   *fasthttp.RequestCtx
 
-	once     *node.Once // what a good Idempotency-Key boils down to; nil: none was read
-	replayed bool       // the answer is an earlier one's
+	once     *node.Once     // what a good Idempotency-Key boils down to; nil: none was read
+	replayed bool           // the answer is an earlier one's
+	counts   []limits.Count // what each limit has made of it, of those that it was held against
 }
 
 // value is a variable segment of the path, decoded.
@@ -108,7 +110,7 @@ func (s *Server) attempt(e *exchange) (answer document) {
 	}()
 	value, err := s.dispatch(e)
 	if err != nil {
-		return s.failure(e, err)
+		return s.failure(e, s.limitFailures(e, err))
 	}
 	if ready, ok := value.(document); ok {
 		return ready
@@ -164,17 +166,6 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.route.access != anyone {
-		if err := s.checkSignature(e.ctx, path, caller); err != nil {
-			return nil, err
-		}
-	}
-	if e.route.access == keyed && !caller.Allows(e.route.scope) {
-		return nil, forbidden(e.route.scope)
-	}
-	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
-		return nil, err
-	}
 	e.made = request{
 		ctx:    ctx,
 		id:     e.id,
@@ -185,6 +176,20 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		fast:   e.ctx,
 	}
 	e.request = &e.made
+	if e.route.access != anyone {
+		if err := s.checkSignature(e.ctx, path, caller); err != nil {
+			return nil, err
+		}
+	}
+	if e.route.access == keyed && !caller.Allows(e.route.scope) {
+		return nil, forbidden(e.route.scope)
+	}
+	if err := s.limitAPIKey(e.request); err != nil {
+		return nil, err
+	}
+	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
+		return nil, err
+	}
 	return e.route.handle(s, e.request)
 }
 

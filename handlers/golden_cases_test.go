@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"licet"
+	"licet/limits"
 )
 
 // goldenCases lists every endpoint and every code that can be had over HTTP.
@@ -147,6 +148,25 @@ var goldenCases = []struct {
 	}},
 	{"42200_devices", nil, func(s *service) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license() + "/devices?limit=0&cursor=x", key: keyAll}
+	}},
+	{"42900_address", limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}), func(s *service) wire {
+		s.sendWire(guess())
+		return guess()
+	}},
+	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}), func(s *service) wire {
+		w := s.lookup(s.order("5"))
+		s.sendWire(w)
+		return w
+	}},
+	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}, License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *service) wire {
+		w := activation(s.license(), `"device_id":"d1"`)
+		s.sendWire(w)
+		w.key = keyAll
+		return w
+	}},
+	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}), func(*service) wire { return guess() }},
+	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}), func(s *service) wire {
+		return s.lookup(s.order("5"))
 	}},
 	{"43100", nil, func(*service) wire {
 		return wire{method: "GET", path: "/livez", headers: []string{"X-Long", strings.Repeat("x", 12<<10)}}

@@ -16,6 +16,7 @@ import (
 
 	"licet"
 	"licet/handlers/paypage"
+	"licet/limits"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
@@ -36,7 +37,9 @@ type Config struct {
 
 	// Ring is what API secrets are derived from, which requests may be signed
 	// with. Not needed by the admin listener.
-	Ring licet.MasterRing
+	Ring    licet.MasterRing
+	Limits  *limits.Limits // nil: none
+	Proxies limits.Proxies // believed for where a request came from
 
 	RequestTimeout time.Duration // for the work on one request; 0: 4 s
 	ReadTimeout    time.Duration // for one whole request to arrive; 0: 5 s
@@ -82,6 +85,7 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.WriteTimeout, defaultWriteTimeout)
 	setDefault(&cfg.IdleTimeout, defaultIdleTimeout)
 	setDefault(&cfg.MaxConnections, defaultMaxConnections)
+	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 
 	s := &Server{cfg: cfg, errors: kinds(), pages: paypage.New()}

@@ -19,6 +19,9 @@ type Metrics struct {
 	HTTPDuration *prometheus.HistogramVec
 	// HTTPInFlight counts the requests that are being worked on.
 	HTTPInFlight prometheus.Gauge
+	// RateLimited counts the requests that were answered 42900, by the limit
+	// that was used up: address, api_key or license.
+	RateLimited *prometheus.CounterVec
 
 	// Mailboxes counts the records that have commands waiting or running.
 	Mailboxes prometheus.Gauge
@@ -83,6 +86,10 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_http_requests_in_flight",
 			Help: "HTTP requests being worked on.",
 		}),
+		RateLimited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_rate_limited_total",
+			Help: "Requests refused because of a rate limit, by what it counts.",
+		}, []string{"limit"}),
 		Mailboxes: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_mailboxes",
 			Help: "Records with commands waiting or running on this node.",
@@ -162,7 +169,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	})
 	build.Set(1)
 	reg.MustRegister(
-		m.HTTPDuration, m.HTTPInFlight, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Hops, m.HopCommands, m.HopCommandsRun,
+		m.HTTPDuration, m.HTTPInFlight, m.RateLimited, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Hops, m.HopCommands, m.HopCommandsRun,
 		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics,
 		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),

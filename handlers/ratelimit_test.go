@@ -1,0 +1,386 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/handlers"
+	"licet/limits"
+	"licet/node"
+)
+
+// limited gives a service limits that go by its clock.
+func limited(cfg limits.Config) []option {
+	return []option{func(h *handlers.Config, n *node.Config) {
+		cfg := cfg // others make services with the same option
+		cfg.Clock = n.Clock
+		l, err := limits.New(cfg)
+		if err != nil {
+			panic(err)
+		}
+		h.Limits = l
+	}}
+}
+
+// behindProxy lets the tests say in X-Forwarded-For where they come from.
+func behindProxy(h *handlers.Config, _ *node.Config) {
+	h.Proxies = limits.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
+}
+
+// guess is an activation with a license key that nobody was ever given.
+func guess() wire { return activation("LIC-00000-00000-00000-00000-00000", `"device_id":"d1"`) }
+
+// from is the same request of a client behind the proxy.
+func (w wire) from(client string) wire {
+	w.headers = append(slices.Clone(w.headers), "X-Forwarded-For", client)
+	return w
+}
+
+// with is the same request with an API key.
+func (w wire) with(key string) wire {
+	w.key = key
+	return w
+}
+
+// wantCounts holds the headers of an answer against what limits made of it.
+func (a answer) wantCounts(t *testing.T, policy, state string) {
+	t.Helper()
+	if got := a.header.Get("RateLimit-Policy"); got != policy {
+		t.Errorf("RateLimit-Policy: %s, want %s", got, policy)
+	}
+	if got := a.header.Get("RateLimit"); got != state {
+		t.Errorf("RateLimit: %s, want %s", got, state)
+	}
+}
+
+// wantLimited holds an answer against what must be so of each that is refused
+// because of a limit.
+func (a answer) wantLimited(t *testing.T, retryAfter string) {
+	t.Helper()
+	a.must(t, 42900)
+	checkCommonHeaders(t, a)
+	if got := a.header.Get("Retry-After"); got != retryAfter {
+		t.Errorf("Retry-After: %q, want %q", got, retryAfter)
+	}
+	if failure := a.raw["error"].(map[string]any); failure["reason"] != "rate_limited" || failure["retryable"] != true {
+		t.Errorf("got %s", a.body)
+	}
+}
+
+// TestAddressLimit is a table of what costs a client's address something: its
+// answer, and what becomes of it once there were too many.
+func TestAddressLimit(t *testing.T) {
+	t.Parallel()
+	perMinute := limits.Rate{Count: 2, Per: time.Minute}
+	s := newService(t, append(limited(limits.Config{Address: perMinute}), behindProxy)...)
+	key, revoked, full := s.license(), s.license(), s.license()
+	s.do(licet.RevokeLicense{Target: s.target(revoked)})
+	for i := range 3 {
+		s.activate(full, fmt.Sprint(i)).must(t, 0)
+	}
+	asText := func(w wire) wire {
+		w.headers = []string{"Content-Type", "-", "Content-Type", "text/plain"}
+		return w
+	}
+	for i, c := range []struct {
+		name  string
+		wire  wire
+		code  int
+		costs bool
+	}{
+		{"not JSON", activationBody(`{`), 40000, true},
+		{"a wrong type", activation(key, `"device_id":1`), 40000, true},
+		{"no body", activationBody(""), 40000, true},
+		{"mistyped", guess(), 40001, true},
+		{"nobody's license", activation(absentKey(), `"device_id":"d"`), 40401, true},
+		{"another account's", activation(key, `"device_id":"d","account_id":"acct_other"`), 40401, true},
+
+		{"a good one", activation(key, `"device_id":"d"`), 0, false},
+		{"bad members", activation(key, `"device_id":""`), 42200, false},
+		{"no license key", activationBody(`{"device_id":"d"}`), 42200, false},
+		{"not JSON by its type", asText(guess()), 41500, false},
+		{"another product's", activation(key, `"device_id":"d","product_id":"viewer"`), 40304, false},
+		{"a revoked license", activation(revoked, `"device_id":"d"`), 40301, false},
+		{"a full license", activation(full, `"device_id":"d"`), 40901, false},
+		{"bad credentials", guess().with(keyRevoked), 40100, false},
+		{"a method that is not there", wire{method: "GET", path: "/v1/licenses/activate"}, 40500, false},
+		{"a route that is not there", wire{method: "GET", path: "/v1/nothing"}, 40400, false},
+
+		{"with an API key: mistyped", guess().with(keyAll), 40001, false},
+		{"with an API key: another account's", activation(key, `"device_id":"d"`).with(keyOther), 40401, false},
+		{"a lookup: mistyped", wire{method: "GET", path: "/v1/licenses/x", key: keyAll}, 40001, false},
+		{"a lookup: nobody's license", wire{method: "GET", path: "/v1/licenses/" + absentKey(), key: keyAll}, 40401, false},
+		{"an order: not JSON", newOrder(`{`), 40000, false},
+		{"an order without API key", newOrder(`{`).with(""), 40100, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			client := fmt.Sprintf("203.0.113.%d", i)
+			const policy = `"address";q=2;w=60`
+			if c.costs {
+				s.sendWire(c.wire.from(client)).must(t, c.code).wantCounts(t, policy, `"address";r=1;t=30`)
+			} else {
+				s.sendWire(c.wire.from(client)).must(t, c.code).wantCounts(t, "", "")
+				s.sendWire(guess().from(client)).must(t, 40001).wantCounts(t, policy, `"address";r=1;t=30`)
+			}
+			s.sendWire(guess().from(client)).must(t, 40001).wantCounts(t, policy, `"address";r=0;t=30`)
+			s.sendWire(guess().from(client)).wantLimited(t, "30")
+
+			a := s.sendWire(c.wire.from(client))
+			if c.costs {
+				a.wantLimited(t, "30")
+				a.wantCounts(t, policy, `"address";r=0;t=30`)
+			} else {
+				a.must(t, c.code).wantCounts(t, "", "")
+			}
+		})
+	}
+}
+
+// TestAddressLimitRefills by the clock: one every 30 s.
+func TestAddressLimitRefills(t *testing.T) {
+	t.Parallel()
+	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 2, Per: time.Minute}})...)
+	for range 2 {
+		s.sendWire(guess()).must(t, 40001)
+	}
+	s.clock.advance(20500 * time.Millisecond)
+	s.sendWire(guess()).wantLimited(t, "10")
+	s.clock.advance(9500 * time.Millisecond)
+	s.sendWire(guess()).must(t, 40001)
+	s.sendWire(guess()).wantLimited(t, "30")
+	s.clock.advance(time.Hour)
+	s.sendWire(guess()).must(t, 40001).wantCounts(t, `"address";q=2;w=60`, `"address";r=1;t=30`)
+}
+
+// TestWhoseAddress: a client can't choose by what it says of itself, and with
+// IPv6 a network of 2^64 addresses is one client.
+func TestWhoseAddress(t *testing.T) {
+	t.Parallel()
+	one := limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}
+	for _, c := range []struct {
+		name          string
+		options       []option
+		first, second string
+		same          bool
+	}{
+		{"no proxy before the service", nil, "203.0.113.1", "203.0.113.2", true},
+		{"two clients of a proxy", []option{behindProxy}, "203.0.113.1", "203.0.113.2", false},
+		{"one client of a proxy", []option{behindProxy}, "203.0.113.1", "203.0.113.1", true},
+		{"one that lies", []option{behindProxy}, "1.1.1.1, 203.0.113.1", "2.2.2.2, 203.0.113.1", true},
+		{"one that names the proxy", []option{behindProxy}, "203.0.113.1", "127.0.0.1, 203.0.113.1", true},
+		{"one network", []option{behindProxy}, "2001:db8:1:2::1", "2001:db8:1:2:ffff::1", true},
+		{"two networks", []option{behindProxy}, "2001:db8:1:2::1", "2001:db8:1:3::1", false},
+		{"nonsense counts for the proxy", []option{behindProxy}, "unknown", "x", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, append(limited(one), c.options...)...)
+			s.sendWire(guess().from(c.first)).must(t, 40001)
+			if a := s.sendWire(guess().from(c.second)); c.same != (a.code == 42900) {
+				t.Errorf("%q after %q: %s", c.second, c.first, a.body)
+			}
+		})
+	}
+}
+
+// TestGuessesAskNobody: a storm of them costs the store nothing, also while
+// they are still answered, and as many are answered as may be.
+func TestGuessesAskNobody(t *testing.T) {
+	t.Parallel()
+	const allowed, workers, each = 30, 8, 20
+	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: allowed, Per: time.Minute}})...)
+	key := s.license()
+	var read atomic.Int64
+	s.store.onRead(func() { read.Add(1) })
+	var group sync.WaitGroup
+	var told, refused atomic.Int64
+	for range workers {
+		group.Go(func() {
+			for range each {
+				switch a := s.sendWire(guess()); a.code {
+				case 40001:
+					told.Add(1)
+				case 42900:
+					refused.Add(1)
+				default:
+					t.Errorf("got %s", a.body)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if told.Load() != allowed || refused.Load() != workers*each-allowed {
+		t.Errorf("%d were told 40001 and %d 42900", told.Load(), refused.Load())
+	}
+	if n := read.Load(); n != 0 {
+		t.Errorf("the store was read %d times", n)
+	}
+	if got := s.limitedBy("address"); got != workers*each-allowed {
+		t.Errorf("%v are counted as limited", got)
+	}
+	s.activate(key, "d1").must(t, 0)
+}
+
+// limitedBy is how many answers a limit has refused, by the metric.
+func (s *service) limitedBy(name string) float64 {
+	for _, m := range s.gather("licet_rate_limited_total").GetMetric() {
+		if m.GetLabel()[0].GetValue() == name {
+			return m.GetCounter().GetValue()
+		}
+	}
+	return 0
+}
+
+// TestAPIKeyLimit: every request that an API key was good for counts, and is
+// refused before its body is looked at.
+func TestAPIKeyLimit(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		wire func(license string) wire
+		code int // without the limit
+	}{
+		{"a lookup", func(key string) wire { return wire{method: "GET", path: "/v1/licenses/" + key} }, 0},
+		{"an order", func(string) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`) }, 0},
+		{"an activation", func(key string) wire { return activation(key, `"device_id":"d"`) }, 0},
+		{"not JSON", func(string) wire { return newOrder("{") }, 40000},
+		{"mistyped", func(string) wire { return guess() }, 40001},
+		{"not found", func(string) wire { return wire{method: "GET", path: "/v1/orders/x"} }, 40403},
+		{"bad members", func(string) wire { return newOrder("{}") }, 42200},
+		{"not JSON by its type", func(string) wire {
+			return wire{method: "POST", path: "/v1/orders", body: "{}", headers: []string{"Content-Type", "-", "Content-Type", "text/plain"}}
+		}, 41500},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 5 * time.Second}})...)
+			w := c.wire(s.license()).with(keyAll)
+			s.clock.advance(5 * time.Second)
+			const policy = `"api_key";q=2;w=5`
+			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"api_key";r=1;t=3`)
+			s.sendWire(w).must(t, c.code).wantCounts(t, policy, `"api_key";r=0;t=3`)
+			before := s.store.atRevision()
+			a := s.sendWire(w)
+			a.wantLimited(t, "3")
+			a.wantCounts(t, policy, `"api_key";r=0;t=3`)
+			if after := s.store.atRevision(); after != before {
+				t.Errorf("something was written: revision %d became %d", before, after)
+			}
+
+			// The key is at fault alone, and end users have none.
+			s.sendWire(wire{method: "GET", path: "/v1/orders/x", key: keyOther}).must(t, 40403).wantCounts(t, policy, `"api_key";r=1;t=3`)
+			s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
+			s.clock.advance(2500 * time.Millisecond)
+			s.sendWire(w).must(t, c.code)
+			if got := s.limitedBy("api_key"); got != 1 {
+				t.Errorf("%v are counted as limited", got)
+			}
+		})
+	}
+}
+
+func (s *memStore) atRevision() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.revision
+}
+
+// TestAPIKeyLimitComesAfterScope, and after all that comes before that.
+func TestAPIKeyLimitComesAfterScope(t *testing.T) {
+	t.Parallel()
+	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
+	lookup := wire{method: "GET", path: "/v1/orders/x", key: keyReadOnly}
+	unscoped := newOrder("{}").with(keyReadOnly)
+	for range 3 {
+		s.sendWire(unscoped).must(t, 40300).wantCounts(t, "", "")
+	}
+	s.sendWire(lookup).must(t, 40403)
+	s.sendWire(lookup).wantLimited(t, "60")
+	s.sendWire(unscoped).must(t, 40300)
+	s.sendWire(wire{method: "PUT", path: "/v1/orders", key: keyReadOnly}).must(t, 40500)
+	s.sendWire(lookup.with(keyExpired)).must(t, 40100)
+}
+
+// TestLimitedOrderIsMadeLater: what was refused is not what came of its
+// Idempotency-Key.
+func TestLimitedOrderIsMadeLater(t *testing.T) {
+	t.Parallel()
+	s := newService(t, limited(limits.Config{APIKey: limits.Rate{Count: 1, Per: time.Minute}})...)
+	s.order("1")
+	w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k")
+	s.sendWire(w).wantLimited(t, "60")
+	s.clock.advance(time.Minute)
+	if made := s.sendWire(w).must(t, 0); made.status != 201 || made.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("afterwards: %d %s", made.status, made.body)
+	}
+}
+
+// TestLicenseLimit: activations that name a license count, whoever sends them.
+func TestLicenseLimit(t *testing.T) {
+	t.Parallel()
+	s := newService(t, limited(limits.Config{
+		APIKey: limits.Rate{Count: 100, Per: time.Second}, License: limits.Rate{Count: 2, Per: time.Minute},
+	})...)
+	key, other := s.license(), s.license()
+	s.clock.advance(time.Second)
+	const policy = `"license";q=2;w=60`
+	w := activation(key, `"device_id":"d"`)
+	s.sendWire(activation(key, `"device_id":""`)).must(t, 42200).wantCounts(t, "", "")
+	s.sendWire(guess()).must(t, 40001).wantCounts(t, "", "")
+	s.sendWire(w).must(t, 0).wantCounts(t, policy, `"license";r=1;t=30`)
+	s.sendWire(activation(strings.ToLower(key), `"device_id":"d"`).with(keyAll)).must(t, 0).
+		wantCounts(t, `"api_key";q=100;w=1, `+policy, `"api_key";r=99;t=1, "license";r=0;t=30`)
+
+	before := s.store.atRevision()
+	a := s.sendWire(activation(key, `"device_id":"another"`))
+	a.wantLimited(t, "30")
+	a.wantCounts(t, policy, `"license";r=0;t=30`)
+	a = s.sendWire(w.with(keyAll))
+	a.wantLimited(t, "30")
+	if after := s.store.atRevision(); after != before {
+		t.Errorf("something was written: revision %d became %d", before, after)
+	}
+	if got := s.limitedBy("license"); got != 2 {
+		t.Errorf("%v are counted as limited", got)
+	}
+
+	// Nothing else about it is limited, and no other license.
+	s.send("GET", "/v1/licenses/"+key, keyAll, "").must(t, 0)
+	s.activate(other, "d").must(t, 0)
+	s.clock.advance(30 * time.Second)
+	s.sendWire(w).must(t, 0)
+	s.sendWire(w).wantLimited(t, "30")
+}
+
+// TestOverloadCostsNothing: what a full node refuses is held against nobody.
+func TestOverloadCostsNothing(t *testing.T) {
+	t.Parallel()
+	once := limits.Rate{Count: 1, Per: time.Minute}
+	s := newService(t, append(limited(limits.Config{Address: once, APIKey: once, License: once}), smallest)...)
+	free := s.fill()
+	for _, w := range []wire{guess(), guess().with(keyAll), activation(absentKey(), `"device_id":"d"`)} {
+		s.sendWire(w).must(t, 50301).wantCounts(t, "", "")
+	}
+	free()
+	s.sendWire(guess()).must(t, 40001)
+	s.sendWire(guess()).wantLimited(t, "60")
+}
+
+// TestScriptsSeeLimits: what an answer of an open route says of limits may be
+// read by scripts of other sites.
+func TestScriptsSeeLimits(t *testing.T) {
+	t.Parallel()
+	s := newService(t, limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}})...)
+	for range 2 {
+		if got := s.sendWire(guess()).header.Get("Access-Control-Expose-Headers"); got != "X-Request-Id, Retry-After, RateLimit, RateLimit-Policy" {
+			t.Errorf("it exposes %q", got)
+		}
+	}
+}
