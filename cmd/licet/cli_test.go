@@ -95,6 +95,10 @@ func TestUsageErrors(t *testing.T) {
 	f("--public-url", "dev", "--public-url", "licenses.example.com")
 	f("--public-url", "dev", "--public-url", "https://licenses.example.com/?a=b")
 	f("--listen", "dev", "--listen", "8080")
+	f("--rate-limit-address", "dev", "--rate-limit-address", "often")
+	f("must be like 60/m", "dev", "--rate-limit-api-key", "500")
+	f("--rate-limit-license", "dev", "--rate-limit-license", "1/100ms")
+	f(`--trusted-proxies: "proxy" is no network`, "dev", "--trusted-proxies", "10.0.0.0/8,proxy")
 	f("unknown command", "dev", "now")
 	f("unknown command", "development")
 

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/kv"
+	"licet/limits"
 )
 
 // config is the settings that every service has. A line each says what its flag
@@ -27,6 +28,10 @@ type config struct {
 	LogLevel        string
 	LogFormat       string
 	ShutdownTimeout time.Duration
+
+	AddressLimit, APIKeyLimit, LicenseLimit limits.Rate
+
+	TrustedProxies []string
 }
 
 // addFlags adds the flags, with the values of c as defaults where services
@@ -38,6 +43,10 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
 	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses are remembered, so that a change of one is a single request to etcd; about 400 bytes each")
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long what comes under load may wait to be served, 10ms to 1s; the rest is refused at once")
+	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute}, "at what `rate` each client address is answered 40000, 40001 and 40401 on the routes without API key; 0: no limit")
+	fs.TextVar(&c.APIKeyLimit, "rate-limit-api-key", limits.Rate{Count: 500, Per: time.Second}, "at what `rate` requests are taken with each API key; 0: no limit")
+	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{}, "at what `rate` activations are taken for each license, such as 10/m; 0: no limit")
+	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "`networks` of the proxies whose X-Forwarded-For tells a client's address, such as 10.0.0.0/8,192.0.2.7")
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
@@ -115,6 +124,9 @@ func (c *config) validate() error {
 	}
 	if c.QueueDelay < minQueueDelay || c.QueueDelay > maxQueueDelay {
 		return badUsage("--queue-delay is %v: it must be from 10ms to 1s", c.QueueDelay)
+	}
+	if _, err := limits.ParseProxies(c.TrustedProxies); err != nil {
+		return badUsage("--trusted-proxies: %w", err)
 	}
 	if c.ShutdownTimeout <= 0 {
 		return badUsage("--shutdown-timeout is %v: it must be more than 0s", c.ShutdownTimeout)

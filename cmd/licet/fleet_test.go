@@ -65,10 +65,10 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 }
 
 // startServe starts licet serve on a free port, waits until it says that it is
-// ready, and sees to its end.
+// ready, and sees to its end. API keys are not limited, as with launch.
 func startServe(t *testing.T, args ...string) *process {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s"}, args...)
+	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s", "--rate-limit-api-key", "0"}, args...)
 	p := &process{log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
 	p.client = newClient()
 	p.cmd.Stderr = p.log

@@ -98,9 +98,10 @@ func (b *logBuffer) forgive(text string) {
 
 const lastLineOfStart = "Ctrl-C stops it."
 
-// launch starts licet dev on a free port and waits until it says it is ready.
+// launch starts licet dev on a free port and waits until it says it is ready. Its
+// API key is not limited: the tests do all with one, as fast as they can.
 func launch(dir string, args ...string) (*process, error) {
-	args = append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--log-format", "json"}, args...)
+	args = append([]string{"dev", "--data-dir", dir, "--listen", "127.0.0.1:0", "--log-format", "json", "--rate-limit-api-key", "0"}, args...)
 	p := &process{dir: dir, log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	stdout, err := p.cmd.StdoutPipe()

@@ -17,6 +17,7 @@ import (
 	"licet"
 	"licet/handlers"
 	"licet/kv"
+	"licet/limits"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
@@ -161,6 +162,9 @@ func (s *service) answer() error {
 	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
 	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL, Ring: s.ring}
+	if err := s.limit(&front); err != nil {
+		return err
+	}
 	if front.PublicURL == "" {
 		front.PublicURL = s.url
 	}
@@ -183,6 +187,25 @@ func (s *service) answer() error {
 		})
 	}
 	return nil
+}
+
+// limit makes the rate limits of what answers.
+func (s *service) limit(front *handlers.Config) (err error) {
+	front.Limits, err = limits.New(limits.Config{
+		Address: s.cfg.AddressLimit,
+		APIKey:  s.cfg.APIKeyLimit,
+		License: s.cfg.LicenseLimit,
+		Clock:   time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	s.parts.started("the rate limits", func(context.Context) error {
+		front.Limits.Close()
+		return nil
+	})
+	front.Proxies, err = limits.ParseProxies(s.cfg.TrustedProxies)
+	return err
 }
 
 // background runs work until the service stops.

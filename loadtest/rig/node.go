@@ -21,9 +21,9 @@ type Node struct {
 	args    []string
 }
 
-// StartNode starts a node before a cluster and waits until it is ready. The Go
-// runtime's own account of its collector goes to the node's log. more are flags
-// besides the usual ones.
+// StartNode starts a node before a cluster and waits until it is ready. API keys
+// are not limited, since a load has only one. The Go runtime's own account of its
+// collector goes to the node's log. more are flags besides the usual ones.
 func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*Node, error) {
 	ports, err := freePorts(2)
 	if err != nil {
@@ -37,6 +37,7 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	n.args = append([]string{
 		"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","), "--master-key-file", l.ring(),
 		"--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--log-level", l.logLevel,
+		"--rate-limit-api-key", "0",
 	}, more...)
 	if err := n.Start(ctx); err != nil {
 		return nil, err

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestRateLimits sees each setting of the limits at work.
+func TestRateLimits(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir(), "--rate-limit-address", "2/h", "--rate-limit-api-key", "3/h",
+		"--rate-limit-license", "1/h", "--trusted-proxies", "10.0.0.0/8,127.0.0.0/8", "--metrics-listen", "127.0.0.1:0")
+	guess := func(client string) reply {
+		t.Helper()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, p.url+"/v1/licenses/activate",
+			strings.NewReader(`{"license_key":"LIC-00000-00000-00000-00000-00000","device_id":"d"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("X-Forwarded-For", client)
+		r, err := p.do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	for i, want := range []int{40001, 40001, 42900, 42900} {
+		if r := guess(fmt.Sprintf("192.0.2.%d, 203.0.113.1, 10.0.0.1", i)); r.Code != want {
+			t.Errorf("guess %d: %s, want %d", i, r.body, want)
+		}
+	}
+	if r := guess("203.0.113.2"); r.Code != 40001 || r.header.Get("RateLimit-Policy") != `"address";q=2;w=3600` {
+		t.Errorf("from elsewhere: %s %v", r.body, r.header)
+	}
+
+	key := p.grant(t, 1)
+	for i, want := range []int{0, 42900} {
+		if r, err := p.activate(t.Context(), key, "d"); err != nil || r.Code != want {
+			t.Errorf("activation %d: %s (%v), want %d", i, r.body, err, want)
+		}
+	}
+	p.want(t, 200, "GET", "/v1/licenses/"+key, "")
+	p.want(t, 200, "GET", "/v1/licenses/"+key, "")
+	if r := p.want(t, 429, "GET", "/v1/licenses/"+key, ""); r.Code != 42900 || r.header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", r.body, r.header)
+	}
+	scrape := p.get(t, logged(p.log.String(), "metrics", "url"))
+	for _, line := range []string{
+		`licet_rate_limited_total{limit="address"} 2`, `licet_rate_limited_total{limit="license"} 1`, `licet_rate_limited_total{limit="api_key"} 1`,
+	} {
+		if !strings.Contains(scrape.body, line) {
+			t.Errorf("/metrics lacks %s", line)
+		}
+	}
+}
