@@ -25,7 +25,7 @@ import (
 // benchServer is a server as production has it: it logs warnings only, and its
 // clock is the real one. In its store lies one license, to which the answered
 // request binds a device, so that all but the first only read it.
-func benchServer(b *testing.B, changes ...func(*handlers.Config)) (server *handlers.Server, request string) {
+func benchServer(b *testing.B) (server *handlers.Server, request string) {
 	b.Helper()
 	store := newMemStore()
 	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
@@ -43,16 +43,12 @@ func benchServer(b *testing.B, changes ...func(*handlers.Config)) (server *handl
 	}
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
-	cfg := handlers.Config{
+	server = handlers.New(handlers.Config{
 		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log}),
 		Metrics:   instruments,
 		Log:       log,
 		PublicURL: publicURL,
-	}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	server = handlers.New(cfg)
+	})
 	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key, strings.Repeat("0123456789abcdef", 4))
 	return server, fmt.Sprintf("POST /v1/licenses/activate HTTP/1.1\r\nHost: licet.example.com\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)

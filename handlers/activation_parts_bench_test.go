@@ -6,9 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/metrics"
 	"licet/node"
 )
 
@@ -16,7 +18,8 @@ import (
 func BenchmarkReadActivation(b *testing.B) {
 	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
 	key := check.Mint("EDITOR", node.Cell, [licet.LicenseKeyEntropy]byte{1, 2, 3})
-	s := New(Config{Node: node.New(node.Config{KeyCheck: check})})
+	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
+	s := New(Config{Node: node.New(node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,6 +4,8 @@ import (
 	"net"
 
 	"github.com/valyala/fasthttp"
+
+	"licet/limits"
 )
 
 // ServeRequest answers a request that is parsed already.
@@ -14,6 +16,9 @@ func (s *Server) ServeConn(inner net.Conn) error {
 	l := s.newListener(nil)
 	return s.fast.ServeConn(l.wrap(inner))
 }
+
+// SetLimits gives a server that serves nothing other limits.
+func (s *Server) SetLimits(l *limits.Limits) { s.cfg.Limits = l }
 
 // Refuse answers the bytes of a request as a connection does before fasthttp
 // sees them; nil: it does not.
