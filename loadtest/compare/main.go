@@ -97,7 +97,7 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		rows []string
 		run  func(context.Context) error
 	}{
-		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm", "soak"}, l.rounds},
+		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm", "guessing", "soak"}, l.rounds},
 		{"devices", []string{"devices"}, l.devices},
 		{"licenses", []string{"licenses"}, l.licenses},
 		{"footprint", []string{"memory", "bytes"}, l.footprint},

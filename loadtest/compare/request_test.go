@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/netip"
 	"regexp"
 	"testing"
 
@@ -41,6 +42,29 @@ func TestActivationRequest(t *testing.T) {
 			}
 			seen[body["device_id"]] = true
 		}
+	}
+}
+
+func TestGuessRequest(t *testing.T) {
+	key := regexp.MustCompile("^LIC(-[0-9A-HJKMNP-TV-Z]{5}){5}$")
+	g := newGuess()
+	seen := map[string]bool{}
+	for i := range 1000 {
+		r, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(g.of(i))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var body map[string]string
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := netip.ParseAddr(r.Header.Get("X-Forwarded-For")); err != nil {
+			t.Fatal(err)
+		}
+		if r.Method != "POST" || r.URL.Path != "/v1/licenses/activate" || !key.MatchString(body["license_key"]) || seen[body["license_key"]] {
+			t.Fatalf("%s %s %v", r.Method, r.URL, body)
+		}
+		seen[body["license_key"]] = true
 	}
 }
 

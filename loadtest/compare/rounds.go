@@ -75,6 +75,7 @@ func (r *round) run(ctx context.Context) error {
 		{[]string{"p99"}, "latencies at half rate", r.halfRate},
 		{[]string{"overload"}, "three times too much", r.overload},
 		{[]string{"storm"}, "a storm on one license", r.storm},
+		{[]string{"guessing"}, "a storm of guesses", r.guessing},
 	} {
 		if len(part.rows) > 0 && !r.cfg.wants(part.rows...) {
 			continue

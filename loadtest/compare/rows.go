@@ -45,6 +45,10 @@ func rows() []row {
 			{name: "p99 of what is served", unit: "ms", must: 250, aim: 250},
 		}},
 		{"storm", "p99 of other licenses while one is stormed ÷ before", []check{{must: 2, aim: 1.5}}},
+		{"guessing", "a storm of guessed license keys", []check{
+			{name: "p99 of others meanwhile ÷ before", must: 2, aim: 1.5},
+			{name: "requests to etcd for them", must: 0, aim: 0},
+		}},
 		{"memory", "node with 100,000 remembered licenses", []check{
 			{name: "RSS", unit: "MiB", must: 150, aim: 80},
 			{name: "goroutines per idle license", must: 0, aim: 0},

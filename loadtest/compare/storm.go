@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"licet/loadtest/rig"
 )
 
 const (
@@ -24,11 +26,7 @@ func (r *round) storm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n := list.Count()
-	others := func(from uint64) (*sample, error) {
-		return r.activate(ctx, shape{workers: openWorkers}, list, spread(n, from), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
-	}
-	calm, err := others(1)
+	calm, err := r.others(ctx, list, 1)
 	if err != nil {
 		return err
 	}
@@ -42,17 +40,27 @@ func (r *round) storm(ctx context.Context) error {
 	go func() {
 		over <- f.openLoop(ctx, arrivals{rate: stormDevices / r.cfg.Span.Seconds(), span: r.cfg.Span})
 	}()
-	rough, err := others(2)
+	rough, err := r.others(ctx, list, 2)
 	o := <-over
 	if err = errors.Join(err, ctx.Err()); err != nil {
 		return err
 	}
-	r.checkSample("storm", "others before", calm)
-	r.checkSample("storm", "others meanwhile", rough)
-	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
-	r.report.add("storm", "", p99(rough)/p99(calm))
-	r.report.inform("storm: p99 of other licenses before", "ms", 1000*p99(calm))
-	r.report.inform("storm: p99 of other licenses meanwhile", "ms", 1000*p99(rough))
+	r.compareOthers("storm", "", calm, rough)
 	r.report.note("storm", fmt.Sprintf("%s: %d bound; else: %s", r.name, o.ok, o.describe()))
 	return nil
+}
+
+// others gives warm licenses their next device, at a modest pace.
+func (r *round) others(ctx context.Context, list *rig.Keys, next uint64) (*sample, error) {
+	return r.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), next), opened(ctx, calmShare*r.warm.rate(), r.cfg.Span))
+}
+
+// compareOthers tells what a storm has done to them.
+func (r *round) compareOthers(row, check string, calm, rough *sample) {
+	r.checkSample(row, "others before", calm)
+	r.checkSample(row, "others meanwhile", rough)
+	p99 := func(s *sample) float64 { return percentile(s.waits(), 0.99).Seconds() }
+	r.report.add(row, check, p99(rough)/p99(calm))
+	r.report.inform(row+": p99 of other licenses before", "ms", 1000*p99(calm))
+	r.report.inform(row+": p99 of other licenses meanwhile", "ms", 1000*p99(rough))
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+const (
+	guessesPerSecond = 5000
+	guessers         = 256 // connections
+)
+
+// guessing lets a storm of made-up license keys come, alone and then while other
+// licenses get what they always get. Alone, nothing else asks etcd for anything
+// but what a node at rest does, which is told apart by its name.
+func (r *round) guessing(ctx context.Context) error {
+	list, err := r.warmed(ctx, r.cfg.Licenses)
+	if err != nil {
+		return err
+	}
+	calm, err := r.others(ctx, list, 1)
+	if err != nil {
+		return err
+	}
+	f := newFleet([]string{r.node.Address}, guessers, newGuess().of)
+	defer f.close()
+	if err := f.open(); err != nil {
+		return err
+	}
+	storm := func() *outcome {
+		return f.openLoop(ctx, arrivals{rate: guessesPerSecond, span: r.cfg.Span})
+	}
+
+	before, err := r.asked(ctx)
+	if err != nil {
+		return err
+	}
+	alone := storm()
+	after, err := r.asked(ctx)
+	if err != nil {
+		return err
+	}
+
+	over := make(chan *outcome, 1)
+	go func() { over <- storm() }()
+	rough, err := r.others(ctx, list, 2)
+	beside := <-over
+	if err = errors.Join(err, ctx.Err()); err != nil {
+		return err
+	}
+	r.compareOthers("guessing", "p99 of others meanwhile ÷ before", calm, rough)
+	r.report.add("guessing", "requests to etcd for them", after-before)
+	r.report.note("guessing", fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
+	return nil
+}
+
+// asked is how many requests the node has made to etcd so far for licenses, or
+// anything that a request could be about.
+func (r *round) asked(ctx context.Context) (sum float64, err error) {
+	text, err := scrape(ctx, r.node)
+	if err != nil {
+		return 0, err
+	}
+	for _, operation := range []string{"swap", "check", "load", "order_owner", "api_key"} {
+		n, err := sumOf(only(text, `operation="`+operation+`"`), "licet_store_request_duration_seconds_count")
+		if err != nil {
+			return 0, err
+		}
+		sum += n
+	}
+	return sum, nil
+}
+
+// only gives the lines of metrics that have a label.
+func only(text, label string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, label) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// guess is an activation with a license key that was made up, and an address
+// that was made up too.
+type guess struct {
+	text       []byte
+	addressAt  int
+	characters int // where those of the key begin that change
+}
+
+func newGuess() *guess {
+	const (
+		address = "203.0.000.000"
+		key     = "LIC-00000-00000-00000-00000-00000"
+		body    = `{"license_key":"` + key + `","device_id":"guesser"}`
+	)
+	g := &guess{text: fmt.Appendf(nil, "POST /v1/licenses/activate HTTP/1.1\r\nHost: licet\r\nContent-Type: application/json\r\n"+
+		"X-Forwarded-For: %s\r\nContent-Length: %d\r\n\r\n%s", address, len(body), body)}
+	g.addressAt = strings.Index(string(g.text), address) + len("203.0.")
+	g.characters = strings.Index(string(g.text), key) + len("LIC-0")
+	return g
+}
+
+// of makes guess number i up. It holds until the next call.
+func (g *guess) of(i int) []byte {
+	const alphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	copy(g.text[g.addressAt:], fmt.Sprintf("%03d.%03d", 100+i/100%100, 100+i%100))
+	bits, left := mix(uint64(i)), 64
+	for at := g.characters; g.text[at] != '"'; at++ {
+		if g.text[at] == '-' {
+			continue
+		}
+		if left < 5 {
+			bits, left = mix(bits+uint64(i)), 64
+		}
+		g.text[at] = alphabet[bits&31]
+		bits, left = bits>>5, left-5
+	}
+	return g.text
+}
