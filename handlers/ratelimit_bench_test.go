@@ -62,6 +62,29 @@ func BenchmarkRateLimits(b *testing.B) {
 	}
 }
 
+// BenchmarkGuess is a guessed license key of an address that has used up its
+// limit, from its parsed head to its answer.
+func BenchmarkGuess(b *testing.B) {
+	l, err := limits.New(limits.Config{Address: limits.Rate{Count: 1, Per: time.Hour}, Clock: time.Now})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer l.Close()
+	server, request := benchServer(b)
+	server.SetLimits(l)
+	ctx := parsed(b, request)
+	ctx.Request.SetBodyString(`{"license_key":"LIC-00000-00000-00000-00000-00000","device_id":"d1"}`)
+	server.ServeRequest(ctx)
+	b.ReportAllocs()
+	for b.Loop() {
+		ctx.Response.Reset()
+		server.ServeRequest(ctx)
+	}
+	if ctx.Response.StatusCode() != fasthttp.StatusTooManyRequests {
+		b.Fatalf("%s", &ctx.Response)
+	}
+}
+
 func middle(times []time.Duration) time.Duration {
 	slices.Sort(times)
 	return times[len(times)/2]

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxBuckets bounds the buckets of a limit: some 250 bytes each, 16 MiB in
+	// maxBuckets bounds the buckets of a limit: some 180 bytes each, 12 MiB in
 	// all.
 	maxBuckets = 1 << 16
 	// sharedBuckets are for those whom there is no room for: 80 bytes each.

@@ -127,7 +127,7 @@ func TestMillionAddresses(t *testing.T) {
 	if got := l.address.own.EstimatedSize(); got > maxBuckets {
 		t.Errorf("there are %d buckets, want at most %d", got, maxBuckets)
 	}
-	const bound = 24 << 20
+	const bound = 16 << 20
 	if grown := heap() - before; grown > bound {
 		t.Errorf("they take %d bytes, want at most %d", grown, bound)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 const (
@@ -33,15 +34,26 @@ func (r *round) guessing(ctx context.Context) error {
 		return f.openLoop(ctx, arrivals{rate: guessesPerSecond, span: r.cfg.Span})
 	}
 
-	before, err := r.asked(ctx)
+	askedBefore, err := r.asked(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := r.costs(ctx)
 	if err != nil {
 		return err
 	}
 	alone := storm()
-	after, err := r.asked(ctx)
+	after, err := r.costs(ctx)
 	if err != nil {
 		return err
 	}
+	askedAfter, err := r.asked(ctx)
+	if err != nil {
+		return err
+	}
+	each := func(cpu time.Duration) float64 { return float64(cpu.Microseconds()) / float64(max(alone.made, 1)) }
+	r.report.inform("guessing: CPU of the node for each guess", "µs", each(after.cpu-before.cpu))
+	r.report.inform("guessing: CPU of the load generator for each guess", "µs", each(after.own-before.own))
 
 	over := make(chan *outcome, 1)
 	go func() { over <- storm() }()
@@ -51,7 +63,7 @@ func (r *round) guessing(ctx context.Context) error {
 		return err
 	}
 	r.compareOthers("guessing", "p99 of others meanwhile ÷ before", calm, rough)
-	r.report.add("guessing", "requests to etcd for them", after-before)
+	r.report.add("guessing", "requests to etcd for them", askedAfter-askedBefore)
 	r.report.note("guessing", fmt.Sprintf("%s: alone %s; beside others %s", r.name, alone.describe(), beside.describe()))
 	return nil
 }
