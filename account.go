@@ -34,21 +34,33 @@ func (o Owner) Matches(want Owner) bool {
 // APIKey is one key pair of an account and mode. The key itself is not in it:
 // the store keeps only its SHA-256; the secret is derived, never stored.
 type APIKey struct {
-	ID     string   // public id, key_…; also the keyid of request signatures
-	Hash   [32]byte // SHA-256 of the API key text
-	Owner  Owner
-	Name   string
-	Scopes []string
-	// RequireSignature refuses requests with this key that are not signed with
-	// its secret.
+	ID            string   // public id, key_…; also the keyid of request signatures
+	Hash          [32]byte // SHA-256 of the API key text
+	Owner         Owner
+	Name          string
+	Scopes        []string
+	SecretVersion int    // of the secret derived for it, from 1
+	MasterID      string // the master key that the secret is derived from
+	Previous      PreviousSecret
+	CreatedAt     time.Time
+	ExpiresAt     time.Time // zero: never
+	RevokedAt     time.Time // zero: not revoked
+	// RequireSignature: a request that comes with the key must be signed.
 	RequireSignature bool
-	SecretVersion    int    // of the secret derived for it, from 1
-	MasterID         string // the master key that the secret is derived from
-	Previous         PreviousSecret
-	CreatedAt        time.Time
-	ExpiresAt        time.Time // zero: never
-	RevokedAt        time.Time // zero: not revoked
+	// LastUsedAt is about when a node last took the key, at most some minutes
+	// off. Zero: never, or it was not read along. It is kept apart from the rest.
+	LastUsedAt time.Time
 }
+
+// APIKeyStatus tells whether an API key may be used.
+type APIKeyStatus string
+
+// The states of an API key. The last two are for good.
+const (
+	APIKeyActive  APIKeyStatus = "active"
+	APIKeyExpired APIKeyStatus = "expired"
+	APIKeyRevoked APIKeyStatus = "revoked"
+)
 
 // PreviousSecret is the secret that a rotation has replaced, and how long it
 // stays good beside the new one. The zero value stands for none.
@@ -86,6 +98,18 @@ func (k *APIKey) Usable(now time.Time) bool {
 	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
+// Status is the state of the key at now.
+func (k *APIKey) Status(now time.Time) APIKeyStatus {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return APIKeyRevoked
+	case !k.Usable(now):
+		return APIKeyExpired
+	default:
+		return APIKeyActive
+	}
+}
+
 // Allows reports whether the key has a scope, such as "orders" or
 // "orders:read". A scope includes its own :read form, and "*" includes all.
 func (k *APIKey) Allows(scope string) bool {
@@ -94,13 +118,35 @@ func (k *APIKey) Allows(scope string) bool {
 	})
 }
 
+// Beyond gives those of some scopes that the key does not have itself, and so
+// can't give to another key.
+func (k *APIKey) Beyond(scopes []string) []string {
+	var beyond []string
+	for _, scope := range scopes {
+		if !k.Allows(scope) && !slices.Contains(beyond, scope) {
+			beyond = append(beyond, scope)
+		}
+	}
+	return beyond
+}
+
 const (
 	accountPrefix  = "acct_"
 	maxAccountID   = 64
+	apiKeyIDPrefix = "key_"
+	maxAPIKeyID    = 64
 	maxAPIKeyName  = 255
 	maxScopes      = 32
 	readOnlySuffix = ":read"
 )
+
+// ValidAPIKeyID reports whether a text can be the public id of an API key: key_
+// and more of a-z 0-9 _, up to 64 characters in all.
+func ValidAPIKeyID(id string) bool {
+	rest, found := strings.CutPrefix(id, apiKeyIDPrefix)
+	return found && rest != "" && len(id) <= maxAPIKeyID &&
+		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
 
 // ValidAccountID reports whether a text can be the id of an account: acct_ and
 // more of a-z 0-9 _, up to 64 characters in all.
@@ -121,6 +167,13 @@ func ValidScope(scope string) bool {
 	return scope == "*" || slices.Contains(Scopes(), strings.TrimSuffix(scope, readOnlySuffix))
 }
 
+// ValidScopes reports whether an API key can have these scopes: 1 to 32 that
+// there are.
+func ValidScopes(scopes []string) bool {
+	return len(scopes) > 0 && len(scopes) <= maxScopes &&
+		!slices.ContainsFunc(scopes, func(s string) bool { return !ValidScope(s) })
+}
+
 // Validate checks what somebody who makes a key may choose, and names every
 // bad member.
 func (k *APIKey) Validate(now time.Time) error {
@@ -132,11 +185,10 @@ func (k *APIKey) Validate(now time.Time) error {
 	if k.Owner.Mode != Test && k.Owner.Mode != Live {
 		bad("mode", "must be test or live")
 	}
-	if !validAPIKeyName(k.Name) {
+	if !ValidAPIKeyName(k.Name) {
 		bad("name", "must be 1 to 255 characters without control characters")
 	}
-	switch i := slices.IndexFunc(k.Scopes, func(s string) bool { return !ValidScope(s) }); {
-	case len(k.Scopes) == 0 || len(k.Scopes) > maxScopes || i >= 0:
+	if !ValidScopes(k.Scopes) {
 		bad("scopes", "must be some of "+strings.Join(Scopes(), ", ")+", each also with :read behind it, or *")
 	}
 	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now) {
@@ -148,7 +200,9 @@ func (k *APIKey) Validate(now time.Time) error {
 	return &Error{Reason: ReasonInvalidField, Message: "the API key has invalid members", Fields: problems}
 }
 
-func validAPIKeyName(name string) bool {
+// ValidAPIKeyName reports whether a text can be the name of an API key: 1 to
+// 255 characters without control characters.
+func ValidAPIKeyName(name string) bool {
 	return utf8.ValidString(name) && name != "" && utf8.RuneCountInString(name) <= maxAPIKeyName &&
 		!strings.ContainsFunc(name, unicode.IsControl)
 }

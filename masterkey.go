@@ -120,14 +120,17 @@ func validMasterID(id string) bool {
 	return true
 }
 
-// String lists the ids alone, current first.
-func (r MasterRing) String() string {
+// IDs lists the ids of the keys, current first.
+func (r MasterRing) IDs() []string {
 	ids := make([]string, len(r.keys))
 	for i, k := range r.keys {
 		ids[i] = k.ID
 	}
-	return "master key ring [" + strings.Join(ids, " ") + "]"
+	return ids
 }
+
+// String lists the ids alone, current first.
+func (r MasterRing) String() string { return "master key ring [" + strings.Join(r.IDs(), " ") + "]" }
 
 // GoString is for %#v what String is for %v.
 func (r MasterRing) GoString() string { return r.String() }

@@ -1,10 +1,8 @@
 package kv
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -16,10 +14,6 @@ import (
 	"licet"
 	"licet/node"
 )
-
-// changeTries bounds how often a change of an API key is made again because
-// another writer was first.
-const changeTries = 12
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
 func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
@@ -41,31 +35,35 @@ func (s *Store) PutAPIKey(ctx context.Context, key licet.APIKey) error {
 }
 
 // CreateAPIKey stores a new key, whose master key must be in use.
-func (s *Store) CreateAPIKey(ctx context.Context, key licet.APIKey) error {
-	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)})
+func (s *Store) CreateAPIKey(ctx context.Context, key licet.APIKey, claims ...node.Write) error {
+	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)}, claims...)
 }
 
 // storeNewAPIKey stores a key and its place in the index, unless either is
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
-func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares []clientv3.Cmp) error {
+func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares []clientv3.Cmp, claims ...node.Write) error {
 	record, index := apiKeyKey(key.Hash), apiKeyIndexKey(key.Owner, key.ID)
+	me := s.nextWriter()
+	along := writeClaims(claims, me)
 	var doubted bool
 	response, err := s.settle(ctx, "create_api_key", &doubted,
-		append(compares,
+		slices.Concat(compares, along.compares, []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
-			clientv3.Compare(clientv3.CreateRevision(index), "=", 0)),
-		[]clientv3.Op{
-			clientv3.OpPut(record, string((&storedAPIKey{key: *key}).encode())),
+			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
+		}),
+		append(along.puts,
+			clientv3.OpPut(record, string((&storedAPIKey{key: *key, writers: []writer{me}}).encode())),
 			clientv3.OpPut(index, string(key.Hash[:])),
-			s.markAPIKeys(),
-		},
-		[]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)})
+			s.markAPIKeys()),
+		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return err
 	}
 	haveRecord, haveIndex := firstOf(response.Responses, 0), firstOf(response.Responses, 1)
 	switch {
+	case haveRecord == nil && haveIndex == nil && along.lost(response.Responses[2:]):
+		return node.ErrClaimTaken
 	case haveRecord == nil && haveIndex == nil:
 		return errMasterUnused(key.MasterID)
 	case haveRecord == nil:
@@ -150,14 +148,24 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licet.Owner, page node.Ke
 	for i, kv := range kvs {
 		hashes[i] = kv.Value
 	}
-	found, err := s.readAPIKeys(ctx, hashes)
-	for i := range found {
-		list.Keys = append(list.Keys, found[i].key)
+	for some := range slices.Chunk(hashes, keysAtOnce) {
+		found, err := s.readAPIKeys(ctx, some)
+		if err != nil {
+			return node.KeyList{}, err
+		}
+		for i := range found {
+			list.Keys = append(list.Keys, found[i].key)
+		}
 	}
-	return list, err
+	return list, nil
 }
 
-// readAPIKeys reads the keys that index entries lead to.
+// keysAtOnce bounds the keys that one transaction reads: each is two
+// operations, of the 128 that etcd allows.
+const keysAtOnce = 60
+
+// readAPIKeys reads the keys that index entries lead to, and when they were
+// used last.
 func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]readAPIKey, error) {
 	if len(hashes) == 0 {
 		return nil, nil
@@ -167,7 +175,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]readAPIKey,
 		if len(hash) != 32 {
 			return nil, broken(fmt.Errorf("the index of API keys: %w", errMalformed))
 		}
-		gets = append(gets, clientv3.OpGet(apiKeyKey([32]byte(hash))))
+		gets = append(gets, clientv3.OpGet(apiKeyKey([32]byte(hash))), clientv3.OpGet(keyUseKey([32]byte(hash))))
 	}
 	response, err := s.txn(ctx, "read_api_keys", nil, gets, nil)
 	if err != nil {
@@ -175,13 +183,18 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]readAPIKey,
 	}
 	var found []readAPIKey
 	for i := range hashes {
-		kv := firstOf(response.Responses, i)
+		kv, use := firstOf(response.Responses, 2*i), firstOf(response.Responses, 2*i+1)
 		if kv == nil {
 			continue
 		}
 		one, err := newReadAPIKey([32]byte(hashes[i]), kv)
 		if err != nil {
 			return nil, err
+		}
+		if use != nil {
+			if one.key.LastUsedAt, err = decodeKeyUse(use.Value); err != nil {
+				return nil, broken(err)
+			}
 		}
 		found = append(found, *one)
 	}
@@ -194,67 +207,6 @@ func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
 		return nil, broken(err)
 	}
 	return &readAPIKey{stored, kv.Value, kv.ModRevision}, nil
-}
-
-// ChangeAPIKey swaps a key for what change makes of it.
-//
-// Here no table of writers tells whose swap it was, as a license has one: the
-// value does. Where it is the very one that was to be written, it does not
-// matter whose it was; where it is another, the change is made on that.
-func (s *Store) ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error) (*licet.APIKey, error) {
-	have, err := s.findAPIKey(ctx, owner, id)
-	switch {
-	case err != nil:
-		return nil, err
-	case have == nil:
-		return nil, licet.ErrAPIKeyNotFound
-	}
-	var doubted bool
-	for range changeTries {
-		next := &storedAPIKey{key: have.key, unknown: have.unknown}
-		next.key.Scopes = slices.Clone(next.key.Scopes)
-		if err := change(&next.key); err != nil {
-			return nil, err
-		}
-		value := next.encode()
-		if bytes.Equal(value, have.value) {
-			return &next.key, nil
-		}
-		if have, err = s.swapAPIKey(ctx, have, next, &doubted); err != nil {
-			return nil, err
-		}
-		if bytes.Equal(value, have.value) {
-			return &next.key, nil
-		}
-	}
-	return nil, gaveUp(doubted, errors.New("others keep changing the API key"))
-}
-
-// swapAPIKey writes a key over the one that was read, and answers what is
-// stored then: the new one, or that of a rival.
-func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAPIKey, doubted *bool) (*readAPIKey, error) {
-	record, value, master := apiKeyKey(next.key.Hash), next.encode(), next.key.MasterID
-	compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(record), "=", have.revision)}
-	if master != have.key.MasterID {
-		compares = append(compares, masterInUse(master))
-	}
-	response, err := s.settle(ctx, "change_api_key", doubted, compares,
-		[]clientv3.Op{clientv3.OpPut(record, string(value)), s.markAPIKeys()},
-		[]clientv3.Op{clientv3.OpGet(record)})
-	if err != nil {
-		return nil, err
-	}
-	if response.Succeeded {
-		return &readAPIKey{storedAPIKey: next, value: value}, nil
-	}
-	kv := firstOf(response.Responses, 0)
-	switch {
-	case kv == nil:
-		return nil, licet.ErrAPIKeyNotFound
-	case kv.ModRevision == have.revision:
-		return nil, errMasterUnused(master)
-	}
-	return newReadAPIKey(next.key.Hash, kv)
 }
 
 // apiKeysMarkSize is the length of the mark: an incarnation and its counter.

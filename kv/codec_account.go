@@ -1,6 +1,8 @@
 package kv
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet"
@@ -43,7 +45,8 @@ const (
 	apiKeyExpiresAt     protowire.Number = 9
 	apiKeyRevokedAt     protowire.Number = 10
 	apiKeyPrevious      protowire.Number = 11
-	apiKeySigned        protowire.Number = 12 // requests must be
+	apiKeyMustSign      protowire.Number = 12
+	apiKeyWriter        protowire.Number = 13 // repeated
 )
 
 // Field numbers of the secret that a rotation has replaced.
@@ -55,7 +58,8 @@ const (
 
 // storedAPIKey is the value of an API key.
 type storedAPIKey struct {
-	key     licet.APIKey
+	key     licet.APIKey // without LastUsedAt, which has a key of its own
+	writers []writer
 	unknown []byte // fields of a newer format, to be kept
 }
 
@@ -75,7 +79,8 @@ func (s *storedAPIKey) encode() []byte {
 	if k.Previous != (licet.PreviousSecret{}) {
 		b = appendBytes(b, apiKeyPrevious, encodePrevious(k.Previous))
 	}
-	b = appendBool(b, apiKeySigned, k.RequireSignature)
+	b = appendBool(b, apiKeyMustSign, k.RequireSignature)
+	b = appendWriters(b, apiKeyWriter, s.writers)
 	return append(b, s.unknown...)
 }
 
@@ -126,12 +131,29 @@ func decodeAPIKey(hash [32]byte, value []byte) (*storedAPIKey, error) {
 			k.RevokedAt = f.time()
 		case apiKeyPrevious:
 			k.Previous, err = decodePrevious(f.bytes)
-		case apiKeySigned:
+		case apiKeyMustSign:
 			k.RequireSignature = f.bool()
+		case apiKeyWriter:
+			s.writers, err = decodeWriter(s.writers, f.bytes)
 		default:
 			s.unknown = append(s.unknown, f.raw...)
 		}
 		return err
 	})
 	return s, owned(k.Owner, err)
+}
+
+// keyUseAt is the one field of a stored use of an API key: when it was used.
+const keyUseAt protowire.Number = 1
+
+func encodeKeyUse(at time.Time) []byte { return appendTime([]byte{formatVersion}, keyUseAt, at) }
+
+func decodeKeyUse(value []byte) (at time.Time, err error) {
+	err = decodeValue(value, func(f field) error {
+		if f.num == keyUseAt {
+			at = f.time()
+		}
+		return nil
+	})
+	return at, err
 }

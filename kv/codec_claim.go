@@ -15,6 +15,7 @@ const (
 	claimOrderNo     protowire.Number = 3
 	claimGrant       protowire.Number = 4
 	claimRefusal     protowire.Number = 5
+	claimAPIKeyID    protowire.Number = 12
 	claimWriter      protowire.Number = 15 // repeated
 )
 
@@ -44,6 +45,7 @@ func encodeClaim(c *licet.Claim, writers []writer) []byte {
 		m := appendString(nil, refusalReason, string(r.Reason))
 		b = appendBytes(b, claimRefusal, appendString(m, refusalMessage, r.Message))
 	}
+	b = appendString(b, claimAPIKeyID, c.APIKeyID)
 	return appendWriters(b, claimWriter, writers)
 }
 
@@ -62,6 +64,8 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 			c.Grant, err = decodeGrant(f.bytes)
 		case claimRefusal:
 			c.Refusal, err = decodeRefusal(f.bytes)
+		case claimAPIKeyID:
+			c.APIKeyID = f.string()
 		case claimWriter:
 			writers, err = decodeWriter(writers, f.bytes)
 		}

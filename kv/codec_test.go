@@ -82,19 +82,20 @@ func goldenOrder() *licet.Order {
 
 func goldenClaims() []*licet.Claim {
 	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
-	order, grant, refusal := made, made, made
+	order, grant, refusal, key := made, made, made, made
+	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
 	refusal.Refusal = licet.ErrPaymentNotConfigured
-	return []*licet.Claim{&order, &grant, &refusal}
+	return []*licet.Claim{&order, &grant, &refusal, &key}
 }
 
 func goldenAPIKey() *storedAPIKey {
 	return &storedAPIKey{key: licet.APIKey{
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
-		RequireSignature: true, SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
-		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
-	}}
+		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
+		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)}, RequireSignature: true,
+	}, writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}}
 }
 
 func TestGoldenValues(t *testing.T) {
@@ -116,6 +117,7 @@ func TestGoldenValues(t *testing.T) {
 		show("claim", encodeClaim(c, license.writers))
 	}
 	show("API key", goldenAPIKey().encode())
+	show("use of an API key", encodeKeyUse(testTime))
 	golden(t, "values.golden", b.String())
 }
 
@@ -135,9 +137,11 @@ func TestGoldenKeys(t *testing.T) {
 		{"claim by age", claimAgeKey(testTime, goldenOwner, "0123456789abcdef")},
 		{"API key", apiKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", apiKeyIndexKey(goldenOwner, "key_01")},
+		{"use of an API key", keyUseKey([32]byte{1, 2, 3})},
 		{"check key", checkKey},
 		{"mark of the API keys", apiKeysMark},
 		{"fingerprint of a master key", masterKeyKey("2026")},
+		{"fingerprint of a retired master key", retiredMasterKey("2025")},
 	} {
 		fmt.Fprintf(&b, "%s: %q\n", row.what, row.key)
 	}
@@ -271,6 +275,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(value)
 	f.Add(encodeDevice(&goldenDevices[0]))
 	f.Add(goldenAPIKey().encode())
+	f.Add(encodeKeyUse(testTime))
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
 	}
@@ -324,6 +329,11 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(err)
 			}
 			equal(t, again, got)
+		}
+		if got, err := decodeKeyUse(value); err == nil {
+			if again, err := decodeKeyUse(encodeKeyUse(got)); err != nil || !again.Equal(got) {
+				t.Fatalf("use at %v, again %v, %v", got, again, err)
+			}
 		}
 		_, _ = decodeOwner(value)
 	})

@@ -15,11 +15,13 @@
 //	q/<account>/<mode>/<product>  a product
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
+//	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
 //	s/keys                        another value after any change of an API key
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
+//	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //
 // [Store.Verify] has the same table with a check of each, in verify.go.
 //

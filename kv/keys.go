@@ -17,6 +17,7 @@ const (
 	checkKey      = layout + "s/check"
 	apiKeysMark   = layout + "s/keys"
 	mastersPrefix = layout + "s/master/"
+	retiredPrefix = layout + "s/retired/"
 )
 
 // nodesPrefix is where the nodes that are up are registered.
@@ -26,7 +27,9 @@ func licenseKey(id licet.LicenseID) string  { return layout + "l/" + string(id[:
 func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:]) }
 func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }
 func apiKeyKey(hash [32]byte) string        { return layout + "k/" + string(hash[:]) }
+func keyUseKey(hash [32]byte) string        { return layout + "u/" + string(hash[:]) }
 func masterKeyKey(id string) string         { return mastersPrefix + id }
+func retiredMasterKey(id string) string     { return retiredPrefix + id }
 
 // apiKeyIndexKey is where a key's hash is found by its public id. Ids sort by
 // time, so an owner's keys lie in the order they were made.

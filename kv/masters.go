@@ -12,14 +12,22 @@ import (
 )
 
 // CheckRing compares a ring with the fingerprints of the master keys that the
-// store uses. A key of the ring that the store does not use yet is fine.
+// store uses. A key of the ring that the store does not use yet is fine; so is
+// one that it uses no more, unless new secrets would be derived from it.
 func (s *Store) CheckRing(ctx context.Context, ring licet.MasterRing) error {
-	response, err := s.list(ctx, "check_ring", mastersPrefix, clientv3.WithPrefix())
+	current := ring.Current().ID
+	response, err := s.txn(ctx, "check_ring", nil, []clientv3.Op{
+		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix()),
+		clientv3.OpGet(retiredMasterKey(current), clientv3.WithKeysOnly()),
+	}, nil)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
 	var problems []error
-	for _, kv := range response.Kvs {
+	if firstOf(response.Responses, 1) != nil {
+		problems = append(problems, errRetired(current))
+	}
+	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
 		id := string(kv.Key[len(mastersPrefix):])
 		master, found := ring.Lookup(id)
 		if !found {
@@ -37,22 +45,29 @@ func (s *Store) CheckRing(ctx context.Context, ring licet.MasterRing) error {
 	return errors.Join(problems...)
 }
 
-// UseMaster notes that secrets are derived from a master key from now on.
+// UseMaster notes that secrets are derived from a master key from now on. It
+// refuses one that was retired.
 func (s *Store) UseMaster(ctx context.Context, master licet.MasterKey) error {
 	print, err := master.Fingerprint()
 	if err != nil {
 		return err
 	}
-	at := masterKeyKey(master.ID)
+	at, retired := masterKeyKey(master.ID), retiredMasterKey(master.ID)
 	var doubted bool
 	response, err := s.settle(ctx, "use_master", &doubted,
-		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(at), "=", 0)},
+		[]clientv3.Cmp{
+			clientv3.Compare(clientv3.CreateRevision(at), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(retired), "=", 0),
+		},
 		[]clientv3.Op{clientv3.OpPut(at, string(print[:]))},
 		[]clientv3.Op{clientv3.OpGet(at)})
 	if err != nil || response.Succeeded {
 		return err
 	}
 	kv := firstOf(response.Responses, 0)
+	if kv == nil {
+		return errRetired(master.ID)
+	}
 	if same, err := matches(master, kv.Value); err != nil || same {
 		return err
 	}
@@ -71,6 +86,10 @@ func masterInUse(id string) clientv3.Cmp {
 
 func errOtherMaster(id string) error {
 	return fmt.Errorf("the store uses another master key %q than the one of that id in the master key ring: put the right line back", id)
+}
+
+func errRetired(id string) error {
+	return fmt.Errorf("the master key %q was retired, and new secrets can't be derived from it: put another line first in the master key ring", id)
 }
 
 func errMasterUnused(id string) error {

@@ -50,6 +50,7 @@ type Store struct {
 	brokenLog   zerolog.Logger // see newBrokenLog
 	incarnation incarnation
 	swaps       atomic.Uint64 // the last swap number that was given out
+	keyTurn     chan struct{} // holds one token while an API key is being changed
 
 	memory        *memory
 	writes, reads line
@@ -88,7 +89,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log)}
+	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
+		keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
 	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads)}

@@ -123,6 +123,8 @@ func families() []family {
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
 		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},
 		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
+		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
+		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
 		{"claim", "y/", each("y/", (*verification).checkClaim)},
 		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
 	}

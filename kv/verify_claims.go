@@ -61,6 +61,14 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 	if claim.Refusal != nil {
 		effects++
 	}
+	if claim.APIKeyID != "" {
+		effects++
+		v.want(apiKeyIndexKey(owner, claim.APIKeyID), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				bad("api_key_missing", "the API key that it remembers does not exist")
+			}
+		})
+	}
 	if g := claim.Grant; g != nil {
 		effects++
 		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licet.ValidKeyPrefix(g.Terms.KeyPrefix) {

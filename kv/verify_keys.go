@@ -34,18 +34,34 @@ func (v *verification) checkAPIKey(e entry) {
 			v.report("api_key", name, "index_other", "its id leads to another key")
 		}
 	})
-	v.wantMaster(name, key.MasterID)
+	checkWriters(e.value, apiKeyWriter, func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
+	if !key.RevokedAt.IsZero() {
+		return // nobody asks for its secrets any more
+	}
+	v.wantMaster(name, key.MasterID, false)
 	if previous := key.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != key.MasterID {
-		v.wantMaster(name, previous.MasterID)
+		v.wantMaster(name, previous.MasterID, true)
 	}
 }
 
 // wantMaster asks for the fingerprint of a master key that an API secret is
-// derived from: without it a node starts with a ring that lacks the key.
-func (v *verification) wantMaster(name, id string) {
+// derived from: without it a node starts with a ring that lacks the key. Where
+// the secret may have had its time, the master key may have been retired.
+func (v *verification) wantMaster(name, id string, mayBeRetired bool) {
+	missing := func() {
+		v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
+	}
 	v.want(masterKeyKey(id), func(kv *mvccpb.KeyValue) {
-		if kv == nil {
-			v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
+		switch {
+		case kv != nil:
+		case mayBeRetired:
+			v.want(retiredMasterKey(id), func(kv *mvccpb.KeyValue) {
+				if kv == nil {
+					missing()
+				}
+			})
+		default:
+			missing()
 		}
 	})
 }
@@ -90,11 +106,46 @@ func (v *verification) checkAPIKeysMark(e entry) {
 
 // checkMasterKey checks the fingerprint of a master key.
 func (v *verification) checkMasterKey(e entry) {
-	if _, err := licet.NewMasterKey(e.rest, [licet.MasterKeySize]byte{}); err != nil {
-		v.report("master_key", "s/master/"+v.opaque(e.rest), "key", "the key has not the form of a master key's id")
+	v.checkFingerprint("master_key", "s/master/", e)
+}
+
+// checkRetiredMaster checks that of one that was retired.
+func (v *verification) checkRetiredMaster(e entry) {
+	if !v.checkFingerprint("retired_master_key", "s/retired/", e) {
 		return
 	}
-	if len(e.value) != licet.FingerprintSize {
-		v.report("master_key", "s/master/"+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licet.FingerprintSize)
+	v.want(masterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
+		if kv != nil {
+			v.report("retired_master_key", "s/retired/"+e.rest, "in_use", "the master key is in use too")
+		}
+	})
+}
+
+func (v *verification) checkFingerprint(family, prefix string, e entry) (good bool) {
+	if _, err := licet.NewMasterKey(e.rest, [licet.MasterKeySize]byte{}); err != nil {
+		v.report(family, prefix+v.opaque(e.rest), "key", "the key has not the form of a master key's id")
+		return false
 	}
+	if len(e.value) != licet.FingerprintSize {
+		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licet.FingerprintSize)
+		return false
+	}
+	return true
+}
+
+// checkAPIKeyUse checks when an API key was used last.
+func (v *verification) checkAPIKeyUse(e entry) {
+	name := "u/" + v.opaque(e.rest)
+	if len(e.rest) != len(licet.APIKey{}.Hash) {
+		v.report("api_key_use", name, "key", "the key is no SHA-256")
+		return
+	}
+	if at, err := decodeKeyUse(e.value); err != nil || at.IsZero() {
+		v.report("api_key_use", name, "value", "the value can't be read as a time: %v", err)
+	}
+	v.want(apiKeyKey([32]byte([]byte(e.rest))), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("api_key_use", name, "api_key_missing", "there is no such API key")
+		}
+	})
 }

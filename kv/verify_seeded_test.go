@@ -74,7 +74,7 @@ func (l *lab) claim(key string, change func(*licet.Claim)) seed {
 
 // labClaims is where the claims of the free order and of the fresh license
 // are, and what violations call them.
-type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh string }
+type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, key string }
 
 func (l *lab) claims(s specimens) (c labClaims) {
 	l.t.Helper()
@@ -92,6 +92,8 @@ func (l *lab) claims(s specimens) (c labClaims) {
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.Grant != nil && claim.Grant.Key(l.check, node.Cell, 0) == s.fresh:
 			c.freshKey, c.fresh = string(kv.Key), "y/"+name
+		case claim.APIKeyID != "":
+			c.key = "y/" + name
 		}
 	}
 	if c.orderKey == "" || c.freshKey == "" {
@@ -292,13 +294,31 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an API key of another id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).encode()},
 			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
-			[]string{"api_key_index api_key_missing " + keyIndex}},
+			[]string{"api_key_index api_key_missing " + keyIndex, "api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
 		{"an id that leads to another API key", seed{apiKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
 			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])), "api_key_index api_key_missing " + keyIndex}},
 		{"an id that leads nowhere", seed{apiKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
 		{"an id that leads to no hash", seed{apiKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
+		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m8", RevokedAt: testTime, Previous: licet.PreviousSecret{Version: 1, MasterID: "m9", Until: testTime}}}).encode()}, nil},
+		{"a retired master key", seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licet.FingerprintSize)), string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1", Previous: licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()}, nil},
+		{"a retired master key that a secret is derived from", seed{masterKeyKey("m1"): nil, retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
+			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
+		{"a retired master key that is in use", seed{retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
+			[]string{"retired_master_key in_use s/retired/m1"}},
+		{"a retired fingerprint that is too short", seed{retiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
+		{"writers of an API key that come twice", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
+			writers: []writer{{incarnation{1}, 1}, {incarnation{1}, 2}}}).encode()},
+			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
+		{"a use that can't be read", seed{keyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
+			[]string{"api_key_use value u/" + odd(string(apiKey.Key[6:]))}},
+		{"a use of no API key", seed{keyUseKey([32]byte{1}): encodeKeyUse(testTime)},
+			[]string{"api_key_use api_key_missing u/" + odd(string([]byte{0: 1, 31: 0}))}},
+		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil, apiKeyIndexKey(labOwner, "key_lab"): nil, keyUseKey([32]byte(apiKey.Key[6:])): nil},
+			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
 		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
 		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
@@ -335,10 +355,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
 			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
+			layout + "u/x": {}, layout + "s/retired/ä": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
-			"api_key_mark key s/keys" + odd("2"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
+			"api_key_mark key s/keys" + odd("2"), "api_key_use key u/" + odd("x"), "retired_master_key key s/retired/" + odd("ä"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
 			"metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},

@@ -179,7 +179,14 @@ func (l *lab) fill() specimens {
 	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
+	claim := node.Write{
+		Ref:    licet.ClaimRef(labOwner, "claim of a key.."),
+		Record: licet.Record{Claim: &licet.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
+	}
+	if err := l.store.CreateAPIKey(l.ctx(), key, claim); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.store.NoteKeysUsed(l.ctx(), []node.KeyUse{{Hash: hash, At: testTime}}); err != nil {
 		l.t.Fatal(err)
 	}
 	return s
@@ -229,7 +236,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	want := []FamilyCount{
 		{"api_key_index", 1}, {"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
-		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"claim", 4}, {"claim_age", 4},
+		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1}, {"claim", 5}, {"claim_age", 5},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -241,7 +248,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 62 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 65 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -252,7 +259,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 62 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 65 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -381,7 +388,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 61 {
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 64 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {

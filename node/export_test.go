@@ -35,6 +35,19 @@ func (n *Node) Remembered() (keys, unknown int) {
 	return len(n.keys.keys), len(n.keys.unknown)
 }
 
+// StoreKeyUses stores at once when API keys were used.
+func (n *Node) StoreKeyUses() { n.storeKeyUses() }
+
+// NoteKeyUse keeps a use of an API key until uses are stored.
+func (n *Node) NoteKeyUse(hash [32]byte, at time.Time) { n.keys.putBackUses([]KeyUse{{hash, at}}) }
+
+// KeyUses tells how many uses are kept until then.
+func (n *Node) KeyUses() int {
+	n.keys.mu.RLock()
+	defer n.keys.mu.RUnlock()
+	return len(n.keys.uses)
+}
+
 // StoreSeen stores at once when devices were seen.
 func (n *Node) StoreSeen() { n.storeSeen() }
 

@@ -7,7 +7,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/metrics"
 )
 
@@ -40,8 +39,9 @@ type keyCache struct {
 	log       zerolog.Logger
 
 	mu      sync.RWMutex // guards what follows
-	keys    map[[32]byte]*licet.APIKey
+	keys    map[[32]byte]*knownKey
 	unknown map[[32]byte]time.Time // when it was asked for
+	uses    map[[32]byte]time.Time // of keys that were forgotten since
 	mark    KeyMark
 	scanned time.Time // when the last scan that succeeded began; zero: none has
 	turn    int       // how often everything was forgotten
@@ -55,8 +55,9 @@ func newKeyCache(cfg *Config, admission *admission) *keyCache {
 		every:     cfg.KeyScanEvery,
 		metrics:   cfg.Metrics,
 		log:       cfg.Log,
-		keys:      make(map[[32]byte]*licet.APIKey),
+		keys:      make(map[[32]byte]*knownKey),
 		unknown:   make(map[[32]byte]time.Time),
+		uses:      make(map[[32]byte]time.Time),
 	}
 }
 
@@ -70,26 +71,32 @@ const (
 
 // find answers the key of a hash, or nil where there is none. The key is shared
 // with others and must not be changed.
-func (c *keyCache) find(ctx context.Context, hash [32]byte) (key *licet.APIKey, err error) {
-	key, found, turn := c.recall(hash)
+func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, err error) {
+	known, found, turn := c.recall(hash)
 	if found {
-		return key, nil
+		return known, nil
 	}
 	if err := c.admission.enter(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { c.admission.leave(err) }()
 	asked := c.clock()
-	key, err = c.store.APIKey(ctx, hash)
+	key, err := c.store.APIKey(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
-	c.remember(hash, key, asked, turn)
-	return key, nil
+	if key != nil {
+		known = &knownKey{key: key}
+		if now := asked.UTC(); key.Usable(now) {
+			known.used(now) // before others may forget it again
+		}
+	}
+	c.remember(hash, known, asked, turn)
+	return known, nil
 }
 
 // recall looks into the memory, and gives the turn that it was looked into in.
-func (c *keyCache) recall(hash [32]byte) (key *licet.APIKey, found bool, turn int) {
+func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 	now := c.clock()
 	c.mu.RLock()
 	trusted := !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
@@ -113,27 +120,33 @@ func (c *keyCache) recall(hash [32]byte) (key *licet.APIKey, found bool, turn in
 
 // remember keeps what the store has answered, unless everything was forgotten
 // since it was asked: then the answer may be older than the mark.
-func (c *keyCache) remember(hash [32]byte, key *licet.APIKey, asked time.Time, turn int) {
+func (c *keyCache) remember(hash [32]byte, key *knownKey, asked time.Time, turn int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
+	case turn != c.turn && key != nil:
+		c.keepUse(hash, key)
 	case turn != c.turn:
 	case key == nil:
-		makeRoom(c.unknown)
+		makeRoom(c.unknown, func([32]byte, time.Time) {})
 		c.unknown[hash] = asked
 	default:
-		makeRoom(c.keys)
+		if before := c.keys[hash]; before != nil {
+			c.keepUse(hash, before)
+		}
+		makeRoom(c.keys, c.keepUse)
 		c.keys[hash] = key
 		delete(c.unknown, hash)
 	}
 }
 
 // makeRoom drops any one entry of a map that is full.
-func makeRoom[V any](m map[[32]byte]V) {
+func makeRoom[V any](m map[[32]byte]V, dropped func([32]byte, V)) {
 	if len(m) < maxCachedKeys {
 		return
 	}
-	for hash := range m {
+	for hash, value := range m {
+		dropped(hash, value)
 		delete(m, hash)
 		return
 	}
@@ -158,6 +171,9 @@ func (c *keyCache) scan(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if mark != c.mark || c.scanned.IsZero() {
+		for hash, known := range c.keys {
+			c.keepUse(hash, known)
+		}
 		clear(c.keys)
 		clear(c.unknown)
 		c.turn++

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -29,8 +30,9 @@ type KeyStore interface {
 
 	// CreateAPIKey stores a new key. Its master key must be in use. Storing the
 	// same key again changes nothing; another one under its id or hash is an
-	// error.
-	CreateAPIKey(ctx context.Context, key licet.APIKey) error
+	// error. Claims are stored in the same transaction; where one of them is not
+	// as it was read, nothing is, and the answer is ErrClaimTaken.
+	CreateAPIKey(ctx context.Context, key licet.APIKey, claims ...Write) error
 
 	// FindAPIKey finds a key by its public id; nil where its owner has none of
 	// that id.
@@ -42,9 +44,19 @@ type KeyStore interface {
 	// ChangeAPIKey swaps a key for what change makes of it. change may be
 	// called again, on what another writer has stored meanwhile; its error ends
 	// the call. A change that moves the key to another master key needs that
-	// one in use.
-	ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error) (*licet.APIKey, error)
+	// one in use. No two callers are answered the same change. Claims are as with
+	// CreateAPIKey.
+	ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...Write) (*licet.APIKey, error)
+
+	// NoteKeysUsed stores when keys were used, of those that are not known to
+	// have been used less than KeyUseStep before. FindAPIKey and ListAPIKeys tell
+	// it as LastUsedAt; APIKey does not. It changes no mark.
+	NoteKeysUsed(ctx context.Context, uses []KeyUse) error
 }
+
+// ErrClaimTaken tells that somebody else has claimed the Idempotency-Key that a
+// change of an API key was to claim, and that nothing was changed.
+var ErrClaimTaken = errors.New("another request with the same Idempotency-Key has changed an API key")
 
 // MaxKeyPage is the most keys that a page may ask for.
 const MaxKeyPage = 100
@@ -78,8 +90,8 @@ type NewKey struct {
 	Name      string
 	Scopes    []string
 	ExpiresAt time.Time // zero: never
-
-	RequireSignature bool // refuse what is not signed with the key's secret
+	// RequireSignature: requests with it must be signed.
+	RequireSignature bool
 }
 
 // IssuedKey is an API key with what is shown once and kept nowhere.
@@ -93,6 +105,15 @@ type IssuedKey struct {
 // first key on. Where the outcome is unknown the key is answered too, since its
 // id tells what to look for.
 func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) {
+	return m.create(ctx, wanted, noClaims)
+}
+
+// claiming gives the claims that go with a change of the API key of an id.
+type claiming func(keyID string) []Write
+
+func noClaims(string) []Write { return nil }
+
+func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claiming) (IssuedKey, error) {
 	issued, err := m.draw(wanted)
 	if err != nil {
 		return IssuedKey{}, err
@@ -100,21 +121,22 @@ func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) 
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}
-	return issued, m.Store.CreateAPIKey(ctx, issued.Key)
+	return issued, m.Store.CreateAPIKey(ctx, issued.Key, claims(issued.Key.ID)...)
 }
 
 // draw makes a key that is not stored yet.
 func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	now := m.now()
 	key := licet.APIKey{
-		Owner:            wanted.Owner,
-		Name:             wanted.Name,
-		Scopes:           wanted.Scopes,
+		Owner:         wanted.Owner,
+		Name:          wanted.Name,
+		Scopes:        wanted.Scopes,
+		SecretVersion: 1,
+		MasterID:      m.Ring.Current().ID,
+		CreatedAt:     now,
+		ExpiresAt:     wanted.ExpiresAt.UTC().Truncate(time.Millisecond),
+
 		RequireSignature: wanted.RequireSignature,
-		SecretVersion:    1,
-		MasterID:         m.Ring.Current().ID,
-		CreatedAt:        now,
-		ExpiresAt:        wanted.ExpiresAt.UTC().Truncate(time.Millisecond),
 	}
 	if err := key.Validate(now); err != nil {
 		return IssuedKey{}, err
@@ -134,15 +156,26 @@ func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	return IssuedKey{Key: key, Text: text, Secret: secret}, err
 }
 
+// How long the secret before stays good after a rotation: if nothing is said,
+// and at the most.
+const (
+	DefaultOverlap = 24 * time.Hour
+	MaxOverlap     = 30 * 24 * time.Hour
+)
+
 // Rotate gives a key a new secret, derived from the ring's current master key.
 // The secret before stays good for as long as overlap says.
 func (m Keymaker) Rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration) (IssuedKey, error) {
+	return m.rotate(ctx, owner, id, overlap, noClaims)
+}
+
+func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, claims claiming) (IssuedKey, error) {
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}
 	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
 		return k.Rotate(m.Ring.Current().ID, m.now(), overlap)
-	})
+	}, claims(id)...)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -162,10 +195,21 @@ func (m Keymaker) Revoke(ctx context.Context, owner licet.Owner, id string) (*li
 // useCurrent makes sure that the ring is the store's before anything is
 // derived from it.
 func (m Keymaker) useCurrent(ctx context.Context) error {
-	if err := m.Store.CheckRing(ctx, m.Ring); err != nil {
+	err := m.Store.CheckRing(ctx, m.Ring)
+	if err == nil {
+		err = m.Store.UseMaster(ctx, m.Ring.Current())
+	}
+	var known *licet.Error
+	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return m.Store.UseMaster(ctx, m.Ring.Current())
+	return &ringError{err}
 }
+
+// ringError tells that a ring is not the store's.
+type ringError struct{ error }
+
+// Unwrap gives what is wrong with the ring.
+func (e *ringError) Unwrap() error { return e.error }
 
 func (m Keymaker) now() time.Time { return m.Clock().UTC().Truncate(time.Millisecond) }

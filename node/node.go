@@ -47,7 +47,11 @@ type Config struct {
 	QueueLimit    int           // commands waiting for one record; 0: 4096
 	QueueDelay    time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 	KeyScanEvery  time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
+	KeyUseEvery   time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
 	LivePayments  bool          // a payment provider for live orders is set up
+
+	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
+	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
 
 	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
 	Self       Incarnation // the store's own, which records name; needed with Peers
@@ -104,6 +108,9 @@ func New(cfg Config) *Node {
 	if cfg.KeyScanEvery == 0 {
 		cfg.KeyScanEvery = keyScanEvery
 	}
+	if cfg.KeyUseEvery == 0 {
+		cfg.KeyUseEvery = keyUseEvery
+	}
 	if cfg.HopMargin == 0 {
 		cfg.HopMargin = defaultHopMargin
 	}
@@ -145,11 +152,16 @@ func (n *Node) RefuseIfFull() error { return n.admission.refuseIfFull() }
 // no key, or one that is expired or revoked. The key is shared with others and
 // must not be changed.
 func (n *Node) Authenticate(ctx context.Context, text string) (*licet.APIKey, error) {
-	key, err := n.keys.find(ctx, licet.HashAPIKey(text))
-	if err != nil || key == nil || !key.Usable(n.Now()) {
+	known, err := n.keys.find(ctx, licet.HashAPIKey(text))
+	if err != nil || known == nil {
 		return nil, err
 	}
-	return key, nil
+	now := n.Now()
+	if !known.key.Usable(now) {
+		return nil, nil
+	}
+	known.used(now)
+	return known.key, nil
 }
 
 // Ready tells whether the node can serve: it is not leaving and its store

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"licet"
 )
@@ -61,12 +62,8 @@ func (n *Node) prepare(ctx context.Context, owner licet.Owner, productID string,
 		return nil, err
 	}
 	if once != nil {
-		c.token = loaded[1].Token
-		if claim := loaded[1].Record.Claim; claim != nil && claim.Live(n.Now()) {
-			if claim.Fingerprint != once.Fingerprint {
-				return nil, licet.ErrIdempotencyKeyReused
-			}
-			c.claim = claim
+		if err := c.heed(loaded[1], n.Now()); err != nil {
+			return nil, err
 		}
 	}
 	c.product = loaded[0].Record.Product
@@ -75,6 +72,18 @@ func (n *Node) prepare(ctx context.Context, owner licet.Owner, productID string,
 		c.make = []Write{{Ref: wants[0].Ref, Record: licet.Record{Product: c.product}}}
 	}
 	return c, nil
+}
+
+// heed takes in what is stored of the Idempotency-Key.
+func (c *creation) heed(stored Snapshot, now time.Time) error {
+	c.token = stored.Token
+	if claim := stored.Record.Claim; claim != nil && claim.Live(now) {
+		if claim.Fingerprint != c.once.Fingerprint {
+			return licet.ErrIdempotencyKeyReused
+		}
+		c.claim = claim
+	}
+	return nil
 }
 
 // claimed adds to the writes of a creation the claim that remembers it.

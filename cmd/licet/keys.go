@@ -23,9 +23,6 @@ import (
 // keysTimeout bounds what a command does on a store that it has reached.
 const keysTimeout = 20 * time.Second
 
-// maxOverlap bounds how long two secrets of a key are good.
-const maxOverlap = 30 * 24 * time.Hour
-
 // keysConfig is the settings of the commands that work on API keys.
 type keysConfig struct {
 	storeConfig
@@ -65,8 +62,8 @@ func (c *keysConfig) validate() error {
 	if c.Output != "table" && c.Output != "json" {
 		return badUsage("--output is %q: it must be table or json", c.Output)
 	}
-	if c.Overlap < 0 || c.Overlap > maxOverlap {
-		return badUsage("--overlap is %v: it must be from 0s to %v", c.Overlap, maxOverlap)
+	if c.Overlap < 0 || c.Overlap > node.MaxOverlap {
+		return badUsage("--overlap is %v: it must be from 0s to %v", c.Overlap, node.MaxOverlap)
 	}
 	return c.storeConfig.validate()
 }
@@ -271,7 +268,7 @@ does not. The key itself stays as it is.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", 24*time.Hour, "how long the secret before stays good, 0s to 720h")
+	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", node.DefaultOverlap, "how long the secret before stays good, 0s to 720h")
 	cfg.addFlags(cmd.Flags())
 	nameVariables(cmd.Flags())
 	return cmd
@@ -300,20 +297,10 @@ func (c *keysConfig) onStore(ctx context.Context, stderr io.Writer, needsRing bo
 			return err
 		}
 	}
-	cfg, leave, err := c.reach(ctx, stderr)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, leave()) }()
-	store, err := kv.Open(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	maker.Store = store
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
-	defer cancel()
-	return work(ctx, maker)
+	return c.withStore(ctx, stderr, func(ctx context.Context, store *kv.Store) error {
+		maker.Store = store
+		return work(ctx, maker)
+	})
 }
 
 // about says which key an error is about.

@@ -242,6 +242,7 @@ func TestKeysOutput(t *testing.T) {
 		Created  string   `json:"created_at"`
 		Expires  string   `json:"expires_at"`
 		Revoked  *string  `json:"revoked_at"`
+		Used     *string  `json:"last_used_at"`
 		Master   string   `json:"master_key"`
 		Previous *string  `json:"previous_secret_until"`
 	}

@@ -102,21 +102,15 @@ func (c *keysConfig) showList(stdout io.Writer, keys []licet.APIKey, now time.Ti
 }
 
 func listedRows(key *licet.APIKey, now time.Time) []row {
-	status := "active"
-	switch {
-	case !key.RevokedAt.IsZero():
-		status = "revoked"
-	case !key.Usable(now):
-		status = "expired"
-	}
 	return []row{
 		{"NAME", "name", key.Name},
-		{"STATUS", "status", status},
+		{"STATUS", "status", string(key.Status(now))},
 		{"SCOPES", "scopes", key.Scopes},
 		{"SIGNED", "require_signature", key.RequireSignature},
 		{"CREATED", "created_at", stamp(key.CreatedAt)},
 		{"EXPIRES", "expires_at", stamp(key.ExpiresAt)},
 		{"REVOKED", "revoked_at", stamp(key.RevokedAt)},
+		{"LAST USED", "last_used_at", stamp(key.LastUsedAt)},
 		{"MASTER KEY", "master_key", key.MasterID},
 		{"PREVIOUS GOOD UNTIL", "previous_secret_until", stamp(key.Previous.Until)},
 	}

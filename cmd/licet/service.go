@@ -49,7 +49,8 @@ type service struct {
 	store       *kv.Store
 	check       licet.KeyCheck
 
-	ring licet.MasterRing // set by start: the store's
+	// Set by the start, before answer:
+	ring licet.MasterRing
 
 	died   <-chan error // from an etcd of its own; nil without one
 	failed chan error   // from listeners that ended by themselves
@@ -135,6 +136,8 @@ func (s *service) answer() error {
 		Log:           s.log,
 		OrderLifetime: s.cfg.OrderLifetime,
 		QueueDelay:    s.cfg.QueueDelay,
+		Keys:          s.store,
+		Ring:          s.ring,
 	}
 	if s.peering != nil {
 		if err := s.peering.call(s.store.Nodes); err != nil {
@@ -153,6 +156,7 @@ func (s *service) answer() error {
 		}
 	}
 	s.background("the memory of API keys", n.FollowKeys)
+	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
 	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })

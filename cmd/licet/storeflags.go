@@ -79,3 +79,20 @@ func (c *storeConfig) reach(ctx context.Context, stderr io.Writer) (cfg kv.Confi
 	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), log
 	return cfg, leave, nil
 }
+
+// withStore does work on the store, within keysTimeout once it is reached.
+func (c *storeConfig) withStore(ctx context.Context, stderr io.Writer, work func(context.Context, *kv.Store) error) (err error) {
+	cfg, leave, err := c.reach(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, leave()) }()
+	store, err := kv.Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	defer cancel()
+	return work(ctx, store)
+}

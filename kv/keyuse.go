@@ -1,0 +1,60 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// NoteKeysUsed stores when API keys were used last, of those of which that is
+// worth a write. It leaves the keys' own records and their mark alone: a change
+// of these makes every node read its keys anew.
+func (s *Store) NoteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
+	for some := range slices.Chunk(uses, keysAtOnce) {
+		if err := s.noteKeysUsed(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) noteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
+	var gets, puts []clientv3.Op
+	for _, use := range uses {
+		gets = append(gets, clientv3.OpGet(keyUseKey(use.Hash)))
+	}
+	have, err := s.txn(ctx, "read_key_uses", nil, gets, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	for i, use := range uses {
+		var noted time.Time
+		var revision int64
+		if kv := firstOf(have.Responses, i); kv != nil {
+			// One that can't be read is written anew.
+			noted, _ = decodeKeyUse(kv.Value)
+			revision = kv.ModRevision
+		}
+		if use.At.Sub(noted) < node.KeyUseStep {
+			continue
+		}
+		// Each by itself: another node may note the same key at this moment.
+		at := keyUseKey(use.Hash)
+		puts = append(puts, clientv3.OpTxn(
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", revision)},
+			[]clientv3.Op{clientv3.OpPut(at, string(encodeKeyUse(use.At)))}, nil))
+	}
+	if len(puts) == 0 {
+		return nil
+	}
+	if _, err := s.txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
+		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+	}
+	return nil
+}

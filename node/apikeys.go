@@ -1,0 +1,161 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"licet"
+)
+
+// KeyCreation asks for an API key. Its members have been checked.
+type KeyCreation struct {
+	NewKey
+	Once *Once // nil: the request came without an Idempotency-Key
+	// Stale is why the request can't be made any more, as that of a Grant.
+	Stale error
+}
+
+// KeyRotation asks for a new secret of an API key. Its members have been
+// checked.
+type KeyRotation struct {
+	Owner   licet.Owner
+	ID      string
+	Overlap time.Duration
+	Once    *Once // nil: the request came without an Idempotency-Key
+}
+
+// CreateAPIKey makes an API key. With in.Once it is made once: the same request
+// again answers the key as it is now, without its text and secret, and replayed
+// is true.
+func (n *Node) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
+	return n.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claiming) (IssuedKey, error) {
+		return n.keymaker().create(ctx, in.NewKey, claims)
+	})
+}
+
+// RotateAPIKey gives an API key a new secret, derived from the ring's current
+// master key. With in.Once that is done once, as CreateAPIKey does.
+func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedKey, replayed bool, err error) {
+	if !licet.ValidAPIKeyID(in.ID) {
+		return IssuedKey{}, false, licet.ErrAPIKeyNotFound
+	}
+	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claiming) (IssuedKey, error) {
+		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, claims)
+	})
+}
+
+// RevokeAPIKey ends an API key for good: within 2 seconds no node takes it any
+// more. Its record stays. Revoking it again changes nothing.
+func (n *Node) RevokeAPIKey(ctx context.Context, owner licet.Owner, id string) (key licet.APIKey, err error) {
+	if !licet.ValidAPIKeyID(id) {
+		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+	}
+	if err := n.enter(); err != nil {
+		return licet.APIKey{}, err
+	}
+	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.APIKey{}, err
+	}
+	defer func() { n.admission.leave(err) }()
+	revoked, err := n.keymaker().Revoke(ctx, owner, id)
+	if err != nil {
+		return licet.APIKey{}, err
+	}
+	return *revoked, nil
+}
+
+// APIKey looks an API key of an owner up by its public id, linearizably.
+func (n *Node) APIKey(ctx context.Context, owner licet.Owner, id string) (key licet.APIKey, err error) {
+	if !licet.ValidAPIKeyID(id) {
+		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+	}
+	if err := n.admission.enter(ctx); err != nil {
+		return licet.APIKey{}, err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.readAPIKey(ctx, owner, id)
+}
+
+// readAPIKey looks up an API key for somebody who was let in.
+func (n *Node) readAPIKey(ctx context.Context, owner licet.Owner, id string) (licet.APIKey, error) {
+	key, err := n.cfg.Keys.FindAPIKey(ctx, owner, id)
+	switch {
+	case err != nil:
+		return licet.APIKey{}, err
+	case key == nil:
+		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+	}
+	return *key, nil
+}
+
+// issue does what shows a secret, once for an Idempotency-Key.
+func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale error, do func(claiming) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
+	if err := n.enter(); err != nil {
+		return IssuedKey{}, false, err
+	}
+	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return IssuedKey{}, false, err
+	}
+	defer func() { n.admission.leave(err) }()
+	end, err := n.begin(owner, once)
+	if err != nil {
+		return IssuedKey{}, false, err
+	}
+	defer end()
+	for range createTries {
+		c, err := n.recallClaim(ctx, owner, once)
+		switch {
+		case errors.Is(err, licet.ErrIdempotencyKeyReused) && stale != nil:
+			return IssuedKey{}, false, stale
+		case err != nil:
+			return IssuedKey{}, false, err
+		case c.claim != nil:
+			key, err := n.readAPIKey(ctx, owner, c.claim.APIKeyID)
+			return IssuedKey{Key: key}, err == nil, err
+		case stale != nil:
+			return IssuedKey{}, false, stale
+		}
+		issued, err := do(func(keyID string) []Write {
+			return n.claimed(c, licet.Claim{APIKeyID: keyID}).Writes
+		})
+		if !errors.Is(err, ErrClaimTaken) {
+			return issued, false, n.explainRing(err)
+		}
+	}
+	return IssuedKey{}, false, licet.ErrUnavailable
+}
+
+// recallClaim reads the claim of an Idempotency-Key. One of another request is
+// ErrIdempotencyKeyReused.
+func (n *Node) recallClaim(ctx context.Context, owner licet.Owner, once *Once) (*creation, error) {
+	c := &creation{once: once}
+	if once == nil {
+		return c, nil
+	}
+	c.ref = licet.ClaimRef(owner, once.Hash)
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: c.ref})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.heed(loaded[0], n.Now())
+}
+
+var errOtherRing = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}
+
+// explainRing turns a ring that is not the store's into a refusal: another node
+// may have the right one. What is wrong with it is for the log.
+func (n *Node) explainRing(err error) error {
+	var wrong *ringError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	n.cfg.Log.Error().Err(err).Msg("no API key can be made or rotated here: give this node the ring of master keys and start it again")
+	return errOtherRing
+}
+
+func (n *Node) keymaker() Keymaker {
+	return Keymaker{Store: n.cfg.Keys, Ring: n.cfg.Ring, Clock: n.cfg.Clock, Entropy: n.cfg.Entropy}
+}

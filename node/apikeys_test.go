@@ -1,0 +1,153 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+)
+
+// keyNode is a node that makes keys, with a store of its own on the etcd of all.
+func keyNode(t *testing.T, change ...func(*node.Config)) (*node.Node, *kv.Store) {
+	t.Helper()
+	store := openStore(t)
+	return newNode(t, store, append([]func(*node.Config){func(cfg *node.Config) {
+		cfg.Keys, cfg.Ring = store, parseRing(t, lineM1+lineM2)
+	}}, change...)...), store
+}
+
+func shopKey(once *node.Once) node.KeyCreation {
+	return node.KeyCreation{NewKey: node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"orders"}}, Once: once}
+}
+
+// persist asks until nobody else works on the same request.
+func persist(ask func() (node.IssuedKey, bool, error)) (node.IssuedKey, bool, error) {
+	for {
+		issued, replayed, err := ask()
+		if !errors.Is(err, licet.ErrRequestInProgress) {
+			return issued, replayed, err
+		}
+	}
+}
+
+// TestKeysOnce sends the same requests to two nodes, all at once: one key is
+// made and rotated once, and its text and secrets are told to one caller each.
+func TestKeysOnce(t *testing.T) {
+	first, _ := keyNode(t)
+	second, store := keyNode(t)
+	nodes := []*node.Node{first, second}
+	request := once(ulid.Make().String(), "r")
+	all := func(ask func(context.Context, *node.Node) (node.IssuedKey, bool, error)) (told node.IssuedKey) {
+		t.Helper()
+		var lock sync.Mutex
+		tellers := 0
+		var group sync.WaitGroup
+		for i := range 20 {
+			group.Go(func() {
+				issued, replayed, err := persist(func() (node.IssuedKey, bool, error) { return ask(testContext(t), nodes[i%2]) })
+				if err != nil {
+					t.Errorf("got %v", err)
+				}
+				lock.Lock()
+				defer lock.Unlock()
+				switch {
+				case !replayed && issued.Secret != "":
+					told = issued
+					tellers++
+				case !replayed || issued.Secret != "" || issued.Text != "":
+					t.Errorf("replayed %v with %+v", replayed, issued)
+				}
+				if told.Key.ID != "" && issued.Key.ID != told.Key.ID {
+					t.Errorf("%s and %s were made", issued.Key.ID, told.Key.ID)
+				}
+			})
+		}
+		group.Wait()
+		if tellers != 1 {
+			t.Errorf("%d were told the secret", tellers)
+		}
+		return told
+	}
+	made := all(func(ctx context.Context, n *node.Node) (node.IssuedKey, bool, error) {
+		return n.CreateAPIKey(ctx, shopKey(request))
+	})
+	rotation := node.KeyRotation{Owner: testOwner, ID: made.Key.ID, Overlap: time.Hour, Once: once(ulid.Make().String(), "r")}
+	rotated := all(func(ctx context.Context, n *node.Node) (node.IssuedKey, bool, error) {
+		return n.RotateAPIKey(ctx, rotation)
+	})
+	stored, err := store.APIKey(testContext(t), licet.HashAPIKey(made.Text))
+	if err != nil || stored.SecretVersion != 2 || rotated.Secret == made.Secret {
+		t.Errorf("stored is %+v, %v", stored, err)
+	}
+	_, _, err = first.CreateAPIKey(testContext(t), shopKey(&node.Once{Hash: request.Hash, Fingerprint: [32]byte{1}}))
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+}
+
+// TestRotationsAtOnce: however many rotate a key in the same millisecond, each
+// is told a secret of its own.
+func TestRotationsAtOnce(t *testing.T) {
+	clock := new(fakeClock)
+	first, store := keyNode(t, withClock(clock))
+	second, _ := keyNode(t, withClock(clock))
+	key := issue(t, keymaker(t, store)).Key
+	var secrets sync.Map
+	var group sync.WaitGroup
+	for i := range 8 {
+		group.Go(func() {
+			issued, _, err := []*node.Node{first, second}[i%2].RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: key.ID})
+			if err != nil {
+				t.Errorf("rotate: %v", err)
+			}
+			if _, twice := secrets.LoadOrStore(issued.Secret, true); twice {
+				t.Error("two were told the same secret")
+			}
+		})
+	}
+	group.Wait()
+	if stored, err := store.FindAPIKey(testContext(t), testOwner, key.ID); err != nil || stored.SecretVersion != 9 {
+		t.Errorf("stored is %+v, %v", stored, err)
+	}
+}
+
+// TestKeysNeedTheRing asks a node that was started with another ring.
+func TestKeysNeedTheRing(t *testing.T) {
+	n, store := keyNode(t)
+	other := newNode(t, store, func(cfg *node.Config) {
+		cfg.Keys, cfg.Ring = store, parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=")
+	})
+	issued, _, err := n.CreateAPIKey(testContext(t), shopKey(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = other.CreateAPIKey(testContext(t), shopKey(nil))
+	wantError(t, err, licet.ErrUnavailable)
+	_, _, err = other.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: issued.Key.ID})
+	wantError(t, err, licet.ErrUnavailable)
+	// To revoke takes no ring.
+	if key, err := other.RevokeAPIKey(testContext(t), testOwner, issued.Key.ID); err != nil || key.RevokedAt.IsZero() {
+		t.Errorf("revoked %+v, %v", key, err)
+	}
+}
+
+func TestKeysOfADrainingNode(t *testing.T) {
+	n, store := keyNode(t)
+	key := issue(t, keymaker(t, store)).Key
+	n.StopIntake()
+	_, _, err := n.CreateAPIKey(testContext(t), shopKey(nil))
+	wantError(t, err, licet.ErrUnavailable)
+	_, _, err = n.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: key.ID})
+	wantError(t, err, licet.ErrUnavailable)
+	_, err = n.RevokeAPIKey(testContext(t), testOwner, key.ID)
+	wantError(t, err, licet.ErrUnavailable)
+	if got, err := n.APIKey(testContext(t), testOwner, key.ID); err != nil || !got.RevokedAt.IsZero() {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
