@@ -20,17 +20,18 @@ import (
 func newMasterKeyCommand(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "master-key",
-		Short: "Make master keys",
+		Short: "Make master keys, tell how they are used, retire them",
 		Long: `Make master keys, which API secrets are derived from. A file of them, the ring, has
 one a line; new secrets are derived from the first. All nodes need the same ring,
 and copies of it belong apart from the backups of etcd.`,
 		Example: `  licet master-key add --master-key-file master.keys         the first key makes the file
   licet master-key add --last --master-key-file master.keys  one to be used later
-  licet master-key new                                       a line to be put elsewhere`,
+  licet master-key new                                       a line to be put elsewhere
+  licet master-key status --etcd-endpoints 10.0.0.1:2379     what is derived from which`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newMasterKeyNew(stdout), newMasterKeyAdd(stdout, stderr))
+	cmd.AddCommand(newMasterKeyNew(stdout), newMasterKeyAdd(stdout, stderr), newMasterKeyStatus(stdout, stderr), newMasterKeyRetire(stdout, stderr))
 	return cmd
 }
 

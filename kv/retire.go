@@ -1,0 +1,209 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// MasterUse tells what is derived from a master key.
+type MasterUse struct {
+	ID      string
+	Retired bool // nothing is, and nothing will be
+	// Keys counts the API keys whose secret is derived from it, without those
+	// that are revoked; Previous those whose secret before a rotation is, and is
+	// still good, until Until at the latest.
+	Keys, Previous int
+	Until          time.Time
+	// Some of these keys, up to maxMasterUsers, with no more than id and owner.
+	Users []licet.APIKey
+}
+
+const (
+	maxMasterUsers = 10
+	// retireMargin is how much later than by this clock a secret that was
+	// replaced is taken to end: the clocks of nodes may be behind.
+	retireMargin = 10 * time.Minute
+	// masterPage is how many API keys one request reads.
+	masterPage = 500
+)
+
+// InUse tells whether anything is derived from the master key.
+func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 }
+
+// String names what is derived from the master key.
+func (u *MasterUse) String() string {
+	text := fmt.Sprintf("the secrets of %d API keys", u.Keys)
+	if u.Previous > 0 {
+		text += fmt.Sprintf(" and, until %s, the secrets before of %d", u.Until.Format(time.RFC3339), u.Previous)
+	}
+	var users []string
+	for _, key := range u.Users {
+		users = append(users, fmt.Sprintf("%s (%s, %s)", key.ID, key.Owner.AccountID, key.Owner.Mode))
+	}
+	if u.Keys+u.Previous > len(users) {
+		users = append(users, "…")
+	}
+	return text + ": " + strings.Join(users, ", ")
+}
+
+// MasterUses tells of each master key that the store uses or has used what is
+// derived from it at now. It reads all API keys, at one revision. Ids sort.
+func (s *Store) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
+	found, err := s.surveyMasters(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	return found.uses, nil
+}
+
+// masterSurvey is how master keys are used at one revision.
+type masterSurvey struct {
+	uses []MasterUse
+	mark int64 // the revision of the mark that every change of an API key replaces
+}
+
+func (m *masterSurvey) of(id string) *MasterUse {
+	i := slices.IndexFunc(m.uses, func(u MasterUse) bool { return u.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &m.uses[i]
+}
+
+func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey, error) {
+	response, err := s.txn(ctx, "survey_masters", nil, []clientv3.Op{
+		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(retiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(apiKeysMark),
+	}, nil)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	found := &masterSurvey{}
+	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
+		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(mastersPrefix):])})
+	}
+	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(retiredPrefix):]), Retired: true})
+	}
+	slices.SortFunc(found.uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
+	if mark := firstOf(response.Responses, 2); mark != nil {
+		found.mark = mark.ModRevision
+	}
+	prefix := layout + "k/"
+	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
+	for {
+		page, err := s.list(ctx, "survey_masters", from, clientv3.WithRange(end),
+			clientv3.WithLimit(masterPage), clientv3.WithRev(response.Header.Revision))
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page.Kvs {
+			if err := found.count(kv, now); err != nil {
+				return nil, err
+			}
+			from = string(kv.Key) + "\x00"
+		}
+		if !page.More {
+			return found, nil
+		}
+	}
+}
+
+// count counts what an API key is derived from. Of one that is revoked nobody
+// will ask for the secret again.
+func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
+	hash, ok := strings.CutPrefix(string(kv.Key), layout+"k/")
+	if !ok || len(hash) != len(licet.APIKey{}.Hash) {
+		return broken(fmt.Errorf("the key of an API key: %w", errMalformed))
+	}
+	stored, err := decodeAPIKey([32]byte([]byte(hash)), kv.Value)
+	if err != nil {
+		return broken(err)
+	}
+	key := &stored.key
+	if !key.RevokedAt.IsZero() {
+		return nil
+	}
+	user := licet.APIKey{ID: key.ID, Owner: key.Owner}
+	if use := m.of(key.MasterID); use != nil {
+		use.Keys++
+		use.Users = appendUser(use.Users, user)
+	}
+	if use := m.of(key.Previous.MasterID); use != nil && now.Before(key.Previous.Until.Add(retireMargin)) {
+		use.Previous++
+		if key.Previous.Until.After(use.Until) {
+			use.Until = key.Previous.Until
+		}
+		use.Users = appendUser(use.Users, user)
+	}
+	return nil
+}
+
+func appendUser(users []licet.APIKey, user licet.APIKey) []licet.APIKey {
+	if len(users) < maxMasterUsers {
+		users = append(users, user)
+	}
+	return users
+}
+
+// RetireMaster notes that nothing is derived from a master key any more, so
+// that a ring need not have it, and that nothing will be. It refuses while
+// anything is, and to retire the only one in use. Retiring one again changes
+// nothing.
+func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) error {
+	for range changeTries {
+		found, err := s.surveyMasters(ctx, now)
+		if err != nil {
+			return err
+		}
+		switch use := found.of(id); {
+		case use == nil:
+			return fmt.Errorf("the store has never used a master key %q", id)
+		case use.Retired:
+			return nil
+		case use.InUse():
+			return fmt.Errorf("the master key %q is in use: from it are derived %v", id, use)
+		case !slices.ContainsFunc(found.uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
+			return fmt.Errorf("the master key %q is the only one in use: make another one first", id)
+		}
+		retired, err := s.retireMaster(ctx, id, found.mark)
+		if err != nil || retired {
+			return err
+		}
+	}
+	return unavailable(errors.New("API keys keep being changed"))
+}
+
+// retireMaster moves the fingerprint of a master key, unless an API key was
+// made or changed since the survey.
+func (s *Store) retireMaster(ctx context.Context, id string, mark int64) (bool, error) {
+	print, err := s.get(ctx, "retire_master", masterKeyKey(id))
+	if err != nil || print == nil {
+		return false, err // retired meanwhile
+	}
+	var doubted bool
+	response, err := s.settle(ctx, "retire_master", &doubted,
+		[]clientv3.Cmp{
+			clientv3.Compare(clientv3.ModRevision(apiKeysMark), "=", mark),
+			masterInUse(id),
+		},
+		[]clientv3.Op{
+			clientv3.OpDelete(masterKeyKey(id)),
+			clientv3.OpPut(retiredMasterKey(id), string(print)),
+		},
+		[]clientv3.Op{clientv3.OpGet(apiKeysMark, clientv3.WithKeysOnly())})
+	if err != nil {
+		return false, err
+	}
+	return response.Succeeded, nil
+}

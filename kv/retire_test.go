@@ -1,0 +1,123 @@
+package kv
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+)
+
+// TestRetireMaster retires a master key when nothing is derived from it, by a
+// clock that the test sets.
+func TestRetireMaster(t *testing.T) {
+	l := newLab(t)
+	s := l.store
+	masters := map[string]licet.MasterKey{}
+	for i, id := range []string{"old", "new"} {
+		masters[id] = must(licet.NewMasterKey(id, [licet.MasterKeySize]byte{byte(i)}))(t)
+		if err := s.UseMaster(l.ctx(), masters[id]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	create := func(master string, change func(*licet.APIKey)) licet.APIKey {
+		t.Helper()
+		key := newAPIKey()
+		key.MasterID = master
+		if change != nil {
+			change(&key)
+		}
+		if err := s.CreateAPIKey(l.ctx(), key); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	refused := func(at time.Time, why string) {
+		t.Helper()
+		if err := s.RetireMaster(l.ctx(), "old", at); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("got %v, want %s", err, why)
+		}
+	}
+	create("new", nil)
+	create("old", func(k *licet.APIKey) { k.Revoke(testTime) }) // nobody asks for its secret
+	expired := create("old", func(k *licet.APIKey) { k.ExpiresAt = testTime })
+	key := create("old", nil)
+	refused(testTime, "the secrets of 2 API keys")
+	change := func(key licet.APIKey, change func(*licet.APIKey) error) {
+		t.Helper()
+		if _, err := s.ChangeAPIKey(l.ctx(), key.Owner, key.ID, change); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(expired, func(k *licet.APIKey) error { k.Revoke(testTime); return nil })
+	refused(testTime, "the secrets of 1 API keys: "+key.ID)
+	change(key, func(k *licet.APIKey) error { return k.Rotate("new", testTime, time.Hour) })
+	ends := testTime.Add(time.Hour)
+	refused(testTime, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
+	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
+	uses := must(s.MasterUses(l.ctx(), ends))(t)
+	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 || !uses[1].Until.Equal(ends) {
+		t.Errorf("the uses are %+v", uses)
+	}
+	done := ends.Add(retireMargin)
+	for range 2 {
+		if err := s.RetireMaster(l.ctx(), "old", done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.RetireMaster(l.ctx(), "new", done); err == nil || !strings.Contains(err.Error(), "in use") {
+		t.Errorf("retired the one in use: %v", err)
+	}
+	ring := func(ids ...string) licet.MasterRing {
+		var text string
+		for _, id := range ids {
+			text += masters[id].Line() + "\n"
+		}
+		return must(licet.ParseMasterRing(text))(t)
+	}
+	for _, good := range []licet.MasterRing{ring("new"), ring("new", "old")} {
+		if err := s.CheckRing(l.ctx(), good); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
+	}
+	const why = `"old" was retired`
+	if err := s.CheckRing(l.ctx(), ring("old", "new")); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("a ring that derives from a retired key: %v", err)
+	}
+	if err := s.UseMaster(l.ctx(), masters["old"]); err == nil || !strings.Contains(err.Error(), why) {
+		t.Errorf("a retired key is used: %v", err)
+	}
+	late := newAPIKey()
+	late.MasterID = "old"
+	if err := s.CreateAPIKey(l.ctx(), late); err == nil {
+		t.Error("a secret was derived from a retired key")
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// TestRetireMasterAmongRivals makes a key between the look and the retirement.
+func TestRetireMasterAmongRivals(t *testing.T) {
+	l := newLab(t)
+	for i, id := range []string{"old", "new"} {
+		if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey(id, [licet.MasterKeySize]byte{byte(i)}))(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := must(l.store.surveyMasters(l.ctx(), testTime))(t)
+	key := newAPIKey()
+	key.MasterID = "old"
+	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
+		t.Fatal(err)
+	}
+	if retired := must(l.store.retireMaster(l.ctx(), "old", found.mark))(t); retired {
+		t.Error("it was retired although a key was made meanwhile")
+	}
+	if err := l.store.RetireMaster(l.ctx(), "old", testTime); err == nil {
+		t.Error("it was retired although it is in use")
+	}
+	if only := must(l.store.MasterUses(l.ctx(), testTime))(t); len(only) != 2 || only[1].Retired {
+		t.Errorf("the uses are %+v", only)
+	}
+}
