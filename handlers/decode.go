@@ -19,13 +19,15 @@ const (
 )
 
 // member is one member that a body may have: its name, and what takes its
-// value, which is one of the three. A member that is null is as if it were not
+// value, which is one of these. A member that is null is as if it were not
 // there.
 type member struct {
 	name    string
 	text    *text
 	integer *integer
 	object  *object
+	texts   *texts
+	flag    *flag
 }
 
 // errWrongType makes readMember name the type that a member must have.
@@ -45,6 +47,15 @@ func decodeObject(body []byte, strict bool, members ...member) error {
 		return nil
 	}
 	return decodeAny(body, strict, members)
+}
+
+// decodeOptional is decodeObject for a body that may be left out, since all of
+// its members may be.
+func decodeOptional(body []byte, strict bool, members ...member) error {
+	if len(body) == 0 {
+		return nil
+	}
+	return decodeObject(body, strict, members...)
 }
 
 // decodeAny is decodeObject for every body there may be.
@@ -134,11 +145,27 @@ type object struct {
 	given bool
 }
 
+// texts is a member that may be missing: an array of strings.
+type texts struct {
+	values []string
+	given  bool
+}
+
+// flag is a boolean member that may be missing.
+type flag struct {
+	value bool
+	given bool
+}
+
 func textMember(name string, into *text) member { return member{name: name, text: into} }
 
 func integerMember(name string, into *integer) member { return member{name: name, integer: into} }
 
 func objectMember(name string, into *object) member { return member{name: name, object: into} }
+
+func textsMember(name string, into *texts) member { return member{name: name, texts: into} }
+
+func flagMember(name string, into *flag) member { return member{name: name, flag: into} }
 
 // read takes the member's value.
 func (m *member) read(decoder *jsontext.Decoder) (typeName string, err error) {
@@ -147,6 +174,10 @@ func (m *member) read(decoder *jsontext.Decoder) (typeName string, err error) {
 		return "a string", m.text.read(decoder)
 	case m.integer != nil:
 		return "an integer (a number without a fraction or an exponent)", m.integer.read(decoder)
+	case m.texts != nil:
+		return "an array of strings", m.texts.read(decoder)
+	case m.flag != nil:
+		return "a boolean", m.flag.read(decoder)
 	default:
 		return "an object", m.object.read(decoder)
 	}
@@ -198,6 +229,37 @@ func (o *object) read(decoder *jsontext.Decoder) error {
 		return err
 	}
 	o.value, o.given = string(compact), true
+	return nil
+}
+
+func (t *texts) read(decoder *jsontext.Decoder) error {
+	if kind := decoder.PeekKind(); kind != '[' && kind != 0 {
+		return errWrongType
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return err
+	}
+	t.values, t.given = []string{}, true
+	for decoder.PeekKind() != ']' {
+		var one text
+		if err := one.read(decoder); err != nil {
+			return err
+		}
+		t.values = append(t.values, one.value)
+	}
+	_, err := decoder.ReadToken()
+	return err
+}
+
+func (f *flag) read(decoder *jsontext.Decoder) error {
+	if kind := decoder.PeekKind(); kind != 't' && kind != 'f' && kind != 0 {
+		return errWrongType
+	}
+	token, err := decoder.ReadToken()
+	if err != nil {
+		return err
+	}
+	f.value, f.given = token.Bool(), true
 	return nil
 }
 

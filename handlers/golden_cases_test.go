@@ -268,6 +268,49 @@ var goldenCases = []struct {
 		s.press(made, "pay")
 		return s.lookup(made)
 	}},
+	{"key_created", nil, func(*service) wire {
+		return newKey(`{"name":"Anna's shop","scopes":["orders","licenses:read"],"expires_at":"2031-01-01T00:00:00Z","require_signature":true}`)
+	}},
+	{"key_replayed", nil, func(s *service) wire {
+		w := newKey(`{"name":"shop","scopes":["*"]}`).once("k1")
+		s.sendWire(w)
+		s.clock.advance(time.Minute)
+		return w
+	}},
+	{"key_get", nil, func(s *service) wire {
+		s.send("GET", "/v1/orders/x", keyAll, "")
+		s.storeKeyUses()
+		return wire{method: "GET", path: "/v1/keys/" + keyID(keyAll), key: keyAll}
+	}},
+	{"key_revoked", nil, func(s *service) wire {
+		return wire{method: "DELETE", path: "/v1/keys/" + keyID(keyAll), key: keyAll}
+	}},
+	{"key_rotated", nil, func(*service) wire {
+		return wire{method: "POST", path: "/v1/keys/" + keyID(keyAll) + "/rotate", key: keyAll}
+	}},
+	{"key_rotated_at_once", nil, func(*service) wire { return rotation(keyAll, `{"overlap":"PT0S"}`) }},
+	{"key_rotated_replayed", nil, func(s *service) wire {
+		w := rotation(keyAll, `{"overlap":"P1D"}`).once("k1")
+		s.sendWire(w)
+		s.clock.advance(12 * time.Hour)
+		return w
+	}},
+	{"40407", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys/" + keyID(keyOther), key: keyAll} }},
+	{"40407_rotate_revoked", nil, func(*service) wire { return rotation(keyRevoked, "") }},
+	{"42200_key", nil, func(*service) wire {
+		return newKey(`{"name":"a\u0007","scopes":["orders","everything"],"expires_at":"2020-01-01T00:00:00Z"}`)
+	}},
+	{"42200_key_missing", nil, func(*service) wire { return newKey(`{}`) }},
+	{"42200_key_beyond", nil, func(*service) wire {
+		w := newKey(`{"name":"shop","scopes":["keys:read","licenses","*","orders:read"]}`)
+		w.key = keyKeys
+		return w
+	}},
+	{"42200_rotate", nil, func(*service) wire { return rotation(keyAll, `{"overlap":"P31D"}`) }},
+	{"50400_key", nil, func(s *service) wire {
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return newKey(`{"name":"shop","scopes":["*"]}`)
+	}},
 	{"preflight", nil, func(*service) wire {
 		return wire{method: "OPTIONS", path: "/v1/licenses/activate",
 			headers: []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}}

@@ -38,6 +38,22 @@ func newOrder(body string) wire {
 	return wire{method: "POST", path: "/v1/orders", key: keyAll, body: body}
 }
 
+func newKey(body string) wire {
+	return wire{method: "POST", path: "/v1/keys", key: keyAll, body: body}
+}
+
+// rotation asks for a new secret of the key of a text.
+func rotation(text, body string) wire {
+	return wire{method: "POST", path: "/v1/keys/" + keyID(text) + "/rotate", key: keyAll, body: body}
+}
+
+// storeKeyUses stores when API keys were used.
+func (s *service) storeKeyUses() {
+	ended, end := context.WithCancel(context.Background())
+	end()
+	s.node.KeepKeyUses(ended)
+}
+
 // once is the same request with an Idempotency-Key.
 func (w wire) once(key string) wire {
 	w.headers = append(slices.Clone(w.headers), "Idempotency-Key", key)

@@ -30,6 +30,18 @@ func (p *problems) once(r *request) *node.Once {
 	return r.once
 }
 
+// onceInTime is once for a request that may have come too late to be made. What
+// was made under its key is answered all the same, so that it is for whoever
+// looks that up to refuse what is stale.
+func (p *problems) onceInTime(r *request, late problems) (once *node.Once, stale error) {
+	once = p.once(r)
+	if once != nil && len(p.fields) == 0 {
+		return once, late.err()
+	}
+	p.fields = append(p.fields, late.fields...)
+	return once, nil
+}
+
 func validIdempotencyKey(key []byte) bool {
 	if len(key) == 0 || len(key) > maxIdempotencyKey {
 		return false

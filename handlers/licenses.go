@@ -85,13 +85,7 @@ func (s *Server) grantLicenses(r *request) (any, error) {
 		return nil, err
 	}
 	late.future("expires_at", grant.ExpiresAt, s.cfg.Node.Now())
-	grant.Once = bad.once(r)
-	if grant.Once != nil && len(bad.fields) == 0 {
-		// What was made once is answered also after time has passed.
-		grant.Stale = late.err()
-	} else {
-		bad.fields = append(bad.fields, late.fields...)
-	}
+	grant.Once, grant.Stale = bad.onceInTime(r, late)
 	if err := bad.err(); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,8 @@ type memStore struct {
 	records  map[licet.Ref]*memRecord
 	keys     map[[32]byte]licet.APIKey
 
-	keyChanges int // counts what addKey did
+	keyChanges int // counts what was done to keys
+	keyUses    map[[32]byte]time.Time
 
 	fail   error  // what every call answers, if set
 	commit error  // what Commit answers, if set, after doing it
@@ -40,16 +42,26 @@ type memRecord struct {
 }
 
 func newMemStore() *memStore {
-	return &memStore{records: make(map[licet.Ref]*memRecord), keys: make(map[[32]byte]licet.APIKey)}
+	return &memStore{
+		records: make(map[licet.Ref]*memRecord),
+		keys:    make(map[[32]byte]licet.APIKey),
+		keyUses: make(map[[32]byte]time.Time),
+	}
 }
 
 func (s *memStore) addKey(text string, key licet.APIKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key.Hash = sha256.Sum256([]byte(text))
+	if key.ID == "" {
+		key.ID = keyID(text)
+	}
 	s.keys[key.Hash] = key
 	s.keyChanges++
 }
+
+// keyID is the public id of a key that addKey adds and that has none.
+func keyID(text string) string { return "key_" + strings.TrimPrefix(text, "lk_") }
 
 // breakWith makes every call answer all, and Commit answer commit although it
 // did what it was told. Nil mends them.
@@ -146,14 +158,7 @@ func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome
 	if s.fail != nil {
 		return node.Outcome{}, s.fail
 	}
-	lost := slices.ContainsFunc(change.Writes, func(w node.Write) bool {
-		var have node.Token
-		if stored := s.records[w.Ref]; stored != nil {
-			have = stored.revision
-		}
-		return have != w.Token
-	})
-	if lost {
+	if slices.ContainsFunc(change.Writes, s.stale) {
 		var rivals []node.Snapshot
 		for _, w := range change.Writes {
 			var ids []string
@@ -169,6 +174,15 @@ func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome
 		s.write(w)
 	}
 	return node.Outcome{Landed: true}, s.commit
+}
+
+// stale tells whether a record has changed since a write's was read.
+func (s *memStore) stale(w node.Write) bool {
+	var have node.Token
+	if stored := s.records[w.Ref]; stored != nil {
+		have = stored.revision
+	}
+	return have != w.Token
 }
 
 func (s *memStore) write(w node.Write) {

@@ -52,6 +52,7 @@ func TestWhichErrorWins(t *testing.T) {
 		{name: "scope before media type", method: "POST", path: "/v1/orders", key: keyReadOnly, body: "{}", headers: asText, code: 40300},
 		{name: "scope before JSON", method: "POST", path: "/v1/licenses", key: keyReadOnly, body: "{", code: 40300},
 		{name: "scope before license key", method: "DELETE", path: "/v1/licenses/x/devices/d", key: keyReadOnly, code: 40300},
+		{name: "scope before the key's existence", method: "DELETE", path: "/v1/keys/key_none", key: keyReadOnly, code: 40300},
 		{name: "media type before JSON", method: "POST", path: activate, body: "{", headers: asText, code: 41500},
 		{name: "JSON before license key", method: "POST", path: activate, body: `{"license_key":"x"`, code: 40000},
 		{name: "types before license key", method: "POST", path: activate, body: `{"license_key":"x","device_id":1}`, code: 40000},
@@ -99,6 +100,9 @@ func TestIsolation(t *testing.T) {
 		{"DELETE", "/v1/licenses/" + key + "/devices/d1", "/v1/licenses/" + absentKey() + "/devices/d1", 40401},
 		{"GET", "/v1/orders/" + orderNo, "/v1/orders/" + absentOrder, 40403},
 		{"GET", "/v1/orders/" + orderNo, "/v1/orders/x", 40403},
+		{"GET", "/v1/keys/" + keyID(keyAll), "/v1/keys/key_none", 40407},
+		{"DELETE", "/v1/keys/" + keyID(keyAll), "/v1/keys/x", 40407},
+		{"POST", "/v1/keys/" + keyID(keyAll) + "/rotate", "/v1/keys/key_none/rotate", 40407},
 	} {
 		for _, stranger := range []string{keyOther, keyLive} {
 			theirs := s.send(c.method, c.path, stranger, "", same...).must(t, c.code)
@@ -131,6 +135,10 @@ func TestCredentials(t *testing.T) {
 		{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d"},
 		{method: "POST", path: "/v1/orders", body: "{}"},
 		{method: "GET", path: "/v1/orders/x"},
+		{method: "POST", path: "/v1/keys", body: "{}"},
+		{method: "GET", path: "/v1/keys/x"},
+		{method: "DELETE", path: "/v1/keys/key_none"},
+		{method: "POST", path: "/v1/keys/key_none/rotate"},
 	}
 	activation := activation(key, `"device_id":"d"`)
 	bad := []string{"", " ", "Bearer", "Bearer ", "bearer lk_test_unknown", "Basic " + keyAll, keyAll, "Bearer " + keyAll + " x",

@@ -3,50 +3,59 @@ package handlers
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet"
 	"licet/metrics"
 )
 
 const reference = "../docs/api.md"
 
 // Every route has its row in the published table, with the scope that it asks
-// for.
+// for, and every row its route.
 func TestRoutesArePublished(t *testing.T) {
 	text, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows := 0
+	published := make(map[string]string) // the scope, by method and path
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "| `GET /") || strings.HasPrefix(line, "| `POST /") || strings.HasPrefix(line, "| `DELETE /") {
-			rows++
+		if row := publishedRoute.FindStringSubmatch(line); row != nil {
+			if _, twice := published[row[1]]; twice {
+				t.Errorf("%s has two rows of %s", reference, row[1])
+			}
+			published[row[1]] = row[2]
 		}
 	}
-	routes := apiRoutes()
-	for _, r := range routes {
-		needs := "–"
+	for _, r := range apiRoutes() {
+		name, needs := r.method+" "+r.pattern, "none"
 		switch {
-		case r.access == keyed && r.scope == "":
-			t.Errorf("%s %s asks for a key but no scope", r.method, r.pattern)
+		case r.access == keyed && !licet.ValidScope(r.scope):
+			t.Errorf("%s asks for a key with the scope %q, which no key has", name, r.scope)
+		case r.access != keyed && r.scope != "":
+			t.Errorf("%s has a scope and asks for no key", name)
 		case r.access == keyed:
 			needs = "`" + r.scope + "`"
 		case r.access == open:
 			needs = "open"
 		}
-		row := fmt.Sprintf("| `%s %s` | %s |", r.method, r.pattern, needs)
-		if !strings.Contains(string(text), row) {
-			t.Errorf("%s lacks a row beginning with\n%s", reference, row)
+		if got, has := published[name]; !has || got != needs {
+			t.Errorf("%s lacks a row beginning with\n| `%s` | %s |", reference, name, needs)
 		}
+		delete(published, name)
 	}
-	if rows != len(routes) {
-		t.Errorf("%s has %d rows of routes, want %d", reference, rows, len(routes))
+	for name := range published {
+		t.Errorf("%s has a row of %s, which is no route", reference, name)
 	}
 }
+
+// publishedRoute is the beginning of a row of the table of routes.
+var publishedRoute = regexp.MustCompile("^\\| `([A-Z]+ /[^`]*)` \\| ([^|]*) \\|")
 
 // Every code is published with its reason.
 func TestCodesArePublished(t *testing.T) {

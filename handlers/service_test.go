@@ -29,6 +29,7 @@ const (
 	keyOther    = "lk_test_other"  // another account
 	keyLive     = "lk_live_same"   // the same account, live
 	keyReadOnly = "lk_test_reader" // licenses:read and orders:read
+	keyKeys     = "lk_test_keys"   // keys and orders
 	keyExpired  = "lk_test_expired"
 	keyRevoked  = "lk_test_revoked"
 )
@@ -130,6 +131,8 @@ func newService(t *testing.T, options ...option) *service {
 	instruments := metrics.New(s.registry, "test", "test", "test")
 	nodeConfig := node.Config{
 		Store:    s.store,
+		Keys:     s.store,
+		Ring:     testRing(t),
 		KeyCheck: licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
 		Clock:    s.clock.Now,
 		Entropy:  &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
@@ -145,10 +148,11 @@ func newService(t *testing.T, options ...option) *service {
 	s.config.Desk = payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
 	acme := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
-	s.store.addKey(keyAll, licet.APIKey{Owner: acme, Scopes: []string{"*"}})
+	s.store.addKey(keyAll, licet.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: s.clock.Now()})
 	s.store.addKey(keyOther, licet.APIKey{Owner: licet.Owner{AccountID: "acct_other", Mode: licet.Test}, Scopes: []string{"*"}})
 	s.store.addKey(keyLive, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, Scopes: []string{"*"}})
 	s.store.addKey(keyReadOnly, licet.APIKey{Owner: acme, Scopes: []string{"licenses:read", "orders:read"}})
+	s.store.addKey(keyKeys, licet.APIKey{Owner: acme, Scopes: []string{"keys", "orders"}})
 	s.store.addKey(keyExpired, licet.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})
 	s.store.addKey(keyRevoked, licet.APIKey{Owner: acme, Scopes: []string{"*"}, RevokedAt: s.clock.Now()})
 
@@ -161,6 +165,15 @@ func newService(t *testing.T, options ...option) *service {
 	}
 	t.Cleanup(s.client.CloseIdleConnections)
 	return s
+}
+
+func testRing(t *testing.T) licet.MasterRing {
+	t.Helper()
+	ring, err := licet.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
 }
 
 // serve runs a server on a free port until the test ends.

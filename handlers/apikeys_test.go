@@ -1,0 +1,314 @@
+package handlers_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+)
+
+func (s *service) createKey(creator, members string) answer {
+	s.t.Helper()
+	w := newKey(`{"name":"shop",` + members + `}`)
+	w.key = creator
+	return s.sendWire(w)
+}
+
+// TestAPIKeyLife makes a key with a key, uses it, gives it a new secret, and
+// has it revoke itself.
+func TestAPIKeyLife(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made := s.createKey(keyKeys, `"scopes":["keys","orders:read"]`).must(t, 0)
+	id, text, secret := made.text("id"), made.text("api_key"), made.text("api_secret")
+	if made.status != 201 || !strings.HasPrefix(text, "lk_test_") || !strings.HasPrefix(secret, "lks_test_") ||
+		made.text("account_id") != "acct_acme" || made.text("mode") != "test" || made.data["last_used_at"] != nil {
+		t.Fatalf("made %s", made.body)
+	}
+	wantSecret := func(a answer) {
+		t.Helper()
+		key := s.store.keyOf(text)
+		if want, err := testRing(t).APISecret(&key); err != nil || a.text("api_secret") != want {
+			t.Errorf("the secret is %s, want %s, %v", a.text("api_secret"), want, err)
+		}
+	}
+	wantSecret(made)
+
+	// It may what it was given, and no more.
+	s.send("GET", "/v1/orders/x", text, "").must(t, 40403)
+	s.send("POST", "/v1/orders", text, "{}").must(t, 40300)
+	s.send("GET", "/v1/keys/"+id, text, "").must(t, 0)
+	s.send("GET", "/v1/keys/"+id, keyReadOnly, "").must(t, 40300)
+
+	// A new secret: the key itself stays as it is.
+	s.clock.advance(time.Minute)
+	rotated := s.send("POST", "/v1/keys/"+id+"/rotate", text, `{"overlap":"PT1H"}`).must(t, 0)
+	until := s.clock.Now().Add(time.Hour).Format("2006-01-02T15:04:05.000Z")
+	if rotated.status != 200 || rotated.data["api_key"] != nil || rotated.text("previous_secret_until") != until {
+		t.Errorf("rotated: %s", rotated.body)
+	}
+	wantSecret(rotated)
+	key := s.store.keyOf(text)
+	if good, err := testRing(t).APISecrets(&key, s.clock.Now()); err != nil || len(good) != 2 || good[1] != secret {
+		t.Errorf("good are %v, %v", good, err)
+	}
+	s.clock.advance(time.Hour)
+	if got := s.send("GET", "/v1/keys/"+id, text, "").must(t, 0); got.data["previous_secret_until"] != nil {
+		t.Errorf("after the overlap: %s", got.body)
+	}
+
+	// It shows neither key nor secret, whoever looks.
+	s.storeKeyUses()
+	got := s.send("GET", "/v1/keys/"+id, keyAll, "").must(t, 0)
+	if got.text("last_used_at") == "" || got.text("status") != "active" {
+		t.Errorf("got %s", got.body)
+	}
+	for _, member := range []string{"api_key", "api_secret", "hash"} {
+		if _, has := got.data[member]; has {
+			t.Errorf("%s is shown: %s", member, got.body)
+		}
+	}
+
+	revoked := s.send("DELETE", "/v1/keys/"+id, text, "").must(t, 0)
+	at := revoked.text("revoked_at")
+	if at == "" || revoked.text("status") != "revoked" {
+		t.Errorf("revoked: %s", revoked.body)
+	}
+	s.send("GET", "/v1/keys/"+id, text, "").must(t, 40100)
+	s.clock.advance(time.Minute)
+	again := s.send("DELETE", "/v1/keys/"+id, keyAll, "").must(t, 0)
+	if again.text("revoked_at") != at {
+		t.Errorf("revoked again: %s", again.body)
+	}
+	s.send("POST", "/v1/keys/"+id+"/rotate", keyAll, "").must(t, 40407)
+	if strings.Contains(s.log.String(), text) || strings.Contains(s.log.String(), secret) {
+		t.Error("the log has a secret")
+	}
+}
+
+// keyOf is the stored key of a text.
+func (s *memStore) keyOf(text string) licet.APIKey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keys[licet.HashAPIKey(text)]
+}
+
+// TestAPIKeyExpires uses a key until its time is over.
+func TestAPIKeyExpires(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	made := s.createKey(keyAll, `"scopes":["orders"],"expires_at":"2030-01-02T04:04:05.678+00:00"`).must(t, 0)
+	text, path := made.text("api_key"), "/v1/keys/"+made.text("id")
+	s.clock.advance(time.Hour - time.Millisecond)
+	s.send("GET", "/v1/orders/x", text, "").must(t, 40403)
+	s.clock.advance(time.Millisecond)
+	s.send("GET", "/v1/orders/x", text, "").must(t, 40100)
+	// On an open route too: who sends credentials means somebody.
+	s.send("POST", "/v1/licenses/activate", text, `{}`).must(t, 40100)
+	if got := s.send("GET", path, keyAll, "").must(t, 0); got.text("status") != "expired" {
+		t.Errorf("got %s", got.body)
+	}
+	s.send("POST", path+"/rotate", keyAll, "").must(t, 40407)
+	s.send("DELETE", path, keyAll, "").must(t, 0)
+}
+
+// TestChildScopes gives scopes that the giver has, and others.
+func TestChildScopes(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, c := range []struct {
+		creator []string
+		child   string
+		lacks   string // empty: it may
+	}{
+		{[]string{"*"}, `["*"]`, ""},
+		{[]string{"*"}, `["orders","keys:read"]`, ""},
+		{[]string{"keys", "orders"}, `["keys"]`, ""},
+		{[]string{"keys", "orders"}, `["orders:read","keys:read"]`, ""},
+		{[]string{"keys", "orders:read"}, `["orders:read"]`, ""},
+		{[]string{"keys", "orders:read"}, `["orders"]`, "orders"},
+		{[]string{"keys"}, `["keys","licenses","orders:read","licenses"]`, "licenses, orders:read"},
+		{licet.Scopes(), `["orders","licenses","products","webhooks","events","keys"]`, ""},
+		{licet.Scopes(), `["*"]`, "*"}, // that includes what there may be one day
+	} {
+		text := "lk_test_giver"
+		s.store.addKey(text, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: c.creator})
+		made := s.createKey(text, `"scopes":`+c.child)
+		if c.lacks == "" {
+			made.must(t, 0)
+			continue
+		}
+		if problem := made.must(t, 42200).fields["scopes"]; !strings.HasSuffix(problem, "which lacks "+c.lacks) {
+			t.Errorf("%v gives %s: %q", c.creator, c.child, problem)
+		}
+	}
+}
+
+// TestAPIKeyBadInput gets the named error for each endpoint's bad input, and
+// changes nothing.
+func TestAPIKeyBadInput(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	const path = "/v1/keys"
+	rotate := path + "/" + keyID(keyAll) + "/rotate"
+	many := `["orders"` + strings.Repeat(`,"orders"`, 32) + `]`
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+		fields             string // those that are named, in order of name
+	}{
+		{"POST", path, ``, 40000, ""},
+		{"POST", path, `[]`, 40000, ""},
+		{"POST", path, `{"name":1}`, 40000, ""},
+		{"POST", path, `{"scopes":"orders"}`, 40000, ""},
+		{"POST", path, `{"scopes":["orders",1]}`, 40000, ""},
+		{"POST", path, `{"scopes":["orders",null]}`, 40000, ""},
+		{"POST", path, `{"scopes":[["orders"]]}`, 40000, ""},
+		{"POST", path, `{"scopes":["orders"`, 40000, ""},
+		{"POST", path, `{"scopes":["orders",]}`, 40000, ""},
+		{"POST", path, `{"scopes":{}}`, 40000, ""},
+		{"POST", path, `{"require_signature":"true"}`, 40000, ""},
+		{"POST", path, `{"require_signature":1}`, 40000, ""},
+		{"POST", path, `{"expires_at":1}`, 40000, ""},
+		{"POST", path, `{"name":"a","scopes":["orders"],"mode":"live"}`, 40000, ""},
+		{"POST", path, `{"name":"a","scopes":["orders"],"scopes":["orders"]}`, 40000, ""},
+		{"POST", path, `{}`, 42200, "name scopes"},
+		{"POST", path, `{"name":null,"scopes":null}`, 42200, "name scopes"},
+		{"POST", path, `{"name":"","scopes":[]}`, 42200, "name scopes"},
+		{"POST", path, `{"name":"a\u0000","scopes":[""]}`, 42200, "name scopes"},
+		{"POST", path, `{"name":"` + strings.Repeat("ä", 256) + `","scopes":["Orders"]}`, 42200, "name scopes"},
+		{"POST", path, `{"name":"a","scopes":["orders:write"]}`, 42200, "scopes"},
+		{"POST", path, `{"name":"a","scopes":["*:read"]}`, 42200, "scopes"},
+		{"POST", path, `{"name":"a","scopes":["orders:read:read"]}`, 42200, "scopes"},
+		{"POST", path, `{"name":"a","scopes":` + many + `}`, 42200, "scopes"},
+		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"tomorrow"}`, 42200, "expires_at"},
+		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"2030-01-02T03:04:05.678Z"}`, 42200, "expires_at"},
+		{"POST", rotate, `[]`, 40000, ""},
+		{"POST", rotate, `{`, 40000, ""},
+		{"POST", rotate, `{"overlap":24}`, 40000, ""},
+		{"POST", rotate, `{"overlap":"PT1H","now":true}`, 40000, ""},
+		{"POST", rotate, `{"overlap":""}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"24h"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"PT"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P1DT"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P1M"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P1Y"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"PT-1H"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"PT0.5H"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P30DT1S"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"PT9999999H"}`, 42200, "overlap"},
+		{"POST", rotate, `{"overlap":"P9999999W"}`, 42200, "overlap"},
+		{"POST", path + "/key_none/rotate", `{"overlap":"P31D"}`, 42200, "overlap"},
+		{"POST", path + "/key_none/rotate", ``, 40407, ""},
+		{"POST", path + "/" + keyID(keyOther) + "/rotate", ``, 40407, ""},
+		{"POST", path + "/" + keyID(keyLive) + "/rotate", ``, 40407, ""},
+		{"GET", path + "/key_none", ``, 40407, ""},
+		{"GET", path + "/" + keyID(keyOther), ``, 40407, ""},
+		{"GET", path + "/" + keyID(keyLive), ``, 40407, ""},
+		{"GET", path + "/key_%2F..", ``, 40407, ""},
+		{"GET", path + "/" + keyAll, ``, 40407, ""},
+		{"DELETE", path + "/key_none", ``, 40407, ""},
+		{"DELETE", path + "/" + keyID(keyOther), ``, 40407, ""},
+		{"DELETE", path + "/key_" + strings.Repeat("x", 100), ``, 40407, ""},
+	} {
+		before := s.store.allKeys()
+		got := s.send(c.method, c.path, keyAll, c.body).must(t, c.code)
+		var named []string
+		for field := range got.fields {
+			named = append(named, field)
+		}
+		if len(named) != len(strings.Fields(c.fields)) {
+			t.Errorf("%s %s %s names %v", c.method, c.path, c.body, named)
+		}
+		for _, field := range strings.Fields(c.fields) {
+			if got.fields[field] == "" {
+				t.Errorf("%s %s %s names %v", c.method, c.path, c.body, named)
+			}
+		}
+		if after := s.store.allKeys(); after != before {
+			t.Errorf("%s %s %s changed the keys from\n%s to\n%s", c.method, c.path, c.body, before, after)
+		}
+	}
+	for _, good := range []string{`{}`, `{"overlap":null}`, `{"overlap":"P30D"}`, `{"overlap":"P4W"}`, `{"overlap":"P1DT2H3M4S"}`, `{"overlap":"PT0S"}`} {
+		s.send("POST", rotate, keyAll, good).must(t, 0)
+	}
+}
+
+// allKeys shows every key that is stored.
+func (s *memStore) allKeys() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	keys := make(map[string]licet.APIKey)
+	for _, key := range s.keys {
+		keys[key.ID] = key
+	}
+	text, err := json.Marshal(keys)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// TestAPIKeyOnce sends the same requests again: a secret is shown once.
+func TestAPIKeyOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	w := newKey(`{"name":"shop","scopes":["orders"],"expires_at":"2030-01-02T04:00:00Z"}`).once("k1")
+	made := s.sendWire(w).must(t, 0)
+	path := "/v1/keys/" + made.text("id")
+	rotate := wire{method: "POST", path: path + "/rotate", key: keyAll}.once("k2")
+	rotated := s.sendWire(rotate).must(t, 0)
+	stored := s.store.allKeys()
+	replay := func(w wire, status int) {
+		t.Helper()
+		a := s.sendWire(w).must(t, 0)
+		if a.status != status || a.header.Get("Idempotent-Replayed") != "true" || a.data["api_key"] != nil || a.data["api_secret"] != nil || a.text("id") != made.text("id") {
+			t.Errorf("again: %d %s", a.status, a.body)
+		}
+	}
+	replay(w, 201)
+	replay(rotate, 200)
+	if s.store.allKeys() != stored || rotated.text("api_secret") == "" {
+		t.Error("a replay changed something")
+	}
+	s.sendWire(newKey(`{"name":"other","scopes":["orders"]}`).once("k1")).must(t, 42201)
+	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 42201)
+
+	// Revoked, and its end long past: the answer shows the key as it is now.
+	s.send("DELETE", path, keyAll, "").must(t, 0)
+	s.clock.advance(2 * time.Hour)
+	replay(w, 201)
+	replay(rotate, 200)
+	s.sendWire(newKey(w.body)).must(t, 42200)
+	s.sendWire(newKey(w.body).once("k3")).must(t, 42200)
+
+	// After a day the keys are free again.
+	s.clock.advance(24 * time.Hour)
+	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 0)
+}
+
+// TestAPIKeyUnknownOutcome: without an Idempotency-Key a second request could
+// do it twice; revoking twice is the same as once.
+func TestAPIKeyUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	for _, c := range []struct {
+		request   wire
+		retryable bool
+	}{
+		{newKey(`{"name":"shop","scopes":["*"]}`), false},
+		{newKey(`{"name":"shop","scopes":["*"]}`).once("k1"), true},
+		{rotation(keyAll, ""), false},
+		{rotation(keyAll, "").once("k2"), true},
+		{wire{method: "DELETE", path: "/v1/keys/" + keyID(keyReadOnly), key: keyAll}, true},
+	} {
+		failed := s.sendWire(c.request).must(t, 50400)
+		if told := failed.raw["error"].(map[string]any)["retryable"]; told != c.retryable {
+			t.Errorf("%s %s: retryable is %v, want %v", c.request.method, c.request.path, told, c.retryable)
+		}
+	}
+}

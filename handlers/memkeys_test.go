@@ -1,0 +1,116 @@
+package handlers_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"licet"
+	"licet/node"
+)
+
+var _ node.KeyStore = (*memStore)(nil)
+
+// CheckRing finds every ring good: rings are for the real store.
+func (*memStore) CheckRing(context.Context, licet.MasterRing) error { return nil }
+
+func (*memStore) UseMaster(context.Context, licet.MasterKey) error { return nil }
+
+func (s *memStore) CreateAPIKey(_ context.Context, key licet.APIKey, claims ...node.Write) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
+	if !s.writeClaims(claims) {
+		return node.ErrClaimTaken
+	}
+	s.keys[key.Hash] = key
+	s.keyChanges++
+	return s.commit
+}
+
+// writeClaims writes claims unless one has changed since it was read.
+func (s *memStore) writeClaims(claims []node.Write) bool {
+	if slices.ContainsFunc(claims, s.stale) {
+		return false
+	}
+	s.revision++
+	for _, w := range claims {
+		s.write(w)
+	}
+	return true
+}
+
+func (s *memStore) FindAPIKey(_ context.Context, owner licet.Owner, id string) (*licet.APIKey, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	return s.findKey(owner, id), nil
+}
+
+func (s *memStore) findKey(owner licet.Owner, id string) *licet.APIKey {
+	for _, key := range s.keys {
+		if key.Owner == owner && key.ID == id {
+			key.LastUsedAt = s.keyUses[key.Hash]
+			return &key
+		}
+	}
+	return nil
+}
+
+func (s *memStore) ListAPIKeys(_ context.Context, owner licet.Owner, page node.KeyPage) (node.KeyList, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return node.KeyList{}, s.fail
+	}
+	var list node.KeyList
+	for _, key := range slices.SortedFunc(maps.Values(s.keys), func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) }) {
+		if key.Owner != owner || page.Before != "" && key.ID >= page.Before {
+			continue
+		}
+		if len(list.Keys) == page.Limit {
+			list.Next = list.Keys[page.Limit-1].ID
+			break
+		}
+		list.Keys = append(list.Keys, *s.findKey(owner, key.ID))
+	}
+	return list, nil
+}
+
+func (s *memStore) ChangeAPIKey(_ context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...node.Write) (*licet.APIKey, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return nil, s.fail
+	}
+	key := s.findKey(owner, id)
+	if key == nil {
+		return nil, licet.ErrAPIKeyNotFound
+	}
+	if err := change(key); err != nil {
+		return nil, err
+	}
+	if !s.writeClaims(claims) {
+		return nil, node.ErrClaimTaken
+	}
+	s.keys[key.Hash] = *key
+	s.keyChanges++
+	return key, s.commit
+}
+
+func (s *memStore) NoteKeysUsed(_ context.Context, uses []node.KeyUse) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fail != nil {
+		return s.fail
+	}
+	for _, use := range uses {
+		if use.At.Sub(s.keyUses[use.Hash]) >= node.KeyUseStep {
+			s.keyUses[use.Hash] = use.At
+		}
+	}
+	return nil
+}
