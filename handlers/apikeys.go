@@ -49,7 +49,7 @@ func apiKeyAnswer(k *licet.APIKey, now time.Time) apiKey {
 		AccountID:        k.Owner.AccountID,
 		Mode:             k.Owner.Mode,
 	}
-	if now.Before(k.Previous.Until) {
+	if k.Usable(now) && now.Before(k.Previous.Until) {
 		answer.PreviousSecretUntil = timestamp(k.Previous.Until)
 	}
 	return answer

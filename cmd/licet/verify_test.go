@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -68,9 +69,9 @@ func TestVerifyCommand(t *testing.T) {
 	if got.code != exitOK || !strings.HasSuffix(got.stdout, "no violations\n") || drawn(got.stderr) {
 		t.Fatalf("a healthy store: %+v", got)
 	}
-	for _, line := range []string{"FAMILY         KEYS\n", "license        4\n", "order          2\n", "metadata       3\n"} {
-		if !strings.Contains(got.stdout, line) {
-			t.Errorf("there is no line %q in\n%s", line, got.stdout)
+	for _, line := range []string{"^FAMILY +KEYS$", "^license +4$", "^order +2$", "^metadata +3$"} {
+		if !regexp.MustCompile("(?m)" + line).MatchString(got.stdout) {
+			t.Errorf("there is no line %s in\n%s", line, got.stdout)
 		}
 	}
 	v := verifyJSONOf(t, exitOK, endpoint)
