@@ -198,3 +198,56 @@ func TestValidateAPIKey(t *testing.T) {
 	f(func(k *licet.APIKey) { k.ExpiresAt = noon }, "expires_at")
 	f(func(k *licet.APIKey) { *k = licet.APIKey{} }, "account", "mode", "name", "scopes")
 }
+
+func TestAPIKeyStatus(t *testing.T) {
+	f := func(key licet.APIKey, want licet.APIKeyStatus) {
+		t.Helper()
+		if got := key.Status(noon); got != want {
+			t.Errorf("%+v is %s, want %s", key, got, want)
+		}
+	}
+	f(licet.APIKey{}, licet.APIKeyActive)
+	f(licet.APIKey{ExpiresAt: noon.Add(time.Millisecond)}, licet.APIKeyActive)
+	f(licet.APIKey{ExpiresAt: noon}, licet.APIKeyExpired)
+	f(licet.APIKey{RevokedAt: noon}, licet.APIKeyRevoked)
+	f(licet.APIKey{RevokedAt: noon.Add(time.Hour)}, licet.APIKeyRevoked)
+	f(licet.APIKey{ExpiresAt: noon, RevokedAt: noon}, licet.APIKeyRevoked)
+}
+
+// TestAPIKeyBeyond: what a key lacks it can't give to another.
+func TestAPIKeyBeyond(t *testing.T) {
+	f := func(have, give, want string) {
+		t.Helper()
+		key := licet.APIKey{Scopes: strings.Fields(have)}
+		if got := strings.Join(key.Beyond(strings.Fields(give)), " "); got != want {
+			t.Errorf("%q gives %q: beyond is %q, want %q", have, give, got, want)
+		}
+	}
+	f("*", "* orders keys:read", "")
+	f("orders", "orders orders:read", "")
+	f("orders:read", "orders:read", "")
+	f("orders:read", "orders", "orders")
+	f("orders keys", "orders licenses:read * licenses:read", "licenses:read *")
+	f(strings.Join(licet.Scopes(), " "), "*", "*")
+	f("", "orders", "orders")
+}
+
+func TestValidAPIKeyID(t *testing.T) {
+	f := func(id string, want bool) {
+		t.Helper()
+		if got := licet.ValidAPIKeyID(id); got != want {
+			t.Errorf("%q: %v, want %v", id, got, want)
+		}
+	}
+	f("key_01jd4q8x2m7r3n5t9v1w4y6z8a", true)
+	f("key_test_all", true)
+	f("key_"+strings.Repeat("x", 60), true)
+
+	f("", false)
+	f("key_", false)
+	f("key_A", false)
+	f("key_a/b", false)
+	f("key_a.b", false)
+	f("acct_acme", false)
+	f("key_"+strings.Repeat("x", 61), false)
+}
