@@ -39,9 +39,12 @@ func ProductRef(owner Owner, id string) Ref {
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands at hand touch
-	Order   *Order
-	Product *Product
-	Claim   *Claim
+	// Metadata is the license's, where the commands at hand need it: see
+	// NeedsMetadata. Nil where it is not known, and where a new license has none.
+	Metadata *Metadata
+	Order    *Order
+	Product  *Product // nil, and Changed, where it is to be removed
+	Claim    *Claim
 
 	// Issued is the license that a change of the order makes; it is stored in
 	// the same transaction.
@@ -58,6 +61,10 @@ func (r Record) Clone() Record {
 	if r.License != nil {
 		l := *r.License
 		r.License = &l
+	}
+	if r.Metadata != nil {
+		m := *r.Metadata
+		r.Metadata = &m
 	}
 	if r.Order != nil {
 		o := *r.Order
@@ -101,10 +108,23 @@ type Result struct {
 	License License
 	Device  Device
 	Order   Order
-	Removed bool // RemoveDevice: the device was bound
+	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
+	// Product is the product that was put, or removed. It must not be changed.
+	Product *Product
+	Created bool // PutProduct: there was none
+	// Invalid is why a validation found that the device may not use the license;
+	// empty: it may.
+	Invalid Reason
 	// RefundDue: the payment came for a canceled order, and the caller must
 	// send the money back and then say so with RefundOrder.
 	RefundDue bool
+}
+
+// NeedsMetadata tells whether a command can only be run where the metadata of
+// its license is known.
+func NeedsMetadata(c Command) bool {
+	update, is := c.(UpdateLicense)
+	return is && update.Metadata != ""
 }
 
 // Apply runs one command on a record, in place. Where it answers an error the

@@ -1,7 +1,10 @@
 package licet_test
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +23,13 @@ type naive struct {
 	days               int // of validity, waiting for the first activation
 	activated, expires time.Time
 	suspended, revoked bool
+	why                string // it was suspended or revoked
+
+	selfService bool
+	perMonth    int    // removals by end users; 0: any number
+	month       string // the latest in which one was counted
+	removals    int    // in that month
+	notes       map[string]string
 }
 
 // answer is what the two sides of a comparison say after a command.
@@ -31,6 +41,9 @@ type answer struct {
 	ExpiresAt          time.Time
 	Device             licet.Device
 	Removed            bool
+	Invalid            licet.Reason
+	Why                string
+	Removals           int
 }
 
 func (n *naive) status(now time.Time) licet.Status {
@@ -62,22 +75,41 @@ func (n *naive) do(command licet.Command, now time.Time) answer {
 		if len(n.devices) <= n.max {
 			n.allowedOver = 0
 		}
-	case licet.SetMaxDevices:
-		if c.Max != n.max {
-			n.max, n.allowedOver = c.Max, 0
+	case licet.DeactivateDevice:
+		if a.Reason = n.selfServiceRemoval(c.Device, now); a.Reason == "" {
+			return n.do(licet.RemoveDevice(c), now)
+		}
+	case licet.ValidateLicense:
+		a.Invalid, a.Device = n.validate(c, now)
+	case licet.UpdateLicense:
+		if c.MaxDevices != nil && *c.MaxDevices != n.max {
+			n.max, n.allowedOver = *c.MaxDevices, 0
 			if n.max > 0 && len(n.devices) > n.max {
 				n.allowedOver = len(n.devices)
 			}
 		}
+		var notes map[string]*string
+		if c.Metadata != "" {
+			_ = json.Unmarshal([]byte(c.Metadata), &notes)
+		}
+		for name, value := range notes {
+			if value == nil {
+				delete(n.notes, name)
+			} else {
+				n.notes[name] = *value
+			}
+		}
 	case licet.RevokeLicense:
-		n.revoked = true
+		if !n.revoked {
+			n.revoked, n.why = true, c.Reason
+		}
 	case licet.SuspendLicense:
-		if a.Reason = n.unlessRevoked(); a.Reason == "" {
-			n.suspended = true
+		if a.Reason = n.unlessRevoked(); a.Reason == "" && !n.suspended {
+			n.suspended, n.why = true, c.Reason
 		}
 	case licet.ReinstateLicense:
 		if a.Reason = n.unlessRevoked(); a.Reason == "" {
-			n.suspended = false
+			n.suspended, n.why = false, ""
 		}
 	case licet.RenewLicense:
 		a.Reason = n.renew(c, now)
@@ -87,7 +119,52 @@ func (n *naive) do(command licet.Command, now time.Time) answer {
 	}
 	a.Status, a.Current, a.Max, a.Over = n.status(now), len(n.devices), n.max, n.allowedOver
 	a.ActivatedAt, a.ExpiresAt = n.activated, n.expires
+	a.Why, a.Removals = n.why, n.removals
 	return a
+}
+
+// selfServiceRemoval counts that an end user removes a device.
+func (n *naive) selfServiceRemoval(device string, now time.Time) licet.Reason {
+	_, bound := n.devices[device]
+	switch {
+	case !n.selfService:
+		return "self_service_not_allowed"
+	case !bound || n.perMonth == 0:
+		return ""
+	}
+	month, removals := n.month, n.removals
+	if this := now.UTC().Format("2006-01"); this > month {
+		month, removals = this, 0
+	}
+	if removals == n.perMonth {
+		return "self_service_not_allowed"
+	}
+	n.month, n.removals = month, removals+1
+	return ""
+}
+
+func (n *naive) validate(c licet.ValidateLicense, now time.Time) (licet.Reason, licet.Device) {
+	d, bound := n.devices[c.Device]
+	d.ID = c.Device
+	if c.ProductID != "" && c.ProductID != app {
+		return "product_mismatch", d
+	}
+	switch n.status(now) {
+	case licet.Revoked:
+		return "license_revoked", d
+	case licet.Suspended:
+		return "license_suspended", d
+	case licet.Expired:
+		return "license_expired", d
+	}
+	if !bound {
+		return "device_not_bound", d
+	}
+	if late := now.Sub(d.LastSeenAt); late > 0 && late >= c.SeenStep {
+		d.LastSeenAt = now
+		n.devices[c.Device] = d
+	}
+	return "", d
 }
 
 func (n *naive) unlessRevoked() licet.Reason {
@@ -156,14 +233,18 @@ func (n *naive) renew(c licet.RenewLicense, now time.Time) licet.Reason {
 // shelf keeps a license as a store does: it loads one device's entry, and
 // takes back only what is marked as changed.
 type shelf struct {
-	license licet.License
-	devices map[string]licet.Device
+	license  licet.License
+	metadata string
+	devices  map[string]licet.Device
 }
 
-func (s *shelf) load(device string) licet.Record {
+func (s *shelf) load(c licet.Command) licet.Record {
 	l := s.license
 	r := licet.Record{License: &l}
-	if device != "" {
+	if licet.NeedsMetadata(c) {
+		r.Metadata = &licet.Metadata{Object: s.metadata}
+	}
+	if device := c.DeviceID(); device != "" {
 		d, bound := s.devices[device]
 		d.ID = device
 		r.Devices = licet.Devices{device: {Device: d, Bound: bound}}
@@ -174,6 +255,12 @@ func (s *shelf) load(device string) licet.Record {
 func (s *shelf) keep(t *rapid.T, r licet.Record) {
 	if r.Changed {
 		s.license = *r.License
+	}
+	if r.Metadata != nil && r.Metadata.Changed {
+		if !r.Changed {
+			t.Fatal("the metadata is changed, the record is not")
+		}
+		s.metadata = r.Metadata.Object
 	}
 	for id, entry := range r.Devices {
 		switch {
@@ -223,6 +310,7 @@ func drawHappening(t *rapid.T) happening {
 	// The words are weights. Revoking is rare: little happens after it.
 	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
 		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
+		"deactivate deactivate deactivate validate validate validate note note " +
 		"suspend reinstate reinstate reinstate revoke")
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
 	case "activate":
@@ -240,7 +328,27 @@ func drawHappening(t *rapid.T) happening {
 	case "remove":
 		return fixed(licet.RemoveDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
 	case "set_max":
-		return fixed(licet.SetMaxDevices{Target: target, Max: rapid.IntRange(0, 5).Draw(t, "max")})
+		return fixed(licet.UpdateLicense{Target: target, MaxDevices: new(rapid.IntRange(0, 5).Draw(t, "max"))})
+	case "deactivate":
+		return fixed(licet.DeactivateDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
+	case "validate":
+		return fixed(licet.ValidateLicense{
+			Target:    target,
+			ProductID: rapid.SampledFrom([]string{"", app, "other"}).Draw(t, "product"),
+			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
+			SeenStep:  rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute}).Draw(t, "step"),
+		})
+	case "note":
+		patch := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ü"}), rapid.SampledFrom([]string{`"x"`, `"y"`, `null`}), 0, 3).Draw(t, "notes")
+		var members []string
+		for _, name := range slices.Sorted(maps.Keys(patch)) {
+			members = append(members, strconv.Quote(name)+":"+patch[name])
+		}
+		c := licet.UpdateLicense{Target: target, Metadata: "{" + strings.Join(members, ",") + "}"}
+		if rapid.Bool().Draw(t, "with max") {
+			c.MaxDevices = new(rapid.IntRange(0, 5).Draw(t, "max"))
+		}
+		return fixed(c)
 	case "extend":
 		return fixed(licet.RenewLicense{Target: target, Extend: licet.Period{Days: rapid.IntRange(1, 20).Draw(t, "days")}})
 	case "renew":
@@ -249,12 +357,16 @@ func drawHappening(t *rapid.T) happening {
 			return licet.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
 		}}
 	case "suspend":
-		return fixed(licet.SuspendLicense{Target: target})
+		return fixed(licet.SuspendLicense{Target: target, Reason: drawReason(t)})
 	case "reinstate":
 		return fixed(licet.ReinstateLicense{Target: target})
 	default:
-		return fixed(licet.RevokeLicense{Target: target})
+		return fixed(licet.RevokeLicense{Target: target, Reason: drawReason(t)})
 	}
+}
+
+func drawReason(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "chargeback", "fraud"}).Draw(t, "reason")
 }
 
 // means tells whether a command reaches the license of these tests.
@@ -264,7 +376,11 @@ func means(c licet.Command) bool {
 		return c.Target == ours
 	case licet.RemoveDevice:
 		return c.Target == ours
-	case licet.SetMaxDevices:
+	case licet.DeactivateDevice:
+		return c.Target == ours
+	case licet.ValidateLicense:
+		return c.Target == ours
+	case licet.UpdateLicense:
 		return c.Target == ours
 	case licet.RenewLicense:
 		return c.Target == ours
@@ -286,6 +402,7 @@ func answered(result licet.Result, err error, now time.Time) answer {
 	return answer{
 		Status: l.Status(now), Current: l.CurrentDevices, Max: l.MaxDevices, Over: l.AllowedOver,
 		ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt, Device: result.Device, Removed: result.Removed,
+		Invalid: result.Invalid, Why: l.StateReason, Removals: l.Removals.Count,
 	}
 }
 
@@ -298,12 +415,20 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			MaxDevices:     rapid.IntRange(0, 3).Draw(t, "max"),
 			Validity:       licet.Period{Days: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "validity")},
 			FromActivation: rapid.Bool().Draw(t, "from activation"),
+			SelfService: licet.SelfService{
+				Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
+				RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
+			},
 		}
 		folded := licensed(nil)
 		folded.License = terms.Issue(shopKey, shop, app, "ord_1", now)
+		folded.Metadata = &licet.Metadata{}
 		loaded := folded.Clone()
 		stored := &shelf{license: *folded.License, devices: map[string]licet.Device{}}
-		model := &naive{max: terms.MaxDevices, devices: map[string]licet.Device{}}
+		model := &naive{
+			max: terms.MaxDevices, devices: map[string]licet.Device{}, notes: map[string]string{},
+			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth,
+		}
 		if !terms.FromActivation && terms.Validity.Days > 0 {
 			model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
 		} else {
@@ -324,7 +449,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
 			}
-			single := stored.load(c.DeviceID())
+			single := stored.load(c)
 			result, err = run(t, &single, c, now)
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
@@ -338,6 +463,15 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 
 		if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
 			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+		}
+		notes := map[string]string{}
+		if stored.metadata != "" {
+			if err := json.Unmarshal([]byte(stored.metadata), &notes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(model.notes, notes); diff != "" || folded.Metadata.Object != stored.metadata {
+			t.Fatalf("the metadata, one by one %s and folded %s (-want +got):\n%s", stored.metadata, folded.Metadata.Object, diff)
 		}
 		if folded.Changed != anyChange {
 			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
@@ -396,6 +530,12 @@ func checkInvariants(t *rapid.T, before, after licet.Record) {
 	}
 	if !was.ActivatedAt.IsZero() && !l.ActivatedAt.Equal(was.ActivatedAt) {
 		t.Fatalf("activated_at moved from %v to %v", was.ActivatedAt, l.ActivatedAt)
+	}
+	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
+		t.Fatalf("it is neither suspended nor revoked, for the reason %q", l.StateReason)
+	}
+	if l.Removals.Count > l.SelfService.RemovalsPerMonth || l.Removals.Month < was.Removals.Month {
+		t.Fatalf("removals are %+v after %+v, of %d a month", l.Removals, was.Removals, l.SelfService.RemovalsPerMonth)
 	}
 	if !was.RevokedAt.IsZero() && !l.RevokedAt.Equal(was.RevokedAt) {
 		t.Fatalf("revoked_at moved from %v to %v", was.RevokedAt, l.RevokedAt)

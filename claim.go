@@ -12,7 +12,7 @@ const ClaimLifetime = 24 * time.Hour
 
 // Claim is what is remembered of a request that came with an Idempotency-Key:
 // which request it was, and what became of it. Exactly one of OrderNo, Grant,
-// Refusal and APIKeyID is set. It is stored in the transaction that has the
+// LicenseKey, APIKeyID and Refusal is set. It is stored in the transaction that has the
 // effect.
 type Claim struct {
 	Fingerprint [32]byte // SHA-256 of the request
@@ -20,9 +20,10 @@ type Claim struct {
 
 	OrderNo string         // the order that was made
 	Grant   *GrantProgress // the licenses that were granted, or are being
-	Refusal *Error         // the request was refused, for good
-
-	APIKeyID string // the API key that was made, or got a new secret
+	// LicenseKey is of the license that was changed, or found as it should be.
+	LicenseKey LicenseKey
+	APIKeyID   string // the API key that was made, or got a new secret
+	Refusal    *Error // the request was refused, for good
 }
 
 // Live reports whether the claim still holds at now.

@@ -12,6 +12,7 @@ const (
 	ReasonLicenseSuspended     Reason = "license_suspended"
 	ReasonLicenseExpired       Reason = "license_expired"
 	ReasonProductMismatch      Reason = "product_mismatch"
+	ReasonSelfServiceForbidden Reason = "self_service_not_allowed"
 	ReasonLicenseNotFound      Reason = "license_not_found"
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
@@ -47,6 +48,18 @@ type FieldProblem struct {
 	Problem string // what it must be, such as "must be at least 0"
 }
 
+// Final tells whether an error refuses a request for what the record is, so that
+// the same request under the same Idempotency-Key is to get it again.
+func (e *Error) Final() bool {
+	switch e.Reason {
+	case ReasonLicenseRevoked, ReasonLicenseSuspended, ReasonLicenseExpired, ReasonProductMismatch,
+		ReasonSelfServiceForbidden, ReasonDeviceLimitReached,
+		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured:
+		return true
+	}
+	return false
+}
+
 // Error gives the message, for logs.
 func (e *Error) Error() string { return e.Message }
 
@@ -64,6 +77,7 @@ var (
 	ErrLicenseSuspended  = &Error{Reason: ReasonLicenseSuspended, Message: "the license is suspended"}
 	ErrLicenseExpired    = &Error{Reason: ReasonLicenseExpired, Message: "the license has expired"}
 	ErrProductMismatch   = &Error{Reason: ReasonProductMismatch, Message: "the license belongs to another product"}
+	ErrSelfService       = &Error{Reason: ReasonSelfServiceForbidden, Message: "the product does not let end users remove devices by themselves"}
 	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
 	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
@@ -89,6 +103,14 @@ func invalidField(field, problem string) *Error {
 		Reason:  ReasonInvalidField,
 		Message: "the request has invalid members",
 		Fields:  []FieldProblem{{Field: field, Problem: problem}},
+	}
+}
+
+func removalsUsedUp(l *License) *Error {
+	return &Error{
+		Reason:  ReasonSelfServiceForbidden,
+		Message: "all removals by end users are used up for this calendar month",
+		Details: map[string]int{"removals_per_month": l.SelfService.RemovalsPerMonth},
 	}
 }
 

@@ -39,6 +39,12 @@ type License struct {
 	ExpiresAt   time.Time // zero: no expiry
 	SuspendedAt time.Time
 	RevokedAt   time.Time
+	// StateReason is why it was suspended or revoked, in the shop's words; empty
+	// in any other state, and where no reason was given.
+	StateReason string
+
+	SelfService SelfService // as the terms were when the license was issued
+	Removals    Removals    // by end users, where SelfService bounds them
 }
 
 // Status computes the license's state at now: the first that matches of
@@ -78,25 +84,3 @@ type DeviceEntry struct {
 // Devices holds the entries of the devices that a fold of commands touches,
 // by device id. What is not in it is unknown, not absent.
 type Devices map[string]*DeviceEntry
-
-// Period is a calendar length of time, as in ISO 8601 durations: P1Y, P1M,
-// PT24H. The zero Period stands for none.
-type Period struct {
-	Years, Months, Days int
-	Clock               time.Duration
-}
-
-// IsZero reports whether p stands for no period.
-func (p Period) IsZero() bool { return p == Period{} }
-
-// AddTo gives the moment p after t in UTC. Years and months keep the day of
-// the month, or take the last day of a shorter one: January 31 and a month is
-// the last of February, as a subscriber expects.
-func (p Period) AddTo(t time.Time) time.Time {
-	t = t.UTC()
-	year, month, day := t.Date()
-	first := time.Date(year, month, 1, t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
-	first = first.AddDate(p.Years, p.Months, 0)
-	lastDay := first.AddDate(0, 1, -1).Day()
-	return first.AddDate(0, 0, min(day, lastDay)-1+p.Days).Add(p.Clock)
-}

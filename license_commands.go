@@ -6,15 +6,6 @@ import "time"
 // activation moves it: a storm of re-activations is no storm of writes.
 const DefaultSeenStep = time.Minute
 
-// lastYear is the last that RFC 3339 has a form for.
-const lastYear = 9999
-
-// ValidExpiry reports whether a license may be given this end: one in the
-// future that can be written down.
-func ValidExpiry(end, now time.Time) bool {
-	return end.After(now) && end.UTC().Year() <= lastYear
-}
-
 // Target says which license a command means, and what must hold for the
 // caller to see it at all. A license that does not match answers
 // ErrLicenseNotFound, the same as one that does not exist.
@@ -52,16 +43,8 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if c.ProductID != "" && c.ProductID != l.ProductID {
-		return Result{}, ErrProductMismatch
-	}
-	switch l.Status(now) {
-	case Revoked:
-		return Result{}, ErrLicenseRevoked
-	case Suspended:
-		return Result{}, ErrLicenseSuspended
-	case Expired:
-		return Result{}, ErrLicenseExpired
+	if unusable := l.unusable(c.ProductID, now); unusable != nil {
+		return Result{}, unusable
 	}
 	entry := r.Devices[c.Device]
 	if entry.Bound {
@@ -154,136 +137,4 @@ func (c RemoveDevice) apply(r *Record, _ time.Time) (Result, error) {
 		l.AllowedOver = 0
 	}
 	return Result{License: *l, Device: removed, Removed: true}, nil
-}
-
-// SuspendLicense freezes a license until it is reinstated.
-type SuspendLicense struct{ Target }
-
-// DeviceID is empty: no device is touched.
-func (SuspendLicense) DeviceID() string { return "" }
-
-func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
-	l, err := c.license(r)
-	if err != nil {
-		return Result{}, err
-	}
-	switch l.Status(now) {
-	case Revoked:
-		return Result{}, invalidLicenseState(Revoked, "suspended")
-	case Suspended:
-	default:
-		l.SuspendedAt, r.Changed = now, true
-	}
-	return Result{License: *l}, nil
-}
-
-// ReinstateLicense ends a suspension: the license is again what it was.
-type ReinstateLicense struct{ Target }
-
-// DeviceID is empty: no device is touched.
-func (ReinstateLicense) DeviceID() string { return "" }
-
-func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
-	l, err := c.license(r)
-	if err != nil {
-		return Result{}, err
-	}
-	switch l.Status(now) {
-	case Revoked:
-		return Result{}, invalidLicenseState(Revoked, "reinstated")
-	case Suspended:
-		l.SuspendedAt, r.Changed = time.Time{}, true
-	}
-	return Result{License: *l}, nil
-}
-
-// RevokeLicense disables a license for good.
-type RevokeLicense struct{ Target }
-
-// DeviceID is empty: no device is touched.
-func (RevokeLicense) DeviceID() string { return "" }
-
-func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
-	l, err := c.license(r)
-	if err != nil {
-		return Result{}, err
-	}
-	if l.RevokedAt.IsZero() {
-		l.RevokedAt, r.Changed = now, true
-	}
-	return Result{License: *l}, nil
-}
-
-// RenewLicense moves a license's end, either to ExpiresAt or by Extend, from
-// the later of now and the present end. Exactly one of the two is set.
-type RenewLicense struct {
-	Target
-	ExpiresAt time.Time
-	Extend    Period
-}
-
-// DeviceID is empty: no device is touched.
-func (RenewLicense) DeviceID() string { return "" }
-
-func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
-	if !c.ExpiresAt.IsZero() && !ValidExpiry(c.ExpiresAt, now) {
-		return Result{}, invalidField("expires_at", "must be in the future, and not beyond the year 9999")
-	}
-	l, err := c.license(r)
-	if err != nil {
-		return Result{}, err
-	}
-	if !l.RevokedAt.IsZero() {
-		return Result{}, invalidLicenseState(Revoked, "renewed")
-	}
-	end := c.ExpiresAt
-	if end.IsZero() {
-		if end, err = c.extended(l, now); err != nil {
-			return Result{}, err
-		}
-	}
-	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
-		l.ExpiresAt, l.Validity, r.Changed = end, Period{}, true
-	}
-	return Result{License: *l}, nil
-}
-
-// extended gives the end that Extend leads to.
-func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
-	if l.ExpiresAt.IsZero() {
-		return time.Time{}, invalidField("extend", "must not be used on a license without expires_at")
-	}
-	from := l.ExpiresAt
-	if from.Before(now) {
-		from = now
-	}
-	end := c.Extend.AddTo(from)
-	if !end.After(from) || end.Year() > lastYear {
-		return time.Time{}, invalidField("extend", "must lead forward, and not beyond the year 9999")
-	}
-	return end, nil
-}
-
-// SetMaxDevices changes how many devices a license allows. Going below the
-// count bound throws nobody out.
-type SetMaxDevices struct {
-	Target
-	Max int
-}
-
-// DeviceID is empty: no device is touched.
-func (SetMaxDevices) DeviceID() string { return "" }
-
-func (c SetMaxDevices) apply(r *Record, _ time.Time) (Result, error) {
-	l, err := c.license(r)
-	if err != nil {
-		return Result{}, err
-	}
-	if c.Max != l.MaxDevices {
-		l.MaxDevices, l.AllowedOver, r.Changed = c.Max, 0, true
-		if c.Max != 0 && l.CurrentDevices > c.Max {
-			l.AllowedOver = l.CurrentDevices
-		}
-	}
-	return Result{License: *l}, nil
 }

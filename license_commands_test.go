@@ -16,18 +16,18 @@ import (
 // then; "=" that nothing changes, without an error; a reason after "!" that
 // the command is refused; "-" that the cell makes no sense.
 const licenseTable = `
-from                     | suspend   | reinstate     | revoke  | renew         | extend        | activate           | activate bound     | remove        | remove unbound
-not_activated            | suspended | =             | revoked | not_activated | not_activated | activated          | -                  | -             | =
-activated                | suspended | =             | revoked | activated     | activated     | activated          | =                  | not_activated | =
-activated twice          | suspended | =             | revoked | activated     | activated     | activated          | =                  | activated     | =
-suspended not_activated  | =         | not_activated | revoked | suspended     | suspended     | !license_suspended | -                  | -             | =
-suspended activated      | =         | activated     | revoked | suspended     | suspended     | !license_suspended | !license_suspended | suspended     | =
-suspended expired        | =         | expired       | revoked | suspended     | suspended     | !license_suspended | !license_suspended | suspended     | =
-expired not_activated    | suspended | =             | revoked | not_activated | not_activated | !license_expired   | -                  | -             | =
-expired activated        | suspended | =             | revoked | activated     | activated     | !license_expired   | !license_expired   | expired       | =
-revoked not_activated    | !state    | !state        | =       | !state        | !state        | !license_revoked   | -                  | -             | =
-revoked activated        | !state    | !state        | =       | !state        | !state        | !license_revoked   | !license_revoked   | revoked       | =
-revoked everything       | !state    | !state        | =       | !state        | !state        | !license_revoked   | !license_revoked   | revoked       | =
+from                     | suspend   | reinstate     | revoke  | renew         | extend        | activate           | activate bound     | remove        | remove unbound | deactivate    | deactivate unbound | validate | validate bound
+not_activated            | suspended | =             | revoked | not_activated | not_activated | activated          | -                  | -             | =              | -             | =                  | =        | -
+activated                | suspended | =             | revoked | activated     | activated     | activated          | =                  | not_activated | =              | not_activated | =                  | =        | =
+activated twice          | suspended | =             | revoked | activated     | activated     | activated          | =                  | activated     | =              | activated     | =                  | =        | =
+suspended not_activated  | =         | not_activated | revoked | suspended     | suspended     | !license_suspended | -                  | -             | =              | -             | =                  | =        | -
+suspended activated      | =         | activated     | revoked | suspended     | suspended     | !license_suspended | !license_suspended | suspended     | =              | suspended     | =                  | =        | =
+suspended expired        | =         | expired       | revoked | suspended     | suspended     | !license_suspended | !license_suspended | suspended     | =              | suspended     | =                  | =        | =
+expired not_activated    | suspended | =             | revoked | not_activated | not_activated | !license_expired   | -                  | -             | =              | -             | =                  | =        | -
+expired activated        | suspended | =             | revoked | activated     | activated     | !license_expired   | !license_expired   | expired       | =              | expired       | =                  | =        | =
+revoked not_activated    | !state    | !state        | =       | !state        | !state        | !license_revoked   | -                  | -             | =              | -             | =                  | =        | -
+revoked activated        | !state    | !state        | =       | !state        | !state        | !license_revoked   | !license_revoked   | revoked       | =              | revoked       | =                  | =        | =
+revoked everything       | !state    | !state        | =       | !state        | !state        | !license_revoked   | !license_revoked   | revoked       | =              | revoked       | =                  | =        | =
 `
 
 func TestLicenseTransitions(t *testing.T) {
@@ -35,6 +35,7 @@ func TestLicenseTransitions(t *testing.T) {
 	state := func(end time.Duration, suspended, revoked bool, bound ...string) func() licet.Record {
 		return func() licet.Record {
 			return licensed(func(l *licet.License) {
+				l.SelfService.Allowed = true
 				l.ExpiresAt = noon.Add(end)
 				if suspended {
 					l.SuspendedAt = noon.Add(-time.Minute)
@@ -68,6 +69,11 @@ func TestLicenseTransitions(t *testing.T) {
 		"activate bound": licet.Activate{Target: ours, Device: "laptop", SeenStep: time.Minute},
 		"remove":         licet.RemoveDevice{Target: ours, Device: "laptop"},
 		"remove unbound": licet.RemoveDevice{Target: ours, Device: "phone"},
+
+		"deactivate":         licet.DeactivateDevice{Target: ours, Device: "laptop"},
+		"deactivate unbound": licet.DeactivateDevice{Target: ours, Device: "phone"},
+		"validate":           licet.ValidateLicense{Target: ours, Device: "phone", SeenStep: time.Minute},
+		"validate bound":     licet.ValidateLicense{Target: ours, Device: "laptop", SeenStep: time.Minute},
 	}
 	eachCell(t, licenseTable, len(rows), len(columns), func(t *testing.T, row, column, want string) {
 		r := rows[row]()
@@ -160,10 +166,26 @@ func TestLicenseFacts(t *testing.T) {
 			command: licet.SuspendLicense{Target: ours},
 		},
 		{
+			name:    "suspend for a reason",
+			command: licet.SuspendLicense{Target: ours, Reason: "chargeback"},
+			change:  func(l *licet.License) { l.SuspendedAt, l.StateReason = noon, "chargeback" },
+		},
+		{
+			name:    "suspend again keeps the reason",
+			before:  func(l *licet.License) { l.SuspendedAt, l.StateReason = at(-day), "chargeback" },
+			command: licet.SuspendLicense{Target: ours, Reason: "another"},
+		},
+		{
 			name:    "reinstate",
 			before:  func(l *licet.License) { l.SuspendedAt = at(-day) },
 			command: licet.ReinstateLicense{Target: ours},
 			change:  func(l *licet.License) { l.SuspendedAt = time.Time{} },
+		},
+		{
+			name:    "reinstate forgets the reason",
+			before:  func(l *licet.License) { l.SuspendedAt, l.StateReason = at(-day), "chargeback" },
+			command: licet.ReinstateLicense{Target: ours},
+			change:  func(l *licet.License) { l.SuspendedAt, l.StateReason = time.Time{}, "" },
 		},
 		{
 			name:    "revoke",
@@ -176,6 +198,23 @@ func TestLicenseFacts(t *testing.T) {
 			before:  func(l *licet.License) { l.SuspendedAt = at(-day) },
 			command: licet.RevokeLicense{Target: ours},
 			change:  func(l *licet.License) { l.RevokedAt = noon },
+		},
+		{
+			name:    "revoke for a reason that takes the place of the suspension's",
+			before:  func(l *licet.License) { l.SuspendedAt, l.StateReason = at(-day), "chargeback" },
+			command: licet.RevokeLicense{Target: ours, Reason: "fraud"},
+			change:  func(l *licet.License) { l.RevokedAt, l.StateReason = noon, "fraud" },
+		},
+		{
+			name:    "revoke without a reason after one for the suspension",
+			before:  func(l *licet.License) { l.SuspendedAt, l.StateReason = at(-day), "chargeback" },
+			command: licet.RevokeLicense{Target: ours},
+			change:  func(l *licet.License) { l.RevokedAt, l.StateReason = noon, "" },
+		},
+		{
+			name:    "revoke again keeps the reason",
+			before:  func(l *licet.License) { l.RevokedAt, l.StateReason = at(-day), "fraud" },
+			command: licet.RevokeLicense{Target: ours, Reason: "another"},
 		},
 		{
 			name:    "revoke again keeps the time",
@@ -284,65 +323,65 @@ func TestLicenseFacts(t *testing.T) {
 		},
 		{
 			name:    "raise max_devices",
-			command: licet.SetMaxDevices{Target: ours, Max: 5},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(5)},
 			bound:   []string{"laptop"},
 			change:  func(l *licet.License) { l.MaxDevices = 5 },
 		},
 		{
 			name:    "max_devices as it is",
-			command: licet.SetMaxDevices{Target: ours, Max: 3},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(3)},
 			bound:   []string{"laptop"},
 		},
 		{
 			name:    "max_devices as it is, above the count",
 			before:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 3 },
-			command: licet.SetMaxDevices{Target: ours, Max: 1},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(1)},
 			bound:   []string{"laptop", "phone"},
 		},
 		{
 			name:    "lower max_devices to the count",
-			command: licet.SetMaxDevices{Target: ours, Max: 2},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(2)},
 			bound:   []string{"laptop", "phone"},
 			change:  func(l *licet.License) { l.MaxDevices = 2 },
 		},
 		{
 			name:    "lower max_devices below the count",
-			command: licet.SetMaxDevices{Target: ours, Max: 1},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(1)},
 			bound:   []string{"laptop", "phone", "tablet"},
 			change:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 3 },
 		},
 		{
 			name:    "raise max_devices, still below the count, allows only what is bound now",
 			before:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 4 },
-			command: licet.SetMaxDevices{Target: ours, Max: 2},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(2)},
 			bound:   []string{"laptop", "phone", "tablet"},
 			change:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 2, 3 },
 		},
 		{
 			name:    "raise max_devices to the count",
 			before:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 2 },
-			command: licet.SetMaxDevices{Target: ours, Max: 2},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(2)},
 			bound:   []string{"laptop", "phone"},
 			change:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 2, 0 },
 		},
 		{
 			name:    "make max_devices unlimited",
 			before:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 2 },
-			command: licet.SetMaxDevices{Target: ours, Max: 0},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(0)},
 			bound:   []string{"laptop", "phone"},
 			change:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 0, 0 },
 		},
 		{
 			name:    "limit an unlimited license below the count",
 			before:  func(l *licet.License) { l.MaxDevices = 0 },
-			command: licet.SetMaxDevices{Target: ours, Max: 1},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(1)},
 			bound:   []string{"laptop", "phone"},
 			change:  func(l *licet.License) { l.MaxDevices, l.AllowedOver = 1, 2 },
 		},
 		{
 			name:    "max_devices of a revoked license",
 			before:  func(l *licet.License) { l.RevokedAt = at(-day) },
-			command: licet.SetMaxDevices{Target: ours, Max: 5},
+			command: licet.UpdateLicense{Target: ours, MaxDevices: new(5)},
 			change:  func(l *licet.License) { l.MaxDevices = 5 },
 		},
 	} {
@@ -500,7 +539,7 @@ func TestLoweredLimit(t *testing.T) {
 	remove := func(device string) { must(t, &r, licet.RemoveDevice{Target: ours, Device: device}, noon) }
 	tv := licet.Activate{Target: ours, Device: "tv"}
 
-	must(t, &r, licet.SetMaxDevices{Target: ours, Max: 2}, noon)
+	must(t, &r, licet.UpdateLicense{Target: ours, MaxDevices: new(2)}, noon)
 	want("lowered", 3, 3)
 	refuses(t, &r, tv, noon, licet.ReasonDeviceLimitReached)
 	remove("laptop")
@@ -512,11 +551,11 @@ func TestLoweredLimit(t *testing.T) {
 	want("full again", 2, 0)
 	refuses(t, &r, licet.Activate{Target: ours, Device: "phone"}, noon, licet.ReasonDeviceLimitReached)
 
-	must(t, &r, licet.SetMaxDevices{Target: ours, Max: 0}, noon)
+	must(t, &r, licet.UpdateLicense{Target: ours, MaxDevices: new(0)}, noon)
 	must(t, &r, licet.Activate{Target: ours, Device: "phone"}, noon)
 	must(t, &r, licet.Activate{Target: ours, Device: "laptop"}, noon)
 	want("unlimited", 4, 0)
-	must(t, &r, licet.SetMaxDevices{Target: ours, Max: 1}, noon)
+	must(t, &r, licet.UpdateLicense{Target: ours, MaxDevices: new(1)}, noon)
 	want("limited again", 4, 4)
 	remove("tv")
 	want("one less, which does not come back", 3, 4)
@@ -687,7 +726,9 @@ func licenseCommands(target licet.Target) []licet.Command {
 		licet.ReinstateLicense{Target: target},
 		licet.RevokeLicense{Target: target},
 		licet.RenewLicense{Target: target, ExpiresAt: noon.Add(day)},
-		licet.SetMaxDevices{Target: target, Max: 7},
+		licet.UpdateLicense{Target: target, MaxDevices: new(7)},
+		licet.ValidateLicense{Target: target, Device: "tablet"},
+		licet.DeactivateDevice{Target: target, Device: "tv"},
 	}
 }
 
@@ -720,7 +761,7 @@ func TestTarget(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, command := range licenseCommands(c.target) {
-				r := licensed(nil, "laptop")
+				r := licensed(func(l *licet.License) { l.SelfService.Allowed = true }, "laptop")
 				if _, err := run(t, &r, command, noon); c.found {
 					if err != nil {
 						t.Errorf("%T answered %v", command, err)
@@ -756,12 +797,16 @@ func TestCommandDeviceID(t *testing.T) {
 			want = "phone"
 		case licet.RemoveDevice:
 			want = "laptop"
+		case licet.ValidateLicense:
+			want = "tablet"
+		case licet.DeactivateDevice:
+			want = "tv"
 		}
 		if got := c.DeviceID(); got != want {
 			t.Errorf("%T touches device %q, want %q", c, got, want)
 		}
 	}
-	for _, c := range []licet.Command{licet.PayOrder{}, licet.CancelOrder{}, licet.ExpireOrder{}, licet.RefundOrder{}} {
+	for _, c := range []licet.Command{licet.PayOrder{}, licet.CancelOrder{}, licet.ExpireOrder{}, licet.RefundOrder{}, licet.PutProduct{}, licet.DeleteProduct{}} {
 		if got := c.DeviceID(); got != "" {
 			t.Errorf("%T touches device %q", c, got)
 		}

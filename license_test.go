@@ -66,6 +66,9 @@ func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Res
 	for _, entry := range r.Devices {
 		entry.Changed = false
 	}
+	if r.Metadata != nil {
+		r.Metadata.Changed = false
+	}
 	before, twin := r.Clone(), r.Clone()
 	result, err := licet.Apply(r, c, now)
 
@@ -88,6 +91,9 @@ func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Res
 		if differs && id != c.DeviceID() {
 			t.Fatalf("%T of device %q touched device %q", c, c.DeviceID(), id)
 		}
+	}
+	if m := r.Metadata; m != nil && m.Changed != (m.Object != before.Metadata.Object) {
+		t.Fatalf("%T: the metadata has Changed %v, and is %q after %q", c, m.Changed, m.Object, before.Metadata.Object)
 	}
 	after := r.Clone()
 	after.Changed, after.Touched = false, false
@@ -264,6 +270,7 @@ func TestTermsIssue(t *testing.T) {
 			Key: shopKey, Owner: shop, ProductID: app, OrderNo: "ord_1", CreatedAt: noon,
 			MaxDevices: maxDevices, Validity: validity, ExpiresAt: expiresAt,
 		}
+		want.SelfService = terms.SelfService
 		got := terms.Issue(shopKey, shop, app, "ord_1", noon)
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%+v issue (-want +got):\n%s", terms, diff)
@@ -278,6 +285,7 @@ func TestTermsIssue(t *testing.T) {
 	f(licet.Terms{MaxDevices: 7, FromActivation: true}, 7, none, never)
 	f(licet.Terms{MaxDevices: 1, Validity: year}, 1, none, noon.AddDate(1, 0, 0))
 	f(licet.Terms{MaxDevices: 1, Validity: year, FromActivation: true}, 1, year, never)
+	f(licet.Terms{SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 2}}, 0, none, never)
 
 	if diff := cmp.Diff(licet.Terms{KeyPrefix: "LIC", MaxDevices: 3}, licet.DefaultTerms()); diff != "" {
 		t.Errorf("default terms (-want +got):\n%s", diff)
@@ -290,6 +298,7 @@ func TestCloneSharesNothing(t *testing.T) {
 		r := licensed(nil, "laptop")
 		r.Order = &licet.Order{OrderNo: "ord_1", ExpiresAt: noon.Add(time.Hour)}
 		r.Product = &licet.Product{ID: app}
+		r.Metadata = &licet.Metadata{Object: `{"a":1}`}
 		return r
 	}
 	original := build()
@@ -301,7 +310,7 @@ func TestCloneSharesNothing(t *testing.T) {
 		licet.Activate{Target: ours, Device: "phone"},
 		licet.Activate{Target: ours, Device: "laptop", Name: "new", Named: true},
 		licet.RemoveDevice{Target: ours, Device: "laptop"},
-		licet.SetMaxDevices{Target: ours, Max: 9},
+		licet.UpdateLicense{Target: ours, MaxDevices: new(9), Metadata: `{"a":2}`},
 		licet.RenewLicense{Target: ours, ExpiresAt: noon.Add(day)},
 		licet.SuspendLicense{Target: ours},
 		licet.RevokeLicense{Target: ours},
@@ -313,6 +322,11 @@ func TestCloneSharesNothing(t *testing.T) {
 		}
 	}
 	clone.Product.ID = "other"
+	for _, c := range []licet.Command{licet.PutProduct{ID: app}, licet.DeleteProduct{}} {
+		if _, err := licet.Apply(&clone, c, noon); err != nil {
+			t.Fatalf("%T: %v", c, err)
+		}
+	}
 	clone.Devices["new"] = &licet.DeviceEntry{}
 	if diff := cmp.Diff(build(), original); diff != "" {
 		t.Errorf("changing the clone changed the original (-want +got):\n%s", diff)
@@ -347,6 +361,8 @@ func TestReasonsAreFrozen(t *testing.T) {
 		licet.ReasonLicenseSuspended:     "license_suspended",
 		licet.ReasonLicenseExpired:       "license_expired",
 		licet.ReasonProductMismatch:      "product_mismatch",
+		licet.ReasonSelfServiceForbidden: "self_service_not_allowed",
+		licet.NotBound:                   "device_not_bound",
 		licet.ReasonLicenseNotFound:      "license_not_found",
 		licet.ReasonDeviceNotFound:       "device_not_found",
 		licet.ReasonOrderNotFound:        "order_not_found",
@@ -387,7 +403,7 @@ func TestReasonsAreFrozen(t *testing.T) {
 func sentinels() []*licet.Error {
 	return []*licet.Error{
 		licet.ErrInvalidLicenseKey, licet.ErrLicenseRevoked, licet.ErrLicenseSuspended,
-		licet.ErrLicenseExpired, licet.ErrProductMismatch, licet.ErrLicenseNotFound,
+		licet.ErrLicenseExpired, licet.ErrProductMismatch, licet.ErrSelfService, licet.ErrLicenseNotFound,
 		licet.ErrOrderNotFound, licet.ErrProductNotFound, licet.ErrPaymentNotConfigured,
 		licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal,
 	}
@@ -422,6 +438,12 @@ func TestErrorMessages(t *testing.T) {
 	revoked := licensed(func(l *licet.License) { l.RevokedAt = noon })
 	full := licensed(func(l *licet.License) { l.MaxDevices = 1 }, "laptop")
 	perpetual := licensed(nil)
+	usedUp := licensed(func(l *licet.License) {
+		l.SelfService = licet.SelfService{Allowed: true, RemovalsPerMonth: 1}
+		l.Removals = licet.Removals{Month: 12*9999 + 11, Count: 1}
+	}, "laptop")
+	noted := licensed(nil)
+	noted.Metadata = &licet.Metadata{}
 	unpaid := licet.Record{Order: &licet.Order{ExpiresAt: noon.Add(day)}}
 	for _, c := range []struct {
 		record  licet.Record
@@ -432,6 +454,8 @@ func TestErrorMessages(t *testing.T) {
 		{revoked, licet.RenewLicense{Target: ours, ExpiresAt: noon.Add(day)}},
 		{full, licet.Activate{Target: ours, Device: "phone"}},
 		{perpetual, licet.RenewLicense{Target: ours, ExpiresAt: noon}},
+		{usedUp, licet.DeactivateDevice{Target: ours, Device: "laptop"}},
+		{noted, licet.UpdateLicense{Target: ours, Metadata: `[]`}},
 		{perpetual, licet.RenewLicense{Target: ours, Extend: licet.Period{Days: 1}}},
 		{unpaid, licet.RefundOrder{}},
 	} {

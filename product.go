@@ -7,7 +7,9 @@ import "time"
 type Product struct {
 	ID        string
 	Owner     Owner
+	Name      string
 	Terms     Terms
+	Metadata  string // a compact JSON object, or empty
 	CreatedAt time.Time
 }
 
@@ -19,6 +21,15 @@ type Terms struct {
 	// FromActivation tells whether Validity runs from the first activation
 	// instead of from issue.
 	FromActivation bool
+	SelfService    SelfService
+}
+
+// SelfService says whether end users may remove devices by themselves.
+type SelfService struct {
+	Allowed bool
+	// RemovalsPerMonth bounds how many they may remove in a calendar month of
+	// UTC; 0: any number.
+	RemovalsPerMonth int
 }
 
 // DefaultTerms are those of a product that nobody has described: three
@@ -29,12 +40,13 @@ func DefaultTerms() Terms { return Terms{KeyPrefix: "LIC", MaxDevices: 3} }
 // minted with the terms' prefix; orderNo is empty for a grant.
 func (t Terms) Issue(key LicenseKey, owner Owner, productID, orderNo string, now time.Time) *License {
 	l := &License{
-		Key:        key,
-		Owner:      owner,
-		ProductID:  productID,
-		OrderNo:    orderNo,
-		MaxDevices: t.MaxDevices,
-		CreatedAt:  now,
+		Key:         key,
+		Owner:       owner,
+		ProductID:   productID,
+		OrderNo:     orderNo,
+		MaxDevices:  t.MaxDevices,
+		SelfService: t.SelfService,
+		CreatedAt:   now,
 	}
 	switch {
 	case t.Validity.IsZero():

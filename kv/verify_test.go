@@ -170,7 +170,7 @@ func (l *lab) fill() specimens {
 	s.fresh = l.grant(1, "")
 	s.lowered = l.grant(5, "")
 	l.activate(s.lowered, deviceIDs(4)...)
-	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.SetMaxDevices{Target: licet.Target{Key: s.lowered}, Max: 2}))(l.t)
+	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.UpdateLicense{Target: licet.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
 	l.refuse(testTime)
 	var hash [32]byte

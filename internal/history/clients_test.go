@@ -339,7 +339,7 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 	case renew:
 		command = licet.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
 	case setMax:
-		command = licet.SetMaxDevices{Target: target, Max: in.Max}
+		command = licet.UpdateLicense{Target: target, MaxDevices: new(in.Max)}
 	}
 	return p.node.Do(ctx, licet.LicenseRef(in.Key), command)
 }
