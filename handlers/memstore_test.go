@@ -91,14 +91,17 @@ func (s *memStore) read() (unlock func()) {
 	return s.mu.Unlock
 }
 
-func (s *memStore) snapshot(ref licet.Ref, devices []string) node.Snapshot {
-	stored := s.records[ref]
+func (s *memStore) snapshot(want node.Want) node.Snapshot {
+	stored := s.records[want.Ref]
 	if stored == nil {
 		return node.Snapshot{}
 	}
 	record := stored.record.Clone()
+	if want.Metadata {
+		record.Metadata = &licet.Metadata{Object: stored.metadata}
+	}
 	record.Devices = make(licet.Devices)
-	for _, id := range devices {
+	for _, id := range want.Devices {
 		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
 		if d, bound := stored.devices[id]; bound {
 			entry.Device, entry.Bound = d, true
@@ -143,7 +146,7 @@ func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapsho
 	}
 	var snapshots []node.Snapshot
 	for _, w := range wants {
-		snapshots = append(snapshots, s.snapshot(w.Ref, w.Devices))
+		snapshots = append(snapshots, s.snapshot(w))
 	}
 	return snapshots, nil
 }
@@ -165,7 +168,7 @@ func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome
 			for id := range w.Record.Devices {
 				ids = append(ids, id)
 			}
-			rivals = append(rivals, s.snapshot(w.Ref, ids))
+			rivals = append(rivals, s.snapshot(node.Want{Ref: w.Ref, Devices: ids, Metadata: w.Record.Metadata != nil}))
 		}
 		return node.Outcome{Rivals: rivals}, nil
 	}
@@ -186,12 +189,19 @@ func (s *memStore) stale(w node.Write) bool {
 }
 
 func (s *memStore) write(w node.Write) {
+	if w.Ref.Kind == licet.KindProduct && w.Record.Product == nil {
+		delete(s.records, w.Ref)
+		return
+	}
 	stored := s.records[w.Ref]
 	if stored == nil {
-		stored = &memRecord{devices: make(map[string]licet.Device), metadata: w.Metadata}
+		stored = &memRecord{devices: make(map[string]licet.Device)}
 		s.records[w.Ref] = stored
 	}
 	record := w.Record.Clone()
+	if record.Metadata != nil && record.Metadata.Changed {
+		stored.metadata = record.Metadata.Object
+	}
 	for id, entry := range record.Devices {
 		if entry.Bound {
 			stored.devices[id] = entry.Device
@@ -206,7 +216,7 @@ func (s *memStore) write(w node.Write) {
 			devices:  make(map[string]licet.Device),
 		}
 	}
-	record.Devices, record.Issued, record.Changed = nil, nil, false
+	record.Devices, record.Metadata, record.Issued, record.Changed = nil, nil, nil, false
 	stored.record, stored.revision = record, s.revision
 }
 

@@ -8,31 +8,6 @@ import (
 	"licet"
 )
 
-// Field numbers of a stored product. Its id, account and mode are in its key.
-const (
-	productTerms     protowire.Number = 1
-	productCreatedAt protowire.Number = 2
-)
-
-func encodeProduct(p *licet.Product) []byte {
-	b := appendBytes([]byte{formatVersion}, productTerms, encodeTerms(p.Terms))
-	return appendTime(b, productCreatedAt, p.CreatedAt)
-}
-
-func decodeProduct(ref licet.Ref, value []byte) (*licet.Product, error) {
-	p := &licet.Product{ID: ref.ID, Owner: ref.Owner}
-	err := decodeValue(value, func(f field) (err error) {
-		switch f.num {
-		case productTerms:
-			p.Terms, err = decodeTerms(f.bytes)
-		case productCreatedAt:
-			p.CreatedAt = f.time()
-		}
-		return err
-	})
-	return p, err
-}
-
 // Field numbers of a stored API key. Its hash is in its key.
 const (
 	apiKeyID            protowire.Number = 1

@@ -16,6 +16,7 @@ const (
 	claimGrant       protowire.Number = 4
 	claimRefusal     protowire.Number = 5
 	claimAPIKeyID    protowire.Number = 12
+	claimLicenseKey  protowire.Number = 6
 	claimWriter      protowire.Number = 15 // repeated
 )
 
@@ -35,6 +36,7 @@ func encodeClaim(c *licet.Claim, writers []writer) []byte {
 	b := appendBytes([]byte{formatVersion}, claimFingerprint, c.Fingerprint[:])
 	b = appendTime(b, claimCreatedAt, c.CreatedAt)
 	b = appendString(b, claimOrderNo, c.OrderNo)
+	b = appendString(b, claimLicenseKey, string(c.LicenseKey))
 	if g := c.Grant; g != nil {
 		m := appendBytes(nil, grantSeed, g.Seed[:])
 		m = appendBytes(m, grantTerms, encodeTerms(g.Terms))
@@ -60,6 +62,8 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 			c.CreatedAt = f.time()
 		case claimOrderNo:
 			c.OrderNo = f.string()
+		case claimLicenseKey:
+			c.LicenseKey = licet.LicenseKey(f.string())
 		case claimGrant:
 			c.Grant, err = decodeGrant(f.bytes)
 		case claimRefusal:

@@ -45,6 +45,7 @@ const (
 	termsMaxDevices     protowire.Number = 2
 	termsValidity       protowire.Number = 3
 	termsFromActivation protowire.Number = 4
+	termsSelfService    protowire.Number = 5
 )
 
 func encodeTerms(t licet.Terms) []byte {
@@ -53,7 +54,18 @@ func encodeTerms(t licet.Terms) []byte {
 	if !t.Validity.IsZero() {
 		b = appendBytes(b, termsValidity, encodePeriod(t.Validity))
 	}
-	return appendBool(b, termsFromActivation, t.FromActivation)
+	b = appendBool(b, termsFromActivation, t.FromActivation)
+	return appendSelfService(b, termsSelfService, t.SelfService)
+}
+
+// appendSelfService writes both in one number: whether it is allowed is the
+// lowest bit, so that the default takes nothing.
+func appendSelfService(b []byte, num protowire.Number, s licet.SelfService) []byte {
+	return appendUint(b, num, uint64(s.RemovalsPerMonth)<<1|protowire.EncodeBool(s.Allowed))
+}
+
+func (f field) selfService() licet.SelfService {
+	return licet.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}
 }
 
 func decodeTerms(message []byte) (licet.Terms, error) {
@@ -69,6 +81,8 @@ func decodeTerms(message []byte) (licet.Terms, error) {
 			t.Validity, err = decodePeriod(f.bytes)
 		case termsFromActivation:
 			t.FromActivation = f.bool()
+		case termsSelfService:
+			t.SelfService = f.selfService()
 		}
 		return err
 	})

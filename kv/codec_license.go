@@ -30,6 +30,10 @@ const (
 	licenseWriter         protowire.Number = 15 // repeated
 	licenseAllowedOver    protowire.Number = 16
 	licenseOrder          protowire.Number = 17 // instead of 5: a number that can't be packed
+	licenseSelfService    protowire.Number = 18
+	licenseRemovalsMonth  protowire.Number = 19
+	licenseRemovals       protowire.Number = 20
+	licenseStateReason    protowire.Number = 21
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -85,6 +89,10 @@ func (s *storedLicense) appendFacts(b []byte) []byte {
 	b = appendTimeAfter(b, licenseExpiresAt, l.ExpiresAt, l.CreatedAt)
 	b = appendTimeAfter(b, licenseSuspendedAt, l.SuspendedAt, l.CreatedAt)
 	b = appendTimeAfter(b, licenseRevokedAt, l.RevokedAt, l.CreatedAt)
+	b = appendString(b, licenseStateReason, l.StateReason)
+	b = appendSelfService(b, licenseSelfService, l.SelfService)
+	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
+	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
 	b = appendWriters(b, licenseWriter, s.writers)
 	return appendBool(b, licenseSpilled, s.spilled)
 }
@@ -128,6 +136,14 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 			suspended = f
 		case licenseRevokedAt:
 			revoked = f
+		case licenseStateReason:
+			l.StateReason = f.string()
+		case licenseSelfService:
+			l.SelfService = f.selfService()
+		case licenseRemovalsMonth:
+			l.Removals.Month = f.int()
+		case licenseRemovals:
+			l.Removals.Count = f.int()
 		case licenseWriter:
 			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case licenseSpilled:

@@ -55,6 +55,8 @@ func goldenLicense() *storedLicense {
 			Validity:  licet.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
 			CreatedAt: testTime, ActivatedAt: testTime.Add(time.Second), ExpiresAt: testTime.Add(2 * time.Second),
 			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second),
+			StateReason: "chargeback", SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 5},
+			Removals: licet.Removals{Month: 24322, Count: 2},
 		},
 		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
 		devices: inlined(goldenDevices...),
@@ -82,12 +84,26 @@ func goldenOrder() *licet.Order {
 
 func goldenClaims() []*licet.Claim {
 	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
-	order, grant, refusal, key := made, made, made, made
+	order, grant, change, refusal, key := made, made, made, made, made
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
+	change.LicenseKey = goldenKey
 	refusal.Refusal = licet.ErrPaymentNotConfigured
-	return []*licet.Claim{&order, &grant, &refusal, &key}
+	return []*licet.Claim{&order, &grant, &change, &refusal, &key}
+}
+
+func goldenProduct() *storedProduct {
+	return &storedProduct{
+		product: licet.Product{
+			ID: "pro", Owner: goldenOwner, Name: "The App", Metadata: `{"sku":7}`, CreatedAt: testTime,
+			Terms: licet.Terms{
+				KeyPrefix: "ACME", MaxDevices: 5, Validity: licet.Period{Months: 1}, FromActivation: true,
+				SelfService: licet.SelfService{RemovalsPerMonth: 3},
+			},
+		},
+		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}},
+	}
 }
 
 func goldenAPIKey() *storedAPIKey {
@@ -112,7 +128,7 @@ func TestGoldenValues(t *testing.T) {
 	}
 	show("order", value)
 	show("owner of an order", encodeOwner(goldenOwner))
-	show("product", encodeProduct(&licet.Product{ID: "pro", Owner: goldenOwner, Terms: order.Terms, CreatedAt: testTime}))
+	show("product", goldenProduct().encode())
 	for _, c := range goldenClaims() {
 		show("claim", encodeClaim(c, license.writers))
 	}
@@ -151,7 +167,7 @@ func TestGoldenKeys(t *testing.T) {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, writer{})); diff != "" {
+		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, writer{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -175,6 +191,14 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, gotOrder, stored)
+
+	product := goldenProduct()
+	product.unknown = appendString(nil, 99, "of a newer node")
+	gotProduct, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), product.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gotProduct, product)
 
 	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, goldenAPIKey().encode())
 	if err != nil {
@@ -276,6 +300,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(encodeDevice(&goldenDevices[0]))
 	f.Add(goldenAPIKey().encode())
 	f.Add(encodeKeyUse(testTime))
+	f.Add(goldenProduct().encode())
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
 	}
@@ -324,7 +349,7 @@ func FuzzDecode(f *testing.F) {
 			equal(t, again, got)
 		}
 		if got, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), value); err == nil {
-			again, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), encodeProduct(got))
+			again, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), got.encode())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -129,10 +128,15 @@ func (s *Store) forget(sw *swap) {
 var errEvicted = errors.New("eight others have written since")
 
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
-// it did, by the record that tells. It is asked even where no attempt was in
-// doubt: the client may have sent one twice by itself.
+// it did, by its first record. It is asked even where no attempt was in doubt: the
+// client may have sent one twice by itself.
 func (sw *swap) judgeLoss(rivals []node.Snapshot, me writer, inDoubt bool) (node.Outcome, error) {
-	if token, exists := rivals[sw.telling].Token.(*stored); exists {
+	token, exists := rivals[0].Token.(*stored)
+	if sw.removes && !exists && inDoubt {
+		// Whoever removed it, what was asked for is so.
+		return node.Outcome{Landed: true}, nil
+	}
+	if exists {
 		switch verdict := judge(token.writers, sw.before, me); {
 		case verdict == swapLanded:
 			return node.Outcome{Landed: true}, nil
@@ -162,8 +166,8 @@ type swap struct {
 	queries  []query
 	fresh    []fresh // the licenses as they will be
 	touches  []touch
-	telling  int      // which of the queries remembers its writers
-	before   []writer // those it had when it was read
+	before   []writer // those that the first record had when it was read
+	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
 }
 
@@ -188,19 +192,18 @@ type touch struct {
 	from   int64 // the revision of the device's key that is replaced
 }
 
-// newSwap builds the transaction of a change. Licenses, orders and claims carry
-// the number by which the swap is known again, so one of them must be among the
-// writes, or what comes of a lost answer is taken for a loss.
+// newSwap builds the transaction of a change. Every record carries the number by
+// which the swap is known again, and the first of the writes tells. A record that
+// is removed tells by not being there.
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	sw := &swap{}
-	sw.telling = max(0, slices.IndexFunc(change.Writes, func(w node.Write) bool { return w.Ref.Kind != licet.KindProduct }))
 	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
 		if token == nil {
 			token = &stored{}
 		}
-		if i == sw.telling {
-			sw.before = token.writers
+		if i == 0 {
+			sw.before, sw.removes = token.writers, removes(&write)
 		}
 		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
 			return nil, err
@@ -216,14 +219,19 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	key := []byte(recordKey(write.Ref))
 	// Where all devices are known nobody else writes, and a loss is not to be
 	// expected; then the devices are not asked for along with it.
-	q := query{Want: node.Want{Ref: write.Ref}, devices: token.spilled && !token.whole}
 	record := &write.Record
+	q := query{Want: node.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
 	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
 	switch write.Ref.Kind {
 	case licet.KindProduct:
-		sw.put(key, encodeProduct(record.Product))
+		if removes(&write) {
+			sw.remove(key)
+			break
+		}
+		product := storedProduct{product: *record.Product, writers: writers, unknown: token.unknown}
+		sw.put(key, product.encode())
 	case licet.KindClaim:
 		sw.put(key, encodeClaim(record.Claim, writers))
 		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
@@ -236,10 +244,11 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 			q.Devices = append(q.Devices, id)
 		}
 		if token.revision == 0 {
-			sw.putNewLicense(record.License, write.Metadata, writers)
+			sw.putNewLicense(record.License, writers)
 		} else if err := sw.putLicense(key, record, token, writers); err != nil {
 			return err
 		}
+		sw.putMetadata(record)
 	}
 	sw.queries = append(sw.queries, q)
 	sw.reads = appendKeys(sw.reads, &q, key)
@@ -278,18 +287,34 @@ func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []
 	}
 	if issued := write.Record.Issued; issued != nil {
 		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
-		sw.putNewLicense(issued, "", writers[:1])
+		sw.putNewLicense(issued, writers[:1])
 	}
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licet.License, metadata string, writers []writer) {
+func (sw *swap) putNewLicense(l *licet.License, writers []writer) {
 	id := l.Key.ID()
 	fresh := storedLicense{license: *l, writers: writers}
 	sw.broken = cmp.Or(sw.broken, fresh.broken())
 	sw.put([]byte(licenseKey(id)), fresh.encode())
 	sw.put([]byte(listingKey(l.Owner, l.CreatedAt, id)), nil)
-	if metadata != "" {
-		sw.put([]byte(metadataKey(id)), []byte(metadata))
+}
+
+// putMetadata writes a license's metadata where it has changed. The license's
+// revision guards it, so that the license is written along with it.
+func (sw *swap) putMetadata(record *licet.Record) {
+	if record.Metadata == nil || !record.Metadata.Changed {
+		return
 	}
+	key := []byte(metadataKey(record.License.Key.ID()))
+	if record.Metadata.Object == "" {
+		sw.remove(key)
+	} else {
+		sw.put(key, []byte(record.Metadata.Object))
+	}
+}
+
+// removes tells whether a write removes its record. Only products are removed.
+func removes(write *node.Write) bool {
+	return write.Ref.Kind == licet.KindProduct && write.Record.Product == nil
 }

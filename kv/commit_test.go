@@ -238,8 +238,8 @@ func TestCreationInDoubt(t *testing.T) {
 	}
 }
 
-// TestGrantInDoubt loses the answer to a change that begins with a product,
-// which does not remember who wrote it: the license behind it does.
+// TestGrantInDoubt loses the answer to a change that begins with a product: that
+// remembers who wrote it as any record does.
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
@@ -307,5 +307,52 @@ func TestJudge(t *testing.T) {
 	table = withWriter(table, writer{by: incarnation{5}, swap: 99})
 	if len(table) != maxWriters || table[0] != (writer{by: incarnation{5}, swap: 99}) || table[1].by != (incarnation{9}) || table[7].by != (incarnation{2}) {
 		t.Errorf("table %v", table)
+	}
+}
+
+// TestProductInDoubt loses the answer to each change of a product, made or not:
+// what was asked for is stored once, and known to be.
+func TestProductInDoubt(t *testing.T) {
+	owner := licet.Owner{AccountID: "acct_" + rand.Text(), Mode: licet.Live}
+	ref := licet.ProductRef(owner, "pro")
+	for _, how := range []applied{appliedNow, appliedNever} {
+		for _, name := range []string{"first", "second", ""} {
+			s := faultyStore(t, script(fault{how, rpctypes.ErrTimeout}))
+			write := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
+			if name != "" {
+				write.Record.Product = &licet.Product{ID: "pro", Owner: owner, Name: name, Terms: licet.DefaultTerms(), CreatedAt: testTime}
+			}
+			outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{write}})
+			if err != nil || !outcome.Landed {
+				t.Fatalf("%q: got %+v, %v; want landed", name, outcome, err)
+			}
+			if got := loadOne(t, s, ref).Record.Product; (got == nil) != (name == "") || got != nil && got.Name != name {
+				t.Fatalf("%q: stored is %+v", name, got)
+			}
+		}
+	}
+}
+
+// TestRemovalLostForCertain loses a removal to another one, without any doubt:
+// it has not landed.
+func TestRemovalLostForCertain(t *testing.T) {
+	owner := licet.Owner{AccountID: "acct_" + rand.Text(), Mode: licet.Live}
+	ref := licet.ProductRef(owner, "pro")
+	s := openStore(t)
+	commit := func(write node.Write) bool {
+		t.Helper()
+		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{write}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return outcome.Landed
+	}
+	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: testTime}
+	if !commit(node.Write{Ref: ref, Record: licet.Record{Product: product}}) {
+		t.Fatal("it was not made")
+	}
+	removal := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
+	if !commit(removal) || commit(removal) {
+		t.Error("it was not removed once")
 	}
 }

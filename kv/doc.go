@@ -7,7 +7,7 @@
 //
 //	l/<id>                        a license: facts, writers, up to 16 devices
 //	d/<id><hash>                  a device of a license with more than 16
-//	m/<id>                        a license's metadata, as JSON
+//	m/<id>                        a license's metadata, as JSON; the license's revision guards it
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
 //	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
 //	o/<account>/<mode>/<order>    an order
@@ -36,8 +36,8 @@
 //
 // A value is one byte of format version and a protobuf message written by
 // hand (see the codec files). While nodes are updated, an older one reads what
-// a newer one wrote: fields of licenses and orders that it does not know are
-// kept as they are when it writes the record back.
+// a newer one wrote: fields of licenses, orders and products that it does not
+// know are kept as they are when it writes the record back.
 //
 // Every change of a license writes its whole value anew, and etcd keeps those
 // before it until it compacts. So what most values have in common is left out:
@@ -55,5 +55,6 @@
 // Reading does not tell: an old proposal can still commit after the read. So
 // the same swap is issued again. If it lands now, the earlier one never can.
 // If it loses, the record that comes back tells whose swap it was: a record
-// keeps its last eight writers, each with the number of its last swap.
+// keeps its last eight writers, each with the number of its last swap. Of a
+// removal, that the record is gone tells enough.
 package kv

@@ -41,6 +41,9 @@ type query struct {
 	devices bool
 }
 
+// metadata tells whether the key of the license's metadata is read too.
+func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licet.KindLicense }
+
 // incomplete reports whether a license turned out to have devices of their own
 // that were not asked for.
 func (q *query) incomplete(s node.Snapshot) bool {
@@ -117,9 +120,12 @@ func unavailable(cause error) error {
 }
 
 // appendKeys adds what is to be read for one want: its record, whose key is
-// given, and its devices.
+// given, its metadata and its devices.
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
+	if q.metadata() {
+		keys = append(keys, []byte(metadataKey(licet.LicenseKey(q.Ref.ID).ID())))
+	}
 	if q.devices && q.Ref.Kind == licet.KindLicense {
 		id := licet.LicenseKey(q.Ref.ID).ID()
 		for _, device := range q.Devices {
@@ -144,6 +150,10 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 	for i := range queries {
 		q := &queries[i]
 		record := next()
+		var metadata *mvccpb.KeyValue
+		if q.metadata() {
+			metadata = next()
+		}
 		var entries []*mvccpb.KeyValue
 		if q.devices && q.Ref.Kind == licet.KindLicense {
 			entries = make([]*mvccpb.KeyValue, len(q.Devices))
@@ -157,6 +167,12 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 		var err error
 		if snapshots[i], err = readSnapshot(q.Want, record, entries); err != nil {
 			return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
+		}
+		if q.metadata() {
+			snapshots[i].Record.Metadata = &licet.Metadata{}
+			if metadata != nil {
+				snapshots[i].Record.Metadata.Object = string(metadata.Value)
+			}
 		}
 		if q.Ref.Kind == licet.KindLicense {
 			s.remember(q, record, &snapshots[i], corrects)
@@ -176,7 +192,10 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		token.writers, token.unknown = order.writers, order.unknown
 		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
-		snapshot.Record.Product, err = decodeProduct(want.Ref, record.Value)
+		var product *storedProduct
+		product, err = decodeProduct(want.Ref, record.Value)
+		token.writers, token.unknown = product.writers, product.unknown
+		snapshot.Record.Product = &product.product
 	case licet.KindClaim:
 		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)
 	case licet.KindLicense:

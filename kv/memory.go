@@ -111,9 +111,10 @@ func (m *memory) add(id licet.LicenseID, next seen) *slot {
 	return s
 }
 
-// Recall tells what the store remembers of a record; it asks nobody.
+// Recall tells what the store remembers of a record; it asks nobody. Metadata,
+// which is large and rarely asked for, is not remembered.
 func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
-	if want.Ref.Kind != licet.KindLicense {
+	if want.Ref.Kind != licet.KindLicense || want.Metadata {
 		return node.Snapshot{}, nil, false
 	}
 	id := licet.LicenseKey(want.Ref.ID).ID()

@@ -58,6 +58,10 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 			}
 		})
 	}
+	if claim.LicenseKey != "" {
+		effects++
+		v.checkChanged(owner, claim.LicenseKey, bad)
+	}
 	if claim.Refusal != nil {
 		effects++
 	}
@@ -80,6 +84,24 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 	if effects != 1 {
 		bad("effect", "it remembers %d effects of one request", effects)
 	}
+}
+
+// checkChanged asks for the license that a request has changed.
+func (v *verification) checkChanged(owner licet.Owner, key licet.LicenseKey, bad func(rule, format string, args ...any)) {
+	id, ok := idOfKey(key)
+	if !ok {
+		bad("license_key", "the license key that it remembers has not the form of one")
+		return
+	}
+	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("license_missing", "the license %s that it remembers does not exist", v.name(id))
+			return
+		}
+		if stored, err := decodeLicense(id, kv.Value); err == nil && (stored.license.Key != key || stored.license.Owner != owner) {
+			bad("license_other", "the license %s that it remembers is another one's", v.name(id))
+		}
+	})
 }
 
 // checkGranted asks for the licenses that a grant has made. Their keys follow

@@ -195,6 +195,12 @@ func (v *verification) checkFacts(stored *storedLicense, bad func(rule, format s
 	if l.CurrentDevices > 0 && l.ActivatedAt.IsZero() {
 		bad("activated_at", "it has %d devices and was never activated", l.CurrentDevices)
 	}
+	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
+		bad("state_reason", "it has a reason for being suspended or revoked, and is neither")
+	}
+	if most := l.SelfService.RemovalsPerMonth; most < 0 || l.Removals.Count < 0 || l.Removals.Count > most {
+		bad("removals", "end users removed %d devices in a month, and %d are allowed", l.Removals.Count, most)
+	}
 	if l.AllowedOver > 0 && (l.MaxDevices <= 0 || l.CurrentDevices <= l.MaxDevices || l.CurrentDevices > l.AllowedOver) {
 		bad("allowed_over", "%d devices are allowed beyond the limit of %d, and it has %d", l.AllowedOver, l.MaxDevices, l.CurrentDevices)
 	}

@@ -120,12 +120,18 @@ func (v *verification) checkProduct(e entry) {
 		return
 	}
 	name := "q/" + ownerPath(owner) + id
-	product, err := decodeProduct(licet.ProductRef(owner, id), e.value)
-	switch {
-	case err != nil:
-		v.report("product", name, "value", "the value can't be read: %v", err)
-	case !licet.ValidKeyPrefix(product.Terms.KeyPrefix) || product.Terms.MaxDevices < 0:
-		v.report("product", name, "terms", "no license can be issued with its terms")
+	bad := func(rule, format string, args ...any) { v.report("product", name, rule, format, args...) }
+	stored, err := decodeProduct(licet.ProductRef(owner, id), e.value)
+	if err != nil {
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, productWriter, bad)
+	if terms := stored.product.Terms; !licet.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
+		bad("terms", "no license can be issued with its terms")
+	}
+	if metadata := stored.product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
+		bad("metadata", "its metadata is no JSON object")
 	}
 }
 

@@ -61,6 +61,14 @@ func (l *lab) orderSeed(o licet.Order, change func(*licet.Order)) seed {
 	return seed{key: must(record.encode())(l.t)}
 }
 
+// productValue gives a product's value after a change.
+func (l *lab) productValue(id string, change func(*storedProduct)) []byte {
+	l.t.Helper()
+	record := must(decodeProduct(licet.ProductRef(labOwner, id), l.value(productKey(labOwner, id))))(l.t)
+	change(record)
+	return record.encode()
+}
+
 // claim gives a seed that changes a claim.
 func (l *lab) claim(key string, change func(*licet.Claim)) seed {
 	l.t.Helper()
@@ -72,9 +80,10 @@ func (l *lab) claim(key string, change func(*licet.Claim)) seed {
 	return seed{key: encodeClaim(claim, writers)}
 }
 
-// labClaims is where the claims of the free order and of the fresh license
-// are, and what violations call them.
-type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, key string }
+// labClaims is where the claims of the free order, of the fresh license and of
+// the change of the own one are, and what violations call them and the claim of
+// an API key.
+type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, ownKey, own, key string }
 
 func (l *lab) claims(s specimens) (c labClaims) {
 	l.t.Helper()
@@ -90,13 +99,15 @@ func (l *lab) claims(s specimens) (c labClaims) {
 			c.orderKey, c.order = string(kv.Key), "y/"+name
 			c.orderAgeKey = claimAgeKey(claim.CreatedAt, labOwner, hash)
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
+		case claim.LicenseKey == s.own:
+			c.ownKey, c.own = string(kv.Key), "y/"+name
 		case claim.Grant != nil && claim.Grant.Key(l.check, node.Cell, 0) == s.fresh:
 			c.freshKey, c.fresh = string(kv.Key), "y/"+name
 		case claim.APIKeyID != "":
 			c.key = "y/" + name
 		}
 	}
-	if c.orderKey == "" || c.freshKey == "" {
+	if c.orderKey == "" || c.freshKey == "" || c.ownKey == "" {
 		l.t.Fatalf("not all claims are there: %+v", c)
 	}
 	return c
@@ -194,6 +205,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"metadata value " + meta(s.inline)}},
 		{"never activated", l.license(s.inline, func(r *storedLicense) { r.license.ActivatedAt = time.Time{} }),
 			[]string{"license activated_at " + lic(s.inline)}},
+		{"a reason for no state", l.license(s.inline, func(r *storedLicense) { r.license.StateReason = "fraud" }),
+			[]string{"license state_reason " + lic(s.inline)}},
+		{"more removals in a month than are allowed", l.license(s.own, func(r *storedLicense) { r.license.Removals.Count = 2 }),
+			[]string{"license removals " + lic(s.own)}},
+		{"removals that nobody bounds", l.license(s.inline, func(r *storedLicense) { r.license.Removals.Count = 1 }),
+			[]string{"license removals " + lic(s.inline)}},
 		{"a writer twice", l.license(s.inline, func(r *storedLicense) {
 			r.writers = []writer{{incarnation{1}, 5}, {incarnation{2}, 6}, {incarnation{1}, 4}}
 		}), []string{"license writers " + lic(s.inline)}},
@@ -280,8 +297,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 
 		{"a product that can't be read", seed{productKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{productKey(labOwner, "pro"): encodeProduct(&licet.Product{})},
+		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{}).encode()},
 			[]string{"product terms q/acct_lab/t/pro"}},
+		{"a product's metadata that is no object", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) { p.product.Metadata = "[]" })},
+			[]string{"product metadata q/acct_lab/t/own"}},
+		{"a writer of a product twice", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) {
+			p.writers = []writer{{incarnation{1}, 5}, {incarnation{1}, 4}}
+		})}, []string{"product writers q/acct_lab/t/own"}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
 		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{Owner: labOwner}}).encode()},
@@ -329,6 +351,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"claim grant " + claims.fresh}},
 		{"a claim of two effects", l.claim(claims.freshKey, func(c *licet.Claim) { c.OrderNo = s.free.OrderNo }),
 			[]string{"claim effect " + claims.fresh}},
+		{"a change's claim without its license", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = forged }),
+			[]string{"claim license_missing " + claims.own}},
+		{"a change's claim of another one's license", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = s.own.ID().Key("ACME") }),
+			[]string{"claim license_other " + claims.own}},
+		{"a change's claim of no license key", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = "LIC-00000" }),
+			[]string{"claim license_key " + claims.own}},
 		{"a claim of no effect", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo = "" }),
 			[]string{"claim effect " + claims.order}},
 		{"a claim that can't be read", seed{claims.orderKey: bytesOf("\x01\x0a\x01x")},

@@ -146,6 +146,7 @@ type specimens struct {
 	paid, unpaid, canceled, sentBack, refunded licet.Order      // sentBack was paid after it was canceled
 	inline, spilled, lowered, fresh            licet.LicenseKey // fresh was granted once
 	free                                       licet.Order      // made once
+	own                                        licet.LicenseKey // changed once, with a product of its own
 }
 
 // fill makes a store by the traffic that makes a real one.
@@ -172,6 +173,7 @@ func (l *lab) fill() specimens {
 	l.activate(s.lowered, deviceIDs(4)...)
 	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.UpdateLicense{Target: licet.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
+	s.own = l.lifeOf("own")
 	l.refuse(testTime)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
@@ -190,6 +192,35 @@ func (l *lab) fill() specimens {
 		l.t.Fatal(err)
 	}
 	return s
+}
+
+// lifeOf describes a product, and makes a license of it that has been through what
+// shops and end users do with one.
+func (l *lab) lifeOf(product string) licet.LicenseKey {
+	l.t.Helper()
+	if _, created, err := l.node.PutProduct(l.ctx(), licet.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licet.Terms{
+		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 1},
+	}}); err != nil || !created {
+		l.t.Fatal(created, err)
+	}
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: product, Quantity: 1})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	key := granted[0].License.Key
+	target := licet.Target{Key: key, Caller: labOwner}
+	l.activate(key, "d1", "d2")
+	must(l.node.DeactivateDevice(l.ctx(), licet.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
+	for _, change := range []node.LicenseChange{
+		{Key: key, Command: licet.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
+		{Key: key, Command: licet.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
+		{Key: key, Command: licet.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
+	} {
+		if _, _, err := l.node.ChangeLicense(l.ctx(), labOwner, change); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return key
 }
 
 // verify verifies and gives what was found, and demands that it can.
@@ -235,8 +266,8 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []FamilyCount{
-		{"api_key_index", 1}, {"device", 19}, {"listing", 7}, {"api_key", 1}, {"license", 7}, {"metadata", 2},
-		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 1}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1}, {"claim", 5}, {"claim_age", 5},
+		{"api_key_index", 1}, {"device", 19}, {"listing", 8}, {"api_key", 1}, {"license", 8}, {"metadata", 3},
+		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 2}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1}, {"claim", 6}, {"claim_age", 6},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -248,7 +279,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 65 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 71 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -259,7 +290,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 65 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 71 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -388,7 +419,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 64 {
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 70 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {

@@ -29,7 +29,7 @@ type KeyRotation struct {
 // again answers the key as it is now, without its text and secret, and replayed
 // is true.
 func (n *Node) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedKey, replayed bool, err error) {
-	return n.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claiming) (IssuedKey, error) {
+	return n.issue(ctx, in.Owner, in.Once, in.Stale, func(claims claimsOf) (IssuedKey, error) {
 		return n.keymaker().create(ctx, in.NewKey, claims)
 	})
 }
@@ -40,7 +40,7 @@ func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedK
 	if !licet.ValidAPIKeyID(in.ID) {
 		return IssuedKey{}, false, licet.ErrAPIKeyNotFound
 	}
-	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claiming) (IssuedKey, error) {
+	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claimsOf) (IssuedKey, error) {
 		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, claims)
 	})
 }
@@ -91,7 +91,7 @@ func (n *Node) readAPIKey(ctx context.Context, owner licet.Owner, id string) (li
 }
 
 // issue does what shows a secret, once for an Idempotency-Key.
-func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale error, do func(claiming) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
+func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale error, do func(claimsOf) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return IssuedKey{}, false, err
 	}

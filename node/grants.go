@@ -129,9 +129,8 @@ func (g *granting) batch(ctx context.Context) (landed bool, err error) {
 		l := g.license(i)
 		batch = append(batch, *l)
 		writes = append(writes, Write{
-			Ref:      licet.LicenseRef(l.Key),
-			Record:   licet.Record{License: l, Changed: true},
-			Metadata: g.in.Metadata,
+			Ref:    licet.LicenseRef(l.Key),
+			Record: licet.Record{License: l, Metadata: newMetadata(g.in.Metadata), Changed: true},
 		})
 	}
 	if g.since.IsZero() {
@@ -158,6 +157,14 @@ func (g *granting) license(i int) *licet.License {
 		l.ExpiresAt, l.Validity = g.in.ExpiresAt, licet.Period{}
 	}
 	return l
+}
+
+// newMetadata is the metadata of a new license, nil where it has none.
+func newMetadata(object string) *licet.Metadata {
+	if object == "" {
+		return nil
+	}
+	return &licet.Metadata{Object: object, Changed: true}
 }
 
 // catchUpToken reads the revision of the claim that the last batch wrote, for

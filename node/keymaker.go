@@ -108,12 +108,12 @@ func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) 
 	return m.create(ctx, wanted, noClaims)
 }
 
-// claiming gives the claims that go with a change of the API key of an id.
-type claiming func(keyID string) []Write
+// claimsOf gives the claims that go with a change of the API key of an id.
+type claimsOf func(keyID string) []Write
 
 func noClaims(string) []Write { return nil }
 
-func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claiming) (IssuedKey, error) {
+func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsOf) (IssuedKey, error) {
 	issued, err := m.draw(wanted)
 	if err != nil {
 		return IssuedKey{}, err
@@ -169,7 +169,7 @@ func (m Keymaker) Rotate(ctx context.Context, owner licet.Owner, id string, over
 	return m.rotate(ctx, owner, id, overlap, noClaims)
 }
 
-func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, claims claiming) (IssuedKey, error) {
+func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, claims claimsOf) (IssuedKey, error) {
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 
 	"licet"
 )
@@ -15,6 +16,72 @@ func (n *Node) Activate(ctx context.Context, cmd licet.Activate) (licet.Result, 
 // RemoveDevice frees a device's slot.
 func (n *Node) RemoveDevice(ctx context.Context, cmd licet.RemoveDevice) (licet.Result, error) {
 	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+}
+
+// DeactivateDevice frees a device's slot on its user's wish.
+func (n *Node) DeactivateDevice(ctx context.Context, cmd licet.DeactivateDevice) (licet.Result, error) {
+	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+}
+
+// ValidateLicense tells whether a device may use a license, linearizably.
+func (n *Node) ValidateLicense(ctx context.Context, cmd licet.ValidateLicense) (licet.Result, error) {
+	cmd.SeenStep = n.cfg.SeenStep
+	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+}
+
+// LicenseChange asks for a change of a license by its owner.
+type LicenseChange struct {
+	Key     licet.LicenseKey
+	Command licet.Command // whose target is the key and the owner
+	Once    *Once         // nil: the request came without an Idempotency-Key
+
+	// Stale is why the request can't be made any more; see Grant.
+	Stale error
+}
+
+// ChangeLicense runs a command on a license and answers the license as it is
+// then. If it can't be read any more, the answer is ErrOutcomeUnknown, although
+// the command was run.
+//
+// With in.Once that is done once: the same request again answers the license as
+// it is now, or the refusal of the first time, and replayed is true.
+func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseChange) (view *LicenseView, replayed bool, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer func() { n.admission.leave(err) }()
+	end, err := n.begin(owner, in.Once)
+	if err != nil {
+		return nil, false, err
+	}
+	defer end()
+	if replayed, err = n.runChange(ctx, owner, in); err != nil {
+		return nil, replayed, err
+	}
+	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, DevicePage{Limit: ViewDevices})
+	switch {
+	case err != nil && replayed:
+		return nil, false, err // that it can't be read is not what it came to
+	case err != nil:
+		return nil, false, fmt.Errorf("%w: read the license that was changed: %w", licet.ErrOutcomeUnknown, err)
+	}
+	return view, replayed, visible(view, owner, in.Key)
+}
+
+func (n *Node) runChange(ctx context.Context, owner licet.Owner, in LicenseChange) (replayed bool, err error) {
+	ref := licet.LicenseRef(in.Key)
+	switch {
+	case in.Once != nil:
+		c := &claiming{
+			once: in.Once, ref: licet.ClaimRef(owner, in.Once.Hash),
+			effect: licet.Claim{LicenseKey: in.Key}, stale: in.Stale,
+		}
+		return n.doClaiming(ctx, ref, in.Command, c)
+	case in.Stale != nil:
+		return false, in.Stale
+	}
+	_, err = n.do(ctx, ref, in.Command)
+	return false, err
 }
 
 // License looks a license up with a page of its devices, linearizably.

@@ -54,6 +54,7 @@ const (
 // call is one command on its way through a mailbox.
 type call struct {
 	cmd      licet.Command
+	claiming *claiming // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone
@@ -91,8 +92,11 @@ func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (result
 
 // do runs a command that was let in.
 func (n *Node) do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
-	deadline, _ := ctx.Deadline()
-	c := &call{cmd: cmd, deadline: deadline}
+	return n.doCall(ctx, ref, &call{cmd: cmd})
+}
+
+func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result, error) {
+	c.deadline, _ = ctx.Deadline()
 	box, err := n.post(ref, c)
 	if err != nil {
 		return licet.Result{}, err
@@ -287,7 +291,8 @@ func (n *Node) roomFor(box *mailbox) int {
 
 // take removes the calls of the next fold from the queue: as many as one
 // transaction has room for. Calls whose caller has given up are dropped here,
-// before anything was done for them.
+// before anything was done for them. One with an Idempotency-Key gets a turn of
+// its own, since its transaction writes a claim too.
 func (b *mailbox) take(room int) []*call {
 	var calls []*call
 	devices := make(map[string]struct{})
@@ -296,6 +301,9 @@ func (b *mailbox) take(room int) []*call {
 		c := b.queue[i]
 		if c.isOver() {
 			continue
+		}
+		if c.claiming != nil && len(calls) > 0 {
+			break
 		}
 		if id := c.cmd.DeviceID(); id != "" {
 			if _, seen := devices[id]; !seen {
@@ -307,6 +315,10 @@ func (b *mailbox) take(room int) []*call {
 		}
 		if c.state.CompareAndSwap(callWaiting, callTaken) {
 			calls = append(calls, c)
+			if c.claiming != nil {
+				i++
+				break
+			}
 		}
 	}
 	b.queue = append(b.queue[:0], b.queue[i:]...)

@@ -75,15 +75,22 @@ func (n *Node) prepare(ctx context.Context, owner licet.Owner, productID string,
 }
 
 // heed takes in what is stored of the Idempotency-Key.
-func (c *creation) heed(stored Snapshot, now time.Time) error {
+func (c *creation) heed(stored Snapshot, now time.Time) (err error) {
 	c.token = stored.Token
-	if claim := stored.Record.Claim; claim != nil && claim.Live(now) {
-		if claim.Fingerprint != c.once.Fingerprint {
-			return licet.ErrIdempotencyKeyReused
-		}
-		c.claim = claim
+	c.claim, err = c.once.earlier(stored.Record.Claim, now)
+	return err
+}
+
+// earlier gives what is remembered of the same request; nil where nothing is.
+func (o *Once) earlier(claim *licet.Claim, now time.Time) (*licet.Claim, error) {
+	switch {
+	case claim == nil || !claim.Live(now):
+		return nil, nil
+	case claim.Fingerprint != o.Fingerprint:
+		return nil, licet.ErrIdempotencyKeyReused
+	default:
+		return claim, nil
 	}
-	return nil
 }
 
 // claimed adds to the writes of a creation the claim that remembers it.

@@ -31,7 +31,11 @@ func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	defer n.answerPanic(calls)
 	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
 
-	guess, unsure, ok := n.cfg.Store.Recall(Want{Ref: ref, Devices: touched(calls)})
+	if calls[0].claiming != nil {
+		n.settleClaiming(ctx, ref, calls[0]) // it came alone
+		return
+	}
+	guess, unsure, ok := n.cfg.Store.Recall(wantOf(ref, calls))
 	switch {
 	case !ok:
 		n.readAndSwap(ctx, ref, calls)
@@ -179,7 +183,7 @@ func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot
 	if len(calls) == 0 {
 		return Snapshot{}, nil
 	}
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref, Devices: touched(calls)})
+	loaded, err := n.cfg.Store.Load(ctx, wantOf(ref, calls))
 	if err != nil {
 		answerAll(calls, err)
 		return Snapshot{}, nil
@@ -257,6 +261,15 @@ func stillWanted(calls []*call) []*call {
 		}
 	}
 	return wanted
+}
+
+// wantOf is what calls need to know of their record.
+func wantOf(ref licet.Ref, calls []*call) Want {
+	return Want{
+		Ref:      ref,
+		Devices:  touched(calls),
+		Metadata: slices.ContainsFunc(calls, func(c *call) bool { return licet.NeedsMetadata(c.cmd) }),
+	}
 }
 
 func touched(calls []*call) []string {

@@ -102,8 +102,9 @@ const ViewDevices = 1000
 
 // Want names a record to load, and the devices whose entries are wanted.
 type Want struct {
-	Ref     licet.Ref
-	Devices []string
+	Ref      licet.Ref
+	Devices  []string
+	Metadata bool // of a license
 }
 
 // Token is the store's own memory of a record as it was read: its revision
@@ -126,13 +127,13 @@ type Change struct {
 }
 
 // Write replaces one record, provided that it is still as its snapshot was.
-// A nil Token demands that it does not exist.
+// A nil Token demands that it does not exist. A license's metadata is written
+// where it has changed, and a product that is nil is removed: if an attempt at
+// that was in doubt, and there is none any more, the change has landed.
 type Write struct {
 	Ref    licet.Ref
 	Token  Token
 	Record licet.Record
-	// Metadata, on a license that is created: a compact JSON object, or empty.
-	Metadata string
 }
 
 // Outcome is how a swap ended.

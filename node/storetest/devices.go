@@ -158,7 +158,7 @@ func testReadMany(t *testing.T, f fixture) {
 	few := f.createLicense(3)
 	f.activate(few, created, deviceNames(0, 2)...)
 	granted := f.license(3)
-	f.mustLand(node.Write{Ref: licet.LicenseRef(granted.Key), Record: licet.Record{License: granted}, Metadata: `{"a":1}`})
+	f.mustLand(node.Write{Ref: licet.LicenseRef(granted.Key), Record: licet.Record{License: granted, Metadata: &licet.Metadata{Object: `{"a":1}`, Changed: true}}})
 	keys := []licet.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
 	for len(keys) < node.MaxReadLicenses {
 		keys = append(keys, few.Key)

@@ -49,7 +49,7 @@ func testCreate(t *testing.T, f fixture) {
 	f.mustLand(
 		node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Record: licet.Record{Order: order}},
 		node.Write{Ref: licet.ProductRef(owner, "pro"), Record: licet.Record{Product: product}})
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}, Metadata: `{"a":1}`})
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l, Metadata: &licet.Metadata{Object: `{"a":1}`, Changed: true}}})
 
 	snapshots, err := f.store.Load(f.context(),
 		node.Want{Ref: licet.ProductRef(owner, "pro")},
@@ -168,6 +168,7 @@ func testClaims(t *testing.T, f fixture) {
 		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licet.GrantProgress{
 			Seed: [32]byte{3}, Terms: licet.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licet.Period{Years: 1}}, Quantity: 1000, Done: 32}},
 		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licet.ErrPaymentNotConfigured},
+		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key()},
 	}
 	var token node.Token
 	for i := range claims {
@@ -185,12 +186,12 @@ func testClaims(t *testing.T, f fixture) {
 		t.Error("the claim is visible in the other mode")
 	}
 
-	// Of its three places by age two are due, but the claim is not: it was made anew.
-	f.sweep(created.Add(2 * time.Hour))
+	// Of its four places by age three are due, but the claim is not: it was made anew.
+	f.sweep(created.Add(3 * time.Hour))
 	if s := f.load(ref); s.Record.Claim == nil {
 		t.Error("a claim was swept too early")
 	}
-	f.sweep(created.Add(2*time.Hour + time.Millisecond))
+	f.sweep(created.Add(3*time.Hour + time.Millisecond))
 	if s := f.load(ref); s.Record.Claim != nil {
 		t.Error("a claim was left by the sweep")
 	}

@@ -29,6 +29,8 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"creating what exists is lost", testCreateExisting},
 		{"a stale swap is lost and brings the rival back", testStaleSwap},
 		{"all writes or none", testAllOrNone},
+		{"products are made, replaced and removed", testProducts},
+		{"metadata changes along with its license", testMetadata},
 		{"paying stores order and license together", testIssue},
 		{"devices inline and spilled", testDevices},
 		{"a change of nothing is a swap all the same", testUnchanged},

@@ -1,0 +1,373 @@
+package node_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// ending is the end that the licenses of these tests begin with.
+var ending = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 30)
+
+// endingLicense grants a license that has an end.
+func endingLicense(t *testing.T, n *node.Node, owner licet.Owner) licet.LicenseKey {
+	t.Helper()
+	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return granted[0].License.Key
+}
+
+// extend asks for ten days more, once.
+func extend(owner licet.Owner, key licet.LicenseKey, idempotencyKey string) node.LicenseChange {
+	return node.LicenseChange{
+		Key:     key,
+		Command: licet.RenewLicense{Target: licet.Target{Key: key, Caller: owner}, Extend: licet.Period{Days: 10}},
+		Once:    once(idempotencyKey, "extend "+string(key)),
+	}
+}
+
+// TestFortyExtensionsExtendOnce sends the same extension to two nodes at the same
+// time, while others use the license.
+func TestFortyExtensionsExtendOnce(t *testing.T) {
+	owner := newOwner(licet.Test)
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	key := endingLicense(t, nodes[0], owner)
+	var group sync.WaitGroup
+	var fresh atomic.Int32
+	for i := range 40 {
+		group.Go(func() {
+			for {
+				view, replayed, err := nodes[i%2].ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
+				if errors.Is(err, licet.ErrRequestInProgress) {
+					continue
+				}
+				if err != nil {
+					t.Errorf("extend: %v", err)
+					return
+				}
+				if !replayed {
+					fresh.Add(1)
+				}
+				if want := ending.AddDate(0, 0, 10); !view.License.ExpiresAt.Equal(want) {
+					t.Errorf("answered the end %v, want %v", view.License.ExpiresAt, want)
+				}
+				return
+			}
+		})
+		group.Go(func() {
+			cmd := licet.Activate{Target: licet.Target{Key: key}, Device: fmt.Sprint("d", i%3)}
+			if _, err := nodes[i%2].Activate(testContext(t), cmd); err != nil {
+				t.Errorf("activate: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	if fresh.Load() != 1 {
+		t.Errorf("%d of the answers are no replays, want 1", fresh.Load())
+	}
+}
+
+// TestUnknownExtensionThenAgain loses the answer to an extension, made or not:
+// asked again, it is made once.
+func TestUnknownExtensionThenAgain(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		plain := openStore(t)
+		owner := newOwner(licet.Test)
+		n := newNode(t, plain)
+		key := endingLicense(t, n, owner)
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+			if len(change.Writes) != 2 {
+				t.Errorf("the extension is a change of %d records, want the license and its claim", len(change.Writes))
+			}
+			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+		}})
+		_, _, err := failing.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		for try := range 2 {
+			view, replayed, err := n.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
+			if err != nil || replayed != (made || try > 0) || !view.License.ExpiresAt.Equal(ending.AddDate(0, 0, 10)) {
+				t.Errorf("made %v, try %d: %+v, replayed %v, %v", made, try, view, replayed, err)
+			}
+		}
+		view, _, err := n.ChangeLicense(testContext(t), owner, extend(owner, key, "another"))
+		if err != nil || !view.License.ExpiresAt.Equal(ending.AddDate(0, 0, 20)) {
+			t.Errorf("under another key: %+v, %v", view, err)
+		}
+	}
+}
+
+// TestLicenseRefusalIsReplayed keeps a refusal, and no other failure.
+func TestLicenseRefusalIsReplayed(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	key := endingLicense(t, n, owner)
+	target := licet.Target{Key: key, Caller: owner}
+	change := func(key string, cmd licet.Command) (bool, error) {
+		t.Helper()
+		in := node.LicenseChange{Key: target.Key, Command: cmd}
+		if key != "" {
+			in.Once = once(key, fmt.Sprintf("%T", cmd))
+		}
+		_, replayed, err := n.ChangeLicense(testContext(t), owner, in)
+		return replayed, err
+	}
+	if _, err := change("", licet.RevokeLicense{Target: target}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{false, true, true} {
+		replayed, err := change("k", licet.SuspendLicense{Target: target})
+		wantError(t, err, &licet.Error{Reason: licet.ReasonInvalidLicenseState})
+		if replayed != want {
+			t.Errorf("replayed is %v, want %v", replayed, want)
+		}
+	}
+	_, err := change("k", licet.RevokeLicense{Target: target})
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+
+	absent := licet.Target{Key: testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{99}), Caller: owner}
+	for range 2 {
+		_, replayed, err := n.ChangeLicense(testContext(t), owner, node.LicenseChange{
+			Key: absent.Key, Command: licet.SuspendLicense{Target: absent}, Once: once("absent", "r"),
+		})
+		wantError(t, err, licet.ErrLicenseNotFound)
+		if replayed {
+			t.Error("what was not found is kept")
+		}
+	}
+}
+
+// TestClaimingTurnIsItsOwn posts commands with and without an Idempotency-Key
+// into one mailbox, in turn: all of them are answered, and in their order.
+func TestClaimingTurnIsItsOwn(t *testing.T) {
+	plain := openStore(t)
+	owner := newOwner(licet.Test)
+	key := endingLicense(t, newNode(t, plain), owner)
+	started, release := make(chan struct{}), make(chan struct{})
+	var first sync.Once
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		first.Do(func() { close(started); <-release })
+		return storetest.Fault{}
+	}})
+	target := licet.Target{Key: key, Caller: owner}
+	ask := func(i int) error {
+		var err error
+		switch i % 3 {
+		case 0:
+			_, err = n.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "d1"})
+		case 1:
+			_, _, err = n.ChangeLicense(testContext(t), owner, extend(owner, key, fmt.Sprint(i)))
+		default:
+			_, _, err = n.ChangeLicense(testContext(t), owner, node.LicenseChange{Key: key,
+				Command: licet.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}})
+		}
+		return err
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := ask(0); err != nil {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	<-started
+	for i := 1; i < 30; i++ {
+		group.Go(func() {
+			if err := ask(i); err != nil {
+				t.Errorf("%d: %v", i, err)
+			}
+		})
+	}
+	n.AwaitQueued(licet.LicenseRef(key), 29)
+	close(release)
+	group.Wait()
+	view, err := n.License(testContext(t), owner, key, node.DevicePage{Limit: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := ending.AddDate(0, 0, 100); !view.License.ExpiresAt.Equal(want) || len(view.Devices) != 1 || strings.Count(view.Metadata, ":") != 10 {
+		t.Errorf("after all: %+v, metadata %s; want the end %v", view.License, view.Metadata, want)
+	}
+}
+
+// TestMetadataLosesNothing merges members into one license's metadata on two nodes
+// at the same time.
+func TestMetadataLosesNothing(t *testing.T) {
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	owner := newOwner(licet.Test)
+	key := endingLicense(t, nodes[0], owner)
+	target := licet.Target{Key: key, Caller: owner}
+	var group sync.WaitGroup
+	for i := range 40 {
+		group.Go(func() {
+			in := node.LicenseChange{Key: key, Command: licet.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
+			for {
+				_, _, err := nodes[i%2].ChangeLicense(testContext(t), owner, in)
+				if errors.Is(err, licet.ErrUnavailable) {
+					continue // it lost too often
+				}
+				if err != nil {
+					t.Errorf("update: %v", err)
+				}
+				return
+			}
+		})
+		group.Go(func() {
+			if _, err := activate(testContext(t), nodes[i%2], key, fmt.Sprint("d", i%3)); err != nil {
+				t.Errorf("activate: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	view, err := nodes[0].License(testContext(t), owner, key, node.DevicePage{Limit: 10})
+	if err != nil || strings.Count(view.Metadata, ":") != 40 || len(view.Devices) != 3 {
+		t.Errorf("%s, %d devices, %v", view.Metadata, len(view.Devices), err)
+	}
+}
+
+// TestOneProductIsCreatedOnce describes a product on two nodes at the same time:
+// it is new for one of them only.
+func TestOneProductIsCreatedOnce(t *testing.T) {
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	owner := newOwner(licet.Live)
+	ctx := testContext(t)
+	var made, gone atomic.Int32
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			_, created, err := nodes[i%2].PutProduct(ctx, licet.PutProduct{
+				ID: "pro", Owner: owner, Name: fmt.Sprint(i), Terms: licet.DefaultTerms(),
+			})
+			if err != nil {
+				t.Errorf("put: %v", err)
+			}
+			if created {
+				made.Add(1)
+			}
+		})
+	}
+	group.Wait()
+	if made.Load() != 1 {
+		t.Errorf("it was created %d times", made.Load())
+	}
+	for i := range 20 {
+		group.Go(func() {
+			switch err := nodes[i%2].DeleteProduct(ctx, owner, "pro"); {
+			case err == nil:
+				gone.Add(1)
+			case !errors.Is(err, licet.ErrProductNotFound):
+				t.Errorf("delete: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 || !errors.Is(err, licet.ErrProductNotFound) {
+		t.Errorf("it was removed %d times, and then: %v", gone.Load(), err)
+	}
+}
+
+// TestValidationIsLinearizable changes a license at one node: another one, which
+// remembers it as it was, says at once what it is.
+func TestValidationIsLinearizable(t *testing.T) {
+	here, there := newNode(t, openStore(t)), newNode(t, openStore(t))
+	ctx := testContext(t)
+	key := grant(t, here, 3)
+	target := licet.Target{Key: key}
+	check := func(want licet.Reason) {
+		t.Helper()
+		result, err := there.ValidateLicense(ctx, licet.ValidateLicense{Target: target, Device: "d1"})
+		if err != nil || result.Invalid != want {
+			t.Fatalf("answered %q, %v; want %q", result.Invalid, err, want)
+		}
+	}
+	do := func(cmd licet.Command) {
+		t.Helper()
+		if _, err := here.Do(ctx, licet.LicenseRef(key), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(licet.NotBound)
+	do(licet.Activate{Target: target, Device: "d1"})
+	check("")
+	do(licet.SuspendLicense{Target: target})
+	check(licet.ReasonLicenseSuspended)
+	do(licet.ReinstateLicense{Target: target})
+	check("")
+	do(licet.RemoveDevice{Target: target, Device: "d1"})
+	check(licet.NotBound)
+	do(licet.RevokeLicense{Target: target})
+	check(licet.ReasonLicenseRevoked)
+}
+
+// TestValidationIsSeen stores when a device was validated, in the background.
+func TestValidationIsSeen(t *testing.T) {
+	var ahead atomic.Int64
+	n := newNode(t, openStore(t), func(c *node.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	})
+	key := grant(t, n, 3)
+	if _, err := activate(testContext(t), n, key, "d1"); err != nil {
+		t.Fatal(err)
+	}
+	ahead.Store(int64(time.Hour))
+	result, err := n.ValidateLicense(testContext(t), licet.ValidateLicense{Target: licet.Target{Key: key}, Device: "d1"})
+	if err != nil || result.Invalid != "" {
+		t.Fatal(result.Invalid, err)
+	}
+	n.StoreSeen()
+	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen := view.Devices[0].LastSeenAt; !seen.Equal(result.Device.LastSeenAt) || time.Until(seen) < 50*time.Minute {
+		t.Errorf("seen at %v, answered %v", seen, result.Device.LastSeenAt)
+	}
+}
+
+// TestDeactivationCapAcrossNodes removes devices at two nodes at the same time:
+// the month's cap holds for all together.
+func TestDeactivationCapAcrossNodes(t *testing.T) {
+	const most, devices = 3, 20
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	owner := newOwner(licet.Test)
+	ctx := testContext(t)
+	if _, _, err := nodes[0].PutProduct(ctx, licet.PutProduct{ID: "pro", Owner: owner, Terms: licet.Terms{
+		KeyPrefix: "PRO", SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: most},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	key := endingLicense(t, nodes[0], owner)
+	for i := range devices { // more than stay in the license's record
+		if _, err := activate(ctx, nodes[0], key, fmt.Sprint("d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var removed, refused atomic.Int32
+	var group sync.WaitGroup
+	for i := range devices {
+		group.Go(func() {
+			cmd := licet.DeactivateDevice{Target: licet.Target{Key: key}, Device: fmt.Sprint("d", i)}
+			switch result, err := nodes[i%2].DeactivateDevice(ctx, cmd); {
+			case err == nil && result.Removed:
+				removed.Add(1)
+			case errors.Is(err, licet.ErrSelfService):
+				refused.Add(1)
+			default:
+				t.Errorf("answered %+v, %v", result, err)
+			}
+		})
+	}
+	group.Wait()
+	view, err := nodes[0].License(ctx, owner, key, node.DevicePage{Limit: devices})
+	if err != nil || removed.Load() != most || refused.Load() != devices-most || len(view.Devices) != devices-most {
+		t.Errorf("%d removed, %d refused, %d left, %v", removed.Load(), refused.Load(), len(view.Devices), err)
+	}
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// testProducts makes, replaces and removes a product, each time once with what is
+// stored and once with what was.
+func testProducts(t *testing.T, f fixture) {
+	owner := f.owner()
+	ref := licet.ProductRef(owner, "pro")
+	product := func(name string) *licet.Product {
+		return &licet.Product{
+			ID: "pro", Owner: owner, Name: name, Metadata: `{"sku":7}`, CreatedAt: created,
+			Terms: licet.Terms{
+				KeyPrefix: "PRO", MaxDevices: 5, Validity: licet.Period{Years: 1},
+				SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 3},
+			},
+		}
+	}
+	var stale node.Token
+	for _, name := range []string{"first", "second", ""} {
+		before := f.load(ref)
+		write := node.Write{Ref: ref, Token: before.Token, Record: licet.Record{Product: product(name), Changed: true}}
+		f.mustLand(write)
+		f.equal("product", f.load(ref).Record.Product, product(name))
+		write.Record.Product = product("too late")
+		outcome := f.commit(write)
+		if outcome.Landed {
+			t.Fatal("a swap on what a product was landed")
+		}
+		f.equal("rival", f.rival(outcome, ref).Record.Product, product(name))
+		stale = before.Token
+	}
+	remove := node.Write{Ref: ref, Token: stale, Record: licet.Record{Changed: true}}
+	if f.commit(remove).Landed {
+		t.Fatal("what a product was is removed")
+	}
+	remove.Token = f.load(ref).Token
+	f.mustLand(remove)
+	if s := f.load(ref); s.Record.Product != nil || s.Token != nil {
+		t.Fatalf("after it was removed there is %+v", s.Record.Product)
+	}
+	if f.commit(node.Write{Ref: ref, Token: remove.Token, Record: licet.Record{Product: product("on nothing")}}).Landed {
+		t.Fatal("a product that is gone was replaced")
+	}
+	f.mustLand(node.Write{Ref: ref, Record: licet.Record{Product: product("anew")}})
+	f.equal("product", f.load(ref).Record.Product, product("anew"))
+}
+
+// testMetadata changes the metadata of a license along with its facts: both or
+// neither, and only where it was asked for.
+func testMetadata(t *testing.T, f fixture) {
+	l := f.createLicense(3)
+	ref := licet.LicenseRef(l.Key)
+	load := func() node.Snapshot {
+		t.Helper()
+		snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: []string{"a"}, Metadata: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return snapshots[0]
+	}
+	update := func(s node.Snapshot, most int, patch string) node.Write {
+		t.Helper()
+		cmd := licet.UpdateLicense{Target: licet.Target{Key: l.Key}, MaxDevices: &most, Metadata: patch}
+		if _, err := licet.Apply(&s.Record, cmd, created); err != nil {
+			t.Fatal(err)
+		}
+		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}
+	}
+	stored := func(want string, most int) {
+		t.Helper()
+		view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := load(); view.Metadata != want || view.License.MaxDevices != most || s.Record.Metadata == nil || s.Record.Metadata.Object != want {
+			t.Fatalf("stored is %q with %d devices, loaded %+v; want %q with %d", view.Metadata, view.License.MaxDevices, s.Record.Metadata, want, most)
+		}
+	}
+	stored("", 3)
+	if s := f.load(ref); s.Record.Metadata != nil {
+		t.Error("metadata that nobody asked for was loaded")
+	}
+	if _, _, ok := f.store.Recall(node.Want{Ref: ref, Metadata: true}); ok {
+		t.Log("the store remembers metadata")
+	}
+	f.mustLand(update(load(), 4, `{"a":1,"b":2}`))
+	stored(`{"a":1,"b":2}`, 4)
+
+	// A rival changes the metadata alone, and then a device alone: either way what
+	// was read before is stale as a whole.
+	for _, change := range []func(){
+		func() { f.mustLand(update(load(), 4, `{"a":3}`)) },
+		func() { f.activate(l, created.Add(time.Minute), "a") },
+	} {
+		stale := load()
+		before := stale.Record.Metadata.Object
+		change()
+		outcome := f.commit(update(stale, 9, `{"b":null}`))
+		if outcome.Landed {
+			t.Fatalf("a swap on metadata that was %s landed", before)
+		}
+		stored(load().Record.Metadata.Object, 4)
+		if len(outcome.Rivals) > 0 {
+			rival := outcome.Rivals[0].Record
+			if rival.Metadata == nil || rival.Metadata.Object != `{"a":3,"b":2}` || rival.License.MaxDevices != 4 {
+				t.Fatalf("the rival is %+v with %+v", rival.License, rival.Metadata)
+			}
+		}
+	}
+	f.mustLand(update(load(), 4, `{"a":null}`))
+	stored(`{"b":2}`, 4)
+	f.mustLand(update(load(), 5, `{"b":null}`))
+	stored("", 5)
+	if view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1}); err != nil || len(view.Devices) != 1 {
+		t.Errorf("the device is gone: %+v, %v", view, err)
+	}
+}
