@@ -97,14 +97,8 @@ func (s *Server) readActivation(body []byte) (licet.Activate, error) {
 	}
 	cmd.Pin = licet.Owner{AccountID: account.value, Mode: licet.Mode(mode.value)}
 	var bad problems
-	if key.given {
-		// A mistyped key comes before all else: the person at the keyboard can
-		// do something about it.
-		if cmd.Key, err = s.cfg.Node.ParseLicenseKey(key.value); err != nil {
-			return licet.Activate{}, err
-		}
-	} else {
-		bad.add("license_key", problemRequired)
+	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
+		return licet.Activate{}, err
 	}
 	bad.deviceID("device_id", device)
 	bad.deviceName("device_name", name)

@@ -156,7 +156,7 @@ func (s *Server) revokeAPIKey(r *request) (any, error) {
 func (s *Server) rotateAPIKey(r *request) (any, error) {
 	var bad problems
 	var overlap text
-	if err := decodeOptional(r.body(), true, textMember("overlap", &overlap)); err != nil {
+	if err := decodeOptional(r.body(), textMember("overlap", &overlap)); err != nil {
 		return nil, err
 	}
 	in := node.KeyRotation{

@@ -49,13 +49,13 @@ func decodeObject(body []byte, strict bool, members ...member) error {
 	return decodeAny(body, strict, members)
 }
 
-// decodeOptional is decodeObject for a body that may be left out, since all of
-// its members may be.
-func decodeOptional(body []byte, strict bool, members ...member) error {
+// decodeOptional is decodeObject for a body that need not be there, since all of
+// its members are optional. It is for authenticated routes, and so is strict.
+func decodeOptional(body []byte, members ...member) error {
 	if len(body) == 0 {
 		return nil
 	}
-	return decodeObject(body, strict, members...)
+	return decodeObject(body, true, members...)
 }
 
 // decodeAny is decodeObject for every body there may be.
@@ -177,7 +177,7 @@ func (m *member) read(decoder *jsontext.Decoder) (typeName string, err error) {
 	case m.texts != nil:
 		return "an array of strings", m.texts.read(decoder)
 	case m.flag != nil:
-		return "a boolean", m.flag.read(decoder)
+		return "true or false", m.flag.read(decoder)
 	default:
 		return "an object", m.object.read(decoder)
 	}

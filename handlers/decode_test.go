@@ -20,6 +20,7 @@ type sample struct {
 	text    text
 	integer integer
 	object  object
+	flag    flag
 }
 
 func decodeSample(body string, strict bool) (sample, error) {
@@ -28,6 +29,7 @@ func decodeSample(body string, strict bool) (sample, error) {
 		textMember("text", &in.text),
 		integerMember("integer", &in.integer),
 		objectMember("object", &in.object),
+		flagMember("flag", &in.flag),
 	)
 	return in, err
 }
@@ -47,7 +49,9 @@ func TestDecodeAccepts(t *testing.T) {
 	}
 	f(`{}`, sample{})
 	f(" \t\r\n{ } \n", sample{})
-	f(`{"text":null,"integer":null,"object":null}`, sample{})
+	f(`{"text":null,"integer":null,"object":null,"flag":null}`, sample{})
+	f(`{"flag":true}`, sample{flag: flag{true, true}})
+	f(`{"flag" : false }`, sample{flag: flag{false, true}})
 	f(`{"text":""}`, sample{text: text{"", true}})
 	f(`{"text":"\u00e9\ud83d\ude00\u0000\"\\\/"}`, sample{text: text{"é😀\x00\"\\/", true}})
 	f(`{"te\u0078t":"a"}`, sample{text: text{"a", true}})
@@ -116,6 +120,11 @@ func TestDecodeRefuses(t *testing.T) {
 	f(`{"integer":99999999999999999999.0}`, `member "integer" must be an integer`)
 	f(`{"integer":true}`, `member "integer" must be an integer`)
 	f(`{"object":[]}`, `member "object" must be an object`)
+	f(`{"flag":1}`, `member "flag" must be true or false`)
+	f(`{"flag":"true"}`, `member "flag" must be true or false`)
+	f(`{"flag":{}}`, `member "flag" must be true or false`)
+	f(`{"flag":tru}`, "not valid JSON")
+	f(`{"flag":True}`, "not valid JSON")
 	f(`{"object":"SECRET"}`, `member "object" must be an object`)
 	f(`{"text":"a","text":"a"}`, `member "text" comes twice`)
 	f(`{"text":null,"te\u0078t":null}`, `member "text" comes twice`)
@@ -144,7 +153,7 @@ func TestDecodeSkipsUnknownMembersWhereTold(t *testing.T) {
 // Whatever is accepted is what any JSON reader takes it for.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"text":"a","integer":-12,"object":{"a":[1,{"b":null}]}}`, `{"text":"\ud83d\ude00"}`, `{"integer":1e2}`,
+		`{}`, `{"text":"a","integer":-12,"object":{"a":[1,{"b":null}]}}`, `{"text":"\ud83d\ude00"}`, `{"integer":1e2}`, `{"flag":true}`,
 		`{"text":null}`, `{"TEXT":"a","unknown":[]}`, `{"object":{"a":1,"a":2}}`, "{\"text\":\"\xff\"}", `{}x`, `[{}]`, `{"text":"\ud800"}`,
 	} {
 		f.Add(seed, true)
@@ -167,7 +176,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%q is accepted, but %v", body, err)
 		}
 		for name := range members {
-			if strict && name != "text" && name != "integer" && name != "object" {
+			if strict && name != "text" && name != "integer" && name != "object" && name != "flag" {
 				t.Fatalf("%q: unknown member %q is accepted", body, name)
 			}
 		}
@@ -190,7 +199,12 @@ func FuzzDecode(f *testing.F) {
 			}
 			want.object.value = compact.String()
 		}
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(sample{}, text{}, integer{}, object{})); diff != "" {
+		if want.flag.given = given("flag"); want.flag.given {
+			if err := json.Unmarshal(members["flag"], &want.flag.value); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(sample{}, text{}, integer{}, object{}, flag{})); diff != "" {
 			t.Fatalf("%q (-want +got):\n%s", body, diff)
 		}
 	})
@@ -199,15 +213,23 @@ func FuzzDecode(f *testing.F) {
 // The readers of whole bodies never panic, and what they accept is in bounds.
 func FuzzReadBodies(f *testing.F) {
 	f.Add(`{"product_id":"editor","amount":4900,"currency":"USD","description":"d","buyer_email":"a@example.com","metadata":{"a":1},"success_url":"https://example.com/x?y=1"}`)
+	f.Add(`{"name":"Editor","key_prefix":"ED","max_devices":5,"validity":"P1Y","validity_from":"activation","self_service_deactivation":true,"removals_per_month":2,"metadata":{}}`)
 	f.Add(`{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T00:00:00Z"}`)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	f.Fuzz(func(t *testing.T, body string) {
 		var bad problems
 		if o, err := readOrder([]byte(body), &bad); err == nil && bad.err() == nil {
 			if !validProductID(o.ProductID) || o.Amount < 0 || o.Amount > maxAmount || len(o.Currency) != 3 ||
-				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > maxMetadataBytes ||
+				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > licet.MaxMetadataBytes ||
 				o.Metadata != "" && !json.Valid([]byte(o.Metadata)) {
 				t.Fatalf("%q: %+v", body, o)
+			}
+		}
+		bad = problems{}
+		if p, err := readProduct([]byte(body), &bad); err == nil && bad.err() == nil {
+			if !licet.ValidKeyPrefix(p.Terms.KeyPrefix) || p.Terms.MaxDevices < 0 || p.Terms.MaxDevices > maxMaxDevices ||
+				p.Terms.SelfService.RemovalsPerMonth < 0 || !p.Terms.Validity.IsZero() && !p.Terms.Validity.AddTo(now).After(now) {
+				t.Fatalf("%q: %+v", body, p)
 			}
 		}
 		bad = problems{}

@@ -102,10 +102,14 @@ func (s *Server) removeDevice(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return removalAnswer(&result, id.value), nil
+}
+
+func removalAnswer(result *licet.Result, deviceID string) removal {
 	return removal{
 		LicenseKey:     result.License.Key,
-		DeviceID:       id.value,
+		DeviceID:       deviceID,
 		Removed:        result.Removed,
 		CurrentDevices: result.License.CurrentDevices,
-	}, nil
+	}
 }

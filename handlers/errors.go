@@ -82,6 +82,7 @@ func kinds() map[licet.Reason]kind {
 		licet.ReasonLicenseSuspended:     {status: 403, n: 2},
 		licet.ReasonLicenseExpired:       {status: 403, n: 3},
 		licet.ReasonProductMismatch:      {status: 403, n: 4},
+		licet.ReasonSelfServiceForbidden: {status: 403, n: 5},
 		reasonNotFound:                   {status: 404, n: 0},
 		licet.ReasonLicenseNotFound:      {status: 404, n: 1},
 		licet.ReasonDeviceNotFound:       {status: 404, n: 2},

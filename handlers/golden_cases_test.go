@@ -61,22 +61,31 @@ var goldenCases = []struct {
 	}},
 	{"40301", nil, func(s *service) wire {
 		key := s.license()
-		s.do(licet.RevokeLicense{Target: s.target(key)})
+		s.change(key, "revoke", "").must(s.t, 0)
 		return activation(key, `"device_id":"d1"`)
 	}},
 	{"40302", nil, func(s *service) wire {
 		key := s.license()
-		s.do(licet.SuspendLicense{Target: s.target(key)})
+		s.change(key, "suspend", "").must(s.t, 0)
 		return activation(key, `"device_id":"d1"`)
 	}},
 	{"40303", nil, func(s *service) wire {
 		key := s.license()
-		s.do(licet.RenewLicense{Target: s.target(key), ExpiresAt: s.clock.Now().Add(time.Hour)})
+		s.change(key, "renew", `{"expires_at":"2030-01-02T04:04:05.678Z"}`).must(s.t, 0)
 		s.clock.advance(time.Hour)
 		return activation(key, `"device_id":"d1"`)
 	}},
 	{"40304", nil, func(s *service) wire {
 		return activation(s.license(), `"device_id":"d1","product_id":"viewer"`)
+	}},
+	{"40305", nil, func(s *service) wire { return deactivation(s.license(), `"device_id":"d1"`) }},
+	{"40305_used_up", nil, func(s *service) wire {
+		s.product("editor", `"self_service_deactivation":true,"removals_per_month":1`).must(s.t, 0)
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		s.activate(key, "d2").must(s.t, 0)
+		s.sendWire(deactivation(key, `"device_id":"d1"`)).must(s.t, 0)
+		return deactivation(key, `"device_id":"d2"`)
 	}},
 	{"40400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/nothing"} }},
 	{"40401", nil, func(s *service) wire {
@@ -88,6 +97,7 @@ var goldenCases = []struct {
 	{"40404", nil, func(*service) wire {
 		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
+	{"40404_product", nil, func(*service) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
 	{"40500", nil, func(*service) wire { return wire{method: "PUT", path: "/v1/orders"} }},
 	{"40901", nil, func(s *service) wire {
 		key := s.license()
@@ -95,6 +105,18 @@ var goldenCases = []struct {
 			s.activate(key, id).must(s.t, 0)
 		}
 		return activation(key, `"device_id":"d4"`)
+	}},
+	{"40903", nil, func(s *service) wire {
+		key := s.license()
+		s.change(key, "revoke", "").must(s.t, 0)
+		return changing(key, "suspend", "")
+	}},
+	{"40903_replayed", nil, func(s *service) wire {
+		key := s.license()
+		s.change(key, "revoke", "").must(s.t, 0)
+		w := changing(key, "renew", `{"expires_at":"2031-01-01T00:00:00Z"}`).once("k1")
+		s.sendWire(w)
+		return w
 	}},
 	{"40904", nil, func(s *service) wire {
 		s.store.put(licet.Record{Product: &licet.Product{ID: "editor", Terms: licet.DefaultTerms()}},
@@ -168,6 +190,12 @@ var goldenCases = []struct {
 	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}), func(s *service) wire {
 		return s.lookup(s.order("5"))
 	}},
+	{"42200_renew", nil, func(s *service) wire { return changing(s.license(), "renew", `{}`) }},
+	{"42200_extend_perpetual", nil, func(s *service) wire { return changing(s.license(), "renew", `{"extend":"P1M"}`) }},
+	{"42200_product", nil, func(*service) wire {
+		return wire{method: "PUT", path: "/v1/products/a%20b", key: keyAll,
+			body: `{"name":"a\u0007","key_prefix":"lic","max_devices":-1,"validity":"1Y","validity_from":"now","removals_per_month":-1,"metadata":{"":1}}`}
+	}},
 	{"43100", nil, func(*service) wire {
 		return wire{method: "GET", path: "/livez", headers: []string{"X-Long", strings.Repeat("x", 12<<10)}}
 	}},
@@ -196,6 +224,11 @@ var goldenCases = []struct {
 		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 		return wire{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d1", key: keyAll}
 	}},
+	{"50400_suspend", nil, func(s *service) wire {
+		key := s.license()
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return changing(key, "suspend", "")
+	}},
 	{"50400_grant", nil, func(s *service) wire {
 		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}
@@ -207,6 +240,69 @@ var goldenCases = []struct {
 	{"grant", nil, func(*service) wire {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
 			body: `{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T01:00:00.1239+01:00","metadata":{"batch" : 7}}`}
+	}},
+	{"product_put", nil, func(*service) wire {
+		return wire{method: "PUT", path: "/v1/products/editor", key: keyAll,
+			body: `{"name":"Editor & friends","key_prefix":"ED","max_devices":5,"validity":"P1Y","validity_from":"activation","self_service_deactivation":true,"removals_per_month":2,"metadata":{"sku" : 7}}`}
+	}},
+	{"product_put_again", nil, func(s *service) wire {
+		s.product("editor", `"name":"Editor","validity":"P1Y"`).must(s.t, 0)
+		s.clock.advance(time.Hour)
+		return wire{method: "PUT", path: "/v1/products/editor", key: keyAll, body: `{}`}
+	}},
+	{"product_get", nil, func(s *service) wire {
+		s.product("editor", `"name":"Editor","max_devices":0,"validity":"P2W"`).must(s.t, 0)
+		return wire{method: "GET", path: "/v1/products/editor", key: keyAll}
+	}},
+	{"product_delete", nil, func(s *service) wire {
+		s.product("editor", `"name":"Editor"`).must(s.t, 0)
+		return wire{method: "DELETE", path: "/v1/products/editor", key: keyAll}
+	}},
+	{"license_suspended", nil, func(s *service) wire { return changing(s.license(), "suspend", `{"reason":"chargeback"}`) }},
+	{"license_reinstated", nil, func(s *service) wire {
+		key := s.license()
+		s.change(key, "suspend", `{"reason":"chargeback"}`).must(s.t, 0)
+		return changing(key, "reinstate", "")
+	}},
+	{"license_revoked", nil, func(s *service) wire { return changing(s.license(), "revoke", `{"reason":"shared in a forum"}`) }},
+	{"license_renewed", nil, func(s *service) wire {
+		return changing(s.license(), "renew", `{"expires_at":"2031-01-01T01:00:00+01:00"}`)
+	}},
+	{"license_extended", nil, func(s *service) wire {
+		key := s.license()
+		s.change(key, "renew", `{"expires_at":"2030-01-31T00:00:00Z"}`).must(s.t, 0)
+		return changing(key, "renew", `{"extend":"P1M"}`).once("k1")
+	}},
+	{"license_extended_replayed", nil, func(s *service) wire {
+		key := s.license()
+		s.change(key, "renew", `{"expires_at":"2030-01-31T00:00:00Z"}`).must(s.t, 0)
+		w := changing(key, "renew", `{"extend":"P1M"}`).once("k1")
+		s.sendWire(w)
+		s.activate(key, "d1").must(s.t, 0)
+		return w
+	}},
+	{"license_updated", nil, func(s *service) wire {
+		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1,"b":{"x":2.50}}}`).must(s.t, 0)
+		return wire{method: "PATCH", path: "/v1/licenses/" + granted.grantedKey(), key: keyAll,
+			body: `{"max_devices":7,"metadata":{"a":null,"c":"<ü>"}}`}
+	}},
+	{"validate", nil, func(s *service) wire {
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		return validation(key, `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
+	}},
+	{"validate_not_bound", nil, func(s *service) wire { return validation(s.license(), `"device_id":"d1"`) }},
+	{"validate_revoked", nil, func(s *service) wire {
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		s.change(key, "revoke", "").must(s.t, 0)
+		return validation(key, `"device_id":"d1"`)
+	}},
+	{"deactivate", nil, func(s *service) wire {
+		s.product("editor", `"self_service_deactivation":true`).must(s.t, 0)
+		key := s.license()
+		s.activate(key, "d1").must(s.t, 0)
+		return deactivation(key, `"device_id":"d1"`)
 	}},
 	{"license_new", nil, func(s *service) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license(), key: keyAll}

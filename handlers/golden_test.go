@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -32,6 +31,19 @@ func activation(key, members string) wire {
 
 func activationBody(body string) wire {
 	return wire{method: "POST", path: "/v1/licenses/activate", body: body}
+}
+
+func validation(key, members string) wire {
+	return wire{method: "POST", path: "/v1/licenses/validate", body: `{"license_key":"` + key + `",` + members + `}`}
+}
+
+func deactivation(key, members string) wire {
+	return wire{method: "POST", path: "/v1/licenses/deactivate", body: `{"license_key":"` + key + `",` + members + `}`}
+}
+
+// changing asks for a change of a license; see change.
+func changing(key, verb, body string) wire {
+	return wire{method: "POST", path: "/v1/licenses/" + key + "/" + verb, key: keyAll, body: body}
 }
 
 func newOrder(body string) wire {
@@ -69,25 +81,16 @@ func (s *service) lookup(made answer) wire {
 	return wire{method: "GET", path: "/v1/orders/" + made.text("order_no"), key: keyAll}
 }
 
-func (s *service) target(key string) licet.Target { return licet.Target{Key: licet.LicenseKey(key)} }
-
-// do runs a command that has no route yet.
-func (s *service) do(cmd licet.Command) {
+// change asks for a change of a license, such as suspend.
+func (s *service) change(key, verb, body string, headers ...string) answer {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	var ref licet.Ref
-	switch c := cmd.(type) {
-	case licet.RevokeLicense:
-		ref = licet.LicenseRef(c.Key)
-	case licet.SuspendLicense:
-		ref = licet.LicenseRef(c.Key)
-	case licet.RenewLicense:
-		ref = licet.LicenseRef(c.Key)
-	}
-	if _, err := s.node.Do(ctx, ref, cmd); err != nil {
-		s.t.Fatal(err)
-	}
+	return s.send("POST", "/v1/licenses/"+key+"/"+verb, keyAll, body, headers...)
+}
+
+// product describes a product.
+func (s *service) product(id, members string) answer {
+	s.t.Helper()
+	return s.send("PUT", "/v1/products/"+id, keyAll, "{"+members+"}")
 }
 
 // press presses a button of an order's pay page.

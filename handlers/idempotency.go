@@ -68,5 +68,5 @@ func fingerprint(r *request) [32]byte {
 // idempotent reports whether sending the very same request again does what it
 // does once.
 func (e *exchange) idempotent() bool {
-	return e.route != nil && e.route.idempotent || e.request != nil && e.request.once != nil
+	return e.route != nil && e.route.idempotent || e.request != nil && (e.request.idempotent || e.request.once != nil)
 }

@@ -28,6 +28,7 @@ type license struct {
 	Metadata       json.RawMessage  `json:"metadata"`
 	SuspendedAt    timestamp        `json:"suspended_at"`
 	RevokedAt      timestamp        `json:"revoked_at"`
+	StateReason    *string          `json:"state_reason"`
 }
 
 // sortedDevices is up to how many are put in order of time. Above, they
@@ -74,6 +75,7 @@ func licenseAnswer(view *node.LicenseView, now time.Time) license {
 		Metadata:       metadata(view.Metadata),
 		SuspendedAt:    timestamp(l.SuspendedAt),
 		RevokedAt:      timestamp(l.RevokedAt),
+		StateReason:    optional(l.StateReason),
 	}
 }
 

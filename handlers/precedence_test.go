@@ -21,12 +21,12 @@ func TestWhichErrorWins(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	revoked := s.license()
-	s.do(licet.RevokeLicense{Target: s.target(revoked)})
+	s.change(revoked, "revoke", "").must(s.t, 0)
 	fullSuspended := s.license()
 	for i := range 3 {
 		s.activate(fullSuspended, fmt.Sprint(i)).must(t, 0)
 	}
-	s.do(licet.SuspendLicense{Target: s.target(fullSuspended)})
+	s.change(fullSuspended, "suspend", "").must(s.t, 0)
 
 	const activate = "/v1/licenses/activate"
 	asText := []string{"Content-Type", "-", "Content-Type", "text/plain"}
@@ -66,6 +66,12 @@ func TestWhichErrorWins(t *testing.T) {
 		{name: "fields before existence", method: "POST", path: activate, body: `{"license_key":"` + absentKey() + `"}`, code: 42200},
 		{name: "path fields before existence", method: "DELETE", path: "/v1/licenses/" + absentKey() + "/devices/%00", key: keyAll, code: 42200},
 		{name: "query before existence", method: "GET", path: "/v1/licenses/" + absentKey() + "/devices?limit=x", key: keyAll, code: 42200},
+		{name: "JSON before the license key in a path", method: "POST", path: "/v1/licenses/x/suspend", key: keyAll, body: `{"reason":1}`, code: 40000},
+		{name: "license key in a path before fields", method: "POST", path: "/v1/licenses/x/renew", key: keyAll, body: `{}`, code: 40001},
+		{name: "fields of a change before existence", method: "POST", path: "/v1/licenses/" + absentKey() + "/renew", key: keyAll, body: `{}`, code: 42200},
+		{name: "fields of a change before state", method: "POST", path: "/v1/licenses/" + revoked + "/suspend", key: keyAll, body: `{"reason":"\u0000"}`, code: 42200},
+		{name: "scope before JSON of a change", method: "PATCH", path: "/v1/licenses/" + revoked, key: keyReadOnly, body: `{`, code: 40300},
+		{name: "existence before self-service", method: "POST", path: "/v1/licenses/deactivate", body: `{"license_key":"` + absentKey() + `","device_id":"d"}`, code: 40401},
 		{name: "existence before product", method: "POST", path: activate, body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer","mode":"live"}`, code: 40401},
 		{name: "product before state", method: "POST", path: activate, body: `{"license_key":"` + revoked + `","device_id":"d","product_id":"viewer"}`, code: 40304},
 		{name: "state before limit", method: "POST", path: activate, body: `{"license_key":"` + fullSuspended + `","device_id":"new"}`, code: 40302},
@@ -98,6 +104,11 @@ func TestIsolation(t *testing.T) {
 		{"GET", "/v1/licenses/" + key, "/v1/licenses/" + absentKey(), 40401},
 		{"GET", "/v1/licenses/" + key + "/devices", "/v1/licenses/" + absentKey() + "/devices", 40401},
 		{"DELETE", "/v1/licenses/" + key + "/devices/d1", "/v1/licenses/" + absentKey() + "/devices/d1", 40401},
+		{"POST", "/v1/licenses/" + key + "/suspend", "/v1/licenses/" + absentKey() + "/suspend", 40401},
+		{"POST", "/v1/licenses/" + key + "/reinstate", "/v1/licenses/" + absentKey() + "/reinstate", 40401},
+		{"POST", "/v1/licenses/" + key + "/revoke", "/v1/licenses/" + absentKey() + "/revoke", 40401},
+		{"GET", "/v1/products/editor", "/v1/products/none", 40404},
+		{"DELETE", "/v1/products/editor", "/v1/products/none", 40404},
 		{"GET", "/v1/orders/" + orderNo, "/v1/orders/" + absentOrder, 40403},
 		{"GET", "/v1/orders/" + orderNo, "/v1/orders/x", 40403},
 		{"GET", "/v1/keys/" + keyID(keyAll), "/v1/keys/key_none", 40407},
@@ -114,10 +125,23 @@ func TestIsolation(t *testing.T) {
 	}
 	body := func(key string) string { return `{"license_key":"` + key + `","device_id":"d1"}` }
 	for _, stranger := range []string{keyOther, keyLive} {
-		theirs := s.send("POST", "/v1/licenses/activate", stranger, body(key), same...).must(t, 40401)
-		nobodys := s.send("POST", "/v1/licenses/activate", stranger, body(absentKey()), same...).must(t, 40401)
-		if wireForm(theirs) != wireForm(nobodys) {
-			t.Errorf("activate: a stranger sees a difference:\n%s\n%s", wireForm(theirs), wireForm(nobodys))
+		for _, verb := range []string{"activate", "validate", "deactivate"} {
+			theirs := s.send("POST", "/v1/licenses/"+verb, stranger, body(key), same...).must(t, 40401)
+			nobodys := s.send("POST", "/v1/licenses/"+verb, stranger, body(absentKey()), same...).must(t, 40401)
+			if wireForm(theirs) != wireForm(nobodys) {
+				t.Errorf("%s: a stranger sees a difference:\n%s\n%s", verb, wireForm(theirs), wireForm(nobodys))
+			}
+		}
+		for _, c := range []struct{ method, path, body string }{
+			{"PATCH", "/v1/licenses/%s", `{"max_devices":9,"metadata":{"a":1}}`},
+			{"POST", "/v1/licenses/%s/renew", `{"expires_at":"2031-01-01T00:00:00Z"}`},
+			{"POST", "/v1/licenses/%s/renew", `{"extend":"P1M"}`},
+		} {
+			theirs := s.send(c.method, fmt.Sprintf(c.path, key), stranger, c.body, same...).must(t, 40401)
+			nobodys := s.send(c.method, fmt.Sprintf(c.path, absentKey()), stranger, c.body, same...).must(t, 40401)
+			if wireForm(theirs) != wireForm(nobodys) {
+				t.Errorf("%s %s: a stranger sees a difference:\n%s\n%s", c.method, c.path, wireForm(theirs), wireForm(nobodys))
+			}
 		}
 	}
 	s.send("POST", "/v1/licenses/activate", keyAll, body(key)).must(t, 0)
@@ -127,12 +151,20 @@ func TestIsolation(t *testing.T) {
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	key := s.license()
+	key, changed := s.license(), s.license()
 	keyed := []wire{
 		{method: "POST", path: "/v1/licenses", body: "{}"},
 		{method: "GET", path: "/v1/licenses/" + key},
 		{method: "GET", path: "/v1/licenses/" + key + "/devices"},
 		{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d"},
+		{method: "PATCH", path: "/v1/licenses/" + changed, body: "{}"},
+		{method: "POST", path: "/v1/licenses/" + changed + "/suspend"},
+		{method: "POST", path: "/v1/licenses/" + changed + "/reinstate"},
+		{method: "POST", path: "/v1/licenses/" + changed + "/revoke"},
+		{method: "POST", path: "/v1/licenses/" + changed + "/renew", body: `{"extend":"P1M"}`},
+		{method: "PUT", path: "/v1/products/editor", body: "{}"},
+		{method: "GET", path: "/v1/products/editor"},
+		{method: "DELETE", path: "/v1/products/editor"},
 		{method: "POST", path: "/v1/orders", body: "{}"},
 		{method: "GET", path: "/v1/orders/x"},
 		{method: "POST", path: "/v1/keys", body: "{}"},

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/handlers"
 	"licet/limits"
 	"licet/node"
@@ -81,7 +80,7 @@ func TestAddressLimit(t *testing.T) {
 	perMinute := limits.Rate{Count: 2, Per: time.Minute}
 	s := newService(t, append(limited(limits.Config{Address: perMinute}), behindProxy)...)
 	key, revoked, full := s.license(), s.license(), s.license()
-	s.do(licet.RevokeLicense{Target: s.target(revoked)})
+	s.change(revoked, "revoke", "").must(t, 0)
 	for i := range 3 {
 		s.activate(full, fmt.Sprint(i)).must(t, 0)
 	}

@@ -50,7 +50,7 @@ func TestRouting(t *testing.T) {
 		{"HEAD", "/livez", 0, "GET"},
 		{"PATCH", "/v1/orders", 40500, "POST"},
 		{"OPTIONS", "/v1/orders", 40500, "POST"},
-		{"POST", "/v1/licenses/" + key, 40500, "GET"},
+		{"POST", "/v1/licenses/" + key, 40500, "GET, PATCH"},
 		{"GET", devices + "x", 40500, "DELETE"},
 	} {
 		a := s.send(c.method, c.path, keyAll, "")

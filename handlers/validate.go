@@ -22,14 +22,14 @@ const (
 	maxDeviceName     = 255
 	maxPin            = 255
 	maxDescription    = 1000
+	maxProductName    = 255
 	maxEmail          = 254
 	maxSuccessURL     = 2000
 	maxAmount         = 1_000_000_000_000
-	maxMetadata       = 50
 	maxMetadataName   = 40
-	maxMetadataBytes  = 16 << 10
 	maxQuantity       = 1000
 	maxMaxDevices     = 1_000_000
+	maxRemovals       = 1_000_000
 	maxTimestampYear  = 9999
 	problemRequired   = "is required"
 	problemLineBreaks = "must not contain control characters other than line breaks and tabs"
@@ -198,20 +198,32 @@ func loopback(host string) bool {
 
 // metadata checks an object of a client's own members; their values are theirs.
 func (p *problems) metadata(field string, in object) {
+	p.members(field, in, func(members, _ int) bool { return members <= licet.MaxMetadataMembers })
+}
+
+// metadataPatch checks an object that is merged into such a one. Members that are
+// null remove others, and so don't count. What it is merged into may leave less
+// room.
+func (p *problems) metadataPatch(field string, in object) {
+	p.members(field, in, func(members, nulls int) bool { return members-nulls <= licet.MaxMetadataMembers })
+}
+
+func (p *problems) members(field string, in object, fit func(members, nulls int) bool) {
 	if !in.given {
 		return
 	}
-	if len(in.value) > maxMetadataBytes {
-		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", maxMetadataBytes))
+	if len(in.value) > licet.MaxMetadataBytes {
+		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", licet.MaxMetadataBytes))
 		return
 	}
-	names, err := memberNames(in.value)
+	names, nulls, err := memberNames(in.value)
 	if err != nil {
 		p.add(field, "must be an object")
 		return
 	}
-	if len(names) > maxMetadata {
-		p.add(field, fmt.Sprintf("must have at most %d members", maxMetadata))
+	if !fit(len(names), nulls) {
+		p.add(field, fmt.Sprintf("must have at most %d members", licet.MaxMetadataMembers))
+		return
 	}
 	for _, name := range names {
 		if name == "" || utf8.RuneCountInString(name) > maxMetadataName {
@@ -221,24 +233,39 @@ func (p *problems) metadata(field string, in object) {
 	}
 }
 
-// memberNames lists the names of a JSON object's own members.
-func memberNames(compact string) ([]string, error) {
+// memberNames lists the names of a JSON object's own members, and counts those
+// that are null.
+func memberNames(compact string) (names []string, nulls int, err error) {
 	decoder := jsontext.NewDecoder(strings.NewReader(compact))
 	if _, err := decoder.ReadToken(); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var names []string
 	for decoder.PeekKind() == '"' {
 		name, err := decoder.ReadToken()
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		names = append(names, name.String())
+		if decoder.PeekKind() == 'n' {
+			nulls++
+		}
 		if err := decoder.SkipValue(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	return names, nil
+	return names, nulls, nil
+}
+
+// period reads a length of time.
+func (p *problems) period(field string, in text) licet.Period {
+	if !in.given {
+		return licet.Period{}
+	}
+	period, ok := licet.ParsePeriod(in.value)
+	if !ok || period.IsZero() {
+		p.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, such as P1Y or P30D")
+	}
+	return period
 }
 
 // moment reads a point in time, in whole milliseconds.

@@ -1,0 +1,127 @@
+package handlers
+
+import (
+	"licet"
+	"licet/node"
+)
+
+// suspendLicense freezes a license.
+func (s *Server) suspendLicense(r *request) (any, error) {
+	return s.changeState(r, func(t licet.Target, reason string) licet.Command {
+		return licet.SuspendLicense{Target: t, Reason: reason}
+	})
+}
+
+// reinstateLicense ends a suspension. What reason is given for that is not kept:
+// a license that may be used needs none.
+func (s *Server) reinstateLicense(r *request) (any, error) {
+	return s.changeState(r, func(t licet.Target, _ string) licet.Command {
+		return licet.ReinstateLicense{Target: t}
+	})
+}
+
+// revokeLicense disables a license for good.
+func (s *Server) revokeLicense(r *request) (any, error) {
+	return s.changeState(r, func(t licet.Target, reason string) licet.Command {
+		return licet.RevokeLicense{Target: t, Reason: reason}
+	})
+}
+
+// changeState reads a request that may give a reason, and runs its command.
+func (s *Server) changeState(r *request, command func(t licet.Target, reason string) licet.Command) (any, error) {
+	var reason text
+	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
+		return nil, err
+	}
+	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+	if err != nil {
+		return nil, err
+	}
+	var bad problems
+	bad.description("reason", reason)
+	once := bad.once(r)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	return s.changeLicense(r, node.LicenseChange{Key: key, Command: command(r.target(key), reason.value), Once: once})
+}
+
+// renewLicense moves a license's end.
+func (s *Server) renewLicense(r *request) (any, error) {
+	var expires, extend text
+	err := decodeObject(r.body(), true,
+		textMember("expires_at", &expires),
+		textMember("extend", &extend),
+	)
+	if err != nil {
+		return nil, err
+	}
+	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+	if err != nil {
+		return nil, err
+	}
+	r.idempotent = !extend.given // a date is the same however often it is set
+	var bad, late problems
+	cmd := licet.RenewLicense{
+		Target:    r.target(key),
+		ExpiresAt: bad.moment("expires_at", expires),
+		Extend:    bad.period("extend", extend),
+	}
+	switch {
+	case !expires.given && !extend.given:
+		bad.add("expires_at", "is required, unless extend is given")
+	case expires.given && extend.given:
+		bad.add("extend", "must not be given along with expires_at")
+	}
+	late.future("expires_at", cmd.ExpiresAt, s.cfg.Node.Now())
+	change := node.LicenseChange{Key: key, Command: cmd}
+	change.Once, change.Stale = bad.onceInTime(r, late)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	return s.changeLicense(r, change)
+}
+
+// updateLicense changes what a shop may set of a license.
+func (s *Server) updateLicense(r *request) (any, error) {
+	var devices integer
+	var extra object
+	err := decodeObject(r.body(), true,
+		integerMember("max_devices", &devices),
+		objectMember("metadata", &extra),
+	)
+	if err != nil {
+		return nil, err
+	}
+	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+	if err != nil {
+		return nil, err
+	}
+	var bad problems
+	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
+	bad.metadataPatch("metadata", extra)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	cmd := licet.UpdateLicense{Target: r.target(key), Metadata: extra.value}
+	if devices.given {
+		most := int(devices.value)
+		cmd.MaxDevices = &most
+	}
+	return s.changeLicense(r, node.LicenseChange{Key: key, Command: cmd})
+}
+
+// target is a license as the caller may mean it.
+func (r *request) target(key licet.LicenseKey) licet.Target {
+	return licet.Target{Key: key, Caller: r.callerOwner()}
+}
+
+// changeLicense runs a change and answers the license.
+func (s *Server) changeLicense(r *request, change node.LicenseChange) (any, error) {
+	view, replayed, err := s.cfg.Node.ChangeLicense(r.ctx, r.caller.Owner, change)
+	r.replayed = replayed
+	if err != nil {
+		return nil, err
+	}
+	return licenseAnswer(view, s.cfg.Node.Now()), nil
+}

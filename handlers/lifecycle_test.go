@@ -1,0 +1,474 @@
+package handlers_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+)
+
+// lifeTable is the contract's table of transitions over HTTP. A cell is the code
+// of a refusal, or the status that the license has afterwards.
+const lifeTable = `
+from          | suspend   | reinstate     | revoke  | renew         | extend        | activate  | remove
+not_activated | suspended | not_activated | revoked | not_activated | not_activated | activated | not_activated
+activated     | suspended | activated     | revoked | activated     | activated     | activated | not_activated
+suspended     | suspended | activated     | revoked | suspended     | suspended     | 40302     | suspended
+expired       | suspended | expired       | revoked | activated     | activated     | 40303     | expired
+revoked       | 40903     | 40903         | revoked | 40903         | 40903         | 40301     | revoked
+`
+
+func TestLicenseLifeOverHTTP(t *testing.T) {
+	t.Parallel()
+	lines := strings.Split(strings.TrimSpace(lifeTable), "\n")
+	head := strings.Split(lines[0], "|")
+	for _, line := range lines[1:] {
+		cells := strings.Split(line, "|")
+		from := strings.TrimSpace(cells[0])
+		for i, cell := range cells[1:] {
+			verb, want := strings.TrimSpace(head[i+1]), strings.TrimSpace(cell)
+			t.Run(from+"/"+verb, func(t *testing.T) {
+				t.Parallel()
+				s := newService(t)
+				key := s.licenseThatIs(from)
+				before := s.get(key).must(t, 0)
+				if before.text("status") != from {
+					t.Fatalf("the case is wrong: it starts %s", before.text("status"))
+				}
+				asked := s.ask(key, verb)
+				after := s.get(key).must(t, 0)
+				if want[0] >= '0' && want[0] <= '9' {
+					if fmt.Sprint(asked.code) != want || after.body != before.body {
+						t.Errorf("answered %s\nthe license was %s\nand is %s", asked.body, before.body, after.body)
+					}
+					return
+				}
+				asked.must(t, 0)
+				if after.text("status") != want {
+					t.Errorf("it became %s, want %s", after.text("status"), want)
+				}
+				if verb != "activate" && verb != "remove" && asked.body != after.body {
+					t.Errorf("answered %s\nand a lookup shows %s", asked.body, after.body)
+				}
+				// Asked again, all but extending is the same again.
+				if again := s.ask(key, verb).must(t, 0); verb != "extend" && verb != "remove" && again.body != asked.body {
+					t.Errorf("asked again it answers %s\nafter %s", again.body, asked.body)
+				}
+			})
+		}
+	}
+}
+
+func (s *service) get(key string) answer {
+	s.t.Helper()
+	return s.send("GET", "/v1/licenses/"+key, keyAll, "")
+}
+
+// licenseThatIs makes a license with an end, and brings it to a status. But for
+// the first one of all, device d1 is bound.
+func (s *service) licenseThatIs(status string) string {
+	s.t.Helper()
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0).grantedKey()
+	if status == "not_activated" {
+		return key
+	}
+	s.activate(key, "d1").must(s.t, 0)
+	switch status {
+	case "suspended":
+		s.change(key, "suspend", `{"reason":"chargeback"}`).must(s.t, 0)
+	case "revoked":
+		s.change(key, "revoke", `{"reason":"fraud"}`).must(s.t, 0)
+	case "expired":
+		s.clock.advance(60 * 24 * time.Hour)
+	}
+	return key
+}
+
+// ask does what a column of the table says.
+func (s *service) ask(key, verb string) answer {
+	s.t.Helper()
+	switch verb {
+	case "renew":
+		return s.change(key, "renew", `{"expires_at":"2031-01-01T00:00:00Z"}`)
+	case "extend":
+		return s.change(key, "renew", `{"extend":"P1M"}`)
+	case "activate":
+		return s.activate(key, "d1")
+	case "remove":
+		return s.send("DELETE", "/v1/licenses/"+key+"/devices/d1", keyAll, "")
+	}
+	return s.change(key, verb, "")
+}
+
+func TestStateReason(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license()
+	f := func(a answer, want any) {
+		t.Helper()
+		a.must(t, 0)
+		for _, shown := range []answer{a, s.get(key)} {
+			if got := shown.data["state_reason"]; got != want {
+				t.Errorf("state_reason is %v, want %v", got, want)
+			}
+		}
+	}
+	f(s.get(key), nil)
+	f(s.change(key, "suspend", `{"reason":"chargeback\n\tno. 7"}`), "chargeback\n\tno. 7")
+	f(s.change(key, "suspend", `{"reason":"another"}`), "chargeback\n\tno. 7")
+	f(s.change(key, "reinstate", `{"reason":"all is well"}`), nil)
+	f(s.change(key, "suspend", `{}`), nil)
+	f(s.change(key, "reinstate", ``), nil)
+	f(s.change(key, "suspend", `{"reason":null}`), nil)
+	f(s.change(key, "revoke", `{"reason":"fraud"}`), "fraud")
+	f(s.change(key, "revoke", `{"reason":"another"}`), "fraud")
+}
+
+func TestRenewals(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license() // perpetual
+	ends := func(body, want string) {
+		t.Helper()
+		if got := s.change(key, "renew", body).must(t, 0).text("expires_at"); got != want {
+			t.Errorf("%s: ends at %s, want %s", body, got, want)
+		}
+	}
+	s.change(key, "renew", `{"extend":"P1M"}`).must(t, 42200)
+	ends(`{"expires_at":"2030-01-31T12:00:00Z"}`, "2030-01-31T12:00:00.000Z")
+	ends(`{"extend":"P1M"}`, "2030-02-28T12:00:00.000Z")
+	ends(`{"extend":"P1Y","expires_at":null}`, "2031-02-28T12:00:00.000Z")
+	ends(`{"expires_at":"2030-01-02T03:04:05.679Z"}`, "2030-01-02T03:04:05.679Z")
+	s.clock.advance(24 * time.Hour)
+	if got := s.get(key).text("status"); got != "expired" {
+		t.Fatalf("it is %s", got)
+	}
+	ends(`{"extend":"PT1H"}`, "2030-01-03T04:04:05.678Z") // from now, not from where it had ended
+	ends(`{"extend":"P2W"}`, "2030-01-17T04:04:05.678Z")
+	ends(`{"extend":"P1000Y"}`, "3030-01-17T04:04:05.678Z")
+}
+
+// badChanges are requests that every one of the named routes refuses with a
+// code, and for 42200 with the names of the members at fault.
+var badChanges = []struct {
+	verbs  string
+	body   string
+	code   int
+	fields string
+}{
+	{"suspend reinstate revoke renew patch", `{`, 40000, ""},
+	{"suspend reinstate revoke renew patch", `[]`, 40000, ""},
+	{"suspend reinstate revoke renew patch", `null`, 40000, ""},
+	{"suspend reinstate revoke renew patch", ` `, 40000, ""},
+	{"suspend reinstate revoke renew patch", `{}x`, 40000, ""},
+	{"suspend reinstate revoke renew patch", `{"colour":"red"}`, 40000, ""},
+	{"suspend reinstate revoke renew patch", "{\"\xff\":1}", 40000, ""},
+	{"renew patch", ``, 40000, ""},
+	{"suspend reinstate revoke", `{"reason":1}`, 40000, ""},
+	{"suspend reinstate revoke", `{"reason":{}}`, 40000, ""},
+	{"suspend reinstate revoke", `{"reason":"a","reason":"b"}`, 40000, ""},
+	{"suspend reinstate revoke", `{"reason":"a\u0000b"}`, 42200, "reason"},
+	{"suspend reinstate revoke", `{"reason":"` + strings.Repeat("ü", 1001) + `"}`, 42200, "reason"},
+	{"renew", `{"expires_at":2031}`, 40000, ""},
+	{"renew", `{"extend":1}`, 40000, ""},
+	{"renew", `{}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":null,"extend":null}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":""}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":"2031-01-01"}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":"2030-01-02T03:04:05.678Z"}`, 42200, "expires_at"}, // now
+	{"renew", `{"expires_at":"2020-01-01T00:00:00Z"}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":"9999-12-31T23:59:59-01:00"}`, 42200, "expires_at"},
+	{"renew", `{"extend":""}`, 42200, "extend"},
+	{"renew", `{"extend":"1M"}`, 42200, "extend"},
+	{"renew", `{"extend":"P0D"}`, 42200, "extend"},
+	{"renew", `{"extend":"P-1M"}`, 42200, "extend"},
+	{"renew", `{"extend":"P1.5M"}`, 42200, "extend"},
+	{"renew", `{"extend":"P1001Y"}`, 42200, "extend"},
+	{"renew", `{"expires_at":"2031-01-01T00:00:00Z","extend":"P1M"}`, 42200, "extend"},
+	{"renew", `{"expires_at":"x","extend":"x"}`, 42200, "expires_at extend extend"},
+	{"patch", `{"max_devices":"3"}`, 40000, ""},
+	{"patch", `{"max_devices":1.0}`, 40000, ""},
+	{"patch", `{"max_devices":1e2}`, 40000, ""},
+	{"patch", `{"metadata":"x"}`, 40000, ""},
+	{"patch", `{"metadata":[]}`, 40000, ""},
+	{"patch", `{"metadata":{"a":1,"a":2}}`, 40000, ""},
+	{"patch", `{"max_devices":-1}`, 42200, "max_devices"},
+	{"patch", `{"max_devices":1000001}`, 42200, "max_devices"},
+	{"patch", `{"metadata":{"":1}}`, 42200, "metadata"},
+	{"patch", `{"metadata":{"` + strings.Repeat("ü", 41) + `":1}}`, 42200, "metadata"},
+	{"patch", `{"metadata":` + membersOf(51) + `}`, 42200, "metadata"},
+	{"patch", `{"metadata":` + membersOf(50) + `}`, 42200, "metadata"}, // one is there already
+	{"patch", `{"metadata":{"b":"` + strings.Repeat("x", 16<<10) + `"}}`, 42200, "metadata"},
+	{"patch", `{"metadata":{"b":"` + strings.Repeat("x", 16<<10-8) + `"}}`, 42200, "metadata"}, // with what is there
+	{"patch", `{"max_devices":-1,"metadata":{"":1}}`, 42200, "max_devices metadata"},
+}
+
+func membersOf(n int) string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf(`"m%d":%d`, i, i))
+	}
+	return "{" + strings.Join(all, ",") + "}"
+}
+
+// changeOf is a wire to one of the routes that change a license.
+func changeOf(key, verb, body string) wire {
+	if verb == "patch" {
+		return wire{method: "PATCH", path: "/v1/licenses/" + key, key: keyAll, body: body}
+	}
+	return changing(key, verb, body)
+}
+
+// TestBadChanges: what is refused changes nothing, and what is wrong with it is
+// said before whether there is such a license.
+func TestBadChanges(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1}}`).must(t, 0).grantedKey()
+	s.change(key, "suspend", `{"reason":"r"}`).must(t, 0)
+	before := s.get(key).body
+	for _, c := range badChanges {
+		for verb := range strings.FieldsSeq(c.verbs) {
+			w := changeOf(key, verb, c.body)
+			a := s.sendWire(w)
+			if a.code != c.code || strings.Join(a.fieldNames(), " ") != c.fields {
+				t.Errorf("%s %s: %d %v, want %d %s", verb, cut(c.body), a.code, a.fieldNames(), c.code, c.fields)
+			}
+			if strings.Contains(fmt.Sprint(a.raw["error"]), "retryable:true") {
+				t.Errorf("%s %s is said to be retryable", verb, cut(c.body))
+			}
+		}
+	}
+	for _, key := range []string{key + "X", "x", key[:len(key)-1], "%00"} {
+		for _, verb := range []string{"suspend", "reinstate", "revoke", "renew", "patch"} {
+			s.sendWire(changeOf(key, verb, `{}`)).must(t, 40001)
+		}
+	}
+	for _, verb := range []string{"suspend", "reinstate", "revoke"} {
+		s.sendWire(changeOf(key, verb, `{}`).once("")).must(t, 42200)
+		s.sendWire(changeOf(key, verb, `{}`).once("ü")).must(t, 42200)
+		s.sendWire(changeOf(key, verb, `{}`).once(strings.Repeat("k", 256))).must(t, 42200)
+		s.sendWire(changeOf(key, verb, `{}`).once("a").once("b")).must(t, 42200)
+		s.send("GET", "/v1/licenses/"+key+"/"+verb, keyAll, "").must(t, 40500)
+	}
+	if after := s.get(key).body; after != before {
+		t.Errorf("the license was %s\nand is %s", before, after)
+	}
+}
+
+// fieldNames lists the members that an answer finds fault with, in its order.
+func (a answer) fieldNames() (names []string) {
+	failure, _ := a.raw["error"].(map[string]any)
+	fields, _ := failure["fields"].([]any)
+	for _, f := range fields {
+		names = append(names, f.(map[string]any)["field"].(string))
+	}
+	return names
+}
+
+func TestUpdateLicense(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"max_devices":2,"metadata":{"a":1}}`).must(t, 0).grantedKey()
+	patch := func(body, metadata string, most int) {
+		t.Helper()
+		a := s.send("PATCH", "/v1/licenses/"+key, keyAll, body).must(t, 0)
+		if a.body != s.get(key).body || !strings.Contains(a.body, `"metadata":`+metadata+`,`) || a.data["max_devices"] != float64(most) {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+	patch(`{}`, `{"a":1}`, 2)
+	patch(`{"metadata":null,"max_devices":null}`, `{"a":1}`, 2)
+	patch(`{"metadata":{}}`, `{"a":1}`, 2)
+	patch(`{"metadata":{"b":[1.50,{"c":null}]}}`, `{"a":1,"b":[1.50,{"c":null}]}`, 2)
+	patch(`{"max_devices":5}`, `{"a":1,"b":[1.50,{"c":null}]}`, 5)
+	patch(`{"metadata":{"a":null,"b":"x"},"max_devices":0}`, `{"b":"x"}`, 0)
+	patch(`{"metadata":{"b":null}}`, `{}`, 0)
+	patch(`{"metadata":`+membersOf(50)+`}`, membersOf(50), 0)
+	patch(`{"metadata":{"m0":null,"x":0}}`, strings.Replace(strings.Replace(membersOf(50), `"m0":0,`, ``, 1), `}`, `,"x":0}`, 1), 0)
+
+	// Below what is bound: nobody is thrown out, nobody new gets in.
+	for _, d := range []string{"d1", "d2", "d3"} {
+		s.activate(key, d).must(t, 0)
+	}
+	a := s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":1}`).must(t, 0)
+	if a.data["current_devices"] != 3.0 || a.text("status") != "activated" {
+		t.Errorf("lowered: %s", a.body)
+	}
+	s.activate(key, "d3").must(t, 0)
+	s.activate(key, "d4").must(t, 40901)
+	// In every state.
+	s.change(key, "revoke", "").must(t, 0)
+	s.send("PATCH", "/v1/licenses/"+key, keyAll, `{"max_devices":9,"metadata":{"m1":null,"refund":"7"}}`).must(t, 0)
+}
+
+// TestOptionalBodies: where all members are optional, so is the body.
+func TestOptionalBodies(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	for _, verb := range []string{"suspend", "reinstate", "revoke"} {
+		key := s.licenseThatIs("activated")
+		s.change(key, verb, "").must(t, 0)
+		s.change(key, verb, `{}`).must(t, 0)
+		s.change(key, verb, "", "Content-Type", "text/plain").must(t, 0) // of nothing
+		s.change(key, verb, "x", "Content-Type", "-", "Content-Type", "text/plain").must(t, 41500)
+		bare := "POST /v1/licenses/" + key + "/" + verb + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\nConnection: close\r\n"
+		if answers, _ := s.exchangeRaw(bare + "\r\n"); len(answers) != 1 || answers[0].status != 200 {
+			t.Errorf("%s without a Content-Length: %+v", verb, answers)
+		}
+	}
+}
+
+func TestChangesOnce(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.licenseThatIs("activated")
+	extend := changing(key, "renew", `{"extend":"P1M"}`).once("extend")
+	first := s.sendWire(extend).must(t, 0)
+	if first.text("expires_at") != "2030-03-01T00:00:00.000Z" || first.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("first: %s", first.body)
+	}
+	s.clock.advance(time.Hour)
+	s.activate(key, "d2").must(t, 0)
+	replayed := func(w wire, code int) answer {
+		t.Helper()
+		a := s.sendWire(w).must(t, code)
+		if a.header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("not a replay: %s", a.body)
+		}
+		return a
+	}
+	if again := replayed(extend, 0); again.text("expires_at") != "2030-03-01T00:00:00.000Z" || again.data["current_devices"] != 2.0 || again.body != s.get(key).body {
+		t.Errorf("again: %s", again.body)
+	}
+
+	// What changes nothing is claimed like all else, and replayed as it is now.
+	suspend := changing(key, "suspend", `{"reason":"a"}`).once("suspend")
+	s.change(key, "suspend", "").must(t, 0)
+	s.sendWire(suspend).must(t, 0)
+	s.change(key, "reinstate", "").must(t, 0)
+	if again := replayed(suspend, 0); again.text("status") != "activated" {
+		t.Errorf("the license as it is now: %s", again.body)
+	}
+
+	// The key stands for one request: method, path and body to the byte.
+	for name, w := range map[string]wire{
+		"another body":    changing(key, "suspend", `{"reason":"b"}`).once("suspend"),
+		"another verb":    changing(key, "revoke", `{"reason":"a"}`).once("suspend"),
+		"another license": changing(s.license(), "suspend", `{"reason":"a"}`).once("suspend"),
+		"an order":        newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("suspend"),
+		"no license":      changing(absentKey(), "suspend", `{"reason":"a"}`).once("suspend"),
+	} {
+		if a := s.sendWire(w).must(t, 42201); a.header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("%s: %s", name, a.body)
+		}
+	}
+	foreign := suspend
+	foreign.key = keyOther
+	s.sendWire(foreign).must(t, 40401) // another account's key of the same text
+
+	// What is refused for the state is kept, also when the state has changed.
+	s.change(key, "revoke", "").must(t, 0)
+	other := s.licenseThatIs("revoked")
+	refused := changing(other, "reinstate", "").once("refused")
+	s.sendWire(refused).must(t, 40903)
+	if a := replayed(refused, 40903); a.reason != "invalid_license_state" {
+		t.Errorf("replayed: %s", a.body)
+	}
+	// Other failures are not kept.
+	gone := changing(absentKey(), "suspend", "").once("gone")
+	for range 2 {
+		if a := s.sendWire(gone).must(t, 40401); a.header.Get("Idempotent-Replayed") != "" {
+			t.Errorf("kept: %s", a.body)
+		}
+	}
+	perpetual := s.license()
+	bad := changing(perpetual, "renew", `{"extend":"P1M"}`).once("bad")
+	s.sendWire(bad).must(t, 42200)
+	s.change(perpetual, "renew", `{"expires_at":"2030-06-30T00:00:00Z"}`).must(t, 0)
+	if a := s.sendWire(bad).must(t, 0); a.text("expires_at") != "2030-07-30T00:00:00.000Z" {
+		t.Errorf("once it can be: %s", a.body)
+	}
+}
+
+// TestRenewalReplayedAfterItsTime sends a renewal again when its date has passed.
+func TestRenewalReplayedAfterItsTime(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.license()
+	w := changing(key, "renew", `{"expires_at":"2030-01-02T04:00:00Z"}`)
+	s.sendWire(w.once("k")).must(t, 0)
+	s.clock.advance(2 * time.Hour)
+	if again := s.sendWire(w.once("k")).must(t, 0); again.header.Get("Idempotent-Replayed") != "true" || again.text("status") != "expired" {
+		t.Errorf("again: %s", again.body)
+	}
+	for name, refused := range map[string]answer{
+		"under a key of its own":    s.sendWire(w.once("another")),
+		"another one under the key": s.sendWire(changing(key, "renew", w.body+" ").once("k")),
+		"without a key":             s.sendWire(w),
+	} {
+		if refused.must(t, 42200).fields["expires_at"] != "must be in the future" {
+			t.Errorf("%s: %s", name, refused.body)
+		}
+	}
+}
+
+// TestWhatIsRetryable: after an unknown outcome, what may be sent again as it is.
+func TestWhatIsRetryable(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.product("editor", `"self_service_deactivation":true`).must(t, 0)
+	key := s.licenseThatIs("activated")
+	other := s.licenseThatIs("suspended")
+	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	for _, c := range []struct {
+		w         wire
+		retryable bool
+	}{
+		{changing(key, "suspend", ""), true},
+		{changing(other, "reinstate", ""), true},
+		{changing(key, "revoke", `{"reason":"x"}`), true},
+		{changing(other, "renew", `{"expires_at":"2031-01-01T00:00:00Z"}`), true},
+		{changing(other, "renew", `{"extend":"P1M"}`), false},
+		{changing(other, "renew", `{"extend":"P1M"}`).once("k"), true},
+		{wire{method: "PATCH", path: "/v1/licenses/" + key, key: keyAll, body: `{"max_devices":9}`}, true},
+		{wire{method: "PUT", path: "/v1/products/new", key: keyAll, body: `{}`}, true},
+		{wire{method: "DELETE", path: "/v1/products/editor", key: keyAll}, true},
+		{deactivation(key, `"device_id":"d1"`), true},
+	} {
+		a := s.sendWire(c.w).must(t, 50400)
+		if told := a.raw["error"].(map[string]any)["retryable"]; told != c.retryable || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s %s: %s", c.w.method, c.w.path, a.body)
+		}
+	}
+}
+
+// TestChangedButNotRead: a change whose license can't be read afterwards was made.
+func TestChangedButNotRead(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	key := s.licenseThatIs("activated")
+	w := changing(key, "renew", `{"extend":"P1M"}`).once("k")
+	reads := 0
+	s.store.onRead(func() {
+		if reads++; reads == 3 { // the API key, the license with the claim, the answer
+			s.store.breakWith(licet.ErrUnavailable, nil)
+		}
+	})
+	failed := s.sendWire(w).must(t, 50400)
+	if failed.raw["error"].(map[string]any)["retryable"] != true || failed.header.Get("Idempotent-Replayed") != "" {
+		t.Errorf("answered %s", failed.body)
+	}
+	s.store.onRead(nil)
+	s.store.breakWith(nil, nil)
+	again := s.sendWire(w).must(t, 0)
+	if again.header.Get("Idempotent-Replayed") != "true" || again.text("expires_at") != "2030-03-01T00:00:00.000Z" {
+		t.Errorf("again: %d %s", again.status, again.body)
+	}
+	if again.status != http.StatusOK {
+		t.Errorf("status %d", again.status)
+	}
+}
