@@ -30,6 +30,7 @@ type plan struct {
 	expires time.Duration // from the run's beginning, 0: never
 	odds    []odd
 	watched bool // see isWatcher; its clients are all patient
+	sold    bool // with the terms of a product that does not let end users remove devices
 }
 
 type odd struct {
@@ -41,7 +42,7 @@ type odd struct {
 // different ways: a full license, a single device that comes and goes, few and
 // many devices, and all that an operator does.
 func plans(random *rand.Rand) []plan {
-	busy := []odd{{5, activate}, {3, remove}, {2, get}}
+	busy := []odd{{5, activate}, {3, remove}, {1, get}, {1, validate}}
 	list := []plan{
 		{name: "hot", max: 1 + random.IntN(5), pool: 6, clients: 6, each: 20, odds: busy},
 		{name: "one slot", max: 1, pool: 3, clients: 4, each: 20, odds: busy},
@@ -52,11 +53,11 @@ func plans(random *rand.Rand) []plan {
 		{name: "spilled", max: 19, bound: 17, pool: 24, clients: 6, each: 20, odds: busy},
 		{name: "spilled ping-pong", bound: 17, pool: 18, clients: 4, each: 20, odds: busy},
 		{name: "expiring", max: 3, pool: 4, clients: 5, each: 20, expires: time.Duration(random.IntN(600)) * time.Millisecond,
-			odds: []odd{{5, activate}, {2, remove}, {1, renew}, {2, get}}},
+			odds: []odd{{5, activate}, {2, remove}, {1, renew}, {1, get}, {2, validate}}},
 		{name: "operated", max: 3, pool: 4, clients: 6, each: 20,
-			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {4, get}}},
+			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {2, get}, {3, validate}}},
 		{name: "revoked", max: 3, pool: 4, clients: 5, each: 20,
-			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {5, get}}},
+			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {3, get}, {3, validate}}},
 	}
 	for n := range 4 {
 		list = append(list,
@@ -168,8 +169,9 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 	}
 	in := input{Key: l.key, Action: pick(l.odds, random)}
 	switch in.Action {
-	case activate, remove:
+	case activate, remove, validate:
 		in.Device = len(l.devices) - l.pool + random.IntN(l.pool)
+		in.ByUser = in.Action == remove && !l.sold && random.IntN(3) == 0
 	case setMax:
 		in.Max = random.IntN(6)
 	case renew:
@@ -260,7 +262,7 @@ func (r *run) put(p *process, l *license, in input, limit time.Duration) operati
 		op.Out.Verdict = unknown // the connection was reset
 		op.Adrift = r.way.on
 	}
-	if op.Out.Verdict == unknown && in.Action == get {
+	if op.Out.Verdict == unknown && (in.Action == get || in.Action == validate) {
 		op.Out.Verdict = nothing
 	}
 	op.Return, op.After = time.Since(r.started), revision()
@@ -314,7 +316,7 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 		}
 		return out, 0
 	}
-	out.Removed, out.Facts = result.Removed, factsOf(&result.License)
+	out.Removed, out.Invalid, out.Facts = result.Removed, result.Invalid, factsOf(&result.License)
 	if in.Action == activate {
 		boundAt = milli(result.Device.BoundAt)
 	}
@@ -328,7 +330,12 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 	switch in.Action {
 	case activate:
 		return p.node.Activate(ctx, licet.Activate{Target: target, Device: l.devices[in.Device]})
+	case validate:
+		return p.node.ValidateLicense(ctx, licet.ValidateLicense{Target: target, Device: l.devices[in.Device]})
 	case remove:
+		if in.ByUser {
+			return p.node.DeactivateDevice(ctx, licet.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
+		}
 		return p.node.RemoveDevice(ctx, licet.RemoveDevice{Target: target, Device: l.devices[in.Device]})
 	case suspend:
 		command = licet.SuspendLicense{Target: target}
@@ -349,7 +356,7 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 // that go past a node's mailbox must be the only ones of their store on a
 // record.
 func (r *run) create(ctx context.Context, p *process, in input) output {
-	terms := licet.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max}
+	terms := licet.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max, SelfService: licet.SelfService{Allowed: true}}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()

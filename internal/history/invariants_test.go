@@ -267,7 +267,7 @@ func (i *inspection) explained(key licet.LicenseKey, states []*licenseAt, ops []
 	slices.SortStableFunc(candidates, func(a, b *candidate) int { return int(min(a.to, 1<<60) - min(b.to, 1<<60)) })
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
-		in.Key, in.Device = "", 0
+		in.Key, in.Device, in.ByUser = "", 0, false
 		if c.used || !c.holds(ch.revision) || in != ch.in || i.run.deviceOf(c.operation) != ch.device {
 			return false
 		}
@@ -321,6 +321,15 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 			if !held(func(s *licenseAt) bool { return s.devices[id] == 0 }) && !i.run.undone(op, activate, ops) {
 				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before, op.After)
 			}
+		case validate:
+			if op.Out.Invalid != "" && op.Out.Invalid != licet.NotBound {
+				continue // the time may matter; the model has it
+			}
+			bound := op.Out.Invalid == ""
+			if !held(func(s *licenseAt) bool { return (s.devices[id] != 0) == bound }) &&
+				!i.run.undone(op, activate, ops) && !i.run.undone(op, remove, ops) {
+				i.add("acknowledged", "%s: %s was %s, which it never was between revisions %d and %d", l.key, id, op.Out, op.Before, op.After)
+			}
 		case get:
 			if !held(func(s *licenseAt) bool { return l.set(s.devices) == op.Out.Devices && s.max == op.Out.Facts.Max }) {
 				i.add("acknowledged", "%s: looked up as %s, which it never was between revisions %d and %d", l.key, op.Out, op.Before, op.After)
@@ -350,7 +359,7 @@ func (l *license) set(devices map[string]int64) uint64 {
 
 // deviceOf names the device of an operation, or is empty.
 func (r *run) deviceOf(op operation) string {
-	if op.In.Action != activate && op.In.Action != remove {
+	if op.In.Action != activate && op.In.Action != remove && op.In.Action != validate {
 		return ""
 	}
 	for _, l := range r.licenses {

@@ -54,6 +54,10 @@ func bind(device int) input { return input{Action: activate, Device: device} }
 
 func unbind(device int) input { return input{Action: remove, Device: device} }
 
+func valid(device int) input { return input{Action: validate, Device: device} }
+
+func (out output) not(why licet.Reason) output { out.Invalid = why; return out }
+
 func ask(a action) input { return input{Action: a} }
 
 var (
@@ -93,6 +97,17 @@ func TestModel(t *testing.T) {
 		{"not removed although there", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(1, 1))}},
 		{"removed by two", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, unbind(0), told(0, 1).removed()), at(3, 9, unbind(0), told(0, 1).removed())}},
 		{"back without being asked", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get), told(1, 1).listing(1))}},
+
+		{"valid", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1)), at(5, 6, valid(1), told(1, 1).not(licet.NotBound))}},
+		{"valid although not bound", false, history{one, at(1, 2, valid(0), fresh(1))}},
+		{"not valid although bound", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1).not(licet.NotBound))}},
+		{"valid until it is removed", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, input{Action: remove, ByUser: true}, told(0, 1).removed()),
+			at(4, 5, valid(0), told(1, 1)), at(6, 7, valid(0), told(0, 1).not(licet.NotBound))}},
+		{"valid after it was removed", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, valid(0), told(1, 1))}},
+		{"not valid while suspended", true, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
+			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licet.ReasonLicenseSuspended))}},
+		{"for another reason", false, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
+			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licet.NotBound))}},
 
 		{"a lookup that is late", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
 		{"a lookup that is early", true, history{one, at(1, 5, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},

@@ -40,6 +40,7 @@ const (
 	activate  action = "activate"
 	remove    action = "remove"
 	get       action = "get"
+	validate  action = "validate"
 	suspend   action = "suspend"
 	reinstate action = "reinstate"
 	revoke    action = "revoke"
@@ -52,6 +53,7 @@ type input struct {
 	Key     licet.LicenseKey
 	Action  action
 	Device  int   `json:",omitempty"` // its number in the license's pool
+	ByUser  bool  `json:",omitempty"` // remove: on the end user's wish, which the licenses allow
 	Max     int   `json:",omitempty"` // create, set max
 	Expires int64 `json:",omitempty"` // create, renew
 }
@@ -72,6 +74,7 @@ type output struct {
 	Verdict verdict
 	Reason  licet.Reason `json:",omitempty"`
 	Removed bool         `json:",omitempty"`
+	Invalid licet.Reason `json:",omitempty"` // validate
 	Facts   facts
 	Devices uint64 `json:",omitempty"` // get
 	Clock   span
@@ -92,6 +95,7 @@ const alreadyThere licet.Reason = "already_there"
 type effect struct {
 	reason  licet.Reason // empty: accepted
 	removed bool
+	invalid licet.Reason
 	next    state
 }
 
@@ -118,6 +122,15 @@ func (s state) effects(in input, clock span) []effect {
 		}
 		if live(s.expires) {
 			list = append(list, s.bind(in.Device, clock))
+		}
+	case in.Action == validate && !s.revoked && !s.suspended:
+		if dead(s.expires) {
+			list = append(list, effect{invalid: licet.ReasonLicenseExpired, next: s})
+		}
+		if live(s.expires) && s.devices&(1<<in.Device) != 0 {
+			list = append(list, effect{next: s})
+		} else if live(s.expires) {
+			list = append(list, effect{invalid: licet.NotBound, next: s})
 		}
 	default:
 		list = append(list, s.timeless(in))
@@ -151,6 +164,11 @@ func (s state) timeless(in input) effect {
 			return effect{reason: licet.ReasonLicenseRevoked, next: s}
 		}
 		return effect{reason: licet.ReasonLicenseSuspended, next: s}
+	case validate:
+		if s.revoked {
+			return effect{invalid: licet.ReasonLicenseRevoked, next: s}
+		}
+		return effect{invalid: licet.ReasonLicenseSuspended, next: s}
 	case remove:
 		bit := uint64(1) << in.Device
 		s.devices &^= bit
@@ -212,7 +230,7 @@ func (e effect) explains(in input, out output) (state, bool) {
 	if e.reason != "" || in.Action == create {
 		return s, true
 	}
-	if in.Action == remove && out.Removed != e.removed || in.Action == get && out.Devices != s.devices {
+	if out.Invalid != e.invalid || in.Action == remove && out.Removed != e.removed || in.Action == get && out.Devices != s.devices {
 		return s, false
 	}
 	if f.Activated != 0 {
@@ -267,7 +285,7 @@ func model() porcupine.Model {
 // String says in short what is asked for.
 func (in input) String() string {
 	switch in.Action {
-	case activate, remove:
+	case activate, remove, validate:
 		return fmt.Sprintf("%s %d", in.Action, in.Device)
 	case setMax:
 		return fmt.Sprintf("%s %d", in.Action, in.Max)
@@ -288,6 +306,9 @@ func (out output) String() string {
 		text := fmt.Sprintf("ok, %d of %d", out.Facts.Current, out.Facts.Max)
 		if out.Removed {
 			text += ", removed"
+		}
+		if out.Invalid != "" {
+			text += ", " + string(out.Invalid)
 		}
 		if out.Devices != 0 {
 			text += " " + deviceList(out.Devices)

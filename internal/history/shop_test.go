@@ -146,7 +146,7 @@ func (r *run) sold(orderNo string) *license {
 	op.In = input{Key: key, Action: create, Max: terms.MaxDevices}
 	r.operations = append(r.operations, op)
 	l := newLicense(plan{
-		name: "sold " + orderNo, max: terms.MaxDevices, pool: 5, clients: 4, each: 10,
+		name: "sold " + orderNo, max: terms.MaxDevices, pool: 5, clients: 4, each: 10, sold: true,
 		odds: []odd{{5, activate}, {3, remove}, {2, get}},
 	}, key)
 	r.licenses = append(r.licenses, l)
