@@ -108,13 +108,14 @@ type Result struct {
 	License License
 	Device  Device
 	Order   Order
-	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
 	// Product is the product that was put, or removed. It must not be changed.
 	Product *Product
-	Created bool // PutProduct: there was none
 	// Invalid is why a validation found that the device may not use the license;
 	// empty: it may.
 	Invalid Reason
+
+	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
+	Created bool // PutProduct: there was none
 	// RefundDue: the payment came for a canceled order, and the caller must
 	// send the money back and then say so with RefundOrder.
 	RefundDue bool

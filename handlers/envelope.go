@@ -59,7 +59,7 @@ type failureField struct {
 // success puts a value into the envelope.
 func success(e *exchange, value any) (document, error) {
 	status := fasthttp.StatusOK
-	if e.route.created || e.request.created {
+	if e.route.created || e.made.created {
 		status = fasthttp.StatusCreated
 	}
 	if data, ok := value.(appender); ok {
