@@ -321,7 +321,7 @@ func TestLimitedOrderIsMadeLater(t *testing.T) {
 	}
 }
 
-// TestLicenseLimit: activations that name a license count, whoever sends them.
+// TestLicenseLimit: activations and validations that name a license count, whoever sends them.
 func TestLicenseLimit(t *testing.T) {
 	t.Parallel()
 	s := newService(t, limited(limits.Config{
@@ -343,10 +343,12 @@ func TestLicenseLimit(t *testing.T) {
 	a.wantCounts(t, policy, `"license";r=0;t=30`)
 	a = s.sendWire(w.with(keyAll))
 	a.wantLimited(t, "30")
+	a = s.sendWire(validation(key, `"device_id":"d"`))
+	a.wantLimited(t, "30")
 	if after := s.store.atRevision(); after != before {
 		t.Errorf("something was written: revision %d became %d", before, after)
 	}
-	if got := s.limitedBy("license"); got != 2 {
+	if got := s.limitedBy("license"); got != 3 {
 		t.Errorf("%v are counted as limited", got)
 	}
 

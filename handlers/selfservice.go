@@ -44,6 +44,9 @@ func (s *Server) validateLicense(r *request) (any, error) {
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
+	if err := s.limitLicense(r, cmd.Key); err != nil {
+		return nil, err
+	}
 	result, err := s.cfg.Node.ValidateLicense(r.ctx, cmd)
 	if err != nil {
 		return nil, err

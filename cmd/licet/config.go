@@ -45,7 +45,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long what comes under load may wait to be served, 10ms to 1s; the rest is refused at once")
 	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute}, "at what `rate` each client address is answered 40000, 40001 and 40401 on the routes without API key; 0: no limit")
 	fs.TextVar(&c.APIKeyLimit, "rate-limit-api-key", limits.Rate{Count: 500, Per: time.Second}, "at what `rate` requests are taken with each API key; 0: no limit")
-	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{}, "at what `rate` activations are taken for each license, such as 10/m; 0: no limit")
+	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{}, "at what `rate` activations and validations are taken for each license, such as 10/m; 0: no limit")
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "`networks` of the proxies whose X-Forwarded-For tells a client's address, such as 10.0.0.0/8,192.0.2.7")
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
