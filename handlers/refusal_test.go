@@ -49,7 +49,11 @@ func smallest(_ *handlers.Config, c *node.Config) { c.QueueDelay = 1 }
 
 // activationText is an activation as its bytes, with more lines in its head.
 func activationText(body string, lines ...string) string {
-	head := strings.Join(append([]string{"POST /v1/licenses/activate HTTP/1.1", "Host: x", "Content-Type: application/json"}, lines...), "\r\n")
+	return postText("/v1/licenses/activate", body, lines...)
+}
+
+func postText(path, body string, lines ...string) string {
+	head := strings.Join(append([]string{"POST " + path + " HTTP/1.1", "Host: x", "Content-Type: application/json"}, lines...), "\r\n")
 	return fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 
@@ -106,6 +110,26 @@ func wantRefusal(t *testing.T, a answer) {
 // early tells whether a refusal came from the connection: only fasthttp writes
 // dates.
 func early(a answer) bool { return a.header.Get("Date") == "" }
+
+// What else installed copies send all the time is refused as activations are.
+func TestRefusesOtherCommandsOnTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	s.fill()
+	c := s.dial()
+	for _, path := range []string{"/v1/licenses/activate", "/v1/licenses/validate", "/v1/licenses/deactivate"} {
+		c.write(postText(path, `{"license_key":"x","device_id":"d"}`))
+		plain := c.read()
+		wantRefusal(t, plain)
+		if !early(plain) || plain.header.Get("Access-Control-Allow-Origin") != "*" {
+			t.Errorf("%s: %+v", path, plain.header)
+		}
+		usual := s.send("POST", path, "", `{"license_key":"x","device_id":"d"}`, "Expect", "100-continue")
+		if wantRefusal(t, usual); early(usual) {
+			t.Errorf("%s: refused early although it asks for more", path)
+		}
+	}
+}
 
 // A full node refuses activations on their connection if they come whole and
 // are plain, and all others in the usual way. Both give the same answer.
