@@ -116,8 +116,9 @@ type Result struct {
 
 	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
 	Created bool // PutProduct: there was none
-	// RefundDue: the payment came for a canceled order, and the caller must
-	// send the money back and then say so with RefundOrder.
+	// RefundDue: the order's money must go back, and the caller must see to it: say
+	// so with TryRefund, ask the provider, and record what came of it with
+	// RefundOrder. See also Order.Due.
 	RefundDue bool
 }
 

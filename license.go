@@ -45,6 +45,9 @@ type License struct {
 
 	SelfService SelfService // as the terms were when the license was issued
 	Removals    Removals    // by end users, where SelfService bounds them
+	// EndRecorded is the ExpiresAt of which a sweep has recorded that it has come.
+	// No status depends on it; one that is renewed ends again.
+	EndRecorded time.Time
 }
 
 // Status computes the license's state at now: the first that matches of

@@ -45,9 +45,16 @@ type Order struct {
 	LicenseKey LicenseKey
 	Late       bool   // paid after it had expired
 	Payment    string // the provider's reference of the payment
-	// RefundDue tells that money came for a canceled order and must go back
-	// through the provider. It is cleared when the refund is recorded.
-	RefundDue bool
+	// RefundDue tells that the money must go back through the provider: the shop
+	// wants it to, or it came for a canceled order. It is cleared when the refund is
+	// recorded, and where the provider has refused it for good.
+	RefundDue     bool
+	RefundTries   int       // how often the provider was about to be asked for it
+	RefundRetryAt time.Time // when it is to be asked again, unless somebody does before; zero: at once
+
+	// StateReason is why it was canceled, or its money is to go back or has gone,
+	// in the shop's words; empty where no reason was given.
+	StateReason string
 }
 
 // Status computes the order's state at now.

@@ -41,20 +41,23 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
 
-// CancelOrder gives an unpaid order up.
-type CancelOrder struct{}
+// CancelOrder gives an unpaid order up. One that is canceled already keeps its
+// time and reason.
+type CancelOrder struct {
+	Reason string // in the shop's words, or empty
+}
 
 // DeviceID is empty: no device is touched.
 func (CancelOrder) DeviceID() string { return "" }
 
-func (CancelOrder) apply(r *Record, now time.Time) (Result, error) {
+func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existing(r)
 	if err != nil {
 		return Result{}, err
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid:
-		o.CanceledAt, r.Changed = now, true
+		o.CanceledAt, o.StateReason, r.Changed = now, c.Reason, true
 	case OrderCanceled:
 	default:
 		return Result{}, invalidOrderState(status, "canceled")
@@ -64,41 +67,20 @@ func (CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 
 // ExpireOrder records that an order has run out. Orders that have not, or are
 // past that, are left as they are: the sweep that sends this may come late.
-type ExpireOrder struct{}
+type ExpireOrder struct {
+	Margin time.Duration // how long it must have run out by now, since a clock may run ahead
+}
 
 // DeviceID is empty: no device is touched.
 func (ExpireOrder) DeviceID() string { return "" }
 
-func (ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
+func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existing(r)
 	if err != nil {
 		return Result{}, err
 	}
-	if o.Status(now) == OrderExpired && o.ExpiredAt.IsZero() {
+	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(now.Add(-c.Margin)) {
 		o.ExpiredAt, r.Changed = now, true
-	}
-	return Result{Order: *o}, nil
-}
-
-// RefundOrder records that the provider has sent the money back: of a paid
-// order, whose license is to be revoked along with it, or of one that was
-// canceled before it was paid.
-type RefundOrder struct{}
-
-// DeviceID is empty: no device is touched.
-func (RefundOrder) DeviceID() string { return "" }
-
-func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
-	o, err := existing(r)
-	if err != nil {
-		return Result{}, err
-	}
-	switch status := o.Status(now); {
-	case status == OrderRefunded:
-	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
-		o.RefundedAt, o.RefundDue, r.Changed = now, false, true
-	default:
-		return Result{}, invalidOrderState(status, "refunded")
 	}
 	return Result{Order: *o}, nil
 }
