@@ -54,7 +54,8 @@ const (
 // call is one command on its way through a mailbox.
 type call struct {
 	cmd      licet.Command
-	claiming *claiming // the command came with an Idempotency-Key; nil for most
+	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold
+	claiming *claiming                                   // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone
@@ -62,6 +63,18 @@ type call struct {
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
 	err      error
+}
+
+// alone reports whether a call gets a turn of its own: one with an
+// Idempotency-Key, whose transaction writes a claim too, and work.
+func (c *call) alone() bool { return c.claiming != nil || c.work != nil }
+
+// deviceID is the device that a call touches, or empty.
+func (c *call) deviceID() string {
+	if c.cmd == nil {
+		return ""
+	}
+	return c.cmd.DeviceID()
 }
 
 func (c *call) answer(result licet.Result, err error) {
@@ -138,6 +151,9 @@ func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 	}
 	if box, running := s.boxes[ref]; running {
 		c.done = make(chan struct{})
+		if c.work != nil {
+			return nil, n.queueFirst(box, c)
+		}
 		return nil, n.queue(box, c)
 	}
 	if err := n.enter(); err != nil {
@@ -229,7 +245,9 @@ func (n *Node) run(box *mailbox) {
 		if len(calls) > 0 {
 			began := n.cfg.Clock()
 			n.settleCalls(box.ref, calls)
-			box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
+			if calls[0].work == nil { // which tells nothing of those that wait
+				box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
+			}
 		}
 		if n.retire(box) {
 			return
@@ -291,8 +309,7 @@ func (n *Node) roomFor(box *mailbox) int {
 
 // take removes the calls of the next fold from the queue: as many as one
 // transaction has room for. Calls whose caller has given up are dropped here,
-// before anything was done for them. One with an Idempotency-Key gets a turn of
-// its own, since its transaction writes a claim too.
+// before anything was done for them.
 func (b *mailbox) take(room int) []*call {
 	var calls []*call
 	devices := make(map[string]struct{})
@@ -302,10 +319,10 @@ func (b *mailbox) take(room int) []*call {
 		if c.isOver() {
 			continue
 		}
-		if c.claiming != nil && len(calls) > 0 {
+		if c.alone() && len(calls) > 0 {
 			break
 		}
-		if id := c.cmd.DeviceID(); id != "" {
+		if id := c.deviceID(); id != "" {
 			if _, seen := devices[id]; !seen {
 				if len(devices) == room {
 					break
@@ -315,7 +332,7 @@ func (b *mailbox) take(room int) []*call {
 		}
 		if c.state.CompareAndSwap(callWaiting, callTaken) {
 			calls = append(calls, c)
-			if c.claiming != nil {
+			if c.alone() {
 				i++
 				break
 			}

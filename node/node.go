@@ -44,11 +44,16 @@ type Config struct {
 	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
 	SeenEvery     time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
 	OrderLifetime time.Duration // 0: 24 h
-	QueueLimit    int           // commands waiting for one record; 0: 4096
-	QueueDelay    time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
-	KeyScanEvery  time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
-	KeyUseEvery   time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
-	LivePayments  bool          // a payment provider for live orders is set up
+	// TestOrderLifetime is that of orders in test mode; 0: the same.
+	TestOrderLifetime time.Duration
+	// ExpiryMargin is how long ago the end of an order or a license must have come
+	// until it is recorded: twice what the clocks of nodes may be wrong by; 0: 2 min.
+	ExpiryMargin time.Duration
+	QueueLimit   int           // commands waiting for one record; 0: 4096
+	QueueDelay   time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
+	KeyScanEvery time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
+	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
+	LivePayments bool          // a payment provider for live orders is set up
 
 	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
 	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
@@ -64,6 +69,7 @@ type Config struct {
 
 const (
 	defaultOrderLifetime = 24 * time.Hour
+	defaultExpiryMargin  = 2 * time.Minute
 	defaultQueueLimit    = 4096
 )
 
@@ -98,6 +104,12 @@ func New(cfg Config) *Node {
 	}
 	if cfg.OrderLifetime == 0 {
 		cfg.OrderLifetime = defaultOrderLifetime
+	}
+	if cfg.TestOrderLifetime == 0 {
+		cfg.TestOrderLifetime = cfg.OrderLifetime
+	}
+	if cfg.ExpiryMargin == 0 {
+		cfg.ExpiryMargin = defaultExpiryMargin
 	}
 	if cfg.QueueLimit == 0 {
 		cfg.QueueLimit = defaultQueueLimit

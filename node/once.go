@@ -8,14 +8,14 @@ import (
 	"licet"
 )
 
-// Once makes a creation happen once, however often it is asked for: it carries
+// Once makes something happen once, however often it is asked for: it carries
 // what an Idempotency-Key and its request boil down to.
 type Once struct {
 	Hash        string   // of the Idempotency-Key, 16 bytes
 	Fingerprint [32]byte // SHA-256 of the request: another one under the same key is refused
 }
 
-// creation is what is known before something is made for an owner.
+// creation is what is known before something is made or changed for an owner.
 type creation struct {
 	once  *Once // nil: the request came without an Idempotency-Key
 	ref   licet.Ref

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 
@@ -125,7 +126,7 @@ func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (lice
 		PayToken:    hex.EncodeToString(token[:]),
 		Terms:       terms,
 		CreatedAt:   now,
-		ExpiresAt:   now.Add(n.cfg.OrderLifetime),
+		ExpiresAt:   now.Add(n.orderLifetime(owner.Mode)),
 	}}
 	if in.Amount > 0 {
 		return record, nil
@@ -136,6 +137,13 @@ func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (lice
 	}
 	_, err = licet.Apply(&record, licet.PayOrder{Terms: terms, Key: key}, now)
 	return record, err
+}
+
+func (n *Node) orderLifetime(mode licet.Mode) time.Duration {
+	if mode == licet.Test {
+		return n.cfg.TestOrderLifetime
+	}
+	return n.cfg.OrderLifetime
 }
 
 // mint makes a fresh license key for a license of these terms.
@@ -219,14 +227,4 @@ func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) 
 	}
 	return n.do(ctx, licet.OrderRef(order.Owner, order.OrderNo),
 		licet.PayOrder{Payment: payment, Terms: terms, Key: key})
-}
-
-// CancelOrder gives an unpaid order up.
-func (n *Node) CancelOrder(ctx context.Context, order licet.Order) (licet.Result, error) {
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.CancelOrder{})
-}
-
-// RecordRefund notes that the provider has sent an order's money back.
-func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (licet.Result, error) {
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.RefundOrder{})
 }

@@ -29,6 +29,10 @@ const (
 // nothing is remembered, a read comes before the swap.
 func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	defer n.answerPanic(calls)
+	if work := calls[0].work; work != nil {
+		calls[0].answer(work(ctx))
+		return
+	}
 	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
 
 	if calls[0].claiming != nil {

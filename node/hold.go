@@ -1,0 +1,112 @@
+package node
+
+import (
+	"context"
+	"slices"
+
+	"licet"
+)
+
+// hold runs work in a record's mailbox: while it does, no command runs on the
+// record here, and no swap of it is under way. Work may so change several records
+// in one transaction, if it holds them all; who holds an order may hold its
+// license too, and never the other way round, or two could wait for each other.
+//
+// It goes before all that waits, and has a turn of its own. Work that was begun
+// has ended when hold returns, and so it must heed its ctx.
+func (n *Node) hold(ctx context.Context, ref licet.Ref, work func(context.Context) (licet.Result, error)) (licet.Result, error) {
+	deadline, _ := ctx.Deadline()
+	c := &call{work: work, deadline: deadline}
+	box, err := n.post(ref, c)
+	if err != nil {
+		return licet.Result{}, err
+	}
+	if box != nil {
+		n.runFirst(ctx, box, c)
+		return c.result, c.err
+	}
+	select {
+	case <-c.done:
+		return c.result, c.err
+	case <-ctx.Done():
+	}
+	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
+		return licet.Result{}, licet.ErrUnavailable
+	}
+	<-c.done
+	return c.result, c.err
+}
+
+// queueFirst lets work wait in a mailbox that is running, before all others: it is
+// rare, and a storm on the record must not keep it out. The shard's lock is held.
+func (n *Node) queueFirst(box *mailbox, c *call) error {
+	if n.isDraining() {
+		return errDraining
+	}
+	box.queue = slices.Insert(box.queue, 0, c)
+	box.own++
+	return nil
+}
+
+// step is one command of several that one transaction makes together.
+type step struct {
+	ref licet.Ref
+	cmd licet.Command
+}
+
+// swapTogether runs commands, each on a record of its own, and stores what comes of
+// them in one transaction. It answers what the first one answers; if one is
+// refused, nothing is stored. The records must be held. Swaps that are lost to
+// other nodes are made again until ctx ends.
+func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, error) {
+	wants := make([]Want, len(steps))
+	for i, s := range steps {
+		wants[i].Ref = s.ref
+	}
+	var snapshots []Snapshot
+	for try := 0; ; try++ {
+		if len(snapshots) != len(steps) {
+			var err error
+			if snapshots, err = n.cfg.Store.Load(ctx, wants...); err != nil {
+				return licet.Result{}, err
+			}
+		}
+		answer, writes, err := n.applySteps(steps, snapshots)
+		if err != nil || len(writes) == 0 {
+			return answer, err
+		}
+		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: writes})
+		if err != nil {
+			return licet.Result{}, err
+		}
+		if outcome.Landed {
+			return answer, nil
+		}
+		n.cfg.Metrics.SwapsLost.Inc()
+		if !pause(ctx, try) {
+			return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
+		}
+		snapshots = outcome.Rivals // of all records only if all were to be written
+	}
+}
+
+// applySteps runs each command on its record, and gives what must be written.
+func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licet.Result, writes []Write, err error) {
+	now := n.Now()
+	for i, s := range steps {
+		record := snapshots[i].Record
+		result, err, panicked := n.apply(&record, s.cmd, now)
+		switch {
+		case panicked:
+			return licet.Result{}, nil, licet.ErrInternal
+		case err != nil:
+			return licet.Result{}, nil, err
+		case i == 0:
+			answer = result
+		}
+		if record.Changed {
+			writes = append(writes, Write{Ref: s.ref, Token: snapshots[i].Token, Record: record})
+		}
+	}
+	return answer, writes, nil
+}

@@ -1,0 +1,298 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+var invalidOrderState = &licet.Error{Reason: licet.ReasonInvalidOrderState}
+
+// TestChangeOrderOnce cancels orders under Idempotency-Keys: what is done, and
+// what is refused, is remembered along with it.
+func TestChangeOrderOnce(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	ctx := testContext(t)
+	create := func() licet.Order {
+		t.Helper()
+		order, _, err := n.CreateOrder(ctx, owner, newOrder(100))
+		wantError(t, err, nil)
+		return order
+	}
+	cancel := licet.CancelOrder{Reason: "changed my mind"}
+	order := create()
+	for i := range 3 {
+		got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("cancel", "r"))
+		if err != nil || replayed != (i > 0) || got.Status(n.Now()) != licet.OrderCanceled || got.StateReason != cancel.Reason {
+			t.Errorf("call %d: %+v, replayed %v, %v", i, got, replayed, err)
+		}
+	}
+	// Money came, and went back: the replay shows the order as it is now, though it
+	// could not be canceled any more.
+	_, err := n.PayOrder(ctx, order, "p")
+	wantError(t, err, nil)
+	_, err = n.RecordRefund(ctx, order)
+	wantError(t, err, nil)
+	got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("cancel", "r"))
+	if err != nil || !replayed || got.Status(n.Now()) != licet.OrderRefunded {
+		t.Errorf("after the money went back: %+v, replayed %v, %v", got, replayed, err)
+	}
+	_, _, err = n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("another", "r"))
+	wantError(t, err, invalidOrderState)
+	_, _, err = n.ChangeOrder(ctx, owner, "ord_x", cancel, once("cancel", "another request"))
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+
+	// One that is canceled already is a success to remember, too.
+	order = create()
+	_, err = n.CancelOrder(ctx, order)
+	wantError(t, err, nil)
+	for i := range 2 {
+		got, replayed, err = n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("late", "r"))
+		if err != nil || replayed != (i > 0) || got.StateReason != "" {
+			t.Errorf("canceled before, call %d: %+v, replayed %v, %v", i, got, replayed, err)
+		}
+	}
+
+	// A refusal is kept, whatever becomes of the order; that there is none is not.
+	order = create()
+	refund := licet.RequestRefund{}
+	for i := range 2 {
+		_, replayed, err = n.ChangeOrder(ctx, owner, order.OrderNo, refund, once("refund", "r"))
+		wantError(t, err, invalidOrderState)
+		if replayed != (i > 0) {
+			t.Errorf("refusal %d: replayed %v", i, replayed)
+		}
+		_, err = n.PayOrder(ctx, order, "p")
+		wantError(t, err, nil)
+	}
+	for _, missing := range []string{"ord_x", "ord_0" + "00000000000000000000000000", ""} {
+		for range 2 {
+			_, replayed, err = n.ChangeOrder(ctx, owner, missing, cancel, once("missing "+missing, "r"))
+			wantError(t, err, licet.ErrOrderNotFound)
+			if replayed {
+				t.Errorf("that there is no order %q is replayed", missing)
+			}
+		}
+		_, _, err = n.ChangeOrder(ctx, owner, missing, cancel, nil)
+		wantError(t, err, licet.ErrOrderNotFound)
+	}
+	_, _, err = n.ChangeOrder(ctx, newOwner(licet.Test), order.OrderNo, cancel, nil)
+	wantError(t, err, licet.ErrOrderNotFound)
+}
+
+// TestChangeOrderUnknown loses the answer to a cancellation, made or not: asking
+// again does it, once.
+func TestChangeOrderUnknown(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		plain := openStore(t)
+		owner := newOwner(licet.Test)
+		n := newNode(t, plain)
+		order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+		wantError(t, err, nil)
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+		}})
+		_, _, err = failing.ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		got, replayed, err := n.ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
+		if err != nil || replayed != made || got.Status(n.Now()) != licet.OrderCanceled {
+			t.Errorf("made %v: %+v, replayed %v, %v", made, got, replayed, err)
+		}
+	}
+}
+
+// TestOneKeyOnTwoNodes cancels one order under one key again and again, while others
+// ask for it too.
+func TestOneKeyOnTwoNodes(t *testing.T) {
+	owner := newOwner(licet.Test)
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	order, _, err := nodes[0].CreateOrder(testContext(t), owner, newOrder(100))
+	wantError(t, err, nil)
+	var first atomic.Int32
+	var group sync.WaitGroup
+	for i := range 20 {
+		group.Go(func() {
+			for {
+				got, replayed, err := nodes[i%2].ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
+				if errors.Is(err, licet.ErrRequestInProgress) {
+					continue
+				}
+				if err != nil || got.Status(time.Now()) != licet.OrderCanceled {
+					t.Errorf("%+v, %v", got, err)
+				}
+				if !replayed {
+					first.Add(1)
+				}
+				return
+			}
+		})
+	}
+	group.Wait()
+	if first.Load() != 1 {
+		t.Errorf("%d were told that they were the first", first.Load())
+	}
+}
+
+// soldUnlimited makes an order of a product whose licenses have no limit, and pays it.
+func soldUnlimited(t *testing.T, n *node.Node, store node.Store) licet.Order {
+	t.Helper()
+	owner := newOwner(licet.Test)
+	ref := licet.ProductRef(owner, "pro")
+	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.Terms{KeyPrefix: "LIC"}, CreatedAt: n.Now()}
+	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{Product: product}}}}); err != nil {
+		t.Fatal(err)
+	}
+	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+	wantError(t, err, nil)
+	result, err := n.PayOrder(testContext(t), order, "p")
+	wantError(t, err, nil)
+	return result.Order
+}
+
+// TestRefundAgainstActivations refunds an order while its license is stormed on two
+// nodes, each of which may be the one that refunds. Once the refund was
+// acknowledged, no activation succeeds.
+func TestRefundAgainstActivations(t *testing.T) {
+	for refunding := range 2 {
+		stores := []node.Store{openStore(t), openStore(t)}
+		nodes := []*node.Node{newNode(t, stores[0]), newNode(t, stores[1])}
+		order := soldUnlimited(t, nodes[0], stores[0])
+		var refunded atomic.Bool
+		var accepted atomic.Int32
+		warm := make(chan struct{})
+		var group sync.WaitGroup
+		for client := range 16 {
+			group.Go(func() {
+				for i := 0; ; i++ {
+					after := refunded.Load()
+					_, err := activate(testContext(t), nodes[client%2], order.LicenseKey, fmt.Sprint(client, "-", i%300))
+					switch {
+					case errors.Is(err, licet.ErrLicenseRevoked):
+						return
+					case err == nil && after:
+						t.Error("a device was activated after the refund was acknowledged")
+						return
+					case err == nil:
+						if accepted.Add(1) == 200 {
+							close(warm)
+						}
+					case after:
+						t.Errorf("after the refund: %v", err)
+						return
+					}
+				}
+			})
+		}
+		<-warm
+		result, err := nodes[refunding].RecordRefund(testContext(t), order)
+		refunded.Store(true)
+		if err != nil || result.Order.Status(time.Now()) != licet.OrderRefunded {
+			t.Errorf("refund: %+v, %v", result.Order, err)
+		}
+		group.Wait()
+		view, err := nodes[0].License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+		if err != nil || view.License.Status(time.Now()) != licet.Revoked {
+			t.Errorf("the license is %+v, %v", view, err)
+		}
+	}
+}
+
+// TestRefundIsOneTransaction loses the answer to a refund, made or not: order and
+// license go together, and asking again makes it.
+func TestRefundIsOneTransaction(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		plain := openStore(t)
+		n := newNode(t, plain)
+		order := soldUnlimited(t, n, plain)
+		commits := 0
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+			if commits++; len(change.Writes) != 2 {
+				t.Errorf("a change of %d records", len(change.Writes))
+			}
+			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+		}})
+		_, err := failing.RecordRefund(testContext(t), order)
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		check := func(want bool) {
+			t.Helper()
+			stored, err := n.Order(testContext(t), order.Owner, order.OrderNo)
+			wantError(t, err, nil)
+			view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+			wantError(t, err, nil)
+			if stored.RefundedAt.IsZero() == want || view.License.RevokedAt.IsZero() == want {
+				t.Errorf("made %v: refunded at %v, revoked at %v", made, stored.RefundedAt, view.License.RevokedAt)
+			}
+		}
+		check(made)
+		if commits != 1 {
+			t.Errorf("%d commits", commits)
+		}
+		for range 2 {
+			_, err = n.RecordRefund(testContext(t), order)
+			wantError(t, err, nil)
+			check(true)
+		}
+	}
+}
+
+// TestRefundWhoseLicenseIsRevoked: the license was revoked by hand before.
+func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
+	store := openStore(t)
+	n := newNode(t, store)
+	order := soldUnlimited(t, n, store)
+	target := licet.Target{Key: order.LicenseKey}
+	revoked, err := n.Do(testContext(t), licet.LicenseRef(order.LicenseKey), licet.RevokeLicense{Target: target})
+	wantError(t, err, nil)
+	_, err = n.RecordRefund(testContext(t), order)
+	wantError(t, err, nil)
+	view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+	if err != nil || view.License != revoked.License {
+		t.Errorf("the license is %+v, %v", view, err)
+	}
+}
+
+// TestHeldRecords holds an order while others wait for it, and gives up while it
+// waits for a license that is held: nothing of it is done then.
+func TestHeldRecords(t *testing.T) {
+	plain := openStore(t)
+	inCommit, goOn := make(chan struct{}), make(chan struct{})
+	var stuck atomic.Bool
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		if stuck.Swap(false) {
+			close(inCommit)
+			<-goOn
+		}
+		return storetest.Fault{}
+	}})
+	order := soldUnlimited(t, n, plain)
+	stuck.Store(true)
+	var group sync.WaitGroup
+	group.Go(func() {
+		if _, err := activate(testContext(t), n, order.LicenseKey, "stuck"); err != nil {
+			t.Error(err)
+		}
+	})
+	<-inCommit
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	_, err := n.RecordRefund(ctx, order)
+	wantError(t, err, licet.ErrUnavailable)
+	close(goOn)
+	group.Wait()
+	stored, err := n.Order(testContext(t), order.Owner, order.OrderNo)
+	if err != nil || !stored.RefundedAt.IsZero() {
+		t.Errorf("the order is %+v, %v", stored, err)
+	}
+	if _, err := n.RecordRefund(testContext(t), order); err != nil {
+		t.Error(err)
+	}
+}
