@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -290,6 +291,36 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, erro
 
 // SweepClaims removes none: how claims age is for the real store.
 func (s *memStore) SweepClaims(context.Context, time.Time, int) (int, error) { return 0, nil }
+
+// Due looks at every record.
+func (s *memStore) Due(_ context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return node.DuePage{}, s.fail
+	}
+	places := make(map[string]licet.Ref)
+	for ref, stored := range s.records {
+		var due licet.Due
+		switch {
+		case stored.record.License != nil:
+			due = stored.record.License.Due()
+		case stored.record.Order != nil:
+			due = stored.record.Order.Due()
+		}
+		if place := due.At.Format("2006-01-02T15:04:05.000 ") + ref.ID; due.Kind == kind && !due.At.After(at) && place >= from {
+			places[place] = ref
+		}
+	}
+	var page node.DuePage
+	for _, place := range slices.Sorted(maps.Keys(places)) {
+		if len(page.Records) == limit {
+			page.Next = place
+			break
+		}
+		page.Records = append(page.Records, places[place])
+	}
+	return page, nil
+}
 
 func (s *memStore) APIKeyMark(context.Context) (node.KeyMark, error) {
 	defer s.read()()

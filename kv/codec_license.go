@@ -34,6 +34,7 @@ const (
 	licenseRemovalsMonth  protowire.Number = 19
 	licenseRemovals       protowire.Number = 20
 	licenseStateReason    protowire.Number = 21
+	licenseEndRecorded    protowire.Number = 26
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -93,6 +94,7 @@ func (s *storedLicense) appendFacts(b []byte) []byte {
 	b = appendSelfService(b, licenseSelfService, l.SelfService)
 	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
 	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
+	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
 	b = appendWriters(b, licenseWriter, s.writers)
 	return appendBool(b, licenseSpilled, s.spilled)
 }
@@ -105,7 +107,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	l := &s.license
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked field
+	var activated, expires, suspended, revoked, recorded field
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case licensePrefix:
@@ -144,6 +146,8 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 			l.Removals.Month = f.int()
 		case licenseRemovals:
 			l.Removals.Count = f.int()
+		case licenseEndRecorded:
+			recorded = f
 		case licenseWriter:
 			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case licenseSpilled:
@@ -169,6 +173,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	l.ExpiresAt = expires.timeAfter(l.CreatedAt)
 	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
+	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
 	return s, nil
 }
 

@@ -30,6 +30,9 @@ const (
 	orderLate        protowire.Number = 18
 	orderPayment     protowire.Number = 19
 	orderRefundDue   protowire.Number = 20
+	orderRefundTries protowire.Number = 21
+	orderRefundRetry protowire.Number = 22
+	orderStateReason protowire.Number = 23
 )
 
 // storedOrder is an order as its key holds it.
@@ -66,6 +69,9 @@ func (s *storedOrder) encode() ([]byte, error) {
 	b = appendBool(b, orderLate, o.Late)
 	b = appendString(b, orderPayment, o.Payment)
 	b = appendBool(b, orderRefundDue, o.RefundDue)
+	b = appendUint(b, orderRefundTries, uint64(o.RefundTries))
+	b = appendTime(b, orderRefundRetry, o.RefundRetryAt)
+	b = appendString(b, orderStateReason, o.StateReason)
 	b = appendWriters(b, orderWriter, s.writers)
 	return append(b, s.unknown...), nil
 }
@@ -116,6 +122,12 @@ func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
 			o.Payment = f.string()
 		case orderRefundDue:
 			o.RefundDue = f.bool()
+		case orderRefundTries:
+			o.RefundTries = f.int()
+		case orderRefundRetry:
+			o.RefundRetryAt = f.time()
+		case orderStateReason:
+			o.StateReason = f.string()
 		default:
 			s.unknown = append(s.unknown, f.raw...)
 		}

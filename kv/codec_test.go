@@ -54,7 +54,7 @@ func goldenLicense() *storedLicense {
 			MaxDevices: 1, CurrentDevices: 3, AllowedOver: 4,
 			Validity:  licet.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
 			CreatedAt: testTime, ActivatedAt: testTime.Add(time.Second), ExpiresAt: testTime.Add(2 * time.Second),
-			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second),
+			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second), EndRecorded: testTime.Add(5 * time.Second),
 			StateReason: "chargeback", SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 5},
 			Removals: licet.Removals{Month: 24322, Count: 2},
 		},
@@ -79,6 +79,7 @@ func goldenOrder() *licet.Order {
 		CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), PaidAt: testTime.Add(2 * time.Hour),
 		CanceledAt: testTime.Add(3 * time.Hour), RefundedAt: testTime.Add(4 * time.Hour), ExpiredAt: testTime.Add(5 * time.Hour),
 		LicenseKey: goldenKey, Late: true, Payment: "sandbox_1", RefundDue: true,
+		RefundTries: 3, RefundRetryAt: testTime.Add(6 * time.Hour), StateReason: "too slow",
 	}
 }
 
@@ -151,6 +152,9 @@ func TestGoldenKeys(t *testing.T) {
 		{"product", productKey(goldenOwner, "pro")},
 		{"claim", claimKey(goldenOwner, "0123456789abcdef")},
 		{"claim by age", claimAgeKey(testTime, goldenOwner, "0123456789abcdef")},
+		{"license by its end", dueOf(licet.Due{Kind: licet.DueLicenseEnd, At: testTime}).key(licenseKey(id))},
+		{"order by its end", dueOf(licet.Due{Kind: licet.DueOrderEnd, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order by its next refund", dueOf(licet.Due{Kind: licet.DueRefund, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"API key", apiKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", apiKeyIndexKey(goldenOwner, "key_01")},
 		{"use of an API key", keyUseKey([32]byte{1, 2, 3})},

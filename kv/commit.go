@@ -282,6 +282,7 @@ func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []
 		return err
 	}
 	sw.put(key, value)
+	sw.reschedule(string(key), token.due, dueOf(order.Due()), nil)
 	if token.revision == 0 {
 		sw.put([]byte(orderOwnerKey(order.OrderNo)), encodeOwner(order.Owner))
 	}
@@ -296,7 +297,9 @@ func (sw *swap) putNewLicense(l *licet.License, writers []writer) {
 	id := l.Key.ID()
 	fresh := storedLicense{license: *l, writers: writers}
 	sw.broken = cmp.Or(sw.broken, fresh.broken())
-	sw.put([]byte(licenseKey(id)), fresh.encode())
+	key := licenseKey(id)
+	sw.put([]byte(key), fresh.encode())
+	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.put([]byte(listingKey(l.Owner, l.CreatedAt, id)), nil)
 }
 

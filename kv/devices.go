@@ -32,6 +32,9 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 		return nil
 	}
 	sw.compare(key, token.revision)
+	if now := dueOf(record.License.Due()); now != token.due {
+		sw.reschedule(string(key), token.due, now, []byte(record.License.Key.Prefix()))
+	}
 	if !next.spilled {
 		next.devices = mergeInline(token.inline, changed, created)
 		var moved []*licet.DeviceEntry

@@ -16,6 +16,9 @@
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
+//	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
+//	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
+//	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes

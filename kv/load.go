@@ -18,6 +18,7 @@ type stored struct {
 	revision int64 // of the record's key
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
+	due      due    // of a license or an order: what was due, and so its place in the index
 	// Of a license:
 	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
@@ -189,7 +190,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 	case licet.KindOrder:
 		var order *storedOrder
 		order, err = decodeOrder(want.Ref, record.Value)
-		token.writers, token.unknown = order.writers, order.unknown
+		token.writers, token.unknown, token.due = order.writers, order.unknown, dueOf(order.order.Due())
 		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
 		var product *storedProduct
@@ -204,7 +205,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		if err != nil {
 			break
 		}
-		token.writers, token.unknown = license.writers, license.unknown
+		token.writers, token.unknown, token.due = license.writers, license.unknown, dueOf(license.license.Due())
 		snapshot.Writer = lastWriter(license.writers)
 		token.inline, token.spilled = license.devices, license.spilled
 		snapshot.Record.License = &license.license

@@ -127,7 +127,7 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 		return node.Snapshot{}, nil, false
 	}
 	token := &stored{
-		revision: last.revision, writers: license.writers, unknown: license.unknown,
+		revision: last.revision, writers: license.writers, unknown: license.unknown, due: dueOf(license.license.Due()),
 		inline: license.devices, spilled: license.spilled, slot: slot,
 	}
 	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}

@@ -125,6 +125,9 @@ func families() []family {
 		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
 		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
 		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
+		{"license_end", "x/l/", each("x/l/", checkDue(licet.DueLicenseEnd))},
+		{"order_end", "x/o/", each("x/o/", checkDue(licet.DueOrderEnd))},
+		{"refund", "x/r/", each("x/r/", checkDue(licet.DueRefund))},
 		{"claim", "y/", each("y/", (*verification).checkClaim)},
 		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
 	}

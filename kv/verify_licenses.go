@@ -255,6 +255,7 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.Li
 			bad("listing_missing", "it is not in its owner's listing")
 		}
 	})
+	v.wantDue(l.Due(), licenseKey(id), bad)
 	if l.OrderNo == "" {
 		return
 	}

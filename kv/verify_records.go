@@ -35,6 +35,7 @@ func (v *verification) checkOrder(e entry) {
 	}
 	checkWriters(e.value, orderWriter, bad)
 	checkPayment(&order.order, bad)
+	v.wantDue(order.order.Due(), orderKey(owner, number), bad)
 	v.checkOrderLicense(&order.order, bad)
 }
 
@@ -53,8 +54,8 @@ func checkPayment(o *licet.Order, bad func(rule, format string, args ...any)) {
 		bad("paid_license", "it is not paid, and has a license")
 	}
 	switch {
-	case o.RefundDue && (!canceled || !paid || refunded):
-		bad("refund_due", "a refund is due of an order that is not one canceled before it was paid")
+	case o.RefundDue && (!paid || refunded):
+		bad("refund_due", "a refund is due of an order that is not paid, or refunded already")
 	case canceled && paid && !refunded && !o.RefundDue:
 		bad("refund_due", "it was paid after it was canceled, and no refund is due")
 	case refunded && !paid:
@@ -90,6 +91,8 @@ func (v *verification) checkOrderLicense(o *licet.Order, bad func(rule, format s
 			bad("license_owner", "its license %s belongs to another owner", v.name(id))
 		case l.OrderNo != o.OrderNo:
 			bad("license_other_order", "its license %s names %s", v.name(id), orderOrNone(l.OrderNo))
+		case !o.RefundedAt.IsZero() && l.RevokedAt.IsZero():
+			bad("refunded_license", "it was refunded, and its license %s was not revoked", v.name(id))
 		}
 	})
 }

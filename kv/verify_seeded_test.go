@@ -158,6 +158,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return "i/" + ownerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
 	}
 	ord := func(o licet.Order) string { return "o/" + ownerPath(o.Owner) + o.OrderNo }
+	orderEnd := func(o licet.Order, at time.Time) (key, name string) {
+		place := dueOf(licet.Due{Kind: licet.DueOrderEnd, At: at})
+		return place.key(orderKey(o.Owner, o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + ownerPath(o.Owner) + o.OrderNo
+	}
+	unpaidEndKey, unpaidEnd := orderEnd(s.unpaid, s.unpaid.ExpiresAt)
+	gone := func(name string) string { return fmt.Sprintf(name, "record_missing") }
+	misplaced := func(name string) string { return fmt.Sprintf(name, "misplaced") }
+	licenseEnd := func(key licet.LicenseKey, at time.Time) string {
+		return dueOf(licet.Due{Kind: licet.DueLicenseEnd, At: at}).key(licenseKey(key.ID()))
+	}
+	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.ending.ID())
+	refundKey := dueOf(licet.Due{Kind: licet.DueRefund}).key(orderKey(s.owed.Owner, s.owed.OrderNo))
+	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + ownerPath(s.owed.Owner) + s.owed.OrderNo
 	ptr := func(o licet.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return v.opaque(text) }
 
@@ -257,23 +270,43 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a license that forgot its order", l.license(paidLicense, func(r *storedLicense) { r.license.OrderNo = "" }),
 			[]string{"order license_other_order " + ord(s.paid)}},
 		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
-			[]string{"license order_other_license " + lic(paidLicense)}},
+			[]string{"license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
 		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "" }),
 			[]string{"license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
 		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licet.Order) { o.LicenseKey = "" }),
 			[]string{"license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
 		{"paid without a license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt = testTime }),
-			[]string{"order paid_license " + ord(s.unpaid)}},
+			[]string{"order paid_license " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a license without payment", l.orderSeed(s.unpaid, func(o *licet.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order license_other_order " + ord(s.unpaid), "order paid_license " + ord(s.unpaid)}},
 		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt, o.LicenseKey = testTime, paidLicense }),
-			[]string{"order license_other_order " + ord(s.unpaid)}},
+			[]string{"order license_other_order " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licet.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order canceled_license " + ord(s.canceled), "order license_other_order " + ord(s.canceled)}},
-		{"a refund due of a paid order", l.orderSeed(s.paid, func(o *licet.Order) { o.RefundDue = true }),
-			[]string{"order refund_due " + ord(s.paid)}},
+		{"a refund due that nobody will find", l.orderSeed(s.paid, func(o *licet.Order) { o.RefundDue = true }),
+			[]string{"order due_missing " + ord(s.paid)}},
+		{"a refund due of a refunded order", l.orderSeed(s.refunded, func(o *licet.Order) { o.RefundDue = true }),
+			[]string{"order due_missing " + ord(s.refunded), "order refund_due " + ord(s.refunded)}},
 		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundDue = true }),
-			[]string{"order refund_due " + ord(s.canceled)}},
+			[]string{"order due_missing " + ord(s.canceled), "order refund_due " + ord(s.canceled)}},
+		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *storedLicense) { r.license.RevokedAt = time.Time{} }),
+			[]string{"order refunded_license " + ord(s.refunded)}},
+		{"a refund's place that is gone", seed{refundKey: nil}, []string{"order due_missing " + ord(s.owed)}},
+		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
+		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundRetryAt = testTime }),
+			[]string{"order due_missing " + ord(s.owed), misplaced(refundAt)}},
+		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
+		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licet.Order) { o.ExpiredAt = testTime }), []string{misplaced(unpaidEnd)}},
+		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil}, []string{"license due_missing " + lic(s.ending)}},
+		{"a license's end that moved", l.license(s.ending, func(r *storedLicense) { r.license.ExpiresAt = labEnd.Add(time.Hour) }),
+			[]string{"license due_missing " + lic(s.ending), misplaced(endingAt)}},
+		{"a license's end that was recorded", l.license(s.ending, func(r *storedLicense) { r.license.EndRecorded = labEnd }),
+			[]string{misplaced(endingAt)}},
+		{"an end with another license's prefix", seed{licenseEnd(s.ending, labEnd): bytesOf("ACME")}, []string{misplaced(endingAt)}},
+		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): bytesOf("LIC")},
+			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.fresh.ID()))}},
+		{"an end of no license", seed{licenseEnd(forged, labEnd): bytesOf("LIC")},
+			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(forged.ID()))}},
 		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licet.Order) { o.RefundedAt = time.Time{} }),
 			[]string{"order refund_due " + ord(s.sentBack)}},
 		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundedAt = testTime }),
@@ -287,7 +320,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
 		{"an order that is gone", seed{orderKey(labOwner, s.unpaid.OrderNo): nil},
-			[]string{"order_owner order_missing " + ptr(s.unpaid)}},
+			[]string{"order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
 		{"an order without a pointer", seed{orderOwnerKey(s.unpaid.OrderNo): nil},
 			[]string{"order owner_missing " + ord(s.unpaid)}},
 		{"a pointer to another owner", seed{orderOwnerKey(s.unpaid.OrderNo): encodeOwner(stranger)},
@@ -382,6 +415,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"keys of no form", seed{
 			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
 			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
+			layout + "x/l/x": {}, layout + "x/o/12345678x": {}, layout + "x/r/x": {},
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "u/x": {}, layout + "s/retired/ä": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
@@ -389,7 +423,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
 			"api_key_mark key s/keys" + odd("2"), "api_key_use key u/" + odd("x"), "retired_master_key key s/retired/" + odd("ä"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
-			"metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
+			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"), "metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
 			layout + "A/1": {}, layout + "A/2": {}, layout + "s/other": {}, layout + "zzz/1": {}, layout + "nothing-that-a-log-should-show-in-full": {},

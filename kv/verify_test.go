@@ -37,6 +37,9 @@ type lab struct {
 	metrics *metrics.Metrics
 }
 
+// labEnd is when the license ends that does.
+var labEnd = time.Date(2099, 1, 2, 3, 4, 5, 678e6, time.UTC)
+
 var labOwner = licet.Owner{AccountID: "acct_lab", Mode: licet.Test}
 
 func newLab(t *testing.T) *lab {
@@ -144,7 +147,8 @@ func deviceIDs(n int) []string {
 // specimens are the records of a store in all their states.
 type specimens struct {
 	paid, unpaid, canceled, sentBack, refunded licet.Order      // sentBack was paid after it was canceled
-	inline, spilled, lowered, fresh            licet.LicenseKey // fresh was granted once
+	owed                                       licet.Order      // its money is to go back
+	inline, spilled, lowered, fresh, ending    licet.LicenseKey // fresh was granted once
 	free                                       licet.Order      // made once
 	own                                        licet.LicenseKey // changed once, with a product of its own
 }
@@ -162,6 +166,8 @@ func (l *lab) fill() specimens {
 	l.pay(s.sentBack)
 	s.sentBack = must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
 	s.free = l.order(0)
+	s.owed = l.pay(l.order(600))
+	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licet.RequestRefund{}, nil)
 
 	s.inline = l.grant(3, `{"seat":1}`)
 	l.activate(s.inline, deviceIDs(2)...)
@@ -174,6 +180,9 @@ func (l *lab) fill() specimens {
 	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.UpdateLicense{Target: licet.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
 	s.own = l.lifeOf("own")
+	s.ending = l.grant(6, "")
+	must(l.node.Do(l.ctx(), licet.LicenseRef(s.ending), licet.RenewLicense{Target: licet.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
+
 	l.refuse(testTime)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
@@ -266,8 +275,9 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []FamilyCount{
-		{"api_key_index", 1}, {"device", 19}, {"listing", 8}, {"api_key", 1}, {"license", 8}, {"metadata", 3},
-		{"node", 1}, {"order", 6}, {"order_owner", 6}, {"product", 2}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1}, {"claim", 6}, {"claim_age", 6},
+		{"api_key_index", 1}, {"device", 19}, {"listing", 10}, {"api_key", 1}, {"license", 10}, {"metadata", 3},
+		{"node", 1}, {"order", 7}, {"order_owner", 7}, {"product", 2}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1},
+		{"license_end", 2}, {"order_end", 1}, {"refund", 1}, {"claim", 6}, {"claim_age", 6},
 	}
 	for name, reading := range readings() {
 		t.Run(name, func(t *testing.T) {
@@ -279,7 +289,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 71 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 81 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -290,7 +300,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 71 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 81 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -419,7 +429,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 70 {
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 80 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {

@@ -63,6 +63,13 @@ type Store interface {
 	// tells how many it removed.
 	SweepClaims(ctx context.Context, before time.Time, limit int) (int, error)
 
+	// Due tells for which records something of a kind is due at a moment, those for
+	// which it has been due longest first: up to limit of them, from where an earlier
+	// page says; from the beginning where that is empty. What the records say of
+	// themselves (License.Due, Order.Due) is changed and told in one, but by the time
+	// that the answer is here it may be done.
+	Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (DuePage, error)
+
 	// APIKeyMark tells, linearizably, in what state the API keys are: any change
 	// of any key that was acknowledged before the call gives another mark, and
 	// the same mark means that none has changed in anything that matters here.
@@ -94,6 +101,9 @@ const (
 	MaxReadLicenses = 60
 	// MaxSweep bounds the claims that one SweepClaims removes.
 	MaxSweep = 60
+	// MaxDue bounds the records that one Due tells of. It is large because etcd
+	// counts all that are due for every page.
+	MaxDue = 1000
 )
 
 // ViewDevices is how many devices a lookup of one license shows; a listing
@@ -145,6 +155,12 @@ type Outcome struct {
 	// in the swap's own round trip, with the same devices' entries. It may be
 	// nil; then they must be loaded.
 	Rivals []Snapshot
+}
+
+// DuePage is some of the records for which something is due.
+type DuePage struct {
+	Records []licet.Ref
+	Next    string // where the following page begins; empty at the end
 }
 
 // DeviceCursor is a position in the listing order of a license's devices.

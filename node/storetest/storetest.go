@@ -32,6 +32,8 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"products are made, replaced and removed", testProducts},
 		{"metadata changes along with its license", testMetadata},
 		{"paying stores order and license together", testIssue},
+		{"an order and its license change together", testTogether},
+		{"what is due is found by time", testDue},
 		{"devices inline and spilled", testDevices},
 		{"a change of nothing is a swap all the same", testUnchanged},
 		{"what has changed is not confirmed", testConfirm},

@@ -1,0 +1,115 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// due is what is due of a record as its place in the index has it: the kind, in
+// the last two bits, and before them the moment in milliseconds. 0: nothing is.
+type due uint64
+
+const dueKindBits = 2
+
+func dueOf(d licet.Due) due {
+	if d.Kind == 0 {
+		return 0
+	}
+	var at int64
+	if !d.At.IsZero() {
+		at = max(d.At.UnixMilli(), 0)
+	}
+	return due(at)<<dueKindBits | due(d.Kind)
+}
+
+func (d due) kind() licet.DueKind { return licet.DueKind(d & (1<<dueKindBits - 1)) }
+func (d due) at() time.Time       { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
+
+// duePrefix is where the records stand for which something of a kind is due, in
+// the order of time.
+func duePrefix(kind licet.DueKind) string {
+	switch kind {
+	case licet.DueLicenseEnd:
+		return layout + "x/l/"
+	case licet.DueOrderEnd:
+		return layout + "x/o/"
+	default:
+		return layout + "x/r/"
+	}
+}
+
+// key is a record's place there. What follows the time is the record's own key
+// without the layout and family.
+func (d due) key(record string) string {
+	return duePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil, uint64(d>>dueKindBits))) + record[len(layout+"l/"):]
+}
+
+// reschedule moves a record from the place where it was read to the one where it
+// belongs now. Most changes move nothing.
+func (sw *swap) reschedule(record string, from, to due, value []byte) {
+	if from == to {
+		return
+	}
+	if from != 0 {
+		sw.remove([]byte(from.key(record)))
+	}
+	if to != 0 {
+		sw.put([]byte(to.key(record)), value)
+	}
+}
+
+// Due tells for which records something is due at a moment. The range that etcd
+// counts ends at that moment: what is due later costs nothing.
+func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+	prefix := duePrefix(kind)
+	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := s.members.refusal(); err != nil {
+		return node.DuePage{}, unavailable(err)
+	}
+	started := time.Now()
+	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
+	s.observe("due_list", started, err)
+	if err != nil {
+		return node.DuePage{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	var page node.DuePage
+	for _, kv := range response.Kvs {
+		// What has not the form of a place is for verify to report.
+		if _, ref, ok := dueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {
+			page.Records = append(page.Records, ref)
+		}
+	}
+	if response.More && len(response.Kvs) > 0 {
+		page.Next = string(response.Kvs[len(response.Kvs)-1].Key[len(prefix):]) + "\x00"
+	}
+	return page, nil
+}
+
+// dueRecord reads from a place in the index, given below its prefix, what is due
+// and for which record. A license is told by its id; its key's prefix is in the
+// value.
+func dueRecord(kind licet.DueKind, rest string, value []byte) (due, licet.Ref, bool) {
+	if len(rest) < 8 {
+		return 0, licet.Ref{}, false
+	}
+	d := due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | due(kind)
+	rest = rest[8:]
+	if kind == licet.DueLicenseEnd {
+		id, ok := licenseIDOf(rest)
+		if !ok || !licet.ValidKeyPrefix(string(value)) {
+			return d, licet.Ref{}, false
+		}
+		return d, licet.LicenseRef(id.Key(string(value))), true
+	}
+	owner, number, ok := ownerOf(rest)
+	return d, licet.OrderRef(owner, number), ok && licet.ValidOrderNo(number) && len(value) == 0
+}

@@ -1,0 +1,159 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// TestDuePlaces: what is due comes back from a place as it went in.
+func TestDuePlaces(t *testing.T) {
+	order := licet.OrderRef(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
+	for _, c := range []struct {
+		kind  licet.DueKind
+		ref   licet.Ref
+		value string
+	}{
+		{licet.DueLicenseEnd, licet.LicenseRef(goldenKey), "ACME"},
+		{licet.DueOrderEnd, order, ""},
+		{licet.DueRefund, order, ""},
+	} {
+		for _, at := range []time.Time{{}, time.UnixMilli(0), testTime, time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
+			place := dueOf(licet.Due{Kind: c.kind, At: at})
+			key := place.key(recordKey(c.ref))
+			got, ref, ok := dueRecord(c.kind, strings.TrimPrefix(key, duePrefix(c.kind)), []byte(c.value))
+			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.at().Equal(at) {
+				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.at(), ok)
+			}
+		}
+	}
+	if dueOf(licet.Due{}) != 0 {
+		t.Error("nothing has a place")
+	}
+	for _, bad := range []struct {
+		kind  licet.DueKind
+		rest  string
+		value string
+	}{
+		{licet.DueLicenseEnd, "1234567", "LIC"}, {licet.DueLicenseEnd, "12345678x", "LIC"},
+		{licet.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), ""},
+		{licet.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licet.DueRefund, "12345678", ""},
+		{licet.DueRefund, "12345678" + ownerPath(goldenOwner) + order.ID, "x"},
+	} {
+		if _, _, ok := dueRecord(bad.kind, bad.rest, []byte(bad.value)); ok {
+			t.Errorf("%q with %q is taken for a place", bad.rest, bad.value)
+		}
+	}
+}
+
+// places lists the keys of what is due.
+func (l *lab) places() []string {
+	l.t.Helper()
+	var keys []string
+	for _, kv := range must(l.client.Get(l.ctx(), layout+"x/", clientv3.WithPrefix()))(l.t).Kvs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys
+}
+
+// TestActivationsWriteNoPlace: of an activation nothing more is written than of
+// one on a license without an end, but where it sets the end.
+func TestActivationsWriteNoPlace(t *testing.T) {
+	s, kv := seenStore(t)
+	puts := func(ref licet.Ref, device string) (n int) {
+		t.Helper()
+		kv.shape()
+		if outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		for _, r := range kv.requests {
+			for _, op := range r.Success {
+				if op.GetRequestPut() != nil || op.GetRequestDeleteRange() != nil {
+					n++
+				}
+			}
+		}
+		return n
+	}
+	create := func(change func(*licet.License)) licet.Ref {
+		t.Helper()
+		l := newLicense(t, 9)
+		change(l)
+		ref := licet.LicenseRef(l.Key)
+		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{License: l, Changed: true}}}})
+		if err != nil || !outcome.Landed {
+			t.Fatalf("%+v, %v", outcome, err)
+		}
+		return ref
+	}
+	for name, c := range map[string]struct {
+		change func(*licet.License)
+		want   []int // operations of the first and the second activation
+	}{
+		"perpetual":       {func(*licet.License) {}, []int{1, 1}},
+		"with an end":     {func(l *licet.License) { l.ExpiresAt = testTime.AddDate(90, 0, 0) }, []int{1, 1}},
+		"from activation": {func(l *licet.License) { l.Validity = licet.Period{Years: 90} }, []int{2, 1}},
+	} {
+		ref := create(c.change)
+		if got := []int{puts(ref, "a"), puts(ref, "b")}; !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v operations, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestManyGrantsWithAnEnd: licenses of a full transaction have their places too.
+func TestManyGrantsWithAnEnd(t *testing.T) {
+	l := newLab(t)
+	const quantity = 3*node.MaxNewLicenses - 5
+	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	if _, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
+		ProductID: "pro", Quantity: quantity, ExpiresAt: ends, Metadata: `{"a":1}`, Once: l.once(1),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(l.places()); got != quantity {
+		t.Errorf("%d places of %d licenses", got, quantity)
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+}
+
+// countingKV adds up what etcd counts for ranges.
+type countingKV struct {
+	clientv3.KV
+	count *int64
+}
+
+func (c countingKV) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	response, err := c.KV.Get(ctx, key, opts...)
+	if err == nil {
+		*c.count += response.Count
+	}
+	return response, err
+}
+
+// TestDueCountsNothingLater: what etcd counts for a page ends at the moment.
+func TestDueCountsNothingLater(t *testing.T) {
+	l := newLab(t)
+	plant := seed{}
+	for i := range 50 {
+		ref := licet.OrderRef(labOwner, licet.NewOrderNo('0', fmt.Sprintf("%026d", i)))
+		plant[dueOf(licet.Due{Kind: licet.DueOrderEnd, At: testTime.Add(time.Duration(i) * time.Minute)}).key(recordKey(ref))] = []byte{}
+	}
+	l.write(plant)
+	counted := int64(0)
+	l.store.kv = countingKV{l.store.kv, &counted}
+	page, err := l.store.Due(l.ctx(), licet.DueOrderEnd, testTime.Add(9*time.Minute), "", 4)
+	if err != nil || len(page.Records) != 4 || page.Next == "" || counted != 10 {
+		t.Errorf("%d records, %q, %v; etcd counted %d, want 10", len(page.Records), page.Next, err, counted)
+	}
+}

@@ -1,0 +1,77 @@
+package kv
+
+import (
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+// wantDue asks for the place of a record among those for which something is due.
+func (v *verification) wantDue(d licet.Due, record string, bad func(rule, format string, args ...any)) {
+	place := dueOf(d)
+	if place == 0 {
+		return
+	}
+	v.want(place.key(record), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("due_missing", "what is due of it at %s will not be found by time", place.at().Format(time.RFC3339Nano))
+		}
+	})
+}
+
+// checkDue checks one place of a record for which something of a kind is due.
+func checkDue(kind licet.DueKind) func(*verification, entry) {
+	family := map[licet.DueKind]string{
+		licet.DueLicenseEnd: "license_end", licet.DueOrderEnd: "order_end", licet.DueRefund: "refund",
+	}[kind]
+	prefix := strings.TrimPrefix(duePrefix(kind), layout)
+	return func(v *verification, e entry) {
+		place, ref, ok := dueRecord(kind, e.rest, e.value)
+		if !ok {
+			v.report(family, prefix+v.opaque(e.rest), "key", "the key or the value has not the form of a place by time")
+			return
+		}
+		name := prefix + place.at().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
+		v.want(recordKey(ref), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				v.report(family, name, "record_missing", "there is no such record")
+				return
+			}
+			now, ok := dueNow(ref, kv.Value)
+			if ok && now != place {
+				v.report(family, name, "misplaced", "its record does not say that this is due then")
+			}
+		})
+	}
+}
+
+// dueName is how a violation calls the record of a place.
+func (v *verification) dueName(ref licet.Ref) string {
+	if ref.Kind == licet.KindLicense {
+		return v.name(licet.LicenseKey(ref.ID).ID())
+	}
+	return ownerPath(ref.Owner) + ref.ID
+}
+
+// dueNow reads what is due of a record. One that can't be read is reported with
+// its family.
+func dueNow(ref licet.Ref, value []byte) (due, bool) {
+	if ref.Kind == licet.KindLicense {
+		license, err := decodeLicense(licet.LicenseKey(ref.ID).ID(), value)
+		if err != nil {
+			return 0, false
+		}
+		if license.license.Key != licet.LicenseKey(ref.ID) {
+			return 0, true // the prefix is another's
+		}
+		return dueOf(license.license.Due()), true
+	}
+	order, err := decodeOrder(ref, value)
+	if err != nil {
+		return 0, false
+	}
+	return dueOf(order.order.Due()), true
+}
