@@ -2,15 +2,43 @@ package node
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"licet"
 )
 
-// Sweep removes claims of Idempotency-Keys whose time is over, again and again
-// at about the given interval, until ctx ends. Any number of nodes may do it.
-func (n *Node) Sweep(ctx context.Context, every time.Duration) {
+const (
+	// duePages bounds the pages of what is due that one pass works on.
+	duePages = 16
+	// dueAtOnce bounds how many records are worked on at a time.
+	dueAtOnce = 16
+	// dueTimeout bounds the work on one record; asking a provider is part of it.
+	dueTimeout = 30 * time.Second
+)
+
+// Chore is something that is to be done now and then, whoever does it.
+type Chore struct {
+	Name string // for the log, such as "the sweep of old claims"
+	Once func(context.Context) error
+}
+
+// Chores are those of every node: to remove the claims of Idempotency-Keys whose
+// time is over, and to record which orders and licenses have ended.
+func (n *Node) Chores() []Chore {
+	return []Chore{
+		{"the sweep of old claims", n.SweepOnce},
+		{"the record of orders that have run out", n.RecordOrderEnds},
+		{"the record of licenses that have ended", n.RecordLicenseEnds},
+	}
+}
+
+// Sweep does chores, one after the other, again and again at about the given
+// interval, until ctx ends. Any number of nodes may do the same ones: each leaves
+// alone what another has done.
+func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
 	for {
 		timer := time.NewTimer(every/2 + rand.N(every))
 		select {
@@ -19,8 +47,10 @@ func (n *Node) Sweep(ctx context.Context, every time.Duration) {
 			timer.Stop()
 			return
 		}
-		if err := n.SweepOnce(ctx); err != nil && ctx.Err() == nil {
-			n.cfg.Log.Warn().Err(err).Msg("the sweep of old claims will go on later")
+		for _, chore := range chores {
+			if err := chore.Once(ctx); err != nil && ctx.Err() == nil {
+				n.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
+			}
 		}
 	}
 }
@@ -34,4 +64,105 @@ func (n *Node) SweepOnce(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// RecordOrderEnds records of orders that have run out that they have.
+func (n *Node) RecordOrderEnds(ctx context.Context) error {
+	return n.recordEnds(ctx, licet.DueOrderEnd, func(licet.Ref) licet.Command {
+		return licet.ExpireOrder{Margin: n.cfg.ExpiryMargin}
+	})
+}
+
+// RecordLicenseEnds records of licenses that have ended that they have.
+func (n *Node) RecordLicenseEnds(ctx context.Context) error {
+	return n.recordEnds(ctx, licet.DueLicenseEnd, func(ref licet.Ref) licet.Command {
+		return licet.ExpireLicense{Key: licet.LicenseKey(ref.ID), Margin: n.cfg.ExpiryMargin}
+	})
+}
+
+func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(licet.Ref) licet.Command) error {
+	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licet.Ref) (err error) {
+		if err := n.admission.enterBackground(); err != nil {
+			return err
+		}
+		defer func() { n.admission.leave(err) }()
+		_, err = n.do(ctx, ref, record(ref))
+		return err
+	})
+}
+
+// EachRefundDue calls send for each order whose refund is due by now, with only
+// its number and owner. Several calls may be made at a time.
+func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, licet.Order) error) error {
+	return n.eachDue(ctx, licet.DueRefund, n.Now(), func(ctx context.Context, ref licet.Ref) error {
+		return send(ctx, licet.Order{OrderNo: ref.ID, Owner: ref.Owner})
+	})
+}
+
+// eachDue does something about the records for which something is due at a
+// moment, some at a time, and a bounded number in all: the next pass goes on. One
+// that fails does not keep the others from their turn. When the store can't be
+// reached, or the node has much else to do, it stops.
+func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do func(context.Context, licet.Ref) error) error {
+	from := ""
+	var failed error
+	for range duePages {
+		page, err := n.cfg.Store.Due(ctx, kind, at, from, MaxDue)
+		if err != nil {
+			return err
+		}
+		err = doEach(ctx, page.Records, do)
+		switch {
+		case errors.Is(err, licet.ErrOverloaded):
+			return failed
+		case isAny(err, licet.ErrUnavailable, licet.ErrOutcomeUnknown), ctx.Err() != nil:
+			return err
+		case err != nil:
+			failed = err
+		}
+		if page.Next == "" {
+			return failed
+		}
+		from = page.Next
+	}
+	return failed
+}
+
+// doEach does something about records, in any order: nodes that have read the same
+// page should not work on the same records at the same time. It answers an error
+// of the first that fails in a way that ends all, or else of any.
+func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) error {
+	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
+	var (
+		group  sync.WaitGroup
+		mu     sync.Mutex
+		failed error
+		ends   bool
+	)
+	free := make(chan struct{}, dueAtOnce)
+	for _, ref := range records {
+		free <- struct{}{}
+		mu.Lock()
+		stop := ends || ctx.Err() != nil
+		mu.Unlock()
+		if stop {
+			break
+		}
+		group.Go(func() {
+			defer func() { <-free }()
+			ctx, cancel := context.WithTimeout(ctx, dueTimeout)
+			defer cancel()
+			err := do(ctx, ref)
+			if err == nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if fatal := isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown); failed == nil || fatal && !ends {
+				failed, ends = err, ends || fatal
+			}
+		})
+	}
+	group.Wait()
+	return failed
 }

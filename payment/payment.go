@@ -1,27 +1,36 @@
 // Package payment stands between the pay page, the provider that moves the
 // money, and the order. A [Provider] says what happens when the buyer presses
-// Pay; the [Desk] turns its word into a paid order, and sends money back that
-// came for an order that was canceled.
+// Pay; the [Desk] turns its word into a paid order, and sends money back: at the
+// shop's wish, or where it came for an order that was canceled.
 //
 // There is one provider today, the [Sandbox], for test mode.
 package payment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"licet"
 	"licet/node"
 )
 
-// Provider moves money. Implementations must be safe for concurrent use.
+// Provider moves money. Implementations must be safe for concurrent use. Any call
+// may be the second one for the same thing: nobody knows whether the first was
+// made by a node that has died since, or by one that has not heard the answer.
 type Provider interface {
-	// Begin is called when the buyer presses Pay.
+	// Begin is called when the buyer presses Pay. Beginning twice for the same order
+	// leads to one payment. Where the money is there and our answer is that it was
+	// not taken note of, the provider says so again: see Desk.Confirm.
 	Begin(ctx context.Context, order licet.Order) (Step, error)
 	// Refund sends the money of an order's payment back. Sending it twice for
-	// the same order moves it once.
+	// the same order moves it once. It fails with ErrRefused where no call so far
+	// has sent it, or will; any other error leaves that open.
 	Refund(ctx context.Context, order licet.Order) error
 }
+
+// ErrRefused is a provider's last word on a refund that it does not make.
+var ErrRefused = errors.New("the payment provider refuses")
 
 // Step is where paying goes on. Exactly one member is set.
 type Step struct {
@@ -43,9 +52,14 @@ func NewDesk(n *node.Node, providers map[licet.Mode]Provider) *Desk {
 
 // Pay does what the buyer asked for by pressing Pay. It answers the order as
 // it is then, or, where the buyer must go on to the provider, the address. An
-// order whose money has come, or has been sent back, is not paid again.
+// order whose money has come, or has been sent back, is not paid again; where its
+// money is to go back, that is tried now.
 func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, redirect string, err error) {
-	if !order.PaidAt.IsZero() && !order.RefundDue {
+	if order.RefundDue {
+		paid, err = d.sendBack(ctx, order, false)
+		return paid, "", err
+	}
+	if !order.PaidAt.IsZero() {
 		return order, "", nil
 	}
 	provider, configured := d.providers[order.Owner.Mode]
@@ -65,22 +79,14 @@ func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, re
 
 // Confirm takes the provider's word that an order was paid; however often it
 // comes, the order is paid once. Money for a canceled order is sent back
-// before this returns; if that fails, the order remembers that it is owed and
-// the next word of the provider tries again.
+// before this returns; if that fails, the order remembers that it is owed, and
+// the next word of the provider or a pass of SendRefundsDue tries again.
 func (d *Desk) Confirm(ctx context.Context, order licet.Order, payment string) (licet.Order, error) {
 	result, err := d.node.PayOrder(ctx, order, payment)
 	if err != nil || !result.RefundDue {
 		return result.Order, err
 	}
-	provider, configured := d.providers[order.Owner.Mode]
-	if !configured {
-		return licet.Order{}, licet.ErrPaymentNotConfigured
-	}
-	if err := provider.Refund(ctx, result.Order); err != nil {
-		return licet.Order{}, providerFailed(err)
-	}
-	result, err = d.node.RecordRefund(ctx, result.Order)
-	return result.Order, err
+	return d.sendBack(ctx, result.Order, false)
 }
 
 // Cancel gives an order up at the buyer's wish.

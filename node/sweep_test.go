@@ -1,0 +1,216 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// skewed is the clock of one node: the true time, and what it is wrong by.
+type skewed struct {
+	truth *atomic.Int64 // Unix milliseconds
+	by    time.Duration
+}
+
+func (c skewed) now() time.Time { return time.UnixMilli(c.truth.Load()).Add(c.by) }
+
+// TestEndsAreRecordedOnce runs the sweeps of three nodes at the same time, with
+// clocks that are behind, right and ahead: nothing is recorded too early, and all
+// of it once.
+func TestEndsAreRecordedOnce(t *testing.T) {
+	start := time.Now().UTC().Truncate(time.Millisecond)
+	var truth atomic.Int64
+	truth.Store(start.UnixMilli())
+	owner := newOwner(licet.Test)
+	var nodes []*node.Node
+	for _, by := range []time.Duration{-time.Minute, 0, time.Minute} {
+		nodes = append(nodes, newNode(t, openStore(t), func(c *node.Config) {
+			c.Clock = skewed{&truth, by}.now
+			c.TestOrderLifetime = time.Hour
+		}))
+	}
+	n := nodes[1]
+	ctx := testContext(t)
+	var orders []licet.Order
+	for range 12 {
+		order, _, err := n.CreateOrder(ctx, owner, newOrder(100))
+		wantError(t, err, nil)
+		orders = append(orders, order)
+	}
+	paid, err := n.PayOrder(ctx, orders[0], "p")
+	wantError(t, err, nil)
+	_, err = n.CancelOrder(ctx, orders[1])
+	wantError(t, err, nil)
+	granted, _, err := n.Grant(ctx, owner, node.Grant{ProductID: "pro", Quantity: 40, ExpiresAt: start.Add(time.Hour)})
+	wantError(t, err, nil)
+	_ = paid
+
+	sweep := func() {
+		t.Helper()
+		var group sync.WaitGroup
+		for _, each := range nodes {
+			for range 2 {
+				group.Go(func() {
+					for _, chore := range each.Chores() {
+						if err := chore.Once(ctx); err != nil {
+							t.Errorf("%s: %v", chore.Name, err)
+						}
+					}
+				})
+			}
+		}
+		group.Wait()
+	}
+	order := func(i int) licet.Order {
+		t.Helper()
+		stored, err := n.Order(ctx, owner, orders[i].OrderNo)
+		wantError(t, err, nil)
+		return stored
+	}
+	license := func(i int) licet.License {
+		t.Helper()
+		view, err := n.License(ctx, owner, granted[i].License.Key, node.DevicePage{Limit: 1})
+		wantError(t, err, nil)
+		return view.License
+	}
+	check := func(when string, recorded bool) {
+		t.Helper()
+		for i := range orders {
+			stored := order(i)
+			if want := recorded && i > 1; stored.ExpiredAt.IsZero() == want {
+				t.Errorf("%s: order %d is recorded at %v", when, i, stored.ExpiredAt)
+			}
+		}
+		for i := range granted {
+			l := license(i)
+			if want := recorded; l.EndRecorded.Equal(l.ExpiresAt) != want {
+				t.Errorf("%s: license %d is recorded for %v", when, i, l.EndRecorded)
+			}
+		}
+	}
+	for _, early := range []time.Duration{0, time.Hour, time.Hour + time.Minute - time.Millisecond} {
+		truth.Store(start.Add(early).UnixMilli())
+		sweep()
+		check(early.String(), false)
+	}
+	if run := order(2); run.Status(n.Now()) != licet.OrderExpired { // at once, whatever is recorded
+		t.Errorf("the order is %s", run.Status(n.Now()))
+	}
+	truth.Store(start.Add(time.Hour + 4*time.Minute).UnixMilli())
+	sweep()
+	check("after the margin", true)
+	first := order(2)
+	truth.Store(start.Add(2 * time.Hour).UnixMilli())
+	sweep()
+	if again := order(2); again != first {
+		t.Errorf("recorded again: %+v, before %+v", again, first)
+	}
+
+	// One that is renewed ends again, and that is recorded as well.
+	end := start.Add(3 * time.Hour)
+	key := granted[0].License.Key
+	_, err = n.Do(ctx, licet.LicenseRef(key), licet.RenewLicense{Target: licet.Target{Key: key}, ExpiresAt: end})
+	wantError(t, err, nil)
+	sweep()
+	if l := license(0); l.EndRecorded.Equal(end) || l.Status(n.Now()) != licet.NotActivated {
+		t.Errorf("renewed it is %+v", l)
+	}
+	truth.Store(end.Add(4 * time.Minute).UnixMilli())
+	sweep()
+	if l := license(0); !l.EndRecorded.Equal(end) {
+		t.Errorf("at its second end it is %+v", l)
+	}
+}
+
+// TestSweepGoesPastWhatFails: one record that can't be read must not keep the
+// others from their turn.
+func TestSweepGoesPastWhatFails(t *testing.T) {
+	plain := openStore(t)
+	owner := newOwner(licet.Test)
+	var damaged atomic.Pointer[string]
+	broken := errors.New("broken")
+	store := &storetest.Faulty{Store: plain, OnLoad: func(wants []node.Want) error {
+		if bad := damaged.Load(); bad != nil && wants[0].Ref.ID == *bad {
+			return broken
+		}
+		return nil
+	}}
+	var ahead atomic.Int64
+	n := newNode(t, store, func(c *node.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		c.TestOrderLifetime = time.Minute
+	})
+	var orders []licet.Order
+	for range 20 {
+		order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+		wantError(t, err, nil)
+		orders = append(orders, order)
+	}
+	damaged.Store(&orders[0].OrderNo)
+	ahead.Store(int64(time.Hour))
+	wantError(t, n.RecordOrderEnds(testContext(t)), broken)
+	damaged.Store(nil)
+	for i, order := range orders {
+		stored, err := n.Order(testContext(t), owner, order.OrderNo)
+		wantError(t, err, nil)
+		if stored.ExpiredAt.IsZero() != (i == 0) {
+			t.Errorf("order %d is recorded at %v", i, stored.ExpiredAt)
+		}
+	}
+	wantError(t, n.RecordOrderEnds(testContext(t)), nil)
+	if stored, _ := n.Order(testContext(t), owner, orders[0].OrderNo); stored.ExpiredAt.IsZero() {
+		t.Error("the order that could not be read is not recorded later")
+	}
+}
+
+// TestSweepRuns does its chores again and again, also after one has failed, until
+// its context ends.
+func TestSweepRuns(t *testing.T) {
+	n := newNode(t, openStore(t))
+	ctx, cancel := context.WithCancel(testContext(t))
+	var ran [2]int
+	n.Sweep(ctx, time.Millisecond, node.Chore{Name: "the first", Once: func(context.Context) error {
+		ran[0]++
+		return errors.New("it fails")
+	}}, node.Chore{Name: "the second", Once: func(context.Context) error {
+		if ran[1]++; ran[1] == 3 {
+			cancel()
+		}
+		return nil
+	}})
+	if ran != [2]int{3, 3} {
+		t.Errorf("ran %v times", ran)
+	}
+}
+
+// TestOrderLifetimes: test mode may have one of its own.
+func TestOrderLifetimes(t *testing.T) {
+	for _, c := range []struct{ all, test, live, want time.Duration }{
+		{0, 0, 24 * time.Hour, 24 * time.Hour},
+		{time.Hour, 0, time.Hour, time.Hour},
+		{0, time.Second, 24 * time.Hour, time.Second},
+		{time.Hour, time.Minute, time.Hour, time.Minute},
+	} {
+		store := openStore(t)
+		n := newNode(t, store, func(cfg *node.Config) { cfg.OrderLifetime, cfg.TestOrderLifetime = c.all, c.test })
+		live := newOwner(licet.Live)
+		product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: n.Now()}
+		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}}}}); err != nil {
+			t.Fatal(err)
+		}
+		for owner, want := range map[licet.Owner]time.Duration{live: c.live, newOwner(licet.Test): c.want} {
+			order, _, err := n.CreateOrder(testContext(t), owner, newOrder(0))
+			wantError(t, err, nil)
+			if got := order.ExpiresAt.Sub(order.CreatedAt); got != want {
+				t.Errorf("%+v: an order in %s mode lives %v", c, owner.Mode, got)
+			}
+		}
+	}
+}

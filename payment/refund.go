@@ -1,0 +1,120 @@
+package payment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// recordTime is what is left of a caller's time, once the provider has answered,
+// to record its answer.
+const recordTime = time.Second
+
+// Refund sends a paid order's money back at the shop's wish, and revokes its
+// license. The wish is stored before the provider is asked, so that a node may die
+// at any moment: the same call again, the pay page or a pass of SendRefundsDue on
+// any node goes on with it. Until the refund is recorded the order is paid and its
+// license good.
+//
+// Where the provider refuses, the wish is withdrawn. Where it does not answer, or
+// not clearly, the money may be on its way, and the wish stays. Either is
+// ReasonProviderFailed.
+//
+// With once it is the same refund, however often it is asked for; replayed tells
+// that it was made before.
+func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo, reason string, once *node.Once) (order licet.Order, replayed bool, err error) {
+	wish := licet.RequestRefund{Reason: reason}
+	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, once)
+	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
+		// It was withdrawn: that the provider failed is not what the key stands for.
+		order, _, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, nil)
+	}
+	if err != nil || !order.RefundDue {
+		return order, replayed, err
+	}
+	order, err = d.sendBack(ctx, order, false)
+	return order, false, err
+}
+
+// SendRefundsDue tries again to send back what was tried a while ago, or never. It
+// is a chore for node.Sweep; any number of nodes may do it.
+func (d *Desk) SendRefundsDue(ctx context.Context) error {
+	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licet.Order) error {
+		_, err := d.sendBack(ctx, order, true)
+		return err
+	})
+}
+
+// sendBack sends the money back that is due of an order, of which only the number
+// and owner count, and records it. A waiting one leaves alone what somebody has
+// tried a moment ago.
+func (d *Desk) sendBack(ctx context.Context, order licet.Order, waiting bool) (licet.Order, error) {
+	provider, configured := d.providers[order.Owner.Mode]
+	if !configured {
+		return d.sendNothingBack(ctx, order)
+	}
+	tried, err := d.node.TryRefund(ctx, order, waiting)
+	if err != nil {
+		return licet.Order{}, err
+	}
+	if !tried.RefundDue {
+		if !waiting && tried.Order.RefundedAt.IsZero() {
+			return licet.Order{}, providerFailed(ErrRefused) // so somebody else was told
+		}
+		return tried.Order, nil
+	}
+	if err := ask(ctx, provider, tried.Order); err != nil {
+		if errors.Is(err, ErrRefused) {
+			if _, failed := d.node.WithdrawRefund(ctx, tried.Order); failed != nil {
+				err = errors.Join(err, failed) // then it is asked again, and refuses again
+			}
+		}
+		return licet.Order{}, providerFailed(err)
+	}
+	return d.record(ctx, tried.Order)
+}
+
+// sendNothingBack does without a provider, as it can where the order was for free.
+// Otherwise a wish ends here that no provider has heard of.
+func (d *Desk) sendNothingBack(ctx context.Context, order licet.Order) (licet.Order, error) {
+	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
+	if err != nil || !order.RefundDue {
+		return order, err
+	}
+	if order.Amount == 0 {
+		return d.record(ctx, order)
+	}
+	if order.RefundTries == 0 {
+		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
+			return licet.Order{}, err
+		}
+	}
+	return licet.Order{}, licet.ErrPaymentNotConfigured
+}
+
+// ask asks the provider, unless the order was for free.
+func ask(ctx context.Context, provider Provider, order licet.Order) error {
+	if order.Amount == 0 {
+		return nil
+	}
+	if deadline, bounded := ctx.Deadline(); bounded {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-recordTime))
+		defer cancel()
+	}
+	return provider.Refund(ctx, order)
+}
+
+// record stores that the money has gone back. Where that fails it is not as if
+// nothing had happened, and it will be stored yet.
+func (d *Desk) record(ctx context.Context, order licet.Order) (licet.Order, error) {
+	result, err := d.node.RecordRefund(ctx, order)
+	if errors.Is(err, licet.ErrUnavailable) || errors.Is(err, licet.ErrOverloaded) {
+		err = fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, errors.New(err.Error()))
+	}
+	return result.Order, err
+}

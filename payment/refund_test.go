@@ -1,0 +1,335 @@
+package payment_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/kv"
+	"licet/metrics"
+	"licet/node"
+	"licet/payment"
+)
+
+// town has a bank, a store, and as many nodes as a test wants.
+type town struct {
+	t     *testing.T
+	ctx   context.Context
+	clock *clock
+	bank  *bank
+	store *kv.Store
+	other *kv.Store // of another node
+	node  *node.Node
+	desk  *payment.Desk
+	key   int
+}
+
+func newTown(t *testing.T) *town {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	t.Cleanup(cancel)
+	etcd, err := kv.StartEmbedded(ctx, t.TempDir(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	w := &town{t: t, ctx: ctx, clock: &clock{}, bank: newBank()}
+	for _, store := range []**kv.Store{&w.store, &w.other} {
+		if *store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = (*store).Close() })
+	}
+	if _, err := w.store.KeyCheck(ctx, rand.Reader); err != nil {
+		t.Fatal(err)
+	}
+	w.node, w.desk = w.open(w.store, w.bank)
+	return w
+}
+
+func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
+
+func (w *town) open(store node.Store, provider payment.Provider) (*node.Node, *payment.Desk) {
+	w.t.Helper()
+	check, err := w.store.KeyCheck(w.ctx, rand.Reader)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := node.New(node.Config{
+		Store: store, KeyCheck: check, Clock: w.clock.now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+	})
+	return n, payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: provider})
+}
+
+func (w *town) create() licet.Order {
+	w.t.Helper()
+	o, _, err := w.node.CreateOrder(w.ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+func (w *town) paid() licet.Order {
+	w.t.Helper()
+	o, _, err := w.desk.Pay(w.ctx, w.create())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+func (w *town) canceled() licet.Order {
+	w.t.Helper()
+	o, err := w.desk.Cancel(w.ctx, w.create())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+func (w *town) now(o licet.Order) licet.Order {
+	w.t.Helper()
+	stored, err := w.node.Order(w.ctx, owner, o.OrderNo)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return stored
+}
+
+// once is an Idempotency-Key that no other request has.
+func (w *town) once() *node.Once {
+	w.key++
+	hash := sha256.Sum256(fmt.Append(nil, w.key))
+	return &node.Once{Hash: string(hash[:16]), Fingerprint: hash}
+}
+
+// check compares what the store and the bank say of an order with each other, and
+// with what it must have come to. Nothing is paid without a license or a refund,
+// and nothing is refunded twice.
+func (w *town) check(what string, o licet.Order, want licet.OrderStatus) {
+	w.t.Helper()
+	stored := w.now(o)
+	if got := stored.Status(w.node.Now()); got != want || stored.RefundDue {
+		w.t.Errorf("%s: it is %s, refund due: %v; want %s", what, got, stored.RefundDue, want)
+	}
+	_, taken := w.bank.taken[o.OrderNo]
+	if back := w.bank.returned[o.OrderNo]; (back == 1) != (want == licet.OrderRefunded) || back > 1 || back == 1 && !taken {
+		w.t.Errorf("%s: the money was taken: %v, and returned %d times", what, taken, back)
+	}
+	if taken && want != licet.OrderRefunded && want != licet.OrderPaid {
+		w.t.Errorf("%s: the money was taken, and the order is %s", what, want)
+	}
+	if stored.LicenseKey == "" {
+		if want == licet.OrderPaid {
+			w.t.Errorf("%s: it is paid, and there is no license", what)
+		}
+		return
+	}
+	view, err := w.node.License(w.ctx, owner, stored.LicenseKey, node.DevicePage{Limit: 1})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if revoked := view.License.Status(w.node.Now()) == licet.Revoked; revoked != (want == licet.OrderRefunded) {
+		w.t.Errorf("%s: the order is %s, and its license revoked: %v", what, want, revoked)
+	}
+}
+
+// verify finds fault with nothing in the store.
+func (w *town) verify() {
+	w.t.Helper()
+	if _, err := w.store.Verify(w.ctx, kv.VerifyConfig{Report: func(v kv.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
+		w.t.Error(err)
+	}
+}
+
+var providerFailed = &licet.Error{Reason: licet.ReasonProviderFailed}
+
+// TestRefund refunds a paid order, again, and under a key, and refuses what can't
+// be refunded.
+func TestRefund(t *testing.T) {
+	w := newTown(t)
+	o, key := w.paid(), w.once()
+	refund := func(o licet.Order, once *node.Once) (licet.Order, bool, error) {
+		return w.desk.Refund(w.ctx, owner, o.OrderNo, "too slow", once)
+	}
+	for i := range 3 {
+		got, replayed, err := refund(o, key)
+		if err != nil || replayed != (i > 0) || got.Status(w.node.Now()) != licet.OrderRefunded || got.StateReason != "too slow" {
+			t.Fatalf("refund %d: %+v, replayed %v, %v", i, got, replayed, err)
+		}
+	}
+	if _, replayed, err := refund(o, nil); err != nil || replayed {
+		t.Errorf("without the key: replayed %v, %v", replayed, err)
+	}
+	w.check("refunded", o, licet.OrderRefunded)
+	if w.bank.asked[o.OrderNo] != 1 {
+		t.Errorf("the bank was asked %d times", w.bank.asked[o.OrderNo])
+	}
+
+	other := licet.Owner{AccountID: "acct_other", Mode: licet.Test}
+	paid := w.paid()
+	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, "", nil); !errors.Is(err, licet.ErrOrderNotFound) {
+		t.Errorf("another account's order: %v", err)
+	}
+	w.check("another account's order", paid, licet.OrderPaid)
+	state := &licet.Error{Reason: licet.ReasonInvalidOrderState}
+	for name, bad := range map[string]licet.Order{"unpaid": w.create(), "canceled": w.canceled()} {
+		once := w.once()
+		for i := range 2 {
+			if _, replayed, err := refund(bad, once); !errors.Is(err, state) || replayed != (i > 0) {
+				t.Errorf("%s: replayed %v, %v", name, replayed, err)
+			}
+		}
+	}
+	free, _, err := w.node.CreateOrder(w.ctx, owner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _, err := refund(free, nil); err != nil || got.Status(w.node.Now()) != licet.OrderRefunded {
+		t.Errorf("a free order: %+v, %v", got, err)
+	}
+	if w.bank.asked[free.OrderNo] != 0 {
+		t.Error("the bank was asked for the money of a free order")
+	}
+	poor := payment.NewDesk(w.node, nil)
+	for range 2 {
+		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, "", nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+			t.Errorf("without a provider: %v", err)
+		}
+	}
+	w.check("without a provider", paid, licet.OrderPaid)
+	w.verify()
+}
+
+// TestProviderFails in every way it can, and then goes on: by the same call, with
+// a key or without, by the pay page, or by a pass on another node.
+func TestProviderFails(t *testing.T) {
+	w := newTown(t)
+	_, elsewhere := w.open(w.other, w.bank)
+	for name, fails := range map[string]answer{
+		"before":            {says: errDown},
+		"after it has paid": {moves: true, says: errDown},
+		"hanging":           {hangs: true},
+		"hanging, paid":     {moves: true, hangs: true},
+	} {
+		once := w.once()
+		for way, goOn := range map[string]func(licet.Order) error{
+			"the same call": func(o licet.Order) error {
+				_, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil)
+				return err
+			},
+			"the same call under its key": func(o licet.Order) error {
+				got, replayed, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, "", once)
+				if replayed || got.RefundedAt.IsZero() {
+					t.Errorf("%s, under its key: replayed %v, %+v", name, replayed, got)
+				}
+				return err
+			},
+			"the pay page": func(o licet.Order) error {
+				_, _, err := elsewhere.Pay(w.ctx, w.now(o))
+				return err
+			},
+			"a pass elsewhere": func(licet.Order) error {
+				if err := elsewhere.SendRefundsDue(w.ctx); err != nil { // too early
+					return err
+				}
+				w.clock.ahead += time.Minute
+				return elsewhere.SendRefundsDue(w.ctx)
+			},
+		} {
+			t.Run(name+", then "+way, func(t *testing.T) {
+				o := w.paid()
+				w.bank.next = []answer{fails}
+				ctx, cancel := context.WithTimeout(w.ctx, 1100*time.Millisecond)
+				defer cancel()
+				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, "", once); !errors.Is(err, providerFailed) {
+					t.Fatalf("the bank failed, and Refund says: %v", err)
+				}
+				if now := w.now(o); now.Status(w.node.Now()) != licet.OrderPaid || !now.RefundDue {
+					t.Errorf("meanwhile it is %+v", now)
+				}
+				if err := goOn(o); err != nil {
+					t.Fatal(err)
+				}
+				w.check("in the end", o, licet.OrderRefunded)
+			})
+			once = w.once()
+		}
+	}
+	w.verify()
+}
+
+// TestProviderRefuses withdraws the shop's wish: the order is paid as before, and
+// nobody asks again unless the shop does.
+func TestProviderRefuses(t *testing.T) {
+	w := newTown(t)
+	o, once := w.paid(), w.once()
+	w.bank.next = []answer{{says: fmt.Errorf("%w: disputed", payment.ErrRefused)}, {says: payment.ErrRefused}}
+	for asked := 1; asked <= 2; asked++ {
+		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "too slow", once); !errors.Is(err, providerFailed) || replayed {
+			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
+		}
+		w.check("refused", o, licet.OrderPaid)
+		if now := w.now(o); now.StateReason != "" || now.RefundTries != 0 {
+			t.Errorf("left are %+v", now)
+		}
+		w.clock.ahead += 2 * time.Hour
+		if err := w.desk.SendRefundsDue(w.ctx); err != nil {
+			t.Fatal(err)
+		}
+		if w.bank.asked[o.OrderNo] != asked {
+			t.Errorf("the bank was asked %d times, want %d", w.bank.asked[o.OrderNo], asked)
+		}
+	}
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", w.once()); err != nil {
+		t.Fatal(err)
+	}
+	w.check("when it has changed its mind", o, licet.OrderRefunded)
+
+	// Money for a canceled order is owed whatever the bank says.
+	canceled := w.canceled()
+	w.bank.next = []answer{{says: payment.ErrRefused}}
+	if _, _, err := w.desk.Pay(w.ctx, canceled); !errors.Is(err, providerFailed) {
+		t.Errorf("the refund was refused, and Pay says: %v", err)
+	}
+	w.clock.ahead += time.Minute
+	if err := w.desk.SendRefundsDue(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.check("canceled, and asked again", canceled, licet.OrderRefunded)
+	w.verify()
+}
+
+// TestOnePassPerPause lets many nodes find the same refund: the bank is asked once
+// for each pause, and the pauses get longer.
+func TestOnePassPerPause(t *testing.T) {
+	w := newTown(t)
+	_, elsewhere := w.open(w.other, w.bank)
+	o := w.paid()
+	down := answer{says: errDown}
+	w.bank.next = []answer{down, down, down, down}
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+		t.Fatal(err)
+	}
+	for pass, pause := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
+		w.clock.ahead += pause + time.Second
+		for range 3 {
+			for _, desk := range []*payment.Desk{w.desk, elsewhere} {
+				_ = desk.SendRefundsDue(w.ctx) // it says that the bank is down
+			}
+		}
+		if want := pass + 2; w.bank.asked[o.OrderNo] != want {
+			t.Errorf("after pass %d the bank was asked %d times, want %d", pass, w.bank.asked[o.OrderNo], want)
+		}
+	}
+	w.check("in the end", o, licet.OrderRefunded)
+}
