@@ -23,6 +23,7 @@ type config struct {
 	MetricsListen   string
 	PublicURL       string
 	OrderLifetime   time.Duration
+	TestOrders      time.Duration // 0: OrderLifetime
 	Remember        int
 	QueueDelay      time.Duration
 	LogLevel        string
@@ -40,7 +41,8 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to serve on; port 0 takes a free one")
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
 	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers and shops reach this service at, for pay links and signed requests; empty: the address served on")
-	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 1s to 24h")
+	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 30m to 24h")
+	fs.DurationVar(&c.TestOrders, "test-order-lifetime", 0, "the same of orders in test mode, 1s to 24h; 0: as --order-lifetime")
 	fs.IntVar(&c.Remember, "remember-licenses", kv.DefaultRemembered, "how many licenses are remembered, so that a change of one is a single request to etcd; about 400 bytes each")
 	fs.DurationVar(&c.QueueDelay, "queue-delay", 100*time.Millisecond, "how long what comes under load may wait to be served, 10ms to 1s; the rest is refused at once")
 	fs.TextVar(&c.AddressLimit, "rate-limit-address", limits.Rate{Count: 60, Per: time.Minute}, "at what `rate` each client address is answered 40000, 40001 and 40401 on the routes without API key; 0: no limit")
@@ -102,8 +104,9 @@ func fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) erro
 }
 
 const (
-	minOrderLifetime = time.Second // of test mode, the only one that can be paid
-	maxOrderLifetime = 24 * time.Hour
+	minOrderLifetime     = 30 * time.Minute
+	minTestOrderLifetime = time.Second
+	maxOrderLifetime     = 24 * time.Hour
 
 	minQueueDelay = 10 * time.Millisecond
 	maxQueueDelay = time.Second // well within the time that a request has
@@ -117,7 +120,10 @@ func (c *config) validate() error {
 		return badUsage("--log-format is %q: it must be console or json", c.LogFormat)
 	}
 	if c.OrderLifetime < minOrderLifetime || c.OrderLifetime > maxOrderLifetime {
-		return badUsage("--order-lifetime is %v: it must be from 1s to 24h", c.OrderLifetime)
+		return badUsage("--order-lifetime is %v: it must be from 30m to 24h (--test-order-lifetime from 1s)", c.OrderLifetime)
+	}
+	if c.TestOrders != 0 && (c.TestOrders < minTestOrderLifetime || c.TestOrders > maxOrderLifetime) {
+		return badUsage("--test-order-lifetime is %v: it must be from 1s to 24h, or 0", c.TestOrders)
 	}
 	if c.Remember < 1 {
 		return badUsage("--remember-licenses is %d: it must be at least 1", c.Remember)

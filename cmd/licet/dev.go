@@ -20,6 +20,8 @@ const (
 	startTimeout = 30 * time.Second
 	// readyPoll is the pause between two questions whether it is ready.
 	readyPoll = 5 * time.Millisecond
+	// devSweepEvery is short, for whoever tries out what expires.
+	devSweepEvery = 5 * time.Second
 )
 
 // dev is a whole service on one machine, with its own etcd. Its fields are set
@@ -33,7 +35,9 @@ type dev struct {
 }
 
 func newDev(cfg devConfig, log zerolog.Logger) *dev {
-	return &dev{service: newService(cfg.config, log), cfg: cfg}
+	s := newService(cfg.config, log)
+	s.sweepEvery, s.expiryMargin = devSweepEvery, time.Second
+	return &dev{service: s, cfg: cfg}
 }
 
 // runDev runs a whole service until ctx ends or a part of it fails.

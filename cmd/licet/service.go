@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -24,8 +25,8 @@ import (
 	"licet/peer"
 )
 
-// sweepEvery is about how often what has had its time is removed.
-const sweepEvery = 10 * time.Minute
+// sweepEvery is about how often what has had its time is removed or recorded.
+const sweepEvery = time.Minute
 
 // service is what every kind of service is made of. A start calls listen, open
 // and answer, in that order and with what is its own in between; each leaves on
@@ -34,8 +35,10 @@ type service struct {
 	cfg        config
 	security   *tls.Config   // what the listener speaks TLS with; nil: it does not
 	drainDelay time.Duration // how long a stop only fails readiness
-	log        zerolog.Logger
-	parts      lifecycle
+	// Set where there is but one node, whose clock is the only one:
+	sweepEvery, expiryMargin time.Duration
+	log                      zerolog.Logger
+	parts                    lifecycle
 
 	// Set by listen:
 	listener net.Listener
@@ -134,10 +137,11 @@ func (s *service) answer() error {
 		Entropy:       rand.Reader,
 		Metrics:       s.instruments,
 		Log:           s.log,
-		OrderLifetime: s.cfg.OrderLifetime,
 		QueueDelay:    s.cfg.QueueDelay,
 		Keys:          s.store,
 		Ring:          s.ring,
+		OrderLifetime: s.cfg.OrderLifetime, TestOrderLifetime: s.cfg.TestOrders,
+		ExpiryMargin: s.expiryMargin,
 	}
 	if s.peering != nil {
 		if err := s.peering.call(s.store.Nodes); err != nil {
@@ -159,11 +163,16 @@ func (s *service) answer() error {
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
-	s.background("the sweep of old claims", func(ctx context.Context) { n.Sweep(ctx, sweepEvery) })
+	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
+	every := cmp.Or(s.sweepEvery, sweepEvery)
+	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
+	// Apart from those, since a provider may be slow.
+	s.background("the refunds", func(ctx context.Context) {
+		n.Sweep(ctx, every, node.Chore{Name: "sending back what is due", Once: desk.SendRefundsDue})
+	})
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
 		s.background("the thrift", thrift.keep)
 	}
-	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
 
 	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL, Ring: s.ring}
 	if err := s.limit(&front); err != nil {
