@@ -1,6 +1,7 @@
 package handlers_test
 
 import (
+	"errors"
 	"strings"
 	"time"
 
@@ -406,6 +407,48 @@ var goldenCases = []struct {
 	{"50400_key", nil, func(s *service) wire {
 		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 		return newKey(`{"name":"shop","scopes":["*"]}`)
+	}},
+	{"order_cancel", nil, func(s *service) wire {
+		made := s.order("5")
+		s.clock.advance(time.Minute)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/cancel", key: keyAll, body: `{"reason":"The buyer changed her mind."}`}
+	}},
+	{"order_cancel_replayed", nil, func(s *service) wire {
+		w := wire{method: "POST", path: "/v1/orders/" + s.order("5").text("order_no") + "/cancel", key: keyAll}.once("k1")
+		s.sendWire(w)
+		return w
+	}},
+	{"order_refund", nil, func(s *service) wire {
+		made := s.bring("paid")
+		s.clock.advance(time.Minute)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll, body: `{"reason":"It does not run."}`}
+	}},
+	{"order_refund_due", nil, func(s *service) wire {
+		made := s.bring("paid")
+		s.withProvider(&counter{says: errors.New("no answer")})
+		s.changeOrder(made, "refund", "").must(s.t, 50200)
+		return s.lookup(made)
+	}},
+	{"40902", nil, func(s *service) wire {
+		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/cancel", key: keyAll}
+	}},
+	{"40902_replayed", nil, func(s *service) wire {
+		w := wire{method: "POST", path: "/v1/orders/" + s.bring("unpaid").text("order_no") + "/refund", key: keyAll}.once("k1")
+		s.sendWire(w)
+		return w
+	}},
+	{"42200_refund", nil, func(s *service) wire {
+		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/refund", key: keyAll, body: `{"reason":"\u0007"}`}
+	}},
+	{"50200", nil, func(s *service) wire {
+		made := s.bring("paid")
+		s.withProvider(&counter{says: errors.New("no answer")})
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
+	}},
+	{"50400_refund", nil, func(s *service) wire {
+		made := s.bring("paid")
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
 	}},
 	{"preflight", nil, func(*service) wire {
 		return wire{method: "OPTIONS", path: "/v1/licenses/activate",

@@ -26,6 +26,8 @@ type order struct {
 	LicenseKey  *licet.LicenseKey `json:"license_key"`
 	Late        bool              `json:"late"`
 	SuccessURL  *string           `json:"success_url"`
+	StateReason *string           `json:"state_reason"`
+	RefundDue   bool              `json:"refund_due"`
 	AccountID   string            `json:"account_id"`
 	Mode        licet.Mode        `json:"mode"`
 }
@@ -49,6 +51,8 @@ func (s *Server) orderAnswer(o *licet.Order) order {
 		LicenseKey:  optional(o.LicenseKey),
 		Late:        o.Late,
 		SuccessURL:  optional(o.SuccessURL),
+		StateReason: optional(o.StateReason),
+		RefundDue:   o.RefundDue,
 		AccountID:   o.Owner.AccountID,
 		Mode:        o.Owner.Mode,
 	}
@@ -120,4 +124,50 @@ func (s *Server) getOrder(r *request) (any, error) {
 		return nil, err
 	}
 	return s.orderAnswer(&o), nil
+}
+
+// cancelOrder gives an unpaid order up.
+func (s *Server) cancelOrder(r *request) (any, error) {
+	in, err := readOrderChange(r)
+	if err != nil {
+		return nil, err
+	}
+	o, replayed, err := s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, r.value("order_no"), licet.CancelOrder{Reason: in.reason}, in.once)
+	r.replayed = replayed
+	if err != nil {
+		return nil, err
+	}
+	return s.orderAnswer(&o), nil
+}
+
+// refundOrder sends a paid order's money back, and revokes its license.
+func (s *Server) refundOrder(r *request) (any, error) {
+	in, err := readOrderChange(r)
+	if err != nil {
+		return nil, err
+	}
+	o, replayed, err := s.cfg.Desk.Refund(r.ctx, r.caller.Owner, r.value("order_no"), in.reason, in.once)
+	r.replayed = replayed
+	if err != nil {
+		return nil, err
+	}
+	return s.orderAnswer(&o), nil
+}
+
+// orderChange is what a shop says of a change of one of its orders.
+type orderChange struct {
+	reason string
+	once   *node.Once
+}
+
+// readOrderChange reads the body, which may be missing.
+func readOrderChange(r *request) (orderChange, error) {
+	var bad problems
+	var reason text
+	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
+		return orderChange{}, err
+	}
+	bad.description("reason", reason)
+	in := orderChange{reason: reason.value, once: bad.once(r)}
+	return in, bad.err()
 }

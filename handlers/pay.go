@@ -124,7 +124,8 @@ func (s *Server) orderPage(o *licet.Order) (document, error) {
 		SuccessURL:  o.SuccessURL,
 		Action:      s.basePath + payPath(o),
 	}
-	if o.RefundDue {
+	// A refund at the shop's wish shows once it is made; until then the order is paid.
+	if o.RefundDue && !o.CanceledAt.IsZero() {
 		p.State = paypage.Processing
 	}
 	if o.SuccessURL == "" {

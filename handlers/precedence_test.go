@@ -114,6 +114,8 @@ func TestIsolation(t *testing.T) {
 		{"GET", "/v1/keys/" + keyID(keyAll), "/v1/keys/key_none", 40407},
 		{"DELETE", "/v1/keys/" + keyID(keyAll), "/v1/keys/x", 40407},
 		{"POST", "/v1/keys/" + keyID(keyAll) + "/rotate", "/v1/keys/key_none/rotate", 40407},
+		{"POST", "/v1/orders/" + orderNo + "/cancel", "/v1/orders/" + absentOrder + "/cancel", 40403},
+		{"POST", "/v1/orders/" + orderNo + "/refund", "/v1/orders/" + absentOrder + "/refund", 40403},
 	} {
 		for _, stranger := range []string{keyOther, keyLive} {
 			theirs := s.send(c.method, c.path, stranger, "", same...).must(t, c.code)
@@ -171,6 +173,8 @@ func TestCredentials(t *testing.T) {
 		{method: "GET", path: "/v1/keys/x"},
 		{method: "DELETE", path: "/v1/keys/key_none"},
 		{method: "POST", path: "/v1/keys/key_none/rotate"},
+		{method: "POST", path: "/v1/orders/ord_000000000000000000000000000/cancel"},
+		{method: "POST", path: "/v1/orders/ord_000000000000000000000000000/refund"},
 	}
 	activation := activation(key, `"device_id":"d"`)
 	bad := []string{"", " ", "Bearer", "Bearer ", "bearer lk_test_unknown", "Basic " + keyAll, keyAll, "Bearer " + keyAll + " x",

@@ -77,6 +77,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/orders/%s", "", unpaid.text("order_no"), absentOrder},
+		{"POST", "/v1/orders/%s/cancel", "", unpaid.text("order_no"), absentOrder},
+		{"POST", "/v1/orders/%s/refund", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/licenses/%s", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices?limit=1", "", key, absentKey},
