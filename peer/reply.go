@@ -43,6 +43,7 @@ type license struct {
 	Clock                             time.Duration
 	CreatedAt, ActivatedAt            millis
 	ExpiresAt, SuspendedAt, RevokedAt millis
+	EndRecorded                       millis
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -70,6 +71,7 @@ func fromLicense(l *licet.License) license {
 		Years: l.Validity.Years, Months: l.Validity.Months, Days: l.Validity.Days, Clock: l.Validity.Clock,
 		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
 		ExpiresAt: toMillis(l.ExpiresAt), SuspendedAt: toMillis(l.SuspendedAt), RevokedAt: toMillis(l.RevokedAt),
+		EndRecorded: toMillis(l.EndRecorded),
 	}
 }
 
@@ -80,6 +82,7 @@ func (l *license) license(key licet.LicenseKey) licet.License {
 		Validity:  licet.Period{Years: l.Years, Months: l.Months, Days: l.Days, Clock: l.Clock},
 		CreatedAt: l.CreatedAt.time(), ActivatedAt: l.ActivatedAt.time(),
 		ExpiresAt: l.ExpiresAt.time(), SuspendedAt: l.SuspendedAt.time(), RevokedAt: l.RevokedAt.time(),
+		EndRecorded: l.EndRecorded.time(),
 	}
 }
 

@@ -445,8 +445,25 @@ func (i *inspection) orders(t *timeline) {
 		}
 		delete(named, number)
 	}
+	for number, states := range t.orders {
+		i.refunded(number, states, t)
+	}
 	for number, keys := range named {
 		i.add("orders", "the licenses %v name the order %s, which is not there", keys, number)
+	}
+}
+
+// refunded: the license of an order is revoked in the revision that refunds the
+// order, if it was not before.
+func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
+	for _, s := range states {
+		if s.refunded == 0 || s.key == "" {
+			continue
+		}
+		revoked := slices.ContainsFunc(t.licenses[s.key.ID()], func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
+		if !revoked {
+			i.add("orders", "%s was refunded, and its license was not revoked with that: %+v", number, s)
+		}
 	}
 }
 

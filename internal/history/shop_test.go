@@ -145,6 +145,15 @@ func (r *run) sold(orderNo string) *license {
 	terms := licet.DefaultTerms()
 	op.In = input{Key: key, Action: create, Max: terms.MaxDevices}
 	r.operations = append(r.operations, op)
+	for _, d := range r.deeds {
+		// A refund revokes the license. Of its facts the answer tells nothing.
+		if d.Order == orderNo && d.What == "refund" && (d.Out.Verdict == accepted || d.Out.Verdict == unknown) {
+			r.operations = append(r.operations, operation{
+				Client: int(r.clients.Add(1)), In: input{Key: key, Action: revoke}, Out: output{Verdict: unknown},
+				Call: d.Call, Return: d.Return, Before: d.Before, After: d.After, Adrift: r.way.on,
+			})
+		}
+	}
 	l := newLicense(plan{
 		name: "sold " + orderNo, max: terms.MaxDevices, pool: 5, clients: 4, each: 10, sold: true,
 		odds: []odd{{5, activate}, {3, remove}, {2, get}},
