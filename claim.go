@@ -18,7 +18,7 @@ type Claim struct {
 	Fingerprint [32]byte // SHA-256 of the request
 	CreatedAt   time.Time
 
-	OrderNo string         // the order that was made
+	OrderNo string         // the order that was made, or changed
 	Grant   *GrantProgress // the licenses that were granted, or are being
 	// LicenseKey is of the license that was changed, or found as it should be.
 	LicenseKey LicenseKey
