@@ -195,6 +195,7 @@ func TestBadOrderChanges(t *testing.T) {
 	s.withProvider(provider)
 	for verb, status := range map[string]string{"cancel": "unpaid", "refund": "paid"} {
 		made := s.bring(status)
+		provider.refunds = 0
 		path := "/v1/orders/" + made.text("order_no") + "/" + verb
 		before := s.sendWire(s.lookup(made)).body
 		absent := made.text("order_no")[:30] + "0"
