@@ -17,13 +17,16 @@ import (
 )
 
 // startService starts a service inside the test, so that the test can reach
-// behind its API.
-func startService(t *testing.T) *dev {
+// behind its API. change may alter it before it starts.
+func startService(t *testing.T, change ...func(*dev)) *dev {
 	t.Helper()
 	s := newDev(devConfig{
 		config:  config{Listen: "127.0.0.1:0", OrderLifetime: time.Hour, ShutdownTimeout: 10 * time.Second},
 		DataDir: t.TempDir(),
 	}, zerolog.Nop())
+	for _, c := range change {
+		c(s)
+	}
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
 			t.Error(err)
