@@ -549,12 +549,15 @@ func checkInvariants(t *rapid.T, before, after licet.Record) {
 func TestOrderAgainstNaiveModel(t *testing.T) {
 	// What each command makes of each word; what is missing is refused.
 	moves := map[string]map[string]string{
-		"pay":    {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid", "returned": "returned", "refunded": "refunded"},
-		"expire": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "returned": "returned", "refunded": "refunded"},
-		"cancel": {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
-		"refund": {"owed": "returned", "paid": "refunded", "returned": "returned", "refunded": "refunded"},
+		"pay":      {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"expire":   {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"cancel":   {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
+		"request":  {"paid": "wished", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"try":      {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"withdraw": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "paid", "returned": "returned", "refunded": "refunded"},
+		"refund":   {"owed": "returned", "paid": "refunded", "wished": "refunded", "returned": "returned", "refunded": "refunded"},
 	}
-	published := map[string]licet.OrderStatus{"owed": "canceled", "returned": "refunded"}
+	published := map[string]licet.OrderStatus{"owed": "canceled", "wished": "paid", "returned": "refunded"}
 
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon
@@ -562,7 +565,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 		stored := *folded.Order
 		word, recorded, late := "unpaid", false, false
 		var issued []*licet.License
-		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "refund"}), 1, 20).Draw(t, "kinds") {
+		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request", "try", "withdraw", "refund"}), 1, 20).Draw(t, "kinds") {
 			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, -time.Minute, -2 * time.Hour}).Draw(t, "clock"))
 			if word == "unpaid" || word == "expired" {
 				word = "unpaid"
@@ -576,7 +579,8 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			pay := payment
 			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
 			c := map[string]licet.Command{
-				"pay": pay, "expire": licet.ExpireOrder{}, "cancel": licet.CancelOrder{}, "refund": licet.RefundOrder{},
+				"pay": pay, "expire": licet.ExpireOrder{}, "cancel": licet.CancelOrder{}, "request": licet.RequestRefund{},
+				"try": licet.TryRefund{}, "withdraw": licet.WithdrawRefund{Tries: stored.RefundTries}, "refund": licet.RefundOrder{},
 			}[kind]
 
 			// One by one.
@@ -612,7 +616,9 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			if got := result.Order.Status(now); got != want {
 				t.Fatalf("%s makes it %s, want %s", kind, got, want)
 			}
-			if due := kind == "pay" && word == "owed"; result.RefundDue != due || stored.RefundDue != (word == "owed") {
+			owing := word == "owed" || word == "wished"
+			due := owing && slices.Contains([]string{"pay", "request", "try", "withdraw"}, kind)
+			if result.RefundDue != due || stored.RefundDue != owing {
 				t.Fatalf("%s when %s answers refund due %v, stored %v", kind, word, result.RefundDue, stored.RefundDue)
 			}
 			if stored.Late != late {
@@ -620,7 +626,7 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			}
 			// Paid means exactly one license, and so does refunded after that.
 			sold := 0
-			if slices.Contains([]string{"paid", "refunded"}, word) {
+			if slices.Contains([]string{"paid", "wished", "refunded"}, word) {
 				sold = 1
 			}
 			if len(issued) != sold || (stored.LicenseKey != "") != (sold == 1) {
