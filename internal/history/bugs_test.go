@@ -54,6 +54,7 @@ func bugs() []bug {
 		{name: "a hop is run when it is over", overlong: true},
 		{name: "devices are deleted unguarded", txn: deleteUnguarded},
 		{name: "devices are put unguarded", txn: putUnguarded},
+		{name: "a refund leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRefund{s} }},
 		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
 			return &stale{Store: s, views: map[licet.LicenseKey]*node.LicenseView{}}
 		}},
@@ -88,6 +89,16 @@ func TestSeededBugs(t *testing.T) {
 			t.Errorf("not caught in %d histories", bugSeeds)
 		})
 	}
+}
+
+// halfRefund stores of an order and its license only the order.
+type halfRefund struct{ node.Store }
+
+func (s halfRefund) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if len(change.Writes) == 2 && change.Writes[1].Ref.Kind == licet.KindLicense && change.Writes[0].Ref.Kind == licet.KindOrder {
+		change.Writes = change.Writes[:1]
+	}
+	return s.Store.Commit(ctx, change)
 }
 
 func dropCompares(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
