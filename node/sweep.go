@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -15,6 +16,9 @@ const (
 	duePages = 16
 	// dueAtOnce bounds how many records are worked on at a time.
 	dueAtOnce = 16
+	// dueTroubles is how many records of a page may fail for reasons that may be
+	// everybody's until the pass ends: one that is stormed is no such reason.
+	dueTroubles = 16
 	// dueTimeout bounds the work on one record; asking a provider is part of it.
 	dueTimeout = 30 * time.Second
 )
@@ -82,14 +86,17 @@ func (n *Node) RecordLicenseEnds(ctx context.Context) error {
 
 func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(licet.Ref) licet.Command) error {
 	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licet.Ref) (err error) {
-		if err := n.admission.enterBackground(); err != nil {
-			return err
+		if n.admission.enterBackground() != nil {
+			return errNoRoom
 		}
 		defer func() { n.admission.leave(err) }()
 		_, err = n.do(ctx, ref, record(ref))
 		return err
 	})
 }
+
+// errNoRoom ends a pass: others wait for what the node could do for them.
+var errNoRoom = errors.New("the node has much else to do")
 
 // EachRefundDue calls send for each order whose refund is due by now, with only
 // its number and owner. Several calls may be made at a time.
@@ -101,8 +108,8 @@ func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, lic
 
 // eachDue does something about the records for which something is due at a
 // moment, some at a time, and a bounded number in all: the next pass goes on. One
-// that fails does not keep the others from their turn. When the store can't be
-// reached, or the node has much else to do, it stops.
+// that fails does not keep the others from their turn, unless many do, as when the
+// store can't be reached.
 func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do func(context.Context, licet.Ref) error) error {
 	from := ""
 	var failed error
@@ -111,41 +118,38 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 		if err != nil {
 			return err
 		}
-		err = doEach(ctx, page.Records, do)
-		switch {
-		case errors.Is(err, licet.ErrOverloaded):
-			return failed
-		case isAny(err, licet.ErrUnavailable, licet.ErrOutcomeUnknown), ctx.Err() != nil:
-			return err
-		case err != nil:
-			failed = err
-		}
-		if page.Next == "" {
-			return failed
+		goOn, err := doEach(ctx, page.Records, do)
+		failed = cmp.Or(err, failed)
+		if !goOn || page.Next == "" {
+			break
 		}
 		from = page.Next
+	}
+	if errors.Is(failed, errNoRoom) {
+		return nil // which is as it should be
 	}
 	return failed
 }
 
 // doEach does something about records, in any order: nodes that have read the same
 // page should not work on the same records at the same time. It answers an error
-// of the first that fails in a way that ends all, or else of any.
-func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) error {
+// of one that has failed, and whether others may fare better.
+func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) (goOn bool, failed error) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	var (
-		group  sync.WaitGroup
-		mu     sync.Mutex
-		failed error
-		ends   bool
+		group    sync.WaitGroup
+		mu       sync.Mutex
+		troubles int
 	)
+	over := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return troubles >= dueTroubles || ctx.Err() != nil
+	}
 	free := make(chan struct{}, dueAtOnce)
 	for _, ref := range records {
 		free <- struct{}{}
-		mu.Lock()
-		stop := ends || ctx.Err() != nil
-		mu.Unlock()
-		if stop {
+		if over() {
 			break
 		}
 		group.Go(func() {
@@ -158,11 +162,15 @@ func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, l
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if fatal := isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown); failed == nil || fatal && !ends {
-				failed, ends = err, ends || fatal
+			failed = err
+			switch {
+			case errors.Is(err, errNoRoom):
+				troubles = dueTroubles
+			case isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown):
+				troubles++
 			}
 		})
 	}
 	group.Wait()
-	return failed
+	return !over(), failed
 }

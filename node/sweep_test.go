@@ -214,3 +214,46 @@ func TestOrderLifetimes(t *testing.T) {
 		}
 	}
 }
+
+// TestSweepStopsWhereNothingWorks, and does not try it all.
+func TestSweepStopsWhereNothingWorks(t *testing.T) {
+	const many = 100
+	var failing atomic.Bool
+	var loads atomic.Int32
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		if failing.Load() {
+			loads.Add(1)
+			return licet.ErrUnavailable
+		}
+		return nil
+	}}
+	var ahead atomic.Int64
+	n := newNode(t, store, func(c *node.Config) {
+		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+		c.TestOrderLifetime = time.Minute
+	})
+	owner := newOwner(licet.Test)
+	var group sync.WaitGroup
+	for range many {
+		group.Go(func() {
+			_, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+			wantError(t, err, nil)
+		})
+	}
+	group.Wait()
+	ahead.Store(int64(time.Hour))
+	failing.Store(true)
+	wantError(t, n.RecordOrderEnds(testContext(t)), licet.ErrUnavailable)
+	if got := loads.Load(); got >= many/2 {
+		t.Errorf("%d of %d records were tried", got, many)
+	}
+	failing.Store(false)
+	wantError(t, n.RecordOrderEnds(testContext(t)), nil)
+	page, err := store.Due(testContext(t), licet.DueOrderEnd, n.Now().Add(-2*time.Minute), "", node.MaxDue)
+	wantError(t, err, nil)
+	for _, ref := range page.Records {
+		if ref.Owner == owner {
+			t.Errorf("%s was left", ref.ID)
+		}
+	}
+}
