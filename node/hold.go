@@ -57,14 +57,16 @@ type step struct {
 // swapTogether runs commands, each on a record of its own, and stores what comes of
 // them in one transaction. It answers what the first one answers; if one is
 // refused, nothing is stored. The records must be held. Swaps that are lost to
-// other nodes are made again until ctx ends.
+// other nodes are made again, on what they were lost to, until ctx ends. It does not
+// pause: where another node writes one of the records all the time, what was lost to
+// is worth something only at once.
 func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, error) {
 	wants := make([]Want, len(steps))
 	for i, s := range steps {
 		wants[i].Ref = s.ref
 	}
 	var snapshots []Snapshot
-	for try := 0; ; try++ {
+	for {
 		if len(snapshots) != len(steps) {
 			var err error
 			if snapshots, err = n.cfg.Store.Load(ctx, wants...); err != nil {
@@ -83,7 +85,7 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 			return answer, nil
 		}
 		n.cfg.Metrics.SwapsLost.Inc()
-		if !pause(ctx, try) {
+		if ctx.Err() != nil {
 			return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
 		}
 		snapshots = outcome.Rivals // of all records only if all were to be written

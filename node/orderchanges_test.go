@@ -196,7 +196,7 @@ func TestRefundAgainstActivations(t *testing.T) {
 		result, err := nodes[refunding].RecordRefund(testContext(t), order)
 		refunded.Store(true)
 		if err != nil || result.Order.Status(time.Now()) != licet.OrderRefunded {
-			t.Errorf("refund: %+v, %v", result.Order, err)
+			t.Errorf("refund: %v, %+v", err, result.Order)
 		}
 		group.Wait()
 		view, err := nodes[0].License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
