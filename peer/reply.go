@@ -44,6 +44,10 @@ type license struct {
 	CreatedAt, ActivatedAt            millis
 	ExpiresAt, SuspendedAt, RevokedAt millis
 	EndRecorded                       millis
+	StateReason                       string
+	SelfService                       bool
+	RemovalsPerMonth                  int
+	RemovalsMonth, Removals           int
 }
 
 // millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
@@ -72,6 +76,8 @@ func fromLicense(l *licet.License) license {
 		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
 		ExpiresAt: toMillis(l.ExpiresAt), SuspendedAt: toMillis(l.SuspendedAt), RevokedAt: toMillis(l.RevokedAt),
 		EndRecorded: toMillis(l.EndRecorded),
+		StateReason: l.StateReason, SelfService: l.SelfService.Allowed, RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
+		RemovalsMonth: l.Removals.Month, Removals: l.Removals.Count,
 	}
 }
 
@@ -83,6 +89,9 @@ func (l *license) license(key licet.LicenseKey) licet.License {
 		CreatedAt: l.CreatedAt.time(), ActivatedAt: l.ActivatedAt.time(),
 		ExpiresAt: l.ExpiresAt.time(), SuspendedAt: l.SuspendedAt.time(), RevokedAt: l.RevokedAt.time(),
 		EndRecorded: l.EndRecorded.time(),
+		StateReason: l.StateReason,
+		SelfService: licet.SelfService{Allowed: l.SelfService, RemovalsPerMonth: l.RemovalsPerMonth},
+		Removals:    licet.Removals{Month: l.RemovalsMonth, Count: l.Removals},
 	}
 }
 
