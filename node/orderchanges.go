@@ -108,7 +108,7 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 			return n.swapTogether(ctx, refund)
 		}
 		license := licet.LicenseRef(now.LicenseKey)
-		revoke := step{license, licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}}}
+		revoke := step{license, licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}, Reason: now.StateReason}}
 		return n.hold(ctx, license, func(ctx context.Context) (licet.Result, error) {
 			return n.swapTogether(ctx, refund, revoke)
 		})

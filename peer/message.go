@@ -10,9 +10,9 @@ import (
 	"licet/node"
 )
 
-// request is what a hop carries. Members are told apart by their place, so none
-// may be moved or removed while nodes of two versions run; a node that can't read
-// a request refuses it, and then the commands are run where they came to.
+// request is what a hop carries. Members are told apart by their place, so that
+// any change is one of the version; see sealVersion. A node that can't read a
+// request refuses it, and then the commands are run where they came to.
 type request struct {
 	_        struct{} `cbor:",toarray"`
 	From     []byte   // an incarnation

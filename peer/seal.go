@@ -25,6 +25,9 @@ import (
 const sealHeader = "Licet-Seal"
 
 const (
+	// sealVersion goes up with every change of requests and replies too: a node of
+	// another version refuses them then, and runs nothing of which the reply could not
+	// be read.
 	sealVersion = 1
 	overSize    = 8
 	sizeSize    = 8
