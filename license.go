@@ -15,6 +15,9 @@ const (
 	Suspended    Status = "suspended"
 )
 
+// Statuses lists the license states.
+func Statuses() []Status { return []Status{NotActivated, Activated, Expired, Revoked, Suspended} }
+
 // License holds the facts of one license, all but its devices. Zero times and
 // empty strings stand for "not so".
 type License struct {

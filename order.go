@@ -18,6 +18,11 @@ const (
 	OrderRefunded OrderStatus = "refunded"
 )
 
+// OrderStatuses lists the order states.
+func OrderStatuses() []OrderStatus {
+	return []OrderStatus{OrderUnpaid, OrderPaid, OrderExpired, OrderCanceled, OrderRefunded}
+}
+
 // Order holds the facts of one order. Zero times and empty strings stand for
 // "not so".
 type Order struct {
@@ -72,6 +77,10 @@ func (o *Order) Status(now time.Time) OrderStatus {
 		return OrderUnpaid
 	}
 }
+
+// FoldEmail gives the form of an e-mail address that tells one buyer from
+// another: the case of its letters does not.
+func FoldEmail(address string) string { return strings.ToLower(address) }
 
 const (
 	orderPrefix   = "ord_"

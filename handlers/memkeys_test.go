@@ -2,9 +2,7 @@ package handlers_test
 
 import (
 	"context"
-	"maps"
 	"slices"
-	"strings"
 
 	"licet"
 	"licet/node"
@@ -59,25 +57,6 @@ func (s *memStore) findKey(owner licet.Owner, id string) *licet.APIKey {
 		}
 	}
 	return nil
-}
-
-func (s *memStore) ListAPIKeys(_ context.Context, owner licet.Owner, page node.KeyPage) (node.KeyList, error) {
-	defer s.read()()
-	if s.fail != nil {
-		return node.KeyList{}, s.fail
-	}
-	var list node.KeyList
-	for _, key := range slices.SortedFunc(maps.Values(s.keys), func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) }) {
-		if key.Owner != owner || page.Before != "" && key.ID >= page.Before {
-			continue
-		}
-		if len(list.Keys) == page.Limit {
-			list.Next = list.Keys[page.Limit-1].ID
-			break
-		}
-		list.Keys = append(list.Keys, *s.findKey(owner, key.ID))
-	}
-	return list, nil
 }
 
 func (s *memStore) ChangeAPIKey(_ context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...node.Write) (*licet.APIKey, error) {

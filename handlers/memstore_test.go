@@ -230,7 +230,19 @@ func (s *memStore) ReadLicense(_ context.Context, key licet.LicenseKey, page nod
 	if stored == nil {
 		return nil, nil
 	}
+	return stored.view(page), nil
+}
+
+// view is a license with a page of its devices; with those that a record holds
+// in any case, where the page is empty.
+func (stored *memRecord) view(page node.DevicePage) *node.LicenseView {
 	view := &node.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
+	if page.Limit == 0 {
+		if page.Limit = 16; len(stored.devices) > page.Limit {
+			view.Next = &node.DeviceCursor{}
+			return view
+		}
+	}
 	for _, d := range stored.devices {
 		if at := place(d.ID); bytes.Compare(at[:], page.After[:]) >= 0 {
 			view.Devices = append(view.Devices, d)
@@ -244,7 +256,7 @@ func (s *memStore) ReadLicense(_ context.Context, key licet.LicenseKey, page nod
 		next := place(view.Devices[page.Limit].ID)
 		view.Devices, view.Next = view.Devices[:page.Limit], &next
 	}
-	return view, nil
+	return view
 }
 
 func (s *memStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {

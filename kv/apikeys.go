@@ -52,10 +52,10 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares 
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
 		}),
-		append(along.puts,
+		slices.Concat(along.puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
 			clientv3.OpPut(record, string((&storedAPIKey{key: *key, writers: []writer{me}}).encode())),
-			clientv3.OpPut(index, string(key.Hash[:])),
-			s.markAPIKeys()),
+			s.markAPIKeys(),
+		}),
 		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return err
@@ -87,8 +87,17 @@ func (s *Store) indexAPIKey(ctx context.Context, index string, hash [32]byte) er
 	var doubted bool
 	_, err := s.settle(ctx, "create_api_key", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(index, string(hash[:]))}, nil)
+		putAPIKeyIndex(index, hash), nil)
 	return err
+}
+
+// putAPIKeyIndex puts a key's entry into the index, which is a listing.
+func putAPIKeyIndex(index string, hash [32]byte) []clientv3.Op {
+	puts := []clientv3.Op{clientv3.OpPut(index, string(hash[:]))}
+	for _, key := range skipKeys(index) {
+		puts = append(puts, clientv3.OpPut(key, ""))
+	}
+	return puts
 }
 
 var errAPIKeyTaken = fmt.Errorf("%w: another API key has this id or hash", licet.ErrInternal)
@@ -118,87 +127,46 @@ func (s *Store) findAPIKey(ctx context.Context, owner licet.Owner, id string) (*
 		return nil, err
 	}
 	found, err := s.readAPIKeys(ctx, [][]byte{value})
-	if err != nil || len(found) == 0 {
+	if err != nil {
 		return nil, err
 	}
-	return &found[0], nil
-}
-
-// ListAPIKeys reads a page of an owner's keys, the newest id first.
-func (s *Store) ListAPIKeys(ctx context.Context, owner licet.Owner, page node.KeyPage) (node.KeyList, error) {
-	prefix := apiKeyIndexKey(owner, "")
-	end := clientv3.GetPrefixRangeEnd(prefix)
-	if page.Before != "" {
-		end = prefix + page.Before
-	}
-	limit := min(max(page.Limit, 1), node.MaxKeyPage)
-	// Backwards, etcd sorts all that is in the range: an owner's keys are few.
-	response, err := s.list(ctx, "list_api_keys", prefix,
-		clientv3.WithRange(end), clientv3.WithLimit(int64(limit)+1), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend))
-	if err != nil {
-		return node.KeyList{}, err
-	}
-	var list node.KeyList
-	kvs := response.Kvs
-	if len(kvs) > limit {
-		kvs = kvs[:limit]
-		list.Next = string(kvs[limit-1].Key[len(prefix):])
-	}
-	hashes := make([][]byte, len(kvs))
-	for i, kv := range kvs {
-		hashes[i] = kv.Value
-	}
-	for some := range slices.Chunk(hashes, keysAtOnce) {
-		found, err := s.readAPIKeys(ctx, some)
-		if err != nil {
-			return node.KeyList{}, err
-		}
-		for i := range found {
-			list.Keys = append(list.Keys, found[i].key)
-		}
-	}
-	return list, nil
+	return found[0], nil
 }
 
 // keysAtOnce bounds the keys that one transaction reads: each is two
 // operations, of the 128 that etcd allows.
 const keysAtOnce = 60
 
-// readAPIKeys reads the keys that index entries lead to, and when they were
-// used last.
-func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]readAPIKey, error) {
-	if len(hashes) == 0 {
-		return nil, nil
-	}
-	var gets []clientv3.Op
+// readAPIKeys reads up to keysAtOnce keys that index entries lead to, and when
+// they were used last; nil where there is none.
+func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey, error) {
+	wanted := make([]string, 0, 2*len(hashes))
 	for _, hash := range hashes {
 		if len(hash) != 32 {
 			return nil, broken(fmt.Errorf("the index of API keys: %w", errMalformed))
 		}
-		gets = append(gets, clientv3.OpGet(apiKeyKey([32]byte(hash))), clientv3.OpGet(keyUseKey([32]byte(hash))))
+		wanted = append(wanted, apiKeyKey([32]byte(hash)), keyUseKey([32]byte(hash)))
 	}
-	response, err := s.txn(ctx, "read_api_keys", nil, gets, nil)
+	found, err := s.getAll(ctx, "read_api_keys", wanted)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, err
 	}
-	var found []readAPIKey
+	keys := make([]*readAPIKey, len(hashes))
 	for i := range hashes {
-		kv, use := firstOf(response.Responses, 2*i), firstOf(response.Responses, 2*i+1)
+		kv, use := found[2*i], found[2*i+1]
 		if kv == nil {
 			continue
 		}
-		one, err := newReadAPIKey([32]byte(hashes[i]), kv)
-		if err != nil {
+		if keys[i], err = newReadAPIKey([32]byte(hashes[i]), kv); err != nil {
 			return nil, err
 		}
 		if use != nil {
-			if one.key.LastUsedAt, err = decodeKeyUse(use.Value); err != nil {
+			if keys[i].key.LastUsedAt, err = decodeKeyUse(use.Value); err != nil {
 				return nil, broken(err)
 			}
 		}
-		found = append(found, *one)
 	}
-	return found, nil
+	return keys, nil
 }
 
 func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
@@ -230,6 +198,9 @@ func (s *Store) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
 func (s *Store) list(ctx context.Context, operation, from string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := s.members.refusal(); err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
 	started := time.Now()
 	response, err := s.kv.Get(ctx, from, opts...)
 	s.observe(operation, started, err)

@@ -226,12 +226,7 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	}
 	switch write.Ref.Kind {
 	case licet.KindProduct:
-		if removes(&write) {
-			sw.remove(key)
-			break
-		}
-		product := storedProduct{product: *record.Product, writers: writers, unknown: token.unknown}
-		sw.put(key, product.encode())
+		sw.putProduct(key, &write, token, writers)
 	case licet.KindClaim:
 		sw.put(key, encodeClaim(record.Claim, writers))
 		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
@@ -275,6 +270,17 @@ func (sw *swap) remove(key []byte) {
 	sw.bytes += len(key) + operationBytes
 }
 
+// putProduct writes a product, or removes it, along with its place in the listing.
+func (sw *swap) putProduct(key []byte, write *node.Write, token *stored, writers []writer) {
+	if removes(write) {
+		sw.remove(key)
+	} else {
+		product := storedProduct{product: *write.Record.Product, writers: writers, unknown: token.unknown}
+		sw.put(key, product.encode())
+	}
+	sw.relist(token.listed, placeOfProduct(write.Ref, write.Record.Product))
+}
+
 func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []writer) error {
 	order := write.Record.Order
 	value, err := (&storedOrder{order: *order, writers: writers, unknown: token.unknown}).encode()
@@ -285,7 +291,9 @@ func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []
 	sw.reschedule(string(key), token.due, dueOf(order.Due()), nil)
 	if token.revision == 0 {
 		sw.put([]byte(orderOwnerKey(order.OrderNo)), encodeOwner(order.Owner))
+		sw.listAbove(string(key))
 	}
+	sw.relist(token.listed, placeOfOrder(order))
 	if issued := write.Record.Issued; issued != nil {
 		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
 		sw.putNewLicense(issued, writers[:1])
@@ -300,7 +308,7 @@ func (sw *swap) putNewLicense(l *licet.License, writers []writer) {
 	key := licenseKey(id)
 	sw.put([]byte(key), fresh.encode())
 	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
-	sw.put([]byte(listingKey(l.Owner, l.CreatedAt, id)), nil)
+	sw.list(listingKey(l.Owner, l.CreatedAt, id))
 }
 
 // putMetadata writes a license's metadata where it has changed. The license's

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -158,32 +159,46 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 	}
 	views := make([]*node.LicenseView, len(keys))
 	for i, key := range keys {
-		facts := firstOf(r.responses, 2*i)
-		if facts == nil {
-			continue
-		}
-		license, err := decodeLicense(key.ID(), facts.Value)
-		if err != nil {
-			return nil, broken(err)
-		}
-		s.watch(license, "read")
-		if views[i], err = s.viewLicense(ctx, license, page, r.revision); err != nil {
+		facts, metadata := firstOf(r.responses, 2*i), firstOf(r.responses, 2*i+1)
+		var err error
+		if views[i], err = s.viewStored(ctx, key.ID(), facts, metadata, page, r.revision); err != nil {
 			return nil, err
-		}
-		if metadata := firstOf(r.responses, 2*i+1); metadata != nil {
-			views[i].Metadata = string(metadata.Value)
 		}
 	}
 	return views, nil
 }
 
+// viewStored makes a view of a license as its keys were read at a revision; nil
+// where there is none.
+func (s *Store) viewStored(ctx context.Context, id licet.LicenseID, facts, metadata *mvccpb.KeyValue, page node.DevicePage, revision int64) (*node.LicenseView, error) {
+	if facts == nil {
+		return nil, nil
+	}
+	license, err := decodeLicense(id, facts.Value)
+	if err != nil {
+		return nil, broken(err)
+	}
+	s.watch(license, "read")
+	view, err := s.viewLicense(ctx, license, page, revision)
+	if err == nil && metadata != nil {
+		view.Metadata = string(metadata.Value)
+	}
+	return view, err
+}
+
 // viewLicense puts a page of its devices to a license that was read at a
-// revision.
+// revision. A page of none takes those that lie in the license.
 func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page node.DevicePage, revision int64) (*node.LicenseView, error) {
 	view := &node.LicenseView{License: license.license}
 	listing, err := decodeInline(license.devices, license.license.CreatedAt)
 	if err != nil {
 		return nil, broken(err)
+	}
+	if page.Limit == 0 {
+		if view.Devices = listing; license.spilled && license.license.CurrentDevices > 0 {
+			view.Next = &node.DeviceCursor{}
+		}
+		return view, nil
 	}
 	if license.spilled {
 		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {

@@ -9,6 +9,11 @@
 //	d/<id><hash>                  a device of a license with more than 16
 //	m/<id>                        a license's metadata, as JSON; the license's revision guards it
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
+//	c/<account>/<mode>/<ms><product>
+//	                              empty: a product in its owner's listing, by creation
+//	b/<account>/<mode>/<email><order>
+//	                              empty: an order among those of its buyer
+//	j/<level><entry>              empty: an entry of a listing on an upper level of it
 //	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
 //	o/<account>/<mode>/<order>    an order
 //	p/<order>                     an order's owner, for whoever knows only its number
@@ -26,14 +31,27 @@
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //
+// i/, c/, b/, and also o/ and a/, are listings, see below.
+//
 // [Store.Verify] has the same table with a check of each, in verify.go.
 //
 // <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
 // 16 bytes of SHA-256 of a device id, which spreads the devices of a license
 // evenly, so that a page of them is a bounded slice of hash space (etcd counts
 // every key up to a range's end, whatever the limit); <key> the first 16 bytes
-// of SHA-256 of an Idempotency-Key; <mode> is t or l; <ms> is
-// eight bytes, big end first.
+// of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
+// in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
+// 1 or 2, and <entry> a key without the layout's version.
+//
+// # Listings
+//
+// A listing is read from its end, page by page. Its keys sort by time: by <ms>, or
+// by the time that a ULID begins with. An entry is written in the transaction that
+// makes what it lists. Since the length of a range is what it costs, each listing is
+// a skip list: about one entry in 128 has a key on level 1 as well, and one in 128
+// of those on level 2. Which ones follows from a hash of the last 16 bytes of the
+// entry's key. So what is made costs a 127th of a key more, nothing is shared between
+// two creations, and a page reads some 128 keys on each level, wherever it stands.
 //
 // # Values
 //

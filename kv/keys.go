@@ -2,7 +2,6 @@ package kv
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
 	"time"
 
 	"licet"
@@ -34,11 +33,22 @@ func retiredMasterKey(id string) string     { return retiredPrefix + id }
 // apiKeyIndexKey is where a key's hash is found by its public id. Ids sort by
 // time, so an owner's keys lie in the order they were made.
 func apiKeyIndexKey(owner licet.Owner, id string) string {
-	return layout + "a/" + ownerPath(owner) + id
+	return layout + apiKeysOf(owner) + id
 }
 
+// orderKey is an order's own key. Numbers sort by time, so an owner's orders lie
+// in the order they were made.
 func orderKey(owner licet.Owner, orderNo string) string {
-	return layout + "o/" + ownerPath(owner) + orderNo
+	return layout + ordersOf(owner) + orderNo
+}
+
+// placeOfOrder is an order's place among those of its buyer; empty where it does
+// not say whose it is.
+func placeOfOrder(o *licet.Order) string {
+	if o.BuyerEmail == "" {
+		return ""
+	}
+	return layout + ordersOfBuyer(o.Owner, o.BuyerEmail) + o.OrderNo
 }
 
 func productKey(owner licet.Owner, id string) string {
@@ -47,9 +57,16 @@ func productKey(owner licet.Owner, id string) string {
 
 // listingKey is a license's place in its owner's listing, oldest first.
 func listingKey(owner licet.Owner, created time.Time, id licet.LicenseID) string {
-	var at [8]byte
-	binary.BigEndian.PutUint64(at[:], uint64(created.UnixMilli()))
-	return layout + "i/" + ownerPath(owner) + string(at[:]) + string(id[:])
+	return layout + licensesOf(owner) + timeInKey(created) + string(id[:])
+}
+
+// placeOfProduct is a product's place in its owner's listing, oldest first; empty
+// for none.
+func placeOfProduct(ref licet.Ref, p *licet.Product) string {
+	if p == nil {
+		return ""
+	}
+	return layout + productsOf(ref.Owner) + timeInKey(p.CreatedAt) + ref.ID
 }
 
 func claimKey(owner licet.Owner, hash string) string {
@@ -62,7 +79,7 @@ const claimAgePrefix = layout + "z/"
 // claimAgeKey is a claim's place among all claims by age. What follows the time
 // is the claim's own key without the layout and family.
 func claimAgeKey(made time.Time, owner licet.Owner, hash string) string {
-	return claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(made.UnixMilli()))) + ownerPath(owner) + hash
+	return claimAgePrefix + timeInKey(made) + ownerPath(owner) + hash
 }
 
 func ownerPath(owner licet.Owner) string {

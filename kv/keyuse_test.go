@@ -40,8 +40,8 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 			t.Fatalf("it was used at %v, %v", at, err)
 		}
 	}
-	list := must(l.store.ListAPIKeys(l.ctx(), newAPIKey().Owner, node.KeyPage{Limit: node.MaxKeyPage}))(t)
-	if len(list.Keys) != node.MaxKeyPage || list.Next == "" || list.Keys[node.MaxKeyPage-1].LastUsedAt.IsZero() {
-		t.Errorf("%d keys are listed", len(list.Keys))
+	list := must(l.store.ListAPIKeys(l.ctx(), newAPIKey().Owner, node.Page{Limit: node.MaxListPage}))(t)
+	if len(list.Items) != node.MaxListPage || list.Next == "" || list.Items[node.MaxListPage-1].LastUsedAt.IsZero() {
+		t.Errorf("%d keys are listed", len(list.Items))
 	}
 }

@@ -19,9 +19,13 @@ type stored struct {
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
 	due      due    // of a license or an order: what was due, and so its place in the index
+	// Of an order or a product: its key in a listing that may change, see
+	// placeOfOrder and placeOfProduct.
+	listed string
 	// Of a license:
 	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
+	whole   bool           // all devices are known, so those that are absent are so for certain
 	slot    *slot          // where it is remembered
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
@@ -29,8 +33,6 @@ type stored struct {
 	// The revisions of the devices' own keys, as far as they were read along or
 	// are remembered.
 	entries map[string]int64
-	// whole: all devices are known, so those that are absent are so for certain.
-	whole bool
 }
 
 // query is a want as it is asked of etcd.
@@ -191,11 +193,13 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		var order *storedOrder
 		order, err = decodeOrder(want.Ref, record.Value)
 		token.writers, token.unknown, token.due = order.writers, order.unknown, dueOf(order.order.Due())
+		token.listed = placeOfOrder(&order.order)
 		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
 		var product *storedProduct
 		product, err = decodeProduct(want.Ref, record.Value)
 		token.writers, token.unknown = product.writers, product.unknown
+		token.listed = placeOfProduct(want.Ref, &product.product)
 		snapshot.Record.Product = &product.product
 	case licet.KindClaim:
 		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)

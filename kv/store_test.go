@@ -92,6 +92,7 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 
 func TestConformance(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) node.Store { return openStore(t) })
+	storetest.RunListings(t, func(t *testing.T) node.Store { return openStore(t) })
 	storetest.RunClaims(t, func(t *testing.T) node.Store { return openStore(t) })
 	storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return openStore(t) })
 }
@@ -104,6 +105,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+			storetest.RunListings(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
 		})
 	}

@@ -111,8 +111,11 @@ type family struct {
 func families() []family {
 	return []family{
 		{"api_key_index", "a/", each("a/", (*verification).checkAPIKeyIndex)},
+		{"buyer", "b/", each("b/", (*verification).checkBuyer)},
+		{"catalog", "c/", each("c/", (*verification).checkCatalog)},
 		{"device", "d/", nil},
 		{"listing", "i/", each("i/", (*verification).checkListing)},
+		{"skip", "j/", each("j/", (*verification).checkSkip)},
 		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
 		{"license", "l/", (*verification).checkLicenses}, // with devices and metadata
 		{"metadata", "m/", nil},

@@ -73,7 +73,8 @@ func (v *verification) checkAPIKeyIndex(e entry) {
 		v.report("api_key_index", "a/"+v.opaque(e.rest), "key", "the key has not the form of an entry's")
 		return
 	}
-	name := "a/" + ownerPath(owner) + id
+	name := apiKeysOf(owner) + id
+	v.checkEntry("api_key_index", name, name)
 	if len(e.value) != len(licet.APIKey{}.Hash) {
 		v.report("api_key_index", name, "value", "the value is no SHA-256")
 		return

@@ -2,9 +2,7 @@ package kv
 
 import (
 	"context"
-	"encoding/binary"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -271,39 +269,6 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.Li
 		order, err := decodeOrder(licet.OrderRef(l.Owner, l.OrderNo), kv.Value)
 		if err == nil && order.order.LicenseKey != l.Key {
 			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.order.LicenseKey))
-		}
-	})
-}
-
-// checkListing checks one place in an owner's listing.
-func (v *verification) checkListing(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
-	if !ok || len(rest) != 8+idLength {
-		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
-		return
-	}
-	id, ok := licenseIDOf(rest[8:])
-	if !ok {
-		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
-		return
-	}
-	at := int64(binary.BigEndian.Uint64([]byte(rest)))
-	name := "i/" + ownerPath(owner) + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
-	if len(e.value) > 0 {
-		v.report("listing", name, "value", "it holds a value")
-	}
-	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
-		if kv == nil {
-			v.report("listing", name, "license_missing", "the license listed here does not exist")
-			return
-		}
-		stored, err := decodeLicense(id, kv.Value)
-		if err != nil {
-			return // reported with the licenses
-		}
-		if l := &stored.license; l.Owner != owner || l.CreatedAt.UnixMilli() != at {
-			v.report("listing", name, "misplaced", "the license listed here belongs to %s%s",
-				ownerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }

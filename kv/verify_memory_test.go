@@ -32,7 +32,9 @@ func (l *lab) bulk(licenses, devices int) {
 		id := record.license.Key.ID()
 		record.license.MaxDevices, record.license.CurrentDevices, record.license.ActivatedAt = 0, devices, testTime
 		put(licenseKey(id), record.encode())
-		put(listingKey(labOwner, testTime, id), nil)
+		for _, key := range entryKeys(listingKey(labOwner, testTime, id)) {
+			put(key, nil)
+		}
 		for i := range devices {
 			d := licet.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: testTime, LastSeenAt: testTime}
 			put(deviceKey(id, d.ID), encodeDevice(&d))

@@ -17,7 +17,8 @@ func (v *verification) checkOrder(e entry) {
 		v.report("order", "o/"+v.opaque(e.rest), "key", "the key has not the form of an order's")
 		return
 	}
-	name := "o/" + ownerPath(owner) + number
+	name := ordersOf(owner) + number
+	v.checkEntry("order", name, name)
 	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
 	v.want(orderOwnerKey(number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -34,9 +35,23 @@ func (v *verification) checkOrder(e entry) {
 		return
 	}
 	checkWriters(e.value, orderWriter, bad)
+	v.checkPlaceOfOrder(&order.order, bad)
 	checkPayment(&order.order, bad)
 	v.wantDue(order.order.Due(), orderKey(owner, number), bad)
 	v.checkOrderLicense(&order.order, bad)
+}
+
+// checkPlaceOfOrder asks for an order's place among those of its buyer.
+func (v *verification) checkPlaceOfOrder(o *licet.Order, bad func(rule, format string, args ...any)) {
+	place := placeOfOrder(o)
+	if place == "" {
+		return
+	}
+	v.want(place, func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("buyer_missing", "it is not among the orders of its buyer")
+		}
+	})
 }
 
 // checkPayment compares what an order says of its payment with its license: a
@@ -124,12 +139,18 @@ func (v *verification) checkProduct(e entry) {
 	}
 	name := "q/" + ownerPath(owner) + id
 	bad := func(rule, format string, args ...any) { v.report("product", name, rule, format, args...) }
-	stored, err := decodeProduct(licet.ProductRef(owner, id), e.value)
+	ref := licet.ProductRef(owner, id)
+	stored, err := decodeProduct(ref, e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
 	checkWriters(e.value, productWriter, bad)
+	v.want(placeOfProduct(ref, &stored.product), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("catalog_missing", "it is not in its owner's listing")
+		}
+	})
 	if terms := stored.product.Terms; !licet.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
 		bad("terms", "no license can be issued with its terms")
 	}

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -113,6 +114,18 @@ func (l *lab) claims(s specimens) (c labClaims) {
 	return c
 }
 
+// tallLicense is where a license would stand that is not there, and whose place
+// is on an upper level too.
+func tallLicense() string {
+	var id licet.LicenseID
+	for {
+		if entry := listingKey(labOwner, testTime, id); skipHeight(entry) > 0 {
+			return entry
+		}
+		binary.BigEndian.PutUint32(id[:], binary.BigEndian.Uint32(id[:])+1)
+	}
+}
+
 func bytesOf(text string) []byte { return []byte(text) }
 
 // TestVerifyFindsEachSeededCorruption plants one corruption after the other in
@@ -146,6 +159,17 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	keyIndex := "a/" + ownerPath(labOwner) + "key_lab"
 
 	claims := l.claims(s)
+	pro := licet.ProductRef(labOwner, "pro")
+	product := &must(decodeProduct(pro, l.value(productKey(labOwner, "pro"))))(t).product
+	later := product.CreatedAt.Add(time.Hour)
+	var skips []string
+	for _, kv := range must(l.client.Get(l.ctx(), layout+skipPrefix, clientv3.WithPrefix()))(t).Kvs {
+		skips = append(skips, string(kv.Key))
+	}
+	if len(skips) != 2 {
+		t.Fatalf("on upper levels are %q; see labSeed", skips)
+	}
+	tall := tallLicense()
 
 	// What violations call things.
 	v := &verification{}
@@ -173,6 +197,15 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + ownerPath(s.owed.Owner) + s.owed.OrderNo
 	ptr := func(o licet.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return v.opaque(text) }
+	buyer := func(o licet.Order) string {
+		return fmt.Sprintf("b/%s%x/%s", ownerPath(o.Owner), placeOfOrder(&o)[len(layout+"b/"+ownerPath(o.Owner)):][:buyerLength], o.OrderNo)
+	}
+	skipName := func(key string) string { return key[len(layout):][:len("j/1")] + odd(key[len(layout+"j/1"):]) }
+	tooHigh := skipKey(2, placeOfProduct(pro, product)[len(layout):])
+	tallOrder := licet.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout+"j/1"+ordersOf(labOwner)):]}
+	catalog := func(at time.Time) string {
+		return "c/" + ownerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
+	}
 
 	for _, c := range []struct {
 		name string
@@ -320,7 +353,15 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
 		{"an order that is gone", seed{orderKey(labOwner, s.unpaid.OrderNo): nil},
-			[]string{"order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
+			[]string{"buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
+		{"an order that its buyer's listing lacks", seed{placeOfOrder(&s.unpaid): nil},
+			[]string{"order buyer_missing " + ord(s.unpaid)}},
+		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licet.Order) { o.BuyerEmail = "bob@example.com" }),
+			[]string{"buyer misplaced " + buyer(s.unpaid), "order buyer_missing " + ord(s.unpaid)}},
+		{"an order of nobody", l.orderSeed(s.unpaid, func(o *licet.Order) { o.BuyerEmail = "" }),
+			[]string{"buyer misplaced " + buyer(s.unpaid)}},
+		{"an order's place with a value", seed{placeOfOrder(&s.unpaid): bytesOf("x")},
+			[]string{"buyer value " + buyer(s.unpaid)}},
 		{"an order without a pointer", seed{orderOwnerKey(s.unpaid.OrderNo): nil},
 			[]string{"order owner_missing " + ord(s.unpaid)}},
 		{"a pointer to another owner", seed{orderOwnerKey(s.unpaid.OrderNo): encodeOwner(stranger)},
@@ -330,13 +371,25 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 
 		{"a product that can't be read", seed{productKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{}).encode()},
+		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{product: licet.Product{CreatedAt: product.CreatedAt}}).encode()},
 			[]string{"product terms q/acct_lab/t/pro"}},
 		{"a product's metadata that is no object", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) { p.product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
 		{"a writer of a product twice", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) {
 			p.writers = []writer{{incarnation{1}, 5}, {incarnation{1}, 4}}
 		})}, []string{"product writers q/acct_lab/t/own"}},
+		{"a product that is not listed", seed{placeOfProduct(pro, product): nil},
+			[]string{"product catalog_missing q/acct_lab/t/pro"}},
+		{"a product that is gone", seed{productKey(labOwner, "pro"): nil},
+			[]string{"catalog product_missing " + catalog(product.CreatedAt)}},
+		{"a product that is listed twice", seed{placeOfProduct(pro, &licet.Product{CreatedAt: later}): bytesOf("x")},
+			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
+		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
+			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
+		{"an upper level of nothing", seed{skipKey(1, tall[len(layout):]): {}},
+			[]string{"skip entry_missing " + skipName(skipKey(1, tall[len(layout):]))}},
+		{"an entry that is too high", seed{tooHigh: bytesOf("x")},
+			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
 		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{Owner: labOwner}}).encode()},
@@ -376,8 +429,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
 		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
-		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
-			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"claim order_missing " + claims.order}},
+		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, placeOfOrder(&s.free): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
+			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
 		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"claim license_missing " + claims.fresh}},
 		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licet.Claim) { c.Grant.Done = 2 }),
@@ -413,6 +466,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"node value n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
 		{"keys of no form", seed{
+			layout + "b/x": {}, layout + "b/acct_lab/t/0123456789abcdeford_1": {}, layout + "c/x": {}, layout + "c/acct_lab/t/12345678": {}, layout + "j/x": {}, layout + "j/": {}, layout + "j/3x": {},
 			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
 			layout + "p/x": {}, layout + "q/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
 			layout + "x/l/x": {}, layout + "x/o/12345678x": {}, layout + "x/r/x": {},
@@ -421,6 +475,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
+			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"), "catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),
+			"skip key j/" + odd("x"), "skip key j/" + odd(""), "skip key j/" + odd("3x"),
 			"api_key_mark key s/keys" + odd("2"), "api_key_use key u/" + odd("x"), "retired_master_key key s/retired/" + odd("ä"), "master_key key s/master/" + odd("ä"), "check_key key s/check" + odd("ers"), "claim key y/" + odd("x"), "claim_age key z/" + odd("x"), "claim_age key z/" + odd("12345678x"), "device key d/" + odd("x"), "device key d/" + odd(string(first[:])+"short"),
 			"license key l/" + odd("x"), "license key l/" + odd(strings.Repeat("\xff", 16)), "listing key i/" + odd("x"), "listing key i/" + odd("acct_lab/x/y"),
 			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"), "metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),

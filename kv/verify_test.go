@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
+	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,6 +42,8 @@ type lab struct {
 // labEnd is when the license ends that does.
 var labEnd = time.Date(2099, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
+const labBuyer = "Ada@example.com"
+
 var labOwner = licet.Owner{AccountID: "acct_lab", Mode: licet.Test}
 
 func newLab(t *testing.T) *lab {
@@ -57,14 +61,36 @@ func labOn(t *testing.T, endpoints []string) *lab {
 	}
 	t.Cleanup(func() { _ = l.store.Close() })
 	l.client = l.store.client
-	if l.check, err = l.store.KeyCheck(ctx, rand.Reader); err != nil {
+	entropy := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{labSeed})}
+	if l.check, err = l.store.KeyCheck(ctx, entropy); err != nil {
 		t.Fatal(err)
 	}
-	l.node = node.New(node.Config{
-		Store: l.store, KeyCheck: l.check, Clock: time.Now, Entropy: rand.Reader,
+	l.node = l.nodeWith(entropy, time.Now)
+	return l
+}
+
+func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *node.Node {
+	return node.New(node.Config{
+		Store: l.store, KeyCheck: l.check, Clock: clock, Entropy: entropy,
 		Metrics: l.metrics, Log: zerolog.Nop(),
 	})
-	return l
+}
+
+// labSeed gives the licenses and orders that fill makes ids of which one order
+// stands on an upper level of its two listings.
+const labSeed = 36
+
+// seededEntropy gives the same bytes in every run: who stands on which level of a
+// listing follows from ids.
+type seededEntropy struct {
+	mu     sync.Mutex
+	stream *mathrand.ChaCha8
+}
+
+func (e *seededEntropy) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stream.Read(p)
 }
 
 func must[T any](value T, err error) func(*testing.T) T {
@@ -81,7 +107,7 @@ func (l *lab) ctx() context.Context { return testContext(l.t, 20*time.Second) }
 
 func (l *lab) order(amount int64) licet.Order {
 	l.t.Helper()
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", Once: l.once(amount)})
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -110,6 +136,19 @@ func (l *lab) once(n int64) *node.Once {
 		return nil
 	}
 	return &node.Once{Hash: rand.Text()[:claimHashLength]}
+}
+
+// product makes the product at a known time, from which follows on which levels
+// of the listing it stands.
+func (l *lab) product() {
+	l.t.Helper()
+	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+		Ref:    licet.ProductRef(labOwner, "pro"),
+		Record: licet.Record{Product: &licet.Product{ID: "pro", Owner: labOwner, Terms: licet.DefaultTerms(), CreatedAt: testTime}},
+	}}})
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("%+v, %v", outcome, err)
+	}
 }
 
 // refuse stores a claim that remembers a refusal.
@@ -156,6 +195,7 @@ type specimens struct {
 // fill makes a store by the traffic that makes a real one.
 func (l *lab) fill() specimens {
 	l.t.Helper()
+	l.product()
 	var s specimens
 	s.unpaid = l.order(100)
 	s.paid = l.pay(l.order(200))
@@ -207,7 +247,9 @@ func (l *lab) fill() specimens {
 // shops and end users do with one.
 func (l *lab) lifeOf(product string) licet.LicenseKey {
 	l.t.Helper()
-	if _, created, err := l.node.PutProduct(l.ctx(), licet.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licet.Terms{
+	// At a known time, for the reason that product gives.
+	then := l.nodeWith(rand.Reader, func() time.Time { return testTime })
+	if _, created, err := then.PutProduct(l.ctx(), licet.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licet.Terms{
 		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 1},
 	}}); err != nil || !created {
 		l.t.Fatal(created, err)
@@ -275,7 +317,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []FamilyCount{
-		{"api_key_index", 1}, {"device", 19}, {"listing", 10}, {"api_key", 1}, {"license", 10}, {"metadata", 3},
+		{"api_key_index", 1}, {"buyer", 7}, {"catalog", 2}, {"device", 19}, {"listing", 10}, {"skip", 2}, {"api_key", 1}, {"license", 10}, {"metadata", 3},
 		{"node", 1}, {"order", 7}, {"order_owner", 7}, {"product", 2}, {"check_key", 1}, {"api_key_mark", 1}, {"master_key", 1}, {"retired_master_key", 0}, {"api_key_use", 1},
 		{"license_end", 2}, {"order_end", 1}, {"refund", 1}, {"claim", 6}, {"claim_age", 6},
 	}
@@ -289,7 +331,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			if len(found) > 0 {
 				t.Errorf("found %v", found)
 			}
-			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 81 || summary.OtherKeys != 1 {
+			if diff := cmp.Diff(want, summary.Families); diff != "" || summary.Keys != 92 || summary.OtherKeys != 1 {
 				t.Errorf("%d keys and %d others (-want +got):\n%s", summary.Keys, summary.OtherKeys, diff)
 			}
 			if summary.Revision == 0 || summary.Duration == 0 {
@@ -300,7 +342,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 81 {
+	if total := must(l.store.CountKeys(l.ctx()))(t); total != 92 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -429,7 +471,7 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
-	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 80 {
+	if summary, err := verify(1); err != nil || summary.Violations > 0 || summary.Keys != 91 {
 		t.Errorf("compacted once: %+v, %v", summary, err)
 	}
 	if _, err := verify(1000); !errors.Is(err, ErrCompacted) {

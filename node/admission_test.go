@@ -135,6 +135,13 @@ func TestShedsOverTheLimit(t *testing.T) {
 			_, err := h.Order(ctx, testOwner, licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
 			return err
 		},
+		"licenses": func() error {
+			_, err := h.Licenses(ctx, testOwner, node.LicenseFilter{}, node.Page{})
+			return err
+		},
+		"orders":   func() error { _, err := h.Orders(ctx, testOwner, node.OrderFilter{}, node.Page{}); return err },
+		"products": func() error { _, err := h.Products(ctx, testOwner, node.Page{}); return err },
+		"API keys": func() error { _, err := h.APIKeys(ctx, testOwner, node.Page{}); return err },
 		"payment": func() error {
 			_, err := h.PayOrder(ctx, licet.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
 			return err
@@ -154,7 +161,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 	if !h.Full() {
 		t.Error("the node does not say that it is full")
 	}
-	h.wantShed(t, "limit", 10)
+	h.wantShed(t, "limit", 14)
 	if got := written(t, h.metrics.CommandsUnderWay).GetGauge().GetValue(); got != 3 {
 		t.Errorf("the gauge shows %v under way, want 3", got)
 	}

@@ -38,8 +38,8 @@ type KeyStore interface {
 	// that id.
 	FindAPIKey(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error)
 
-	// ListAPIKeys reads a page of an owner's keys, the newest id first.
-	ListAPIKeys(ctx context.Context, owner licet.Owner, page KeyPage) (KeyList, error)
+	// ListAPIKeys reads a page of an owner's keys, as [Listings] says.
+	ListAPIKeys(ctx context.Context, owner licet.Owner, page Page) (List[licet.APIKey], error)
 
 	// ChangeAPIKey swaps a key for what change makes of it. change may be
 	// called again, on what another writer has stored meanwhile; its error ends
@@ -57,23 +57,6 @@ type KeyStore interface {
 // ErrClaimTaken tells that somebody else has claimed the Idempotency-Key that a
 // change of an API key was to claim, and that nothing was changed.
 var ErrClaimTaken = errors.New("another request with the same Idempotency-Key has changed an API key")
-
-// MaxKeyPage is the most keys that a page may ask for.
-const MaxKeyPage = 100
-
-// KeyPage asks for up to Limit keys whose ids sort before Before; an empty one
-// stands for the beginning.
-type KeyPage struct {
-	Before string
-	Limit  int
-}
-
-// KeyList is a page of API keys.
-type KeyList struct {
-	Keys []licet.APIKey
-	// Next is the Before of the following page; empty at the end.
-	Next string
-}
 
 // Keymaker makes API keys and changes them. Every field is needed, the ring
 // only to make keys and secrets.

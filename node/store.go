@@ -9,7 +9,8 @@ import (
 
 // Store is what a node needs of the database: records that are read together
 // and swapped against the revision they were read at. Package kv keeps them in
-// etcd. Every implementation must pass storetest.Run and storetest.RunClaims.
+// etcd. Every implementation must pass storetest.Run, storetest.RunListings and
+// storetest.RunClaims.
 //
 // Errors are licet.Errors. Reads fail with ErrUnavailable. Commit fails with
 // ErrUnavailable where nothing happened and never will, and with
@@ -50,8 +51,12 @@ type Store interface {
 	ReadLicense(ctx context.Context, key licet.LicenseKey, page DevicePage) (*LicenseView, error)
 
 	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one,
-	// all at one revision, each with a first page of so many devices.
+	// all at one revision, each with a first page of so many devices. With 0 it
+	// reads nothing beyond the licenses: each comes with all of its devices if they
+	// lie in it, and else with none, and a Next that leads to them.
 	ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*LicenseView, error)
+
+	Listings
 
 	// OrderOwner tells whose order a number is; ok is false where no order has it.
 	OrderOwner(ctx context.Context, orderNo string) (owner licet.Owner, ok bool, err error)

@@ -185,12 +185,12 @@ func newKeysList(stdout, stderr io.Writer) *cobra.Command {
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
 				var keys []licet.APIKey
-				for page := (node.KeyPage{Limit: node.MaxKeyPage}); ; {
+				for page := (node.Page{Limit: node.MaxListPage}); ; {
 					list, err := maker.Store.ListAPIKeys(ctx, cfg.owner(), page)
 					if err != nil {
 						return err
 					}
-					keys = append(keys, list.Keys...)
+					keys = append(keys, list.Items...)
 					if page.Before = list.Next; page.Before == "" {
 						return cfg.showList(stdout, keys, time.Now())
 					}

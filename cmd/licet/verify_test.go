@@ -87,8 +87,10 @@ func TestVerifyCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := client.Delete(t.Context(), "lc1/i/", clientv3.WithPrefix()); err != nil {
-		t.Fatal(err)
+	for _, listing := range []string{"lc1/i/", "lc1/j/1i/", "lc1/j/2i/"} { // with its upper levels
+		if _, err := client.Delete(t.Context(), listing, clientv3.WithPrefix()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := client.Put(t.Context(), "lc1/zz/secret", ""); err != nil {
 		t.Fatal(err)

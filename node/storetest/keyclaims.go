@@ -126,8 +126,8 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	if err != nil || !changed.LastUsedAt.Equal(later) {
 		t.Errorf("changed: %+v, %v", changed, err)
 	}
-	list, err := f.keys.ListAPIKeys(f.context(), one.Owner, node.KeyPage{Limit: 1})
-	if err != nil || len(list.Keys) != 1 || !list.Keys[0].LastUsedAt.Equal(later) {
+	list, err := f.keys.ListAPIKeys(f.context(), one.Owner, node.Page{Limit: 1})
+	if err != nil || len(list.Items) != 1 || !list.Items[0].LastUsedAt.Equal(later) {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
 	for f.keys.NoteKeysUsed(f.context(), []node.KeyUse{{Hash: one.Hash, At: later.Add(time.Hour)}, {Hash: other.Hash, At: later}}) != nil {

@@ -162,17 +162,17 @@ func testKeyPages(t *testing.T, f keyFixture) {
 		want = append(want, f.create(owner))
 	}
 	slices.SortFunc(want, func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) })
-	for _, limit := range []int{1, 3, 7, 8, node.MaxKeyPage} {
+	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
 		var got []licet.APIKey
-		page := node.KeyPage{Limit: limit}
+		page := node.Page{Limit: limit}
 		for {
 			list, err := f.keys.ListAPIKeys(f.context(), owner, page)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got = append(got, list.Keys...)
-			if len(list.Keys) > limit {
-				t.Errorf("a page of %d holds %d keys", limit, len(list.Keys))
+			got = append(got, list.Items...)
+			if len(list.Items) > limit {
+				t.Errorf("a page of %d holds %d keys", limit, len(list.Items))
 			}
 			if page.Before = list.Next; page.Before == "" || len(got) > len(want) {
 				break
@@ -265,7 +265,7 @@ func testKeyAbsent(t *testing.T, f keyFixture) {
 	if got, err := f.keys.FindAPIKey(f.context(), owner, "key_none"); err != nil || got != nil {
 		t.Errorf("found %v, %v", got, err)
 	}
-	if list, err := f.keys.ListAPIKeys(f.context(), owner, node.KeyPage{Limit: 10}); err != nil || len(list.Keys) != 0 || list.Next != "" {
+	if list, err := f.keys.ListAPIKeys(f.context(), owner, node.Page{Limit: 10}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	_, err := f.keys.ChangeAPIKey(f.context(), owner, "key_none", func(*licet.APIKey) error {

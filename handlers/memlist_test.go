@@ -1,0 +1,109 @@
+package handlers_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestMemStoreLists keeps the store of these tests in step with the real one.
+func TestMemStoreLists(t *testing.T) {
+	storetest.RunListings(t, func(*testing.T) node.Store { return newMemStore() })
+}
+
+// place is an item of a listing, and where it stands.
+type placed[T any] struct {
+	at   node.Position
+	item T
+}
+
+// page cuts a page out of a listing.
+func page[T any](all []placed[T], p node.Page, keep func(*T) bool) (list node.List[T]) {
+	all = slices.DeleteFunc(all, func(i placed[T]) bool { return p.Before != "" && i.at >= p.Before })
+	slices.SortFunc(all, func(a, b placed[T]) int { return cmp.Compare(b.at, a.at) })
+	scan := cmp.Or(p.Scan, node.MaxListScan)
+	for i := range all {
+		if i == scan || len(list.Items) == p.Limit {
+			return list
+		}
+		list.Next = all[i].at
+		if keep == nil || keep(&all[i].item) {
+			list.Items = append(list.Items, all[i].item)
+		}
+	}
+	list.Next = ""
+	return list
+}
+
+func timed(at time.Time, id string) node.Position {
+	return node.Position(string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))) + id)
+}
+
+// buys tells whether an order is a buyer's; everybody's are nobody's.
+func buys(email string, o *licet.Order) bool {
+	return email == "" || strings.EqualFold(email, o.BuyerEmail)
+}
+
+func (s *memStore) ListLicenses(_ context.Context, owner licet.Owner, buyerEmail string, p node.Page, keep func(*licet.License) bool) (node.List[node.LicenseView], error) {
+	defer s.read()()
+	var all []placed[node.LicenseView]
+	for _, stored := range s.records {
+		l := stored.record.License
+		if l == nil || l.Owner != owner {
+			continue
+		}
+		id := l.Key.ID()
+		at := timed(l.CreatedAt, string(id[:8]))
+		if buyerEmail != "" {
+			order := s.records[licet.OrderRef(owner, l.OrderNo)]
+			if order == nil || !buys(buyerEmail, order.record.Order) {
+				continue
+			}
+			at = node.Position(l.OrderNo)
+		}
+		all = append(all, placed[node.LicenseView]{at, *stored.view(node.DevicePage{})})
+	}
+	return page(all, p, func(v *node.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
+}
+
+func (s *memStore) ListOrders(_ context.Context, owner licet.Owner, buyerEmail string, p node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+	defer s.read()()
+	var all []placed[licet.Order]
+	for ref, stored := range s.records {
+		if ref.Kind == licet.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) {
+			all = append(all, placed[licet.Order]{node.Position(ref.ID), *stored.record.Order})
+		}
+	}
+	return page(all, p, keep), s.fail
+}
+
+func (s *memStore) ListProducts(_ context.Context, owner licet.Owner, p node.Page) (node.List[licet.Product], error) {
+	defer s.read()()
+	var all []placed[licet.Product]
+	for ref, stored := range s.records {
+		if ref.Kind == licet.KindProduct && ref.Owner == owner {
+			all = append(all, placed[licet.Product]{timed(stored.record.Product.CreatedAt, ref.ID), *stored.record.Product})
+		}
+	}
+	return page(all, p, nil), s.fail
+}
+
+func (s *memStore) ListAPIKeys(_ context.Context, owner licet.Owner, p node.Page) (node.List[licet.APIKey], error) {
+	defer s.read()()
+	var all []placed[licet.APIKey]
+	for _, key := range s.keys {
+		if key.Owner == owner {
+			key.LastUsedAt = s.keyUses[key.Hash]
+			all = append(all, placed[licet.APIKey]{node.Position(key.ID), key})
+		}
+	}
+	return page(all, p, nil), s.fail
+}

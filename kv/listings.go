@@ -1,0 +1,288 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// The listings, as the prefixes of their entries without the layout.
+
+func licensesOf(owner licet.Owner) string { return "i/" + ownerPath(owner) }
+func ordersOf(owner licet.Owner) string   { return "o/" + ownerPath(owner) }
+func productsOf(owner licet.Owner) string { return "c/" + ownerPath(owner) }
+func apiKeysOf(owner licet.Owner) string  { return "a/" + ownerPath(owner) }
+
+// ordersOfBuyer is the listing of a buyer's orders. The address itself stands
+// only in the orders.
+func ordersOfBuyer(owner licet.Owner, email string) string {
+	sum := sha256.Sum256([]byte(licet.FoldEmail(email)))
+	return "b/" + ownerPath(owner) + string(sum[:buyerLength])
+}
+
+// buyerLength is how much of the hash of an address stands in a key.
+const buyerLength = 16
+
+const (
+	timeLength = 8
+	// licensePosition is how much of a license's place in the listing a cursor
+	// shows. A key opens its license, so all of it has no place in an address. What
+	// is left tells apart what was made in one millisecond.
+	licensePosition = timeLength + 8
+	// listBatch is how many records of a listing are read at a time: a license
+	// takes two operations of a request's 128.
+	listBatch = 50
+)
+
+// timeInKey is a time as it stands in keys, which so sort by it.
+func timeInKey(t time.Time) string {
+	return string(binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli())))
+}
+
+// collect reads a page of a listing. read gives the records of positions, in
+// their order, and nil where there is none, since it was deleted meanwhile.
+func collect[T any](ctx context.Context, w *walk, page node.Page, read func(context.Context, []string) ([]*T, error), keep func(*T) bool) (list node.List[T], err error) {
+	scan := cmp.Or(page.Scan, node.MaxListScan)
+	for scanned := 0; len(list.Items) < page.Limit && scanned < scan; {
+		size := min(listBatch, scan-scanned)
+		if keep == nil {
+			size = min(size, page.Limit-len(list.Items))
+		}
+		positions, err := w.next(ctx, size)
+		if err != nil {
+			return node.List[T]{}, err
+		}
+		records, err := read(ctx, positions)
+		if err != nil {
+			return node.List[T]{}, err
+		}
+		for i, record := range records {
+			if len(list.Items) == page.Limit {
+				return list, nil // the rest of the batch stands behind Next
+			}
+			list.Next = node.Position(positions[i])
+			if record != nil && (keep == nil || keep(record)) {
+				list.Items = append(list.Items, *record)
+			}
+		}
+		if len(positions) < size {
+			break
+		}
+		scanned += size
+	}
+	more, err := w.more(ctx)
+	if err != nil {
+		return node.List[T]{}, err
+	}
+	if !more {
+		list.Next = ""
+	}
+	return list, nil
+}
+
+// ListLicenses reads a page of an owner's licenses, or of those of one buyer's
+// orders.
+func (s *Store) ListLicenses(ctx context.Context, owner licet.Owner, buyerEmail string, page node.Page, keep func(*licet.License) bool) (node.List[node.LicenseView], error) {
+	var keepView func(*node.LicenseView) bool
+	if keep != nil {
+		keepView = func(v *node.LicenseView) bool { return keep(&v.License) }
+	}
+	if buyerEmail != "" {
+		read := func(ctx context.Context, orderNos []string) ([]*node.LicenseView, error) {
+			return s.licensesOfOrders(ctx, owner, buyerEmail, orderNos)
+		}
+		return collect(ctx, s.walkFrom(ordersOfBuyer(owner, buyerEmail), page.Before), page, read, keepView)
+	}
+	list, err := collect(ctx, s.walkFrom(licensesOf(owner), page.Before), page, s.listedLicenses, keepView)
+	list.Next = list.Next[:min(len(list.Next), licensePosition)]
+	return list, err
+}
+
+// listedLicenses reads the licenses of places in an owner's listing.
+func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*node.LicenseView, error) {
+	ids := make([]licet.LicenseID, len(positions))
+	for i, position := range positions {
+		if len(position) != timeLength+idLength {
+			return nil, broken(fmt.Errorf("the listing of licenses: %w", errMalformed))
+		}
+		ids[i] = licet.LicenseID([]byte(position[timeLength:]))
+	}
+	return s.viewLicenses(ctx, ids)
+}
+
+// licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
+// none.
+func (s *Store) licensesOfOrders(ctx context.Context, owner licet.Owner, buyerEmail string, orderNos []string) ([]*node.LicenseView, error) {
+	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
+	if err != nil {
+		return nil, err
+	}
+	var ids []licet.LicenseID
+	for _, order := range orders {
+		if order != nil && order.LicenseKey != "" {
+			ids = append(ids, order.LicenseKey.ID())
+		}
+	}
+	found, err := s.viewLicenses(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*node.LicenseView, len(orders))
+	for i, order := range orders {
+		if order != nil && order.LicenseKey != "" {
+			views[i], found = found[0], found[1:]
+		}
+	}
+	return views, nil
+}
+
+// viewLicenses reads licenses as they stand in a listing, in one request.
+func (s *Store) viewLicenses(ctx context.Context, ids []licet.LicenseID) ([]*node.LicenseView, error) {
+	keys := make([]string, 0, 2*len(ids))
+	for _, id := range ids {
+		keys = append(keys, licenseKey(id), metadataKey(id))
+	}
+	found, err := s.getAll(ctx, "list_licenses", keys)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]*node.LicenseView, len(ids))
+	for i, id := range ids {
+		// No device is read along, so that it need not be said at which revision.
+		if views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], node.DevicePage{}, 0); err != nil {
+			return nil, err
+		}
+	}
+	return views, nil
+}
+
+// ListOrders reads a page of an owner's orders, or of those of one buyer.
+func (s *Store) ListOrders(ctx context.Context, owner licet.Owner, buyerEmail string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+	listing := ordersOf(owner)
+	if buyerEmail != "" {
+		listing = ordersOfBuyer(owner, buyerEmail)
+	}
+	read := func(ctx context.Context, orderNos []string) ([]*licet.Order, error) {
+		return s.readOrders(ctx, owner, buyerEmail, orderNos)
+	}
+	return collect(ctx, s.walkFrom(listing, page.Before), page, read, keep)
+}
+
+// readOrders reads orders, in one request; nil where there is none, or it is not
+// the buyer's, if one is named: an address may have been removed from it since it
+// was listed.
+func (s *Store) readOrders(ctx context.Context, owner licet.Owner, buyerEmail string, orderNos []string) ([]*licet.Order, error) {
+	keys := make([]string, len(orderNos))
+	for i, orderNo := range orderNos {
+		keys[i] = orderKey(owner, orderNo)
+	}
+	found, err := s.getAll(ctx, "list_orders", keys)
+	if err != nil {
+		return nil, err
+	}
+	orders := make([]*licet.Order, len(orderNos))
+	for i, kv := range found {
+		if kv == nil {
+			continue
+		}
+		stored, err := decodeOrder(licet.OrderRef(owner, orderNos[i]), kv.Value)
+		if err != nil {
+			return nil, broken(err)
+		}
+		if buyerEmail == "" || licet.FoldEmail(stored.order.BuyerEmail) == licet.FoldEmail(buyerEmail) {
+			orders[i] = &stored.order
+		}
+	}
+	return orders, nil
+}
+
+// ListProducts reads a page of an owner's products.
+func (s *Store) ListProducts(ctx context.Context, owner licet.Owner, page node.Page) (node.List[licet.Product], error) {
+	read := func(ctx context.Context, positions []string) ([]*licet.Product, error) {
+		keys := make([]string, len(positions))
+		for i, position := range positions {
+			if len(position) <= timeLength {
+				return nil, broken(fmt.Errorf("the listing of products: %w", errMalformed))
+			}
+			keys[i] = productKey(owner, position[timeLength:])
+		}
+		found, err := s.getAll(ctx, "list_products", keys)
+		if err != nil {
+			return nil, err
+		}
+		products := make([]*licet.Product, len(positions))
+		for i, kv := range found {
+			if kv == nil {
+				continue
+			}
+			stored, err := decodeProduct(licet.ProductRef(owner, positions[i][timeLength:]), kv.Value)
+			if err != nil {
+				return nil, broken(err)
+			}
+			products[i] = &stored.product
+		}
+		return products, nil
+	}
+	return collect(ctx, s.walkFrom(productsOf(owner), page.Before), page, read, nil)
+}
+
+// ListAPIKeys reads a page of an owner's API keys, the newest id first.
+func (s *Store) ListAPIKeys(ctx context.Context, owner licet.Owner, page node.Page) (node.List[licet.APIKey], error) {
+	read := func(ctx context.Context, ids []string) ([]*licet.APIKey, error) {
+		entries := make([]string, len(ids))
+		for i, id := range ids {
+			entries[i] = apiKeyIndexKey(owner, id)
+		}
+		found, err := s.getAll(ctx, "list_api_keys", entries)
+		if err != nil {
+			return nil, err
+		}
+		hashes := make([][]byte, len(found))
+		for i, kv := range found {
+			hashes[i] = kv.GetValue()
+		}
+		stored, err := s.readAPIKeys(ctx, hashes)
+		if err != nil {
+			return nil, err
+		}
+		keys := make([]*licet.APIKey, len(ids))
+		for i := range stored {
+			if stored[i] != nil {
+				keys[i] = &stored[i].key
+			}
+		}
+		return keys, nil
+	}
+	return collect(ctx, s.walkFrom(apiKeysOf(owner), page.Before), page, read, nil)
+}
+
+// getAll reads single keys in one request, linearizably; nil where one does not
+// exist. It goes past the line of reads: a page of a listing would fill a request
+// that activations wait for.
+func (s *Store) getAll(ctx context.Context, operation string, keys []string) ([]*mvccpb.KeyValue, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	gets := make([]clientv3.Op, len(keys))
+	for i, key := range keys {
+		gets[i] = clientv3.OpGet(key)
+	}
+	response, err := s.txn(ctx, operation, nil, gets, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	found := make([]*mvccpb.KeyValue, len(keys))
+	for i := range keys {
+		found[i] = firstOf(response.Responses, i)
+	}
+	return found, nil
+}

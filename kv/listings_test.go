@@ -1,0 +1,235 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"licet"
+	"licet/node"
+)
+
+// workKV counts what reads make etcd do.
+type workKV struct {
+	etcdserverpb.KVClient
+	mu   sync.Mutex
+	work work
+}
+
+// work is what reads have made etcd do: keys that it walked over to count them,
+// keys that it gave, and requests.
+type work struct{ counted, given, requests int64 }
+
+func (k *workKV) note(responses ...*etcdserverpb.RangeResponse) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.work.requests++
+	for _, r := range responses {
+		k.work.counted += r.Count
+		k.work.given += int64(len(r.Kvs))
+	}
+}
+
+// take gives the work since it was taken last.
+func (k *workKV) take() work {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	w := k.work
+	k.work = work{}
+	return w
+}
+
+func (k *workKV) Range(ctx context.Context, request *etcdserverpb.RangeRequest, opts ...grpc.CallOption) (*etcdserverpb.RangeResponse, error) {
+	response, err := k.KVClient.Range(ctx, request, opts...)
+	if err == nil {
+		k.note(response)
+	}
+	return response, err
+}
+
+func (k *workKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	response, err := k.KVClient.Txn(ctx, request, opts...)
+	if err == nil {
+		var ranges []*etcdserverpb.RangeResponse
+		for _, r := range response.Responses {
+			if one := r.GetResponseRange(); one != nil {
+				ranges = append(ranges, one)
+			}
+		}
+		k.note(ranges...)
+	}
+	return response, err
+}
+
+func workStore(t testing.TB) (*Store, *workKV) {
+	t.Helper()
+	kv := &workKV{KVClient: clientv3.RetryKVClient(server.client)}
+	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, kv
+}
+
+// crowd is an owner with so many licenses and orders of one buyer, written
+// straight into etcd. Half of them were made in one burst.
+func crowd(t testing.TB, n int) licet.Owner {
+	t.Helper()
+	owner := licet.Owner{AccountID: fmt.Sprintf("acct_crowd%d", n), Mode: licet.Test}
+	random := rand.New(rand.NewPCG(uint64(n), 7))
+	var children, puts []clientv3.Op
+	flush := func(least int) {
+		if len(puts) >= least {
+			children, puts = append(children, clientv3.OpTxn(nil, puts, nil)), nil
+		}
+		if len(children) >= 60 || least == 1 && len(children) > 0 {
+			if _, err := server.client.Txn(t.Context()).Then(children...).Commit(); err != nil {
+				t.Fatal(err)
+			}
+			children = nil
+		}
+	}
+	put := func(key string, value []byte) { puts = append(puts, clientv3.OpPut(key, string(value))) }
+	at := testTime
+	for i := range n {
+		if i < n/4 || i > 3*n/4 {
+			at = at.Add(time.Duration(random.IntN(100_000)) * time.Millisecond)
+		} else if i%100 == 0 {
+			at = at.Add(time.Millisecond)
+		}
+		var entropy [licet.LicenseKeyEntropy]byte
+		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
+		binary.BigEndian.PutUint64(entropy[5:], random.Uint64())
+		license := storedLicense{license: *licet.DefaultTerms().Issue(testCheck.Mint("LIC", node.Cell, entropy), owner, "pro", "", at)}
+		put(licenseKey(license.license.Key.ID()), license.encode())
+		for _, key := range entryKeys(listingKey(owner, at, license.license.Key.ID())) {
+			put(key, nil)
+		}
+		flush(60)
+	}
+	flush(1)
+	return owner
+}
+
+// pageWork is what pages of a listing have cost.
+type pageWork struct {
+	pages, items int
+	most, sum    work
+}
+
+func (p *pageWork) add(w work, items int) {
+	p.pages++
+	p.items += items
+	p.most = work{max(p.most.counted, w.counted), max(p.most.given, w.given), max(p.most.requests, w.requests)}
+	p.sum = work{p.sum.counted + w.counted, p.sum.given + w.given, p.sum.requests + w.requests}
+}
+
+func (p *pageWork) String() string {
+	n := int64(p.pages)
+	return fmt.Sprintf("%d pages of %d items: %d keys counted a page, %d at most; %d given, %d at most; %d requests, %d at most",
+		p.pages, p.items, p.sum.counted/n, p.most.counted, p.sum.given/n, p.most.given, p.sum.requests/n, p.most.requests)
+}
+
+// TestPagesCostTheSame pages through 1,000 licenses and through 100,000. What a
+// page makes etcd do is bounded, and does not grow with the licenses.
+func TestPagesCostTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("writes 100,000 licenses")
+	}
+	s, kv := workStore(t)
+	nothing := func(*licet.License) bool { return false }
+	for _, c := range []struct {
+		name  string
+		limit int
+		keep  func(*licet.License) bool
+		// What a page costs etcd at most, on average and of all pages.
+		average, most work
+	}{
+		{"pages of 20", 20, nil, work{700, 700, 5}, work{3500, 3500, 10}},
+		{"pages of 100", 100, nil, work{1000, 1000, 8}, work{3500, 3500, 14}},
+		{"pages of which a filter leaves nothing", 20, nothing, work{2500, 2500, 22}, work{6000, 6000, 40}},
+	} {
+		for _, n := range []int{1_000, 100_000} {
+			owner := crowdOnce(t, n)
+			var cost pageWork
+			page := node.Page{Limit: c.limit}
+			seen := map[licet.LicenseKey]bool{}
+			kv.take()
+			for {
+				list, err := s.ListLicenses(t.Context(), owner, "", page, c.keep)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cost.add(kv.take(), len(list.Items))
+				for _, view := range list.Items {
+					seen[view.License.Key] = true
+				}
+				if page.Before = list.Next; page.Before == "" {
+					break
+				}
+			}
+			t.Logf("%s, %d licenses: %v", c.name, n, &cost)
+			if want := map[bool]int{true: n, false: 0}[c.keep == nil]; len(seen) != want || cost.items != want {
+				t.Errorf("%s: of %d licenses %d were listed, %d different ones", c.name, n, cost.items, len(seen))
+			}
+			pages := int64(cost.pages)
+			average := work{cost.sum.counted / pages, cost.sum.given / pages, cost.sum.requests / pages}
+			if average.exceeds(c.average) || cost.most.exceeds(c.most) {
+				t.Errorf("%s: with %d licenses a page cost %+v, and %+v at most", c.name, n, average, cost.most)
+			}
+		}
+	}
+}
+
+func (w work) exceeds(bound work) bool {
+	return w.counted > bound.counted || w.given > bound.given || w.requests > bound.requests
+}
+
+// crowds are the owners that [crowd] made, by their number of licenses.
+var crowds sync.Map
+
+func crowdOnce(t testing.TB, n int) licet.Owner {
+	t.Helper()
+	if owner, made := crowds.Load(n); made {
+		return owner.(licet.Owner)
+	}
+	owner := crowd(t, n)
+	crowds.Store(n, owner)
+	return owner
+}
+
+// BenchmarkPage reads a page of 20 licenses: the first one, and one in the
+// middle.
+func BenchmarkPage(b *testing.B) {
+	for _, n := range []int{1_000, 100_000} {
+		owner := crowdOnce(b, n)
+		s, kv := workStore(b)
+		positions, err := s.walkFrom(licensesOf(owner), "").next(b.Context(), n/2)
+		if err != nil {
+			b.Fatal(err)
+		}
+		middle := node.Position(positions[len(positions)-1])
+		for name, before := range map[string]node.Position{"first": "", "middle": middle} {
+			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
+				b.ReportAllocs()
+				kv.take()
+				for b.Loop() {
+					list, err := s.ListLicenses(b.Context(), owner, "", node.Page{Before: before, Limit: 20}, nil)
+					if err != nil || len(list.Items) != 20 {
+						b.Fatal(len(list.Items), err)
+					}
+				}
+				b.ReportMetric(float64(kv.take().counted)/float64(b.N), "keys-counted/op")
+			})
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package kv
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/node"
+)
+
+// A listing is what stands below one prefix, in the order of time. To read it
+// from the newest on is not simply a range backwards: etcd walks over every key
+// of a range to count it, whatever the limit, and sorts backwards only what it
+// has read whole. So each listing is a skip list. About one entry in 128 has a
+// key on the level above as well, and one in 128 of those on the top level. The
+// nearest of them bound the ranges that are read, so that each has some 128 keys.
+//
+// Nothing but the length of ranges depends on the upper levels: without them a
+// listing would be the same, and slow.
+
+const (
+	skipLevels = 2 // above the entries themselves
+	skipBits   = 7 // of a hash that are zero for each level: one entry in 128
+	// skipTail is how much of the end of a key decides about its levels: there
+	// ids have their random part.
+	skipTail = 16
+
+	skipPrefix = "j/"
+)
+
+// skipHeight is the highest level that an entry has a key on; 0 for most. It
+// follows from the entry alone, so that nobody has to keep count.
+func skipHeight(entry string) int {
+	sum := sha256.Sum256([]byte(entry[max(0, len(entry)-skipTail):]))
+	zeros := bits.LeadingZeros32(binary.BigEndian.Uint32(sum[:]))
+	return min(zeros/skipBits, skipLevels)
+}
+
+// skipKey is an entry's key on a level above the lowest. The entry is given as
+// its own key without the layout.
+func skipKey(level int, entry string) string {
+	return layout + skipPrefix + strconv.Itoa(level) + entry
+}
+
+// skipKeys are all keys of an entry, which is given as its whole key, but for
+// its own.
+func skipKeys(entry string) []string {
+	var keys []string
+	for level := range skipHeight(entry) {
+		keys = append(keys, skipKey(level+1, entry[len(layout):]))
+	}
+	return keys
+}
+
+// list puts an entry into its listing.
+func (sw *swap) list(entry string) {
+	sw.put([]byte(entry), nil)
+	sw.listAbove(entry)
+}
+
+// listAbove puts an entry whose own key holds a record into the upper levels.
+func (sw *swap) listAbove(entry string) {
+	for _, key := range skipKeys(entry) {
+		sw.put([]byte(key), nil)
+	}
+}
+
+// relist takes an entry out of its listing and puts another one in. Either may
+// be empty, for none.
+func (sw *swap) relist(from, to string) {
+	if from == to {
+		return
+	}
+	if from != "" {
+		sw.remove([]byte(from))
+		for _, key := range skipKeys(from) {
+			sw.remove([]byte(key))
+		}
+	}
+	if to != "" {
+		sw.list(to)
+	}
+}
+
+// walk goes through a listing backwards. Entries that are added meanwhile it may
+// see or not; all others it sees.
+type walk struct {
+	store   *Store
+	listing string   // the prefix of the entries, without the layout
+	ready   []string // positions that were read and not yet given, oldest first
+	levels  [skipLevels + 1]skipLevel
+}
+
+// skipLevel is how far a walk has come on a level.
+type skipLevel struct {
+	stops []string // positions that were read and not yet taken, oldest first
+	to    string   // everything before it is still to be read; see all
+	all   bool     // everything is
+	ended bool     // nothing is
+}
+
+// walkFrom begins a walk at the first entry before a position, or with the
+// newest.
+func (s *Store) walkFrom(listing string, before node.Position) *walk {
+	w := &walk{store: s, listing: listing}
+	for i := range w.levels {
+		w.levels[i].to, w.levels[i].all = string(before), before == ""
+	}
+	return w
+}
+
+// more tells whether there is another entry.
+func (w *walk) more(ctx context.Context) (bool, error) {
+	for len(w.ready) == 0 && !w.levels[0].ended {
+		if err := w.read(ctx, 0); err != nil {
+			return false, err
+		}
+		w.ready, w.levels[0].stops = w.levels[0].stops, nil
+	}
+	return len(w.ready) > 0, nil
+}
+
+// next gives the positions of up to limit entries, newest first; none at the end.
+func (w *walk) next(ctx context.Context, limit int) ([]string, error) {
+	var positions []string
+	for len(positions) < limit {
+		more, err := w.more(ctx)
+		if err != nil || !more {
+			return positions, err
+		}
+		last := len(w.ready) - 1
+		positions, w.ready = append(positions, w.ready[last]), w.ready[:last]
+	}
+	return positions, nil
+}
+
+// stop takes the nearest position of a level that the walk has not passed there;
+// empty where there is none, and the rest of the listing is one range.
+func (w *walk) stop(ctx context.Context, level int) (string, error) {
+	l := &w.levels[level]
+	for len(l.stops) == 0 {
+		if l.ended {
+			return "", nil
+		}
+		if err := w.read(ctx, level); err != nil {
+			return "", err
+		}
+	}
+	last := len(l.stops) - 1
+	stop := l.stops[last]
+	l.stops = l.stops[:last]
+	return stop, nil
+}
+
+// read reads what is next on a level: back to the nearest stop of the level
+// above.
+func (w *walk) read(ctx context.Context, level int) error {
+	from := ""
+	if level < skipLevels {
+		var err error
+		if from, err = w.stop(ctx, level+1); err != nil {
+			return err
+		}
+	}
+	prefix := layout + w.listing
+	if level > 0 {
+		prefix = skipKey(level, w.listing)
+	}
+	l := &w.levels[level]
+	to := prefix + l.to
+	if l.all {
+		to = clientv3.GetPrefixRangeEnd(prefix)
+	}
+	response, err := w.store.list(ctx, "walk_listing", prefix+from, clientv3.WithRange(to), clientv3.WithKeysOnly())
+	if err != nil {
+		return err
+	}
+	for _, kv := range response.Kvs {
+		l.stops = append(l.stops, string(kv.Key[len(prefix):]))
+	}
+	l.to, l.all, l.ended = from, false, from == ""
+	return nil
+}

@@ -1,0 +1,201 @@
+package kv
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// entryKeys are all keys of an entry that holds nothing.
+func entryKeys(entry string) []string { return append([]string{entry}, skipKeys(entry)...) }
+
+// Heights never change: what one build leaves out another would look for in vain.
+func TestSkipHeights(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const entries = 1 << 20
+	counts := make([]int, skipLevels+1)
+	for range entries {
+		var id licet.LicenseID
+		binary.BigEndian.PutUint64(id[:], random.Uint64())
+		binary.BigEndian.PutUint64(id[8:], random.Uint64())
+		counts[skipHeight(listingKey(labOwner, testTime, id))]++
+	}
+	if want := []int{1040323, 8200, 53}; !slices.Equal(counts, want) {
+		t.Errorf("of %d entries so many are of each height: %v, want %v", entries, counts, want)
+	}
+	for key, want := range map[string]int{"": 0, "x": 0, layout + "o/acct/t/ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
+		if got := skipHeight(key); got != want {
+			t.Errorf("%q has height %d, want %d", key, got, want)
+		}
+	}
+}
+
+// heights gives positions of entries, some of each height.
+func heights() (positions []string) {
+	for i := range 100_000 {
+		position := fmt.Sprintf("%024d", i)
+		if height := skipHeight(position); i%50 == 0 || height == 1 && i%4 == 0 || height == 2 {
+			positions = append(positions, position)
+		}
+	}
+	return positions
+}
+
+// plantListing writes the entries of a listing, but not the keys that leave says.
+func plantListing(t *testing.T, listing string, positions []string, leave func(level int, position string) bool) {
+	t.Helper()
+	var ops []clientv3.Op
+	flush := func() {
+		if _, err := server.client.Txn(t.Context()).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+		ops = ops[:0]
+	}
+	for _, position := range positions {
+		for level, key := range entryKeys(layout + listing + position) {
+			if !leave(level, position) {
+				ops = append(ops, clientv3.OpPut(key, ""))
+			}
+		}
+		if len(ops) > 100 {
+			flush()
+		}
+	}
+	if len(ops) > 0 {
+		flush()
+	}
+}
+
+// walked gives all positions of a walk, so many at a time.
+func walked(t *testing.T, w *walk, size int) (positions []string) {
+	t.Helper()
+	for {
+		some, err := w.next(t.Context(), size)
+		if err != nil {
+			t.Fatal(err)
+		}
+		positions = append(positions, some...)
+		if len(some) < size {
+			more, err := w.more(t.Context())
+			if err != nil || more {
+				t.Fatalf("a walk that has ended has more: %v, %v", more, err)
+			}
+			return positions
+		}
+	}
+}
+
+// A walk sees each entry once, from wherever it begins, whatever the upper levels
+// look like: they decide only what it costs.
+func TestWalk(t *testing.T) {
+	s := openStore(t)
+	positions := heights()
+	backwards := slices.Clone(positions)
+	slices.Reverse(backwards)
+	for name, leave := range map[string]func(int, string) bool{
+		"whole":                      func(int, string) bool { return false },
+		"without upper levels":       func(level int, _ string) bool { return level > 0 },
+		"without the top":            func(level int, _ string) bool { return level == 2 },
+		"with holes on level 1":      func(level int, position string) bool { return level == 1 && position[23]%2 == 0 },
+		"without every third entry":  func(level int, position string) bool { return level == 0 && position[23]%3 == 0 },
+		"with the top and nothing 1": func(level int, _ string) bool { return level == 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listing := "i/acct_walk " + name + "/t/"
+			plantListing(t, listing, positions, leave)
+			want := slices.DeleteFunc(slices.Clone(backwards), func(position string) bool { return leave(0, position) })
+			for _, size := range []int{1, 7, 128, 5000} {
+				if got := walked(t, s.walkFrom(listing, ""), size); !slices.Equal(got, want) {
+					t.Fatalf("%d at a time: %d positions, want %d", size, len(got), len(want))
+				}
+			}
+			for _, before := range []string{"0", positions[0], positions[1], positions[997], positions[997][:20], positions[1999], "1"} {
+				rest := slices.DeleteFunc(slices.Clone(want), func(position string) bool { return position >= before })
+				if got := walked(t, s.walkFrom(listing, node.Position(before)), 50); !slices.Equal(got, rest) {
+					t.Errorf("from %s: %d positions, want %d", before, len(got), len(rest))
+				}
+			}
+		})
+	}
+}
+
+// A walk through a listing that others add to sees what was there.
+func TestWalkWhileOthersAdd(t *testing.T) {
+	s := openStore(t)
+	const listing = "i/acct_walk busy/t/"
+	positions := heights()
+	var there, added []string
+	for i, position := range positions {
+		if i%2 == 0 {
+			there = append(there, position)
+		} else {
+			added = append(added, position)
+		}
+	}
+	whole := func(int, string) bool { return false }
+	plantListing(t, listing, there, whole)
+	w := s.walkFrom(listing, "")
+	var got []string
+	for len(added) > 0 {
+		some, err := w.next(t.Context(), 40)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, some...)
+		plantListing(t, listing, added[len(added)-min(len(added), 30):], whole) // ahead of the walk, and behind it
+		added = added[:len(added)-min(len(added), 30)]
+	}
+	got = append(got, walked(t, w, 40)...)
+	seen := map[string]int{}
+	for _, position := range got {
+		seen[position]++
+	}
+	for _, position := range there {
+		if seen[position] != 1 {
+			t.Errorf("%s was there, and was seen %d times", position, seen[position])
+		}
+	}
+	if !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
+		t.Error("they were not seen in their order")
+	}
+}
+
+// What is made puts little more than its own entry, and never shares a key with
+// what else is made at the same time.
+func TestListingCostsLittle(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	const made = 20_000
+	extra := 0
+	seen := map[string]bool{}
+	for range made {
+		sw := &swap{}
+		var id licet.LicenseID
+		binary.BigEndian.PutUint64(id[:], random.Uint64())
+		binary.BigEndian.PutUint64(id[8:], random.Uint64())
+		sw.list(listingKey(labOwner, testTime, id))
+		extra += len(sw.then) - 1
+		for _, op := range sw.then {
+			if key := string(written(op)); seen[key] {
+				t.Fatalf("%q is put by two creations", key)
+			} else {
+				seen[key] = true
+			}
+		}
+	}
+	if extra > made/100 {
+		t.Errorf("%d creations put %d keys beside their entries", made, extra)
+	}
+	if ops := branch(make([]*etcdserverpb.RequestOp, 3*node.MaxNewLicenses*(1+skipLevels)+8)); len(ops) > maxOps {
+		t.Errorf("%d licenses of the greatest height make a transaction of %d operations", node.MaxNewLicenses, len(ops))
+	}
+}

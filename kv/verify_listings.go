@@ -1,0 +1,145 @@
+package kv
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+// checkListing checks one place in an owner's listing.
+func (v *verification) checkListing(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || len(rest) != timeLength+idLength {
+		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		return
+	}
+	id, ok := licenseIDOf(rest[timeLength:])
+	if !ok {
+		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
+		return
+	}
+	at, shown := shownTime(rest)
+	name := licensesOf(owner) + shown + "/" + v.name(id)
+	v.checkBareEntry("listing", name, licensesOf(owner)+rest, e)
+	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("listing", name, "license_missing", "the license listed here does not exist")
+			return
+		}
+		stored, err := decodeLicense(id, kv.Value)
+		if err != nil {
+			return // reported with the licenses
+		}
+		if l := &stored.license; l.Owner != owner || l.CreatedAt.UnixMilli() != at {
+			v.report("listing", name, "misplaced", "the license listed here belongs to %s%s",
+				ownerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
+		}
+	})
+}
+
+// checkBuyer checks an order's place among those of its buyer.
+func (v *verification) checkBuyer(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || len(rest) < buyerLength || !licet.ValidOrderNo(rest[buyerLength:]) {
+		v.report("buyer", "b/"+v.opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
+		return
+	}
+	number := rest[buyerLength:]
+	name := "b/" + ownerPath(owner) + hex.EncodeToString([]byte(rest[:buyerLength])) + "/" + number
+	v.checkBareEntry("buyer", name, "b/"+e.rest, e)
+	v.want(orderKey(owner, number), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("buyer", name, "order_missing", "the order listed here does not exist")
+			return
+		}
+		stored, err := decodeOrder(licet.OrderRef(owner, number), kv.Value)
+		if err != nil {
+			return // reported with the orders
+		}
+		if placeOfOrder(&stored.order) != layout+"b/"+e.rest {
+			v.report("buyer", name, "misplaced", "the order listed here names another buyer, or none")
+		}
+	})
+}
+
+// checkCatalog checks a product's place in its owner's listing.
+func (v *verification) checkCatalog(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || len(rest) <= timeLength {
+		v.report("catalog", "c/"+v.opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
+		return
+	}
+	ref := licet.ProductRef(owner, rest[timeLength:])
+	_, shown := shownTime(rest)
+	name := productsOf(owner) + shown + "/" + ref.ID
+	v.checkBareEntry("catalog", name, "c/"+e.rest, e)
+	v.want(productKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("catalog", name, "product_missing", "the product listed here does not exist")
+			return
+		}
+		stored, err := decodeProduct(ref, kv.Value)
+		if err != nil {
+			return // reported with the products
+		}
+		if p := &stored.product; placeOfProduct(ref, p) != layout+"c/"+e.rest {
+			v.report("catalog", name, "misplaced", "the product listed here was made at %s", p.CreatedAt.Format(time.RFC3339Nano))
+		}
+	})
+}
+
+// checkBareEntry checks an entry of a listing that is nothing else. It is given as
+// its key without the layout.
+func (v *verification) checkBareEntry(family, name, key string, e entry) {
+	if len(e.value) > 0 {
+		v.report(family, name, "value", "it holds a value")
+	}
+	v.checkEntry(family, name, key)
+}
+
+// checkEntry asks for an entry's keys on the upper levels of its listing.
+func (v *verification) checkEntry(family, name, key string) {
+	for level, above := range skipKeys(layout + key) {
+		v.want(above, func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				v.report(family, name, "skip_missing", "it is not on level %d of its listing, which makes the listing slow", level+1)
+			}
+		})
+	}
+}
+
+// checkSkip checks an entry's key on an upper level of a listing.
+func (v *verification) checkSkip(e entry) {
+	level := 0
+	if e.rest != "" {
+		level = int(e.rest[0]) - '0'
+	}
+	if level < 1 || level > skipLevels {
+		v.report("skip", skipPrefix+v.opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
+		return
+	}
+	below := layout + e.rest[1:]
+	name := skipPrefix + strconv.Itoa(level) + v.opaque(e.rest[1:])
+	if len(e.value) > 0 {
+		v.report("skip", name, "value", "it holds a value")
+	}
+	if skipHeight(below) < level {
+		v.report("skip", name, "level", "its entry does not reach up to level %d", level)
+	}
+	v.want(below, func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("skip", name, "entry_missing", "there is no such entry in a listing")
+		}
+	})
+}
+
+// shownTime reads the time that a text begins with, and how violations show it.
+func shownTime(text string) (ms int64, shown string) {
+	ms = int64(binary.BigEndian.Uint64([]byte(text)))
+	return ms, time.UnixMilli(ms).UTC().Format(time.RFC3339Nano)
+}

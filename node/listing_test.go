@@ -1,0 +1,217 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"licet"
+	"licet/node"
+)
+
+// listed reads a whole listing, a few at a time.
+func listed[T any](t *testing.T, read func(node.Page) (node.List[T], error)) (items []T) {
+	t.Helper()
+	page := node.Page{Limit: 7}
+	for {
+		list, err := read(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, list.Items...)
+		if page.Before = list.Next; page.Before == "" {
+			return items
+		}
+	}
+}
+
+func licensesOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.LicenseFilter) (keys []licet.LicenseKey) {
+	t.Helper()
+	for _, view := range listed(t, func(page node.Page) (node.List[node.LicenseView], error) {
+		return n.Licenses(testContext(t), owner, filter, page)
+	}) {
+		keys = append(keys, view.License.Key)
+	}
+	return keys
+}
+
+func ordersOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.OrderFilter) (numbers []string) {
+	t.Helper()
+	for _, order := range listed(t, func(page node.Page) (node.List[licet.Order], error) {
+		return n.Orders(testContext(t), owner, filter, page)
+	}) {
+		numbers = append(numbers, order.OrderNo)
+	}
+	return numbers
+}
+
+func productsOf(t *testing.T, n *node.Node, owner licet.Owner) (ids []string) {
+	t.Helper()
+	for _, product := range listed(t, func(page node.Page) (node.List[licet.Product], error) {
+		return n.Products(testContext(t), owner, page)
+	}) {
+		ids = append(ids, product.ID)
+	}
+	return ids
+}
+
+func same[T ~string](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	if got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want)); !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// Whatever makes something lists it: grants of many, orders that are paid, free
+// ones, and the products that test mode makes along with them.
+func TestWhatIsMadeIsListed(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	var keys []licet.LicenseKey
+	granted, _, err := n.Grant(testContext(t), owner, node.Grant{
+		ProductID: "granted", Quantity: 2*node.MaxNewLicenses + 5, Metadata: `{"a":1}`, Once: &node.Once{Hash: "0123456789abcdef"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, view := range granted {
+		keys = append(keys, view.License.Key)
+	}
+	order := func(product, email string, amount int64) licet.Order {
+		t.Helper()
+		made, _, err := n.CreateOrder(testContext(t), owner, node.NewOrder{ProductID: product, Amount: amount, Currency: "USD", BuyerEmail: email})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	unpaid, free, paid := order("sold", "ada@example.com", 5), order("free", "ADA@example.com", 0), order("sold", "bob@example.com", 5)
+	result, err := n.PayOrder(testContext(t), paid, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paid = result.Order
+	keys = append(keys, free.LicenseKey, paid.LicenseKey)
+
+	same(t, "licenses", licensesOf(t, n, owner, node.LicenseFilter{}), keys)
+	same(t, "orders", ordersOf(t, n, owner, node.OrderFilter{}), []string{unpaid.OrderNo, free.OrderNo, paid.OrderNo})
+	same(t, "products", productsOf(t, n, owner), []string{"granted", "sold", "free"})
+	same(t, "a buyer's orders", ordersOf(t, n, owner, node.OrderFilter{BuyerEmail: "Ada@Example.com"}), []string{unpaid.OrderNo, free.OrderNo})
+	same(t, "a buyer's licenses", licensesOf(t, n, owner, node.LicenseFilter{BuyerEmail: "Ada@Example.com"}), []licet.LicenseKey{free.LicenseKey})
+	same(t, "paid orders", ordersOf(t, n, owner, node.OrderFilter{Status: licet.OrderPaid}), []string{free.OrderNo, paid.OrderNo})
+	same(t, "sold licenses", licensesOf(t, n, owner, node.LicenseFilter{ProductID: "sold"}), []licet.LicenseKey{paid.LicenseKey})
+
+	for _, c := range []struct {
+		filter node.LicenseFilter
+		want   []licet.LicenseKey
+	}{
+		{node.LicenseFilter{OrderNo: paid.OrderNo}, []licet.LicenseKey{paid.LicenseKey}},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold", Status: licet.NotActivated}, []licet.LicenseKey{paid.LicenseKey}},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "ada@example.com"}, nil},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, ProductID: "free"}, nil},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, Status: licet.Activated}, nil},
+		{node.LicenseFilter{OrderNo: unpaid.OrderNo}, nil},
+		{node.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, nil},
+	} {
+		same(t, fmt.Sprintf("%+v", c.filter), licensesOf(t, n, owner, c.filter), c.want)
+	}
+	stranger := newOwner(licet.Test)
+	same(t, "a stranger's licenses by the order", licensesOf(t, n, stranger, node.LicenseFilter{OrderNo: paid.OrderNo}), nil)
+	same(t, "a stranger's orders", ordersOf(t, n, stranger, node.OrderFilter{}), nil)
+	same(t, "a stranger's products", productsOf(t, n, stranger), nil)
+}
+
+// API keys are listed as they are made, with what has become of them.
+func TestKeysAreListed(t *testing.T) {
+	store := openStore(t)
+	maker, n := keymaker(t, store), newNode(t, store)
+	owner := newOwner(licet.Test)
+	owner.AccountID = strings.ToLower(owner.AccountID)
+	var want []licet.APIKey
+	for range 9 {
+		want = append(want, issue(t, maker, func(k *node.NewKey) { k.Owner = owner }).Key)
+	}
+	revoke(t, maker, want[4])
+	slices.SortFunc(want, func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) })
+	got := listed(t, func(page node.Page) (node.List[licet.APIKey], error) { return n.APIKeys(testContext(t), owner, page) })
+	if !slices.EqualFunc(got, want, func(a, b licet.APIKey) bool { return a.ID == b.ID && a.Hash == b.Hash }) {
+		t.Errorf("listed %+v, want %+v", got, want)
+	}
+	if revoked := slices.DeleteFunc(got, func(k licet.APIKey) bool { return k.RevokedAt.IsZero() }); len(revoked) != 1 {
+		t.Errorf("%d of them are revoked", len(revoked))
+	}
+}
+
+// Two nodes make licenses while a third reads them page by page.
+func TestListWhileOthersMake(t *testing.T) {
+	reader := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	made := func(n *node.Node, quantity int) (keys []licet.LicenseKey) {
+		granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: quantity})
+		if err != nil {
+			t.Error(err)
+		}
+		for _, view := range granted {
+			keys = append(keys, view.License.Key)
+		}
+		return keys
+	}
+	there := made(reader, 150)
+	stop := make(chan struct{})
+	var makers sync.WaitGroup
+	for range 2 {
+		n := newNode(t, openStore(t))
+		makers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					made(n, 3)
+				}
+			}
+		})
+	}
+	for range 3 {
+		times := map[licet.LicenseKey]int{}
+		for _, key := range licensesOf(t, reader, owner, node.LicenseFilter{}) {
+			times[key]++
+		}
+		for _, key := range there {
+			if times[key] != 1 {
+				t.Errorf("a license that was there is listed %d times", times[key])
+			}
+		}
+	}
+	close(stop)
+	makers.Wait()
+}
+
+// A list that can't be read says so, whatever it is of.
+func TestListUnavailable(t *testing.T) {
+	n := newNode(t, openStore(t))
+	ended, cancel := context.WithCancel(testContext(t))
+	cancel()
+	for name, list := range map[string]func() error{
+		"licenses": func() error {
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{}, node.Page{})
+			return err
+		},
+		"licenses of a buyer": func() error {
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{BuyerEmail: "ada@example.com"}, node.Page{})
+			return err
+		},
+		"the license of an order": func() error {
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, node.Page{})
+			return err
+		},
+		"orders":   func() error { _, err := n.Orders(ended, testOwner, node.OrderFilter{}, node.Page{}); return err },
+		"products": func() error { _, err := n.Products(ended, testOwner, node.Page{}); return err },
+		"API keys": func() error { _, err := n.APIKeys(ended, testOwner, node.Page{}); return err },
+	} {
+		t.Run(name, func(t *testing.T) { wantError(t, list(), licet.ErrUnavailable) })
+	}
+}

@@ -1,0 +1,321 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/node"
+)
+
+// RunListings checks what a store lists against the contract of node.Listings.
+func RunListings(t *testing.T, open func(t *testing.T) node.Store) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, fixture)
+	}{
+		{"licenses, newest first", testListLicenses},
+		{"licenses with many devices", testListDevices},
+		{"orders, newest first", testListOrders},
+		{"orders and licenses of a buyer", testListBuyer},
+		{"an address that is removed", testListFormerBuyer},
+		{"products, which come and go", testListProducts},
+		{"a page looks at so many and no more", testListScan},
+		{"what is added while somebody reads on", testListStable},
+		{"any position is a place", testListAnywhere},
+	} {
+		t.Run("listings: "+c.name, func(t *testing.T) {
+			c.test(t, fixture{t: t, store: open(t), check: licet.NewKeyCheck([]byte("check key"))})
+		})
+	}
+}
+
+// all reads a listing page by page.
+func all[T any](f fixture, limit int, read func(node.Page) (node.List[T], error)) (items []T) {
+	f.t.Helper()
+	page := node.Page{Limit: limit}
+	for {
+		list, err := read(page)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(list.Items) > limit {
+			f.t.Fatalf("a page of %d holds %d", limit, len(list.Items))
+		}
+		items = append(items, list.Items...)
+		if page.Before = list.Next; page.Before == "" {
+			return items
+		}
+	}
+}
+
+func (f fixture) licenses(owner licet.Owner, email string, keep func(*licet.License) bool) func(node.Page) (node.List[node.LicenseView], error) {
+	return func(page node.Page) (node.List[node.LicenseView], error) {
+		return f.store.ListLicenses(f.context(), owner, email, page, keep)
+	}
+}
+
+func (f fixture) orders(owner licet.Owner, email string, keep func(*licet.Order) bool) func(node.Page) (node.List[licet.Order], error) {
+	return func(page node.Page) (node.List[licet.Order], error) {
+		return f.store.ListOrders(f.context(), owner, email, page, keep)
+	}
+}
+
+func (f fixture) products(owner licet.Owner) func(node.Page) (node.List[licet.Product], error) {
+	return func(page node.Page) (node.List[licet.Product], error) {
+		return f.store.ListProducts(f.context(), owner, page)
+	}
+}
+
+func keysOf(views []node.LicenseView) (keys []licet.LicenseKey) {
+	for i := range views {
+		keys = append(keys, views[i].License.Key)
+	}
+	return keys
+}
+
+func numbersOf(orders []licet.Order) (numbers []string) {
+	for i := range orders {
+		numbers = append(numbers, orders[i].OrderNo)
+	}
+	return numbers
+}
+
+// grantAt stores a license that was made at a time.
+func (f fixture) grantAt(owner licet.Owner, product string, at time.Time, metadata string) *licet.License {
+	f.t.Helper()
+	l := licet.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
+	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{
+		License: l, Metadata: &licet.Metadata{Object: metadata, Changed: metadata != ""},
+	}})
+	return l
+}
+
+// orderAt stores an order that was made at a time.
+func (f fixture) orderAt(owner licet.Owner, email string, at time.Time) *licet.Order {
+	f.t.Helper()
+	order := f.order(owner)
+	order.OrderNo = licet.NewOrderNo('0', ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
+	order.BuyerEmail, order.CreatedAt = email, at
+	f.mustLand(node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Record: licet.Record{Order: order}})
+	return order
+}
+
+// payAt pays an order, and gives its license.
+func (f fixture) payAt(order *licet.Order, at time.Time) licet.LicenseKey {
+	f.t.Helper()
+	ref := licet.OrderRef(order.Owner, order.OrderNo)
+	snapshot := f.load(ref)
+	key := f.key()
+	if _, err := licet.Apply(&snapshot.Record, licet.PayOrder{Payment: "p", Terms: order.Terms, Key: key}, at); err != nil {
+		f.t.Fatal(err)
+	}
+	f.mustLand(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
+	return key
+}
+
+// neighbors are owners whose things are not this one's.
+func neighbors(owner licet.Owner) []licet.Owner {
+	return []licet.Owner{
+		{AccountID: owner.AccountID, Mode: licet.Live},
+		{AccountID: owner.AccountID + "x", Mode: owner.Mode},
+		{AccountID: owner.AccountID[:len(owner.AccountID)-1], Mode: owner.Mode},
+	}
+}
+
+func testListLicenses(t *testing.T, f fixture) {
+	owner := f.owner()
+	for _, other := range neighbors(owner) {
+		f.grantAt(other, "pro", created, "")
+	}
+	var want []node.LicenseView
+	for i := range 9 {
+		metadata := ""
+		if i == 4 {
+			metadata = `{"seat":4}`
+		}
+		product := []string{"pro", "lite"}[i%2]
+		l := f.grantAt(owner, product, created.Add(time.Duration(i/3)*time.Millisecond), metadata) // three in each
+		want = append(want, node.LicenseView{License: *l, Metadata: metadata})
+	}
+	slices.SortFunc(want, func(a, b node.LicenseView) int {
+		if byTime := b.License.CreatedAt.Compare(a.License.CreatedAt); byTime != 0 {
+			return byTime
+		}
+		x, y := a.License.Key.ID(), b.License.Key.ID()
+		return slices.Compare(y[:], x[:])
+	})
+	var lite []node.LicenseView
+	for _, view := range want {
+		if view.License.ProductID == "lite" {
+			lite = append(lite, view)
+		}
+	}
+	for _, limit := range []int{1, 2, 3, 8, 9, 10, node.MaxListPage} {
+		f.equal("licenses", all(f, limit, f.licenses(owner, "", nil)), want)
+		f.equal("licenses of a product", all(f, limit, f.licenses(owner, "", func(l *licet.License) bool { return l.ProductID == "lite" })), lite)
+	}
+	if list, err := f.licenses(f.owner(), "", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+		t.Errorf("of somebody without licenses: %+v, %v", list, err)
+	}
+	list, err := f.licenses(owner, "", nil)(node.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if id := list.Items[0].License.Key.ID(); strings.Contains(string(list.Next), string(id[8:])) {
+		t.Error("a position shows the whole key of a license")
+	}
+}
+
+// testListDevices lists licenses whose devices may lie elsewhere.
+func testListDevices(t *testing.T, f fixture) {
+	owner := f.owner()
+	bare := f.grantAt(owner, "pro", created, "")
+	few := f.grantAt(owner, "pro", created.Add(time.Second), "")
+	f.activate(few, created, deviceNames(0, 3)...)
+	many := f.grantAt(owner, "pro", created.Add(2*time.Second), "")
+	f.activate(many, created, deviceNames(0, 40)...)
+	views := all(f, 10, f.licenses(owner, "", nil))
+	f.equal("licenses", keysOf(views), []licet.LicenseKey{many.Key, few.Key, bare.Key})
+	for i, count := range []int{40, 3, 0} {
+		whole := len(views[i].Devices) == count && views[i].Next == nil
+		none := len(views[i].Devices) == 0 && views[i].Next != nil && *views[i].Next == node.DeviceCursor{}
+		if views[i].License.CurrentDevices != count || !whole && (!none || count == 0) {
+			t.Errorf("of %d devices %d are listed, and %v is next", count, len(views[i].Devices), views[i].Next)
+		}
+	}
+	again, err := f.store.ReadLicenses(f.context(), []licet.LicenseKey{many.Key, few.Key, bare.Key}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range again {
+		f.equal("the same, read by their keys", again[i], &views[i])
+	}
+}
+
+func testListOrders(t *testing.T, f fixture) {
+	owner := f.owner()
+	for _, other := range neighbors(owner) {
+		f.orderAt(other, "ada@example.com", created)
+	}
+	var want, big []licet.Order
+	for i := range 7 {
+		order := f.orderAt(owner, "", created.Add(time.Duration(i)*time.Second))
+		want = append(want, *order)
+		if i%3 == 0 {
+			big = append(big, *order)
+		}
+	}
+	slices.Reverse(want)
+	slices.Reverse(big)
+	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
+		f.equal("orders", all(f, limit, f.orders(owner, "", nil)), want)
+		f.equal("some orders", all(f, limit, f.orders(owner, "", func(o *licet.Order) bool {
+			return slices.ContainsFunc(big, func(b licet.Order) bool { return b.OrderNo == o.OrderNo })
+		})), big)
+	}
+}
+
+func testListBuyer(t *testing.T, f fixture) {
+	owner := f.owner()
+	for _, other := range neighbors(owner) {
+		f.payAt(f.orderAt(other, "ada@example.com", created), created)
+	}
+	f.payAt(f.orderAt(owner, "bob@example.com", created), created)
+	var numbers []string
+	var keys []licet.LicenseKey
+	for i := range 6 {
+		email := []string{"ada@example.com", "Ada@Example.COM"}[i%2]
+		order := f.orderAt(owner, email, created.Add(time.Duration(i)*time.Second))
+		numbers = append(numbers, order.OrderNo)
+		if i != 2 {
+			keys = append(keys, f.payAt(order, created.Add(time.Minute)))
+		}
+	}
+	slices.Reverse(numbers)
+	slices.Reverse(keys)
+	for _, limit := range []int{1, 2, 5, 6, 50} {
+		for _, email := range []string{"ada@example.com", "ADA@EXAMPLE.COM"} {
+			f.equal("orders", numbersOf(all(f, limit, f.orders(owner, email, nil))), numbers)
+			f.equal("licenses", keysOf(all(f, limit, f.licenses(owner, email, nil))), keys)
+		}
+		first := func(l *licet.License) bool { return l.Key == keys[len(keys)-1] }
+		f.equal("one license", keysOf(all(f, limit, f.licenses(owner, "ada@example.com", first))), keys[len(keys)-1:])
+	}
+	if list, err := f.licenses(owner, "eve@example.com", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+		t.Errorf("of a stranger: %+v, %v", list, err)
+	}
+}
+
+func testListFormerBuyer(t *testing.T, f fixture) {
+	owner := f.owner()
+	order := f.orderAt(owner, "ada@example.com", created)
+	kept := f.orderAt(owner, "ada@example.com", created.Add(time.Second))
+	f.payAt(order, created)
+	for _, email := range []string{"Ada@example.com", "bob@example.com", ""} {
+		snapshot := f.load(licet.OrderRef(owner, order.OrderNo))
+		snapshot.Record.Order.BuyerEmail = email
+		f.mustLand(node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
+		want := map[string][]string{"ada@example.com": {kept.OrderNo}, "bob@example.com": nil}
+		switch email {
+		case "Ada@example.com":
+			want["ada@example.com"] = []string{kept.OrderNo, order.OrderNo}
+		case "bob@example.com":
+			want["bob@example.com"] = []string{order.OrderNo}
+		}
+		for buyer, numbers := range want {
+			f.equal(fmt.Sprintf("orders of %s once it is %q", buyer, email), numbersOf(all(f, 1, f.orders(owner, buyer, nil))), numbers)
+		}
+		f.equal("all orders", numbersOf(all(f, 1, f.orders(owner, "", nil))), []string{kept.OrderNo, order.OrderNo})
+	}
+}
+
+func testListProducts(t *testing.T, f fixture) {
+	owner := f.owner()
+	for _, other := range neighbors(owner) {
+		f.putProduct(productWrite(other, "alien", created, nil))
+	}
+	var want []licet.Product
+	for i, id := range []string{"zeta", "alpha", "alpha.2", "0", "mid"} {
+		write := productWrite(owner, id, created.Add(time.Duration(i)*time.Second), nil)
+		f.putProduct(write)
+		want = append(want, *write.Record.Product)
+	}
+	slices.Reverse(want)
+	for _, limit := range []int{1, 2, 5, 6} {
+		f.equal("products", all(f, limit, f.products(owner)), want)
+	}
+
+	// One that is changed stays where it is, one that is removed is gone, and one
+	// that is made again is new.
+	changed := productWrite(owner, "alpha", want[3].CreatedAt, f.load(licet.ProductRef(owner, "alpha")).Token)
+	changed.Record.Product.Terms.MaxDevices = 99
+	f.putProduct(changed)
+	want[3] = *changed.Record.Product
+	f.equal("products, one changed", all(f, 2, f.products(owner)), want)
+
+	f.putProduct(node.Write{Ref: licet.ProductRef(owner, "zeta"), Token: f.load(licet.ProductRef(owner, "zeta")).Token})
+	f.equal("products, one gone", all(f, 2, f.products(owner)), want[:4])
+
+	again := productWrite(owner, "zeta", created.Add(time.Hour), nil)
+	f.putProduct(again)
+	f.equal("products, one made again", all(f, 2, f.products(owner)), append([]licet.Product{*again.Record.Product}, want[:4]...))
+}
+
+// putProduct makes, changes or removes a product. It does not remember its
+// writers, so that a swap whose answer was lost may be taken for a loss.
+func (f fixture) putProduct(write node.Write) {
+	f.t.Helper()
+	f.commit(write)
+	f.equal("product", f.load(write.Ref).Record.Product, write.Record.Product)
+}
+
+func productWrite(owner licet.Owner, id string, at time.Time, token node.Token) node.Write {
+	product := &licet.Product{ID: id, Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: at}
+	return node.Write{Ref: licet.ProductRef(owner, id), Token: token, Record: licet.Record{Product: product}}
+}
