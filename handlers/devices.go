@@ -1,8 +1,6 @@
 package handlers
 
 import (
-	"strconv"
-
 	"licet"
 	"licet/node"
 )
@@ -57,19 +55,12 @@ func (s *Server) listDevices(r *request) (any, error) {
 }
 
 func devicePage(query string) (node.DevicePage, error) {
-	page := node.DevicePage{Limit: defaultDevicesPage}
 	var bad problems
-	if value, given, ok := queryValue(query, "limit"); given {
-		limit, err := strconv.ParseUint(value, 10, 32)
-		if !ok || err != nil || limit < 1 || limit > maxDevicesPage {
-			bad.add("limit", "must be an integer from 1 to "+strconv.Itoa(maxDevicesPage))
-		}
-		page.Limit = int(limit)
-	}
+	page := node.DevicePage{Limit: bad.limit(query, defaultDevicesPage, maxDevicesPage)}
 	if value, given, ok := queryValue(query, "cursor"); given {
 		at, known := parseCursor(value)
 		if !ok || !known {
-			bad.add("cursor", "must be a next_cursor as an earlier page gave it")
+			bad.add("cursor", problemCursor)
 		}
 		page.After = at
 	}

@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -171,6 +172,18 @@ var goldenCases = []struct {
 	}},
 	{"42200_devices", nil, func(s *service) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license() + "/devices?limit=0&cursor=x", key: keyAll}
+	}},
+	{"42200_licenses", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x", key: keyAll}
+	}},
+	{"42200_orders", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/orders?product_id=&status=activated&buyer_email=&limit=0&cursor=", key: keyAll}
+	}},
+	{"42200_products", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/products?limit=1&limit=1&cursor=%zz", key: keyAll}
+	}},
+	{"42200_keys", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/keys?limit=x&cursor=AgAAAAAAAAAAAA", key: keyAll}
 	}},
 	{"42900_address", limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}), func(s *service) wire {
 		s.sendWire(guess())
@@ -449,6 +462,62 @@ var goldenCases = []struct {
 		made := s.bring("paid")
 		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
+	}},
+	{"licenses_page", nil, func(s *service) wire {
+		s.activate(s.license(), "d1").must(s.t, 0)
+		s.clock.advance(time.Second)
+		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0,"metadata":{"seat":1}}`).must(s.t, 0).grantedKey()
+		for _, id := range []string{"zulu", "alpha"} {
+			s.clock.advance(time.Second)
+			s.activate(key, id).must(s.t, 0)
+		}
+		s.clock.advance(time.Second)
+		s.license()
+		return wire{method: "GET", path: "/v1/licenses?limit=2&unknown=1", key: keyReadOnly}
+	}},
+	{"licenses_none", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/licenses?status=suspended&product_id=editor", key: keyAll}
+	}},
+	{"licenses_many_devices", nil, func(s *service) wire {
+		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0}`).must(s.t, 0).grantedKey()
+		for i := range 17 {
+			s.activate(key, "d"+strconv.Itoa(i)).must(s.t, 0)
+		}
+		return wire{method: "GET", path: "/v1/licenses", key: keyAll}
+	}},
+	{"orders_page", nil, func(s *service) wire {
+		s.order("7")
+		s.clock.advance(time.Second)
+		paid := s.order("5")
+		s.press(paid, "pay")
+		s.clock.advance(time.Second)
+		s.order("6")
+		return wire{method: "GET", path: "/v1/orders?limit=2", key: keyReadOnly}
+	}},
+	{"products_page", nil, func(s *service) wire {
+		s.order("7")
+		owner := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
+		for id, terms := range map[string]licet.Terms{
+			"yearly": {KeyPrefix: "YEAR", MaxDevices: 0, Validity: licet.Period{Years: 1}},
+			"trial":  {KeyPrefix: "TRY", MaxDevices: 1, Validity: licet.Period{Months: 1, Days: 2, Clock: 3*time.Hour + 4*time.Minute + 5*time.Second}, FromActivation: true},
+		} {
+			s.store.put(licet.Record{Product: &licet.Product{ID: id, Owner: owner, Terms: terms, CreatedAt: s.clock.Now().Add(time.Minute)}}, licet.ProductRef(owner, id))
+		}
+		return wire{method: "GET", path: "/v1/products", key: keyAll}
+	}},
+	{"keys_page", nil, func(s *service) wire {
+		s.store.addKey("lk_test_full", licet.APIKey{
+			ID: "key_test_shop", Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
+			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour), Previous: licet.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
+		})
+		s.send("GET", "/v1/orders/x", "lk_test_full", "").must(s.t, 40403)
+		s.storeKeyUses()
+		return wire{method: "GET", path: "/v1/keys?limit=5", key: keyAll}
+	}},
+	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
+	{"50300_licenses", nil, func(s *service) wire {
+		s.store.breakWith(licet.ErrUnavailable, nil)
+		return wire{method: "GET", path: "/v1/licenses", key: keyAll}
 	}},
 	{"preflight", nil, func(*service) wire {
 		return wire{method: "OPTIONS", path: "/v1/licenses/activate",

@@ -48,8 +48,8 @@ func TestRouting(t *testing.T) {
 		{"GET", "/v1/licenses/%20" + key + "%20", 0, ""},
 		{"GET", "/v1/licenses/activate", 40500, "OPTIONS, POST"},
 		{"HEAD", "/livez", 0, "GET"},
-		{"PATCH", "/v1/orders", 40500, "POST"},
-		{"OPTIONS", "/v1/orders", 40500, "POST"},
+		{"PATCH", "/v1/orders", 40500, "GET, POST"},
+		{"OPTIONS", "/v1/orders", 40500, "GET, POST"},
 		{"POST", "/v1/licenses/" + key, 40500, "GET, PATCH"},
 		{"GET", devices + "x", 40500, "DELETE"},
 	} {

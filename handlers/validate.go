@@ -32,6 +32,7 @@ const (
 	problemRequired   = "is required"
 	problemLineBreaks = "must not contain control characters other than line breaks and tabs"
 	problemControl    = "must not contain control characters"
+	problemEmail      = "must be a plain e-mail address of at most 254 characters"
 )
 
 // problems collects what is wrong with a request: every bad member, each
@@ -151,7 +152,7 @@ func (p *problems) description(field string, in text) {
 // more.
 func (p *problems) email(field string, in text) {
 	if in.given && !plausibleEmail(in.value) {
-		p.add(field, fmt.Sprintf("must be a plain e-mail address of at most %d characters", maxEmail))
+		p.add(field, problemEmail)
 	}
 }
 

@@ -35,6 +35,9 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 200, "GET", "/v1/licenses/"+strings.ToLower(key), "")
 	p.want(t, 200, "GET", "/v1/licenses/"+key+"/devices?limit=5", "")
 
+	p.want(t, 200, "GET", "/v1/licenses?buyer_email=canary@example.com&limit=1", "")
+	p.want(t, 200, "GET", "/v1/orders?buyer_email=canary@example.com&product_id=canary", "")
+
 	// Mistakes, which are what logs like to quote.
 	stranger := api{url: p.url, key: "lk_test_canary", client: p.client}
 	stranger.want(t, 401, "GET", "/v1/licenses/"+key, "")
@@ -47,6 +50,7 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 404, "GET", "/v1/../canary/"+key, "")
 	p.want(t, 405, "PUT", "/v1/licenses/"+key, "")
 	p.want(t, 422, "GET", "/v1/licenses/"+key+"/devices?cursor=canary", "")
+	p.want(t, 422, "GET", "/v1/licenses?cursor=canary&order_no="+key, "")
 	p.want(t, 414, "GET", "/v1/licenses/"+strings.Repeat("canary", 1000), "")
 	p.get(t, payURL+"?canary=canary")
 	p.get(t, p.url+"/pay/"+created.text("order_no")+"/canary")

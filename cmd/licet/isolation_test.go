@@ -69,7 +69,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		"both":            s.addKey(t, licet.Owner{AccountID: "acct_b", Mode: licet.Live}),
 	}
 
-	order := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data
+	order := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
 	unpaid := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`).Data
 	key := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("license_key")
 	if r, err := owner.activate(t.Context(), key, "laptop"); err != nil || r.status != 200 {
@@ -103,6 +103,31 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 			}
 		})
 	}
+
+	for _, path := range []string{
+		"/v1/licenses", "/v1/licenses?order_no=" + order.text("order_no"), "/v1/licenses?buyer_email=ada@example.com",
+		"/v1/orders", "/v1/orders?buyer_email=ada@example.com", "/v1/products",
+	} {
+		t.Run("GET "+path, func(t *testing.T) {
+			plural, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/"), "?")
+			if listed := owner.want(t, 200, "GET", path, "").Data.list(plural); len(listed) == 0 {
+				t.Error("the owner sees nothing")
+			}
+			for name, stranger := range strangers {
+				if listed := stranger.want(t, 200, "GET", path, "").Data.list(plural); len(listed) != 0 {
+					t.Errorf("%s sees %v", name, listed)
+				}
+			}
+		})
+	}
+	t.Run("GET /v1/keys", func(t *testing.T) {
+		for name, caller := range strangers {
+			listed := caller.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")
+			if len(listed) != 1 || listed[0].text("account_id")+listed[0].text("mode") != strings.TrimPrefix(listed[0].text("id"), "key_") {
+				t.Errorf("%s sees %v", name, listed)
+			}
+		}
+	})
 
 	t.Run("activation that pins another owner", func(t *testing.T) {
 		anyone := api{url: s.url, client: newClient()}
