@@ -35,7 +35,8 @@ func (s *Store) sendWrites(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
 	if len(batch) == 1 {
 		p := batch[0]
-		response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: p.compares, Success: branch(p.then), Failure: gets(p.reads)})
+		then := branch(p.then, max(len(p.compares), len(p.reads)))
+		response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: p.compares, Success: then, Failure: gets(p.reads)})
 		if err != nil {
 			p.answer(reply{err: err})
 			return

@@ -60,18 +60,19 @@ func remove(key []byte) *etcdserverpb.RequestOp {
 	}}
 }
 
-// branchOps is how many operations go into a transaction of their own, where
-// there are more than one may have.
+// branchOps is how many operations go into a transaction of their own at the
+// most, where there are more than one may have.
 const branchOps = maxOps / 2
 
-// branch makes operations fit into a request. etcd counts them by depth, so a
-// branch of transactions may hold thousands.
-func branch(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
+// branch makes operations fit into a request that has so many compares or reads
+// beside them. etcd counts all by depth, so a branch of transactions may hold
+// thousands.
+func branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp {
 	if len(ops) <= maxOps {
 		return ops
 	}
 	var children []*etcdserverpb.RequestOp
-	for some := range slices.Chunk(ops, branchOps) {
+	for some := range slices.Chunk(ops, max(1, min(branchOps, maxOps-beside))) {
 		children = append(children, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
 			RequestTxn: &etcdserverpb.TxnRequest{Success: some},
 		}})
