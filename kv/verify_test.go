@@ -103,7 +103,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 	}
 }
 
-func (l *lab) ctx() context.Context { return testContext(l.t, 20*time.Second) }
+func (l *lab) ctx() context.Context { return testContext(l.t, time.Minute) }
 
 func (l *lab) order(amount int64) licet.Order {
 	l.t.Helper()
