@@ -36,7 +36,8 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 	switch {
 	case err == nil && len(reply.Answers) == len(hopping):
 		outcome = "answered"
-		if slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) }) {
+		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
+		if served || !reply.YieldsTo.IsZero() && reply.YieldsTo != n.placement.self {
 			n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
 		} else {
 			n.placement.notTaken(ref, to) // its way to the store may be cut
@@ -125,7 +126,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	ctx, cancel := context.WithDeadline(context.Background(), hop.Over)
 	defer cancel()
 	ref := licet.LicenseRef(hop.Key)
-	yieldsTo := n.placement.received(ref, hop.From)
+	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
 		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true, done: make(chan struct{})}
@@ -133,7 +134,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if err := n.admission.enterHop(len(calls)); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
-	reply := HopAnswer{Answers: make([]Answer, len(calls)), YieldsTo: yieldsTo}
+	reply := HopAnswer{Answers: make([]Answer, len(calls))}
 	served := 0
 	defer func() { n.admission.leaveHop(len(calls), served) }()
 	var err error
@@ -150,6 +151,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 		}
 	}
 	n.cfg.Metrics.HopCommandsRun.Add(float64(len(calls)))
+	reply.YieldsTo = n.placement.leadsTo(ref, served > 0)
 	return reply, nil
 }
 

@@ -55,7 +55,8 @@ const MaxHop = foldCommands
 type HopAnswer struct {
 	Answers []Answer
 	// YieldsTo is the node that the one that ran the commands sends those to that
-	// come to itself; zero where it runs them.
+	// come to itself, or, where it could not serve them, the one it has seen to write
+	// the license instead; zero where there is none.
 	YieldsTo Incarnation
 	// Busy: it had commands for the license besides these.
 	Busy bool

@@ -71,7 +71,7 @@ type placement struct {
 type contest struct {
 	losses int
 	since  time.Time   // when they began to be counted
-	writer Incarnation // who wrote last, as far as a read showed
+	writer Incarnation // who wrote last, as far as a read or a lost swap showed
 
 	owner     Incarnation // whom the record is yielded to
 	until     time.Time   // how long
@@ -144,6 +144,7 @@ func (p *placement) lost(ref licet.Ref, writer Incarnation) (yields bool) {
 	if writer.IsZero() {
 		writer = c.writer
 	}
+	c.writer = writer
 	if now.Sub(c.since) > lossWindow {
 		c.since, c.losses = now, 0
 	}
@@ -236,29 +237,45 @@ func (p *placement) notTaken(ref licet.Ref, by Incarnation) {
 	}
 }
 
-// received notes that another node has sent commands, and gives whom the record
-// is yielded to after that, zero where nobody.
-func (p *placement) received(ref licet.Ref, from Incarnation) Incarnation {
+// leadsTo gives who is to be sent the commands that another node has sent here:
+// whom the record is yielded to, or, where they were not served, who was seen to
+// write it instead. It is zero where that is nobody.
+func (p *placement) leadsTo(ref licet.Ref, served bool) Incarnation {
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch c := p.contests[ref]; {
+	case c == nil:
+		return Incarnation{}
+	case now.Before(c.until), c.stillBusy(now):
+		return c.owner
+	case !served:
+		return c.writer
+	default:
+		return Incarnation{}
+	}
+}
+
+// received notes that another node has sent commands.
+func (p *placement) received(ref licet.Ref, from Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.contestFor(ref, now)
 	if c == nil {
-		return Incarnation{}
+		return
 	}
 	last := c.hosted
 	c.hosted = now
 	if !now.Before(c.until) && !c.stillBusy(now) {
-		return Incarnation{}
+		return
 	}
 	if c.redirected.IsZero() || now.Sub(last) > redirectSpan {
 		c.redirected = now
 	}
 	if c.owner.Below(p.self) && (c.owner == from || now.Sub(c.redirected) > redirectSpan) {
 		c.hold(now, tieSpan)
-		return Incarnation{}
 	}
-	return c.owner
 }
 
 // contestFor finds a record's contest, or makes one; nil where there are too

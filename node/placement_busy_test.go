@@ -12,7 +12,7 @@ func TestBusyIsForgotten(t *testing.T) {
 	p.loses(yieldAfter, 7)
 	p.taken(contestedRef, incarnation(7), Incarnation{}, true)
 	p.pass(contestsSwept - time.Millisecond)
-	if hint := p.received(contestedRef, incarnation(2)); !hint.IsZero() {
+	if hint := p.receives(incarnation(2)); !hint.IsZero() {
 		t.Errorf("tells others to go to %v, whom it yielded to long ago", hint)
 	}
 	p.pass(time.Hour)

@@ -39,6 +39,13 @@ func (p *testPlacement) loses(times int, to byte) bool {
 	return yields
 }
 
+// receives is sent commands, serves them, and gives whom it answers to send more
+// to.
+func (p *testPlacement) receives(from Incarnation) Incarnation {
+	p.received(contestedRef, from)
+	return p.leadsTo(contestedRef, true)
+}
+
 func (p *testPlacement) wantOwner(t *testing.T, want byte) {
 	t.Helper()
 	to, yields := p.owner(contestedRef)
@@ -166,11 +173,11 @@ func TestTie(t *testing.T) {
 	low, high := newTestPlacement(3), newTestPlacement(9)
 	low.loses(yieldAfter, 9)
 	high.loses(yieldAfter, 3)
-	if hint := low.received(contestedRef, incarnation(9)); hint != incarnation(9) {
+	if hint := low.receives(incarnation(9)); hint != incarnation(9) {
 		t.Errorf("the lower one says that it yields to %v", hint)
 	}
 	low.wantOwner(t, 9)
-	if hint := high.received(contestedRef, incarnation(3)); !hint.IsZero() {
+	if hint := high.receives(incarnation(3)); !hint.IsZero() {
 		t.Errorf("the higher one says that it yields to %v", hint)
 	}
 	high.wantOwner(t, 0)
@@ -201,7 +208,7 @@ func TestChainsGetShorter(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 3)
 	for range 10 {
-		if hint := p.received(contestedRef, incarnation(9)); hint != incarnation(3) {
+		if hint := p.receives(incarnation(9)); hint != incarnation(3) {
 			t.Fatalf("tells others to go to %v", hint)
 		}
 		p.pass(redirectSpan / 20)
@@ -210,10 +217,35 @@ func TestChainsGetShorter(t *testing.T) {
 	// Somebody else, who has not known, long after.
 	p.taken(contestedRef, incarnation(3), Incarnation{}, true)
 	p.pass(yieldSpan)
-	if hint := p.received(contestedRef, incarnation(8)); hint != incarnation(3) {
+	if hint := p.receives(incarnation(8)); hint != incarnation(3) {
 		t.Errorf("tells others to go to %v", hint)
 	}
 	p.wantOwner(t, 3)
+}
+
+// TestLeadsToTheWriter: whom a node that can't serve others' commands has lost to
+// may serve them.
+func TestLeadsToTheWriter(t *testing.T) {
+	p := newTestPlacement(5)
+	if hint := p.leadsTo(contestedRef, false); !hint.IsZero() {
+		t.Errorf("of a license that it knows nothing of it leads to %v", hint)
+	}
+	p.received(contestedRef, incarnation(2))
+	p.loses(1, 7)
+	if hint := p.leadsTo(contestedRef, true); !hint.IsZero() {
+		t.Errorf("it serves, and leads to %v", hint)
+	}
+	if hint := p.leadsTo(contestedRef, false); hint != incarnation(7) {
+		t.Errorf("it leads to %v", hint)
+	}
+	p.loses(1, 0) // to nobody that is known
+	if hint := p.leadsTo(contestedRef, false); hint != incarnation(7) {
+		t.Errorf("it leads to %v", hint)
+	}
+	p.loses(hostPatience, 3)
+	if hint := p.leadsTo(contestedRef, false); hint != incarnation(3) {
+		t.Errorf("it yields, and leads to %v", hint)
+	}
 }
 
 // TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
@@ -232,7 +264,7 @@ func TestCirclesAtOnceEnd(t *testing.T) {
 		}
 		for i, p := range list {
 			if !to[i].IsZero() {
-				hint[i] = list[to[i][0]-1].received(contestedRef, p.self)
+				hint[i] = list[to[i][0]-1].receives(p.self)
 			}
 		}
 		for i, p := range list {
@@ -267,7 +299,7 @@ func TestCirclesEnd(t *testing.T) {
 		for range 4 * nodes {
 			for _, p := range list {
 				if to, yields := p.owner(contestedRef); yields {
-					p.taken(contestedRef, to, list[to[0]-1].received(contestedRef, p.self), true)
+					p.taken(contestedRef, to, list[to[0]-1].receives(p.self), true)
 				}
 			}
 		}
