@@ -275,15 +275,18 @@ func (c *crowd) best(known map[int]shape, count int, try func(shape) (*share, er
 	if best, found := known[count]; found {
 		return best, nil
 	}
-	var top float64
-	for _, workers := range c.cfg.Sweep {
-		s := shape{workers: workers}
-		o, err := try(s)
-		if err != nil {
-			return best, err
-		}
-		if rate := o.rate(); rate > top {
-			best, top = s, rate
+	// Twice, since nodes that have just started have not found each other yet.
+	rates := make(map[shape]float64)
+	for range 2 {
+		for _, workers := range c.cfg.Sweep {
+			s := shape{workers: workers}
+			o, err := try(s)
+			if err != nil {
+				return best, err
+			}
+			if rates[s] += o.rate(); rates[s] > rates[best] {
+				best = s
+			}
 		}
 	}
 	known[count] = best
