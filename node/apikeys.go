@@ -128,21 +128,6 @@ func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale e
 	return IssuedKey{}, false, licet.ErrUnavailable
 }
 
-// recallClaim reads the claim of an Idempotency-Key. One of another request is
-// ErrIdempotencyKeyReused.
-func (n *Node) recallClaim(ctx context.Context, owner licet.Owner, once *Once) (*creation, error) {
-	c := &creation{once: once}
-	if once == nil {
-		return c, nil
-	}
-	c.ref = licet.ClaimRef(owner, once.Hash)
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: c.ref})
-	if err != nil {
-		return nil, err
-	}
-	return c, c.heed(loaded[0], n.Now())
-}
-
 var errOtherRing = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}
 
 // explainRing turns a ring that is not the store's into a refusal: another node

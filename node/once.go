@@ -74,6 +74,21 @@ func (n *Node) prepare(ctx context.Context, owner licet.Owner, productID string,
 	return c, nil
 }
 
+// recallClaim reads the claim of an Idempotency-Key. One of another request is
+// ErrIdempotencyKeyReused.
+func (n *Node) recallClaim(ctx context.Context, owner licet.Owner, once *Once) (*creation, error) {
+	c := &creation{once: once}
+	if once == nil {
+		return c, nil
+	}
+	c.ref = licet.ClaimRef(owner, once.Hash)
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: c.ref})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.heed(loaded[0], n.Now())
+}
+
 // heed takes in what is stored of the Idempotency-Key.
 func (c *creation) heed(stored Snapshot, now time.Time) (err error) {
 	c.token = stored.Token

@@ -3,7 +3,7 @@
 // word on how far all that is.
 //
 // A program that uses it is its own etcd: started with [MemberVariable] set, it
-// is to call [BeEtcd] and nothing else. So a load test needs Go and nothing
+// is to call [BeEtcd] and nothing else, as [Main] does. So a load test needs Go and nothing
 // that was installed before.
 //
 // It ends processes by their id only. Members of etcd end with the program that

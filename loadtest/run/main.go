@@ -10,9 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/spf13/pflag"
 
@@ -26,16 +23,7 @@ const (
 	exitUsage  = 2
 )
 
-func main() {
-	if text := os.Getenv(rig.MemberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
-		os.Exit(exitFailed)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
-}
+func main() { rig.Main(command) }
 
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
