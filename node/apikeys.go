@@ -100,26 +100,22 @@ func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale e
 		return IssuedKey{}, false, err
 	}
 	defer func() { n.admission.leave(err) }()
-	end, err := n.begin(owner, once)
+	c, end, err := n.begin(owner, once, stale)
 	if err != nil {
 		return IssuedKey{}, false, err
 	}
 	defer end()
 	for range createTries {
-		c, err := n.recallClaim(ctx, owner, once)
-		switch {
-		case errors.Is(err, licet.ErrIdempotencyKeyReused) && stale != nil:
-			return IssuedKey{}, false, stale
-		case err != nil:
-			return IssuedKey{}, false, err
-		case c.claim != nil:
-			key, err := n.readAPIKey(ctx, owner, c.claim.APIKeyID)
+		if _, err := n.loadWithClaim(ctx, c); err != nil {
+			return IssuedKey{}, c.replayed(), err
+		}
+		if c.replayed() {
+			key, err := n.readAPIKey(ctx, owner, c.earlier.APIKeyID)
 			return IssuedKey{Key: key}, err == nil, err
-		case stale != nil:
-			return IssuedKey{}, false, stale
 		}
 		issued, err := do(func(keyID string) []Write {
-			return n.claimed(c, licet.Claim{APIKeyID: keyID}).Writes
+			c.effect.APIKeyID = keyID
+			return c.change(n.Now(), nil).Writes
 		})
 		if !errors.Is(err, ErrClaimTaken) {
 			return issued, false, n.explainRing(err)

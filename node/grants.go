@@ -42,30 +42,26 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 		return nil, false, err
 	}
 	defer func() { n.admission.leave(err) }()
-	end, err := n.begin(owner, in.Once)
+	c, end, err := n.begin(owner, in.Once, in.Stale)
 	if err != nil {
 		return nil, false, err
 	}
 	defer end()
-	c, err := n.prepare(ctx, owner, in.ProductID, in.Once)
-	switch {
-	case errors.Is(err, licet.ErrIdempotencyKeyReused) && in.Stale != nil:
-		return nil, false, in.Stale
-	case err != nil:
-		return nil, false, err
-	case c.claim == nil && in.Stale != nil:
-		return nil, false, in.Stale
-	case c.claim != nil && c.claim.Refusal != nil:
-		return nil, true, c.claim.Refusal
-	case c.claim == nil && c.product == nil:
-		return nil, false, licet.ErrProductNotFound
+	product, along, err := n.productToSell(ctx, owner, in.ProductID, c)
+	if err != nil {
+		return nil, c.replayed(), err
 	}
-	g := &granting{n: n, owner: owner, in: in, creation: c}
-	if c.claim != nil {
-		g.progress, g.since = *c.claim.Grant, c.claim.CreatedAt
+	g := &granting{n: n, owner: owner, in: in, claim: c, along: along}
+	switch {
+	case c.earlier != nil:
+		g.progress, g.since = *c.earlier.Grant, c.earlier.CreatedAt
 		replayed = g.progress.Done == g.progress.Quantity
-	} else if err := g.plan(); err != nil {
-		return nil, false, err
+	case product == nil:
+		return nil, false, licet.ErrProductNotFound
+	default:
+		if err := g.plan(product.Terms); err != nil {
+			return nil, false, err
+		}
 	}
 	if err := g.run(ctx); err != nil {
 		return nil, false, err
@@ -82,7 +78,8 @@ type granting struct {
 	n     *Node
 	owner licet.Owner
 	in    Grant
-	*creation
+	claim *claim
+	along []Write // makes the product, where there is none yet
 
 	progress licet.GrantProgress
 	since    time.Time // when the claim was made; zero: not yet
@@ -90,8 +87,8 @@ type granting struct {
 }
 
 // plan starts a grant from the beginning.
-func (g *granting) plan() error {
-	g.progress = licet.GrantProgress{Terms: g.product.Terms, Quantity: g.in.Quantity}
+func (g *granting) plan(terms licet.Terms) error {
+	g.progress = licet.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.n.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)
 	}
@@ -101,12 +98,12 @@ func (g *granting) plan() error {
 // run stores what is missing, batch by batch.
 func (g *granting) run(ctx context.Context) error {
 	for lost := 0; g.progress.Done < g.progress.Quantity; {
-		landed, err := g.batch(ctx)
-		if err != nil {
-			return g.failed(err)
-		}
-		if landed {
+		err := g.batch(ctx)
+		switch {
+		case err == nil:
 			continue
+		case !errors.Is(err, ErrClaimTaken):
+			return g.failed(err)
 		}
 		// Another one has made the product, or works on the same grant.
 		if lost++; lost > createTries+g.progress.Quantity/MaxNewLicenses {
@@ -120,7 +117,7 @@ func (g *granting) run(ctx context.Context) error {
 }
 
 // batch stores the next licenses and how far the grant has come with them.
-func (g *granting) batch(ctx context.Context) (landed bool, err error) {
+func (g *granting) batch(ctx context.Context) error {
 	next := g.progress
 	next.Done = min(next.Done+MaxNewLicenses, next.Quantity)
 	var batch []licet.License
@@ -136,14 +133,13 @@ func (g *granting) batch(ctx context.Context) (landed bool, err error) {
 	if g.since.IsZero() {
 		g.since = g.n.Now()
 	}
-	outcome, err := g.n.cfg.Store.Commit(ctx,
-		g.n.claimed(g.creation, licet.Claim{Grant: &next, CreatedAt: g.since}, writes...))
-	if err != nil || !outcome.Landed {
-		return false, err
+	g.claim.effect = licet.Claim{Grant: &next, CreatedAt: g.since}
+	if err := g.n.commitClaim(ctx, g.claim, nil, append(writes, g.along...)...); err != nil {
+		return err
 	}
-	g.progress, g.make = next, nil
+	g.progress, g.along = next, nil
 	g.made = append(g.made, batch...)
-	return true, g.catchUpToken(ctx)
+	return g.catchUpToken(ctx)
 }
 
 // license makes license number i of the grant.
@@ -170,7 +166,7 @@ func newMetadata(object string) *licet.Metadata {
 // catchUpToken reads the revision of the claim that the last batch wrote, for
 // the next one to swap on.
 func (g *granting) catchUpToken(ctx context.Context) error {
-	if g.once == nil || g.progress.Done == g.progress.Quantity {
+	if g.in.Once == nil || g.progress.Done == g.progress.Quantity {
 		return nil
 	}
 	return g.catchUp(ctx)
@@ -178,17 +174,17 @@ func (g *granting) catchUpToken(ctx context.Context) error {
 
 // catchUp reads how things stand after a lost swap.
 func (g *granting) catchUp(ctx context.Context) error {
-	c, err := g.n.prepare(ctx, g.owner, g.in.ProductID, g.in.Once)
+	_, along, err := g.n.productToSell(ctx, g.owner, g.in.ProductID, g.claim)
 	if err != nil {
 		return err
 	}
-	if c.claim != nil && c.claim.Grant != nil {
-		if c.claim.Grant.Seed != g.progress.Seed {
+	if earlier := g.claim.earlier; earlier != nil {
+		if earlier.Grant.Seed != g.progress.Seed {
 			g.made = nil // the grant is another request's; all of it is read at the end
 		}
-		g.progress, g.since = *c.claim.Grant, c.claim.CreatedAt
+		g.progress, g.since = *earlier.Grant, earlier.CreatedAt
 	}
-	g.creation = c
+	g.along = along
 	return nil
 }
 

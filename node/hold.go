@@ -15,26 +15,7 @@ import (
 // It goes before all that waits, and has a turn of its own. Work that was begun
 // has ended when hold returns, and so it must heed its ctx.
 func (n *Node) hold(ctx context.Context, ref licet.Ref, work func(context.Context) (licet.Result, error)) (licet.Result, error) {
-	deadline, _ := ctx.Deadline()
-	c := &call{work: work, deadline: deadline}
-	box, err := n.post(ref, c)
-	if err != nil {
-		return licet.Result{}, err
-	}
-	if box != nil {
-		n.runFirst(ctx, box, c)
-		return c.result, c.err
-	}
-	select {
-	case <-c.done:
-		return c.result, c.err
-	case <-ctx.Done():
-	}
-	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
-		return licet.Result{}, licet.ErrUnavailable
-	}
-	<-c.done
-	return c.result, c.err
+	return n.doCall(ctx, ref, &call{work: work})
 }
 
 // queueFirst lets work wait in a mailbox that is running, before all others: it is

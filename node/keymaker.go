@@ -54,10 +54,6 @@ type KeyStore interface {
 	NoteKeysUsed(ctx context.Context, uses []KeyUse) error
 }
 
-// ErrClaimTaken tells that somebody else has claimed the Idempotency-Key that a
-// change of an API key was to claim, and that nothing was changed.
-var ErrClaimTaken = errors.New("another request with the same Idempotency-Key has changed an API key")
-
 // Keymaker makes API keys and changes them. Every field is needed, the ring
 // only to make keys and secrets.
 type Keymaker struct {

@@ -50,38 +50,23 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseC
 		return nil, false, err
 	}
 	defer func() { n.admission.leave(err) }()
-	end, err := n.begin(owner, in.Once)
+	c, end, err := n.begin(owner, in.Once, in.Stale)
 	if err != nil {
 		return nil, false, err
 	}
 	defer end()
-	if replayed, err = n.runChange(ctx, owner, in); err != nil {
-		return nil, replayed, err
+	c.effect.LicenseKey = in.Key
+	if _, err := n.doClaim(ctx, licet.LicenseRef(in.Key), in.Command, c); err != nil {
+		return nil, c.replayed(), err
 	}
 	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, DevicePage{Limit: ViewDevices})
 	switch {
-	case err != nil && replayed:
+	case err != nil && c.replayed():
 		return nil, false, err // that it can't be read is not what it came to
 	case err != nil:
 		return nil, false, fmt.Errorf("%w: read the license that was changed: %w", licet.ErrOutcomeUnknown, err)
 	}
-	return view, replayed, visible(view, owner, in.Key)
-}
-
-func (n *Node) runChange(ctx context.Context, owner licet.Owner, in LicenseChange) (replayed bool, err error) {
-	ref := licet.LicenseRef(in.Key)
-	switch {
-	case in.Once != nil:
-		c := &claiming{
-			once: in.Once, ref: licet.ClaimRef(owner, in.Once.Hash),
-			effect: licet.Claim{LicenseKey: in.Key}, stale: in.Stale,
-		}
-		return n.doClaiming(ctx, ref, in.Command, c)
-	case in.Stale != nil:
-		return false, in.Stale
-	}
-	_, err = n.do(ctx, ref, in.Command)
-	return false, err
+	return view, c.replayed(), visible(view, owner, in.Key)
 }
 
 // License looks a license up with a page of its devices, linearizably.

@@ -55,7 +55,7 @@ const (
 type call struct {
 	cmd      licet.Command
 	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold
-	claiming *claiming                                   // the command came with an Idempotency-Key; nil for most
+	claim    *claim                                      // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone
@@ -67,7 +67,7 @@ type call struct {
 
 // alone reports whether a call gets a turn of its own: one with an
 // Idempotency-Key, whose transaction writes a claim too, and work.
-func (c *call) alone() bool { return c.claiming != nil || c.work != nil }
+func (c *call) alone() bool { return c.claim != nil || c.work != nil }
 
 // deviceID is the device that a call touches, or empty.
 func (c *call) deviceID() string {
@@ -121,7 +121,8 @@ func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result
 	return c.result, c.err
 }
 
-// await waits for a call's answer, until ctx ends.
+// await waits for a call's answer, until ctx ends. A call that has a turn of its own
+// has ended once it was begun, and so is waited for: its ctx ends with this one.
 func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	select {
 	case <-c.done:
@@ -131,7 +132,7 @@ func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
 		return licet.Result{}, licet.ErrUnavailable
 	}
-	if c.state.CompareAndSwap(callTaken, callAbandoned) {
+	if !c.alone() && c.state.CompareAndSwap(callTaken, callAbandoned) {
 		return licet.Result{}, licet.ErrOutcomeUnknown
 	}
 	<-c.done

@@ -84,8 +84,8 @@ type Node struct {
 	shards    [shardCount]shard
 	seen      seenDevices
 
-	onceLock sync.Mutex
-	atOnce   map[licet.Ref]struct{} // claims being worked on here; guarded by onceLock
+	claimLock sync.Mutex
+	claiming  map[licet.Ref]struct{} // claims being worked on here; guarded by claimLock
 
 	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
@@ -133,7 +133,7 @@ func New(cfg Config) *Node {
 		placement: newPlacement(&cfg),
 		keys:      newKeyCache(&cfg, admission),
 		seed:      maphash.MakeSeed(),
-		atOnce:    make(map[licet.Ref]struct{}),
+		claiming:  make(map[licet.Ref]struct{}),
 	}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 
 	"licet"
 )
@@ -16,60 +15,23 @@ func (n *Node) ChangeOrder(ctx context.Context, owner licet.Owner, orderNo strin
 		return licet.Order{}, false, err
 	}
 	defer func() { n.admission.leave(err) }()
-	ref := licet.OrderRef(owner, orderNo)
-	if once == nil {
-		if !licet.ValidOrderNo(orderNo) {
-			return licet.Order{}, false, licet.ErrOrderNotFound
-		}
-		result, err := n.do(ctx, ref, cmd)
-		return result.Order, false, err
-	}
-	end, err := n.begin(owner, once)
+	c, end, err := n.begin(owner, once, nil)
 	if err != nil {
 		return licet.Order{}, false, err
 	}
 	defer end()
-	for range createTries {
-		c, err := n.recallClaim(ctx, owner, once)
-		switch {
-		case err != nil:
-			return licet.Order{}, false, err
-		case c.claim != nil:
-			return n.claimedOrder(ctx, owner, c.claim)
-		case !licet.ValidOrderNo(orderNo):
-			return licet.Order{}, false, licet.ErrOrderNotFound
+	if !licet.ValidOrderNo(orderNo) {
+		if _, err := n.loadWithClaim(ctx, c); err != nil {
+			return licet.Order{}, c.replayed(), err
 		}
-		result, err := n.hold(ctx, ref, func(ctx context.Context) (licet.Result, error) {
-			return n.changeOnce(ctx, ref, cmd, c)
-		})
-		if !errors.Is(err, errClaimLost) {
-			return result.Order, false, err
-		}
+		return licet.Order{}, false, licet.ErrOrderNotFound
 	}
-	return licet.Order{}, false, licet.ErrUnavailable
-}
-
-// changeOnce runs a command on an order that is held, and stores what comes of it
-// along with the claim that remembers it. Where another one has changed the order
-// or made the claim meanwhile, it answers errClaimLost.
-func (n *Node) changeOnce(ctx context.Context, ref licet.Ref, cmd licet.Command, c *creation) (licet.Result, error) {
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: ref})
-	if err != nil {
-		return licet.Result{}, err
+	c.effect.OrderNo = orderNo
+	result, err := n.doClaim(ctx, licet.OrderRef(owner, orderNo), cmd, c)
+	if err == nil && c.replayed() {
+		return n.claimedOrder(ctx, owner, c.earlier)
 	}
-	answer, writes, err := n.applySteps([]step{{ref, cmd}}, loaded)
-	var refusal *licet.Error
-	switch {
-	case errors.As(err, &refusal) && refusal.Reason == licet.ReasonInvalidOrderState:
-		return licet.Result{}, n.refuse(ctx, c, refusal)
-	case err != nil:
-		return licet.Result{}, err
-	}
-	outcome, err := n.cfg.Store.Commit(ctx, n.claimed(c, licet.Claim{OrderNo: ref.ID}, writes...))
-	if err == nil && !outcome.Landed {
-		err = errClaimLost
-	}
-	return answer, err
+	return result.Order, c.replayed(), err
 }
 
 // CancelOrder gives an unpaid order up.

@@ -46,56 +46,47 @@ func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) 
 		return licet.Order{}, false, err
 	}
 	defer func() { n.admission.leave(err) }()
-	end, err := n.begin(owner, in.Once)
+	c, end, err := n.begin(owner, in.Once, nil)
 	if err != nil {
 		return licet.Order{}, false, err
 	}
 	defer end()
 	for range createTries {
-		c, err := n.prepare(ctx, owner, in.ProductID, in.Once)
+		product, along, err := n.productToSell(ctx, owner, in.ProductID, c)
 		switch {
 		case err != nil:
-			return licet.Order{}, false, err
-		case c.claim != nil:
-			return n.claimedOrder(ctx, owner, c.claim)
-		case c.product == nil:
+			return licet.Order{}, c.replayed(), err
+		case c.replayed():
+			return n.claimedOrder(ctx, owner, c.earlier)
+		case product == nil:
 			return licet.Order{}, false, licet.ErrProductNotFound
 		}
-		order, err := n.tryOrder(ctx, owner, in, c)
-		if !errors.Is(err, errClaimLost) {
+		order, err := n.tryOrder(ctx, owner, in, product.Terms, along, c)
+		if !errors.Is(err, ErrClaimTaken) {
 			return order, false, err
 		}
 	}
 	return licet.Order{}, false, licet.ErrUnavailable
 }
 
-// claimedOrder answers what an earlier request of the same key came to. That it
-// can't be read now is not what it came to, and so no replay.
+// claimedOrder answers the order that the same request has made or changed before.
+// That it can't be read now is not what that came to, and so no replay.
 func (n *Node) claimedOrder(ctx context.Context, owner licet.Owner, claim *licet.Claim) (order licet.Order, replayed bool, err error) {
-	if claim.Refusal != nil {
-		return licet.Order{}, true, claim.Refusal
-	}
 	order, err = n.readOrder(ctx, owner, claim.OrderNo)
 	return order, err == nil, err
 }
 
-// tryOrder makes an order, unless another request has made the same product or
-// used the same Idempotency-Key meanwhile: then it answers errClaimLost.
-func (n *Node) tryOrder(ctx context.Context, owner licet.Owner, in NewOrder, c *creation) (licet.Order, error) {
-	if owner.Mode == licet.Live && in.Amount > 0 && !n.cfg.LivePayments {
-		return licet.Order{}, n.refuse(ctx, c, licet.ErrPaymentNotConfigured)
-	}
-	record, err := n.newOrder(owner, in, c.product.Terms)
+// tryOrder makes an order, and the product along with it where there is none yet. It
+// answers ErrClaimTaken where another request was first with either or with the
+// Idempotency-Key.
+func (n *Node) tryOrder(ctx context.Context, owner licet.Owner, in NewOrder, terms licet.Terms, along []Write, c *claim) (licet.Order, error) {
+	record, err := n.newOrder(owner, in, terms)
 	if err != nil {
-		return licet.Order{}, err
+		return licet.Order{}, n.commitClaim(ctx, c, err)
 	}
-	orderNo := record.Order.OrderNo
-	outcome, err := n.cfg.Store.Commit(ctx, n.claimed(c, licet.Claim{OrderNo: orderNo},
-		Write{Ref: licet.OrderRef(owner, orderNo), Record: record}))
-	if err == nil && !outcome.Landed {
-		err = errClaimLost
-	}
-	if err != nil {
+	c.effect.OrderNo = record.Order.OrderNo
+	order := Write{Ref: licet.OrderRef(owner, record.Order.OrderNo), Record: record}
+	if err := n.commitClaim(ctx, c, nil, append([]Write{order}, along...)...); err != nil {
 		return licet.Order{}, err
 	}
 	return *record.Order, nil
@@ -104,6 +95,9 @@ func (n *Node) tryOrder(ctx context.Context, owner licet.Owner, in NewOrder, c *
 // newOrder makes the record of a new order; a free one goes through the same
 // PayOrder as any other.
 func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (licet.Record, error) {
+	if owner.Mode == licet.Live && in.Amount > 0 && !n.cfg.LivePayments {
+		return licet.Record{}, licet.ErrPaymentNotConfigured
+	}
 	now := n.Now()
 	id, err := ulid.New(ulid.Timestamp(now), n.cfg.Entropy)
 	if err != nil {

@@ -36,3 +36,20 @@ func (n *Node) Product(ctx context.Context, owner licet.Owner, id string) (produ
 	}
 	return *loaded[0].Record.Product, nil
 }
+
+// productToSell reads a product that an order or licenses are to be made of, along
+// with the claim of the request, and judges that. In test mode a product that does
+// not exist is made, by the writes along; else it is nil.
+func (n *Node) productToSell(ctx context.Context, owner licet.Owner, id string, c *claim) (product *licet.Product, along []Write, err error) {
+	ref := licet.ProductRef(owner, id)
+	loaded, err := n.loadWithClaim(ctx, c, Want{Ref: ref})
+	if err != nil {
+		return nil, nil, err
+	}
+	product = loaded[0].Record.Product
+	if product == nil && owner.Mode == licet.Test {
+		product = &licet.Product{ID: id, Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: n.Now()}
+		along = []Write{{Ref: ref, Record: licet.Record{Product: product}}}
+	}
+	return product, along, nil
+}

@@ -35,8 +35,8 @@ func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	}
 	n.cfg.Metrics.FoldCommands.Observe(float64(len(calls)))
 
-	if calls[0].claiming != nil {
-		n.settleClaiming(ctx, ref, calls[0]) // it came alone
+	if calls[0].claim != nil {
+		n.settleClaim(ctx, ref, calls[0]) // it came alone
 		return
 	}
 	guess, unsure, ok := n.cfg.Store.Recall(wantOf(ref, calls))

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -279,4 +280,54 @@ func TestClaimsAge(t *testing.T) {
 	if claims() != 0 {
 		t.Error("the sweep left an old claim")
 	}
+}
+
+// TestClaimOutlivesItsCaller gives up on a change while it is being stored: until
+// that has ended, its Idempotency-Key is taken, also for another order.
+func TestClaimOutlivesItsCaller(t *testing.T) {
+	plain := openStore(t)
+	owner := newOwner(licet.Test)
+	setup := newNode(t, plain)
+	var orders [2]licet.Order
+	for i := range orders {
+		order, _, err := setup.CreateOrder(testContext(t), owner, newOrder(100))
+		wantError(t, err, nil)
+		orders[i] = order
+	}
+	storing, goOn := make(chan struct{}), make(chan struct{})
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		storing <- struct{}{}
+		<-goOn
+		return storetest.Fault{}
+	}})
+	cancel := func(ctx context.Context, order licet.Order, once *node.Once) error {
+		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licet.CancelOrder{}, once)
+		return err
+	}
+	var group sync.WaitGroup
+	group.Go(func() {
+		if err := cancel(testContext(t), orders[0], nil); err != nil {
+			t.Errorf("the first: %v", err)
+		}
+	})
+	<-storing
+	ctx, giveUp := context.WithCancel(testContext(t))
+	defer giveUp()
+	answered := make(chan error, 1)
+	go func() { answered <- cancel(ctx, orders[0], once("k", "r")) }()
+	n.AwaitQueued(licet.OrderRef(owner, orders[0].OrderNo), 1)
+	goOn <- struct{}{}
+	<-storing
+	giveUp()
+	select {
+	case <-answered:
+		goOn <- struct{}{}
+		t.Fatal("it was answered while it was being stored")
+	case <-time.After(20 * time.Millisecond): // much longer than giving up takes
+	}
+	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licet.ErrRequestInProgress)
+	goOn <- struct{}{}
+	wantError(t, <-answered, nil)
+	group.Wait()
+	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licet.ErrIdempotencyKeyReused)
 }

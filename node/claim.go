@@ -1,0 +1,213 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"licet"
+)
+
+// Once makes something happen once, however often it is asked for: it carries
+// what an Idempotency-Key and its request boil down to.
+type Once struct {
+	Hash        string   // of the Idempotency-Key, 16 bytes
+	Fingerprint [32]byte // SHA-256 of the request: another one under the same key is refused
+}
+
+// claim is the claim of a request to its Idempotency-Key, while the request is
+// worked on here. What is left of it afterwards is a licet.Claim, which is stored
+// in the transaction that has the effect. Every request takes the same steps:
+//
+//  1. begin keeps others with the same key off, at this node.
+//  2. What is stored under the key is read along with the records that the request
+//     needs, and judge says what follows: the request goes on, it was made before
+//     (earlier), or it must not be made.
+//  3. change adds to what the request writes what is to be remembered of it.
+//  4. One Commit stores both. Where it loses, somebody else was first with the key
+//     or with one of the records, and it goes on from 2.
+//
+// What differs is who guards the other records meanwhile. A change of a record that
+// is there is a turn of its own in the record's mailbox (settleClaim). What is made
+// anew (an order, licenses, an API key) is nobody else's yet, so its caller goes
+// through the steps by itself, each time with a new one.
+type claim struct {
+	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
+	ref    licet.Ref
+	stale  error       // why the request can't be made any more; nil: it can
+	effect licet.Claim // what to remember once the request has succeeded
+
+	// Set by judge; while a turn has the claim, the turn's alone.
+	token   Token        // of what is stored under the key
+	earlier *licet.Claim // what came of the same request before; nil: nothing
+}
+
+// ErrClaimTaken tells that a claim was not stored, nor anything that was to be
+// stored with it: somebody else was first, with the Idempotency-Key or with one of
+// the other records.
+var ErrClaimTaken = errors.New("nothing was stored: somebody else has claimed the Idempotency-Key, or has made what goes along")
+
+// begin marks a request with an Idempotency-Key as being worked on here, until end.
+// Two nodes may still meet: then the store tells who was first.
+func (n *Node) begin(owner licet.Owner, once *Once, stale error) (c *claim, end func(), err error) {
+	c = &claim{once: once, stale: stale}
+	if once == nil {
+		return c, func() {}, nil
+	}
+	c.ref = licet.ClaimRef(owner, once.Hash)
+	n.claimLock.Lock()
+	defer n.claimLock.Unlock()
+	if _, busy := n.claiming[c.ref]; busy {
+		return nil, nil, licet.ErrRequestInProgress
+	}
+	n.claiming[c.ref] = struct{}{}
+	return c, func() {
+		n.claimLock.Lock()
+		defer n.claimLock.Unlock()
+		delete(n.claiming, c.ref)
+	}, nil
+}
+
+// loadWithClaim reads records and what is stored under the key, in one round trip,
+// and judges that.
+func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...Want) ([]Snapshot, error) {
+	if c.once != nil {
+		wants = append(wants, Want{Ref: c.ref})
+	}
+	if len(wants) == 0 {
+		return nil, c.judge(Snapshot{}, n.Now())
+	}
+	loaded, err := n.cfg.Store.Load(ctx, wants...)
+	if err != nil {
+		return nil, err
+	}
+	var stored Snapshot
+	if c.once != nil {
+		last := len(loaded) - 1
+		loaded, stored = loaded[:last], loaded[last]
+	}
+	return loaded, c.judge(stored, n.Now())
+}
+
+// judge takes in what is stored under the key. Its error ends the request: it is
+// stale, its key is another request's, or it was refused before. Where the request
+// has succeeded before, or is under way, that is earlier, and the caller's to answer.
+func (c *claim) judge(stored Snapshot, now time.Time) error {
+	c.token, c.earlier = stored.Token, nil
+	earlier := stored.Record.Claim
+	known := earlier != nil && earlier.Live(now)
+	switch {
+	case known && earlier.Fingerprint == c.once.Fingerprint:
+		c.earlier = earlier
+		if earlier.Refusal != nil {
+			return earlier.Refusal
+		}
+		return nil
+	case c.stale != nil:
+		return c.stale
+	case known:
+		return licet.ErrIdempotencyKeyReused
+	}
+	return nil
+}
+
+// replayed tells that the answer is that of the same request before.
+func (c *claim) replayed() bool { return c.earlier != nil }
+
+// change makes of what a request comes to what is to be stored before it is answered
+// with err; nil where that is nothing. A success is remembered along with what it
+// writes, and so is a refusal for good, of which nothing else is stored. Other
+// failures are not: the same request may try again.
+func (c *claim) change(now time.Time, err error, writes ...Write) *Change {
+	effect := c.effect
+	if err != nil {
+		var refusal *licet.Error
+		if c.once == nil || !errors.As(err, &refusal) || !refusal.Final() {
+			return nil
+		}
+		effect, writes = licet.Claim{Refusal: refusal}, nil
+	}
+	if c.once != nil {
+		effect.Fingerprint = c.once.Fingerprint
+		if effect.CreatedAt.IsZero() {
+			effect.CreatedAt = now
+		}
+		writes = append(writes, Write{Ref: c.ref, Token: c.token, Record: licet.Record{Claim: &effect}})
+	}
+	return &Change{Writes: writes}
+}
+
+// commitClaim stores what a request comes to, and answers err once that is done;
+// where somebody else was first, nothing is stored and it answers ErrClaimTaken.
+func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...Write) error {
+	change := c.change(n.Now(), err, writes...)
+	if change == nil {
+		return err
+	}
+	outcome, failed := n.cfg.Store.Commit(ctx, *change)
+	switch {
+	case failed != nil:
+		return failed
+	case !outcome.Landed:
+		return ErrClaimTaken
+	}
+	return err
+}
+
+// doClaim runs a command that was let in, once however often it is asked for.
+func (n *Node) doClaim(ctx context.Context, ref licet.Ref, cmd licet.Command, c *claim) (licet.Result, error) {
+	switch {
+	case c.once != nil:
+		return n.doCall(ctx, ref, &call{cmd: cmd, claim: c})
+	case c.stale != nil:
+		return licet.Result{}, c.stale
+	}
+	return n.do(ctx, ref, cmd)
+}
+
+// settleClaim settles a turn that is one call with an Idempotency-Key. Its record's
+// mailbox keeps others off the record, and begin keeps them off the claim.
+func (n *Node) settleClaim(ctx context.Context, ref licet.Ref, c *call) {
+	wants := []Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
+	var known []Snapshot // the record and what is stored under the key
+	for try := range swapTries {
+		if len(known) != len(wants) {
+			var err error
+			if known, err = n.cfg.Store.Load(ctx, wants...); err != nil {
+				c.answer(licet.Result{}, err)
+				return
+			}
+		}
+		now := n.Now()
+		if err := c.claim.judge(known[1], now); err != nil || c.claim.replayed() {
+			c.answer(licet.Result{}, err)
+			return
+		}
+		fold := n.foldOne(known[0].Record, c)
+		result, err := fold.answers[0].Result, fold.answers[0].Err
+		var writes []Write
+		if fold.worthSwap {
+			writes = []Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
+		}
+		change := c.claim.change(now, err, writes...)
+		if change == nil {
+			c.answer(result, err)
+			return
+		}
+		switch outcome, failed := n.cfg.Store.Commit(ctx, *change); {
+		case failed != nil:
+			c.answer(licet.Result{}, failed)
+			return
+		case outcome.Landed:
+			c.answer(result, err)
+			return
+		default:
+			known = outcome.Rivals // of both only if both were to be written
+		}
+		n.cfg.Metrics.SwapsLost.Inc()
+		if !pause(ctx, try) {
+			break
+		}
+	}
+	c.answer(licet.Result{}, licet.ErrUnavailable) // every swap was lost for certain
+}
