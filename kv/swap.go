@@ -1,0 +1,183 @@
+package kv
+
+import (
+	"cmp"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"licet"
+	"licet/node"
+)
+
+// swap is a change as one etcd transaction.
+type swap struct {
+	compares []*etcdserverpb.Compare
+	then     []*etcdserverpb.RequestOp
+	reads    [][]byte // of queries
+	bytes    int      // of what it puts, and about of the rest
+	queries  []query
+	fresh    []fresh // the licenses as they will be
+	touches  []touch
+	before   []writer // those that the first record had when it was read
+	removes  bool     // the first record is to be removed
+	broken   string   // the rule that a license breaks which it writes; normally empty
+}
+
+// fresh is what a swap makes of a license that was there before.
+type fresh struct {
+	id      licet.LicenseID
+	slot    *slot
+	from    int64 // the revision that it is made of
+	value   []byte
+	spilled bool
+	moved   bool                 // the devices get keys of their own: entries are all of them
+	entries []*licet.DeviceEntry // those with keys of their own that it writes
+	guesses int                  // devices that are compared, since they were taken for absent
+	devices int                  // how many the license will have
+}
+
+// touch is a device with a key of its own of which only is stored when it was
+// seen.
+type touch struct {
+	id     licet.LicenseID
+	device licet.Device
+	from   int64 // the revision of the device's key that is replaced
+}
+
+// newSwap builds the transaction of a change. Every record carries the number by
+// which the swap is known again, and the first of the writes tells. A record that
+// is removed tells by not being there.
+func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
+	sw := &swap{}
+	for i, write := range change.Writes {
+		token, _ := write.Token.(*stored)
+		if token == nil {
+			token = &stored{}
+		}
+		if i == 0 {
+			sw.before, sw.removes = token.writers, removes(&write)
+		}
+		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
+			return nil, err
+		}
+	}
+	if sw.broken != "" {
+		s.countBroken(sw.broken, "write")
+	}
+	return sw, nil
+}
+
+func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
+	key := []byte(recordKey(write.Ref))
+	// Where all devices are known nobody else writes, and a loss is not to be
+	// expected; then the devices are not asked for along with it.
+	record := &write.Record
+	q := query{Want: node.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
+	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
+		sw.compare(key, token.revision)
+	}
+	switch write.Ref.Kind {
+	case licet.KindProduct:
+		sw.putProduct(key, &write, token, writers)
+	case licet.KindClaim:
+		sw.put(key, encodeClaim(record.Claim, writers))
+		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
+	case licet.KindOrder:
+		if err := sw.putOrder(key, write, token, writers); err != nil {
+			return err
+		}
+	case licet.KindLicense:
+		for id := range record.Devices {
+			q.Devices = append(q.Devices, id)
+		}
+		if token.revision == 0 {
+			sw.putNewLicense(record.License, writers)
+		} else if err := sw.putLicense(key, record, token, writers); err != nil {
+			return err
+		}
+		sw.putMetadata(record)
+	}
+	sw.queries = append(sw.queries, q)
+	sw.reads = appendKeys(sw.reads, &q, key)
+	return nil
+}
+
+// compare demands that a key is as it was at a revision; at 0, that it does not
+// exist.
+func (sw *swap) compare(key []byte, revision int64) {
+	sw.compares = append(sw.compares, unchanged(key, revision))
+	sw.bytes += 2*len(key) + operationBytes // the same key is read in Else
+}
+
+// operationBytes is about what an operation takes besides its key and value.
+const operationBytes = 24
+
+func (sw *swap) put(key, value []byte) {
+	sw.then = append(sw.then, put(key, value))
+	sw.bytes += len(key) + len(value) + operationBytes
+}
+
+func (sw *swap) remove(key []byte) {
+	sw.then = append(sw.then, remove(key))
+	sw.bytes += len(key) + operationBytes
+}
+
+// putProduct writes a product, or removes it, along with its place in the listing.
+func (sw *swap) putProduct(key []byte, write *node.Write, token *stored, writers []writer) {
+	if removes(write) {
+		sw.remove(key)
+	} else {
+		product := storedProduct{product: *write.Record.Product, writers: writers, unknown: token.unknown}
+		sw.put(key, product.encode())
+	}
+	sw.relist(token.listed, placeOfProduct(write.Ref, write.Record.Product))
+}
+
+func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []writer) error {
+	order := write.Record.Order
+	value, err := (&storedOrder{order: *order, writers: writers, unknown: token.unknown}).encode()
+	if err != nil {
+		return err
+	}
+	sw.put(key, value)
+	sw.reschedule(string(key), token.due, dueOf(order.Due()), nil)
+	if token.revision == 0 {
+		sw.put([]byte(orderOwnerKey(order.OrderNo)), encodeOwner(order.Owner))
+		sw.listAbove(string(key))
+	}
+	sw.relist(token.listed, placeOfOrder(order))
+	if issued := write.Record.Issued; issued != nil {
+		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
+		sw.putNewLicense(issued, writers[:1])
+	}
+	return nil
+}
+
+func (sw *swap) putNewLicense(l *licet.License, writers []writer) {
+	id := l.Key.ID()
+	fresh := storedLicense{license: *l, writers: writers}
+	sw.broken = cmp.Or(sw.broken, fresh.broken())
+	key := licenseKey(id)
+	sw.put([]byte(key), fresh.encode())
+	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
+	sw.list(listingKey(l.Owner, l.CreatedAt, id))
+}
+
+// putMetadata writes a license's metadata where it has changed. The license's
+// revision guards it, so that the license is written along with it.
+func (sw *swap) putMetadata(record *licet.Record) {
+	if record.Metadata == nil || !record.Metadata.Changed {
+		return
+	}
+	key := []byte(metadataKey(record.License.Key.ID()))
+	if record.Metadata.Object == "" {
+		sw.remove(key)
+	} else {
+		sw.put(key, []byte(record.Metadata.Object))
+	}
+}
+
+// removes tells whether a write removes its record. Only products are removed.
+func removes(write *node.Write) bool {
+	return write.Ref.Kind == licet.KindProduct && write.Record.Product == nil
+}

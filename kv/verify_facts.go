@@ -1,0 +1,122 @@
+package kv
+
+import (
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// checkFacts checks what a license says of itself.
+func (v *verification) checkFacts(stored *storedLicense, bad func(rule, format string, args ...any)) {
+	l := &stored.license
+	if v.check != nil {
+		if key, err := v.check.Parse(string(l.Key)); err != nil || key != l.Key {
+			bad("check_characters", "the check characters of its key are wrong under this store's check key")
+		}
+	}
+	if !validAccount(l.Owner.AccountID) {
+		bad("owner", "its owner's account has not the form of one")
+	}
+	if l.CurrentDevices > 0 && l.ActivatedAt.IsZero() {
+		bad("activated_at", "it has %d devices and was never activated", l.CurrentDevices)
+	}
+	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
+		bad("state_reason", "it has a reason for being suspended or revoked, and is neither")
+	}
+	if most := l.SelfService.RemovalsPerMonth; most < 0 || l.Removals.Count < 0 || l.Removals.Count > most {
+		bad("removals", "end users removed %d devices in a month, and %d are allowed", l.Removals.Count, most)
+	}
+	if l.AllowedOver > 0 && (l.MaxDevices <= 0 || l.CurrentDevices <= l.MaxDevices || l.CurrentDevices > l.AllowedOver) {
+		bad("allowed_over", "%d devices are allowed beyond the limit of %d, and it has %d", l.AllowedOver, l.MaxDevices, l.CurrentDevices)
+	}
+}
+
+// checkCounts compares a license's count of devices with the devices there
+// are, and with its limit. own is how many have keys of their own.
+func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule, format string, args ...any)) {
+	l, inline := &stored.license, len(stored.devices)
+	if l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0 {
+		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices, l.AllowedOver)
+		return
+	}
+	if stored.spilled && inline > 0 {
+		bad("spilled", "its devices have keys of their own, and %d are in its record too", inline)
+	}
+	if !stored.spilled && own > 0 {
+		bad("spilled", "its devices are in its record, and %d have keys of their own too", own)
+	}
+	if inline > maxInline {
+		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, maxInline)
+	}
+	ids := make(map[string]bool, inline)
+	devices, err := decodeInline(stored.devices, l.CreatedAt)
+	if err != nil {
+		bad("value", "a device in its record can't be read: %v", err)
+	}
+	for i := range devices {
+		ids[devices[i].ID] = true
+	}
+	if err == nil && len(ids) < inline {
+		bad("inline_twice", "one device stands twice in its record")
+	}
+	entries := inline
+	if stored.spilled {
+		entries = own
+	}
+	if l.CurrentDevices != entries {
+		bad("device_count", "it counts %d devices, and there are %d", l.CurrentDevices, entries)
+	}
+	if l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver) {
+		bad("device_limit", "it counts %d devices, and %d are allowed", l.CurrentDevices, max(l.MaxDevices, l.AllowedOver))
+	}
+}
+
+// checkLicenseReferences asks for a license's place in the listing and for its
+// order.
+func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.LicenseID, bad func(rule, format string, args ...any)) {
+	l := stored.license
+	v.want(listingKey(l.Owner, l.CreatedAt, id), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("listing_missing", "it is not in its owner's listing")
+		}
+	})
+	v.wantDue(l.Due(), licenseKey(id), bad)
+	if l.OrderNo == "" {
+		return
+	}
+	if !licet.ValidOrderNo(l.OrderNo) {
+		bad("order", "the order it names has not the form of one")
+		return
+	}
+	v.want(orderKey(l.Owner, l.OrderNo), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("order_missing", "its order %s does not exist", l.OrderNo)
+			return
+		}
+		order, err := decodeOrder(licet.OrderRef(l.Owner, l.OrderNo), kv.Value)
+		if err == nil && order.order.LicenseKey != l.Key {
+			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.order.LicenseKey))
+		}
+	})
+}
+
+// checkWriters checks the table of writers of a stored value, all of it: what
+// is too much is left out when it is read.
+func checkWriters(value []byte, num protowire.Number, bad func(rule, format string, args ...any)) {
+	count, twice := 0, false
+	seen := map[string]bool{}
+	_ = decodeValue(value, func(f field) error { // it has been read before
+		if f.num == num && len(f.bytes) >= len(incarnation{}) {
+			by := string(f.bytes[:len(incarnation{})])
+			count, twice, seen[by] = count+1, twice || seen[by], true
+		}
+		return nil
+	})
+	if count > maxWriters {
+		bad("writers", "%d writers stand in its table, and %d is the most", count, maxWriters)
+	}
+	if twice {
+		bad("writers", "one writer stands twice in its table")
+	}
+}
