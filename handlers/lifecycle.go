@@ -29,21 +29,37 @@ func (s *Server) revokeLicense(r *request) (any, error) {
 
 // changeState reads a request that may give a reason, and runs its command.
 func (s *Server) changeState(r *request, command func(t licet.Target, reason string) licet.Command) (any, error) {
-	var reason text
-	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
+	in, err := readStateChange(r)
+	if err != nil {
 		return nil, err
 	}
 	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
 	if err != nil {
 		return nil, err
 	}
+	if in.invalid != nil {
+		return nil, in.invalid
+	}
+	return s.changeLicense(r, node.LicenseChange{Key: key, Command: command(r.target(key), in.reason), Once: in.once})
+}
+
+// stateChange is what a shop says of a change of a license's or an order's state.
+type stateChange struct {
+	reason  string
+	once    *node.Once
+	invalid error // what is wrong with it: the license key may be wrong, too, and that wins
+}
+
+// readStateChange reads the body, which may be missing.
+func readStateChange(r *request) (stateChange, error) {
+	var reason text
+	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
+		return stateChange{}, err
+	}
 	var bad problems
 	bad.description("reason", reason)
 	once := bad.once(r)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	return s.changeLicense(r, node.LicenseChange{Key: key, Command: command(r.target(key), reason.value), Once: once})
+	return stateChange{reason: reason.value, once: once, invalid: bad.err()}, nil
 }
 
 // renewLicense moves a license's end.

@@ -128,46 +128,31 @@ func (s *Server) getOrder(r *request) (any, error) {
 
 // cancelOrder gives an unpaid order up.
 func (s *Server) cancelOrder(r *request) (any, error) {
-	in, err := readOrderChange(r)
-	if err != nil {
-		return nil, err
-	}
-	o, replayed, err := s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, r.value("order_no"), licet.CancelOrder{Reason: in.reason}, in.once)
-	r.replayed = replayed
-	if err != nil {
-		return nil, err
-	}
-	return s.orderAnswer(&o), nil
+	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
+		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licet.CancelOrder{Reason: reason}, once)
+	})
 }
 
 // refundOrder sends a paid order's money back, and revokes its license.
 func (s *Server) refundOrder(r *request) (any, error) {
-	in, err := readOrderChange(r)
+	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
+		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, reason, once)
+	})
+}
+
+// changeOrder reads a request that may give a reason, and makes its change.
+func (s *Server) changeOrder(r *request, change func(orderNo, reason string, once *node.Once) (o licet.Order, replayed bool, err error)) (any, error) {
+	in, err := readStateChange(r)
 	if err != nil {
 		return nil, err
 	}
-	o, replayed, err := s.cfg.Desk.Refund(r.ctx, r.caller.Owner, r.value("order_no"), in.reason, in.once)
+	if in.invalid != nil {
+		return nil, in.invalid
+	}
+	o, replayed, err := change(r.value("order_no"), in.reason, in.once)
 	r.replayed = replayed
 	if err != nil {
 		return nil, err
 	}
 	return s.orderAnswer(&o), nil
-}
-
-// orderChange is what a shop says of a change of one of its orders.
-type orderChange struct {
-	reason string
-	once   *node.Once
-}
-
-// readOrderChange reads the body, which may be missing.
-func readOrderChange(r *request) (orderChange, error) {
-	var bad problems
-	var reason text
-	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
-		return orderChange{}, err
-	}
-	bad.description("reason", reason)
-	in := orderChange{reason: reason.value, once: bad.once(r)}
-	return in, bad.err()
 }
