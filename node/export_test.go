@@ -25,6 +25,9 @@ func (n *Node) AwaitQueued(ref licet.Ref, count int) {
 	}
 }
 
+// Pause waits a while after a lost swap.
+func Pause(ctx context.Context, try int) bool { return pause(ctx, try) }
+
 // MaxCachedKeys bounds the memory of keys, and that of texts that are none.
 const MaxCachedKeys = maxCachedKeys
 

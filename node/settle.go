@@ -302,7 +302,7 @@ func pause(ctx context.Context, try int) bool {
 	if try == 0 {
 		return ctx.Err() == nil
 	}
-	longest := min(retryPause<<(try-1), retryPauseMax)
+	longest := min(retryPause<<min(try-1, 10), retryPauseMax) // a shift that is bounded can't overflow
 	timer := time.NewTimer(rand.N(longest))
 	defer timer.Stop()
 	select {

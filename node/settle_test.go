@@ -389,3 +389,18 @@ func TestManyPresent(t *testing.T) {
 		t.Errorf("current_devices %d, %d bound, want %d", count, len(ids), bound+2)
 	}
 }
+
+// TestPauseIsBounded tries more often than anybody does.
+func TestPauseIsBounded(t *testing.T) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	for try := range 1000 {
+		node.Pause(ended, try)
+	}
+	if node.Pause(ended, 0) {
+		t.Error("it goes on although its time is up")
+	}
+	if !node.Pause(testContext(t), 1000) {
+		t.Error("it does not go on although it has time")
+	}
+}
