@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/node"
 )
 
 // finish sends an answer on its way, counts it, and writes the request's one
@@ -95,15 +94,8 @@ func methodLabel(method []byte) string {
 	return otherMethod
 }
 
-// reportPanic logs where a panic came from. Of its value only the type is
-// logged, unless it is the runtime's own: it may hold what a caller sent.
 func (s *Server) reportPanic(e *exchange, p any) {
-	s.cfg.Metrics.Panics.Inc()
-	event := s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()).Str("type", fmt.Sprintf("%T", p))
-	if fault, ok := p.(runtime.Error); ok {
-		event = event.Str("fault", fault.Error())
-	}
-	event.Str("stack", string(debug.Stack())).Msg("panic")
+	node.ReportPanic(s.cfg.Metrics, s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()), p)
 }
 
 // reportUnknown logs an error that no caller may see: only the types it is

@@ -3,15 +3,14 @@ package kv
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"licet/node"
 )
 
 const (
@@ -81,15 +80,8 @@ func (s *Store) guarded(send func([]*part)) func([]*part) {
 	}
 }
 
-// reportPanic logs where a panic came from. Of its value only the type is
-// logged, unless it is the runtime's own: it may hold what a caller sent.
 func (s *Store) reportPanic(where string, caught any) {
-	s.metrics.Panics.Inc()
-	event := s.log.Error().Str("where", where).Str("type", fmt.Sprintf("%T", caught))
-	if fault, ok := caught.(runtime.Error); ok {
-		event = event.Str("fault", fault.Error())
-	}
-	event.Str("stack", string(debug.Stack())).Msg("panic")
+	node.ReportPanic(s.metrics, s.log.Error().Str("where", where), caught)
 }
 
 // nestNext tells whether a flat request is not worth a try: a change that was

@@ -2,8 +2,6 @@ package node
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"time"
 
 	"licet"
@@ -125,15 +123,8 @@ func (n *Node) apply(record *licet.Record, cmd licet.Command, now time.Time) (re
 	return result, err, false
 }
 
-// reportPanic logs where a panic came from. Of its value only the type is
-// logged, unless it is the runtime's own: it may hold what a caller sent.
 func (n *Node) reportPanic(where string, p any) {
-	n.cfg.Metrics.Panics.Inc()
-	event := n.cfg.Log.Error().Str("where", where).Str("type", fmt.Sprintf("%T", p))
-	if fault, ok := p.(runtime.Error); ok {
-		event = event.Str("fault", fault.Error())
-	}
-	event.Str("stack", string(debug.Stack())).Msg("panic")
+	ReportPanic(n.cfg.Metrics, n.cfg.Log.Error().Str("where", where), p)
 }
 
 func answerAll(calls []*call, err error) {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -138,8 +137,7 @@ func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.metrics.Panics.Inc()
-			s.log.Error().Str("where", "hop").Str("type", fmt.Sprintf("%T", p)).Str("stack", string(debug.Stack())).Msg("panic")
+			node.ReportPanic(s.metrics, s.log.Error().Str("where", "hop"), p)
 			// What it did until then is not known, and 500 says nothing else.
 			ctx.Response.Reset()
 			ctx.SetStatusCode(fasthttp.StatusInternalServerError)
