@@ -4,7 +4,6 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"licet"
@@ -41,55 +40,6 @@ type mailbox struct {
 	turnTook time.Duration // 0: it left nothing
 }
 
-// The states of a call. It is answered exactly once: either its mailbox wins
-// the step to answered, or the waiting caller gives up and wins the step to
-// abandoned, and then a mailbox never folds it again.
-const (
-	callWaiting int32 = iota
-	callTaken
-	callAnswered
-	callAbandoned
-)
-
-// call is one command on its way through a mailbox.
-type call struct {
-	cmd      licet.Command
-	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold
-	claim    *claim                                      // the command came with an Idempotency-Key; nil for most
-	deadline time.Time
-	hopped   bool // another node sent it, and has been told that it ends at its deadline
-	away     bool // it is to go to the outbox; its turn's alone
-	state    atomic.Int32
-	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
-	result   licet.Result
-	err      error
-}
-
-// alone reports whether a call gets a turn of its own: one with an
-// Idempotency-Key, whose transaction writes a claim too, and work.
-func (c *call) alone() bool { return c.claim != nil || c.work != nil }
-
-// deviceID is the device that a call touches, or empty.
-func (c *call) deviceID() string {
-	if c.cmd == nil {
-		return ""
-	}
-	return c.cmd.DeviceID()
-}
-
-func (c *call) answer(result licet.Result, err error) {
-	if c.state.CompareAndSwap(callTaken, callAnswered) {
-		c.result, c.err = result, err
-		if c.done != nil {
-			close(c.done)
-		}
-	}
-}
-
-// isOver reports whether a call that came by a hop must not be run any more: its
-// caller, at the other node, is told so by that node's clock.
-func (c *call) isOver() bool { return c.hopped && !time.Now().Before(c.deadline) }
-
 // Do runs a command on the record that ref names, and answers when its outcome
 // is stored, or when ctx ends. A ctx that ends while the command still waits
 // gives ErrUnavailable, and the command is never run; later it gives
@@ -118,24 +68,6 @@ func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result
 		return n.await(ctx, c)
 	}
 	n.runFirst(ctx, box, c)
-	return c.result, c.err
-}
-
-// await waits for a call's answer, until ctx ends. A call that has a turn of its own
-// has ended once it was begun, and so is waited for: its ctx ends with this one.
-func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
-	select {
-	case <-c.done:
-		return c.result, c.err
-	case <-ctx.Done():
-	}
-	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
-		return licet.Result{}, licet.ErrUnavailable
-	}
-	if !c.alone() && c.state.CompareAndSwap(callTaken, callAbandoned) {
-		return licet.Result{}, licet.ErrOutcomeUnknown
-	}
-	<-c.done
 	return c.result, c.err
 }
 
@@ -183,16 +115,6 @@ func (n *Node) queue(box *mailbox, calls ...*call) error {
 func (b *mailbox) append(calls []*call) {
 	b.queue = append(b.queue, calls...)
 	b.own += countOwn(calls)
-}
-
-// countOwn counts the calls that did not come by a hop.
-func countOwn(calls []*call) (own int) {
-	for _, c := range calls {
-		if !c.hopped {
-			own++
-		}
-	}
-	return own
 }
 
 // mayQueue decides whether calls, which have one deadline, may wait in a mailbox
@@ -343,22 +265,4 @@ func (b *mailbox) take(room int) []*call {
 	clear(b.queue[len(b.queue):cap(b.queue)])
 	b.running, b.own = len(calls), countOwn(calls)+countOwn(b.queue)
 	return calls
-}
-
-// turnContext lives as long as the most patient of the calls, but no longer than
-// any that came by a hop: whoever sent it takes it to be over then, and nothing of
-// it may be sent again.
-func turnContext(calls []*call) (context.Context, context.CancelFunc) {
-	latest := calls[0].deadline
-	for _, c := range calls[1:] {
-		if c.deadline.After(latest) {
-			latest = c.deadline
-		}
-	}
-	for _, c := range calls {
-		if c.hopped && c.deadline.Before(latest) {
-			latest = c.deadline
-		}
-	}
-	return context.WithDeadline(context.Background(), latest)
 }
