@@ -1,0 +1,299 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestGivingUp ends a caller's patience at each stage of its command.
+func TestGivingUp(t *testing.T) {
+	setup := func(t *testing.T) (key licet.LicenseKey, n *node.Node, arrived, open chan struct{}, done *sync.WaitGroup) {
+		key = grant(t, newNode(t, openStore(t)), 0)
+		store, arrived, open, _ := gated(openStore(t))
+		n = newNode(t, store)
+		return key, n, arrived, open, &sync.WaitGroup{}
+	}
+	t.Run("while it waits: never run", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		defer cancel()
+		_, err := activate(ctx, n, key, "impatient")
+		wantError(t, err, licet.ErrUnavailable)
+		close(open)
+		group.Wait()
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, n, key); ids["impatient"] || !ids["running"] {
+			t.Errorf("bound: %v", ids)
+		}
+	})
+	t.Run("while it waits with others: never run", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		defer cancel()
+		_, err := activate(ctx, n, key, "impatient")
+		wantError(t, err, licet.ErrUnavailable)
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		n.AwaitQueued(licet.LicenseRef(key), 2)
+		close(open)
+		group.Wait()
+		if _, ids := devices(t, n, key); ids["impatient"] || !ids["patient"] {
+			t.Errorf("bound: %v", ids)
+		}
+	})
+	t.Run("in a fold with others: they go on", func(t *testing.T) {
+		plain := openStore(t)
+		key := grant(t, newNode(t, plain), 0)
+		ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
+		defer cancel()
+		loads, arrived, open := 0, make(chan struct{}), make(chan struct{})
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+			switch loads++; loads {
+			case 1:
+				close(arrived)
+				<-open
+			case 2:
+				<-ctx.Done()
+			}
+			return nil
+		}})
+		var group sync.WaitGroup
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		group.Go(func() { _, _ = activate(ctx, n, key, "impatient") })
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		n.AwaitQueued(licet.LicenseRef(key), 2)
+		close(open)
+		group.Wait()
+	})
+	t.Run("while it is swapped: unknown", func(t *testing.T) {
+		key, n, arrived, open, group := setup(t)
+		ctx, cancel := context.WithCancel(testContext(t))
+		group.Go(func() {
+			_, err := activate(ctx, n, key, "impatient")
+			wantError(t, err, licet.ErrOutcomeUnknown)
+		})
+		<-arrived
+		cancel()
+		group.Wait()
+		close(open)
+		// The swap was under way, and lands now.
+		for _, ids := devices(t, n, key); !ids["impatient"]; _, ids = devices(t, n, key) {
+			runtime.Gosched()
+		}
+	})
+	t.Run("while its record is loaded: not run", func(t *testing.T) {
+		plain := openStore(t)
+		key := grant(t, newNode(t, plain), 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+			cancel()
+			<-ctx.Done()
+			return nil
+		}})
+		_, err := activate(ctx, n, key, "impatient")
+		if err == nil {
+			t.Error("it was answered as if its caller had waited")
+		}
+		if err := n.Drain(testContext(t)); err != nil {
+			t.Fatal(err)
+		}
+		if _, ids := devices(t, n, key); ids["impatient"] {
+			t.Error("it was run after its caller had been told that it was not")
+		}
+	})
+	// In the mailbox's own goroutine, with another that is patient.
+	crowd := func(ctx context.Context, t *testing.T, n *node.Node, key licet.LicenseKey, arrived, open, told chan struct{}) {
+		t.Helper()
+		var group sync.WaitGroup
+		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		<-arrived
+		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := activate(ctx, n, key, "impatient")
+			wantError(t, err, licet.ErrOutcomeUnknown)
+			close(told)
+		})
+		n.AwaitQueued(licet.LicenseRef(key), 2)
+		close(open)
+		group.Wait()
+	}
+	// stages holds the first turn back until open, and lets a rival write in the
+	// middle of the second, once the impatient caller has been told.
+	stages := func(t *testing.T, rival *node.Node, key licet.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
+		var turns atomic.Int32
+		return func() {
+			switch turns.Add(1) {
+			case 1:
+				close(arrived)
+				<-open
+			case 2:
+				cancel()
+				<-told
+				if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	// Once it has been told that its outcome is unknown, a rival writes; what a
+	// rival has written must not be built on by a command that was answered.
+	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
+		plain := openStore(t)
+		rival := newNode(t, plain)
+		key := grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, told)
+		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]node.Want) error {
+			stage()
+			return nil
+		}})
+		crowd(ctx, t, n, key, arrived, open, told)
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
+			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
+		}
+	})
+	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
+		plain, other := openStore(t), openStore(t)
+		rival := newNode(t, other)
+		key := grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(testContext(t))
+		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		stage := stages(t, rival, key, cancel, arrived, open, told)
+		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			stage()
+			return storetest.Fault{}
+		}})
+		crowd(ctx, t, n, key, arrived, open, told)
+		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
+			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
+		}
+	})
+}
+
+// TestLostSwap refolds on the rival's value, and gives up after some tries
+// with nothing done.
+func TestLostSwap(t *testing.T) {
+	plain := openStore(t)
+	rival := newNode(t, plain)
+	key := grant(t, rival, 0)
+	beaten := 0
+	store := &storetest.Faulty{Store: plain}
+	store.OnCommit = func(node.Change) storetest.Fault {
+		if beaten++; beaten <= 3 {
+			if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+				t.Error(err)
+			}
+		}
+		return storetest.Fault{}
+	}
+	n := newNode(t, store)
+	result, err := activate(testContext(t), n, key, "patient")
+	if err != nil || result.License.CurrentDevices != 4 {
+		t.Fatalf("got %d devices, %v; want 4", result.License.CurrentDevices, err)
+	}
+
+	store.OnCommit = func(node.Change) storetest.Fault {
+		beaten++
+		if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+			t.Error(err)
+		}
+		return storetest.Fault{}
+	}
+	_, err = activate(testContext(t), n, key, "hopeless")
+	wantError(t, err, licet.ErrUnavailable)
+	if _, ids := devices(t, n, key); ids["hopeless"] {
+		t.Error("it was said that nothing happened, but it is bound")
+	}
+}
+
+// TestStoreFailures passes on what the store says, for every command of a
+// fold.
+func TestStoreFailures(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	for _, c := range []struct {
+		name  string
+		fault storetest.Fault
+		bound bool
+	}{
+		{"unknown, applied", storetest.Fault{Say: licet.ErrOutcomeUnknown}, true},
+		{"unknown, not applied", storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}, false},
+		{"unavailable", storetest.Fault{Skip: true, Say: licet.ErrUnavailable}, false},
+	} {
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault { return c.fault }})
+		_, err := activate(testContext(t), n, key, c.name)
+		wantError(t, err, c.fault.Say)
+		if _, ids := devices(t, n, key); ids[c.name] != c.bound {
+			t.Errorf("%s: bound is %v", c.name, ids[c.name])
+		}
+	}
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error { return licet.ErrUnavailable }})
+	_, err := activate(testContext(t), n, key, "unreadable")
+	wantError(t, err, licet.ErrUnavailable)
+}
+
+// TestPanic makes one command of a fold panic, by withholding the entry of its
+// device: it alone fails, and the record takes no harm.
+func TestPanic(t *testing.T) {
+	plain := openStore(t)
+	key := grant(t, newNode(t, plain), 0)
+	store, arrived, open, _ := gated(plain)
+	withhold := func(s *node.Snapshot) { delete(s.Record.Devices, "poison") }
+	store.AfterLoad = func(snapshots []node.Snapshot) { withhold(&snapshots[0]) }
+	store.AfterRecall = withhold
+	n := newNode(t, store)
+	ctx := testContext(t)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	<-arrived
+	group.Go(func() { _, err := activate(ctx, n, key, "poison"); wantError(t, err, licet.ErrInternal) })
+	for i := range 5 {
+		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("fine-", i)); wantError(t, err, nil) })
+	}
+	n.AwaitQueued(licet.LicenseRef(key), 6)
+	close(open)
+	group.Wait()
+	if count, ids := devices(t, n, key); count != 6 || len(ids) != 6 || ids["poison"] {
+		t.Errorf("current_devices %d, bound: %v", count, ids)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(openStore(t))
+	n := newNode(t, store)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(testContext(t), n, key, "accepted"); wantError(t, err, nil) })
+	<-arrived
+	n.StopIntake()
+	wantError(t, n.Ready(testContext(t)), licet.ErrUnavailable)
+	_, err := activate(testContext(t), n, key, "late")
+	wantError(t, err, licet.ErrUnavailable)
+	_, _, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+	wantError(t, err, licet.ErrUnavailable)
+
+	impatient, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	wantError(t, n.Drain(impatient), context.DeadlineExceeded)
+	close(open)
+	wantError(t, n.Drain(testContext(t)), nil)
+	group.Wait()
+	if _, ids := devices(t, n, key); !ids["accepted"] || ids["late"] {
+		t.Errorf("bound: %v", ids)
+	}
+}
