@@ -1,0 +1,125 @@
+package history
+
+import (
+	"slices"
+
+	"licet"
+)
+
+// order: paid once, with its license in the same revision, and never otherwise
+// (invariant 6).
+func (i *inspection) order(number string, states []*orderAt) {
+	before := &orderAt{}
+	for _, s := range states {
+		if before.paid != 0 && (s.paid != before.paid || s.payment != before.payment) {
+			i.add("orders", "%s was paid twice: %+v, then %+v", number, before, s)
+		}
+		if before.key != "" && s.key != before.key {
+			i.add("orders", "%s has changed its license: %+v, then %+v", number, before, s)
+		}
+		if before.canceled != 0 && (s.canceled != before.canceled || s.key != "") {
+			i.add("orders", "%s was canceled: %+v, then %+v", number, before, s)
+		}
+		if before.refunded != 0 && s.refunded != before.refunded {
+			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
+		}
+		issued := s.key != "" && before.key == ""
+		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licet.LicenseID{s.key.ID()})) {
+			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
+		}
+		if !issued && len(s.licensesMade) > 0 {
+			i.add("orders", "%s was written along with licenses: %+v", number, s)
+		}
+		before = s
+	}
+}
+
+// orders: an order has a license key exactly when one license names it, and
+// all other licenses were created or granted (invariant 8). What was
+// acknowledged is so.
+func (i *inspection) orders(t *timeline) {
+	named := map[string][]licet.LicenseKey{}
+	known := map[licet.LicenseKey]bool{}
+	for _, l := range i.run.licenses {
+		known[l.key] = true
+	}
+	for _, d := range i.run.deeds {
+		switch {
+		case d.What == "grant":
+			if len(d.Keys) != granted {
+				i.add("orders", "%d licenses were granted, want %d", len(d.Keys), granted)
+			}
+			for _, key := range d.Keys {
+				if known[key] = true; len(t.licenses[key.ID()]) == 0 {
+					i.add("orders", "%s was granted and is not there", key)
+				}
+			}
+		case d.Out.Verdict == accepted:
+			i.deed(d, t.orders[d.Order])
+		}
+	}
+	for id, states := range t.licenses {
+		key := id.Key("LIC")
+		if order := states[0].order; order != "" {
+			named[order] = append(named[order], key)
+		} else if !known[key] {
+			i.add("orders", "%s is of no order and nobody asked for it", key)
+		}
+	}
+	asked := map[string]string{}
+	for number, states := range t.orders {
+		if twin, made := asked[states[0].description]; made {
+			i.add("orders", "%s and %s were made under one Idempotency-Key", number, twin)
+		}
+		asked[states[0].description] = number
+		var want []licet.LicenseKey
+		if key := states[len(states)-1].key; key != "" {
+			want = append(want, key)
+		}
+		if !slices.Equal(named[number], want) {
+			i.add("orders", "%s has the license %v, and the licenses %v name it", number, want, named[number])
+		}
+		delete(named, number)
+	}
+	for number, states := range t.orders {
+		i.refunded(number, states, t)
+	}
+	for number, keys := range named {
+		i.add("orders", "the licenses %v name the order %s, which is not there", keys, number)
+	}
+}
+
+// refunded: the license of an order is revoked in the revision that refunds the
+// order, if it was not before.
+func (i *inspection) refunded(number string, states []*orderAt, t *timeline) {
+	for _, s := range states {
+		if s.refunded == 0 || s.key == "" {
+			continue
+		}
+		revoked := slices.ContainsFunc(t.licenses[s.key.ID()], func(l *licenseAt) bool { return l.revoked != 0 && l.revision <= s.revision })
+		if !revoked {
+			i.add("orders", "%s was refunded, and its license was not revoked with that: %+v", number, s)
+		}
+	}
+}
+
+// deed: an acknowledged step of an order is stored.
+func (i *inspection) deed(d deed, states []*orderAt) {
+	if len(states) == 0 || states[0].revision > d.After {
+		i.add("orders", "%s: %s was acknowledged, and the order was not there", d.Order, d.What)
+		return
+	}
+	last := states[len(states)-1]
+	ok := len(d.Keys) == 0 || d.Keys[0] == last.key
+	switch d.What {
+	case "pay":
+		ok = ok && last.paid != 0
+	case "cancel":
+		ok = ok && last.canceled != 0
+	case "refund":
+		ok = ok && last.refunded != 0 && !last.refundDue
+	}
+	if !ok {
+		i.add("orders", "%s: %s was acknowledged with %v, and is stored as %+v", d.Order, d.What, d.Keys, last)
+	}
+}

@@ -1,0 +1,300 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// lab is an etcd of a test's own, with a store on it and a node before that.
+type lab struct {
+	t       *testing.T
+	store   *Store
+	client  *clientv3.Client // to write raw keys with
+	node    *node.Node
+	check   licet.KeyCheck
+	metrics *metrics.Metrics
+}
+
+// labEnd is when the license ends that does.
+var labEnd = time.Date(2099, 1, 2, 3, 4, 5, 678e6, time.UTC)
+
+const labBuyer = "Ada@example.com"
+
+var labOwner = licet.Owner{AccountID: "acct_lab", Mode: licet.Test}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	return labOn(t, startEmbedded(t, t.TempDir()).Endpoints())
+}
+
+func labOn(t *testing.T, endpoints []string) *lab {
+	t.Helper()
+	l := &lab{t: t, metrics: instruments()}
+	ctx := testContext(t, 10*time.Second)
+	var err error
+	if l.store, err = Open(ctx, Config{Endpoints: endpoints, Metrics: l.metrics, Log: zerolog.Nop()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.store.Close() })
+	l.client = l.store.client
+	entropy := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{labSeed})}
+	if l.check, err = l.store.KeyCheck(ctx, entropy); err != nil {
+		t.Fatal(err)
+	}
+	l.node = l.nodeWith(entropy, time.Now)
+	return l
+}
+
+func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *node.Node {
+	return node.New(node.Config{
+		Store: l.store, KeyCheck: l.check, Clock: clock, Entropy: entropy,
+		Metrics: l.metrics, Log: zerolog.Nop(),
+	})
+}
+
+// labSeed gives the licenses and orders that fill makes ids of which one order
+// stands on an upper level of its two listings.
+const labSeed = 36
+
+// seededEntropy gives the same bytes in every run: who stands on which level of a
+// listing follows from ids.
+type seededEntropy struct {
+	mu     sync.Mutex
+	stream *mathrand.ChaCha8
+}
+
+func (e *seededEntropy) Read(p []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stream.Read(p)
+}
+
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+func (l *lab) ctx() context.Context { return testContext(l.t, time.Minute) }
+
+func (l *lab) order(amount int64) licet.Order {
+	l.t.Helper()
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return order
+}
+
+func (l *lab) pay(order licet.Order) licet.Order {
+	l.t.Helper()
+	return must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
+}
+
+func (l *lab) grant(maxDevices int, metadata string) licet.LicenseKey {
+	l.t.Helper()
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
+		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, Once: l.once(int64(maxDevices)),
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return granted[0].License.Key
+}
+
+// once gives an Idempotency-Key of its own to what is free or has one slot.
+func (l *lab) once(n int64) *node.Once {
+	if n > 1 {
+		return nil
+	}
+	return &node.Once{Hash: rand.Text()[:claimHashLength]}
+}
+
+// product makes the product at a known time, from which follows on which levels
+// of the listing it stands.
+func (l *lab) product() {
+	l.t.Helper()
+	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+		Ref:    licet.ProductRef(labOwner, "pro"),
+		Record: licet.Record{Product: &licet.Product{ID: "pro", Owner: labOwner, Terms: licet.DefaultTerms(), CreatedAt: testTime}},
+	}}})
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("%+v, %v", outcome, err)
+	}
+}
+
+// refuse stores a claim that remembers a refusal.
+func (l *lab) refuse(made time.Time) {
+	l.t.Helper()
+	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+		Ref:    licet.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
+		Record: licet.Record{Claim: &licet.Claim{CreatedAt: made, Refusal: licet.ErrPaymentNotConfigured}},
+	}}})
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("%+v, %v", outcome, err)
+	}
+}
+
+func (l *lab) activate(key licet.LicenseKey, devices ...string) {
+	l.t.Helper()
+	for _, device := range devices {
+		must(l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: key}, Device: device}))(l.t)
+	}
+}
+
+func (l *lab) remove(key licet.LicenseKey, device string) {
+	l.t.Helper()
+	must(l.node.RemoveDevice(l.ctx(), licet.RemoveDevice{Target: licet.Target{Key: key}, Device: device}))(l.t)
+}
+
+func deviceIDs(n int) []string {
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = fmt.Sprintf("device-%d", i)
+	}
+	return ids
+}
+
+// specimens are the records of a store in all their states.
+type specimens struct {
+	paid, unpaid, canceled, sentBack, refunded licet.Order      // sentBack was paid after it was canceled
+	owed                                       licet.Order      // its money is to go back
+	inline, spilled, lowered, fresh, ending    licet.LicenseKey // fresh was granted once
+	free                                       licet.Order      // made once
+	own                                        licet.LicenseKey // changed once, with a product of its own
+}
+
+// fill makes a store by the traffic that makes a real one.
+func (l *lab) fill() specimens {
+	l.t.Helper()
+	l.product()
+	var s specimens
+	s.unpaid = l.order(100)
+	s.paid = l.pay(l.order(200))
+	l.activate(s.paid.LicenseKey, "laptop")
+	s.refunded = must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300))))(l.t).Order
+	s.canceled = must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
+	s.sentBack = must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
+	l.pay(s.sentBack)
+	s.sentBack = must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
+	s.free = l.order(0)
+	s.owed = l.pay(l.order(600))
+	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licet.RequestRefund{}, nil)
+
+	s.inline = l.grant(3, `{"seat":1}`)
+	l.activate(s.inline, deviceIDs(2)...)
+	s.spilled = l.grant(0, `{"seat":2}`)
+	l.activate(s.spilled, deviceIDs(20)...)
+	l.remove(s.spilled, "device-7")
+	s.fresh = l.grant(1, "")
+	s.lowered = l.grant(5, "")
+	l.activate(s.lowered, deviceIDs(4)...)
+	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.UpdateLicense{Target: licet.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
+
+	s.own = l.lifeOf("own")
+	s.ending = l.grant(6, "")
+	must(l.node.Do(l.ctx(), licet.LicenseRef(s.ending), licet.RenewLicense{Target: licet.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
+
+	l.refuse(testTime)
+	var hash [32]byte
+	_, _ = rand.Read(hash[:])
+	key := licet.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
+	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+	claim := node.Write{
+		Ref:    licet.ClaimRef(labOwner, "claim of a key.."),
+		Record: licet.Record{Claim: &licet.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
+	}
+	if err := l.store.CreateAPIKey(l.ctx(), key, claim); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := l.store.NoteKeysUsed(l.ctx(), []node.KeyUse{{Hash: hash, At: testTime}}); err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+// lifeOf describes a product, and makes a license of it that has been through what
+// shops and end users do with one.
+func (l *lab) lifeOf(product string) licet.LicenseKey {
+	l.t.Helper()
+	// At a known time, for the reason that product gives.
+	then := l.nodeWith(rand.Reader, func() time.Time { return testTime })
+	if _, created, err := then.PutProduct(l.ctx(), licet.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licet.Terms{
+		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 1},
+	}}); err != nil || !created {
+		l.t.Fatal(created, err)
+	}
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: product, Quantity: 1})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	key := granted[0].License.Key
+	target := licet.Target{Key: key, Caller: labOwner}
+	l.activate(key, "d1", "d2")
+	must(l.node.DeactivateDevice(l.ctx(), licet.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
+	for _, change := range []node.LicenseChange{
+		{Key: key, Command: licet.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
+		{Key: key, Command: licet.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
+		{Key: key, Command: licet.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
+	} {
+		if _, _, err := l.node.ChangeLicense(l.ctx(), labOwner, change); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return key
+}
+
+// traffic makes six changes, on records of its own and on one license that
+// others change too. On a busy machine etcd may be too slow for one of them.
+func (l *lab) traffic(shared licet.LicenseKey, device string) error {
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
+	if err != nil {
+		return err
+	}
+	if _, err := l.node.PayOrder(l.ctx(), order, "sandbox_1"); err != nil {
+		return err
+	}
+	limit := 2
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &limit, Metadata: `{"a":1}`})
+	if err != nil {
+		return err
+	}
+	own := licet.Target{Key: granted[0].License.Key}
+	if _, err := l.node.Activate(l.ctx(), licet.Activate{Target: own, Device: device}); err != nil {
+		return err
+	}
+	if _, err := l.node.RemoveDevice(l.ctx(), licet.RemoveDevice{Target: own, Device: device}); err != nil {
+		return err
+	}
+	_, err = l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: shared}, Device: device})
+	return err
+}
+
+// value reads one raw key, which must be there.
+func (l *lab) value(key string) []byte {
+	l.t.Helper()
+	response := must(l.client.Get(l.ctx(), key))(l.t)
+	if len(response.Kvs) == 0 {
+		l.t.Fatalf("there is no key %q", key)
+	}
+	return response.Kvs[0].Value
+}
