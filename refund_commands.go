@@ -81,7 +81,7 @@ func pauseAfter(tries int) time.Duration {
 // The order is paid, as before. Where somebody has tried again since, that try
 // tells. Money for a canceled order stays due whatever the provider says.
 type WithdrawRefund struct {
-	Tries int // as TryRefund answered; 0: the provider was never asked
+	Tries int // as TryRefund answered, or as they are where the provider was not asked
 }
 
 // DeviceID is empty: no device is touched.
@@ -93,7 +93,9 @@ func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if o.RefundDue && o.CanceledAt.IsZero() && o.RefundTries == c.Tries {
-		o.refundOver()
+		// The tries count on: if the money is wished for again, no try of that has the
+		// number of an old one, whose refusal may come late.
+		o.RefundDue, o.RefundRetryAt = false, time.Time{}
 		o.StateReason, r.Changed = "", true
 	}
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
@@ -115,12 +117,10 @@ func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	switch status := o.Status(now); {
 	case status == OrderRefunded:
 	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
-		o.refundOver()
+		o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{}
 		o.RefundedAt, r.Changed = now, true
 	default:
 		return Result{}, invalidOrderState(status, "refunded")
 	}
 	return Result{Order: *o}, nil
 }
-
-func (o *Order) refundOver() { o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{} }

@@ -88,7 +88,7 @@ func (d *Desk) sendNothingBack(ctx context.Context, order licet.Order) (licet.Or
 	if order.Amount == 0 {
 		return d.record(ctx, order)
 	}
-	if order.RefundTries == 0 {
+	if order.RefundRetryAt.IsZero() {
 		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
 			return licet.Order{}, err
 		}

@@ -279,7 +279,7 @@ func TestProviderRefuses(t *testing.T) {
 			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
 		}
 		w.check("refused", o, licet.OrderPaid)
-		if now := w.now(o); now.StateReason != "" || now.RefundTries != 0 {
+		if now := w.now(o); now.StateReason != "" || now.RefundTries != asked || !now.RefundRetryAt.IsZero() {
 			t.Errorf("left are %+v", now)
 		}
 		w.clock.ahead += 2 * time.Hour
