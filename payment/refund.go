@@ -31,6 +31,7 @@ func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo, reason st
 	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, once)
 	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
 		// It was withdrawn: that the provider failed is not what the key stands for.
+		replayed = false
 		order, _, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, nil)
 	}
 	if err != nil || !order.RefundDue {
@@ -59,7 +60,7 @@ func (d *Desk) sendBack(ctx context.Context, order licet.Order, waiting bool) (l
 	}
 	tried, err := d.node.TryRefund(ctx, order, waiting)
 	if err != nil {
-		return licet.Order{}, err
+		return licet.Order{}, notYet(err)
 	}
 	if !tried.RefundDue {
 		if !waiting && tried.Order.RefundedAt.IsZero() {
@@ -83,14 +84,14 @@ func (d *Desk) sendBack(ctx context.Context, order licet.Order, waiting bool) (l
 func (d *Desk) sendNothingBack(ctx context.Context, order licet.Order) (licet.Order, error) {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil || !order.RefundDue {
-		return order, err
+		return order, notYet(err)
 	}
 	if order.Amount == 0 {
 		return d.record(ctx, order)
 	}
 	if order.RefundRetryAt.IsZero() {
 		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
-			return licet.Order{}, err
+			return licet.Order{}, notYet(err)
 		}
 	}
 	return licet.Order{}, licet.ErrPaymentNotConfigured
@@ -109,12 +110,17 @@ func ask(ctx context.Context, provider Provider, order licet.Order) error {
 	return provider.Refund(ctx, order)
 }
 
-// record stores that the money has gone back. Where that fails it is not as if
-// nothing had happened, and it will be stored yet.
+// record stores that the money has gone back.
 func (d *Desk) record(ctx context.Context, order licet.Order) (licet.Order, error) {
 	result, err := d.node.RecordRefund(ctx, order)
+	return result.Order, notYet(err)
+}
+
+// notYet is the error of a step of a refund that is due. Where the step was not made
+// it is not as if nothing had happened: it will be made yet.
+func notYet(err error) error {
 	if errors.Is(err, licet.ErrUnavailable) || errors.Is(err, licet.ErrOverloaded) {
-		err = fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, errors.New(err.Error()))
+		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, errors.New(err.Error()))
 	}
-	return result.Order, err
+	return err
 }

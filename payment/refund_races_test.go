@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"licet"
+	"licet/node"
+	"licet/node/storetest"
 	"licet/payment"
 )
 
@@ -57,4 +59,67 @@ func TestOldRefusal(t *testing.T) {
 	}
 	w.check("in the end", o, licet.OrderRefunded)
 	w.verify()
+}
+
+// TestStoredWishIsNotUnavailable: once it is stored that money is due, no caller is
+// told that nothing was changed and never will be.
+func TestStoredWishIsNotUnavailable(t *testing.T) {
+	w := newTown(t)
+	for _, says := range []*licet.Error{licet.ErrUnavailable, licet.ErrOverloaded} {
+		for name, do := range map[string]func(*payment.Desk) (licet.Order, error){
+			"refund": func(desk *payment.Desk) (licet.Order, error) {
+				o := w.paid()
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, "", nil)
+				return o, err
+			},
+			"refund under a key": func(desk *payment.Desk) (licet.Order, error) {
+				o := w.paid()
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, "", w.once())
+				return o, err
+			},
+			"payment of a canceled order": func(desk *payment.Desk) (licet.Order, error) {
+				o := w.canceled()
+				_, _, err := desk.Pay(w.ctx, o)
+				return o, err
+			},
+		} {
+			// All is well until the provider is about to be asked.
+			store := &storetest.Faulty{Store: w.store, OnCommit: func(change node.Change) (fault storetest.Fault) {
+				if o := change.Writes[0].Record.Order; o != nil && o.RefundTries > 0 {
+					fault = storetest.Fault{Skip: true, Say: says}
+				}
+				return fault
+			}}
+			_, desk := w.open(store, w.bank)
+			o, err := do(desk)
+			if !w.now(o).RefundDue {
+				t.Fatalf("%s: the case is wrong: no refund is due", name)
+			}
+			if !errors.Is(err, licet.ErrOutcomeUnknown) || errors.Is(err, says) {
+				t.Errorf("%s: the refund is due, and the caller is told: %v", name, err)
+			}
+			if err := w.desk.SendRefundsDue(w.ctx); err != nil {
+				t.Error(err)
+			}
+			w.check(name, o, licet.OrderRefunded)
+		}
+	}
+}
+
+// TestFailureIsNoReplay: where a key's wish was withdrawn and can't be stored
+// again, that is no answer of an earlier request.
+func TestFailureIsNoReplay(t *testing.T) {
+	w := newTown(t)
+	o, once := w.paid(), w.once()
+	w.bank.next = []answer{{says: payment.ErrRefused}}
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", once); !errors.Is(err, providerFailed) {
+		t.Fatal(err)
+	}
+	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(node.Change) storetest.Fault {
+		return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+	}}, w.bank)
+	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, "", once); replayed || !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("replayed %v, %v", replayed, err)
+	}
+	w.check("withdrawn", o, licet.OrderPaid)
 }
