@@ -67,7 +67,12 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 			return licet.Result{}, err
 		}
 		if now.LicenseKey == "" {
-			return n.swapTogether(ctx, refund)
+			if now.CanceledAt.IsZero() {
+				// It is not paid, which is refused. If it is by the time of a swap, it has a
+				// license, which is not held.
+				return licet.Apply(&licet.Record{Order: &now}, refund.cmd, n.Now())
+			}
+			return n.swapTogether(ctx, refund) // and so it never gets one
 		}
 		license := licet.LicenseRef(now.LicenseKey)
 		revoke := step{license, licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}, Reason: now.StateReason}}

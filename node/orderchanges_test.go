@@ -296,3 +296,33 @@ func TestHeldRecords(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestRefundOfWhatIsPaidMeanwhile records a refund of an order that another node is
+// about to be told is paid: it is refused, or the license goes with it.
+func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
+	plain := openStore(t)
+	n, owner := newNode(t, plain), newOwner(licet.Test)
+	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+	wantError(t, err, nil)
+	loads := 0
+	late := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		if loads++; loads != 2 {
+			return nil
+		}
+		_, err := n.PayOrder(testContext(t), order, "p") // after it was read, and before it is swapped
+		return err
+	}})
+	_, refused := late.RecordRefund(testContext(t), order)
+	if loads < 2 {
+		_, err := n.PayOrder(testContext(t), order, "p")
+		wantError(t, err, nil)
+	}
+	stored, err := n.Order(testContext(t), owner, order.OrderNo)
+	wantError(t, err, nil)
+	view, err := n.License(testContext(t), owner, stored.LicenseKey, node.DevicePage{Limit: 1})
+	wantError(t, err, nil)
+	if stored.RefundedAt.IsZero() != view.License.RevokedAt.IsZero() {
+		t.Errorf("refunded at %v, and its license revoked at %v (%v)", stored.RefundedAt, view.License.RevokedAt, refused)
+	}
+	wantError(t, refused, invalidOrderState)
+}
