@@ -118,7 +118,7 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 		if err != nil {
 			return err
 		}
-		goOn, err := doEach(ctx, page.Records, do)
+		goOn, err := n.doEach(ctx, page.Records, do)
 		failed = cmp.Or(err, failed)
 		if !goOn || page.Next == "" {
 			break
@@ -134,7 +134,7 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 // doEach does something about records, in any order: nodes that have read the same
 // page should not work on the same records at the same time. It answers an error
 // of one that has failed, and whether others may fare better.
-func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) (goOn bool, failed error) {
+func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) (goOn bool, failed error) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	var (
 		group    sync.WaitGroup
@@ -156,7 +156,7 @@ func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, l
 			defer func() { <-free }()
 			ctx, cancel := context.WithTimeout(ctx, dueTimeout)
 			defer cancel()
-			err := do(ctx, ref)
+			err := n.doOne(ctx, ref, do)
 			if err == nil {
 				return
 			}
@@ -173,4 +173,16 @@ func doEach(ctx context.Context, records []licet.Ref, do func(context.Context, l
 	}
 	group.Wait()
 	return !over(), failed
+}
+
+// doOne does something about a record. A panic must not end the node: the record
+// would be there for the next one.
+func (n *Node) doOne(ctx context.Context, ref licet.Ref, do func(context.Context, licet.Ref) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			n.reportPanic("sweep", p)
+			err = licet.ErrInternal
+		}
+	}()
+	return do(ctx, ref)
 }

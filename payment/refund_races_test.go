@@ -3,6 +3,7 @@ package payment_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -122,4 +123,40 @@ func TestFailureIsNoReplay(t *testing.T) {
 		t.Errorf("replayed %v, %v", replayed, err)
 	}
 	w.check("withdrawn", o, licet.OrderPaid)
+}
+
+// fragile is a provider that panics over one order.
+type fragile struct {
+	*bank
+	orderNo string
+}
+
+func (f fragile) Refund(ctx context.Context, o licet.Order) error {
+	if o.OrderNo == f.orderNo {
+		panic(fmt.Sprint("no refund of ", o.OrderNo))
+	}
+	return f.bank.Refund(ctx, o)
+}
+
+// TestPassSurvivesPanic: a provider that panics over one order must not take the
+// node with it, and then every other one that tries, nor keep the others' money.
+func TestPassSurvivesPanic(t *testing.T) {
+	w := newTown(t)
+	orders := []licet.Order{w.paid(), w.paid(), w.paid()}
+	w.bank.next = []answer{{says: errDown}, {says: errDown}, {says: errDown}}
+	for _, o := range orders {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+			t.Fatal(err)
+		}
+	}
+	w.clock.ahead += time.Minute
+	_, desk := w.open(w.other, fragile{w.bank, orders[1].OrderNo})
+	if err := desk.SendRefundsDue(w.ctx); !errors.Is(err, licet.ErrInternal) {
+		t.Errorf("the pass says: %v", err)
+	}
+	w.check("another's", orders[0], licet.OrderRefunded)
+	w.check("another's", orders[2], licet.OrderRefunded)
+	if !w.now(orders[1]).RefundDue {
+		t.Error("its own is not due any more")
+	}
 }
