@@ -18,6 +18,7 @@ import (
 
 	"licet"
 	"licet/node"
+	"licet/payment"
 )
 
 // bug is a mistake that is put in on purpose, from outside: on the way to
@@ -34,6 +35,8 @@ type bug struct {
 	unknown func(*run, *process, *license, input)
 	// lostHop is told of a hop whose answer is lost, instead of what says nothing.
 	lostHop error
+	// bank wraps the provider of payments.
+	bank func(payment.Provider) payment.Provider
 	// overlong: a hop is run some time after it is over.
 	overlong bool
 }
@@ -55,6 +58,12 @@ func bugs() []bug {
 		{name: "devices are deleted unguarded", txn: deleteUnguarded},
 		{name: "devices are put unguarded", txn: putUnguarded},
 		{name: "a refund leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRefund{s} }},
+		{name: "what is done under a key is not remembered", store: func(_ *run, s node.Store) node.Store { return keyless{s} }},
+		{name: "a key is remembered before what it does is done", store: func(_ *run, s node.Store) node.Store { return rash{s} }},
+		{name: "a license's metadata is left out, now and then", store: func(_ *run, s node.Store) node.Store { return noteless{s} }},
+		{name: "an end is recorded by moving it", store: func(_ *run, s node.Store) node.Store { return endless{s} }},
+		{name: "any failure of the provider is taken for a refusal", bank: func(p payment.Provider) payment.Provider { return timid{p} }},
+		{name: "a refund is recorded before the provider was asked", bank: func(p payment.Provider) payment.Provider { return bold{p} }},
 		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
 			return &stale{Store: s, views: map[licet.LicenseKey]*node.LicenseView{}}
 		}},
@@ -99,6 +108,67 @@ func (s halfRefund) Commit(ctx context.Context, change node.Change) (node.Outcom
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)
+}
+
+// keyless stores no claims of changes of licenses.
+type keyless struct{ node.Store }
+
+func (s keyless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindLicense && change.Writes[1].Ref.Kind == licet.KindClaim {
+		change.Writes = change.Writes[:1]
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// rash stores the claim of a change in a transaction before that of the change.
+type rash struct{ node.Store }
+
+func (s rash) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindLicense && change.Writes[1].Ref.Kind == licet.KindClaim {
+		if outcome, err := s.Store.Commit(ctx, node.Change{Writes: change.Writes[1:]}); err != nil || !outcome.Landed {
+			return outcome, err
+		}
+		change.Writes = change.Writes[:1]
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// noteless forgets one in ten changes of metadata.
+type noteless struct{ node.Store }
+
+func (s noteless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
+		r.Metadata = nil
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// endless moves an end that it is to record.
+type endless struct{ node.Store }
+
+func (s endless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if l := change.Writes[0].Record.License; l != nil && !l.EndRecorded.IsZero() && l.EndRecorded.Equal(l.ExpiresAt) {
+		l.ExpiresAt, l.EndRecorded = l.ExpiresAt.Add(time.Hour), l.ExpiresAt.Add(time.Hour)
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// timid takes every failure for a refusal.
+type timid struct{ payment.Provider }
+
+func (p timid) Refund(ctx context.Context, o licet.Order) error {
+	if err := p.Provider.Refund(ctx, o); err != nil {
+		return payment.ErrRefused
+	}
+	return nil
+}
+
+// bold takes every failure for success.
+type bold struct{ payment.Provider }
+
+func (p bold) Refund(ctx context.Context, o licet.Order) error {
+	_ = p.Provider.Refund(ctx, o)
+	return nil
 }
 
 func dropCompares(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {

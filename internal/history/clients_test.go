@@ -30,6 +30,7 @@ type plan struct {
 	expires time.Duration // from the run's beginning, 0: never
 	odds    []odd
 	watched bool // see isWatcher; its clients are all patient
+	keyed   bool // half of what an operator does comes under an Idempotency-Key
 	sold    bool // with the terms of a product that does not let end users remove devices
 }
 
@@ -55,10 +56,18 @@ func plans(random *rand.Rand) []plan {
 		{name: "expiring", max: 3, pool: 4, clients: 5, each: 20, expires: time.Duration(random.IntN(600)) * time.Millisecond,
 			odds: []odd{{5, activate}, {2, remove}, {1, renew}, {1, get}, {2, validate}}},
 		{name: "operated", max: 3, pool: 4, clients: 6, each: 20,
-			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {2, get}, {3, validate}}},
+			odds: []odd{{10, activate}, {4, remove}, {2, suspend}, {3, reinstate}, {4, setMax}, {2, setNote}, {3, get}, {3, validate}}},
 		{name: "revoked", max: 3, pool: 4, clients: 5, each: 20,
 			odds: []odd{{20, activate}, {10, remove}, {1, suspend}, {2, reinstate}, {1, revoke}, {1, renew}, {3, get}, {3, validate}}},
 	}
+	list = append(list,
+		plan{name: "keyed", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: time.Duration(random.IntN(600)) * time.Millisecond,
+			odds: []odd{{6, activate}, {2, remove}, {3, suspend}, {4, reinstate}, {4, renew}, {2, validate}}},
+		plan{name: "extended", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: 1000 * time.Hour,
+			odds: []odd{{6, activate}, {2, remove}, {1, suspend}, {2, reinstate}, {6, extend}, {2, setMax}, {3, setNote}, {3, get}}},
+		plan{name: "keyed and revoked", max: 3, pool: 4, clients: 5, each: 14, keyed: true, expires: 1000 * time.Hour,
+			odds: []odd{{12, activate}, {6, remove}, {3, suspend}, {4, reinstate}, {1, revoke}, {4, extend}, {2, setNote}, {2, get}}},
+	)
 	for n := range 4 {
 		list = append(list,
 			plan{name: fmt.Sprint("seen ", n), bound: 17, pool: 8, clients: 8, each: 32, watched: true,
@@ -174,9 +183,16 @@ func (l *license) question(r *run, number int, random *rand.Rand) input {
 		in.ByUser = in.Action == remove && !l.sold && random.IntN(3) == 0
 	case setMax:
 		in.Max = random.IntN(6)
+		in.Note = random.IntN(3)
+	case setNote:
+		in.Note = 1 + random.IntN(1000)
 	case renew:
 		offset := skew(random.IntN(skews)) + time.Duration(random.IntN(1000))*time.Millisecond
 		in.Expires = r.started.Add(offset).UnixMilli()
+	}
+	switch in.Action {
+	case suspend, reinstate, revoke, renew, extend:
+		in.Keyed = l.keyed && random.IntN(2) == 0 || in.Action == extend // of which a turn of others makes a sum
 	}
 	return in
 }
@@ -223,7 +239,18 @@ func (r *run) ask(l *license, client, number int, in input, random *rand.Rand) i
 	if !l.watched && random.IntN(20) == 0 {
 		limit = time.Duration(1 + random.IntN(int(impatience)))
 	}
-	op := r.put(p, l, in, limit)
+	var op operation
+	if in.Keyed {
+		var looks []operation
+		op, looks = r.deliver(l, in, random)
+		for _, look := range looks {
+			look.Client = r.newClient()
+			r.note(look)
+			l.asked.Add(1)
+		}
+	} else {
+		op = r.put(p, l, in, limit)
+	}
 	op.Client = client
 	l.asked.Add(1)
 	r.note(op)
@@ -326,7 +353,6 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 // command runs a command on a node.
 func (r *run) command(ctx context.Context, p *process, l *license, in input) (licet.Result, error) {
 	target := licet.Target{Key: in.Key}
-	var command licet.Command
 	switch in.Action {
 	case activate:
 		return p.node.Activate(ctx, licet.Activate{Target: target, Device: l.devices[in.Device]})
@@ -337,18 +363,8 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 			return p.node.DeactivateDevice(ctx, licet.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
 		}
 		return p.node.RemoveDevice(ctx, licet.RemoveDevice{Target: target, Device: l.devices[in.Device]})
-	case suspend:
-		command = licet.SuspendLicense{Target: target}
-	case reinstate:
-		command = licet.ReinstateLicense{Target: target}
-	case revoke:
-		command = licet.RevokeLicense{Target: target}
-	case renew:
-		command = licet.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
-	case setMax:
-		command = licet.UpdateLicense{Target: target, MaxDevices: new(in.Max)}
 	}
-	return p.node.Do(ctx, licet.LicenseRef(in.Key), command)
+	return p.node.Do(ctx, licet.LicenseRef(in.Key), licenseCommand(in))
 }
 
 // create stores the license under a key that others know already, as a grant
@@ -377,11 +393,7 @@ func (r *run) look(ctx context.Context, p *process, l *license, in input) output
 	if err != nil {
 		return out
 	}
-	out.Facts = factsOf(&view.License)
-	for _, d := range view.Devices {
-		out.Devices |= l.bit(d.ID)
-	}
-	return out
+	return l.seen(view)
 }
 
 // bit is the bit of a device in the sets of the model; all of them for one

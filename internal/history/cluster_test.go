@@ -159,7 +159,7 @@ func (r *run) start(c *clock) (*process, error) {
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
-	p.store = &storetest.Faulty{Store: mortal{store, p.life}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
+	p.store = &storetest.Faulty{Store: mortal{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
 	cfg := node.Config{
 		Store:    p.store,
 		KeyCheck: testCheck,
@@ -170,6 +170,8 @@ func (r *run) start(c *clock) (*process, error) {
 
 		SeenStep:  seenStep,
 		SeenEvery: seenEvery,
+
+		ExpiryMargin: time.Millisecond, // too short for these clocks, which no status may show
 	}
 	if r.way.on {
 		if err := p.meet(r); err != nil {
@@ -206,6 +208,14 @@ func (p *process) isDead() bool { return p.life.Err() != nil }
 type mortal struct {
 	node.Store
 	life context.Context
+	run  *run
+}
+
+// Due leaves out the licenses of other runs.
+func (m mortal) Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+	page, err := m.Store.Due(ctx, kind, at, from, limit)
+	page.Records = slices.DeleteFunc(page.Records, func(ref licet.Ref) bool { return !m.run.has(licet.LicenseKey(ref.ID)) })
+	return page, err
 }
 
 func (m mortal) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
@@ -249,6 +259,7 @@ func (r *run) restart(s *slot) error {
 	if err != nil {
 		return err
 	}
+	r.background.Go(next.recordEnds)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.process = next

@@ -10,7 +10,7 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	check string // linearizable, counts, acknowledged, explained, writers, facts, orders or internal
+	check string // linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys or internal
 	text  string
 }
 
@@ -49,6 +49,7 @@ func (r *run) inspect(t *timeline) []violation {
 		i.writers(number, orderWriters(states))
 	}
 	i.orders(t)
+	i.books(t)
 	return i.list
 }
 
@@ -171,6 +172,9 @@ func (i *inspection) facts(key licet.LicenseKey, states []*licenseAt, ops []oper
 			if before.revoked != 0 && s.revoked != before.revoked {
 				i.add("facts", "%s: no longer revoked: %s", key, s)
 			}
+			if s.endRecorded != before.endRecorded && s.endRecorded != s.expires && s.endRecorded != before.expires {
+				i.add("facts", "%s: an end was recorded that it has not: %d: %s", key, s.endRecorded, s)
+			}
 			if before.activated != 0 && s.activated != before.activated {
 				i.add("facts", "%s: activated_at was %d: %s", key, before.activated, s)
 			}
@@ -202,6 +206,7 @@ type change struct {
 	device   string
 	revision int64
 	boundAt  int64 // of a device that was bound
+	was      int64 // the end before it was moved
 }
 
 // changes lists what a revision has changed.
@@ -240,7 +245,7 @@ func changes(before, s *licenseAt) []change {
 		add(change{in: input{Action: setMax, Max: s.max}})
 	}
 	if before.expires != s.expires {
-		add(change{in: input{Action: renew, Expires: s.expires}})
+		add(change{in: input{Action: renew, Expires: s.expires}, was: before.expires})
 	}
 	return list
 }
@@ -267,7 +272,10 @@ func (i *inspection) explained(key licet.LicenseKey, states []*licenseAt, ops []
 	slices.SortStableFunc(candidates, func(a, b *candidate) int { return int(min(a.to, 1<<60) - min(b.to, 1<<60)) })
 	fits := func(c *candidate, ch change) bool {
 		in := c.In
-		in.Key, in.Device, in.ByUser = "", 0, false
+		in.Key, in.Device, in.ByUser, in.Note, in.Keyed = "", 0, false, 0, false
+		if in.Action == extend {
+			in = input{Action: renew, Expires: ch.was + dayInMilli}
+		}
 		if c.used || !c.holds(ch.revision) || in != ch.in || i.run.deviceOf(c.operation) != ch.device {
 			return false
 		}

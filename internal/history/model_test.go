@@ -21,6 +21,7 @@ type state struct {
 	max       int
 	devices   uint64 // a bit for each device of the license's pool
 	expires   int64  // 0: never
+	note      int    // in its metadata; 0: none
 	activated span   // what activated_at can be; zero: never activated
 }
 
@@ -45,7 +46,9 @@ const (
 	reinstate action = "reinstate"
 	revoke    action = "revoke"
 	renew     action = "renew"
+	extend    action = "extend" // by a day, on licenses that end much later
 	setMax    action = "set max"
+	setNote   action = "set note"
 )
 
 // input is one question to one license.
@@ -56,6 +59,8 @@ type input struct {
 	ByUser  bool  `json:",omitempty"` // remove: on the end user's wish, which the licenses allow
 	Max     int   `json:",omitempty"` // create, set max
 	Expires int64 `json:",omitempty"` // create, renew
+	Note    int   `json:",omitempty"` // set note, and set max along with it: 1 and up
+	Keyed   bool  `json:",omitempty"` // under an Idempotency-Key, see deliver
 }
 
 // verdict is how a question ended.
@@ -77,6 +82,8 @@ type output struct {
 	Invalid licet.Reason `json:",omitempty"` // validate
 	Facts   facts
 	Devices uint64 `json:",omitempty"` // get
+	Note    int    `json:",omitempty"` // get
+	Later   bool   `json:",omitempty"` // it was not told the facts right after it
 	Clock   span
 }
 
@@ -173,7 +180,7 @@ func (s state) timeless(in input) effect {
 		bit := uint64(1) << in.Device
 		s.devices &^= bit
 		return effect{removed: before.devices&bit != 0, next: s}
-	case suspend, reinstate, renew:
+	case suspend, reinstate, renew, extend:
 		if s.revoked {
 			return effect{reason: licet.ReasonInvalidLicenseState, next: s}
 		}
@@ -187,8 +194,13 @@ func (s state) timeless(in input) effect {
 		s.revoked = true
 	case renew:
 		s.expires = in.Expires
+	case extend:
+		s.expires += dayInMilli
 	case setMax:
 		s.max = in.Max
+	}
+	if in.Note != 0 {
+		s.note = in.Note
 	}
 	return effect{next: s}
 }
@@ -227,10 +239,11 @@ func (e effect) explains(in input, out output) (state, bool) {
 	if e.reason == licet.ReasonDeviceLimitReached {
 		return s, f == facts{Max: s.max, Current: s.count()}
 	}
-	if e.reason != "" || in.Action == create {
+	if e.reason != "" || in.Action == create || out.Later {
 		return s, true
 	}
-	if out.Invalid != e.invalid || in.Action == remove && out.Removed != e.removed || in.Action == get && out.Devices != s.devices {
+	if out.Invalid != e.invalid || in.Action == remove && out.Removed != e.removed ||
+		in.Action == get && (out.Devices != s.devices || out.Note != s.note) {
 		return s, false
 	}
 	if f.Activated != 0 {
@@ -288,7 +301,9 @@ func (in input) String() string {
 	case activate, remove, validate:
 		return fmt.Sprintf("%s %d", in.Action, in.Device)
 	case setMax:
-		return fmt.Sprintf("%s %d", in.Action, in.Max)
+		return fmt.Sprintf("%s %d, note %d", in.Action, in.Max, in.Note)
+	case setNote:
+		return fmt.Sprintf("%s %d", in.Action, in.Note)
 	case create:
 		return fmt.Sprintf("create (max %d, expires %d)", in.Max, in.Expires)
 	case renew:
@@ -309,6 +324,9 @@ func (out output) String() string {
 		}
 		if out.Invalid != "" {
 			text += ", " + string(out.Invalid)
+		}
+		if out.Note != 0 {
+			text += fmt.Sprint(", note ", out.Note)
 		}
 		if out.Devices != 0 {
 			text += " " + deviceList(out.Devices)
@@ -331,6 +349,9 @@ func (s state) String() string {
 	}
 	if s.expires != 0 {
 		text += fmt.Sprint(" until ", s.expires)
+	}
+	if s.note != 0 {
+		text += fmt.Sprint(" note ", s.note)
 	}
 	return text
 }

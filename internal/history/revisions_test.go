@@ -29,6 +29,7 @@ type licenseAt struct {
 	max, current, allowedOver         int
 	activated, expires                int64
 	suspended, revoked                int64
+	endRecorded                       int64
 	spilled                           bool
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
@@ -278,6 +279,7 @@ func (l *licenseAt) decode(m message) error {
 	created := m.milli(10)
 	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
 	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
+	l.endRecorded = m.milliAfter(26, created)
 	l.spilled = m.varints[8] != 0
 	l.writers = m.writers()
 	l.devices = map[string]int64{}

@@ -37,10 +37,10 @@ type run struct {
 	slots    []*slot
 	maker    *process // creates the licenses, and nothing else
 
-	lives, clients atomic.Int64
-	hops           atomic.Int64   // commands that came by a hop
-	background     sync.WaitGroup // calls into nodes, and their way into etcd
-	late           sync.WaitGroup // writes that are made late
+	lives, clients, keys atomic.Int64
+	hops                 atomic.Int64   // commands that came by a hop
+	background           sync.WaitGroup // calls into nodes, and their way into etcd
+	late                 sync.WaitGroup // writes that are made late
 
 	mu         sync.Mutex
 	nodes      []node.Registration
@@ -48,10 +48,14 @@ type run struct {
 	licenses   []*license
 	operations []operation
 	deeds      []deed
+	bySale     map[string]*license // by order
+	bank       *bank
+	wrong      []violation // found while it was played
 }
 
 func newRun(seed uint64, b bug) *run {
-	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now()}
+	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{}}
+	r.bank = newBank(r)
 	r.owner = licet.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licet.Test}
 	list := weathers()
 	r.weather = list[seed%uint64(len(list))]
@@ -82,6 +86,13 @@ func (r *run) note(op operation) {
 	r.operations = append(r.operations, op)
 }
 
+// has tells whether a license is one of the run's.
+func (r *run) has(key licet.LicenseKey) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.licenses, func(l *license) bool { return l.key == key })
+}
+
 // done counts the operations that have ended.
 func (r *run) done() int {
 	r.mu.Lock()
@@ -105,6 +116,7 @@ func (r *run) play() error {
 		if err != nil {
 			return errors.Join(err, r.end())
 		}
+		r.background.Go(p.recordEnds) // but not at the maker, see create
 		s.process = p
 		r.slots = append(r.slots, s)
 		r.processes = append(r.processes, p)
@@ -116,7 +128,9 @@ func (r *run) play() error {
 	r.processes = append(r.processes, r.maker)
 	for _, p := range plans(random) {
 		l := newLicense(p, mint())
+		r.mu.Lock()
 		r.licenses = append(r.licenses, l)
+		r.mu.Unlock()
 	}
 	ctx, calm := context.WithCancel(context.Background())
 	defer calm()
@@ -128,22 +142,37 @@ func (r *run) play() error {
 			group.Go(func() { r.work(l, client) })
 		}
 	}
-	for number := range 3 {
+	shops := 3
+	if r.bug.bank != nil {
+		shops = 8 // a bug that shows nowhere else
+	}
+	for number := range shops {
 		group.Go(func() { r.shop(number) })
 	}
 	group.Go(r.grant)
 	group.Wait()
 	calm()
-	return errors.Join(<-disturbed, r.settle(), r.end())
+	return errors.Join(<-disturbed, r.calm(), r.balance(), r.settle(), r.end())
+}
+
+// calm ends all faults, and waits until no write is on its way any more.
+func (r *run) calm() error {
+	for _, p := range r.processes {
+		p.faults.on.Store(false)
+	}
+	r.late.Wait()
+	return nil
 }
 
 // settle waits until nothing is under way any more, and has every node look
 // at every license once more.
 func (r *run) settle() error {
+	for orderNo, l := range r.bySale {
+		r.operations = append(r.operations, r.revokes(l, orderNo)...)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	for _, p := range r.processes {
-		p.faults.on.Store(false)
 		if err := p.node.Drain(ctx); err != nil {
 			return fmt.Errorf("drain node %d: %w", p.number, err)
 		}
@@ -212,7 +241,7 @@ func check(seed uint64, b bug) (*result, error) {
 	if res.timeline, err = newTimeline(r.owner.AccountID, events); err != nil {
 		return nil, fmt.Errorf("read what is stored: %w", err)
 	}
-	res.violations = r.inspect(res.timeline)
+	res.violations = append(r.inspect(res.timeline), r.wrong...)
 	for _, l := range r.licenses {
 		if asked, unknowns := l.asked.Load(), l.unknowns.Load(); l.clients > maxClients || asked > maxOperations || unknowns > maxUnknowns {
 			return nil, fmt.Errorf("%s has grown beyond what can be checked: %d clients, %d operations, %d unknown", l.name, l.clients, asked, unknowns)

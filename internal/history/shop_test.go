@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -27,7 +26,7 @@ type deed struct {
 
 // transact does one thing with an order, and again until it is told that it
 // happened or can't, some times at most.
-func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *node.Node) (licet.Order, error)) (licet.Order, bool) {
+func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *process) (licet.Order, error)) (licet.Order, bool) {
 	for range 5 {
 		p := r.anyone(random)
 		type answer struct {
@@ -36,11 +35,13 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *node
 		}
 		d.Before, d.Call = revision(), time.Since(r.started)
 		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-			a.order, a.err = do(ctx, p.node)
+			a.order, a.err = do(ctx, p)
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()
-		if d.Out = judge(a.err); !answered {
+		d.Out = judge(a.err)
+		failed := d.Out.Reason == licet.ReasonProviderFailed // then it may go on, or not
+		if !answered || failed {
 			d.Out = output{Verdict: unknown}
 		}
 		if d.Order == "" {
@@ -54,6 +55,10 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *node
 		switch d.Out.Verdict {
 		case accepted:
 			return a.order, true
+		case unknown:
+			if failed && random.IntN(2) == 0 {
+				return licet.Order{}, false // it leaves it at that
+			}
 		case refused:
 			if d.Out.Reason != licet.ReasonRequestInProgress {
 				return licet.Order{}, false
@@ -73,8 +78,8 @@ func (r *run) shop(number int) {
 		ProductID: "pro", Amount: amount, Currency: "USD",
 		Description: fmt.Sprint("shop ", number), Once: once("shop", number),
 	}
-	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
-		order, _, err := n.CreateOrder(ctx, r.owner, in)
+	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, p *process) (licet.Order, error) {
+		order, _, err := p.node.CreateOrder(ctx, r.owner, in)
 		return order, err
 	})
 	if !made {
@@ -85,40 +90,54 @@ func (r *run) shop(number int) {
 		group.Go(func() {
 			random := r.random("payer", uint64(number), uint64(payer))
 			payment := fmt.Sprint("payment ", payer)
-			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
-				result, err := n.PayOrder(ctx, order, payment)
-				return result.Order, err
-			})
-			if done && (paid.RefundDue || random.IntN(6) == 0) {
-				r.transact(random, deed{What: "refund", Order: order.OrderNo}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
-					result, err := n.RecordRefund(ctx, order)
-					return result.Order, err
-				})
+			if amount > 0 {
+				r.bank.take(order)
 			}
+			r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licet.Order, error) {
+				return r.desk(p).Confirm(ctx, order, payment)
+			})
 		})
 	}
 	if random.IntN(3) == 0 {
 		group.Go(func() {
 			random := r.random("canceler", uint64(number))
-			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, n *node.Node) (licet.Order, error) {
-				result, err := n.CancelOrder(ctx, order)
-				return result.Order, err
+			var key *node.Once
+			if random.IntN(2) == 0 {
+				key = once("cancel", number)
+			}
+			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
+				order, _, err := p.node.ChangeOrder(ctx, r.owner, order.OrderNo, licet.CancelOrder{}, key)
+				return order, err
 			})
 		})
 	}
 	group.Wait()
-	if l := r.sold(order.OrderNo); l != nil {
+	l := r.sold(order.OrderNo)
+	if l != nil {
 		for client := range l.clients {
 			group.Go(func() { r.work(l, client+1) }) // all but the one who creates it
 		}
-		group.Wait()
 	}
+	for n := range []int{0, 1, 1, 2}[random.IntN(4)] {
+		group.Go(func() { r.refund(l, order.OrderNo, number, n) })
+	}
+	group.Wait()
 }
 
-// once makes the Idempotency-Key of one caller's one request.
-func once(who string, number int) *node.Once {
-	sum := sha256.Sum256(fmt.Appendln(nil, who, number))
-	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
+// refund sends an order's money back, while its license is used.
+func (r *run) refund(l *license, orderNo string, shop, number int) {
+	random := r.random("refund", uint64(shop), uint64(number))
+	for used := random.IntN(20); l != nil && int(l.asked.Load()) < used; {
+		time.Sleep(100 * time.Microsecond)
+	}
+	var key *node.Once
+	if random.IntN(2) == 0 {
+		key = once("refund", shop) // perhaps another one's
+	}
+	r.transact(random, deed{What: "refund", Order: orderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
+		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, "", key)
+		return order, err
+	})
 }
 
 // sold gives the license that a payer was told of, and notes its creation:
@@ -145,20 +164,12 @@ func (r *run) sold(orderNo string) *license {
 	terms := licet.DefaultTerms()
 	op.In = input{Key: key, Action: create, Max: terms.MaxDevices}
 	r.operations = append(r.operations, op)
-	for _, d := range r.deeds {
-		// A refund revokes the license. Of its facts the answer tells nothing.
-		if d.Order == orderNo && d.What == "refund" && (d.Out.Verdict == accepted || d.Out.Verdict == unknown) {
-			r.operations = append(r.operations, operation{
-				Client: int(r.clients.Add(1)), In: input{Key: key, Action: revoke}, Out: output{Verdict: unknown},
-				Call: d.Call, Return: d.Return, Before: d.Before, After: d.After, Adrift: r.way.on,
-			})
-		}
-	}
 	l := newLicense(plan{
 		name: "sold " + orderNo, max: terms.MaxDevices, pool: 5, clients: 4, each: 10, sold: true,
 		odds: []odd{{5, activate}, {3, remove}, {2, get}},
 	}, key)
 	r.licenses = append(r.licenses, l)
+	r.bySale[orderNo] = l
 	return l
 }
 

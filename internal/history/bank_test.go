@@ -1,0 +1,153 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"licet"
+	"licet/payment"
+)
+
+// bank is the provider of a run, which outlives its nodes: it takes the money of an
+// order once and sends it back once, however often it is asked, and keeps books.
+type bank struct {
+	mu       sync.Mutex
+	random   *rand.Rand
+	trouble  bool
+	taken    map[string]licet.Order
+	returned map[string]int
+}
+
+func newBank(r *run) *bank {
+	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licet.Order{}, returned: map[string]int{}}
+}
+
+var errBank = errors.New("the bank is down")
+
+// take is what a buyer does.
+func (b *bank) take(o licet.Order) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.taken[o.OrderNo] = o
+}
+
+// Begin has nobody who calls it: buyers go to the bank themselves.
+func (b *bank) Begin(context.Context, licet.Order) (payment.Step, error) {
+	return payment.Step{}, errBank
+}
+
+// Refund sends money back, or not, and says so, or not. It refuses only what it has
+// not sent back.
+func (b *bank) Refund(_ context.Context, o licet.Order) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	luck := 5
+	if b.trouble {
+		luck = b.random.IntN(6)
+	}
+	switch {
+	case luck == 0:
+		return errBank
+	case luck == 1 && b.returned[o.OrderNo] == 0:
+		return payment.ErrRefused
+	}
+	if _, taken := b.taken[o.OrderNo]; taken && b.returned[o.OrderNo] == 0 {
+		b.returned[o.OrderNo]++
+	}
+	if luck == 2 {
+		return errBank
+	}
+	return nil
+}
+
+// desk is that of a process.
+func (r *run) desk(p *process) *payment.Desk {
+	return payment.NewDesk(p.node, map[licet.Mode]payment.Provider{licet.Test: r.provider()})
+}
+
+// provider is the bank as nodes know it.
+func (r *run) provider() payment.Provider {
+	if r.bug.bank != nil {
+		return r.bug.bank(r.bank)
+	}
+	return r.bank
+}
+
+// balance brings to an end what is left of payments and refunds, when all is well
+// again: the bank says once more what it has taken, and what is due is sent back.
+func (r *run) balance() error {
+	r.bank.mu.Lock()
+	r.bank.trouble = false
+	r.bank.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for number, o := range r.bank.taken {
+		for {
+			p := r.slots[0].current()
+			d := deed{What: "pay", Order: number, Before: revision(), Call: time.Since(r.started)}
+			order, err := r.desk(p).Confirm(ctx, o, "the last word")
+			d.Return, d.After, d.Out = time.Since(r.started), revision(), judge(err)
+			r.noteDeed(d)
+			if err == nil && !order.RefundDue {
+				break
+			}
+			if ctx.Err() != nil {
+				return fmt.Errorf("%s is not settled in the end: %w", number, err)
+			}
+		}
+	}
+	return nil
+}
+
+// books: nothing is paid without a license or a refund, nothing is refunded twice, and
+// the money of an order is back exactly if the order says so.
+func (i *inspection) books(t *timeline) {
+	b := i.run.bank
+	for number, o := range b.taken {
+		states := t.orders[number]
+		if len(states) == 0 {
+			i.add("books", "%s was paid for, and is not there", number)
+			continue
+		}
+		last := states[len(states)-1]
+		if b.returned[number] > 1 {
+			i.add("books", "the money of %s went back %d times", number, b.returned[number])
+		}
+		if (b.returned[number] == 1) != (last.refunded != 0) && o.Amount > 0 {
+			i.add("books", "the money of %s went back %d times, and it is stored as %+v", number, b.returned[number], last)
+		}
+		if last.refunded == 0 && (last.key == "" || last.paid == 0) {
+			i.add("books", "the money of %s was taken, and there is neither license nor refund: %+v", number, last)
+		}
+	}
+	for number := range b.returned {
+		if _, taken := b.taken[number]; !taken {
+			i.add("books", "the money of %s went back, and was never taken", number)
+		}
+	}
+}
+
+// revokes are the operations on an order's license that its deeds are, or may be. A
+// payment may also find that a refund is due, and go on with it.
+func (r *run) revokes(l *license, orderNo string) (ops []operation) {
+	wished := slices.ContainsFunc(r.deeds, func(d deed) bool { return d.Order == orderNo && d.What == "refund" })
+	for _, d := range r.deeds {
+		if d.Order != orderNo || !wished || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing || d.Out.Verdict == refused {
+			continue
+		}
+		op := operation{
+			Client: int(r.clients.Add(1)), In: input{Key: l.key, Action: revoke}, Out: output{Verdict: unknown, Later: true},
+			Call: d.Call, Return: d.Return, Before: d.Before, After: d.After,
+		}
+		if d.What == "refund" && d.Out.Verdict == accepted {
+			op.Out.Verdict = accepted // so no device is bound after it
+		}
+		ops = append(ops, op)
+	}
+	return ops
+}

@@ -1,0 +1,174 @@
+package history
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// oneDay is what a license is extended by.
+var oneDay = licet.Period{Days: 1}
+
+const dayInMilli = int64(24 * time.Hour / time.Millisecond)
+
+// keyedTries bounds how often a request is sent again under its key.
+const keyedTries = 6
+
+// deliver asks for a change under an Idempotency-Key, and again, now at this node
+// and now at that, until it is told what came of it; at times it then asks once
+// more. However often it asks, that is one operation. What it is shown of the license
+// each time is another one: a look.
+func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, looks []operation) {
+	once := once("key", int(r.keys.Add(1)))
+	op = operation{In: in, Before: revision(), Call: time.Since(r.started), Out: output{Verdict: nothing}}
+	change := node.LicenseChange{Key: in.Key, Command: licenseCommand(in), Once: once}
+	more := random.IntN(2)
+	for try := 0; try < keyedTries; try++ {
+		p := r.anyone(random)
+		op.Process = p.number
+		type answer struct {
+			view     *node.LicenseView
+			replayed bool
+			err      error
+		}
+		look := operation{Process: p.number, In: input{Key: in.Key, Action: get}, Before: revision(), Call: time.Since(r.started)}
+		a, answered := reach(r, p, r.patience, func(ctx context.Context) (a answer) {
+			a.view, a.replayed, a.err = p.node.ChangeLicense(ctx, r.owner, change)
+			return a
+		})
+		out := judge(a.err)
+		if !answered {
+			out = output{Verdict: unknown}
+		}
+		if out.Reason == licet.ReasonRequestInProgress {
+			time.Sleep(time.Millisecond) // an earlier one goes on there
+			continue
+		}
+		op.Return, op.After = time.Since(r.started), revision()
+		if kept(op.Out) {
+			if out.Verdict == accepted || out.Verdict == refused {
+				if !a.replayed || out.Verdict != op.Out.Verdict || out.Reason != op.Out.Reason {
+					r.complain("%s: %s was %s under its key, and then %s, replayed %v", in.Key, in, op.Out, out, a.replayed)
+				}
+			}
+		} else {
+			op.Out = afterTry(op.Out, out)
+		}
+		if out.Verdict == accepted {
+			look.Out, look.Return, look.After = l.seen(a.view), op.Return, op.After
+			looks = append(looks, look)
+		}
+		if op.Out.Verdict == refused && !kept(op.Out) {
+			break // it would be made anew
+		}
+		if kept(op.Out) {
+			if more--; more < 0 {
+				break
+			}
+		}
+	}
+	if op.Return == 0 {
+		op.Return, op.After = time.Since(r.started), revision()
+	}
+	op.Out.Later = true
+	for _, s := range r.slots {
+		c := s.clock.span(op.Call, op.Return)
+		if op.Out.Clock == (span{}) {
+			op.Out.Clock = c
+		}
+		op.Out.Clock = span{min(op.Out.Clock.from, c.from), max(op.Out.Clock.to, c.to)}
+	}
+	return op, looks
+}
+
+// afterTry is what is known of a request after another try. A refusal that is not
+// kept says nothing of a try before whose outcome is unknown.
+func afterTry(before, now output) output {
+	if before.Verdict == unknown && !kept(now) {
+		return before
+	}
+	return output{Verdict: now.Verdict, Reason: now.Reason}
+}
+
+// kept tells whether the same request is answered so again.
+func kept(out output) bool {
+	return out.Verdict == accepted || out.Verdict == refused && out.Reason == licet.ReasonInvalidLicenseState
+}
+
+// complain notes what is wrong by itself, whatever else was done.
+func (r *run) complain(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong = append(r.wrong, violation{"keys", fmt.Sprintf(format, args...)})
+}
+
+// licenseCommand is what an operator's question asks for.
+func licenseCommand(in input) licet.Command {
+	target := licet.Target{Key: in.Key}
+	switch in.Action {
+	case suspend:
+		return licet.SuspendLicense{Target: target}
+	case reinstate:
+		return licet.ReinstateLicense{Target: target}
+	case revoke:
+		return licet.RevokeLicense{Target: target}
+	case renew:
+		return licet.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
+	case extend:
+		return licet.RenewLicense{Target: target, Extend: oneDay}
+	default:
+		update := licet.UpdateLicense{Target: target}
+		if in.Action == setMax {
+			update.MaxDevices = new(in.Max)
+		}
+		if in.Note != 0 {
+			update.Metadata = fmt.Sprintf(`{"note":%d}`, in.Note)
+		}
+		return update
+	}
+}
+
+// seen is what a look shows.
+func (l *license) seen(view *node.LicenseView) output {
+	out := output{Verdict: accepted, Facts: factsOf(&view.License)}
+	for _, d := range view.Devices {
+		out.Devices |= l.bit(d.ID)
+	}
+	text := strings.TrimSuffix(strings.TrimPrefix(view.Metadata, `{"note":`), "}")
+	if text != "" {
+		note, err := strconv.Atoi(text)
+		if err != nil {
+			note = -1 // which nobody asks for
+		}
+		out.Note = note
+	}
+	return out
+}
+
+// once makes the Idempotency-Key of one caller's one request.
+func once(who string, number int) *node.Once {
+	sum := sha256.Sum256(fmt.Appendln(nil, who, number))
+	return &node.Once{Hash: string(sum[:16]), Fingerprint: sum}
+}
+
+// recordEnds records what has ended, again and again, as any node does, only more
+// often and at once: that must change nothing that anybody is told.
+func (p *process) recordEnds() {
+	for {
+		select {
+		case <-p.life.Done():
+			return
+		case <-time.After(time.Duration(5+p.faults.IntN(20)) * time.Millisecond):
+		}
+		ctx, cancel := context.WithTimeout(p.life, time.Second)
+		_ = p.node.RecordLicenseEnds(ctx) // which may fail, as all else
+		cancel()
+	}
+}
