@@ -68,9 +68,16 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 // ready, and sees to its end. API keys are not limited, as with launch.
 func startServe(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startServeAs(t, nil, args...)
+}
+
+// startServeAs adds to the process's environment.
+func startServeAs(t *testing.T, env []string, args ...string) *process {
+	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s", "--rate-limit-api-key", "0"}, args...)
 	p := &process{log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
 	p.client = newClient()
+	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -22,6 +22,9 @@ import (
 const runAsLicet = "RUN_TEST_BINARY_AS_LICET"
 
 func TestMain(m *testing.M) {
+	if bank := os.Getenv(runWithBank); bank != "" {
+		os.Exit(serveWithBank(bank, os.Args[1:]))
+	}
 	if os.Getenv(runAsLicet) != "" {
 		main() // it exits
 	}

@@ -37,6 +37,7 @@ type service struct {
 	drainDelay time.Duration // how long a stop only fails readiness
 	// Set where there is but one node, whose clock is the only one:
 	sweepEvery, expiryMargin time.Duration
+	providers                map[licet.Mode]payment.Provider // for each mode that can be paid in
 	log                      zerolog.Logger
 	parts                    lifecycle
 
@@ -61,10 +62,11 @@ type service struct {
 
 func newService(cfg config, log zerolog.Logger) *service {
 	return &service{
-		cfg:    cfg,
-		log:    log,
-		parts:  lifecycle{log: log},
-		failed: make(chan error, 3), // one for each listener
+		cfg:       cfg,
+		providers: map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}},
+		log:       log,
+		parts:     lifecycle{log: log},
+		failed:    make(chan error, 3), // one for each listener
 	}
 }
 
@@ -163,7 +165,7 @@ func (s *service) answer() error {
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
-	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
+	desk := payment.NewDesk(n, s.providers)
 	every := cmp.Or(s.sweepEvery, sweepEvery)
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
 	// Apart from those, since a provider may be slow.

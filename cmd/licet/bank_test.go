@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/signal"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/spf13/pflag"
+
+	"licet"
+	"licet/payment"
+)
+
+// runWithBank tells this test binary to be licet serve with the provider at an
+// address. The sandbox keeps no books, and so can't tell what was sent back twice.
+const runWithBank = "RUN_TEST_BINARY_WITH_BANK"
+
+// serveWithBank is licet serve, but for the provider and for how often it sweeps.
+func serveWithBank(address string, args []string) int {
+	var cfg serveConfig
+	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+	cfg.addFlags(flags)
+	if err := errors.Join(flags.Parse(args[1:]), cfg.validate()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitUsage
+	}
+	log, err := cfg.newLog(os.Stderr)
+	if err != nil {
+		return exitUsage
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer cancel()
+	n := newServe(cfg, log.Level(zerolog.InfoLevel))
+	n.providers = map[licet.Mode]payment.Provider{licet.Test: bankClient(address)}
+	n.sweepEvery = 100 * time.Millisecond
+	if err := n.run(ctx, func(ctx context.Context) error { return n.start(ctx, build{}) }); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitFailed
+	}
+	return exitOK
+}
+
+// bankClient is a provider that is reached over HTTP, as real ones are.
+type bankClient string
+
+func (c bankClient) post(ctx context.Context, what string, o licet.Order) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, string(c)+"/"+what+"/"+o.OrderNo, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = errors.New(response.Status)
+	}
+	return err
+}
+
+func (c bankClient) Begin(ctx context.Context, o licet.Order) (payment.Step, error) {
+	return payment.Step{Payment: "bank_" + o.OrderNo}, c.post(ctx, "take", o)
+}
+
+func (c bankClient) Refund(ctx context.Context, o licet.Order) error { return c.post(ctx, "return", o) }
+
+// bank moves the money of an order once in each direction, and keeps books. It
+// outlives all nodes, and takes its time, so that nodes die while it is asked.
+type bank struct {
+	*httptest.Server
+	mu              sync.Mutex
+	taken, returned map[string]int
+	asked           map[string]int // to return it
+}
+
+func newBank(t *testing.T) *bank {
+	b := &bank{taken: map[string]int{}, returned: map[string]int{}, asked: map[string]int{}}
+	b.Server = httptest.NewServer(b)
+	t.Cleanup(b.Close)
+	return b
+}
+
+func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+	what, orderNo, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	b.move(what, orderNo)
+	time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond)
+	if rand.IntN(50) == 0 { // it was done, and nobody is told
+		w.WriteHeader(http.StatusBadGateway)
+	}
+}
+
+func (b *bank) move(what, orderNo string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case what == "take":
+		b.taken[orderNo] = 1
+	case what == "return":
+		b.asked[orderNo]++
+		if b.taken[orderNo] == 1 && b.returned[orderNo] == 0 {
+			b.returned[orderNo]++
+		}
+	}
+}
