@@ -64,7 +64,8 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseC
 	case err != nil && c.replayed():
 		return nil, false, err // that it can't be read is not what it came to
 	case err != nil:
-		return nil, false, fmt.Errorf("%w: read the license that was changed: %w", licet.ErrOutcomeUnknown, err)
+		// Without what it wraps, which may say that nothing was changed.
+		return nil, false, fmt.Errorf("%w: read the license that was changed: %v", licet.ErrOutcomeUnknown, err)
 	}
 	return view, c.replayed(), visible(view, owner, in.Key)
 }

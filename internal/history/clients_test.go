@@ -104,7 +104,11 @@ func newLicense(p plan, key licet.LicenseKey) *license {
 // spent tells whether more questions could lead beyond the bounds: every
 // client has one under way, and may be told nothing of it.
 func (l *license) spent() bool {
-	return l.unknowns.Load() > int32(maxUnknowns-l.clients) || l.asked.Load() > int32(maxOperations-l.clients)
+	unknowns := maxUnknowns
+	if l.keyed {
+		unknowns = 2 * l.clients // each may double the states that it can be in
+	}
+	return l.unknowns.Load() > int32(unknowns-l.clients) || l.asked.Load() > int32(maxOperations-l.clients)
 }
 
 // operation is one question with its answer and when both were. Times are in
@@ -413,11 +417,13 @@ func judge(err error) output {
 	switch {
 	case err == nil:
 		return output{Verdict: accepted}
+	case errors.Is(err, licet.ErrOutcomeUnknown): // whatever it wraps
+		return output{Verdict: unknown}
 	case errors.Is(err, licet.ErrUnavailable), errors.Is(err, licet.ErrOverloaded):
 		return output{Verdict: nothing}
 	case errors.Is(err, licet.ErrInternal):
 		return output{Verdict: unknown, Reason: licet.ReasonInternal}
-	case errors.Is(err, licet.ErrOutcomeUnknown) || !errors.As(err, &refusal):
+	case !errors.As(err, &refusal):
 		return output{Verdict: unknown}
 	}
 	out := output{Verdict: refused, Reason: refusal.Reason}
