@@ -46,6 +46,13 @@ type Metrics struct {
 	// Panics counts panics that were caught; each has a stack in the log.
 	Panics prometheus.Counter
 
+	// RefundsDue is how many orders' money is to go back and has not, as the last
+	// pass over them found; all nodes find the same.
+	RefundsDue prometheus.Gauge
+	// Refunds counts the steps of refunds that were made here, by outcome: asked (the
+	// provider was about to be), made (it is recorded) or refused (for good).
+	Refunds *prometheus.CounterVec
+
 	// APIKeyLookups counts how API keys were looked up: hit and unknown were
 	// answered from memory, miss and untrusted by the store, the last because no
 	// scan had succeeded lately.
@@ -131,6 +138,14 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",
 		}),
+		RefundsDue: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_refunds_due",
+			Help: "Orders whose money is to go back and has not yet, as the last pass found, up to 1000. All nodes find the same.",
+		}),
+		Refunds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_refunds_total",
+			Help: "Steps of refunds: the provider was asked, the refund was made, or the provider has refused it.",
+		}, []string{"outcome"}),
 		APIKeyLookups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_api_key_lookups_total",
 			Help: "Lookups of API keys: answered from memory (hit, unknown), or by the store (miss, untrusted).",
@@ -170,7 +185,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	build.Set(1)
 	reg.MustRegister(
 		m.HTTPDuration, m.HTTPInFlight, m.RateLimited, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Hops, m.HopCommands, m.HopCommandsRun,
-		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics,
+		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics, m.RefundsDue, m.Refunds,
 		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

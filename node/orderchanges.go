@@ -42,13 +42,21 @@ func (n *Node) CancelOrder(ctx context.Context, order licet.Order) (licet.Result
 // TryRefund notes that the provider is about to be asked to send an order's money
 // back; see licet.TryRefund.
 func (n *Node) TryRefund(ctx context.Context, order licet.Order, waiting bool) (licet.Result, error) {
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.TryRefund{Waiting: waiting})
+	result, err := n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.TryRefund{Waiting: waiting})
+	if err == nil && result.RefundDue {
+		n.cfg.Metrics.Refunds.WithLabelValues("asked").Inc()
+	}
+	return result, err
 }
 
 // WithdrawRefund notes that the provider has refused to send an order's money
 // back. The order must be as TryRefund answered it; see licet.WithdrawRefund.
 func (n *Node) WithdrawRefund(ctx context.Context, order licet.Order) (licet.Result, error) {
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.WithdrawRefund{Tries: order.RefundTries})
+	result, err := n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.WithdrawRefund{Tries: order.RefundTries})
+	if err == nil && !result.RefundDue {
+		n.cfg.Metrics.Refunds.WithLabelValues("refused").Inc()
+	}
+	return result, err
 }
 
 // RecordRefund notes that the provider has sent an order's money back, and revokes
@@ -58,6 +66,11 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 		return licet.Result{}, err
 	}
 	defer func() { n.admission.leave(err) }()
+	defer func() {
+		if err == nil {
+			n.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
+		}
+	}()
 	ref := licet.OrderRef(order.Owner, order.OrderNo)
 	refund := step{ref, licet.RefundOrder{}}
 	return n.hold(ctx, ref, func(ctx context.Context) (licet.Result, error) {

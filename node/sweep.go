@@ -21,6 +21,9 @@ const (
 	dueTroubles = 16
 	// dueTimeout bounds the work on one record; asking a provider is part of it.
 	dueTimeout = 30 * time.Second
+	// refundHorizon is longer than any pause between two tries of a refund, and by
+	// more than clocks are wrong.
+	refundHorizon = 24 * time.Hour
 )
 
 // Chore is something that is to be done now and then, whoever does it.
@@ -99,11 +102,17 @@ func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(l
 var errNoRoom = errors.New("the node has much else to do")
 
 // EachRefundDue calls send for each order whose refund is due by now, with only
-// its number and owner. Several calls may be made at a time.
+// its number and owner. Several calls may be made at a time. Then it counts what is
+// left, also of those that are to be tried later.
 func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, licet.Order) error) error {
-	return n.eachDue(ctx, licet.DueRefund, n.Now(), func(ctx context.Context, ref licet.Ref) error {
+	failed := n.eachDue(ctx, licet.DueRefund, n.Now(), func(ctx context.Context, ref licet.Ref) error {
 		return send(ctx, licet.Order{OrderNo: ref.ID, Owner: ref.Owner})
 	})
+	left, err := n.cfg.Store.Due(ctx, licet.DueRefund, n.Now().Add(refundHorizon), "", MaxDue)
+	if err == nil {
+		n.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
+	}
+	return cmp.Or(failed, err)
 }
 
 // eachDue does something about the records for which something is due at a

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
 	"licet"
@@ -30,6 +31,8 @@ type town struct {
 	node  *node.Node
 	desk  *payment.Desk
 	key   int
+
+	instruments *metrics.Metrics // of its own node
 }
 
 func newTown(t *testing.T) *town {
@@ -63,8 +66,12 @@ func (w *town) open(store node.Store, provider payment.Provider) (*node.Node, *p
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	m := instruments()
+	if w.node == nil {
+		w.instruments = m
+	}
 	n := node.New(node.Config{
-		Store: store, KeyCheck: check, Clock: w.clock.now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+		Store: store, KeyCheck: check, Clock: w.clock.now, Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
 	})
 	return n, payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: provider})
 }
@@ -307,6 +314,47 @@ func TestProviderRefuses(t *testing.T) {
 	}
 	w.check("canceled, and asked again", canceled, licet.OrderRefunded)
 	w.verify()
+}
+
+// TestRefundsAreCounted: what is due is seen by every node, and what was done by who did it.
+func TestRefundsAreCounted(t *testing.T) {
+	w := newTown(t)
+	counted := func(want string) {
+		t.Helper()
+		steps := w.instruments.Refunds
+		value := func(metric prometheus.Metric) float64 {
+			var m dto.Metric
+			if err := metric.Write(&m); err != nil {
+				t.Fatal(err)
+			}
+			return m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+		got := fmt.Sprintf("due %v, asked %v, made %v, refused %v", value(w.instruments.RefundsDue),
+			value(steps.WithLabelValues("asked")), value(steps.WithLabelValues("made")), value(steps.WithLabelValues("refused")))
+		if got != want {
+			t.Errorf("counted: %s, want %s", got, want)
+		}
+	}
+	refund := func(says ...answer) {
+		t.Helper()
+		w.bank.next = says
+		_, _, _ = w.desk.Refund(w.ctx, owner, w.paid().OrderNo, "", nil)
+	}
+	refund()
+	refund(answer{says: payment.ErrRefused})
+	refund(answer{says: errDown})
+	refund(answer{says: errDown})
+	counted("due 0, asked 4, made 1, refused 1")
+	if err := w.desk.SendRefundsDue(w.ctx); err != nil { // which finds none to try yet
+		t.Error(err)
+	}
+	counted("due 2, asked 4, made 1, refused 1")
+	w.clock.ahead += time.Minute
+	w.bank.next = []answer{{says: errDown}}
+	if err := w.desk.SendRefundsDue(w.ctx); !errors.Is(err, providerFailed) {
+		t.Error(err)
+	}
+	counted("due 1, asked 6, made 2, refused 1")
 }
 
 // TestOnePassPerPause lets many nodes find the same refund: the bank is asked once
