@@ -133,19 +133,32 @@ func (i *inspection) books(t *timeline) {
 }
 
 // revokes are the operations on an order's license that its deeds are, or may be. A
-// payment may also find that a refund is due, and go on with it.
+// payment may also find that a refund is due, and go on with it. All that may have
+// revoked it are one operation, since a search tries each at any place.
 func (r *run) revokes(l *license, orderNo string) (ops []operation) {
 	wished := slices.ContainsFunc(r.deeds, func(d deed) bool { return d.Order == orderNo && d.What == "refund" })
+	if !wished {
+		return nil
+	}
+	perhaps := -1
 	for _, d := range r.deeds {
-		if d.Order != orderNo || !wished || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing || d.Out.Verdict == refused {
+		if d.Order != orderNo || d.What != "refund" && d.What != "pay" || d.Out.Verdict == nothing || d.Out.Verdict == refused {
 			continue
 		}
 		op := operation{
 			Client: int(r.clients.Add(1)), In: input{Key: l.key, Action: revoke}, Out: output{Verdict: unknown, Later: true},
 			Call: d.Call, Return: d.Return, Before: d.Before, After: d.After,
 		}
-		if d.What == "refund" && d.Out.Verdict == accepted {
+		switch {
+		case d.What == "refund" && d.Out.Verdict == accepted:
 			op.Out.Verdict = accepted // so no device is bound after it
+		case perhaps >= 0:
+			p := &ops[perhaps]
+			p.Call, p.Return = min(p.Call, op.Call), max(p.Return, op.Return)
+			p.Before, p.After = min(p.Before, op.Before), max(p.After, op.After)
+			continue
+		default:
+			perhaps = len(ops)
 		}
 		ops = append(ops, op)
 	}

@@ -105,7 +105,7 @@ func newLicense(p plan, key licet.LicenseKey) *license {
 // client has one under way, and may be told nothing of it.
 func (l *license) spent() bool {
 	unknowns := maxUnknowns
-	if l.keyed {
+	if l.keyed || l.sold {
 		unknowns = 2 * l.clients // each may double the states that it can be in
 	}
 	return l.unknowns.Load() > int32(unknowns-l.clients) || l.asked.Load() > int32(maxOperations-l.clients)
