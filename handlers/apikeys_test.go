@@ -185,6 +185,7 @@ func TestAPIKeyBadInput(t *testing.T) {
 		{"POST", path, `{"name":"a","scopes":` + many + `}`, 42200, "scopes"},
 		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"tomorrow"}`, 42200, "expires_at"},
 		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"2030-01-02T03:04:05.678Z"}`, 42200, "expires_at"},
+		{"POST", path, `{"name":"a","scopes":["orders"],"expires_at":"0001-01-01T00:00:00Z"}`, 42200, "expires_at"}, // Go's zero time
 		{"POST", rotate, `[]`, 40000, ""},
 		{"POST", rotate, `{`, 40000, ""},
 		{"POST", rotate, `{"overlap":24}`, 40000, ""},

@@ -178,6 +178,9 @@ var badChanges = []struct {
 	{"renew", `{"expires_at":"2030-01-02T03:04:05.678Z"}`, 42200, "expires_at"}, // now
 	{"renew", `{"expires_at":"2020-01-01T00:00:00Z"}`, 42200, "expires_at"},
 	{"renew", `{"expires_at":"9999-12-31T23:59:59-01:00"}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":"0001-01-01T00:00:00Z"}`, 42200, "expires_at"}, // Go's zero time
+	{"renew", `{"expires_at":"0001-01-01T00:00:00.0009Z"}`, 42200, "expires_at"},
+	{"renew", `{"expires_at":"0000-12-31T23:00:00-01:00"}`, 42200, "expires_at"},
 	{"renew", `{"extend":""}`, 42200, "extend"},
 	{"renew", `{"extend":"1M"}`, 42200, "extend"},
 	{"renew", `{"extend":"P0D"}`, 42200, "extend"},

@@ -32,6 +32,7 @@ const (
 	problemRequired   = "is required"
 	problemLineBreaks = "must not contain control characters other than line breaks and tabs"
 	problemControl    = "must not contain control characters"
+	problemPast       = "must be in the future"
 	problemEmail      = "must be a plain e-mail address of at most 254 characters"
 )
 
@@ -219,12 +220,18 @@ func (p *problems) moment(field string, in text) time.Time {
 		p.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
 		return time.Time{}
 	}
-	return t.UTC().Truncate(time.Millisecond)
+	t = t.UTC().Truncate(time.Millisecond)
+	if t.IsZero() {
+		// The first millisecond of the year 1 stands for no time at all, everywhere
+		// below. All moments that may be given must be still to come anyway.
+		p.add(field, problemPast)
+	}
+	return t
 }
 
 // future checks a moment, where there is one, that must be still to come.
 func (p *problems) future(field string, t, now time.Time) {
 	if !t.IsZero() && !t.After(now) {
-		p.add(field, "must be in the future")
+		p.add(field, problemPast)
 	}
 }

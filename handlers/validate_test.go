@@ -161,6 +161,7 @@ func TestGrantFields(t *testing.T) {
 	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01T00:00:00,5Z"}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01T1:00:00Z"}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"expires_at":"2031-01-01t00:00:00z"}`)
+	f(`{"product_id":"p","quantity":1,"expires_at":"0001-01-01T00:00:00Z"}`, "expires_at") // Go's zero time
 	f(`{"product_id":"p","quantity":1,"expires_at":""}`, "expires_at")
 	f(`{"product_id":"p","quantity":1,"metadata":{"":1}}`, "metadata")
 }
