@@ -5,6 +5,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -41,6 +42,9 @@ const (
 type problems struct{ fields []licet.FieldProblem }
 
 func (p *problems) add(field, problem string) {
+	if slices.ContainsFunc(p.fields, func(f licet.FieldProblem) bool { return f.Field == field }) {
+		return // the first says enough
+	}
 	p.fields = append(p.fields, licet.FieldProblem{Field: field, Problem: problem})
 }
 
