@@ -80,6 +80,9 @@ func (c *keysConfig) wanted() (node.NewKey, error) {
 		if key.ExpiresAt, err = time.Parse(time.RFC3339, c.ExpiresAt); err != nil {
 			return node.NewKey{}, badUsage("--expires-at is %q: it must be like 2027-01-31T00:00:00Z", c.ExpiresAt)
 		}
+		if key.ExpiresAt.IsZero() { // which would mean that it never expires
+			return node.NewKey{}, badUsage("--expires-at must be in the future")
+		}
 	}
 	var problem *licet.Error
 	if errors.As(key.Validate(time.Now()), &problem) {

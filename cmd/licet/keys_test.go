@@ -326,6 +326,7 @@ func TestKeysUsageErrors(t *testing.T) {
 	f("--scopes must be", append(named, "--scopes", "orders,everything")...)
 	f(`--expires-at is "tomorrow"`, append(named, "--scopes", "*", "--expires-at", "tomorrow")...)
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "2020-01-01T00:00:00Z")...)
+	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "0001-01-01T00:00:00Z")...)
 	f("--master-key-file must name", append(named, "--scopes", "*")...)
 	f("name one key by its id", append([]string{"keys", "revoke"}, acme...)...)
 	f("name one key by its id", append([]string{"keys", "rotate", "shop"}, acme...)...)
