@@ -86,6 +86,21 @@ func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) e
 	return nil
 }
 
+// MayRotate tells why the key may not give another one a new secret, or nil. What
+// it would be shown is the other half of a key that demands signatures, so it
+// must have all of that one's scopes: a key must not be a way to more than it may
+// do itself. To revoke a key takes less, since that gains nothing.
+func (k *APIKey) MayRotate(other *APIKey) error {
+	beyond := k.Beyond(other.Scopes)
+	if len(beyond) == 0 {
+		return nil
+	}
+	return &Error{
+		Reason:  ReasonForbidden,
+		Message: "an API key gets a new secret only from one that has all of its scopes; this one lacks " + strings.Join(beyond, ", "),
+	}
+}
+
 // Revoke ends the key for good. Revoking it again changes nothing.
 func (k *APIKey) Revoke(now time.Time) {
 	if k.RevokedAt.IsZero() {

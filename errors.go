@@ -8,6 +8,7 @@ type Reason string
 // part of the public contract and never change.
 const (
 	ReasonInvalidLicenseKey    Reason = "invalid_license_key"
+	ReasonForbidden            Reason = "forbidden"
 	ReasonLicenseRevoked       Reason = "license_revoked"
 	ReasonLicenseSuspended     Reason = "license_suspended"
 	ReasonLicenseExpired       Reason = "license_expired"

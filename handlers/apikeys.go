@@ -163,6 +163,7 @@ func (s *Server) rotateAPIKey(r *request) (any, error) {
 		Owner:   r.callerOwner(),
 		ID:      r.value("key_id"),
 		Overlap: bad.overlap("overlap", overlap),
+		By:      r.caller,
 		Once:    bad.once(r),
 	}
 	if err := bad.err(); err != nil {

@@ -146,6 +146,51 @@ func TestChildScopes(t *testing.T) {
 	}
 }
 
+// TestRotatingStrongerKeys: who may do less than a key can't learn its secret, but
+// can revoke it.
+func TestRotatingStrongerKeys(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	s.store.addKey("lk_test_all_keys", licet.APIKey{
+		Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: licet.Scopes(), SecretVersion: 1, MasterID: "m1",
+	})
+	for _, c := range []struct {
+		by, scopes string
+		lacks      string // empty: it may
+	}{
+		{keyKeys, `["keys","orders"]`, ""},
+		{keyKeys, `["keys:read"]`, ""},
+		{keyKeys, `["orders:read","orders","keys"]`, ""},
+		{keyKeys, `["licenses"]`, "licenses"},
+		{keyKeys, `["events","orders","licenses:read"]`, "events, licenses:read"},
+		{keyKeys, `["*"]`, "*"},
+		{"lk_test_all_keys", `["*"]`, "*"},
+		{keyAll, `["*"]`, ""},
+	} {
+		made := s.createKey(keyAll, `"require_signature":true,"scopes":`+c.scopes).must(t, 0)
+		path := "/v1/keys/" + made.text("id")
+		before := s.store.allKeys()
+		w := wire{method: "POST", path: path + "/rotate", key: c.by, body: `{"overlap":"PT0S"}`}.once(made.text("id"))
+		rotated := s.sendWire(w)
+		if c.lacks == "" {
+			if rotated.must(t, 0).text("api_secret") == "" {
+				t.Errorf("%s rotated %s: %s", c.by, c.scopes, rotated.body)
+			}
+			continue
+		}
+		message, _ := rotated.must(t, 40300).raw["message"].(string)
+		if !strings.HasSuffix(message, "; this one lacks "+c.lacks) || s.store.allKeys() != before {
+			t.Errorf("%s rotated %s: %s", c.by, c.scopes, rotated.body)
+		}
+		// It was the key's fault, and not the request's: with another key it is good.
+		w.key = keyAll
+		if again := s.sendWire(w).must(t, 0); again.text("api_secret") == "" {
+			t.Errorf("then a stronger one did: %s", again.body)
+		}
+		s.send("DELETE", path, c.by, "").must(t, 0)
+	}
+}
+
 // TestAPIKeyBadInput gets the named error for each endpoint's bad input, and
 // changes nothing.
 func TestAPIKeyBadInput(t *testing.T) {

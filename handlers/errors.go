@@ -13,7 +13,6 @@ const (
 	reasonUnauthenticated      licet.Reason = "unauthenticated"
 	reasonInvalidSignature     licet.Reason = "invalid_signature"
 	reasonSignatureRequired    licet.Reason = "signature_required"
-	reasonForbidden            licet.Reason = "forbidden"
 	reasonNotFound             licet.Reason = "not_found"
 	reasonMethodNotAllowed     licet.Reason = "method_not_allowed"
 	reasonBodyTooLarge         licet.Reason = "body_too_large"
@@ -32,7 +31,7 @@ var (
 	errHeadersTooLarge   = &licet.Error{Reason: reasonHeadersTooLarge, Message: "the headers are too large"}
 	errNotJSONMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
 	errNotFormMedia      = &licet.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
-	errForeignOrigin     = &licet.Error{Reason: reasonForbidden, Message: "the form was not sent from its own page"}
+	errForeignOrigin     = &licet.Error{Reason: licet.ReasonForbidden, Message: "the form was not sent from its own page"}
 	errAddressLimited    = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests from this address that name no license"}
 	errAPIKeyLimited     = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests with this API key"}
 	errLicenseLimited    = &licet.Error{Reason: licet.ReasonRateLimited, Message: "too many requests for this license"}
@@ -47,7 +46,7 @@ func invalidSignature(message string) *licet.Error {
 }
 
 func forbidden(scope string) *licet.Error {
-	return &licet.Error{Reason: reasonForbidden, Message: `the API key lacks the scope "` + scope + `"`}
+	return &licet.Error{Reason: licet.ReasonForbidden, Message: `the API key lacks the scope "` + scope + `"`}
 }
 
 // retry tells whether sending the very same request again is safe and may help.
@@ -77,7 +76,7 @@ func kinds() map[licet.Reason]kind {
 		reasonUnauthenticated:            {status: 401, n: 0},
 		reasonInvalidSignature:           {status: 401, n: 1},
 		reasonSignatureRequired:          {status: 401, n: 2},
-		reasonForbidden:                  {status: 403, n: 0},
+		licet.ReasonForbidden:            {status: 403, n: 0},
 		licet.ReasonLicenseRevoked:       {status: 403, n: 1},
 		licet.ReasonLicenseSuspended:     {status: 403, n: 2},
 		licet.ReasonLicenseExpired:       {status: 403, n: 3},

@@ -185,7 +185,7 @@ func (s *Server) problemPage(e *exchange, answer *document, known *licet.Error) 
 // problemText says to a buyer what happened to what they pressed.
 func problemText(reason licet.Reason) (title, advice string) {
 	switch reason {
-	case reasonForbidden:
+	case licet.ReasonForbidden:
 		return "This was not sent from the payment page", "Please open the payment page itself and press the button there."
 	case licet.ReasonInvalidOrderState:
 		return "This order can no longer be canceled", "Please look at the payment page to see where the order stands."

@@ -22,7 +22,9 @@ type KeyRotation struct {
 	Owner   licet.Owner
 	ID      string
 	Overlap time.Duration
-	Once    *Once // nil: the request came without an Idempotency-Key
+	// By is the API key that asks, which must have all scopes of the other one.
+	By   *licet.APIKey
+	Once *Once // nil: the request came without an Idempotency-Key
 }
 
 // CreateAPIKey makes an API key. With in.Once it is made once: the same request
@@ -41,7 +43,7 @@ func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedK
 		return IssuedKey{}, false, licet.ErrAPIKeyNotFound
 	}
 	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claimsOf) (IssuedKey, error) {
-		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, claims)
+		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, in.By.MayRotate, claims)
 	})
 }
 

@@ -28,6 +28,9 @@ func shopKey(once *node.Once) node.KeyCreation {
 	return node.KeyCreation{NewKey: node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"orders"}}, Once: once}
 }
 
+// anyKey may do all.
+func anyKey() *licet.APIKey { return &licet.APIKey{Owner: testOwner, Scopes: []string{"*"}} }
+
 // persist asks until nobody else works on the same request.
 func persist(ask func() (node.IssuedKey, bool, error)) (node.IssuedKey, bool, error) {
 	for {
@@ -79,7 +82,7 @@ func TestKeysOnce(t *testing.T) {
 	made := all(func(ctx context.Context, n *node.Node) (node.IssuedKey, bool, error) {
 		return n.CreateAPIKey(ctx, shopKey(request))
 	})
-	rotation := node.KeyRotation{Owner: testOwner, ID: made.Key.ID, Overlap: time.Hour, Once: once(ulid.Make().String(), "r")}
+	rotation := node.KeyRotation{Owner: testOwner, By: anyKey(), ID: made.Key.ID, Overlap: time.Hour, Once: once(ulid.Make().String(), "r")}
 	rotated := all(func(ctx context.Context, n *node.Node) (node.IssuedKey, bool, error) {
 		return n.RotateAPIKey(ctx, rotation)
 	})
@@ -102,7 +105,7 @@ func TestRotationsAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {
-			issued, _, err := []*node.Node{first, second}[i%2].RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: key.ID})
+			issued, _, err := []*node.Node{first, second}[i%2].RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, By: anyKey(), ID: key.ID})
 			if err != nil {
 				t.Errorf("rotate: %v", err)
 			}
@@ -129,7 +132,7 @@ func TestKeysNeedTheRing(t *testing.T) {
 	}
 	_, _, err = other.CreateAPIKey(testContext(t), shopKey(nil))
 	wantError(t, err, licet.ErrUnavailable)
-	_, _, err = other.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: issued.Key.ID})
+	_, _, err = other.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, By: anyKey(), ID: issued.Key.ID})
 	wantError(t, err, licet.ErrUnavailable)
 	// To revoke takes no ring.
 	if key, err := other.RevokeAPIKey(testContext(t), testOwner, issued.Key.ID); err != nil || key.RevokedAt.IsZero() {
@@ -143,7 +146,7 @@ func TestKeysOfADrainingNode(t *testing.T) {
 	n.StopIntake()
 	_, _, err := n.CreateAPIKey(testContext(t), shopKey(nil))
 	wantError(t, err, licet.ErrUnavailable)
-	_, _, err = n.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, ID: key.ID})
+	_, _, err = n.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, By: anyKey(), ID: key.ID})
 	wantError(t, err, licet.ErrUnavailable)
 	_, err = n.RevokeAPIKey(testContext(t), testOwner, key.ID)
 	wantError(t, err, licet.ErrUnavailable)

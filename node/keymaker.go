@@ -145,14 +145,20 @@ const (
 // Rotate gives a key a new secret, derived from the ring's current master key.
 // The secret before stays good for as long as overlap says.
 func (m Keymaker) Rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration) (IssuedKey, error) {
-	return m.rotate(ctx, owner, id, overlap, noClaims)
+	return m.rotate(ctx, owner, id, overlap, anybody, noClaims)
 }
 
-func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, claims claimsOf) (IssuedKey, error) {
+// anybody may rotate any key: whoever has the store itself has all keys.
+func anybody(*licet.APIKey) error { return nil }
+
+func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, may func(*licet.APIKey) error, claims claimsOf) (IssuedKey, error) {
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}
 	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
+		if err := may(k); err != nil {
+			return err
+		}
 		return k.Rotate(m.Ring.Current().ID, m.now(), overlap)
 	}, claims(id)...)
 	if err != nil {
