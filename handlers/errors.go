@@ -24,6 +24,7 @@ const (
 var (
 	errUnauthenticated   = &licet.Error{Reason: reasonUnauthenticated, Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>"}
 	errSignatureRequired = &licet.Error{Reason: reasonSignatureRequired, Message: "requests with this API key must be signed with its secret"}
+	errNoSecret          = &licet.Error{Reason: licet.ReasonUnavailable, Message: "this node lacks the master key that the API secret is derived from; nothing was changed"}
 	errNotFound          = &licet.Error{Reason: reasonNotFound, Message: "no such route"}
 	errMethodNotAllowed  = &licet.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
 	errBodyTooLarge      = &licet.Error{Reason: reasonBodyTooLarge, Message: "the body is too large"}

@@ -33,9 +33,9 @@ func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *l
 	now := s.cfg.Node.Now()
 	secrets, err := s.cfg.Ring.APISecrets(caller, now)
 	if err != nil {
-		// The caller is not to blame, and whoever runs this must know.
-		s.cfg.Log.Error().Err(err).Msg("a signature can't be checked")
-		return licet.ErrInternal
+		// The caller is not to blame, and another node may have the right ring.
+		s.cfg.Log.Error().Err(err).Msg("a signature can't be checked: give this node the ring of master keys and start it again")
+		return errNoSecret
 	}
 	message := signature.Message{
 		Method:    string(head.Method()),

@@ -242,13 +242,16 @@ func TestWhenASignatureIsJudged(t *testing.T) {
 }
 
 // A node whose ring lacks the master key of an API key can't tell whether a
-// signature is right. That is not the caller's fault.
+// signature is right. That is not the caller's fault, and another node may have it.
 func TestSignedBeforeTheRingIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
 	key := licet.APIKey{ID: "key_signer", Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m2"}
 	s.store.addKey(keySigner, key)
-	s.sendWire(s.signedOrder().sign()).must(t, 50000)
+	refused := s.sendWire(s.signedOrder().sign()).must(t, 50300)
+	if refused.header.Get("Retry-After") == "" || !strings.Contains(refused.body, `"retryable":true`) || strings.Contains(refused.body, "m2") {
+		t.Errorf("refused with %s", refused.body)
+	}
 	if !strings.Contains(s.log.String(), `lacks the key \"m2\"`) {
 		t.Errorf("the log has nothing of it:\n%s", s.log)
 	}
