@@ -1,0 +1,202 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+)
+
+// badRoute is what one route is sent in TestBadInput. What it lists is only what
+// a route's own members mean: types, required members, what comes twice, media
+// types, credentials and Idempotency-Keys are tried of every route alike.
+type badRoute struct {
+	path     map[string]string // good values of the path's variables
+	good     map[string]string // good members of the body, as JSON
+	required []string          // of those
+	apart    []string          // members that must not be sent along with others
+	bad      []badInput
+}
+
+// badInput is one input with values that are each refused alike.
+type badInput struct {
+	where  string // body, query or path
+	name   string
+	code   int
+	values []string // members as JSON, query values to be encoded, path segments as sent
+}
+
+func badBody(name string, values ...string) badInput {
+	return badInput{where: "body", name: name, code: 42200, values: values}
+}
+
+func badQuery(name string, values ...string) badInput {
+	return badInput{where: "query", name: name, code: 42200, values: values}
+}
+
+func badPath(name string, code int, values ...string) badInput {
+	return badInput{where: "path", name: name, code: code, values: values}
+}
+
+// badThings are what TestBadInput asks for: each is there, and is not to change.
+type badThings struct {
+	license, doomed, absentKey             string // license keys
+	unpaid, paid, canceled, absentOrder    string // order numbers
+	keyID, doomedKey                       string
+	token                                  string            // of the pay page of the order unpaid
+	theirLicense, theirOrder, theirKey     string            // another account's
+	cursors                                map[string]string // of the first page of each listing
+	theirCursor, filteredCursor, deviceEnd string            // of another account's orders, of filtered ones, of devices
+}
+
+// badTable says of each route what it refuses.
+func badTable(t *testing.T, x *badThings) map[string]badRoute {
+	t.Helper()
+	long := func(n int) string { return `"` + strings.Repeat("ü", n) + `"` }
+	object := func(n int) string {
+		var members []string
+		for i := range n {
+			members = append(members, fmt.Sprintf(`"m%d":null`, i))
+		}
+		return "{" + strings.Join(members, ",") + "}"
+	}
+	// What the kinds of members have in common.
+	texts := func(name string, most int) badInput {
+		return badBody(name, long(most+1), `"a\u0000b"`, `"\u007f"`, `"\u0085"`)
+	}
+	reason := badBody("reason", long(1001), `"a\u0000b"`, `"\u001b[1m"`)
+	limits := badBody("max_devices", "-1", "1000001", "9223372036854775808", "-99999999999999999999")
+	device := badBody("device_id", `""`, long(256), `"a\u0000b"`, `"a\nb"`, `"\u0085"`)
+	pins := func(name string) badInput { return badBody(name, `""`, long(256)) }
+	product := badBody("product_id", `""`, `"a/b"`, `"é"`, `" a"`, `"a\u0000"`, `"`+strings.Repeat("x", 65)+`"`)
+	moment := badBody("expires_at", `""`, `"tomorrow"`, `"2090-01-01"`, `"2090-01-01T00:00:00"`, `"2090-02-30T00:00:00Z"`, `"2020-01-01T00:00:00Z"`,
+		`"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59-01:00"`, `"2090-01-01T00:00:00,5Z"`, `"2090-01-01T1:00:00Z"`, `"3786912000"`)
+	periods := func(name string) badInput {
+		return badBody(name, `""`, `"P"`, `"PT"`, `"1M"`, `"P0D"`, `"PT0S"`, `"-P1M"`, `"P-1M"`, `"P1.5M"`, `"p1m"`, `"P1M "`, `"P1001Y"`, `"P12001M"`,
+			`"P99999999999999999999D"`, `"PT878401H"`, `"P1DT"`, `"P1D1Y"`, `"P1H"`)
+	}
+	metadata := badBody("metadata", object(51), `{"":1}`, `{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
+	// Of members that are null a patch takes away, and so there may be more.
+	patch := badBody("metadata", strings.ReplaceAll(object(51), "null", "1"), `{"":null}`, `{"`+strings.Repeat("ü", 41)+`":1}`, `{"a":"`+strings.Repeat("x", 16<<10)+`"}`)
+
+	badKeys := []string{"x", "LIC", x.license[:len(x.license)-1], x.license + "0", "%00", "%F0%28", strings.ReplaceAll(x.license, "-", ""), strings.Repeat("A", 300)}
+	licenseKey := badBody("license_key", `"x"`, `""`, `"`+x.license+`0"`, long(100), `"\u0000"`)
+	licenseKey.code = 40001
+	license := []badInput{badPath("license_key", 40001, badKeys...), badPath("license_key", 40401, x.absentKey, x.theirLicense)}
+	order := badPath("order_no", 40403, "x", "%00", "%FF", "ord_", x.absentOrder, x.theirOrder, x.unpaid+"x", x.unpaid+"%2Fcancel", strings.Repeat("o", 300))
+	key := badPath("key_id", 40407, "x", "%00", "%FF", "key_", "key_none", x.theirKey, x.keyID+"x", strings.ToUpper(x.keyID), strings.Repeat("k", 300))
+
+	words := []string{"", "x", " ", "\x00", "\xff"}
+	page := func(name string, most int) []badInput {
+		cursors := append([]string{"", "x", "=", x.deviceEnd[:len(x.deviceEnd)-1], x.cursors[name] + "A", x.cursors[name] + "\n", strings.Repeat("A", 600)}, x.theirCursor, x.filteredCursor)
+		for listing, cursor := range x.cursors {
+			if listing != name {
+				cursors = append(cursors, cursor)
+			}
+		}
+		if name != "devices" {
+			cursors = append(cursors, x.deviceEnd)
+		}
+		return []badInput{badQuery("limit", "", "0", "-1", "+1", "1.0", "1e1", "x", fmt.Sprint(most+1), "4294967297", "18446744073709551617", " 1"), badQuery("cursor", cursors...)}
+	}
+	productFilter := badQuery("product_id", "", "a/b", "é", strings.Repeat("x", 65))
+	buyerFilter := badQuery("buyer_email", "", "a", "@", "a@b", "A <a@example.com>", "a@example.com b@example.com", "\x00@example.com")
+
+	open := map[string]string{"license_key": `"` + x.license + `"`, "device_id": `"bad"`}
+	needed := []string{"license_key", "device_id"}
+	at := map[string]string{"license_key": x.license}
+	why := map[string]string{"reason": `"why"`}
+	return map[string]badRoute{
+		"POST /v1/licenses/activate": {
+			good: open, required: needed,
+			bad: []badInput{licenseKey, device, texts("device_name", 255), pins("product_id"), pins("account_id"), pins("mode")},
+		},
+		"POST /v1/licenses/validate": {
+			good: open, required: needed,
+			bad: []badInput{licenseKey, device, pins("product_id"), pins("account_id"), pins("mode")},
+		},
+		"POST /v1/licenses/deactivate": {good: open, required: needed, bad: []badInput{licenseKey, device}},
+		"POST /v1/licenses": {
+			good: map[string]string{"product_id": `"editor"`, "quantity": "2"}, required: []string{"product_id", "quantity"},
+			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment, metadata},
+		},
+		"GET /v1/licenses": {bad: append(page("licenses", 100), productFilter, buyerFilter,
+			badQuery("status", append(words, "Activated", "paid", "activated,revoked")...),
+			badQuery("order_no", append(words, "ord_", x.unpaid+"0", strings.ToLower(x.unpaid))...))},
+		"GET /v1/licenses/{license_key}": {path: at, bad: license},
+		"PATCH /v1/licenses/{license_key}": {
+			path: at, good: map[string]string{"max_devices": "7"}, bad: append([]badInput{limits, patch}, license...),
+		},
+		"POST /v1/licenses/{license_key}/suspend":   {path: at, good: why, bad: append([]badInput{reason}, license...)},
+		"POST /v1/licenses/{license_key}/reinstate": {path: at, good: why, bad: append([]badInput{reason}, license...)},
+		"POST /v1/licenses/{license_key}/revoke": {
+			path: map[string]string{"license_key": x.doomed}, good: why, bad: append([]badInput{reason}, license...),
+		},
+		"POST /v1/licenses/{license_key}/renew": {
+			path: at, good: map[string]string{"expires_at": `"2090-01-01T00:00:00Z"`}, apart: []string{"extend"},
+			bad: append([]badInput{moment, periods("extend")}, license...),
+		},
+		"GET /v1/licenses/{license_key}/devices": {path: at, bad: append(page("devices", 1000), license...)},
+		"DELETE /v1/licenses/{license_key}/devices/{device_id}": {
+			path: map[string]string{"license_key": x.license, "device_id": "bound"},
+			bad:  append([]badInput{badPath("device_id", 42200, "%00", "a%0Ab", "%FF", "%C2%85", strings.Repeat("x", 256))}, license...),
+		},
+		"GET /v1/products": {bad: page("products", 100)},
+		"PUT /v1/products/{product_id}": {
+			path: map[string]string{"product_id": "editor"}, good: map[string]string{"name": `"Editor"`},
+			bad: []badInput{
+				badPath("product_id", 42200, "%00", "a%2Fb", "%C3%A9", "%20a", "%FF", strings.Repeat("x", 65)),
+				texts("name", 255), badBody("key_prefix", `""`, `"A"`, `"edit"`, `"ED-IT"`, `"ABCDEFGHI"`, `"ÄÖ"`), limits, periods("validity"),
+				badBody("validity_from", `""`, `"Issue"`, `"now"`), badBody("removals_per_month", "-1", "1000001", "9223372036854775808"), metadata,
+				badBody("self_service_deactivation"), // a boolean has no bad value that is one
+			},
+		},
+		"GET /v1/products/{product_id}":    {path: map[string]string{"product_id": "editor"}, bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs", strings.Repeat("x", 65))}},
+		"DELETE /v1/products/{product_id}": {path: map[string]string{"product_id": "spare"}, bad: []badInput{badPath("product_id", 40404, "none", "%00", "a%2Fb", "%FF", "theirs", strings.Repeat("x", 65))}},
+		"POST /v1/orders": {
+			good:     map[string]string{"product_id": `"editor"`, "amount": "1", "currency": `"USD"`},
+			required: []string{"product_id", "amount", "currency"},
+			bad: []badInput{
+				product, badBody("amount", "-1", "1000000000001", "9223372036854775808", "-9223372036854775809"),
+				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`), badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
+				badBody("buyer_email", `""`, `"a"`, `"@example.com"`, `"a@"`, `"a@b"`, `"A <a@example.com>"`, `"a@example.com,b@example.com"`, `" a@example.com"`,
+					`"a\n@example.com"`, `"a@[127.0.0.1]"`, `"`+strings.Repeat("a", 243)+`@example.com"`),
+				metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
+					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`, `"https://example.com/`+strings.Repeat("x", 2000)+`"`),
+			},
+		},
+		"GET /v1/orders":                    {bad: append(page("orders", 100), productFilter, buyerFilter, badQuery("status", append(words, "Paid", "activated", "paid,unpaid")...))},
+		"GET /v1/orders/{order_no}":         {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
+		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why, bad: []badInput{reason, order}},
+		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why, bad: []badInput{reason, order}},
+		"POST /v1/keys": {
+			good:     map[string]string{"name": `"shop"`, "scopes": `["orders"]`, "require_signature": "true"},
+			required: []string{"name", "scopes"},
+			bad: []badInput{
+				badBody("name", `""`, long(256), `"a\u0000b"`, `"a\nb"`), moment, badBody("require_signature"),
+				badBody("scopes", `[]`, `[""]`, `["Orders"]`, `["orders:write"]`, `["*:read"]`, `["orders:read:read"]`, `["orders","all"]`, `["orders"`+strings.Repeat(`,"orders"`, 32)+`]`),
+			},
+		},
+		"GET /v1/keys":          {bad: page("keys", 100)},
+		"GET /v1/keys/{key_id}": {path: map[string]string{"key_id": x.keyID}, bad: []badInput{key}},
+		"POST /v1/keys/{key_id}/rotate": {
+			path: map[string]string{"key_id": x.keyID}, good: map[string]string{"overlap": `"PT1H"`},
+			bad: []badInput{badBody("overlap", `""`, `"P"`, `"PT"`, `"24h"`, `"P1M"`, `"P1Y"`, `"PT-1H"`, `"PT0.5H"`, `"P30DT1S"`, `"P1DT"`, `"pt1h"`, `"P9999999W"`,
+				`"PT99999999999999999999S"`), key},
+		},
+		"DELETE /v1/keys/{key_id}": {path: map[string]string{"key_id": x.doomedKey}, bad: []badInput{key}},
+		"GET /pay/{order_no}/{token}": {
+			path: map[string]string{"order_no": x.unpaid, "token": x.token},
+			bad:  []badInput{badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid), badPath("token", 40403, "x", "%00", strings.Repeat("0", 32), strings.ToUpper(x.token)+"0")},
+		},
+		"POST /pay/{order_no}/{token}": {
+			path: map[string]string{"order_no": x.unpaid, "token": x.token}, good: map[string]string{"action": "cancel"},
+			bad: []badInput{
+				badPath("order_no", 40403, "x", "%00", x.absentOrder, x.paid), badPath("token", 40403, "x", "%00", strings.Repeat("0", 32)),
+				{where: "body", name: "action", code: 40000, values: []string{"", "Pay", "refund", "pay&action=cancel", "pay&action=pay", "%zz", url.QueryEscape("pay\x00")}},
+			},
+		},
+		"GET /livez":  {},
+		"GET /readyz": {},
+	}
+}
