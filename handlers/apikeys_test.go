@@ -322,6 +322,8 @@ func TestAPIKeyOnce(t *testing.T) {
 	}
 	s.sendWire(newKey(`{"name":"other","scopes":["orders"]}`).once("k1")).must(t, 42201)
 	s.sendWire(rotation(keyAll, "").once("k2")).must(t, 42201)
+	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k2").must(t, 42201) // before whether there is such a key
+	s.send("POST", "/v1/keys/x/rotate", keyAll, "", "Idempotency-Key", "k3").must(t, 40407)
 
 	// Revoked, and its end long past: the answer shows the key as it is now.
 	s.send("DELETE", path, keyAll, "").must(t, 0)

@@ -39,10 +39,10 @@ func (n *Node) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedK
 // RotateAPIKey gives an API key a new secret, derived from the ring's current
 // master key. With in.Once that is done once, as CreateAPIKey does.
 func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedKey, replayed bool, err error) {
-	if !licet.ValidAPIKeyID(in.ID) {
-		return IssuedKey{}, false, licet.ErrAPIKeyNotFound
-	}
 	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claimsOf) (IssuedKey, error) {
+		if !licet.ValidAPIKeyID(in.ID) { // nobody has it; but what the Idempotency-Key says comes first
+			return IssuedKey{}, licet.ErrAPIKeyNotFound
+		}
 		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, in.By.MayRotate, claims)
 	})
 }
