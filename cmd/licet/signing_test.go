@@ -78,7 +78,13 @@ func TestSigningInGo(t *testing.T) {
 	needTools(t, "go", "sh")
 	p := shared(t)
 	dir := p.shop(t)
-	writeText(t, filepath.Join(dir, "order.go"), signingDoc(t, "go")[0])
+	// The documents are read in the root of the repository, where no file of the
+	// project must give way to the program.
+	const file = "signed.go"
+	if _, err := os.Stat(filepath.Join("..", "..", file)); err == nil {
+		t.Errorf("the project has a file %s", file)
+	}
+	writeText(t, filepath.Join(dir, file), signingDoc(t, "go")[0])
 	wantOrder(t, pasteIn(t, dir, "sh", signingDoc(t, "sh")[1]))
 }
 
