@@ -33,6 +33,10 @@ const (
 	// redirectSpan is how long a node that yields to a lower one may be sent
 	// commands until that is taken for a circle: a few times as long as a hop takes.
 	redirectSpan = 500 * time.Millisecond
+	// maxMoves is how often a node may be told to go elsewhere, and never find who
+	// swaps for itself, until that is taken for a circle too. That is for hops that
+	// take longer than redirectSpan.
+	maxMoves = 8
 	// maxContests bounds the records that are contended for at a time. What comes
 	// beyond is swapped where it came to.
 	maxContests = 4096
@@ -51,8 +55,8 @@ const (
 // to each other would contend as before, each with the other's commands: the
 // higher one stops as soon as it learns of it, and holds the record for a while.
 // In any longer circle there is a node that yields to a lower one too. If it is
-// sent commands for longer than it takes to tell all senders, it stops likewise,
-// so circles end.
+// sent commands for longer than it takes to tell all senders, or is itself told
+// time and again to go elsewhere, it stops likewise, so circles end.
 type placement struct {
 	peers      Peers // nil: every node writes for itself
 	self       Incarnation
@@ -77,6 +81,7 @@ type contest struct {
 	until     time.Time   // how long
 	span      time.Duration
 	busy      bool      // the owner has said that it had others' commands too
+	moves     int       // how often in a row the owner has named another one
 	heldUntil time.Time // the record is not yielded before
 
 	hosted     time.Time // when another node sent commands for it last
@@ -177,7 +182,7 @@ func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration
 	default:
 		c.span = min(2*c.span, yieldSpanMax)
 	}
-	c.owner, c.until, c.losses, c.busy, c.redirected = to, now.Add(jitter(c.span)), 0, false, time.Time{}
+	c.owner, c.until, c.losses, c.busy, c.moves, c.redirected = to, now.Add(jitter(c.span)), 0, false, 0, time.Time{}
 }
 
 // stillBusy tells whether what the owner has said of its other commands is worth
@@ -186,7 +191,7 @@ func (c *contest) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.unt
 
 // hold makes the node swap for itself for a while.
 func (c *contest) hold(now time.Time, span time.Duration) {
-	c.until, c.span, c.losses, c.busy = now, 0, 0, false
+	c.until, c.span, c.losses, c.busy, c.moves = now, 0, 0, false, 0
 	c.heldUntil = now.Add(span)
 }
 
@@ -219,8 +224,12 @@ func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
 	c.busy = c.busy || busy
 	switch {
 	case yieldsTo.IsZero():
+		c.moves = 0
 	case yieldsTo != p.self:
 		c.owner = yieldsTo
+		if c.moves++; c.moves > maxMoves && c.owner.Below(p.self) {
+			c.hold(now, tieSpan)
+		}
 	case by.Below(p.self):
 		c.hold(now, tieSpan)
 	}

@@ -249,37 +249,49 @@ func TestLeadsToTheWriter(t *testing.T) {
 }
 
 // TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
-// circle may turn around and around.
+// circle may turn around and around, however long hops take.
 func TestCirclesAtOnceEnd(t *testing.T) {
-	const nodes = 3
-	var list [nodes]*testPlacement
+	for nodes := 3; nodes <= 7; nodes++ {
+		for hop := 20 * time.Millisecond; hop < yieldSpan; hop += 20 * time.Millisecond {
+			// What a hop is told when the time is up that it was for does not count.
+			rounds := int(max(2*redirectSpan/hop, 2*maxMoves)) + 2
+			if !circleEnds(nodes, rounds, hop) {
+				t.Errorf("%d nodes, hops of %v: nobody writes after %d of them", nodes, hop, rounds)
+			}
+		}
+	}
+}
+
+// circleEnds lets nodes yield to each other in a circle, and hop at the same time,
+// and tells whether one of them stops.
+func circleEnds(nodes, rounds int, hop time.Duration) bool {
+	list := make([]*testPlacement, nodes)
 	for i := range list {
 		list[i] = newTestPlacement(byte(i + 1))
 		list[i].loses(yieldAfter, byte((i+1)%nodes+1))
 	}
-	for range 2 * redirectSpan / (20 * time.Millisecond) {
-		var to, hint [nodes]Incarnation
+	for range rounds {
+		to, hint := make([]Incarnation, nodes), make([]Incarnation, nodes)
 		for i, p := range list {
-			to[i], _ = p.owner(contestedRef)
-		}
-		for i, p := range list {
-			if !to[i].IsZero() {
-				hint[i] = list[to[i][0]-1].receives(p.self)
+			var yields bool
+			if to[i], yields = p.owner(contestedRef); !yields {
+				return true
 			}
 		}
 		for i, p := range list {
-			if !to[i].IsZero() {
-				p.taken(contestedRef, to[i], hint[i], true)
-			}
-			p.pass(20 * time.Millisecond)
+			list[to[i][0]-1].received(contestedRef, p.self)
+		}
+		for _, p := range list {
+			p.pass(hop)
+		}
+		for i := range list {
+			hint[i] = list[to[i][0]-1].leadsTo(contestedRef, true)
+		}
+		for i, p := range list {
+			p.taken(contestedRef, to[i], hint[i], true)
 		}
 	}
-	for _, p := range list {
-		if _, yields := p.owner(contestedRef); !yields {
-			return
-		}
-	}
-	t.Error("nobody writes")
+	return false
 }
 
 // TestCirclesEnd: whoever yields to whom, and whoever hears of it first, in the
