@@ -82,6 +82,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	badKeys := []string{"x", "LIC", x.license[:len(x.license)-1], x.license + "0", "%00", "%F0%28", strings.ReplaceAll(x.license, "-", ""), strings.Repeat("A", 300)}
 	licenseKey := badBody("license_key", `"x"`, `""`, `"`+x.license+`0"`, long(100), `"\u0000"`)
 	licenseKey.code = 40001
+	absent := badBody("license_key", `"`+x.absentKey+`"`, `" `+strings.ToLower(x.absentKey)+` "`)
+	absent.code = 40401
 	license := []badInput{badPath("license_key", 40001, badKeys...), badPath("license_key", 40401, x.absentKey, x.theirLicense)}
 	order := badPath("order_no", 40403, "x", "%00", "%FF", "ord_", x.absentOrder, x.theirOrder, x.unpaid+"x", x.unpaid+"%2Fcancel", strings.Repeat("o", 300))
 	key := badPath("key_id", 40407, "x", "%00", "%FF", "key_", "key_none", x.theirKey, x.keyID+"x", strings.ToUpper(x.keyID), strings.Repeat("k", 300))
@@ -109,13 +111,13 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	return map[string]badRoute{
 		"POST /v1/licenses/activate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, device, texts("device_name", 255), pins("product_id"), pins("account_id"), pins("mode")},
+			bad: []badInput{licenseKey, absent, device, texts("device_name", 255), pins("product_id"), pins("account_id"), pins("mode")},
 		},
 		"POST /v1/licenses/validate": {
 			good: open, required: needed,
-			bad: []badInput{licenseKey, device, pins("product_id"), pins("account_id"), pins("mode")},
+			bad: []badInput{licenseKey, absent, device, pins("product_id"), pins("account_id"), pins("mode")},
 		},
-		"POST /v1/licenses/deactivate": {good: open, required: needed, bad: []badInput{licenseKey, device}},
+		"POST /v1/licenses/deactivate": {good: open, required: needed, bad: []badInput{licenseKey, absent, device}},
 		"POST /v1/licenses": {
 			good: map[string]string{"product_id": `"editor"`, "quantity": "2"}, required: []string{"product_id", "quantity"},
 			bad: []badInput{product, badBody("quantity", "0", "-1", "1001", "9223372036854775808"), limits, moment, metadata},

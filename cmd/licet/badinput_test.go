@@ -39,6 +39,7 @@ func TestBadInput(t *testing.T) {
 			b.T, b.before = t, b.store.read(t)
 			b.complete()
 			b.common(weak)
+			b.order(weak)
 			for _, in := range row.bad {
 				b.input(in)
 			}
@@ -209,18 +210,75 @@ func (b *badInputs) input(in badInput) {
 	}
 	for _, value := range in.values {
 		s := b.good()
-		switch in.where {
-		case "body":
-			if slices.Contains(b.row.apart, in.name) {
-				clear(s.members)
-			}
-			s.members[in.name] = value
-		case "query":
-			s.query.Set(in.name, value)
-		case "path":
-			s.path[in.name] = value
+		if slices.Contains(b.row.apart, in.name) {
+			clear(s.members)
 		}
+		in.put(&s, value)
 		b.refused(s, in.code, named...)
+	}
+}
+
+func (in *badInput) put(s *sent, value string) {
+	switch in.where {
+	case "body":
+		s.members[in.name] = value
+	case "query":
+		s.query.Set(in.name, value)
+	case "path":
+		s.path[in.name] = value
+	}
+}
+
+// order sends requests of which two things are wrong: the first one of the
+// contract's order must be answered.
+func (b *badInputs) order(weak string) {
+	type fault struct {
+		code int
+		make func(*sent)
+	}
+	var faults []fault
+	wrong := func(code int, make func(*sent)) { faults = append(faults, fault{code, make}) }
+	header := func(name, value string) func(*sent) {
+		return func(s *sent) { s.headers.Set(name, value) }
+	}
+	switch b.access {
+	case "keyed":
+		wrong(40100, header("Authorization", "Bearer lk_test_none"))
+		wrong(40101, header("Signature-Input", "x"))
+		wrong(40300, header("Authorization", "Bearer "+weak))
+	case "open":
+		wrong(40100, header("Authorization", "Bearer lk_test_none"))
+		wrong(40101, header("Signature-Input", "x"))
+	}
+	if b.routeInputs.body == "jsonBody" {
+		wrong(41500, header("Content-Type", "text/plain"))
+		wrong(40000, func(s *sent) { s.members["license_key"], s.members["reason"] = "7", "7" })
+	}
+	// Of each kind of refusal of the table the first one.
+	for _, kind := range []func(code int) bool{
+		func(code int) bool { return code == 40001 },
+		func(code int) bool { return code == 42200 },
+		func(code int) bool { return code/100 == 404 },
+	} {
+		at := slices.IndexFunc(b.row.bad, func(in badInput) bool { return kind(in.code) && len(in.values) > 0 })
+		if at >= 0 {
+			in := &b.row.bad[at]
+			wrong(in.code, func(s *sent) { in.put(s, in.values[0]) })
+		}
+	}
+	for i, first := range faults {
+		for _, second := range faults[i+1:] {
+			s := b.good()
+			second.make(&s)
+			first.make(&s)
+			a := b.send(s)
+			if a.status != first.code/100 || a.Code != first.code && !strings.HasPrefix(b.pattern, "/pay/") {
+				b.Errorf("%s is answered\n%s\nwant %d before %d", s, a.body, first.code, second.code)
+			}
+		}
+	}
+	if after := b.store.read(b.T); !maps.Equal(after, b.before) {
+		b.Errorf("requests with two faults changed the store\n%s", storeDifference(b.before, after))
 	}
 }
 
