@@ -37,10 +37,10 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 	case err == nil && len(reply.Answers) == len(hopping):
 		outcome = "answered"
 		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
-		if served || !reply.YieldsTo.IsZero() && reply.YieldsTo != n.placement.self {
+		if served {
 			n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
 		} else {
-			n.placement.notTaken(ref, to) // its way to the store may be cut
+			n.placement.servedNone(ref, to, reply.YieldsTo)
 		}
 		for i, c := range hopping {
 			if a := &reply.Answers[i]; errors.Is(a.Err, licet.ErrUnavailable) {

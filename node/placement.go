@@ -82,6 +82,7 @@ type contest struct {
 	span      time.Duration
 	busy      bool      // the owner has said that it had others' commands too
 	moves     int       // how often in a row the owner has named another one
+	unserved  bool      // the one before the owner has served none of a hop, and named the owner
 	heldUntil time.Time // the record is not yielded before
 
 	hosted     time.Time // when another node sent commands for it last
@@ -182,7 +183,7 @@ func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration
 	default:
 		c.span = min(2*c.span, yieldSpanMax)
 	}
-	c.owner, c.until, c.losses, c.busy, c.moves, c.redirected = to, now.Add(jitter(c.span)), 0, false, 0, time.Time{}
+	c.owner, c.until, c.losses, c.busy, c.moves, c.unserved, c.redirected = to, now.Add(jitter(c.span)), 0, false, 0, false, time.Time{}
 }
 
 // stillBusy tells whether what the owner has said of its other commands is worth
@@ -191,7 +192,7 @@ func (c *contest) stillBusy(now time.Time) bool { return c.busy && now.Sub(c.unt
 
 // hold makes the node swap for itself for a while.
 func (c *contest) hold(now time.Time, span time.Duration) {
-	c.until, c.span, c.losses, c.busy, c.moves = now, 0, 0, false, 0
+	c.until, c.span, c.losses, c.busy, c.moves, c.unserved = now, 0, 0, false, 0, false
 	c.heldUntil = now.Add(span)
 }
 
@@ -221,7 +222,7 @@ func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
 	if c == nil || c.owner != by || !now.Before(c.until) {
 		return
 	}
-	c.busy = c.busy || busy
+	c.busy, c.unserved = c.busy || busy, false
 	switch {
 	case yieldsTo.IsZero():
 		c.moves = 0
@@ -232,6 +233,24 @@ func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
 		}
 	case by.Below(p.self):
 		c.hold(now, tieSpan)
+	}
+}
+
+// servedNone notes that another node has taken commands and could serve none, and
+// whom it has lost them to. That one is tried next. If it serves none either, or
+// nobody is named, then their way to the store may be cut, and that of this node is
+// not.
+func (p *placement) servedNone(ref licet.Ref, by, lostTo Incarnation) {
+	now := p.clock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.contests[ref]
+	switch {
+	case c == nil || c.owner != by:
+	case c.unserved, lostTo.IsZero(), lostTo == p.self, lostTo == by:
+		c.hold(now, holdSpan)
+	case now.Before(c.until):
+		c.owner, c.unserved = lostTo, true
 	}
 }
 

@@ -248,6 +248,39 @@ func TestLeadsToTheWriter(t *testing.T) {
 	}
 }
 
+// TestServedNone: who could serve none tells where to go next, and if that one can't
+// either, commands stay here for a while.
+func TestServedNone(t *testing.T) {
+	p := newTestPlacement(5)
+	f := func(by, lostTo, want byte) {
+		t.Helper()
+		p.servedNone(contestedRef, incarnation(by), incarnation(lostTo))
+		p.wantOwner(t, want)
+	}
+	again := func() {
+		p.pass(3 * yieldSpanMax)
+		p.loses(yieldAfter, 7)
+	}
+	f(7, 3, 0) // of a license that it knows nothing of
+	again()
+	f(8, 3, 7) // somebody else's news
+	f(7, 3, 3)
+	f(3, 7, 0)
+	if p.loses(10*yieldAfter, 7) {
+		t.Error("it is sent commands again at once")
+	}
+	again()
+	f(7, 3, 3)
+	p.taken(contestedRef, incarnation(3), Incarnation{}, false)
+	f(3, 8, 8) // it served before
+	again()
+	f(7, 0, 0)
+	again()
+	f(7, 5, 0) // to this node
+	again()
+	f(7, 7, 0)
+}
+
 // TestCirclesAtOnceEnd: the same where all hear of it at the same time, so that a
 // circle may turn around and around, however long hops take.
 func TestCirclesAtOnceEnd(t *testing.T) {
