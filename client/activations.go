@@ -1,0 +1,89 @@
+package client
+
+import (
+	"context"
+	"time"
+)
+
+// Activation says which license to activate on which device. A program that is
+// sold gives ProductID, AccountID and Mode too, as it was built with them.
+type Activation struct {
+	LicenseKey string `json:"license_key"`
+	DeviceID   string `json:"device_id"`
+	DeviceName string `json:"device_name,omitempty"`
+	ProductID  string `json:"product_id,omitempty"`
+	AccountID  string `json:"account_id,omitempty"`
+	Mode       string `json:"mode,omitempty"`
+}
+
+// Activated is a license as activating it has left it.
+type Activated struct {
+	LicenseKey     string    `json:"license_key"`
+	Status         string    `json:"status"`
+	ProductID      string    `json:"product_id"`
+	DeviceID       string    `json:"device_id"`
+	DeviceName     string    `json:"device_name"`
+	MaxDevices     int       `json:"max_devices"` // 0: unlimited
+	CurrentDevices int       `json:"current_devices"`
+	ActivatedAt    time.Time `json:"activated_at"` // the first time of all
+	ExpiresAt      time.Time `json:"expires_at"`   // zero: never
+	Mode           string    `json:"mode"`
+	AccountID      string    `json:"account_id"`
+}
+
+// Activate binds a device to a license. A device that is bound already takes no
+// further slot.
+func (c *Client) Activate(ctx context.Context, activation Activation, options ...CallOption) (*Activated, error) {
+	a := new(Activated)
+	if err := c.do(ctx, "POST /v1/licenses/activate", nil, nil, activation, a, options); err != nil {
+		return nil, err
+	}
+	return a, nil
+}
+
+// Validation asks whether a device may use a license.
+type Validation struct {
+	LicenseKey string `json:"license_key"`
+	DeviceID   string `json:"device_id"`
+	ProductID  string `json:"product_id,omitempty"`
+	AccountID  string `json:"account_id,omitempty"`
+	Mode       string `json:"mode,omitempty"`
+}
+
+// Validity tells whether a device may use a license.
+type Validity struct {
+	Valid          bool      `json:"valid"`
+	Reason         string    `json:"reason"` // why not; empty if it is valid
+	LicenseKey     string    `json:"license_key"`
+	Status         string    `json:"status"`
+	ProductID      string    `json:"product_id"`
+	AccountID      string    `json:"account_id"`
+	Mode           string    `json:"mode"`
+	DeviceID       string    `json:"device_id"`
+	MaxDevices     int       `json:"max_devices"` // 0: unlimited
+	CurrentDevices int       `json:"current_devices"`
+	ExpiresAt      time.Time `json:"expires_at"` // zero: never
+}
+
+// Validate asks whether a device may use a license. It binds nothing.
+func (c *Client) Validate(ctx context.Context, validation Validation, options ...CallOption) (*Validity, error) {
+	v := new(Validity)
+	if err := c.do(ctx, "POST /v1/licenses/validate", nil, nil, validation, v, options); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// Deactivate takes a device off a license on its user's wish, where the license's
+// product lets users do so.
+func (c *Client) Deactivate(ctx context.Context, licenseKey, deviceID string, options ...CallOption) (*Removal, error) {
+	in := struct {
+		LicenseKey string `json:"license_key"`
+		DeviceID   string `json:"device_id"`
+	}{licenseKey, deviceID}
+	r := new(Removal)
+	if err := c.do(ctx, "POST /v1/licenses/deactivate", nil, nil, in, r, options); err != nil {
+		return nil, err
+	}
+	return r, nil
+}

@@ -1,0 +1,317 @@
+package client_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet/client"
+	"licet/internal/servicetest"
+	"licet/node"
+)
+
+// routes gives the routes of docs/api.md that are of version 1.
+func routes(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]+ /v1/[^`]+)` \\|").FindAllStringSubmatch(apiDoc(t), -1) {
+		found = append(found, row[1])
+	}
+	if len(found) < 20 {
+		t.Fatalf("docs/api.md has the routes %q", found)
+	}
+	return found
+}
+
+func apiDoc(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestEveryRoute walks a shop's way through all routes, and sees that they are
+// all that the documentation has.
+func TestEveryRoute(t *testing.T) {
+	t.Parallel()
+	for _, signed := range []bool{false, true} {
+		w := newWire(0)
+		shop := newShop(t, nil, w.option())
+		if signed {
+			key, err := service.NewKey(node.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: []string{"*"}, RequireSignature: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = newClient(t, service.URL, key.Text).ListOrders(t.Context(), client.OrderFilter{}, client.Page{})
+			refused(t, err, 40102)
+			shop = newClient(t, service.URL, key.Text, w.option(), client.WithSigning(key.Key.ID, key.Secret))
+		}
+		walk(t, shop)
+		var walked []string
+		for _, r := range w.noted {
+			if (r.Header.Get("Idempotency-Key") != "") != (r.Method == "POST") || !strings.HasPrefix(r.Header.Get("User-Agent"), "licet-go/") {
+				t.Errorf("%s %s has the headers %v", r.Method, r.URL.Path, r.Header)
+			}
+			if i := slices.IndexFunc(routes(t), func(route string) bool { return matches(route, r.Method+" "+r.URL.EscapedPath()) }); i >= 0 {
+				walked = append(walked, routes(t)[i])
+			} else {
+				t.Errorf("%s %s is no documented route", r.Method, r.URL.Path)
+			}
+		}
+		slices.Sort(walked)
+		documented := routes(t)
+		slices.Sort(documented)
+		if diff := cmp.Diff(documented, slices.Compact(walked)); diff != "" {
+			t.Errorf("documented and not walked (-), or walked only (+):\n%s", diff)
+		}
+	}
+}
+
+// matches tells whether a request is of a route; names win over variables.
+func matches(route, request string) bool {
+	if strings.HasSuffix(route, "}") && slices.Contains([]string{"activate", "validate", "deactivate"}, request[strings.LastIndex(request, "/")+1:]) {
+		return false
+	}
+	pattern := regexp.MustCompile(`\\\{[a-z_]+\\\}`).ReplaceAllString(regexp.QuoteMeta(route), "[^/]+")
+	return regexp.MustCompile("^" + pattern + "$").MatchString(request)
+}
+
+func walk(t *testing.T, shop *client.Client) {
+	ctx := t.Context()
+	const product = "editor"
+
+	described := must[*client.Product](t)(shop.PutProduct(ctx, product, client.ProductTerms{
+		Name: "Editor", KeyPrefix: "EDIT", MaxDevices: new(2), Validity: "P1Y", ValidityFrom: "activation",
+		SelfServiceDeactivation: true, RemovalsPerMonth: 5, Metadata: map[string]any{"shelf": 7},
+	}))
+	if p := must[*client.Product](t)(shop.Product(ctx, product)); !cmp.Equal(p, described) || p.Name != "Editor" || p.KeyPrefix != "EDIT" || p.MaxDevices != 2 ||
+		p.Validity != "P1Y" || p.ValidityFrom != "activation" || !p.SelfServiceDeactivation || p.RemovalsPerMonth != 5 || string(p.Metadata) != `{"shelf":7}` {
+		t.Errorf("the product is %+v", p)
+	}
+	if l := must[*client.List[client.Product]](t)(shop.ListProducts(ctx, client.Page{Limit: 1})); len(l.Items) != 1 || l.Items[0].ProductID != product {
+		t.Errorf("listed %+v", l)
+	}
+
+	// The + of the address must survive the query.
+	const buyer = "anna+walk@example.com"
+	order := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{
+		ProductID: product, Amount: 4900, Currency: "usd", Description: "<b> & co", BuyerEmail: buyer,
+		Metadata: json.RawMessage(`{"a":"<&>"}`), SuccessURL: "https://shop.example.com/thanks",
+	}))
+	if order.Status != "unpaid" || order.Currency != "USD" || order.Description != "<b> & co" || string(order.Metadata) != `{"a":"<&>"}` ||
+		order.BuyerEmail != buyer || order.LicenseKey != "" || !order.PaidAt.IsZero() || !order.ExpiresAt.After(order.CreatedAt) {
+		t.Errorf("the order is %+v", order)
+	}
+	if err := servicetest.Pay(order.PayURL); err != nil {
+		t.Fatal(err)
+	}
+	paid := must[*client.Order](t)(shop.Order(ctx, order.OrderNo))
+	if paid.Status != "paid" || paid.PaidAt.IsZero() || paid.LicenseKey == "" || paid.PayURL != "" {
+		t.Errorf("the order is %+v", paid)
+	}
+	if l := must[*client.List[client.Order]](t)(shop.ListOrders(ctx, client.OrderFilter{ProductID: product, Status: "paid", BuyerEmail: buyer}, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *paid) {
+		t.Errorf("listed %+v", l)
+	}
+	if l := must[*client.List[client.License]](t)(shop.ListLicenses(ctx, client.LicenseFilter{OrderNo: order.OrderNo}, client.Page{})); len(l.Items) != 1 || l.Items[0].LicenseKey != paid.LicenseKey {
+		t.Errorf("listed %+v", l)
+	}
+	given := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 1, Currency: "JPY"}))
+	if o := must[*client.Order](t)(shop.CancelOrder(ctx, given.OrderNo, "no more")); o.Status != "canceled" || o.StateReason != "no more" {
+		t.Errorf("the order is %+v", o)
+	}
+
+	key := paid.LicenseKey
+	for _, device := range []string{"..", "a/b %2F+ü?#"} {
+		a := must[*client.Activated](t)(shop.Activate(ctx, client.Activation{
+			LicenseKey: key, DeviceID: device, DeviceName: "My laptop", ProductID: product, AccountID: described.AccountID, Mode: "test",
+		}))
+		if a.DeviceID != device || a.DeviceName != "My laptop" || a.Status != "activated" || a.ExpiresAt.IsZero() {
+			t.Errorf("activated %+v", a)
+		}
+		if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: device})); !v.Valid || v.Reason != "" || v.CurrentDevices != a.CurrentDevices {
+			t.Errorf("validated %+v", v)
+		}
+	}
+	_, err := shop.Activate(ctx, client.Activation{LicenseKey: key, DeviceID: "one too many"})
+	if e := refused(t, err, 40901); !client.HasReason(err, client.ReasonDeviceLimitReached) || !cmp.Equal(e.Details, map[string]int{"max_devices": 2, "current_devices": 2}) {
+		t.Errorf("refused with %+v", e)
+	}
+	if l := must[*client.List[client.Device]](t)(shop.ListDevices(ctx, key, client.Page{Limit: 2})); len(l.Items) != 2 {
+		t.Errorf("listed %+v", l)
+	}
+	if r := must[*client.Removal](t)(shop.RemoveDevice(ctx, key, "..")); !r.Removed || r.CurrentDevices != 1 {
+		t.Errorf("removed %+v", r)
+	}
+	if r := must[*client.Removal](t)(shop.Deactivate(ctx, key, "a/b %2F+ü?#")); !r.Removed || r.CurrentDevices != 0 {
+		t.Errorf("deactivated %+v", r)
+	}
+	if v := must[*client.Validity](t)(shop.Validate(ctx, client.Validation{LicenseKey: key, DeviceID: "..", ProductID: product})); v.Valid || v.Reason != "device_not_bound" {
+		t.Errorf("validated %+v", v)
+	}
+
+	must[*client.License](t)(shop.SuspendLicense(ctx, key, "chargeback"))
+	if l := must[*client.License](t)(shop.License(ctx, key)); l.Status != "suspended" || l.StateReason != "chargeback" || l.SuspendedAt.IsZero() || l.OrderNo != order.OrderNo {
+		t.Errorf("the license is %+v", l)
+	}
+	if l := must[*client.License](t)(shop.ReinstateLicense(ctx, key, "")); l.Status != "not_activated" || l.StateReason != "" || !l.SuspendedAt.IsZero() {
+		t.Errorf("the license is %+v", l)
+	}
+	end := time.Date(2040, 2, 29, 12, 0, 0, 0, time.FixedZone("", 3600))
+	must[*client.License](t)(shop.RenewLicense(ctx, key, client.Renewal{ExpiresAt: end}))
+	if l := must[*client.License](t)(shop.RenewLicense(ctx, key, client.Renewal{Extend: "P1M"})); !l.ExpiresAt.Equal(end.UTC().AddDate(0, 1, 0)) {
+		t.Errorf("the license ends %v", l.ExpiresAt)
+	}
+	must[*client.License](t)(shop.UpdateLicense(ctx, key, client.LicenseUpdate{Metadata: map[string]any{"seat": "3B", "trial": true}}))
+	if l := must[*client.License](t)(shop.UpdateLicense(ctx, key, client.LicenseUpdate{MaxDevices: new(0), Metadata: map[string]any{"trial": nil}})); l.MaxDevices != 0 || string(l.Metadata) != `{"seat":"3B"}` {
+		t.Errorf("the license is %+v", l)
+	}
+	if o := must[*client.Order](t)(shop.RefundOrder(ctx, order.OrderNo, "does not run")); o.Status != "refunded" || o.RefundDue {
+		t.Errorf("the order is %+v", o)
+	}
+	granted := must[[]client.License](t)(shop.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 2, MaxDevices: new(0), ExpiresAt: end, Metadata: struct {
+		Lot int `json:"lot"`
+	}{4}}))
+	if len(granted) != 2 || granted[0].OrderNo != "" || granted[0].MaxDevices != 0 || !granted[0].ExpiresAt.Equal(end) || string(granted[0].Metadata) != `{"lot":4}` {
+		t.Errorf("granted %+v", granted)
+	}
+	if l := must[*client.License](t)(shop.RevokeLicense(ctx, granted[1].LicenseKey, "")); l.Status != "revoked" || l.RevokedAt.IsZero() {
+		t.Errorf("the license is %+v", l)
+	}
+	walkKeys(t, shop)
+	if err := shop.DeleteProduct(ctx, product); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, shop.DeleteProduct(ctx, product), 40404)
+}
+
+func walkKeys(t *testing.T, shop *client.Client) {
+	ctx := t.Context()
+	end := time.Now().Add(time.Hour)
+	made := must[*client.IssuedKey](t)(shop.CreateKey(ctx, client.NewKey{Name: "child", Scopes: []string{"orders", "keys:read"}, ExpiresAt: end, RequireSignature: true}))
+	if !strings.HasPrefix(made.APIKey, "lk_test_") || !strings.HasPrefix(made.APISecret, "lks_test_") || !made.ExpiresAt.Equal(end.Truncate(time.Millisecond)) {
+		t.Errorf("made %+v", made)
+	}
+	child := newClient(t, service.URL, made.APIKey, client.WithSigning(made.ID, made.APISecret))
+	if k := must[*client.Key](t)(child.Key(ctx, made.ID)); k.Name != "child" || !k.RequireSignature || !slices.Equal(k.Scopes, []string{"orders", "keys:read"}) {
+		t.Errorf("the key is %+v", k)
+	}
+	_, err := child.ListLicenses(ctx, client.LicenseFilter{}, client.Page{})
+	refused(t, err, 40300)
+	turned := must[*client.IssuedKey](t)(shop.RotateKey(ctx, made.ID, client.Rotation{Overlap: new(90 * time.Second)}))
+	if turned.APIKey != "" || turned.APISecret == made.APISecret || time.Until(turned.PreviousSecretUntil) > 91*time.Second {
+		t.Errorf("rotated to %+v", turned)
+	}
+	if l := must[*client.List[client.Key]](t)(shop.ListKeys(ctx, client.Page{Limit: 1})); len(l.Items) != 1 || l.NextCursor == "" {
+		t.Errorf("listed %+v", l)
+	}
+	if k := must[*client.Key](t)(shop.Key(ctx, made.ID)); k.Status != "active" || k.LastUsedAt.After(time.Now()) {
+		t.Errorf("the key is %+v", k)
+	}
+	if k := must[*client.Key](t)(shop.RevokeKey(ctx, made.ID)); k.Status != "revoked" {
+		t.Errorf("the key is %+v", k)
+	}
+	_, err = shop.RotateKey(ctx, made.ID, client.Rotation{})
+	refused(t, err, 40407)
+}
+
+// TestLists reads more than one page of each list.
+func TestLists(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, nil)
+	ctx := t.Context()
+	must[[]client.License](t)(shop.GrantLicenses(ctx, client.Grant{ProductID: "many", Quantity: 250, MaxDevices: new(0)}))
+	seen := map[string]bool{}
+	last := ""
+	for l, err := range shop.Licenses(ctx, client.LicenseFilter{ProductID: "many"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = l.LicenseKey
+		seen[last] = true
+	}
+	if len(seen) != 250 {
+		t.Errorf("listed %d licenses", len(seen))
+	}
+	n := 0
+	for range shop.Licenses(ctx, client.LicenseFilter{ProductID: "many"}) {
+		if n++; n == 5 {
+			break
+		}
+	}
+	for i := range 20 {
+		must[*client.Activated](t)(shop.Activate(ctx, client.Activation{LicenseKey: last, DeviceID: strings.Repeat("d", i+1)}))
+	}
+	devices := map[string]bool{}
+	page := client.Page{Limit: 7}
+	for {
+		list := must[*client.List[client.Device]](t)(shop.ListDevices(ctx, last, page))
+		for _, d := range list.Items {
+			devices[d.DeviceID] = true
+		}
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			break
+		}
+	}
+	count := 0
+	for d, err := range shop.Devices(ctx, last) {
+		if err != nil || !devices[d.DeviceID] {
+			t.Errorf("%+v, %v", d, err)
+		}
+		count++
+	}
+	if count != 20 || len(devices) != 20 {
+		t.Errorf("listed %d and %d devices", count, len(devices))
+	}
+	for _, err := range shop.Orders(ctx, client.OrderFilter{Status: "nonsense"}) {
+		if e := refused(t, err, 42200); len(e.Fields) != 1 || e.Fields[0].Field != "status" {
+			t.Errorf("refused with %+v", e)
+		}
+	}
+	keys := 0
+	for _, err := range shop.Keys(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys++
+	}
+	products := 0
+	for p, err := range shop.Products(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.ProductID == "many" {
+			products++
+		}
+	}
+	if keys == 0 || products != 1 {
+		t.Errorf("listed %d keys, %d times the product", keys, products)
+	}
+}
+
+// TestRecord sees members that the types don't have.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	shop := newShop(t, nil)
+	var r client.Response
+	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"}, client.Record(&r), client.IdempotencyKey("r "+t.Name())))
+	if r.Status != 201 || r.RequestID == "" || r.Replayed || r.Tries != 1 || !strings.HasPrefix(string(r.Data), `{"order_no":"ord_`) {
+		t.Errorf("recorded %+v", r)
+	}
+	must[*client.Order](t)(shop.CreateOrder(t.Context(), client.NewOrder{ProductID: "editor", Currency: "USD"}, client.Record(&r), client.IdempotencyKey("r "+t.Name())))
+	if r.Status != 201 || !r.Replayed {
+		t.Errorf("recorded %+v", r)
+	}
+	_, err := shop.Order(t.Context(), "ord_none", client.Record(&r))
+	refused(t, err, 40403)
+	if r.Status != 404 || r.Data != nil || r.Replayed {
+		t.Errorf("recorded %+v", r)
+	}
+}

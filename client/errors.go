@@ -1,0 +1,102 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Error is an answer that is no success.
+type Error struct {
+	Status  int    // of HTTP
+	Code    int    // of the service; 0 if what has answered is no Licet service
+	Reason  string // the code as a word, such as device_limit_reached
+	Message string // for people
+
+	// Retryable: sending the very same request again is safe and may help.
+	Retryable bool
+	// RetryAfter is how long to wait before that; 0 if nothing was said.
+	RetryAfter time.Duration
+	// RequestID finds the request in the service's log.
+	RequestID string
+	Fields    []FieldError   // what is bad about the request, of 42200
+	Details   map[string]int // counts that help, where there are any
+}
+
+// FieldError is one bad member of a request or one bad parameter of its query.
+type FieldError struct {
+	Field   string `json:"field"`
+	Problem string `json:"problem"`
+}
+
+// Error says what the service has said.
+func (e *Error) Error() string {
+	var text strings.Builder
+	text.WriteString(e.Message)
+	for i, f := range e.Fields {
+		separator := "; "
+		if i == 0 {
+			separator = ": "
+		}
+		text.WriteString(separator + f.Field + " " + f.Problem)
+	}
+	if e.Code != 0 {
+		fmt.Fprintf(&text, " (%d %s", e.Code, e.Reason)
+		if e.RequestID != "" {
+			text.WriteString(", request " + e.RequestID)
+		}
+		text.WriteString(")")
+	}
+	return text.String()
+}
+
+// HasReason tells whether an error is an answer with one of these reasons.
+func HasReason(err error, reasons ...string) bool {
+	var e *Error
+	return errors.As(err, &e) && slices.Contains(reasons, e.Reason)
+}
+
+// ErrSecretLost tells that an API key or its secret was made, and that the
+// answer that showed it is lost.
+var ErrSecretLost = errors.New("what was made is shown once, and that answer is lost")
+
+// The reasons of errors, as docs/api.md lists them with their codes.
+const (
+	ReasonMalformedRequest      = "malformed_request"
+	ReasonInvalidLicenseKey     = "invalid_license_key"
+	ReasonUnauthenticated       = "unauthenticated"
+	ReasonInvalidSignature      = "invalid_signature"
+	ReasonSignatureRequired     = "signature_required"
+	ReasonForbidden             = "forbidden"
+	ReasonLicenseRevoked        = "license_revoked"
+	ReasonLicenseSuspended      = "license_suspended"
+	ReasonLicenseExpired        = "license_expired"
+	ReasonProductMismatch       = "product_mismatch"
+	ReasonSelfServiceNotAllowed = "self_service_not_allowed"
+	ReasonNotFound              = "not_found"
+	ReasonLicenseNotFound       = "license_not_found"
+	ReasonDeviceNotFound        = "device_not_found"
+	ReasonOrderNotFound         = "order_not_found"
+	ReasonProductNotFound       = "product_not_found"
+	ReasonAPIKeyNotFound        = "api_key_not_found"
+	ReasonMethodNotAllowed      = "method_not_allowed"
+	ReasonRequestInProgress     = "request_in_progress"
+	ReasonDeviceLimitReached    = "device_limit_reached"
+	ReasonInvalidOrderState     = "invalid_order_state"
+	ReasonInvalidLicenseState   = "invalid_license_state"
+	ReasonPaymentNotConfigured  = "payment_not_configured"
+	ReasonBodyTooLarge          = "body_too_large"
+	ReasonURITooLong            = "uri_too_long"
+	ReasonUnsupportedMediaType  = "unsupported_media_type"
+	ReasonInvalidField          = "invalid_field"
+	ReasonIdempotencyKeyReused  = "idempotency_key_reused"
+	ReasonRateLimited           = "rate_limited"
+	ReasonHeadersTooLarge       = "headers_too_large"
+	ReasonInternal              = "internal"
+	ReasonProviderFailed        = "provider_failed"
+	ReasonUnavailable           = "unavailable"
+	ReasonOverloaded            = "overloaded"
+	ReasonOutcomeUnknown        = "outcome_unknown"
+)

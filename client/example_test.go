@@ -1,0 +1,78 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"licet/client"
+	"licet/internal/servicetest"
+)
+
+// A shop sells a license, and the program that was sold activates it. The
+// address and the API key are those that licet dev writes into dev.env.
+func Example() {
+	ctx := context.Background()
+	url, apiKey := devService()
+	shop, err := client.New(url, apiKey)
+	if err != nil {
+		log.Fatal(err)
+	}
+	order, err := shop.CreateOrder(ctx, client.NewOrder{ProductID: "sketch", Amount: 4900, Currency: "USD"},
+		client.IdempotencyKey("checkout-8114"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(order.Status)
+
+	buyerPays(order.PayURL)
+	if order, err = shop.Order(ctx, order.OrderNo); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(order.Status)
+
+	program, err := client.New(url, "") // users have no API key
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, device := range []string{"laptop", "desktop", "tablet", "phone"} {
+		activated, err := program.Activate(ctx, client.Activation{LicenseKey: order.LicenseKey, DeviceID: device})
+		switch {
+		case client.HasReason(err, client.ReasonDeviceLimitReached):
+			fmt.Println("no slot is left for the", device)
+		case err != nil:
+			log.Fatal(err)
+		default:
+			fmt.Printf("%s: %d of %d\n", activated.DeviceID, activated.CurrentDevices, activated.MaxDevices)
+		}
+	}
+
+	for license, err := range shop.Licenses(ctx, client.LicenseFilter{ProductID: "sketch"}) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(license.Status)
+	}
+	// Output:
+	// unpaid
+	// paid
+	// laptop: 1 of 3
+	// desktop: 2 of 3
+	// tablet: 3 of 3
+	// no slot is left for the phone
+	// activated
+}
+
+func devService() (url, apiKey string) {
+	key, err := service.Key(servicetest.NewAccount())
+	if err != nil {
+		log.Fatal(err)
+	}
+	return service.URL, key.Text
+}
+
+func buyerPays(payURL string) {
+	if err := servicetest.Pay(payURL); err != nil {
+		log.Fatal(err)
+	}
+}

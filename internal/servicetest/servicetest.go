@@ -1,0 +1,187 @@
+// Package servicetest runs a whole service for tests of what calls one: the
+// API and sandbox payments on a loopback port, a node, and an etcd in the same
+// process. It is what licet dev is, without a process of its own.
+package servicetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/handlers"
+	"licet/kv"
+	"licet/limits"
+	"licet/metrics"
+	"licet/node"
+	"licet/payment"
+)
+
+// Config says what kind of service to start. The zero value is a usual one.
+type Config struct {
+	APIKeyLimit limits.Rate // zero: none
+	// OrderLifetime is how long an order can be paid; 0: a day.
+	OrderLifetime time.Duration
+}
+
+// Service is one that runs.
+type Service struct {
+	URL   string
+	Store *kv.Store
+
+	node  *node.Node
+	maker node.Keymaker
+	stop  []func()
+}
+
+// New starts a service that ends with the test.
+func New(t testing.TB, cfg Config) *Service {
+	t.Helper()
+	s, err := Start(t.TempDir(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Start starts a service on the store in a directory. It must be closed.
+func Start(dir string, cfg Config) (s *Service, err error) {
+	s = new(Service)
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	etcd, err := kv.StartEmbedded(ctx, dir, zerolog.Nop())
+	if err != nil {
+		return s, err
+	}
+	s.stop = append(s.stop, etcd.Close)
+	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
+	if s.Store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments, Log: zerolog.Nop()}); err != nil {
+		return s, err
+	}
+	s.stop = append(s.stop, func() { _ = s.Store.Close() })
+	ring, err := licet.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	if err != nil {
+		return s, err
+	}
+	if err := s.Store.UseMaster(ctx, ring.Current()); err != nil {
+		return s, err
+	}
+	check, err := s.Store.KeyCheck(ctx, rand.Reader)
+	if err != nil {
+		return s, err
+	}
+	s.maker = node.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
+	s.node = node.New(node.Config{
+		Store: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
+		Metrics: instruments, Log: zerolog.Nop(), OrderLifetime: cfg.OrderLifetime, TestOrderLifetime: cfg.OrderLifetime,
+	})
+	s.background(s.node.FollowKeys)
+	s.stop = append(s.stop, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = s.node.Drain(ctx)
+	})
+	return s, s.answer(cfg, instruments, ring)
+}
+
+// answer puts the API on a free port.
+func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licet.MasterRing) error {
+	bounds, err := limits.New(limits.Config{APIKey: cfg.APIKeyLimit, Clock: time.Now})
+	if err != nil {
+		return err
+	}
+	s.stop = append(s.stop, bounds.Close)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	s.URL = "http://" + listener.Addr().String()
+	front := handlers.New(handlers.Config{
+		Node: s.node, Metrics: instruments, Log: zerolog.Nop(), PublicURL: s.URL, Ring: ring, Limits: bounds,
+		Desk: payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}}),
+	})
+	done := make(chan error, 1)
+	go func() { done <- front.Serve(listener) }()
+	s.stop = append(s.stop, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		_ = front.Shutdown(ctx)
+		<-done
+	})
+	return nil
+}
+
+func (s *Service) background(work func(context.Context)) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(ctx)
+	}()
+	s.stop = append(s.stop, func() {
+		cancel()
+		<-done
+	})
+}
+
+// Close stops the service.
+func (s *Service) Close() {
+	for i := len(s.stop) - 1; i >= 0; i-- {
+		s.stop[i]()
+	}
+	s.stop = nil
+}
+
+// NewAccount gives an account that nobody has used yet, in test mode: what a
+// test makes in it is all there is.
+func NewAccount() licet.Owner {
+	return licet.Owner{AccountID: "acct_" + strings.ToLower(rand.Text()), Mode: licet.Test}
+}
+
+// Key makes an API key of an account with these scopes, or with all.
+func (s *Service) Key(account licet.Owner, scopes ...string) (node.IssuedKey, error) {
+	if len(scopes) == 0 {
+		scopes = []string{"*"}
+	}
+	return s.NewKey(node.NewKey{Owner: account, Name: "test", Scopes: scopes})
+}
+
+// NewKey makes an API key.
+func (s *Service) NewKey(key node.NewKey) (node.IssuedKey, error) {
+	return s.maker.Create(context.Background(), key)
+}
+
+// Pay pays an order as its buyer would, with a form.
+func Pay(payURL string) error {
+	request, err := http.NewRequest(http.MethodPost, payURL, strings.NewReader("action=pay"))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	transport := &http.Transport{DisableKeepAlives: true}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	if err == nil && response.StatusCode != http.StatusSeeOther {
+		err = fmt.Errorf("the pay page answered %d", response.StatusCode)
+	}
+	return errors.Join(err, response.Body.Close())
+}
