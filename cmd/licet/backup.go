@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/kv"
+	"licet/terminal"
 )
 
 func newBackupCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -49,9 +50,9 @@ func runBackup(ctx context.Context, cfg storeConfig, path string, stdout, stderr
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
-	bar := newMeter(stderr, "backup", true)
-	info, err := kv.Backup(ctx, store, path, bar.set)
-	bar.clear()
+	bar := terminal.NewMeter(stderr, "backup", true)
+	info, err := kv.Backup(ctx, store, path, bar.Set)
+	bar.Clear()
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
@@ -99,9 +100,9 @@ some of them can do no harm. How a cluster is restored is in docs/backup.md.`,
 }
 
 func runRestore(ctx context.Context, cfg restoreConfig, path string, stdout, stderr io.Writer) error {
-	bar := newMeter(stderr, "check", true)
-	info, err := kv.Restore(ctx, path, cfg.DataDir, bar.set)
-	bar.clear()
+	bar := terminal.NewMeter(stderr, "check", true)
+	info, err := kv.Restore(ctx, path, cfg.DataDir, bar.Set)
+	bar.Clear()
 	if err != nil {
 		return err
 	}

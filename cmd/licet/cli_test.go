@@ -215,7 +215,7 @@ func TestDataDirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "LICET_URL=" + p.url + "\nLICET_API_KEY=" + p.key + "\nLICET_API_KEY_ID=" + p.keyID + "\nLICET_API_SECRET=" + p.secret + "\n"
+	want := "LICET_URL=" + p.url + "\nLICET_API_KEY=" + p.key + "\nLICET_API_KEY_ID=" + p.keyID + "\nLICET_API_SECRET=" + p.secret + "\n" + exportLine + "\n"
 	if string(text) != want || !strings.HasPrefix(p.key, "lk_test_") || !strings.HasPrefix(p.secret, "lks_test_") {
 		t.Errorf("%s is %q", envFile, text)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"licet/kv"
 	"licet/limits"
+	"licet/terminal"
 )
 
 // config is the settings that every service has. A line each says what its flag
@@ -174,5 +175,5 @@ func (c *config) newLog(stderr io.Writer) (zerolog.Logger, error) {
 }
 
 func isTerminal(w io.Writer) bool {
-	return os.Getenv("NO_COLOR") == "" && onTerminal(w)
+	return os.Getenv("NO_COLOR") == "" && terminal.Is(w)
 }

@@ -140,11 +140,14 @@ func newDevKey(ring licet.MasterRing, entropy io.Reader, now time.Time) (*devKey
 	}, nil
 }
 
-// devEnv is the text of envFile: what a shell needs to call the service.
+// devEnv is the text of envFile: what a shell needs to call the service, itself
+// and by the programs that it starts.
 func devEnv(url string, key *devKey, apiSecret string) []byte {
-	return fmt.Appendf(nil, "LICET_URL=%s\nLICET_API_KEY=%s\nLICET_API_KEY_ID=%s\nLICET_API_SECRET=%s\n",
-		url, key.APIKey, key.KeyID, apiSecret)
+	return fmt.Appendf(nil, "LICET_URL=%s\nLICET_API_KEY=%s\nLICET_API_KEY_ID=%s\nLICET_API_SECRET=%s\n%s\n",
+		url, key.APIKey, key.KeyID, apiSecret, exportLine)
 }
+
+const exportLine = "export LICET_URL LICET_API_KEY LICET_API_KEY_ID LICET_API_SECRET"
 
 // removeFile removes a file that need not be there.
 func removeFile(path string) error {

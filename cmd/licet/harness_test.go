@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		main() // it exits
 	}
 	etcdtest.Main()
+	// None of the profiles of whoever runs the tests.
+	if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "licet-test-none")); err != nil {
+		panic(err)
+	}
 	code := m.Run()
 	if sharedProcess != nil {
 		sharedProcess.kill()
@@ -143,6 +147,7 @@ func (p *process) readEnv() error {
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		switch name {
+		case exportLine:
 		case "LICET_URL":
 			p.url = value
 		case "LICET_API_KEY":

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -16,8 +14,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet"
+	"licet/cli"
 	"licet/kv"
 	"licet/node"
+	"licet/terminal"
 )
 
 // keysTimeout bounds what a command does on a store that it has reached.
@@ -26,6 +26,8 @@ const keysTimeout = 20 * time.Second
 // keysConfig is the settings of the commands that work on API keys.
 type keysConfig struct {
 	storeConfig
+	setup         cli.Setup
+	Service       cli.Service
 	MasterKeyFile string
 	Account       string
 	Mode          string
@@ -45,11 +47,13 @@ type keysConfig struct {
 // addFlags adds the flags that all of the commands have.
 func (c *keysConfig) addFlags(fs *pflag.FlagSet) {
 	fs.SortFlags = false
-	fs.StringVar(&c.Account, "account", "", "`account` that the key belongs to, like acct_acme")
-	fs.StringVar(&c.Mode, "mode", "", "`mode` that the key belongs to: test or live")
+	fs.StringVar(&c.Account, "account", "", "on a store, `account` that the key belongs to, like acct_acme")
+	fs.StringVar(&c.Mode, "mode", "", "on a store, `mode` that the key belongs to: test or live")
 	c.storeConfig.addFlags(fs)
-	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys, the current one first; create and rotate need it")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "on a store, `file` with the master keys, the current one first; create and rotate need it")
 	fs.StringVarP(&c.Output, "output", "o", "table", "`format` of what is printed: table or json")
+	nameVariables(fs)
+	c.Service.AddFlags(fs)
 }
 
 func (c *keysConfig) validate() error {
@@ -110,7 +114,7 @@ func (c *keysConfig) ring() (licet.MasterRing, error) {
 	return readMasterRing(path)
 }
 
-func newKeysCommand(stdout, stderr io.Writer) *cobra.Command {
+func newKeysCommand(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
 		Short: "Make, list, revoke and rotate API keys",
@@ -126,12 +130,13 @@ its first key on.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newKeysCreate(stdout, stderr), newKeysList(stdout, stderr), newKeysRevoke(stdout, stderr), newKeysRotate(stdout, stderr))
+	cmd.AddCommand(newKeysCreate(setup, stdout, stderr), newKeysList(setup, stdout, stderr), newKeysGet(setup),
+		newKeysRevoke(setup, stdout, stderr), newKeysRotate(setup, stdout, stderr))
 	return cmd
 }
 
-func newKeysCreate(stdout, stderr io.Writer) *cobra.Command {
-	var cfg keysConfig
+func newKeysCreate(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
+	cfg := keysConfig{setup: setup}
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make an API key and show it, this once",
@@ -142,8 +147,12 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
   licet keys create --account acct_acme --mode test --name all --scopes '*' --data-dir ./licet-data`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			call, err := cfg.place(cmd)
+			switch {
+			case err != nil:
 				return err
+			case call != nil:
+				return call.Create(cfg.Name, cfg.Scopes, cfg.ExpiresAt, cfg.Signed)
 			}
 			wanted, err := cfg.wanted()
 			if err != nil {
@@ -170,12 +179,12 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 	cmd.Flags().StringVar(&cfg.ExpiresAt, "expires-at", "", "`time` from which on it is no longer good, like 2027-01-31T00:00:00Z; empty: never")
 	cmd.Flags().BoolVar(&cfg.Signed, "require-signature", false, "refuse requests with the key that are not signed with its secret")
 	cfg.addFlags(cmd.Flags())
-	nameVariables(cmd.Flags())
+	completeKeys(cmd)
 	return cmd
 }
 
-func newKeysList(stdout, stderr io.Writer) *cobra.Command {
-	var cfg keysConfig
+func newKeysList(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
+	cfg := keysConfig{setup: setup}
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the API keys of an account and mode, the newest first",
@@ -183,8 +192,17 @@ func newKeysList(stdout, stderr io.Writer) *cobra.Command {
   licet keys list --account acct_acme --mode live --etcd-endpoints 10.0.0.1:2379 --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			call, err := cfg.place(cmd)
+			switch {
+			case err != nil:
 				return err
+			case call != nil:
+				return call.List()
+			}
+			for _, name := range []string{"limit", "cursor"} {
+				if cmd.Flags().Changed(name) {
+					return badUsage("--%s is for a service; of a store all API keys are listed", name)
+				}
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
 				var keys []licet.APIKey
@@ -202,12 +220,13 @@ func newKeysList(stdout, stderr io.Writer) *cobra.Command {
 		},
 	}
 	cfg.addFlags(cmd.Flags())
-	nameVariables(cmd.Flags())
+	cli.KeyCall{}.ListFlags(cmd)
+	completeKeys(cmd)
 	return cmd
 }
 
-func newKeysRevoke(stdout, stderr io.Writer) *cobra.Command {
-	var cfg keysConfig
+func newKeysRevoke(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
+	cfg := keysConfig{setup: setup}
 	cmd := &cobra.Command{
 		Use:   "revoke KEY_ID",
 		Short: "End an API key for good",
@@ -217,11 +236,15 @@ asks before. Revoking a key again changes nothing.`,
     --etcd-endpoints 10.0.0.1:2379`,
 		Args: oneKeyID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			call, err := cfg.place(cmd)
+			switch {
+			case err != nil:
 				return err
+			case call != nil:
+				return call.Revoke(args[0])
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
-				if !cfg.Yes && onTerminal(cmd.InOrStdin()) {
+				if !cfg.Yes && terminal.Is(cmd.InOrStdin()) {
 					if err := cfg.confirm(cmd, maker.Store, args[0], stderr); err != nil {
 						return err
 					}
@@ -239,12 +262,12 @@ asks before. Revoking a key again changes nothing.`,
 	}
 	cmd.Flags().BoolVar(&cfg.Yes, "yes", false, "do not ask")
 	cfg.addFlags(cmd.Flags())
-	nameVariables(cmd.Flags())
+	completeKeys(cmd)
 	return cmd
 }
 
-func newKeysRotate(stdout, stderr io.Writer) *cobra.Command {
-	var cfg keysConfig
+func newKeysRotate(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
+	cfg := keysConfig{setup: setup}
 	cmd := &cobra.Command{
 		Use:   "rotate KEY_ID",
 		Short: "Give an API key a new secret and show it, this once",
@@ -255,8 +278,12 @@ does not. The key itself stays as it is.`,
     --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys --overlap 48h`,
 		Args: oneKeyID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			call, err := cfg.place(cmd)
+			switch {
+			case err != nil:
 				return err
+			case call != nil:
+				return call.Rotate(args[0], cfg.Overlap)
 			}
 			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
 				issued, err := maker.Rotate(ctx, cfg.owner(), args[0], cfg.Overlap)
@@ -273,7 +300,7 @@ does not. The key itself stays as it is.`,
 	}
 	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", node.DefaultOverlap, "how long the secret before stays good, 0s to 720h")
 	cfg.addFlags(cmd.Flags())
-	nameVariables(cmd.Flags())
+	completeKeys(cmd)
 	return cmd
 }
 
@@ -282,14 +309,6 @@ func oneKeyID(_ *cobra.Command, args []string) error {
 		return errors.New("name one key by its id, like key_01jd4q8x2m7r3n5t9v1w4y6z8a; licet keys list has them")
 	}
 	return nil
-}
-
-// complete takes what the environment says, and checks all of it.
-func (c *keysConfig) complete(cmd *cobra.Command) error {
-	if err := c.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
-		return err
-	}
-	return c.validate()
 }
 
 // onStore does work on the store, with the ring if it is needed.
@@ -320,18 +339,9 @@ func (c *keysConfig) confirm(cmd *cobra.Command, store node.KeyStore, id string,
 	if err != nil {
 		return c.about(id, err)
 	}
-	fmt.Fprintf(stderr, "Revoke %s (%s) of %s in %s mode, for good? [y/N] ", id, key.Name, c.Account, c.Mode)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
-		answer <- strings.ToLower(strings.TrimSpace(line))
-	}()
-	select {
-	case yes := <-answer:
-		if yes == "y" || yes == "yes" {
-			return nil
-		}
-	case <-cmd.Context().Done():
+	question := fmt.Sprintf("Revoke %s (%s) of %s in %s mode, for good?", id, key.Name, c.Account, c.Mode)
+	if terminal.Confirm(cmd.Context(), cmd.InOrStdin(), stderr, question) != nil {
+		return errors.New("not revoked")
 	}
-	return errors.New("not revoked")
+	return nil
 }

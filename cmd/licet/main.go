@@ -15,6 +15,8 @@ import (
 
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc/grpclog"
+
+	"licet/cli"
 )
 
 // The exit codes.
@@ -70,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr, &parsed)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	var usage usageError
+	var usage cli.UsageError
 	switch {
 	case err == nil:
 		return exitOK
@@ -83,12 +85,4 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 }
 
-// usageError is a fault of what was asked for, and not of what happened then.
-type usageError struct{ error }
-
-// Unwrap gives the error without the mark.
-func (e usageError) Unwrap() error { return e.error }
-
-func badUsage(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
+func badUsage(format string, args ...any) error { return cli.BadUsage(format, args...) }

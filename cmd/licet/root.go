@@ -1,11 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"licet/cli"
 )
 
 // newRoot makes the command line. It sets parsed as soon as flags and
@@ -22,22 +25,35 @@ An order is created and paid; that issues a license key. The key is activated
 on a limited number of devices, looked up, and taken off a device again.`,
 		Example: `  licet dev                          a whole service on this machine, nothing else installed
   licet dev --listen 127.0.0.1:9000  on another port
+  . licet-data/dev.env               its address and API key, for the commands below
+  licet orders create --product-id editor --amount 4900 --currency USD
+  licet licenses list --status activated
+  licet profile set --help           keep a service and its API key
   licet serve --help                 a node of a service, on an etcd cluster
   licet keys create --help           the first API key
   licet verify --help                prove that a store does not contradict itself
   licet backup --help                and licet restore
   licet version
   licet completion bash              completion for a shell, also zsh, fish, powershell`,
-		Version:          build.version,
-		SilenceErrors:    true, // run prints them
-		SilenceUsage:     true,
-		PersistentPreRun: func(*cobra.Command, []string) { *parsed = true },
+		Version:       build.version,
+		SilenceErrors: true, // run prints them
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			// Cobra asks for these only later.
+			if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
+				return err
+			}
+			*parsed = true
+			return nil
+		},
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
+	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir}
 	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVerifyCommand(stdout, stderr),
 		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr),
-		newKeysCommand(stdout, stderr), newMasterKeyCommand(stdout, stderr), newVersion(build, stdout))
+		newKeysCommand(setup, stdout, stderr), newMasterKeyCommand(stdout, stderr), newVersion(build, stdout))
+	root.AddCommand(cli.Commands(setup)...)
 	return root
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/kv"
+	"licet/terminal"
 )
 
 // verifyConfig is the settings of licet verify.
@@ -81,8 +82,8 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	}
 	defer func() { err = errors.Join(err, opened.Close()) }()
 
-	bar := newMeter(stderr, "verify", false)
-	total := bar.total(func() (int64, error) { return opened.CountKeys(ctx) })
+	bar := terminal.NewMeter(stderr, "verify", false)
+	total := bar.Total(func() (int64, error) { return opened.CountKeys(ctx) })
 	var out verifyOutput = &verifyTable{w: stdout}
 	if cfg.Output == "json" {
 		out = &verifyJSON{w: stdout}
@@ -90,13 +91,13 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	out.begin()
 	summary, err := opened.Verify(ctx, kv.VerifyConfig{
 		ShowKeys: cfg.ShowKeys,
-		Progress: func(keys int64) { bar.set(keys, total) },
+		Progress: func(keys int64) { bar.Set(keys, total) },
 		Report: func(v kv.Violation) {
-			bar.clear()
+			bar.Clear()
 			out.violation(v)
 		},
 	})
-	bar.clear()
+	bar.Clear()
 	return errors.Join(verdict(summary, err), out.end(summary, err))
 }
 

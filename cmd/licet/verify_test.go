@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -192,44 +189,5 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 8 {
 		t.Errorf("verify: %+v", v)
-	}
-}
-
-func TestMeter(t *testing.T) {
-	var out bytes.Buffer
-	quiet := newMeter(&out, "verify", false)
-	quiet.set(1, 2)
-	quiet.clear()
-	if quiet.shown() || out.Len() > 0 {
-		t.Errorf("what is no terminal shows %q", out.String())
-	}
-	m := &meter{terminal: &out, what: "verify"}
-	for _, total := range []int64{100, 100, 50} { // an estimate, and too low at last
-		m.set(90, total)
-	}
-	m.set(100, 50)
-	m.clear()
-	asked := 0
-	count := func(err error) func() (int64, error) {
-		return func() (int64, error) { asked++; return 7, err }
-	}
-	if got := []int64{quiet.total(count(nil)), m.total(count(nil)), m.total(count(errors.New("too many")))}; asked != 2 || !slices.Equal(got, []int64{0, 7, 0}) {
-		t.Errorf("asked %d times, the totals are %v", asked, got)
-	}
-	if text := out.String(); !strings.Contains(text, "verify  89%") || !strings.Contains(text, "(90/101)") || !strings.HasSuffix(text, "\r") {
-		t.Errorf("it shows %q", text)
-	}
-}
-
-func TestOnTerminal(t *testing.T) {
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	for _, stream := range []any{null, strings.NewReader("y"), new(bytes.Buffer)} {
-		if onTerminal(stream) {
-			t.Errorf("nobody is at the other end of %T, and yet is asked and shown a bar", stream)
-		}
 	}
 }

@@ -30,6 +30,8 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
 	{path: "loadtest/...", ours: []string{"client"}},
+	{path: "cli", ours: []string{"client", "terminal", "."}},
+	{path: "terminal"},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
 	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "limits", "node", "metrics", "."}},

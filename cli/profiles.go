@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+)
+
+// profile is a service with the API key to call it with.
+type profile struct {
+	URL       string `json:"url"`
+	APIKey    string `json:"api_key"`
+	APIKeyID  string `json:"api_key_id,omitempty"`
+	APISecret string `json:"api_secret,omitempty"`
+	Sign      bool   `json:"sign,omitempty"`
+}
+
+// profiles is the file that profiles are kept in.
+type profiles struct {
+	Current  string             `json:"current,omitempty"`
+	Profiles map[string]profile `json:"profiles"`
+}
+
+var profileName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func (f *profiles) names() []string { return slices.Sorted(maps.Keys(f.Profiles)) }
+
+// profilePath is where the file is, for this user alone.
+func (s Setup) profilePath() (string, error) {
+	dir, err := s.ConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("profiles: %w", err)
+	}
+	return filepath.Join(dir, "licet", "profiles.json"), nil
+}
+
+// loadProfiles reads the file. Where there is none, there are no profiles. One
+// that others can read is refused: its keys may be known to them already.
+func (s Setup) loadProfiles() (*profiles, error) {
+	file := &profiles{Profiles: map[string]profile{}}
+	path, err := s.profilePath()
+	if err != nil {
+		return file, nil // a user without a directory for settings has no profiles
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return file, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("profiles: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows" {
+		return nil, fmt.Errorf("%s holds API keys, and other users may read it (mode %o): close it with chmod 600, and revoke the keys if others have seen them", path, info.Mode().Perm())
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("profiles: %w", err)
+	}
+	if err := json.Unmarshal(text, file); err != nil {
+		// The decoder's error may quote what it read, and that is secret.
+		return nil, fmt.Errorf("%s is damaged: mend it, or remove it to begin anew", path)
+	}
+	if file.Profiles == nil {
+		file.Profiles = map[string]profile{}
+	}
+	return file, nil
+}
+
+// saveProfiles puts the file in place whole or not at all.
+func (s Setup) saveProfiles(file *profiles) (err error) {
+	path, err := s.profilePath()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("profiles: %w", err)
+	}
+	text, err := json.MarshalIndent(file, "", "  ")
+	if err != nil {
+		return fmt.Errorf("profiles: %w", err)
+	}
+	next, err := os.CreateTemp(filepath.Dir(path), "profiles-*.json") // its mode is 0600
+	if err != nil {
+		return fmt.Errorf("profiles: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(next.Name())
+		}
+	}()
+	_, err = next.Write(append(text, '\n'))
+	if err = errors.Join(err, next.Sync(), next.Close()); err == nil {
+		err = os.Rename(next.Name(), path)
+	}
+	if err != nil {
+		return fmt.Errorf("profiles: %w", err)
+	}
+	return nil
+}

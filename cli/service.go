@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// Service is the settings that say which service is called, and how.
+type Service struct {
+	URL        string
+	APIKeyFile string
+	Profile    string
+	Sign       bool
+}
+
+// AddFlags adds the flags that fill s.
+func (s *Service) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&s.URL, "url", "", "`URL` of the service ($LICET_URL)")
+	fs.StringVar(&s.APIKeyFile, "api-key-file", "", "`file` with the API key; the key itself may be in $LICET_API_KEY, but not on a command line ($LICET_API_KEY_FILE)")
+	fs.StringVar(&s.Profile, "profile", "", "`name` of the profile that has both, see licet profile ($LICET_PROFILE)")
+	fs.BoolVar(&s.Sign, "sign", false, "sign requests with the API secret ($LICET_SIGN)")
+}
+
+// Named tells how a command line or the environment names a service.
+func (s Setup) Named(fs *pflag.FlagSet) (byFlag, byVariable bool) {
+	for _, name := range []string{"url", "api-key-file", "profile"} {
+		byFlag = byFlag || fs.Changed(name)
+	}
+	for _, name := range []string{"LICET_URL", "LICET_API_KEY", "LICET_API_KEY_FILE", "LICET_PROFILE"} {
+		byVariable = byVariable || s.env(name) != ""
+	}
+	return byFlag, byVariable
+}
+
+// HasProfile tells whether a profile is in use, or can't be read: then whoever
+// calls the service says why.
+func (s Setup) HasProfile() bool {
+	file, err := s.loadProfiles()
+	return err != nil || file.Current != ""
+}
+
+// target is which service to call with what.
+type target struct {
+	url, apiKey, keyID, secret string
+	sign                       bool
+	urlFrom, keyFrom           string // where they were found, for messages
+}
+
+// find works out which service is meant. Flags win over the environment, and
+// that over a profile; but what belongs together is taken together, so that no
+// API key is sent to an address that it was not kept with unless the command line
+// says so.
+func (s Setup) find(settings *Service, fs *pflag.FlagSet) (target, error) {
+	t, err := s.base(settings, fs)
+	if err != nil {
+		return t, err
+	}
+	if fs.Changed("url") {
+		t.url, t.urlFrom = settings.URL, "--url"
+	}
+	if fs.Changed("api-key-file") {
+		if t, err = t.withKeyFile(settings.APIKeyFile, "--api-key-file"); err != nil {
+			return t, err
+		}
+	}
+	switch variable := s.env("LICET_SIGN"); {
+	case fs.Changed("sign"):
+		t.sign = settings.Sign
+	case variable == "true" || variable == "1":
+		t.sign = true
+	case variable == "false" || variable == "0":
+		t.sign = false
+	case variable != "":
+		return t, BadUsage("environment variable LICET_SIGN is %q: it must be true or false", variable)
+	}
+	return t, nil
+}
+
+// base is what the environment or a profile says.
+func (s Setup) base(settings *Service, fs *pflag.FlagSet) (target, error) {
+	if fs.Changed("profile") {
+		return s.profile(settings.Profile, "--profile")
+	}
+	t := target{
+		url: s.env("LICET_URL"), urlFrom: "$LICET_URL",
+		apiKey: s.env("LICET_API_KEY"), keyFrom: "$LICET_API_KEY",
+		keyID: s.env("LICET_API_KEY_ID"), secret: s.env("LICET_API_SECRET"),
+	}
+	file := s.env("LICET_API_KEY_FILE")
+	if t.url != "" || t.apiKey != "" || file != "" {
+		if t.apiKey == "" && file != "" && !fs.Changed("api-key-file") {
+			return t.withKeyFile(file, "$LICET_API_KEY_FILE")
+		}
+		return t, nil
+	}
+	if fs.Changed("url") {
+		return target{}, nil // a profile's key is not for another address
+	}
+	if name := s.env("LICET_PROFILE"); name != "" {
+		return s.profile(name, "$LICET_PROFILE")
+	}
+	return s.profile("", "")
+}
+
+// withKeyFile takes the API key out of a file. What else was known belonged to
+// another key.
+func (t target) withKeyFile(path, from string) (target, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", from, err)
+	}
+	t.apiKey, t.keyFrom = strings.TrimSpace(string(text)), from+" "+path
+	t.keyID, t.secret = "", ""
+	if t.apiKey == "" || strings.ContainsAny(t.apiKey, " \t\n") {
+		return t, fmt.Errorf("%s %s must hold one API key and nothing else", from, path)
+	}
+	return t, nil
+}
+
+// profile is what a profile says: the one of a name, or else the one in use, if
+// there is any.
+func (s Setup) profile(name, from string) (target, error) {
+	file, err := s.loadProfiles()
+	if err != nil {
+		return target{}, err
+	}
+	if name == "" {
+		if name = file.Current; name == "" {
+			return target{}, nil
+		}
+		from = "licet profile use"
+	}
+	p, found := file.Profiles[name]
+	if !found {
+		return target{}, BadUsage("%s names the profile %q, which there is not: licet profile list has them, licet profile set makes one", from, name)
+	}
+	source := fmt.Sprintf("the profile %q", name)
+	return target{
+		url: p.URL, urlFrom: source, apiKey: p.APIKey, keyFrom: source, keyID: p.APIKeyID, secret: p.APISecret, sign: p.Sign,
+	}, nil
+}
+
+// check refuses what can't be called.
+func (t target) check(open bool) error {
+	switch {
+	case t.url == "":
+		return BadUsage("which service? Say --url or --profile, set LICET_URL and LICET_API_KEY, or make a profile: licet profile set --help. Of a licet dev here: . licet-data/dev.env")
+	case t.apiKey == "" && !open:
+		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, say --api-key-file or --profile, or make a profile: licet profile set --help", t.url, t.urlFrom)
+	case t.sign && !t.canSign() && t.apiKey != "":
+		return BadUsage("signing needs the API key's id and its secret, and %s has not both: set LICET_API_KEY_ID and LICET_API_SECRET, or put them into a profile", t.keyFrom)
+	}
+	return nil
+}
+
+func (t target) canSign() bool { return t.apiKey != "" && t.keyID != "" && t.secret != "" }
+
+// outputs are the forms of what is printed.
+var outputs = []string{"table", "json"}
+
+// addOutput adds the flag that says in which form to print.
+func addOutput(cmd *cobra.Command, into *string) {
+	cmd.Flags().StringVarP(into, "output", "o", "table", "`format` of what is printed: table or json ($LICET_OUTPUT)")
+	complete(cmd, "output", outputs...)
+}
+
+// complete lets shells complete a flag's values.
+func complete(cmd *cobra.Command, flag string, values ...string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// completeProfiles lets shells complete names of profiles.
+func (s Setup) completeProfiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	file, err := s.loadProfiles()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return file.names(), cobra.ShellCompDirectiveNoFileComp
+}
