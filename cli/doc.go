@@ -14,6 +14,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -33,6 +34,8 @@ type Setup struct {
 	Lookup func(string) (string, bool)
 	// ConfigDir finds the directory of the user's settings.
 	ConfigDir func() (string, error)
+
+	retryFor time.Duration // how long a service that says it may help is asked again; 0: 15 s
 }
 
 // env gives an environment variable. One that is empty counts as not there.

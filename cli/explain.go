@@ -96,8 +96,10 @@ func (c *session) refusal(e *client.Error) error {
 		text += fmt.Sprintf("; is the service at %s older than this licet, or is there a path too much in its address (from %s)?", c.target.url, c.target.urlFrom)
 	case client.ReasonInternal:
 		text += "; that is a fault of the service, whose log has the rest"
+	case client.ReasonIdempotencyKeyReused:
+		text += "; say another --idempotency-key for another thing"
 	case client.ReasonOutcomeUnknown:
-		text += c.inDoubt()
+		text += "; look before you ask again"
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])
@@ -115,7 +117,7 @@ func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 	var all []string
 	for _, f := range bad {
 		name := f.Field
-		flag := strings.ReplaceAll(name, "_", "-")
+		flag := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 		switch {
 		case c.cmd.Flags().Lookup(flag) != nil:
 			name = "--" + flag

@@ -175,6 +175,7 @@ func (s Setup) profileUse() *cobra.Command {
 	return s.oneProfile(&cobra.Command{
 		Use:     "use NAME",
 		Short:   "Take a profile where nothing else is said",
+		Long:    "Take a profile where neither the command line nor the environment says which service is meant.",
 		Example: `  licet profile use shop`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.changeProfile(cmd, args[0], func(file *profiles) { file.Current = args[0] })
@@ -222,6 +223,7 @@ func (s Setup) profileList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List profiles, without their API keys",
+		Long:    "List profiles, without their API keys, and which one is in use.",
 		Example: `  licet profile list`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

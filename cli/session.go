@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,8 +17,7 @@ import (
 	"licet/terminal"
 )
 
-// retryFor is how long a command goes on asking a service that says it may help.
-const retryFor = 15 * time.Second
+const defaultRetryFor = 15 * time.Second
 
 // session is one run of a command that calls a service.
 type session struct {
@@ -58,7 +58,7 @@ func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spe
 // connect makes the client. It signs if it is to, and can.
 func (c *session) connect(sign bool) error {
 	options := []client.Option{
-		client.WithUserAgent("licet/" + c.setup.Version), client.RetryFor(retryFor), client.OnRetry(c.again),
+		client.WithUserAgent("licet/" + c.setup.Version), client.RetryFor(c.retryFor()), client.OnRetry(c.again),
 	}
 	if sign && c.target.canSign() {
 		options = append(options, client.WithSigning(c.target.keyID, c.target.secret))
@@ -86,10 +86,12 @@ func (c *session) again(err error, wait time.Duration) bool {
 	}
 	if !c.waited && wait > 300*time.Millisecond {
 		c.waited = true
-		fmt.Fprintf(c.stderr, "licet: %v; trying again for up to %v\n", err, retryFor)
+		fmt.Fprintf(c.stderr, "licet: %v; trying again for up to %v\n", err, c.retryFor())
 	}
 	return true
 }
+
+func (c *session) retryFor() time.Duration { return cmp.Or(c.setup.retryFor, defaultRetryFor) }
 
 // question is a call of the client, with the options that it must take.
 type question func(*client.Client, ...client.CallOption) error

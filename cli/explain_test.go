@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNoService meets addresses at which there is no service.
+func TestNoService(t *testing.T) {
+	t.Parallel()
+	page := httptest.NewServer(http.NotFoundHandler())
+	defer page.Close()
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // which takes connections, and drops them
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.Close()
+		}
+	}()
+	defer listener.Close()
+	u := newUser(t)
+	u.setup.retryFor = time.Nanosecond
+	for address, words := range map[string][]string{
+		"http://127.0.0.1:1":   {"nothing answers at http://127.0.0.1:1 (from $LICET_URL)", "licet dev starts one"},
+		"http://licet.invalid": {"nobody knows the host of http://licet.invalid"},
+		page.URL:               {"is no Licet service: it answered HTTP 404"},
+		strings.Replace(page.URL, "http:", "https:", 1): {"speaks HTTP without TLS"},
+		secure.URL:                                          {"is not trusted", "SSL_CERT_FILE"},
+		"http://" + listener.Addr().String():                {"GET /v1/orders: EOF, at http://"},
+		service.URL + "/v2":                                 {"no such route", "a path too much in its address"},
+		"https://someone:password@licenses.example.com":     {"$LICET_URL: the service's address must be like"},
+		strings.Replace(service.URL, "http://", "http:", 1): {"must be like"},
+	} {
+		u.env["LICET_URL"] = address
+		got := u.run("orders", "list")
+		if got.err == nil || got.stdout != "" || strings.Contains(got.err.Error(), "password") {
+			t.Fatalf("%s: %+v", address, got)
+		}
+		for _, word := range words {
+			if !strings.Contains(got.err.Error(), word) {
+				t.Errorf("%s: it says %q, want %q", address, got.err, word)
+			}
+		}
+	}
+	// Of a change it says that nobody knows.
+	u.env["LICET_URL"] = "http://" + listener.Addr().String()
+	u.refuses(false, []string{"may have been done or not"}, "licenses", "grant", "--product-id", "editor")
+}
+
+func TestRefusedKeys(t *testing.T) {
+	t.Parallel()
+	u := newUser(t, "orders:read")
+	u.refuses(false, []string{"40300", "licet licenses list needs the scope licenses:read", "$LICET_API_KEY"}, "licenses", "list")
+	u.env["LICET_API_KEY"] = "lk_test_wrong"
+	got := u.run("orders", "list")
+	if got.err == nil || !strings.Contains(got.err.Error(), "does not take the API key from $LICET_API_KEY (40100") || strings.Contains(got.err.Error(), "lk_test") {
+		t.Errorf("%+v", got)
+	}
+	delete(u.env, "LICET_API_KEY")
+	u.refuses(true, []string{"no API key for " + u.env["LICET_URL"] + " (from $LICET_URL)"}, "orders", "list")
+	// End users have none.
+	if text := u.must("licenses", "activate", newUser(t).grant(1)[0], "d"); !strings.Contains(text, "activated") {
+		t.Errorf("activated\n%s", text)
+	}
+}
