@@ -52,28 +52,38 @@ func Confirm(ctx context.Context, in io.Reader, stderr io.Writer, question strin
 	return ErrDeclined
 }
 
-// Secret asks for one line that is not shown as it is typed.
+// Secret asks for one line that is not shown as it is typed. The terminal stops
+// showing what is typed before it asks, so that nobody is too quick for it.
 func Secret(ctx context.Context, in *os.File, stderr io.Writer, prompt string) (string, error) {
-	before, err := term.GetState(int(in.Fd()))
+	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		return "", fmt.Errorf("the terminal: %w", err)
 	}
-	fmt.Fprint(stderr, prompt)
 	type line struct {
-		text []byte
+		text string
 		err  error
 	}
 	typed := make(chan line, 1)
 	go func() {
-		text, err := term.ReadPassword(int(in.Fd()))
+		screen := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{in, stderr}, "")
+		text, err := screen.ReadPassword(prompt)
 		typed <- line{text, err}
 	}()
+	var got line
 	select {
-	case l := <-typed:
-		fmt.Fprintln(stderr)
-		return strings.TrimSpace(string(l.text)), l.err
+	case got = <-typed:
+		if errors.Is(got.err, io.EOF) { // Ctrl-C, or Ctrl-D
+			got.err = ErrDeclined
+		}
 	case <-ctx.Done():
-		fmt.Fprintln(stderr)
-		return "", errors.Join(ctx.Err(), term.Restore(int(in.Fd()), before))
+		got.err = ErrDeclined
 	}
+	err = term.Restore(int(in.Fd()), before)
+	if got.err != nil {
+		fmt.Fprintln(stderr)
+	}
+	return strings.TrimSpace(got.text), errors.Join(got.err, err)
 }

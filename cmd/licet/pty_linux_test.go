@@ -1,0 +1,168 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+)
+
+// pseudoterminal opens a terminal and what sits before it.
+func pseudoterminal(t *testing.T) (person, terminal *os.File) {
+	t.Helper()
+	person, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("this machine has no pseudoterminals: %v", err)
+	}
+	t.Cleanup(func() { _ = person.Close() })
+	var number, unlocked int32
+	for request, into := range map[uintptr]*int32{syscall.TIOCGPTN: &number, syscall.TIOCSPTLCK: &unlocked} {
+		if _, _, failed := syscall.Syscall(syscall.SYS_IOCTL, person.Fd(), request, uintptr(unsafe.Pointer(into))); failed != 0 {
+			t.Fatal(failed)
+		}
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("this machine has no pseudoterminals: %v", err)
+	}
+	t.Cleanup(func() { _ = terminal.Close() })
+	return person, terminal
+}
+
+// dialog is a command at a terminal.
+type dialog struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	person *os.File
+	screen logBuffer
+	ended  sync.WaitGroup
+	stdout bytes.Buffer
+}
+
+// at starts a command with its input and its standard error at a terminal.
+func (p *process) at(t *testing.T, args ...string) *dialog {
+	t.Helper()
+	person, terminal := pseudoterminal(t)
+	d := &dialog{t: t, person: person, cmd: licetCommand(args...)}
+	d.cmd.Env = append(d.cmd.Env, "LICET_URL="+p.url, "LICET_API_KEY="+p.key, "XDG_CONFIG_HOME="+t.TempDir())
+	d.cmd.Stdin, d.cmd.Stderr, d.cmd.Stdout = terminal, terminal, &d.stdout
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = terminal.Close()
+	d.ended.Go(func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := person.Read(buffer)
+			_, _ = d.screen.Write(buffer[:n])
+			if err != nil {
+				return
+			}
+		}
+	})
+	return d
+}
+
+// says waits until something stands on the screen, and answers it.
+func (d *dialog) says(words, answer string) {
+	d.t.Helper()
+	waitFor(d.t, func() bool { return strings.Contains(d.screen.String(), words) })
+	if _, err := d.person.WriteString(answer); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// ends gives the exit code.
+func (d *dialog) ends() int {
+	d.t.Helper()
+	timer := time.AfterFunc(time.Minute, func() { _ = d.cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = d.cmd.Wait()
+	d.ended.Wait()
+	return d.cmd.ProcessState.ExitCode()
+}
+
+// TestAsksOnATerminal answers questions as a person would.
+func TestAsksOnATerminal(t *testing.T) {
+	p := shared(t)
+	key := p.grant(t, 1)
+	status := func() string { return p.want(t, 200, "GET", "/v1/licenses/"+key, "").Data.text("status") }
+
+	d := p.at(t, "licenses", "revoke", key)
+	d.says("Revoke the license "+key+" at "+p.url+", for good? [y/N]", "n\n")
+	if code := d.ends(); code != exitFailed || status() != "not_activated" || !strings.Contains(d.screen.String(), "licet: not done") {
+		t.Errorf("a no: exit code %d, the license is %s: %s", code, status(), d.screen.String())
+	}
+	d = p.at(t, "licenses", "revoke", key)
+	d.says("[y/N]", "\x03") // Ctrl-C is but a character to a process that the terminal does not control
+	d.says("[y/N]", "\n")
+	if code := d.ends(); code != exitFailed || status() != "not_activated" {
+		t.Errorf("no clear word: exit code %d, the license is %s", code, status())
+	}
+	d = p.at(t, "licenses", "revoke", key)
+	d.says("[y/N]", "")
+	_ = d.cmd.Process.Signal(os.Interrupt)
+	if code := d.ends(); code != exitFailed || status() != "not_activated" {
+		t.Errorf("interrupted: exit code %d, the license is %s", code, status())
+	}
+	d = p.at(t, "licenses", "revoke", key)
+	d.says("[y/N]", "y\n")
+	if code := d.ends(); code != exitOK || status() != "revoked" || !strings.Contains(d.stdout.String(), "revoked") {
+		t.Errorf("a yes: exit code %d, the license is %s: %s", code, status(), d.screen.String())
+	}
+	other := p.grant(t, 1)
+	d = p.at(t, "licenses", "revoke", other, "--yes")
+	if code := d.ends(); code != exitOK || d.screen.String() != "" {
+		t.Errorf("with --yes: exit code %d, %s", code, d.screen.String())
+	}
+	// Where nobody sits, the command line is taken at its word.
+	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data.text("order_no")
+	cmd := licetCommand("orders", "refund", order)
+	cmd.Env = append(cmd.Env, "LICET_URL="+p.url, "LICET_API_KEY="+p.key)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "refunded") {
+		t.Errorf("%v: %s", err, out)
+	}
+	for _, question := range []struct {
+		words string
+		args  []string
+	}{
+		{"Refund the order " + order, []string{"orders", "refund", order}},
+		{"Remove the product editor", []string{"products", "delete", "editor"}},
+		{"Revoke key_none at", []string{"keys", "revoke", "key_none"}},
+		{"Revoke 2 licenses at", []string{"licenses", "revoke", key, other}},
+	} {
+		d := p.at(t, question.args...)
+		d.says(question.words, "\n")
+		if code := d.ends(); code != exitFailed {
+			t.Errorf("%v: exit code %d", question.args, code)
+		}
+	}
+}
+
+// TestTypedKeyIsNotShown makes a profile at a terminal.
+func TestTypedKeyIsNotShown(t *testing.T) {
+	p := shared(t)
+	d := p.at(t, "profile", "set", "dev", "--url", p.url, "--api-key-id", p.keyID)
+	d.says("API key (not shown): ", p.key+"\n")
+	d.says("API secret (not shown): ", p.secret+"\r")
+	if code := d.ends(); code != exitOK || strings.Contains(d.screen.String(), p.key) || strings.Contains(d.screen.String(), p.secret) || !strings.Contains(d.screen.String(), "is kept in") {
+		t.Errorf("exit code %d, on the screen\n%s", code, d.screen.String())
+	}
+	d = p.at(t, "profile", "set", "dev", "--url", p.url)
+	d.says("API key (not shown): ", "lk_\x03") // Ctrl-C
+	if code := d.ends(); code != exitFailed || !strings.Contains(d.screen.String(), "licet: not done") {
+		t.Errorf("Ctrl-C: exit code %d, on the screen\n%s", code, d.screen.String())
+	}
+	d = p.at(t, "profile", "set", "dev", "--url", p.url)
+	d.says("API key (not shown): ", "")
+	_ = d.cmd.Process.Signal(os.Interrupt)
+	if code := d.ends(); code != exitFailed {
+		t.Errorf("interrupted: exit code %d, on the screen\n%s", code, d.screen.String())
+	}
+}
