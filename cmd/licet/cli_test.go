@@ -45,6 +45,8 @@ func TestHelpHasExamples(t *testing.T) {
 	for command, words := range map[string][]string{
 		"":               {"Examples:", "licet dev --listen", "licet completion bash", "version"},
 		"dev":            {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
+		"orders create":  {"Examples:", "licet orders create --product-id", "the scope orders.", "$LICET_URL"},
+		"profile set":    {"Examples:", "licet profile set dev --from-env"},
 		"verify":         {"Examples:", "licet verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
 		"backup":         {"Examples:", "licet backup store.db", "$LICET_ETCD_ENDPOINTS"},
 		"restore":        {"Examples:", "licet restore store.db", "$LICET_DATA_DIR"},

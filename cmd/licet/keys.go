@@ -117,16 +117,21 @@ func (c *keysConfig) ring() (licet.MasterRing, error) {
 func newKeysCommand(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "keys",
-		Short: "Make, list, revoke and rotate API keys",
-		Long: `Make, list, revoke and rotate API keys, on the store itself: so the first key is made,
-before anybody could ask a node for one. Nodes need no restart.
+		Short: "Make, list, revoke and rotate API keys, through a service or on its store",
+		Long: `Make, list, revoke and rotate API keys: of a service, through its API, or on the store
+itself. So the first key is made, before anybody could ask a node for one. Nodes need no
+restart.
+
+The command line says which: --url, --api-key-file or --profile name a service,
+--etcd-endpoints or --data-dir a store. Else the environment does, else the profile in use.
 
 A key belongs to one account and one mode. An account needs no making: it exists from
 its first key on.`,
 		Example: `  licet keys create --account acct_acme --mode test --name shop --scopes orders,licenses \
     --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379 --master-key-file master.keys
   licet keys list --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379
-  licet keys revoke key_01… --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379`,
+  licet keys revoke key_01… --account acct_acme --mode test --etcd-endpoints 10.0.0.1:2379
+  licet keys create --name shop --scopes orders,licenses --url https://licenses.example.com --api-key-file admin.key`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
