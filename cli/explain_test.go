@@ -42,7 +42,7 @@ func TestNoService(t *testing.T) {
 		page.URL:               {"is no Licet service: it answered HTTP 404"},
 		strings.Replace(page.URL, "http:", "https:", 1): {"speaks HTTP without TLS"},
 		secure.URL:                                          {"is not trusted", "SSL_CERT_FILE"},
-		"http://" + listener.Addr().String():                {"GET /v1/orders: EOF, at http://"},
+		"http://" + listener.Addr().String():                {"GET /v1/orders: ", ", at http://127.0.0.1:"},
 		service.URL + "/v2":                                 {"no such route", "a path too much in its address"},
 		"https://someone:password@licenses.example.com":     {"$LICET_URL: the service's address must be like"},
 		strings.Replace(service.URL, "http://", "http:", 1): {"must be like"},

@@ -145,6 +145,16 @@ func TestAsksOnATerminal(t *testing.T) {
 	}
 }
 
+// TestProgressOfAList has the list go to a file, and the bar to the terminal.
+func TestProgressOfAList(t *testing.T) {
+	p := shared(t)
+	key := p.grant(t, 1)
+	d := p.at(t, "licenses", "list", "--all", "--output", "json")
+	if code := d.ends(); code != exitOK || !strings.Contains(d.screen.String(), "licenses (") || strings.Contains(d.screen.String(), key) || !strings.Contains(d.stdout.String(), key) {
+		t.Errorf("exit code %d, on the screen\n%s\nin the file\n%s", code, d.screen.String(), d.stdout.String())
+	}
+}
+
 // TestTypedKeyIsNotShown makes a profile at a terminal.
 func TestTypedKeyIsNotShown(t *testing.T) {
 	p := shared(t)
