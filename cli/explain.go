@@ -104,6 +104,7 @@ func (c *session) refusal(e *client.Error) error {
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])
 	}
+	text = plain(text) // whoever may have sent it
 	if mine {
 		return BadUsage("%s", text)
 	}

@@ -63,6 +63,19 @@ func TestNoService(t *testing.T) {
 	u.refuses(false, []string{"may have been done or not"}, "licenses", "grant", "--product-id", "editor")
 }
 
+// TestRefusalsMoveNoCursor is refused by something that wants to paint the screen.
+func TestRefusalsMoveNoCursor(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusConflict)
+		_, _ = w.Write([]byte(`{"code":40901,"message":"a\u001b[2Jb\nc","error":{"reason":"device_limit_reached"}}`))
+	}))
+	defer server.Close()
+	u := newStranger(t)
+	u.env["LICET_URL"] = server.URL
+	u.refuses(false, []string{"a [2Jb c (40901"}, "licenses", "activate", "LIC-1", "d")
+}
+
 func TestRefusedKeys(t *testing.T) {
 	t.Parallel()
 	u := newUser(t, "orders:read")
