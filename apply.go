@@ -125,8 +125,13 @@ type Result struct {
 // NeedsMetadata tells whether a command can only be run where the metadata of
 // its license is known.
 func NeedsMetadata(c Command) bool {
-	update, is := c.(UpdateLicense)
-	return is && update.Metadata != ""
+	switch c := c.(type) {
+	case UpdateLicense:
+		return c.Metadata != ""
+	case RedactLicense:
+		return true
+	}
+	return false
 }
 
 // Apply runs one command on a record, in place. Where it answers an error the

@@ -105,6 +105,9 @@ func (n *naive) do(command licet.Command, now time.Time) answer {
 		}
 	case licet.RenewLicense:
 		a.Reason = n.renew(c, now)
+	case licet.RedactLicense:
+		n.why = ""
+		clear(n.notes)
 	}
 	if a.Reason != "" {
 		return answer{Reason: a.Reason}

@@ -95,7 +95,7 @@ func drawHappening(t *rapid.T) happening {
 	// The words are weights. Revoking is rare: little happens after it.
 	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
 		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
-		"deactivate deactivate deactivate validate validate validate note note " +
+		"deactivate deactivate deactivate validate validate validate note note note redact " +
 		"suspend reinstate reinstate reinstate revoke")
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
 	case "activate":
@@ -141,6 +141,8 @@ func drawHappening(t *rapid.T) happening {
 		return happening{after, func(now time.Time) licet.Command {
 			return licet.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
 		}}
+	case "redact":
+		return fixed(licet.RedactLicense{Target: target})
 	case "suspend":
 		return fixed(licet.SuspendLicense{Target: target, Reason: drawReason(t)})
 	case "reinstate":
@@ -168,6 +170,8 @@ func means(c licet.Command) bool {
 	case licet.UpdateLicense:
 		return c.Target == ours
 	case licet.RenewLicense:
+		return c.Target == ours
+	case licet.RedactLicense:
 		return c.Target == ours
 	case licet.SuspendLicense:
 		return c.Target == ours

@@ -12,8 +12,8 @@ const ClaimLifetime = 24 * time.Hour
 
 // Claim is what is remembered of a request that came with an Idempotency-Key:
 // which request it was, and what became of it. Exactly one of OrderNo, Grant,
-// LicenseKey, APIKeyID and Refusal is set. It is stored in the transaction that has the
-// effect.
+// LicenseKey, APIKeyID, Redaction and Refusal is set. It is stored in the transaction
+// that has the effect; a redaction, which may be made again, is stored before its claim.
 type Claim struct {
 	Fingerprint [32]byte // SHA-256 of the request
 	CreatedAt   time.Time
@@ -24,6 +24,14 @@ type Claim struct {
 	LicenseKey LicenseKey
 	APIKeyID   string // the API key that was made, or got a new secret
 	Refusal    *Error // the request was refused, for good
+	Redaction  *Redaction
+}
+
+// Redaction tells how far the redaction of a buyer's orders has come. Whoever sends
+// the same request again goes on, until it is complete.
+type Redaction struct {
+	Orders, Licenses int  // the orders that were redacted, and how many licenses they have
+	Complete         bool // no order of the buyer was left
 }
 
 // Live reports whether the claim still holds at now.

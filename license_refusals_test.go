@@ -143,6 +143,7 @@ func licenseCommands(target licet.Target) []licet.Command {
 		licet.UpdateLicense{Target: target, MaxDevices: new(7)},
 		licet.ValidateLicense{Target: target, Device: "tablet"},
 		licet.DeactivateDevice{Target: target, Device: "tv"},
+		licet.RedactLicense{Target: target},
 	}
 }
 
@@ -176,6 +177,7 @@ func TestTarget(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			for _, command := range licenseCommands(c.target) {
 				r := licensed(func(l *licet.License) { l.SelfService.Allowed = true }, "laptop")
+				r.Metadata = &licet.Metadata{}
 				if _, err := run(t, &r, command, noon); c.found {
 					if err != nil {
 						t.Errorf("%T answered %v", command, err)
@@ -220,7 +222,7 @@ func TestCommandDeviceID(t *testing.T) {
 			t.Errorf("%T touches device %q, want %q", c, got, want)
 		}
 	}
-	for _, c := range []licet.Command{licet.PayOrder{}, licet.CancelOrder{}, licet.ExpireOrder{}, licet.RefundOrder{}, licet.PutProduct{}, licet.DeleteProduct{}} {
+	for _, c := range []licet.Command{licet.PayOrder{}, licet.CancelOrder{}, licet.ExpireOrder{}, licet.RefundOrder{}, licet.RedactOrder{}, licet.PutProduct{}, licet.DeleteProduct{}} {
 		if got := c.DeviceID(); got != "" {
 			t.Errorf("%T touches device %q", c, got)
 		}

@@ -294,7 +294,7 @@ func TestTermsIssue(t *testing.T) {
 func TestCloneSharesNothing(t *testing.T) {
 	build := func() licet.Record {
 		r := licensed(nil, "laptop")
-		r.Order = &licet.Order{OrderNo: "ord_1", ExpiresAt: noon.Add(time.Hour)}
+		r.Order = &licet.Order{OrderNo: "ord_1", ExpiresAt: noon.Add(time.Hour), BuyerEmail: "ann@example.com"}
 		r.Product = &licet.Product{ID: app}
 		r.Metadata = &licet.Metadata{Object: `{"a":1}`}
 		return r
@@ -314,6 +314,8 @@ func TestCloneSharesNothing(t *testing.T) {
 		licet.RevokeLicense{Target: ours},
 		licet.PayOrder{Key: shopKey},
 		licet.RefundOrder{},
+		licet.RedactLicense{Target: ours},
+		licet.RedactOrder{BuyerEmail: clone.Order.BuyerEmail, LicenseKey: shopKey},
 	} {
 		if _, err := licet.Apply(&clone, c, noon); err != nil {
 			t.Fatalf("%T: %v", c, err)

@@ -66,8 +66,8 @@ func TestMergeMetadataLimits(t *testing.T) {
 
 func TestNeedsMetadata(t *testing.T) {
 	for _, c := range licenseCommands(ours) {
-		if licet.NeedsMetadata(c) {
-			t.Errorf("%T needs metadata", c)
+		if _, redacts := c.(licet.RedactLicense); licet.NeedsMetadata(c) != redacts {
+			t.Errorf("%T needs metadata: %v", c, !redacts)
 		}
 	}
 	if !licet.NeedsMetadata(licet.UpdateLicense{Metadata: `{}`}) {

@@ -284,6 +284,7 @@ func TestMoneyForACanceledOrder(t *testing.T) {
 func TestOrderCommandsWithoutOrder(t *testing.T) {
 	for _, c := range []licet.Command{
 		payment, licet.CancelOrder{}, licet.ExpireOrder{}, licet.RequestRefund{}, licet.TryRefund{}, licet.WithdrawRefund{}, licet.RefundOrder{},
+		licet.RedactOrder{BuyerEmail: "ann@example.com"},
 	} {
 		for name, r := range map[string]licet.Record{"nothing": {}, "a license": licensed(nil)} {
 			if _, err := run(t, &r, c, noon); err != licet.ErrOrderNotFound {

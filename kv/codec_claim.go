@@ -17,6 +17,7 @@ const (
 	claimRefusal     protowire.Number = 5
 	claimAPIKeyID    protowire.Number = 12
 	claimLicenseKey  protowire.Number = 6
+	claimRedaction   protowire.Number = 13
 	claimWriter      protowire.Number = 15 // repeated
 )
 
@@ -25,6 +26,12 @@ const (
 	grantTerms    protowire.Number = 2
 	grantQuantity protowire.Number = 3
 	grantDone     protowire.Number = 4
+)
+
+const (
+	redactionOrders   protowire.Number = 1
+	redactionLicenses protowire.Number = 2
+	redactionComplete protowire.Number = 3
 )
 
 const (
@@ -48,6 +55,11 @@ func encodeClaim(c *licet.Claim, writers []writer) []byte {
 		b = appendBytes(b, claimRefusal, appendString(m, refusalMessage, r.Message))
 	}
 	b = appendString(b, claimAPIKeyID, c.APIKeyID)
+	if r := c.Redaction; r != nil {
+		m := appendUint(nil, redactionOrders, uint64(r.Orders))
+		m = appendUint(m, redactionLicenses, uint64(r.Licenses))
+		b = appendBytes(b, claimRedaction, appendBool(m, redactionComplete, r.Complete))
+	}
 	return appendWriters(b, claimWriter, writers)
 }
 
@@ -70,6 +82,8 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 			c.Refusal, err = decodeRefusal(f.bytes)
 		case claimAPIKeyID:
 			c.APIKeyID = f.string()
+		case claimRedaction:
+			c.Redaction, err = decodeRedaction(f.bytes)
 		case claimWriter:
 			writers, err = decodeWriter(writers, f.bytes)
 		}
@@ -104,6 +118,22 @@ func decodeRefusal(message []byte) (*licet.Error, error) {
 			r.Reason = licet.Reason(f.string())
 		case refusalMessage:
 			r.Message = f.string()
+		}
+		return nil
+	})
+	return r, err
+}
+
+func decodeRedaction(message []byte) (*licet.Redaction, error) {
+	r := &licet.Redaction{}
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case redactionOrders:
+			r.Orders = f.int()
+		case redactionLicenses:
+			r.Licenses = f.int()
+		case redactionComplete:
+			r.Complete = f.bool()
 		}
 		return nil
 	})

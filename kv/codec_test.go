@@ -85,13 +85,14 @@ func goldenOrder() *licet.Order {
 
 func goldenClaims() []*licet.Claim {
 	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
-	order, grant, change, refusal, key := made, made, made, made, made
+	order, grant, change, refusal, key, redaction := made, made, made, made, made, made
+	redaction.Redaction = &licet.Redaction{Orders: 214, Licenses: 200, Complete: true}
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
 	change.LicenseKey = goldenKey
 	refusal.Refusal = licet.ErrPaymentNotConfigured
-	return []*licet.Claim{&order, &grant, &change, &refusal, &key}
+	return []*licet.Claim{&order, &grant, &change, &refusal, &key, &redaction}
 }
 
 func goldenProduct() *storedProduct {

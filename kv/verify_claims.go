@@ -81,6 +81,12 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 			v.checkGranted(g, bad)
 		}
 	}
+	if r := claim.Redaction; r != nil {
+		effects++
+		if r.Licenses < 0 || r.Licenses > r.Orders {
+			bad("redaction", "%d orders were redacted and %d licenses, which can't be", r.Orders, r.Licenses)
+		}
+	}
 	if effects != 1 {
 		bad("effect", "it remembers %d effects of one request", effects)
 	}

@@ -164,6 +164,8 @@ func testClaims(t *testing.T, f fixture) {
 	owner := f.owner()
 	ref := licet.ClaimRef(owner, "0123456789abcdef")
 	claims := []licet.Claim{
+		{Fingerprint: [32]byte{6}, CreatedAt: created, Redaction: &licet.Redaction{}},
+		{Fingerprint: [32]byte{7}, CreatedAt: created, Redaction: &licet.Redaction{Orders: 214, Licenses: 200, Complete: true}},
 		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
 		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licet.GrantProgress{
 			Seed: [32]byte{3}, Terms: licet.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licet.Period{Years: 1}}, Quantity: 1000, Done: 32}},
