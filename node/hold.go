@@ -33,6 +33,12 @@ func (n *Node) queueFirst(box *mailbox, c *call) error {
 type step struct {
 	ref licet.Ref
 	cmd licet.Command
+	// then, in place of cmd, makes the command out of what the first step answers: what
+	// is copied from one record to another must be so at the moment of the swap.
+	then func(first licet.Result) licet.Command
+	// guarded: it is written even if the command changes nothing, so that nobody
+	// changes it between being read and the swap of the others.
+	guarded bool
 }
 
 // swapTogether runs commands, each on a record of its own, and stores what comes of
@@ -44,7 +50,7 @@ type step struct {
 func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, error) {
 	wants := make([]Want, len(steps))
 	for i, s := range steps {
-		wants[i].Ref = s.ref
+		wants[i] = Want{Ref: s.ref, Metadata: licet.NeedsMetadata(s.cmd)}
 	}
 	var snapshots []Snapshot
 	for {
@@ -77,8 +83,11 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licet.Result, writes []Write, err error) {
 	now := n.Now()
 	for i, s := range steps {
-		record := snapshots[i].Record
-		result, err, panicked := n.apply(&record, s.cmd, now)
+		record, cmd := snapshots[i].Record, s.cmd
+		if s.then != nil {
+			cmd = s.then(answer)
+		}
+		result, err, panicked := n.apply(&record, cmd, now)
 		switch {
 		case panicked:
 			return licet.Result{}, nil, licet.ErrInternal
@@ -87,7 +96,7 @@ func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licet.Resu
 		case i == 0:
 			answer = result
 		}
-		if record.Changed {
+		if record.Changed || s.guarded {
 			writes = append(writes, Write{Ref: s.ref, Token: snapshots[i].Token, Record: record})
 		}
 	}

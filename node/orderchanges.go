@@ -72,7 +72,7 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 		}
 	}()
 	ref := licet.OrderRef(order.Owner, order.OrderNo)
-	refund := step{ref, licet.RefundOrder{}}
+	refund := step{ref: ref, cmd: licet.RefundOrder{}}
 	return n.hold(ctx, ref, func(ctx context.Context) (licet.Result, error) {
 		// The order may have been paid since the caller saw it.
 		now, err := n.readOrder(ctx, ref.Owner, ref.ID)
@@ -88,7 +88,9 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 			return n.swapTogether(ctx, refund) // and so it never gets one
 		}
 		license := licet.LicenseRef(now.LicenseKey)
-		revoke := step{license, licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}, Reason: now.StateReason}}
+		revoke := step{ref: license, then: func(refunded licet.Result) licet.Command {
+			return licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}, Reason: refunded.Order.StateReason}
+		}}
 		return n.hold(ctx, license, func(ctx context.Context) (licet.Result, error) {
 			return n.swapTogether(ctx, refund, revoke)
 		})

@@ -1,0 +1,168 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"licet"
+)
+
+// MaxRedact bounds the orders that one redaction works on. A buyer may have any
+// number: whoever asks again goes on with the rest.
+const MaxRedact = 100
+
+// Redact removes what a shop has noted of a buyer from the buyer's orders, up to
+// MaxRedact of them, and from their licenses; see licet.RedactOrder. It tells how
+// many it has redacted, and whether that were all that there were when it began. An
+// order that is redacted is no longer listed as the buyer's, so that asking again
+// goes on where an earlier one has ended, or broke off.
+//
+// With once it tells what all requests with it have redacted, and goes on until
+// there is nothing left; from then on the answer is the same, and replayed is true.
+func (n *Node) Redact(ctx context.Context, owner licet.Owner, buyerEmail string, once *Once) (done licet.Redaction, replayed bool, err error) {
+	if err := n.enter(); err != nil {
+		return done, false, err
+	}
+	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return done, false, err
+	}
+	defer func() { n.admission.leave(err) }()
+	c, end, err := n.begin(owner, once, nil)
+	if err != nil {
+		return done, false, err
+	}
+	defer end()
+	if done, err = n.beginRedaction(ctx, c); err != nil || done.Complete {
+		return done, err == nil, err
+	}
+	done, err = n.redactSome(ctx, owner, buyerEmail)
+	if err == nil && once != nil {
+		done, err = n.addRedaction(ctx, c, done)
+	}
+	if done.Orders > 0 && isAny(err, licet.ErrUnavailable) {
+		err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licet.ErrOutcomeUnknown, err)
+	}
+	return done, false, err
+}
+
+// beginRedaction claims the Idempotency-Key before any order is redacted, so that no
+// other request can have it. It answers what is remembered of earlier requests.
+func (n *Node) beginRedaction(ctx context.Context, c *claim) (licet.Redaction, error) {
+	for range createTries {
+		_, err := n.loadWithClaim(ctx, c)
+		switch {
+		case err != nil:
+			return licet.Redaction{}, err
+		case c.once == nil || c.replayed():
+			return c.redacted(), nil
+		}
+		c.effect = licet.Claim{Redaction: new(licet.Redaction)}
+		if err := n.commitClaim(ctx, c, nil); !errors.Is(err, ErrClaimTaken) {
+			return licet.Redaction{}, err
+		}
+	}
+	return licet.Redaction{}, licet.ErrUnavailable
+}
+
+// redacted is what is remembered of earlier requests.
+func (c *claim) redacted() (before licet.Redaction) {
+	if c.replayed() && c.earlier.Redaction != nil {
+		before = *c.earlier.Redaction
+	}
+	return before
+}
+
+// redactSome redacts the newest of a buyer's orders, some at a time. With an error
+// it still tells how many it has redacted.
+func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail string) (licet.Redaction, error) {
+	list, err := n.cfg.Store.ListOrders(ctx, owner, buyerEmail, Page{Limit: MaxRedact, Scan: MaxListScan}, nil)
+	if err != nil {
+		return licet.Redaction{}, err
+	}
+	refs := make([]licet.Ref, len(list.Items))
+	keys := make(map[licet.Ref]licet.LicenseKey, len(list.Items))
+	for i, order := range list.Items {
+		refs[i] = licet.OrderRef(owner, order.OrderNo)
+		keys[refs[i]] = order.LicenseKey
+	}
+	var orders, licenses atomic.Int64
+	all, err := n.doEach(ctx, refs, func(ctx context.Context, ref licet.Ref) error {
+		result, err := n.redactOrder(ctx, ref, buyerEmail, keys[ref])
+		switch {
+		case isAny(err, licet.ErrOrderNotFound):
+			return nil // another one was first
+		case err != nil:
+			return err
+		}
+		orders.Add(1)
+		if result.Order.LicenseKey != "" {
+			licenses.Add(1)
+		}
+		return nil
+	})
+	if err == nil && !all {
+		err = licet.ErrUnavailable // the time was over
+	}
+	done := licet.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && list.Next == ""}
+	if done.Orders > 0 && isAny(err, licet.ErrUnavailable, licet.ErrOverloaded) {
+		return done, nil // the rest is as it was for certain, and can be asked for
+	}
+	return done, err
+}
+
+// redactOrder redacts an order along with its license, in one transaction: once the
+// order does not name the buyer any more, nobody finds the license. The license's
+// key is as it was listed; the order may have been paid since.
+func (n *Node) redactOrder(ctx context.Context, ref licet.Ref, buyerEmail string, key licet.LicenseKey) (licet.Result, error) {
+	return n.hold(ctx, ref, func(ctx context.Context) (licet.Result, error) {
+		for {
+			result, err := n.redactWith(ctx, ref, buyerEmail, key)
+			if err != nil || result.Order.LicenseKey == key {
+				return result, err
+			}
+			key = result.Order.LicenseKey
+		}
+	})
+}
+
+// redactWith redacts an order that is held, if it has this license.
+func (n *Node) redactWith(ctx context.Context, ref licet.Ref, buyerEmail string, key licet.LicenseKey) (licet.Result, error) {
+	order := step{ref: ref, cmd: licet.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
+	if key == "" {
+		return n.swapTogether(ctx, order)
+	}
+	license := step{ref: licet.LicenseRef(key), cmd: licet.RedactLicense{Target: licet.Target{Key: key}}, guarded: true}
+	return n.hold(ctx, license.ref, func(ctx context.Context) (licet.Result, error) {
+		return n.swapTogether(ctx, order, license)
+	})
+}
+
+// addRedaction adds what was redacted now to what is remembered of all requests with
+// an Idempotency-Key, and answers that. It is stored after the orders, since so many
+// are more than one transaction: where that fails, the same request again counts only
+// what it still finds.
+func (n *Node) addRedaction(ctx context.Context, c *claim, done licet.Redaction) (licet.Redaction, error) {
+	for range createTries {
+		if _, err := n.loadWithClaim(ctx, c); err != nil {
+			return done, err
+		}
+		sum := c.redacted()
+		sum.Orders += done.Orders
+		sum.Licenses += done.Licenses
+		sum.Complete = sum.Complete || done.Complete
+		c.effect = licet.Claim{Redaction: &sum}
+		if c.replayed() {
+			c.effect.CreatedAt = c.earlier.CreatedAt
+		}
+		switch err := n.commitClaim(ctx, c, nil); {
+		case err == nil:
+			return sum, nil
+		case !errors.Is(err, ErrClaimTaken):
+			return done, err
+		}
+	}
+	return done, licet.ErrUnavailable
+}

@@ -1,0 +1,411 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+const (
+	buyer = "Ada@Example.com"
+	// secret stands in all that a shop notes of a buyer in these tests.
+	secret = "secret"
+)
+
+// bought makes an order of a buyer with all that identifies one.
+func bought(t *testing.T, n *node.Node, owner licet.Owner, email string) licet.Order {
+	t.Helper()
+	order, _, err := n.CreateOrder(testContext(t), owner, node.NewOrder{
+		ProductID: "pro", Amount: 100, Currency: "USD", SuccessURL: "https://shop.example.com/",
+		BuyerEmail: email, Description: secret, Metadata: `{"crm":"secret"}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return order
+}
+
+// sell has an order paid, and notes something with its license.
+func sell(t *testing.T, n *node.Node, order licet.Order) licet.Order {
+	t.Helper()
+	result, err := n.PayOrder(testContext(t), order, "p")
+	if err != nil {
+		t.Fatal(err)
+	}
+	note(t, n, result.Order)
+	return result.Order
+}
+
+func note(t *testing.T, n *node.Node, order licet.Order) {
+	t.Helper()
+	change(t, n, order, func(target licet.Target) licet.Command {
+		return licet.UpdateLicense{Target: target, Metadata: `{"seat":"secret"}`}
+	})
+}
+
+func change(t *testing.T, n *node.Node, order licet.Order, command func(licet.Target) licet.Command) {
+	t.Helper()
+	target := licet.Target{Key: order.LicenseKey, Caller: order.Owner}
+	if _, _, err := n.ChangeLicense(testContext(t), order.Owner, node.LicenseChange{Key: order.LicenseKey, Command: command(target)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantRedaction redacts the buyer's orders and demands that it tells this.
+func wantRedaction(t *testing.T, n *node.Node, owner licet.Owner, once *node.Once, want licet.Redaction, wantReplay bool) {
+	t.Helper()
+	got, replayed, err := n.Redact(testContext(t), owner, strings.ToLower(buyer), once)
+	if err != nil || got != want || replayed != wantReplay {
+		t.Fatalf("redacted %+v, replayed %v, %v; want %+v, %v", got, replayed, err, want, wantReplay)
+	}
+}
+
+// told is all that is told of an order and its license, as text.
+func told(t *testing.T, n *node.Node, order licet.Order) (text string) {
+	t.Helper()
+	order, err := n.Order(testContext(t), order.Owner, order.OrderNo)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = fmt.Sprintf("%+v", order)
+	if order.LicenseKey != "" {
+		view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += fmt.Sprintf("\n%+v", *view)
+	}
+	return text
+}
+
+// wantForgotten demands that nothing of the buyer is told any more.
+func wantForgotten(t *testing.T, n *node.Node, orders ...licet.Order) {
+	t.Helper()
+	for _, order := range orders {
+		text := told(t, n, order)
+		if strings.Contains(text, secret) || strings.Contains(strings.ToLower(text), strings.ToLower(buyer)) {
+			t.Errorf("after the redaction:\n%s", text)
+		}
+	}
+	list, err := n.Orders(testContext(t), orders[0].Owner, node.OrderFilter{BuyerEmail: buyer}, node.Page{Limit: 1})
+	if err != nil || len(list.Items) > 0 || list.Next != "" {
+		t.Errorf("orders of the buyer: %+v, %v", list, err)
+	}
+}
+
+// TestRedact redacts orders in all states: what is not the buyer's stays as it is,
+// and every order can go on to any state that it could have gone to.
+func TestRedact(t *testing.T) {
+	n := newNode(t, openStore(t))
+	ctx := testContext(t)
+	owner := newOwner(licet.Test)
+	others := []licet.Order{
+		sell(t, n, bought(t, n, owner, "bob@example.com")),
+		sell(t, n, bought(t, n, newOwner(licet.Test), buyer)),
+	}
+	live := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
+	if _, _, err := n.PutProduct(ctx, licet.PutProduct{ID: "pro", Owner: live, Terms: licet.DefaultTerms()}); err != nil {
+		t.Fatal(err)
+	}
+	var before []string
+	for _, other := range others {
+		before = append(before, told(t, n, other))
+	}
+
+	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	unpaid, paid, refunded := bought(t, n, owner, buyer), sell(t, n, bought(t, n, owner, "ADA@EXAMPLE.COM")), sell(t, n, bought(t, n, owner, buyer))
+	canceled, paidThen := bought(t, n, owner, buyer), bought(t, n, owner, buyer)
+	for _, order := range []licet.Order{canceled, paidThen} {
+		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licet.CancelOrder{Reason: secret}, nil)
+		wantError(t, err, nil)
+	}
+	_, err := n.PayOrder(ctx, paidThen, "p")
+	wantError(t, err, nil)
+	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licet.RequestRefund{Reason: secret}, nil)
+	wantError(t, err, nil)
+	_, err = n.RecordRefund(ctx, refunded)
+	wantError(t, err, nil)
+	change(t, n, paid, func(target licet.Target) licet.Command { return licet.SuspendLicense{Target: target, Reason: secret} })
+	all := []licet.Order{unpaid, paid, refunded, canceled, paidThen}
+
+	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 5, Licenses: 2, Complete: true}, false)
+	wantForgotten(t, n, all...)
+	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	for i, other := range others {
+		if now := told(t, n, other); now != before[i] {
+			t.Errorf("another one's order was\n%s\nand is\n%s", before[i], now)
+		}
+	}
+
+	result, err := n.PayOrder(ctx, unpaid, "p")
+	if err != nil || result.Order.Status(n.Now()) != licet.OrderPaid || result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
+		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)
+	}
+	change(t, n, paid, func(target licet.Target) licet.Command { return licet.ReinstateLicense{Target: target} })
+	_, err = activate(ctx, n, paid.LicenseKey, "laptop")
+	wantError(t, err, nil)
+	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licet.RequestRefund{}, nil)
+	wantError(t, err, nil)
+	result, err = n.RecordRefund(ctx, paid)
+	if err != nil || result.Order.Status(n.Now()) != licet.OrderRefunded {
+		t.Errorf("refunded after the redaction: %+v, %v", result.Order, err)
+	}
+	_, err = activate(ctx, n, paid.LicenseKey, "laptop")
+	wantError(t, err, licet.ErrLicenseRevoked)
+	result, err = n.RecordRefund(ctx, paidThen)
+	if err != nil || result.Order.Status(n.Now()) != licet.OrderRefunded {
+		t.Errorf("sent back after the redaction: %+v, %v", result.Order, err)
+	}
+	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licet.CancelOrder{Reason: "again"}, nil); err != nil || order.StateReason != "" {
+		t.Errorf("canceled again after the redaction: %+v, %v", order, err)
+	}
+	wantForgotten(t, n, all...)
+
+	// What comes later is kept, until it is asked for again.
+	later := bought(t, n, owner, buyer)
+	if now := told(t, n, later); !strings.Contains(now, secret) {
+		t.Errorf("an order that was made later:\n%s", now)
+	}
+	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 1, Complete: true}, false)
+}
+
+// TestRedactMany redacts more orders than one request does, under a key.
+func TestRedactMany(t *testing.T) {
+	n := newNode(t, openStore(t))
+	owner := newOwner(licet.Test)
+	const all = 2*node.MaxRedact + 5
+	orders := make([]licet.Order, all)
+	var group sync.WaitGroup
+	for i := range orders {
+		group.Go(func() { orders[i] = bought(t, n, owner, buyer) })
+	}
+	group.Wait()
+	for i := range 3 {
+		orders[i] = sell(t, n, orders[i])
+	}
+	for _, want := range []licet.Redaction{{Orders: node.MaxRedact}, {Orders: 2 * node.MaxRedact}} {
+		got, replayed, err := n.Redact(testContext(t), owner, buyer, once("k", "r"))
+		if err != nil || got.Orders != want.Orders || got.Complete || replayed {
+			t.Fatalf("redacted %+v, replayed %v, %v; want %+v", got, replayed, err, want)
+		}
+	}
+	wantRedaction(t, n, owner, once("k", "r"), licet.Redaction{Orders: all, Licenses: 3, Complete: true}, false)
+	wantForgotten(t, n, orders...)
+	later := bought(t, n, owner, buyer)
+	for range 2 {
+		wantRedaction(t, n, owner, once("k", "r"), licet.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
+	}
+	if now := told(t, n, later); !strings.Contains(now, secret) {
+		t.Errorf("a replay has redacted an order that was made later:\n%s", now)
+	}
+	_, _, err := n.Redact(testContext(t), owner, buyer, once("k", "another"))
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantRedaction(t, n, owner, once("l", "r"), licet.Redaction{Orders: 1, Complete: true}, false)
+	wantRedaction(t, n, owner, once("m", "r"), licet.Redaction{Complete: true}, false)
+	wantRedaction(t, n, owner, once("m", "r"), licet.Redaction{Complete: true}, true)
+}
+
+// between calls in between that orders were listed and are redacted.
+type between struct {
+	node.Store
+	listed func()
+}
+
+func (b *between) ListOrders(ctx context.Context, owner licet.Owner, email string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+	list, err := b.Store.ListOrders(ctx, owner, email, page, keep)
+	b.listed()
+	return list, err
+}
+
+// TestRedactWhilePaid has an order paid right after it was found, and something
+// noted with the license: that goes too, since nobody would find it later.
+func TestRedactWhilePaid(t *testing.T) {
+	owner := newOwner(licet.Test)
+	other := newNode(t, openStore(t))
+	order := bought(t, other, owner, buyer)
+	store := &between{Store: openStore(t), listed: func() { order = sell(t, other, order) }}
+	n := newNode(t, store)
+	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	wantForgotten(t, other, order)
+}
+
+// TestRedactWhileNoted has something noted with a license of which nothing was noted
+// before, after it was read and before it is redacted.
+func TestRedactWhileNoted(t *testing.T) {
+	owner := newOwner(licet.Test)
+	other := newNode(t, openStore(t))
+	result, err := other.PayOrder(testContext(t), bought(t, other, owner, buyer), "p")
+	wantError(t, err, nil)
+	noted := false
+	store := &storetest.Faulty{Store: openStore(t), AfterLoad: func(read []node.Snapshot) {
+		if len(read) == 2 && !noted {
+			noted = true
+			note(t, other, result.Order)
+		}
+	}}
+	wantRedaction(t, newNode(t, store), owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	if !noted {
+		t.Error("nothing was noted meanwhile")
+	}
+	wantForgotten(t, other, result.Order)
+}
+
+// TestRedactedByAnother finds orders that another node redacts first, and leaves
+// alone what is noted with their licenses afterwards.
+func TestRedactedByAnother(t *testing.T) {
+	owner := newOwner(licet.Test)
+	other := newNode(t, openStore(t))
+	order := sell(t, other, bought(t, other, owner, buyer))
+	store := &between{Store: openStore(t), listed: func() {
+		wantRedaction(t, other, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+		note(t, other, order)
+	}}
+	n := newNode(t, store)
+	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	if now := told(t, n, order); !strings.Contains(now, secret) {
+		t.Errorf("what was noted later is gone:\n%s", now)
+	}
+}
+
+// TestRefundOfRedacted redacts an order while its refund is being recorded: the
+// license must not be given the reason that the order had.
+func TestRefundOfRedacted(t *testing.T) {
+	owner := newOwner(licet.Test)
+	other := newNode(t, openStore(t))
+	order := sell(t, other, bought(t, other, owner, buyer))
+	_, _, err := other.ChangeOrder(testContext(t), owner, order.OrderNo, licet.RequestRefund{Reason: secret}, nil)
+	wantError(t, err, nil)
+	loads := 0
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+		if loads++; loads == 2 { // the first one tells which license it is
+			wantRedaction(t, other, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+		}
+		return nil
+	}}
+	result, err := newNode(t, store).RecordRefund(testContext(t), order)
+	if err != nil || result.Order.Status(other.Now()) != licet.OrderRefunded || loads < 2 {
+		t.Errorf("after %d loads: %+v, %v", loads, result.Order, err)
+	}
+	wantForgotten(t, other, order)
+}
+
+// TestRedactBreaksOff kills a node at every write of a redaction, before or after it
+// was made: nothing is told that is not so, and another node goes on.
+func TestRedactBreaksOff(t *testing.T) {
+	const count = 3
+	for _, made := range []bool{true, false} {
+		for _, say := range []*licet.Error{licet.ErrOutcomeUnknown, licet.ErrUnavailable} {
+			for last := range count + 2 { // the first write and the last are the claim's
+				if say == licet.ErrUnavailable && made {
+					continue // no store says so
+				}
+				t.Run(fmt.Sprint(say.Reason, made, last), func(t *testing.T) {
+					plain := openStore(t)
+					n, owner := newNode(t, plain), newOwner(licet.Test)
+					var orders []licet.Order
+					for range count {
+						orders = append(orders, sell(t, n, bought(t, n, owner, buyer)))
+					}
+					var writes atomic.Int32
+					dying := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+						switch at := int(writes.Add(1)) - 1; {
+						case at < last:
+							return storetest.Fault{}
+						case at == last:
+							return storetest.Fault{Skip: !made, Say: say}
+						default:
+							return storetest.Fault{Skip: true, Say: say}
+						}
+					}})
+					_, _, err := dying.Redact(testContext(t), owner, buyer, once("k", "r"))
+					want := say
+					if last > 1 {
+						want = licet.ErrOutcomeUnknown // some of it is done
+					}
+					wantError(t, err, want)
+					for _, order := range orders {
+						text := told(t, n, order)
+						if found := strings.Count(text, secret); found != 0 && found != 3 {
+							t.Errorf("an order is redacted by half:\n%s", text)
+						}
+					}
+					got, replayed, err := n.Redact(testContext(t), owner, buyer, once("k", "r"))
+					claimed := made && last == count+1
+					if err != nil || !got.Complete || replayed != claimed || claimed && got.Orders != count {
+						t.Errorf("afterwards: %+v, replayed %v, %v", got, replayed, err)
+					}
+					wantForgotten(t, n, orders...)
+				})
+			}
+		}
+	}
+}
+
+// TestRedactWhileStoreIsAway loses the store in the midst of a redaction, or of many:
+// what was redacted by then is told, and that it was not all.
+func TestRedactWhileStoreIsAway(t *testing.T) {
+	const count = 5
+	for landing := range count + 1 {
+		plain := openStore(t)
+		n, owner := newNode(t, plain), newOwner(licet.Test)
+		var orders []licet.Order
+		for range count {
+			orders = append(orders, bought(t, n, owner, buyer))
+		}
+		var writes atomic.Int32
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			if int(writes.Add(1)) <= landing {
+				return storetest.Fault{}
+			}
+			return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+		}})
+		got, _, err := failing.Redact(testContext(t), owner, buyer, nil)
+		if landing == 0 {
+			wantError(t, err, licet.ErrUnavailable)
+		} else if err != nil || got != (licet.Redaction{Orders: landing, Complete: landing == count}) {
+			t.Errorf("when %d of %d writes landed: %+v, %v", landing, count, got, err)
+		}
+		wantRedaction(t, n, owner, nil, licet.Redaction{Orders: count - landing, Complete: true}, false)
+		wantForgotten(t, n, orders...)
+	}
+}
+
+// TestRedactTogether redacts the same orders from many sides, under one key and
+// without: each is counted once.
+func TestRedactTogether(t *testing.T) {
+	owner := newOwner(licet.Test)
+	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	const count = 40
+	var orders []licet.Order
+	for range count {
+		orders = append(orders, bought(t, nodes[0], owner, buyer))
+	}
+	var counted atomic.Int64
+	var group sync.WaitGroup
+	for i := range 6 {
+		group.Go(func() {
+			got, _, err := nodes[i%2].Redact(testContext(t), owner, buyer, nil)
+			wantError(t, err, nil)
+			counted.Add(int64(got.Orders))
+		})
+	}
+	for i := range 2 {
+		group.Go(func() {
+			_, _, err := nodes[i].Redact(testContext(t), owner, buyer, once("k", "r"))
+			wantError(t, err, nil)
+		})
+	}
+	group.Wait()
+	wantForgotten(t, nodes[0], orders...)
+	got, replayed, err := nodes[0].Redact(testContext(t), owner, buyer, once("k", "r"))
+	if err != nil || !replayed || !got.Complete || counted.Load()+int64(got.Orders) != count {
+		t.Errorf("of %d orders %d were counted, and under the key %+v, replayed %v, %v", count, counted.Load(), got, replayed, err)
+	}
+}
