@@ -185,6 +185,15 @@ func walk(t *testing.T, shop *client.Client) {
 	if l := must[*client.License](t)(shop.RevokeLicense(ctx, granted[1].LicenseKey, "")); l.Status != "revoked" || l.RevokedAt.IsZero() {
 		t.Errorf("the license is %+v", l)
 	}
+	if d := must[*client.Redaction](t)(shop.RedactBuyer(ctx, strings.ToUpper(buyer))); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
+		t.Errorf("redacted %+v", d)
+	}
+	if o := must[*client.Order](t)(shop.Order(ctx, order.OrderNo)); o.BuyerEmail+o.Description+o.StateReason != "" || string(o.Metadata) != "{}" || o.Status != "refunded" {
+		t.Errorf("the order is %+v", o)
+	}
+	if l := must[*client.License](t)(shop.License(ctx, key)); string(l.Metadata) != "{}" || l.StateReason != "" || l.Status != "revoked" {
+		t.Errorf("the license is %+v", l)
+	}
 	walkKeys(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)

@@ -59,6 +59,10 @@ func TestLostAnswers(t *testing.T) {
 	}
 	w.lose = 1
 	must[*client.License](t)(shop.UpdateLicense(t.Context(), license, client.LicenseUpdate{MaxDevices: new(9)}))
+	w.lose = 1
+	if d := must[*client.Redaction](t)(shop.RedactBuyer(t.Context(), buyer)); *d != (client.Redaction{Orders: 1, Licenses: 1, Complete: true}) {
+		t.Errorf("redacted %+v", d)
+	}
 }
 
 // TestLostSecrets loses answers that are given once.

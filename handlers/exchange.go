@@ -185,8 +185,12 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 			return nil, err
 		}
 	}
-	if e.route.access == keyed && !caller.Allows(e.route.scope) {
-		return nil, forbidden(e.route.scope)
+	if e.route.access == keyed {
+		for scope := range e.route.scopes() {
+			if !caller.Allows(scope) {
+				return nil, forbidden(scope)
+			}
+		}
 	}
 	if err := s.limitAPIKey(e.request); err != nil {
 		return nil, err

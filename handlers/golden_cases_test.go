@@ -514,6 +514,30 @@ var goldenCases = []struct {
 		s.storeKeyUses()
 		return wire{method: "GET", path: "/v1/keys?limit=5", key: keyAll}
 	}},
+	{"redaction", nil, func(s *service) wire {
+		s.annas("0")
+		s.annas("5")
+		return redacting(redactAnna)
+	}},
+	{"redaction_replayed", nil, func(s *service) wire {
+		s.annas("5")
+		w := redacting(redactAnna).once("k1")
+		s.sendWire(w)
+		return w
+	}},
+	{"redaction_nothing", nil, func(*service) wire { return redacting(redactAnna) }},
+	{"redacted_order", nil, func(s *service) wire {
+		made := s.annas("0")
+		s.sendWire(redacting(redactAnna)).must(s.t, 0)
+		return s.lookup(made)
+	}},
+	{"40300_redaction", nil, func(*service) wire { return redacting(redactAnna).with(keyKeys) }},
+	{"42200_redaction", nil, func(*service) wire { return redacting(`{"buyer_email":"anna"}`) }},
+	{"50400_redaction", nil, func(s *service) wire {
+		s.annas("5")
+		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		return redacting(redactAnna)
+	}},
 	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
 	{"50300_licenses", nil, func(s *service) wire {
 		s.store.breakWith(licet.ErrUnavailable, nil)

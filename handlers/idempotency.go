@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 
 	"licet/node"
@@ -26,7 +27,7 @@ func (p *problems) once(r *request) *node.Once {
 		return nil
 	}
 	hash := sha256.Sum256(keys[0])
-	r.once = &node.Once{Hash: string(hash[:16]), Fingerprint: fingerprint(r)}
+	r.once = &node.Once{Hash: string(hash[:16]), Fingerprint: fingerprint(r, keys[0])}
 	return r.once
 }
 
@@ -54,9 +55,12 @@ func validIdempotencyKey(key []byte) bool {
 	return true
 }
 
-// fingerprint tells one request from another: method, path and raw body.
-func fingerprint(r *request) [32]byte {
-	sum := sha256.New()
+// fingerprint tells one request from another: method, path and raw body. It is made
+// with the Idempotency-Key, which is not stored: a body may hold nothing but an
+// e-mail address, and a plain hash of that would let anyone who can read the store
+// try addresses.
+func fingerprint(r *request, key []byte) [32]byte {
+	sum := hmac.New(sha256.New, key)
 	sum.Write(r.fast.Request.Header.Method())
 	sum.Write([]byte{'\n'})
 	sum.Write([]byte(r.path))

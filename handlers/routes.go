@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -39,7 +40,7 @@ type route struct {
 	method  string
 	pattern string // variable segments in braces; the name of the route in logs and metrics
 	access  access
-	scope   string // of a keyed route
+	scope   string // of a keyed route; where it needs several, with blanks between
 	body    bodyForm
 	limit   int // of the body; 0: bodyLimit. Only on patterns without variables
 	// idempotent: the very same request sent twice does what it does once, so
@@ -56,6 +57,9 @@ type route struct {
 	// scrape, in place of handle, writes its answer itself.
 	scrape fasthttp.RequestHandler
 }
+
+// scopes are those that the key must have, all of them; none but on keyed routes.
+func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 
 // apiRoutes is the table of what the public listener serves.
 func apiRoutes() []route {
@@ -104,6 +108,8 @@ func apiRoutes() []route {
 			idempotent: true, handle: (*Server).cancelOrder},
 		{method: "POST", pattern: "/v1/orders/{order_no}/refund", access: keyed, scope: "orders", body: jsonBody,
 			idempotent: true, handle: (*Server).refundOrder},
+		{method: "POST", pattern: "/v1/redactions", access: keyed, scope: "orders licenses", body: jsonBody,
+			idempotent: true, handle: (*Server).redactBuyer},
 		{method: "POST", pattern: "/v1/keys", access: keyed, scope: "keys", body: jsonBody,
 			created: true, handle: (*Server).createAPIKey},
 		{method: "GET", pattern: "/v1/keys", access: keyed, scope: "keys:read",
