@@ -1,0 +1,308 @@
+package kv
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	forgottenBuyer = "Canary.Buyer@example.com"
+	canary         = "canary"
+)
+
+// traces is all by which somebody who reads the store could tell that the buyer was
+// here: what was noted of them, and hashes of the address, which can be guessed.
+func traces() map[string][]byte {
+	found := map[string][]byte{"the text": []byte(canary)}
+	for form, address := range map[string]string{"as it was typed": forgottenBuyer, "in lower case": strings.ToLower(forgottenBuyer)} {
+		sum := sha256.Sum256([]byte(address))
+		found["a hash of the address "+form] = sum[:8]
+		found["a hash in hex of the address "+form] = []byte(hex.EncodeToString(sum[:8]))
+	}
+	return found
+}
+
+// wantForgotten searches all keys and values that etcd has now.
+func (l *lab) wantForgotten() {
+	l.t.Helper()
+	all := must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t)
+	for what, trace := range traces() {
+		for _, kv := range all.Kvs {
+			if bytes.Contains(bytes.ToLower(kv.Key), trace) || bytes.Contains(bytes.ToLower(kv.Value), trace) {
+				l.t.Errorf("%s is in %q: %q", what, kv.Key, kv.Value)
+			}
+		}
+	}
+}
+
+// traced tells how many keys have a trace of the buyer.
+func (l *lab) traced() (count int) {
+	l.t.Helper()
+	for _, kv := range must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t).Kvs {
+		for _, trace := range traces() {
+			if bytes.Contains(bytes.ToLower(kv.Key), trace) || bytes.Contains(bytes.ToLower(kv.Value), trace) {
+				count++
+				break
+			}
+		}
+	}
+	return count
+}
+
+// noted makes an order of the buyer; if it is sold, something is noted with its
+// license too, and a device is bound to it.
+func (l *lab) noted(number int, sold bool) licet.Order {
+	l.t.Helper()
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{
+		ProductID: "pro", Amount: 100, Currency: "USD", Description: "canary description", BuyerEmail: forgottenBuyer,
+		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:claimHashLength]},
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if !sold {
+		return order
+	}
+	order = l.pay(order)
+	l.activate(order.LicenseKey, fmt.Sprint("device ", number))
+	target := licet.Target{Key: order.LicenseKey, Caller: labOwner}
+	for _, cmd := range []licet.Command{
+		licet.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licet.SuspendLicense{Target: target, Reason: "canary reason"},
+	} {
+		must(l.node.Do(l.ctx(), licet.LicenseRef(order.LicenseKey), cmd))(l.t)
+	}
+	return order
+}
+
+// until asks again while it is unknown or impossible whether something is done.
+func until(do func() error) error {
+	for {
+		err := do()
+		if !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOverloaded) &&
+			!errors.Is(err, licet.ErrOutcomeUnknown) && !errors.Is(err, licet.ErrRequestInProgress) {
+			return err
+		}
+	}
+}
+
+// forget redacts the buyer until that is complete, each time at any of the nodes.
+func forget(ctx context.Context, nodes []*node.Node, once *node.Once) error {
+	for {
+		var done licet.Redaction
+		err := until(func() (err error) {
+			ctx, cancel := context.WithTimeout(ctx, time.Duration(5+mathrand.IntN(500))*time.Millisecond)
+			defer cancel()
+			done, _, err = nodes[mathrand.IntN(len(nodes))].Redact(ctx, labOwner, forgottenBuyer, once)
+			return err
+		})
+		if err != nil || done.Complete {
+			return err
+		}
+	}
+}
+
+// TestRedactionUnderFaults redacts a buyer's orders from two sides, while they are
+// paid, canceled, refunded, activated and changed, and every second write of one of
+// the nodes fails, is made late, or is made and denied. Afterwards nothing in etcd
+// tells of the buyer, and nothing that was acknowledged is lost.
+func TestRedactionUnderFaults(t *testing.T) {
+	l := newLab(t)
+	faulty := &faultyKV{KVClient: clientv3.RetryKVClient(l.client), next: storm(7)}
+	other, err := newStore(faulty, l.client, l.metrics, zerolog.Nop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes := []*node.Node{l.node, node.New(node.Config{
+		Store: other, KeyCheck: l.check, Clock: time.Now, Entropy: rand.Reader, Metrics: l.metrics, Log: zerolog.Nop(),
+	})}
+	l.product()
+	var orders []licet.Order
+	for i := range 40 {
+		orders = append(orders, l.noted(i, i%2 == 0))
+	}
+	stranger := l.pay(l.order(200))
+	if l.traced() < 4*len(orders)/2 {
+		t.Fatalf("only %d keys tell of the buyer", l.traced())
+	}
+
+	acked := make([]acknowledged, len(orders))
+	var group sync.WaitGroup
+	for i, order := range orders {
+		random := mathrand.New(mathrand.NewPCG(uint64(i), 1))
+		group.Go(func() { acked[i] = disturb(t, nodes, order, random) })
+	}
+	for _, once := range []*node.Once{nil, {Hash: rand.Text()[:claimHashLength]}, {Hash: rand.Text()[:claimHashLength]}} {
+		group.Go(func() {
+			if err := forget(l.ctx(), nodes, once); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	for _, run := range faulty.late { // old proposals that commit behind everybody's back
+		run()
+	}
+
+	l.wantForgotten()
+	for i, order := range orders {
+		acked[i].check(l, order)
+	}
+	if now := must(l.node.Order(l.ctx(), labOwner, stranger.OrderNo))(t); now.BuyerEmail != labBuyer {
+		t.Errorf("another buyer's order is now %+v", now)
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("violations: %v", found)
+	}
+}
+
+// acknowledged is what was done to an order and its license while it was redacted.
+type acknowledged struct {
+	license          licet.LicenseKey
+	paid, refunded   bool
+	canceled, renews bool
+	devices          []string
+}
+
+var laterEnd = time.Date(2098, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// disturb does to an order, and to its license, all that can happen to it, and notes
+// what was acknowledged. What is noted of the buyer meanwhile may stay.
+func disturb(t *testing.T, nodes []*node.Node, order licet.Order, random *mathrand.Rand) (a acknowledged) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	any := func() *node.Node { return nodes[random.IntN(len(nodes))] }
+	a.license = order.LicenseKey
+	a.paid = a.license != ""
+	if !a.paid {
+		if random.IntN(3) == 0 {
+			err := until(func() error {
+				_, err := any().CancelOrder(ctx, order)
+				return err
+			})
+			a.canceled = err == nil
+		}
+		err := until(func() error {
+			result, err := any().PayOrder(ctx, order, "late")
+			a.license = result.Order.LicenseKey
+			return err
+		})
+		if a.paid = err == nil; !a.paid {
+			t.Error(err)
+		}
+	}
+	for step := range 12 {
+		if a.license == "" {
+			break
+		}
+		target := licet.Target{Key: a.license, Caller: order.Owner}
+		var cmd licet.Command
+		switch random.IntN(6) {
+		case 0:
+			cmd = licet.UpdateLicense{Target: target, MaxDevices: new(0), Metadata: fmt.Sprintf(`{"later":%d}`, step)}
+		case 1:
+			cmd = licet.RenewLicense{Target: target, ExpiresAt: laterEnd}
+		case 2:
+			cmd = licet.SuspendLicense{Target: target, Reason: "later"}
+		case 3:
+			cmd = licet.ReinstateLicense{Target: target}
+		default:
+			cmd = licet.Activate{Target: target, Device: fmt.Sprint("later ", step)}
+		}
+		err := until(func() error {
+			_, err := any().Do(ctx, licet.LicenseRef(a.license), cmd)
+			return err
+		})
+		var refusal *licet.Error
+		switch c := cmd.(type) {
+		case licet.RenewLicense:
+			a.renews = a.renews || err == nil
+		case licet.Activate:
+			if err == nil {
+				a.devices = append(a.devices, c.Device)
+			}
+		}
+		if err != nil && (!errors.As(err, &refusal) || refusal.Reason == licet.ReasonInternal) {
+			t.Error(err)
+		}
+	}
+	if random.IntN(2) == 0 && a.paid {
+		err := until(func() error {
+			_, err := any().RecordRefund(ctx, order)
+			return err
+		})
+		if a.refunded = err == nil; !a.refunded {
+			t.Error(err)
+		}
+	}
+	return a
+}
+
+// check demands that what was acknowledged is so.
+func (a *acknowledged) check(l *lab, order licet.Order) {
+	l.t.Helper()
+	now := must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
+	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount || now.PayToken != order.PayToken {
+		l.t.Errorf("the order is now %+v", now)
+	}
+	status := now.Status(time.Now())
+	want := licet.OrderPaid
+	switch {
+	case a.refunded:
+		want = licet.OrderRefunded
+	case a.canceled:
+		want = licet.OrderCanceled
+	}
+	if status != want || now.LicenseKey != a.license || now.PaidAt.IsZero() {
+		l.t.Errorf("it was %+v, and the order is now %s: %+v", a, status, now)
+	}
+	if a.license == "" {
+		return
+	}
+	view := must(l.node.License(l.ctx(), labOwner, a.license, node.DevicePage{Limit: 100}))(l.t)
+	bound := map[string]bool{}
+	for _, device := range view.Devices {
+		bound[device.ID] = true
+	}
+	for _, device := range a.devices {
+		if !bound[device] {
+			l.t.Errorf("%s was activated and is not bound: %+v", device, view)
+		}
+	}
+	if a.refunded != !view.License.RevokedAt.IsZero() || a.renews && !view.License.ExpiresAt.Equal(laterEnd) {
+		l.t.Errorf("it was %+v, and the license is now %+v", a, view.License)
+	}
+}
+
+// TestRedactionLeavesNoHash redacts a buyer with so many orders that their listing has
+// an upper level: its keys hold the hash of the address too.
+func TestRedactionLeavesNoHash(t *testing.T) {
+	l := newLab(t)
+	l.product()
+	for i, tall := 0, false; !tall; i++ {
+		order := l.noted(i, false)
+		tall = skipHeight(placeOfOrder(&order)) > 0
+	}
+	if err := forget(l.ctx(), []*node.Node{l.node}, nil); err != nil {
+		t.Fatal(err)
+	}
+	l.wantForgotten()
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("violations: %v", found)
+	}
+}
