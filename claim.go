@@ -13,9 +13,9 @@ const ClaimLifetime = 24 * time.Hour
 // Claim is what is remembered of a request that came with an Idempotency-Key:
 // which request it was, and what became of it. Exactly one of OrderNo, Grant,
 // LicenseKey, APIKeyID, Redaction and Refusal is set. It is stored in the transaction
-// that has the effect; a redaction, which may be made again, is stored before its claim.
+// that has the effect; of a redaction, which may be made again, before and after.
 type Claim struct {
-	Fingerprint [32]byte // SHA-256 of the request
+	Fingerprint [32]byte // of the request, made with the Idempotency-Key
 	CreatedAt   time.Time
 
 	OrderNo string         // the order that was made, or changed

@@ -12,7 +12,7 @@ import (
 // what an Idempotency-Key and its request boil down to.
 type Once struct {
 	Hash        string   // of the Idempotency-Key, 16 bytes
-	Fingerprint [32]byte // SHA-256 of the request: another one under the same key is refused
+	Fingerprint [32]byte // of the request, made with the key: another one under the same key is refused
 }
 
 // claim is the claim of a request to its Idempotency-Key, while the request is

@@ -55,6 +55,9 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 	p.get(t, payURL+"?canary=canary")
 	p.get(t, p.url+"/pay/"+created.text("order_no")+"/canary")
 	p.want(t, 200, "DELETE", "/v1/licenses/"+key+"/devices/"+url.PathEscape(device), "")
+	p.want(t, 422, "POST", "/v1/redactions", `{"buyer_email":"canary"}`)
+	p.want(t, 405, "GET", "/v1/redactions?buyer_email=canary@example.com", "")
+	p.want(t, 200, "POST", "/v1/redactions", `{"buyer_email":"Canary@example.com"}`)
 
 	if code := p.terminate(t); code != exitOK {
 		t.Fatalf("exit code %d", code)

@@ -157,6 +157,19 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		}
 	})
 
+	t.Run("redaction of another's buyer", func(t *testing.T) {
+		for name, stranger := range strangers {
+			theirs := stranger.probe(t, "POST", "/v1/redactions", `{"buyer_email":"%s"}`, "ada@example.com")
+			nobodys := stranger.probe(t, "POST", "/v1/redactions", `{"buyer_email":"%s"}`, "eve@example.com")
+			if theirs != nobodys || !strings.HasPrefix(nobodys, "200 ") {
+				t.Errorf("%s: of another's buyer it says\n%s\nof nobody's\n%s", name, theirs, nobodys)
+			}
+		}
+		if email := owner.want(t, 200, "GET", "/v1/orders/"+order.text("order_no"), "").Data.text("buyer_email"); email != "ada@example.com" {
+			t.Errorf("the order's buyer is now %q", email)
+		}
+	})
+
 	// Nothing of all this has changed anything.
 	license := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 	if devices := license.list("devices"); len(devices) != 1 || devices[0].text("device_id") != "laptop" {
