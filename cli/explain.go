@@ -32,6 +32,8 @@ func (c *session) explain(err error) error {
 	switch {
 	case !errors.As(err, &call), errors.Is(err, client.ErrSecretLost):
 		return err
+	case c.ctx.Err() != nil && c.is.goesOn:
+		return errors.New("interrupted: the same command goes on with the rest")
 	case c.ctx.Err() != nil && c.changes():
 		return errors.New("interrupted: what was asked for may have been done or not, so look before you ask again")
 	case c.ctx.Err() != nil:
@@ -65,7 +67,10 @@ func (c *session) unanswered(err error) error {
 
 // inDoubt says what is so after a change that nobody has acknowledged.
 func (c *session) inDoubt() string {
-	if !c.changes() {
+	switch {
+	case c.is.goesOn:
+		return "; the same command goes on with the rest"
+	case !c.changes():
 		return ""
 	}
 	return "; what was asked for may have been done or not, so look before you ask again"
@@ -91,7 +96,7 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonSignatureRequired:
 		text += "; set LICET_API_KEY_ID and LICET_API_SECRET, or put them into a profile: licet profile set --help"
 	case client.ReasonForbidden:
-		text += fmt.Sprintf("; %s needs the scope %s, and the API key came from %s. licet keys create makes another", c.cmd.CommandPath(), c.is.scope, c.target.keyFrom)
+		text += fmt.Sprintf("; %s needs the %s, and the API key came from %s. licet keys create makes another", c.cmd.CommandPath(), c.is.scopes(), c.target.keyFrom)
 	case client.ReasonNotFound, client.ReasonMethodNotAllowed:
 		text += fmt.Sprintf("; is the service at %s older than this licet, or is there a path too much in its address (from %s)?", c.target.url, c.target.urlFrom)
 	case client.ReasonInternal:
@@ -99,7 +104,11 @@ func (c *session) refusal(e *client.Error) error {
 	case client.ReasonIdempotencyKeyReused:
 		text += "; say another --idempotency-key for another thing"
 	case client.ReasonOutcomeUnknown:
-		text += "; look before you ask again"
+		if c.is.goesOn {
+			text += c.inDoubt()
+		} else {
+			text += "; look before you ask again"
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.Details)) {
 		text += fmt.Sprintf("; %s: %d", strings.ReplaceAll(name, "_", " "), e.Details[name])

@@ -92,6 +92,8 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 		args = append(args, "--product-id", "editor")
 	case "renew":
 		args = append(args, "--extend", "P1M")
+	case "redact":
+		args = append(args, "--buyer-email", "anna@example.com")
 	case "update":
 		args = append(args, "--max-devices", "1")
 	}

@@ -13,9 +13,18 @@ type spec struct {
 	example          string
 	args             cobra.PositionalArgs
 	route            string // as docs/api.md has it
-	scope            string // of the API key; empty: an end user may
+	scope            string // of the API key, or both with "and" between; empty: an end user may
+	goesOn           bool   // whatever came of it, the same command again goes on from there
 	flags            func(*cobra.Command)
 	run              func(*session, []string) error
+}
+
+// scopes names what the API key must have.
+func (is *spec) scopes() string {
+	if strings.Contains(is.scope, " and ") {
+		return "scopes " + is.scope
+	}
+	return "scope " + is.scope
 }
 
 // routeNote is the annotation that has a command's route.
@@ -30,7 +39,7 @@ func (s Setup) command(is spec) *cobra.Command {
 		long = is.long
 	}
 	if is.scope != "" {
-		long += "\n\nIt needs an API key with the scope " + is.scope + "."
+		long += "\n\nIt needs an API key with the " + is.scopes() + "."
 	} else {
 		long += "\n\nIt needs no API key; with one, only licenses of the key's account and mode are found."
 	}
