@@ -64,6 +64,7 @@ func bugs() []bug {
 		{name: "an end is recorded by moving it", store: func(_ *run, s node.Store) node.Store { return endless{s} }},
 		{name: "any failure of the provider is taken for a refusal", bank: func(p payment.Provider) payment.Provider { return timid{p} }},
 		{name: "a refund is recorded before the provider was asked", bank: func(p payment.Provider) payment.Provider { return bold{p} }},
+		{name: "a redaction leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRedaction{s} }},
 		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
 			return &stale{Store: s, views: map[licet.LicenseKey]*node.LicenseView{}}
 		}},
@@ -104,10 +105,25 @@ func TestSeededBugs(t *testing.T) {
 type halfRefund struct{ node.Store }
 
 func (s halfRefund) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	if len(change.Writes) == 2 && change.Writes[1].Ref.Kind == licet.KindLicense && change.Writes[0].Ref.Kind == licet.KindOrder {
+	if isOfBoth(change) && change.Writes[1].Record.Metadata == nil {
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)
+}
+
+// halfRedaction does the same with redactions: they alone know the license's metadata.
+type halfRedaction struct{ node.Store }
+
+func (s halfRedaction) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if isOfBoth(change) && change.Writes[1].Record.Metadata != nil {
+		change.Writes = change.Writes[:1]
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// isOfBoth tells whether a change is of an order and its license.
+func isOfBoth(change node.Change) bool {
+	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindOrder && change.Writes[1].Ref.Kind == licet.KindLicense
 }
 
 // keyless stores no claims of changes of licenses.

@@ -7,10 +7,16 @@ import (
 )
 
 // order: paid once, with its license in the same revision, and never otherwise
-// (invariant 6).
+// (invariant 6). Redacted along with its license, and for good.
 func (i *inspection) order(number string, states []*orderAt) {
-	before := &orderAt{}
+	before := &orderAt{email: "somebody's"}
 	for _, s := range states {
+		if s.email == "" && s.description+s.metadata != "" || before.email == "" && s.email != "" {
+			i.add("orders", "%s was redacted, and not all of it, or not for good: %+v, then %+v", number, before, s)
+		}
+		if s.email == "" && before.email != "" && s.noted != "" {
+			i.add("orders", "%s was redacted, and its license was not: %+v", number, s)
+		}
 		if before.paid != 0 && (s.paid != before.paid || s.payment != before.payment) {
 			i.add("orders", "%s was paid twice: %+v, then %+v", number, before, s)
 		}
@@ -118,6 +124,8 @@ func (i *inspection) deed(d deed, states []*orderAt) {
 		ok = ok && last.canceled != 0
 	case "refund":
 		ok = ok && last.refunded != 0 && !last.refundDue
+	case "redact":
+		ok = ok && last.email == ""
 	}
 	if !ok {
 		i.add("orders", "%s: %s was acknowledged with %v, and is stored as %+v", d.Order, d.What, d.Keys, last)

@@ -141,6 +141,9 @@ func (l *license) seen(view *node.LicenseView) output {
 	for _, d := range view.Devices {
 		out.Devices |= l.bit(d.ID)
 	}
+	if view.Metadata == seatNote {
+		return out
+	}
 	text := strings.TrimSuffix(strings.TrimPrefix(view.Metadata, `{"note":`), "}")
 	if text != "" {
 		note, err := strconv.Atoi(text)

@@ -40,7 +40,9 @@ type licenseAt struct {
 type orderAt struct {
 	revision                 int64
 	paid, canceled, refunded int64
-	description              string
+	description, email       string
+	metadata                 string
+	noted                    string // the metadata of its license
 	key                      licet.LicenseKey
 	payment                  string
 	refundDue                bool
@@ -58,6 +60,7 @@ type timeline struct {
 	account  string
 	licenses map[licet.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
+	notes    map[licet.LicenseID]string // the metadata of licenses, as it is at last
 }
 
 // readHistory watches all that was written after a revision.
@@ -85,7 +88,7 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
-	t := &timeline{account: account, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}}
+	t := &timeline{account: account, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licet.LicenseID]string{}}
 	own := map[licet.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -164,6 +167,8 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 			if own[id][place] = now; now == (device{}) {
 				delete(own[id], place)
 			}
+		case "m":
+			t.notes[licet.LicenseID([]byte(rest))] = string(event.Kv.Value)
 		case "o":
 			if !strings.HasPrefix(rest, t.account+"/") {
 				continue
@@ -188,6 +193,9 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 	}
 	for number, o := range orders {
 		o.licensesMade = created[number]
+		if o.key != "" {
+			o.noted = t.notes[o.key.ID()]
+		}
 	}
 	return nil
 }
@@ -306,7 +314,7 @@ func decodeDevice(b []byte, created int64) (device, error) {
 
 func (o *orderAt) decode(value []byte) error {
 	m, err := parse(value[1:])
-	o.description = m.text(4)
+	o.description, o.email, o.metadata = m.text(4), m.text(5), m.text(6)
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
 	o.key, o.payment = licet.LicenseKey(m.text(17)), m.text(19)
 	o.refundDue = m.varints[20] != 0

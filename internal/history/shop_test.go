@@ -13,7 +13,7 @@ import (
 
 // deed is what a shop or a buyer asked for and was told.
 type deed struct {
-	What    string // create, pay, cancel, refund, grant
+	What    string // create, pay, note, cancel, refund, redact, grant
 	Order   string
 	Payment string
 	Out     output
@@ -69,14 +69,20 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *proc
 	return licet.Order{}, false
 }
 
+// seatNote is what payers note with the licenses that they are told of. A redaction
+// removes it, at any time: no client of a license asks for it.
+const seatNote = `{"seat":1}`
+
 // shop makes an order, lets it be paid by several at once and perhaps be
-// canceled and refunded meanwhile, and uses the license that it is for.
+// canceled and refunded meanwhile, forgets its buyer, and uses the license that it
+// is for.
 func (r *run) shop(number int) {
 	random := r.random("shop", uint64(number))
 	amount := int64(random.IntN(3) * 100)
 	in := node.NewOrder{
 		ProductID: "pro", Amount: amount, Currency: "USD",
-		Description: fmt.Sprint("shop ", number), Once: once("shop", number),
+		Description: fmt.Sprint("shop ", number), BuyerEmail: fmt.Sprint("buyer", number, "@example.com"),
+		Metadata: `{"crm":1}`, Once: once("shop", number),
 	}
 	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, p *process) (licet.Order, error) {
 		order, _, err := p.node.CreateOrder(ctx, r.owner, in)
@@ -93,9 +99,16 @@ func (r *run) shop(number int) {
 			if amount > 0 {
 				r.bank.take(order)
 			}
-			r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licet.Order, error) {
+			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licet.Order, error) {
 				return r.desk(p).Confirm(ctx, order, payment)
 			})
+			if done && paid.LicenseKey != "" {
+				r.transact(random, deed{What: "note", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
+					cmd := licet.UpdateLicense{Target: licet.Target{Key: paid.LicenseKey}, Metadata: seatNote}
+					_, err := p.node.Do(ctx, licet.LicenseRef(paid.LicenseKey), cmd)
+					return licet.Order{}, err
+				})
+			}
 		})
 	}
 	if random.IntN(3) == 0 {
@@ -111,7 +124,24 @@ func (r *run) shop(number int) {
 			})
 		})
 	}
+	forget := func() {
+		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
+			for {
+				done, _, err := p.node.Redact(ctx, r.owner, in.BuyerEmail, nil)
+				if err != nil || done.Complete {
+					return licet.Order{}, err
+				}
+			}
+		})
+	}
+	meanwhile := random.IntN(2) == 0
+	if meanwhile {
+		group.Go(forget)
+	}
 	group.Wait()
+	if !meanwhile {
+		group.Go(forget)
+	}
 	l := r.sold(order.OrderNo)
 	if l != nil {
 		for client := range l.clients {
