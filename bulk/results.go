@@ -1,0 +1,120 @@
+package bulk
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+)
+
+// resultColumns stand before the input's own columns in the results.
+func resultColumns() []string { return []string{"line", "result", licenseKeyColumn, "error"} }
+
+// resultRows are a row of the input with what has become of it: one for each
+// license, if it has any.
+func resultRows(row *row, e entry) [][]string {
+	keys := e.Licenses
+	if len(keys) == 0 {
+		keys = []string{row.licenseKey}
+	}
+	rows := make([][]string, len(keys))
+	for i, key := range keys {
+		rows[i] = append([]string{fmt.Sprint(row.line), string(e.Result), key, guard(e.Error)}, row.others...)
+	}
+	return rows
+}
+
+// results is the file of results while rows are added to it. It is for people:
+// what counts is the journal, out of which it is made anew at the beginning of
+// each run, and at its end in the order of the input.
+type results struct {
+	file   *os.File
+	out    *csv.Writer
+	synced time.Time
+}
+
+// resultsEvery is how often what was added is put on disk.
+const resultsEvery = time.Second
+
+func appendResults(path string) (*results, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, privateFile)
+	if err != nil {
+		return nil, err
+	}
+	return &results{file: file, out: csv.NewWriter(file)}, nil
+}
+
+func (r *results) add(rows [][]string, now time.Time) error {
+	if err := r.out.WriteAll(rows); err != nil {
+		return err
+	}
+	if now.Sub(r.synced) < resultsEvery {
+		return nil
+	}
+	r.synced = now
+	return r.file.Sync()
+}
+
+func (r *results) close() error { return errors.Join(r.file.Sync(), r.file.Close()) }
+
+// arrange makes the results anew out of the journal, in the order of the input,
+// and tells of each row that failed.
+func (r *run) arrange(tell func(Failure)) error {
+	return replaceFile(r.Results, func(to io.Writer) error {
+		rows, problems, err := r.rows(r.input)
+		if err != nil || len(problems) > 0 {
+			return errors.Join(errInputChanged, err)
+		}
+		out := csv.NewWriter(to)
+		if err := out.Write(append(resultColumns(), rows.table.others(rows.table.names)...)); err != nil {
+			return err
+		}
+		for range r.states {
+			row, problems, err := rows.next()
+			if err != nil || len(problems) > 0 || r.states[row.index].hash != shortHash(row) {
+				return errors.Join(errInputChanged, err)
+			}
+			e, err := r.become(row)
+			if err != nil {
+				return err
+			}
+			if e.Result == "" {
+				continue
+			}
+			if tell != nil && !e.Result.done() {
+				tell(Failure{row.line, e.Error})
+			}
+			if err := out.WriteAll(resultRows(row, e)); err != nil {
+				return err
+			}
+		}
+		out.Flush()
+		return out.Error()
+	})
+}
+
+// become tells what has become of a row; nothing yet where the result is empty.
+func (r *run) become(row *row) (e entry, err error) {
+	s := &r.states[row.index]
+	if s.at > 0 {
+		if e, err = r.journal.entry(s.at); err != nil || e.Result == denied {
+			return entry{}, err
+		}
+	}
+	if s.status != inDoubt {
+		return e, nil
+	}
+	text := "its answer did not come. The same command sends it again, under the same Idempotency-Key: it is not granted twice"
+	if s.lost(r.Now()) {
+		text = fmt.Sprintf("it was sent at %s, and its answer never came. The service has forgotten that request by now, so that sending it again could grant it twice. "+
+			"Look whether it was granted: licet licenses export --product-id %s lists the licenses with created_at; those of this row were created from then on, and are not in %s. "+
+			"If they are there, add --skip %d; if not, --resend %d",
+			time.UnixMilli(s.first).UTC().Format(time.RFC3339), row.grant.ProductID, r.Results, s.line, s.line)
+	}
+	if e.Error != "" {
+		text = e.Error + "; " + text
+	}
+	return entry{Result: unanswered, Error: text}, nil
+}

@@ -1,0 +1,188 @@
+package bulk
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"licet/client"
+)
+
+// What the service takes, see docs/api.md. It would refuse anything else itself,
+// but one row at a time, and after others were sent.
+const (
+	maxProductID  = 64
+	maxQuantity   = 1_000
+	maxMaxDevices = 1_000_000
+)
+
+// row is one row of a file: licenses to grant, or one to change.
+type row struct {
+	*record
+	index int // among the rows, from 0
+	hash  [sha256.Size]byte
+
+	others     []string // its cells for the results
+	licenseKey string   // of the license to change; empty: licenses are to be granted
+	grant      client.Grant
+	maxDevices *int // nil: stays
+	expiresAt  time.Time
+	metadata   object
+}
+
+// rules turns records into rows.
+type rules struct {
+	table *table
+	rows  int
+	after time.Time        // if not zero, what is granted must end after it
+	seen  map[string]int32 // if not nil, a license must be there once; in which line it was
+}
+
+// next reads the next row with all that is wrong with it.
+func (r *rules) next() (*row, []Problem, error) {
+	rec, problems, err := r.table.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	made := &row{record: rec, index: r.rows, hash: contentHash(rec.cells)}
+	r.rows++
+	if len(problems) > 0 {
+		return made, problems, nil
+	}
+	made.others = r.table.others(rec.cells)
+	c := cells{table: r.table, record: rec}
+	r.read(&c, made)
+	slices.SortStableFunc(c.problems, func(a, b Problem) int { return cmp.Compare(r.table.at[a.Column], r.table.at[b.Column]) })
+	return made, c.problems, nil
+}
+
+// contentHash is the same for the same cells alone.
+func contentHash(cells []string) (hash [sha256.Size]byte) {
+	sum := sha256.New()
+	var length [8]byte
+	for _, cell := range cells {
+		binary.BigEndian.PutUint64(length[:], uint64(len(cell)))
+		sum.Write(length[:])
+		sum.Write([]byte(cell))
+	}
+	return [sha256.Size]byte(sum.Sum(nil))
+}
+
+func (r *rules) read(c *cells, into *row) {
+	into.maxDevices = c.integer(maxDevicesColumn, 0, maxMaxDevices)
+	into.expiresAt = c.moment(expiresAtColumn)
+	if text := c.text(licenseKeyColumn); text != "" {
+		into.licenseKey = c.licenseKey(text)
+		into.metadata = c.metadata(true)
+		if c.text(quantityColumn) != "" {
+			c.bad(quantityColumn, "must be empty where there is a license_key: that license is changed, and none is granted")
+		}
+		if r.seen != nil && into.licenseKey != "" {
+			if line, twice := r.seen[into.licenseKey]; twice {
+				c.bad(licenseKeyColumn, "is in line %d already: only one row may change a license", line)
+			}
+			r.seen[into.licenseKey] = int32(into.line)
+		}
+		return
+	}
+	into.metadata = c.metadata(false)
+	into.grant = client.Grant{ProductID: c.productID(), Quantity: 1, MaxDevices: into.maxDevices, ExpiresAt: into.expiresAt}
+	if into.metadata != nil {
+		into.grant.Metadata = into.metadata.raw()
+	}
+	if quantity := c.integer(quantityColumn, 1, maxQuantity); quantity != nil {
+		into.grant.Quantity = *quantity
+	}
+	if !r.after.IsZero() && !into.expiresAt.IsZero() && !into.expiresAt.After(r.after) {
+		c.bad(expiresAtColumn, "must be in the future")
+	}
+}
+
+// cells reads the cells of one row and notes what is wrong with them.
+type cells struct {
+	table    *table
+	record   *record
+	problems []Problem
+}
+
+func (c *cells) bad(column, format string, args ...any) {
+	c.problems = append(c.problems, Problem{c.table.line(c.record, column), column, fmt.Sprintf(format, args...)})
+}
+
+func (c *cells) text(column string) string { return c.table.cell(c.record, column) }
+
+func (c *cells) integer(column string, least, most int) *int {
+	text := c.text(column)
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < least || n > most || strings.HasPrefix(text, "+") {
+		c.bad(column, "is %q: it must be an integer from %d to %d, without separators", short(text), least, most)
+		return nil
+	}
+	return &n
+}
+
+// moment reads a time as the service does, to the millisecond.
+func (c *cells) moment(column string) time.Time {
+	text := c.text(column)
+	if text == "" {
+		return time.Time{}
+	}
+	const colonAt = len("2006-01-02T15")
+	t, err := time.Parse(time.RFC3339, strings.ToUpper(text))
+	if err != nil || text[colonAt] != ':' || strings.Contains(text, ",") || t.UTC().Year() > 9999 {
+		c.bad(column, "is %q: it must be a time such as 2031-01-01T00:00:00Z", short(text))
+		return time.Time{}
+	}
+	return t.UTC().Truncate(time.Millisecond)
+}
+
+func (c *cells) productID() string {
+	text := c.text(productIDColumn)
+	switch {
+	case text == "":
+		c.bad(productIDColumn, "must say of which product licenses are to be granted; a row that changes a license has its license_key")
+	case len(text) > maxProductID || strings.ContainsFunc(text, notInProductID):
+		c.bad(productIDColumn, "is %q: it must be 1 to %d of the characters A-Z a-z 0-9 . _ -", short(text), maxProductID)
+	}
+	return text
+}
+
+func notInProductID(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
+}
+
+// licenseKey reads a license key in the forms that the service takes, but for
+// its check characters, which only the service can read. The key itself is not
+// quoted: it is a secret.
+func (c *cells) licenseKey(text string) string {
+	text = strings.ToUpper(text)
+	prefix, body, _ := strings.Cut(text, "-")
+	good := len(prefix) >= 2 && len(prefix) <= 8 && !strings.ContainsFunc(prefix, notUpperOrDigit) && len(body) == len("00000-00000-00000-00000-00000")
+	body = strings.NewReplacer("O", "0", "I", "1", "L", "1").Replace(body)
+	for i := range len(body) {
+		good = good && (i%6 == 5) == (body[i] == '-') && (body[i] == '-' || strings.IndexByte("0123456789ABCDEFGHJKMNPQRSTVWXYZ", body[i]) >= 0)
+	}
+	if !good {
+		c.bad(licenseKeyColumn, "must be a license key such as LIC-00000-00000-00000-00000-00000, or empty for licenses to grant")
+		return ""
+	}
+	return prefix + "-" + body
+}
+
+func notUpperOrDigit(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') }
+
+// short cuts a long cell for a message.
+func short(text string) string {
+	if runes := []rune(text); len(runes) > 40 {
+		return string(runes[:40]) + "…"
+	}
+	return text
+}

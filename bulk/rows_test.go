@@ -1,0 +1,133 @@
+package bulk
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+)
+
+// problemsOf reads a file and gives all that is wrong with its rows.
+func problemsOf(t *testing.T, text string) []string {
+	t.Helper()
+	table, problems, err := openTable(strings.NewReader(text), ',', false)
+	if err != nil || len(problems) > 0 {
+		t.Fatal(problems, err)
+	}
+	r := &rules{table: table, after: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC), seen: map[string]int32{}}
+	var all []string
+	for {
+		_, problems, err := r.next()
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range problems {
+			all = append(all, p.String())
+		}
+	}
+}
+
+const (
+	someKey = "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1"
+	header  = "license_key,product_id,quantity,max_devices,expires_at,metadata\n"
+)
+
+func TestBadCells(t *testing.T) {
+	deep := strings.Repeat(`{""a"":`, 32) + "1" + strings.Repeat("}", 32)
+	many := "{"
+	for i := range 51 {
+		many += `""m` + strings.Repeat("x", i%7) + string(rune('a'+i%26)) + string(rune('a'+i/26)) + `"":1,`
+	}
+	many = strings.TrimSuffix(many, ",") + "}"
+	for _, c := range []struct{ row, want string }{
+		{",,,3,,", "product_id: must say of which product"},
+		{",ed itor,,,,", `product_id: is "ed itor": it must be 1 to 64 of the characters`},
+		{"," + strings.Repeat("a", 65) + ",,,,", "product_id: is \"" + strings.Repeat("a", 40) + "…\""},
+		{",editor,0,,,", `quantity: is "0": it must be an integer from 1 to 1000`},
+		{",editor,1001,,,", "quantity"},
+		{",editor,1.0,,,", "quantity"},
+		{",editor,+1,,,", "quantity"},
+		{",editor,\"1,000\",,,", "quantity"},
+		{",editor,99999999999999999999,,,", "quantity"},
+		{",editor,,-1,,", "max_devices: is \"-1\": it must be an integer from 0 to 1000000"},
+		{",editor,,1000001,,", "max_devices"},
+		{",editor,,,2031-01-01,", "expires_at: is \"2031-01-01\": it must be a time such as 2031-01-01T00:00:00Z"},
+		{",editor,,,01.02.2031,", "expires_at"},
+		{",editor,,,2031-01-01T0:00:00Z,", "expires_at"},
+		{",editor,,,\"2031-01-01T00:00:00,5Z\",", "expires_at"},
+		{",editor,,,2030-01-01T00:00:00Z,", "expires_at: must be in the future"},
+		{",editor,,,,{", "metadata: must be a JSON object"},
+		{",editor,,,,[]", "metadata: must be a JSON object"},
+		{",editor,,,,null", "metadata"},
+		{",editor,,,,\"{\"\"a\"\":1} x\"", "metadata"},
+		{",editor,,,,\"{\"\"a\"\":1,\"\"a\"\":2}\"", "metadata"},
+		{",editor,,,,\"{\"\"a\"\":\"\"\\ud800\"\"}\"", "metadata"},
+		{",editor,,,,\"{\"\"\"\":1}\"", "metadata: must have member names of 1 to 40 characters"},
+		{",editor,,,,\"" + many + "\"", "metadata: must have at most 50 members"},
+		{",editor,,,,\"" + deep + "\"", "nests deeper"},
+		{",editor,,,,\"{\"\"a\"\":\"\"" + strings.Repeat("x", 16<<10) + "\"\"}\"", "metadata: must have at most 16384 bytes"},
+		{someKey + ",,2,,,", "quantity: must be empty where there is a license_key"},
+		{"LIC-0PTYW,,,,,", "license_key: must be a license key"},
+		{"LIC-UPTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,,", "license_key: must be"},
+		{"L-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,,", "license_key: must be"},
+		{"LIC0PTYW-9JYJV-7GEFV-QNZG1-G5CB1,,,,,", "license_key: must be"},
+		{someKey + ",,,x,,", "max_devices"},
+		{someKey + ",,,,soon,", "expires_at"},
+		{someKey + ",,,,,1", "metadata"},
+		{someKey + ",,,5,,\nlic-optyw-9jyjv-7gefv-qnzgi-g5cbl,,,6,,", "license_key: is in line 2 already"},
+	} {
+		problems := problemsOf(t, header+c.row+"\n")
+		line := "line 2, column "
+		if strings.Contains(c.want, "already") {
+			line = "line 3, column "
+		}
+		if len(problems) != 1 || !strings.HasPrefix(problems[0], line) || !strings.Contains(problems[0], c.want) {
+			t.Errorf("%.60s: %q, want %q", c.row, problems, c.want)
+		}
+	}
+	if all := problemsOf(t, header+",,0,x,y,z\n"); len(all) != 5 {
+		t.Errorf("not every problem of a row is named: %q", all)
+	}
+}
+
+func TestGoodCells(t *testing.T) {
+	for _, row := range []string{
+		",editor,,,,",
+		",ed.itor_-9,1000,1000000,2030-01-01T00:00:00.001Z,{}",
+		", editor , 2 , 0 ,2031-01-01t00:00:00+02:00,\"{ \"\"a\"\" : { \"\"b\"\" : null } }\"",
+		",'-editor,,,,",
+		someKey + ",,,,,",
+		someKey + ",not looked at!,,7,2001-01-01T00:00:00Z,\"{\"\"a\"\":null}\"",
+		" lic-optyw-9jyjv-7gefv-qnzgi-g5cbl ,,,,,",
+	} {
+		if problems := problemsOf(t, header+row+"\n"); len(problems) > 0 {
+			t.Errorf("%s: %q", row, problems)
+		}
+	}
+}
+
+func TestMetadataThatChanges(t *testing.T) {
+	for _, c := range []struct {
+		patch, present string
+		want           bool
+	}{
+		{``, `{"a":1}`, false},
+		{`{}`, `{"a":1}`, false},
+		{`{"a":1}`, `{"a":1,"b":2}`, false},
+		{`{"a": {"y":1, "x":[1,2]}}`, `{"a":{"x":[1,2],"y":1}}`, false},
+		{`{"a":2}`, `{"a":1}`, true},
+		{`{"c":1}`, `{"a":1}`, true},
+		{`{"a":null}`, `{"a":1}`, true},
+		{`{"c":null}`, `{"a":1}`, false},
+		{`{"a":12345678901234567890}`, `{"a":12345678901234567891}`, true},
+	} {
+		got, err := object(c.patch).changes([]byte(c.present))
+		if err != nil || got != c.want {
+			t.Errorf("%s on %s: %v %v", c.patch, c.present, got, err)
+		}
+	}
+}
