@@ -16,7 +16,7 @@ import (
 
 // changes tells whether the command may have changed something.
 func (c *session) changes() bool {
-	return !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") && c.is.route != "POST /v1/licenses/validate"
+	return !c.is.goesOn && !strings.HasSuffix(c.is.scope, ":read") && !strings.HasPrefix(c.is.route, "GET ") && c.is.route != "POST /v1/licenses/validate"
 }
 
 // unreachable tells whether an error means that there is no service at all.

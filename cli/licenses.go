@@ -15,6 +15,7 @@ func (s Setup) licenseCommands() *cobra.Command {
 		s.licensesList(), s.licensesGet(), s.licensesGrant(),
 		s.licensesSuspend(), s.licensesReinstate(), s.licensesRevoke(), s.licensesRenew(), s.licensesUpdate(),
 		s.licensesDevices(), s.licensesRemoveDevice(),
+		s.licensesExport(), s.licensesImport(),
 		s.licensesActivate(), s.licensesValidate(), s.licensesDeactivate())
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,7 +31,7 @@ type session struct {
 	json   bool
 	stdout io.Writer
 	stderr io.Writer
-	waited bool // it was told once that something is asked for again
+	waited atomic.Bool // it was told once that something is asked for again
 }
 
 // open finds the service and makes what calls it.
@@ -84,8 +85,7 @@ func (c *session) again(err error, wait time.Duration) bool {
 	if unreachable(err) {
 		return false
 	}
-	if !c.waited && wait > 300*time.Millisecond {
-		c.waited = true
+	if wait > 300*time.Millisecond && c.waited.CompareAndSwap(false, true) {
 		fmt.Fprintf(c.stderr, "licet: %v; trying again for up to %v\n", err, c.retryFor())
 	}
 	return true

@@ -12,8 +12,9 @@ type spec struct {
 	use, short, long string
 	example          string
 	args             cobra.PositionalArgs
-	route            string // as docs/api.md has it
+	route            string // as docs/api.md has it; empty: it is made of others
 	scope            string // of the API key, or both with "and" between; empty: an end user may
+	noOutput         bool   // it prints in one form alone
 	goesOn           bool   // whatever came of it, the same command again goes on from there
 	flags            func(*cobra.Command)
 	run              func(*session, []string) error
@@ -58,7 +59,11 @@ func (s Setup) command(is spec) *cobra.Command {
 	if is.flags != nil {
 		is.flags(cmd)
 	}
-	addOutput(cmd, &output)
+	if is.noOutput {
+		output = outputs[0]
+	} else {
+		addOutput(cmd, &output)
+	}
 	settings.AddFlags(cmd.Flags())
 	_ = cmd.RegisterFlagCompletionFunc("profile", s.completeProfiles)
 	return cmd

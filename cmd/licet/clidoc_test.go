@@ -55,8 +55,26 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 // TestDocumentedCommandsRun runs all commands of docs/cli.md as they stand, one
 // after the other in one shell.
 func TestDocumentedCommandsRun(t *testing.T) {
+	p, out, blocks := runDocumented(t, cliDoc(t))
+	if blocks < 8 {
+		t.Errorf("there are %d blocks of commands", blocks)
+	}
+	for _, word := range []string{"49.00 USD", "BOUND AT", "chargeback", "violation of the terms", "there is more: add --cursor"} {
+		if !strings.Contains(out, word) {
+			t.Errorf("it printed nothing of %q:\n%s", word, out)
+		}
+	}
+	if orders := p.want(t, 200, "GET", "/v1/orders", "").Data.list("orders"); len(orders) != 2 {
+		t.Errorf("there are %d orders, want 2", len(orders))
+	}
+}
+
+// runDocumented runs all commands of a page in one shell, beside a licet dev of
+// its own, and gives what they print.
+func runDocumented(t *testing.T, page string) (p *process, printed string, blocks int) {
+	t.Helper()
 	needTools(t, "sh", "sed")
-	p := startProcess(t, filepath.Join(t.TempDir(), "licet-data"))
+	p = startProcess(t, filepath.Join(t.TempDir(), "licet-data"))
 	bin := t.TempDir()
 	self, err := filepath.Abs(os.Args[0])
 	if err != nil {
@@ -68,8 +86,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	}
 	var commands strings.Builder
 	commands.WriteString("set -e\n")
-	blocks := strings.Split(cliDoc(t), "\n```sh\n")[1:]
-	for _, block := range blocks {
+	for _, block := range strings.Split(page, "\n```sh\n")[1:] {
+		blocks++
 		block, _, _ = strings.Cut(block, "\n```\n")
 		commands.WriteString(block + "\n")
 	}
@@ -77,15 +95,8 @@ func TestDocumentedCommandsRun(t *testing.T) {
 	cmd.Dir = filepath.Dir(p.dir)
 	cmd.Env = append(plainEnvironment(), "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "XDG_CONFIG_HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
-	if err != nil || len(blocks) < 8 {
+	if err != nil {
 		t.Fatalf("%v, after\n%s", err, out)
 	}
-	for _, word := range []string{"49.00 USD", "BOUND AT", "chargeback", "violation of the terms", "there is more: add --cursor"} {
-		if !strings.Contains(string(out), word) {
-			t.Errorf("it printed nothing of %q:\n%s", word, out)
-		}
-	}
-	if orders := p.want(t, 200, "GET", "/v1/orders", "").Data.list("orders"); len(orders) != 2 {
-		t.Errorf("there are %d orders, want 2", len(orders))
-	}
+	return p, string(out), blocks
 }

@@ -30,7 +30,7 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
 	{path: "loadtest/...", ours: []string{"client"}},
-	{path: "cli", ours: []string{"client", "terminal", "."}},
+	{path: "cli", ours: []string{"bulk", "client", "terminal", "."}},
 	{path: "terminal"},
 	{
 		path:  "bulk",
