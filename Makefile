@@ -79,6 +79,10 @@ load-smoke: ## Run three scenarios for twelve seconds each, with the race detect
 			--build-flags -race --out "load-results/smoke/$$scenario"; \
 	done
 
+.PHONY: shop-day
+shop-day: ## Play a shop's day against two nodes, and hold its ledger against the service: make shop-day ARGS='--seed 2'
+	go run ./loadtest/shopday $(ARGS)
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }

@@ -41,6 +41,9 @@ func (c *Child) End(limit time.Duration) error {
 	return nil
 }
 
+// ExitCode is that of a process that has ended; -1 where it was killed.
+func (c *Child) ExitCode() int { return c.cmd.ProcessState.ExitCode() }
+
 // PID is the id of the process.
 func (c *Child) PID() int { return c.cmd.Process.Pid }
 

@@ -47,13 +47,14 @@ func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 			return nil, fmt.Errorf("build licet: %w: %s", err, out)
 		}
 	}
-	if _, err := l.Command(ctx, "master-key", "add", "--master-key-file", l.ring()); err != nil {
+	if _, err := l.Command(ctx, "master-key", "add", "--master-key-file", l.Ring()); err != nil {
 		return nil, err
 	}
 	return l, nil
 }
 
-func (l *Licet) ring() string { return filepath.Join(l.dir, "master.keys") }
+// Ring is the file with the master keys of all nodes.
+func (l *Licet) Ring() string { return filepath.Join(l.dir, "master.keys") }
 
 // Command runs a subcommand and gives what it prints, also where it fails.
 func (l *Licet) Command(ctx context.Context, args ...string) ([]byte, error) {
@@ -81,7 +82,7 @@ func PlainEnvironment() []string {
 // CreateKey makes an API key for everything on a cluster's store.
 func (l *Licet) CreateKey(ctx context.Context, etcd *Cluster, name string) (string, error) {
 	out, err := l.Command(ctx, "keys", "create", "--account", "acct_"+name, "--mode", "test", "--name", name,
-		"--scopes", "*", "--output", "json", "--master-key-file", l.ring(), "--etcd-endpoints", strings.Join(etcd.Endpoints, ","))
+		"--scopes", "*", "--output", "json", "--master-key-file", l.Ring(), "--etcd-endpoints", strings.Join(etcd.Endpoints, ","))
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 		program: l,
 	}
 	n.args = append([]string{
-		"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","), "--master-key-file", l.ring(),
+		"serve", "--etcd-endpoints", strings.Join(etcd.Endpoints, ","), "--master-key-file", l.Ring(),
 		"--listen", n.Address, "--metrics-listen", fmt.Sprintf("127.0.0.1:%d", ports[1]), "--log-level", l.logLevel,
 		"--rate-limit-api-key", "0",
 	}, more...)
@@ -44,6 +44,9 @@ func (l *Licet) StartNode(ctx context.Context, etcd *Cluster, more ...string) (*
 	}
 	return n, nil
 }
+
+// SetFlags sets flags from the next start on, in place of what they were.
+func (n *Node) SetFlags(flags ...string) { n.args = append(n.args, flags...) }
 
 // Start starts a node that has ended again, at the address it had, and waits
 // until it is ready.

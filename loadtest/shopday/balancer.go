@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// balancer stands before the nodes and has each request served by one of them at
+// random, so that one often takes up what another has begun. A connection that
+// is refused is tried at another node; whatever else goes wrong is the client's
+// to deal with, as behind any balancer.
+type balancer struct {
+	nodes     []string // addresses
+	transport *http.Transport
+
+	sent   []atomic.Int64 // requests by node
+	open   []atomic.Int64 // those that wait for an answer
+	broken atomic.Int64   // requests that were sent, and got none
+	moved  atomic.Int64   // refused by one node, and served by another
+}
+
+const connections = 64
+
+func newBalancer(nodes []string) *balancer {
+	return &balancer{
+		nodes: nodes,
+		sent:  make([]atomic.Int64, len(nodes)),
+		open:  make([]atomic.Int64, len(nodes)),
+		transport: &http.Transport{
+			DialContext:         (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			MaxIdleConnsPerHost: connections,
+			IdleConnTimeout:     30 * time.Second,
+		},
+	}
+}
+
+// aim is the key under which a context has the node that its requests are for.
+type aim struct{}
+
+type target struct {
+	node int
+	only bool // also while it is down
+}
+
+// toward has the requests of a context served by one node while it is up.
+func toward(ctx context.Context, node int) context.Context {
+	return context.WithValue(ctx, aim{}, target{node: node})
+}
+
+// atNode has the requests of a context served by one node or by none.
+func atNode(ctx context.Context, node int) context.Context {
+	return context.WithValue(ctx, aim{}, target{node: node, only: true})
+}
+
+// RoundTrip sends a request on.
+func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
+	to, aimed := r.Context().Value(aim{}).(target)
+	if !aimed {
+		to.node = rand.IntN(len(b.nodes))
+	}
+	to.node %= len(b.nodes)
+	response, err := b.send(r, to.node)
+	for range len(b.nodes) - 1 {
+		if to.only || !refusedConnection(err) {
+			break
+		}
+		to.node = (to.node + 1) % len(b.nodes)
+		b.moved.Add(1)
+		response, err = b.send(r, to.node)
+	}
+	if err != nil && !refusedConnection(err) {
+		b.broken.Add(1)
+	}
+	return response, err
+}
+
+func (b *balancer) send(r *http.Request, node int) (*http.Response, error) {
+	b.sent[node].Add(1)
+	b.open[node].Add(1)
+	defer b.open[node].Add(-1)
+	to := r.Clone(r.Context())
+	if r.GetBody != nil { // the one before may have read some of it
+		body, err := r.GetBody()
+		if err != nil {
+			return nil, err
+		}
+		to.Body = body
+	}
+	if to.Host == "" {
+		to.Host = r.URL.Host
+	}
+	to.URL.Host = b.nodes[node]
+	return b.transport.RoundTrip(to)
+}
+
+// refusedConnection tells whether a request was never sent.
+func refusedConnection(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
+}
+
+// CloseIdleConnections lets nodes end at once.
+func (b *balancer) CloseIdleConnections() { b.transport.CloseIdleConnections() }

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"licet/client"
+)
+
+// books is all that the service says there is, as it is listed and looked up at
+// the end of the day.
+type books struct {
+	orders   []client.Order
+	licenses []client.License
+	products []client.Product
+	keys     []client.Key
+
+	// What filters answer: numbers of orders, and keys of licenses.
+	ordersBy   map[client.OrderFilter][]string
+	licensesBy map[client.LicenseFilter][]string
+	// details are lookups of the licenses one by one, with all their devices.
+	details map[string]*client.License
+}
+
+// pageSize is of pages that don't end where the service's own do.
+const pageSize = 37
+
+// pages reads a list page after page, each at another node than the one before.
+func pages[T any](ctx context.Context, read func(context.Context, client.Page) (*client.List[T], error)) ([]T, error) {
+	var all []T
+	page := client.Page{Limit: pageSize}
+	for node := rand.IntN(nodeCount); ; node++ {
+		list, err := read(toward(ctx, node), page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		if page.Cursor = list.NextCursor; page.Cursor == "" {
+			return all, nil
+		}
+	}
+}
+
+func (s *shop) ordersOf(ctx context.Context, filter client.OrderFilter) ([]client.Order, error) {
+	list, err := pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Order], error) {
+		return s.reader.ListOrders(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list orders by %+v: %w", filter, err)
+	}
+	return list, nil
+}
+
+func (s *shop) licensesOf(ctx context.Context, filter client.LicenseFilter) ([]client.License, error) {
+	list, err := pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.License], error) {
+		return s.reader.ListLicenses(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list licenses by %+v: %w", filter, err)
+	}
+	return list, nil
+}
+
+// readBooks reads everything back.
+func (s *shop) readBooks(ctx context.Context) (*books, error) {
+	b := &books{
+		ordersBy: map[client.OrderFilter][]string{}, licensesBy: map[client.LicenseFilter][]string{},
+		details: map[string]*client.License{},
+	}
+	var errs [4]error
+	b.orders, errs[0] = s.ordersOf(ctx, client.OrderFilter{})
+	b.licenses, errs[1] = s.licensesOf(ctx, client.LicenseFilter{})
+	b.products, errs[2] = pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Product], error) {
+		return s.reader.ListProducts(ctx, p)
+	})
+	b.keys, errs[3] = pages(ctx, func(ctx context.Context, p client.Page) (*client.List[client.Key], error) {
+		return s.reader.ListKeys(ctx, p)
+	})
+	return b, errors.Join(append(errs[:], s.readFiltered(ctx, b), s.readDetails(ctx, b))...)
+}
+
+// readFiltered reads what each filter gives.
+func (s *shop) readFiltered(ctx context.Context, b *books) error {
+	var mu sync.Mutex
+	var failed error
+	each(ctx, s.ledger.orderFilters(), func(ctx context.Context, f client.OrderFilter) {
+		list, err := s.ordersOf(ctx, f)
+		mu.Lock()
+		defer mu.Unlock()
+		failed = errors.Join(failed, err)
+		b.ordersBy[f] = []string{}
+		for _, o := range list {
+			b.ordersBy[f] = append(b.ordersBy[f], o.OrderNo)
+		}
+	})
+	each(ctx, s.ledger.licenseFilters(), func(ctx context.Context, f client.LicenseFilter) {
+		list, err := s.licensesOf(ctx, f)
+		mu.Lock()
+		defer mu.Unlock()
+		failed = errors.Join(failed, err)
+		b.licensesBy[f] = []string{}
+		for _, l := range list {
+			b.licensesBy[f] = append(b.licensesBy[f], l.LicenseKey)
+		}
+	})
+	return errors.Join(failed, ctx.Err())
+}
+
+// readDetails looks each license up, and lists its devices where the answer does
+// not have them all.
+func (s *shop) readDetails(ctx context.Context, b *books) error {
+	var mu sync.Mutex
+	var failed error
+	each(ctx, s.ledger.allLicenses(), func(ctx context.Context, entry *licenseEntry) {
+		l, err := s.reader.License(ctx, entry.key)
+		if err == nil && l.DevicesNextCursor == "" && len(l.Devices) > 16 {
+			l.Devices, err = nil, nil // the listing has them too
+			for device, failed := range s.reader.Devices(ctx, entry.key) {
+				l.Devices, err = append(l.Devices, device), errors.Join(err, failed)
+			}
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if codeOf(err) == 40401 {
+			return // what is missing is found later
+		}
+		failed = errors.Join(failed, err)
+		b.details[entry.key] = l
+	})
+	return errors.Join(failed, ctx.Err())
+}
+
+// orderFilters are those that orders are listed with.
+func (l *ledger) orderFilters() []client.OrderFilter {
+	var list []client.OrderFilter
+	for _, status := range []string{stateUnpaid, statePaid, stateExpired, stateCanceled, stateRefunded} {
+		list = append(list, client.OrderFilter{Status: status})
+	}
+	for _, p := range l.products {
+		list = append(list, client.OrderFilter{ProductID: p.id}, client.OrderFilter{ProductID: p.id, Status: statePaid})
+	}
+	for _, email := range l.emails() {
+		list = append(list, client.OrderFilter{BuyerEmail: email}, client.OrderFilter{BuyerEmail: email, Status: stateRefunded})
+	}
+	return list
+}
+
+// licenseFilters are those that licenses are listed with.
+func (l *ledger) licenseFilters() []client.LicenseFilter {
+	var list []client.LicenseFilter
+	for _, status := range []string{stateNotActivated, stateActivated, stateSuspended, stateRevoked, stateExpired} {
+		list = append(list, client.LicenseFilter{Status: status})
+	}
+	for _, p := range l.products {
+		list = append(list, client.LicenseFilter{ProductID: p.id}, client.LicenseFilter{ProductID: p.id, Status: stateActivated})
+	}
+	for _, email := range l.emails() {
+		list = append(list, client.LicenseFilter{BuyerEmail: email})
+	}
+	for _, o := range l.allOrders() { // also of those that have none
+		list = append(list, client.LicenseFilter{OrderNo: o.number})
+	}
+	return list
+}
+
+// emails are those of the buyers, each in one of the forms that it was given in.
+func (l *ledger) emails() []string {
+	forms := map[string]string{}
+	for _, o := range l.allOrders() {
+		if o.plan.email != "" {
+			forms[strings.ToLower(o.plan.email)] = o.plan.email
+		}
+	}
+	return slices.Sorted(maps.Values(forms))
+}

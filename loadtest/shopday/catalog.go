@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"time"
+)
+
+// terms are what a product's licenses are issued with, as this program
+// understands them: what it expects is computed from these alone.
+type terms struct {
+	prefix         string
+	maxDevices     int
+	months         int // how long a license is good; 0: for ever
+	fromActivation bool
+	selfService    bool
+	removals       int // by end users in a calendar month; 0: any number
+}
+
+// validity is the ISO 8601 duration of the terms, empty for one without end.
+func (t terms) validity() string {
+	switch {
+	case t.months == 0:
+		return ""
+	case t.months%12 == 0:
+		return fmt.Sprintf("P%dY", t.months/12)
+	default:
+		return fmt.Sprintf("P%dM", t.months)
+	}
+}
+
+func (t terms) validityFrom() string {
+	if t.fromActivation {
+		return "activation"
+	}
+	return "issue"
+}
+
+// product is sold on other terms from the middle of the day on.
+type product struct {
+	id, name      string
+	before, after terms
+}
+
+// Places in the catalog.
+const (
+	editor = iota
+	studio
+	cloud
+)
+
+func catalog() []product {
+	return []product{
+		editor: {
+			id: "editor", name: "Editor",
+			before: terms{prefix: "EDIT", maxDevices: 3},
+			after:  terms{prefix: "EDITOR2", maxDevices: 5},
+		},
+		studio: {
+			id: "studio", name: "Studio, one year",
+			before: terms{prefix: "STUDIO", maxDevices: 2, months: 12},
+			after:  terms{prefix: "STUDIO2", maxDevices: 4, months: 24},
+		},
+		cloud: {
+			id: "cloud", name: "Cloud, by the month",
+			before: terms{prefix: "CLOUD", maxDevices: 2, months: 1, fromActivation: true, selfService: true, removals: 2},
+			after:  terms{prefix: "CLOUD2", maxDevices: 3, months: 3, fromActivation: true, selfService: true, removals: 3},
+		},
+	}
+}
+
+// addMonths is the same day some months later, or the last one of a shorter
+// month.
+func addMonths(t time.Time, months int) time.Time {
+	t = t.UTC()
+	later := t.AddDate(0, months, 0)
+	if later.Day() != t.Day() { // it ran over into the month after
+		later = later.AddDate(0, 0, -later.Day())
+	}
+	return later
+}

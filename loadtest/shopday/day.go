@@ -1,0 +1,285 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"licet/client"
+	"licet/loadtest/rig"
+)
+
+// day plays the day from opening to closing.
+func (s *shop) day(ctx context.Context) error {
+	if err := s.open(ctx); err != nil {
+		return err
+	}
+	if err := s.morning(ctx); err != nil {
+		return err
+	}
+	if err := s.forenoon(ctx); err != nil {
+		return err
+	}
+	if err := s.noon(ctx); err != nil {
+		return err
+	}
+	if err := s.afternoon(ctx); err != nil {
+		return err
+	}
+	return s.evening(ctx)
+}
+
+// open makes what there must be before anything is sold.
+func (s *shop) open(ctx context.Context) error {
+	rootKey, err := s.stage.licet.CreateKey(ctx, s.stage.etcd, "shopday")
+	if err != nil {
+		return err
+	}
+	if err := s.openKeys(ctx, rootKey); err != nil {
+		return err
+	}
+	for _, p := range s.ledger.products {
+		if err := s.describe(ctx, p, p.before); err != nil {
+			return err
+		}
+	}
+	s.overstep(ctx)
+	s.grant(ctx)
+	return nil
+}
+
+// describe puts a product on terms, and looks at it from both nodes.
+func (s *shop) describe(ctx context.Context, p product, t terms) error {
+	_, err := s.clerk.PutProduct(ctx, p.id, client.ProductTerms{
+		Name: p.name, KeyPrefix: t.prefix, MaxDevices: &t.maxDevices, Validity: t.validity(), ValidityFrom: t.validityFrom(),
+		SelfServiceDeactivation: t.selfService, RemovalsPerMonth: t.removals,
+	})
+	if err != nil {
+		return fmt.Errorf("describe the product %s: %w", p.id, err)
+	}
+	s.ledger.did("products described")
+	for node := range nodeCount {
+		now, err := s.reader.Product(atNode(ctx, node), p.id)
+		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices && now.Validity == t.validity() &&
+			now.ValidityFrom == t.validityFrom() && now.SelfServiceDeactivation == t.selfService && now.RemovalsPerMonth == t.removals,
+			"product %s is %+v, %v", p.id, now, err)
+	}
+	return nil
+}
+
+// morning has orders made that run out before they are paid, and then restarts
+// the nodes: from then on orders live for longer. Those that are to be paid late
+// are paid meanwhile, before the one node, after the other was restarted.
+func (s *shop) morning(ctx context.Context) error {
+	var made []*orderEntry
+	var mu sync.Mutex
+	early := s.plan.those(func(o *orderPlan) bool { return o.made == morning })
+	s.progress.Step("morning: %d orders that run out in %v", len(early), shortLife)
+	each(ctx, early, func(ctx context.Context, p *orderPlan) {
+		if o := s.make(ctx, p); o != nil {
+			s.awaitEnd(ctx, o)
+			mu.Lock()
+			defer mu.Unlock()
+			made = append(made, o)
+		}
+	})
+	if err := s.addMaster(ctx); err != nil {
+		return err
+	}
+	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key", func(ctx context.Context, count func()) {
+		each(ctx, made, func(ctx context.Context, o *orderEntry) {
+			s.settle(ctx, o)
+			count()
+		})
+	}, func(ctx context.Context, _ func(int)) error { return s.stage.roll(ctx, "--test-order-lifetime", "0") }, len(made))
+}
+
+// forenoon sells, while one node is killed and started again.
+func (s *shop) forenoon(ctx context.Context) error {
+	list := s.plan.those(func(o *orderPlan) bool { return o.made == forenoon })
+	kill := func(ctx context.Context, reached func(int)) error {
+		reached(len(list) / 4)
+		s.stage.crash(1)
+		reached(len(list) / 2)
+		return s.stage.nodes[1].Start(ctx)
+	}
+	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)), func(ctx context.Context, count func()) {
+		each(ctx, list, func(ctx context.Context, p *orderPlan) {
+			if o := s.make(ctx, p); o != nil && p.paid == forenoon {
+				s.settle(ctx, o)
+			}
+			count()
+		})
+	}, kill, len(list))
+}
+
+// noon has products sold on other terms from now on.
+func (s *shop) noon(ctx context.Context) error {
+	s.progress.Step("noon: the products get other terms")
+	for _, p := range s.ledger.products {
+		if err := s.describe(ctx, p, p.after); err != nil {
+			return err
+		}
+	}
+	s.ledger.change()
+	return s.turnRing()
+}
+
+// afternoon sells the rest, and has those orders paid that were made before the
+// terms changed, while the nodes are restarted to derive from the new master key.
+func (s *shop) afternoon(ctx context.Context) error {
+	waiting := map[int]*orderEntry{}
+	for _, o := range s.ledger.allOrders() {
+		waiting[o.plan.n] = o
+	}
+	list := s.plan.those(func(o *orderPlan) bool { return o.made != morning && o.paid == afternoon })
+	return s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)), func(ctx context.Context, count func()) {
+		each(ctx, list, func(ctx context.Context, p *orderPlan) {
+			o := waiting[p.n]
+			if p.made == afternoon {
+				o = s.make(ctx, p)
+			}
+			if o != nil {
+				s.settle(ctx, o)
+			}
+			count()
+		})
+	}, func(ctx context.Context, _ func(int)) error { return s.stage.roll(ctx) }, len(list))
+}
+
+// evening is for refunds, for whatever there is to do about licenses, and for
+// API keys. The nodes are restarted without the old master key meanwhile.
+func (s *shop) evening(ctx context.Context) error {
+	var list []*orderEntry
+	for _, o := range s.ledger.allOrders() {
+		if o.plan.licensed() {
+			list = append(list, o)
+		}
+	}
+	return s.meanwhile(ctx, fmt.Sprintf("evening: %d licenses are looked after, %d of them refunded, and API keys replaced", len(list),
+		len(s.plan.those(func(o *orderPlan) bool { return o.refund != noRefund }))),
+		func(ctx context.Context, count func()) {
+			each(ctx, list, func(ctx context.Context, o *orderEntry) {
+				if o.plan.refund != noRefund {
+					s.giveBack(ctx, o)
+				} else {
+					s.tend(ctx, o)
+				}
+				count()
+			})
+		}, func(ctx context.Context, _ func(int)) error {
+			s.rotateTill(ctx)
+			s.revokeKey(ctx)
+			s.expireKey(ctx)
+			if err := s.retireMaster(ctx); err != nil {
+				return err
+			}
+			return s.stage.roll(ctx)
+		}, len(list))
+}
+
+// meanwhile does two things at a time: work, which counts how far it is, and
+// something about the nodes, which can wait until so much of the work is done.
+func (s *shop) meanwhile(ctx context.Context, step string, work func(context.Context, func()), event func(context.Context, func(int)) error, total int) error {
+	show := s.progress.Long(total, "%s", step)
+	var count atomic.Int64
+	over := make(chan struct{})
+	failed := make(chan error, 1)
+	go func() {
+		failed <- event(ctx, func(n int) {
+			for int(count.Load()) < n {
+				select {
+				case <-over:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
+			}
+		})
+	}()
+	work(ctx, func() { show(int(count.Add(1))) })
+	close(over)
+	return errors.Join(<-failed, ctx.Err())
+}
+
+// grant makes licenses without an order: the same request goes to both nodes at
+// once, and is done once.
+func (s *shop) grant(ctx context.Context) {
+	batches := []client.Grant{
+		{ProductID: "cloud", Quantity: len(s.plan.orders) / 4, Metadata: map[string]any{"batch": "press"}},
+		{ProductID: "editor", Quantity: 5, MaxDevices: new(int), ExpiresAt: time.Now().AddDate(0, 6, 0).Truncate(time.Millisecond)},
+	}
+	for i, g := range batches {
+		about := fmt.Sprintf("grant %d", i+1)
+		got, errs := make([][]client.License, 4), make([]error, 4)
+		from := time.Now()
+		atOnce(ctx, len(got), func(ctx context.Context, at int) {
+			got[at], errs[at] = s.desk.GrantLicenses(ctx, g, client.IdempotencyKey(about))
+		})
+		for at, err := range errs {
+			if !s.done("grants", about, err) {
+				return
+			}
+			s.check(len(got[at]) == g.Quantity, "%s: %d licenses, not %d", about, len(got[at]), g.Quantity)
+			for j := range got[at] {
+				s.check(got[at][j].LicenseKey == got[0][j].LicenseKey, "%s was made twice", about)
+			}
+		}
+		for j := range got[0] {
+			s.enterGrant(ctx, &got[0][j], g, from)
+		}
+	}
+}
+
+func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Grant, from time.Time) {
+	place := editor
+	if g.ProductID == s.ledger.products[cloud].id {
+		place = cloud
+	}
+	s.check(within(made.CreatedAt, from, time.Now()), "license %s was granted at %v", made.LicenseKey, made.CreatedAt)
+	l := s.ledger.license(place, made.LicenseKey, made.CreatedAt)
+	if g.MaxDevices != nil {
+		l.maxDevices = *g.MaxDevices
+	}
+	if !g.ExpiresAt.IsZero() {
+		l.renewed(g.ExpiresAt)
+	}
+	if g.Metadata != nil {
+		l.metadata = map[string]any{"batch": "press"}
+	}
+	s.checkLicense(l, made)
+	if len(s.ledger.licenses)%10 == 0 {
+		s.activate(ctx, l, device(0), 1)
+	}
+}
+
+// play plays the day, closes the shop, and compares its ledger with the books
+// of the service.
+func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, err error) {
+	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, nodeCount, cfg.seed)
+	stage, err := newStage(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer stage.stop()
+	s, err := newShop(cfg, stage, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer s.balancer.CloseIdleConnections()
+	if cfg.keepLogs != "" {
+		defer func() { err = errors.Join(err, stage.keepLogs(cfg.keepLogs)) }()
+	}
+	if err := s.day(ctx); err != nil {
+		return nil, errors.Join(err, s.ledger.troubles())
+	}
+	r, err = s.compare(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.seed = cfg.seed
+	s.shut(ctx, r)
+	return r, ctx.Err()
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"licet/client"
+)
+
+// tend does to a license what was planned for it at the service desk.
+func (s *shop) tend(ctx context.Context, o *orderEntry) {
+	l := s.ledger.find(o)
+	if l == nil {
+		return // why is noted
+	}
+	switch o.plan.care {
+	case leave:
+	case suspend:
+		s.suspend(ctx, l)
+		_, err := s.tryActivate(ctx, l, "new")
+		s.refused("activating a suspended license", l.key, 40302, err)
+		s.validate(ctx, l, device(0))
+	case reinstate:
+		s.suspend(ctx, l)
+		s.reinstate(ctx, l)
+		s.fill(ctx, l)
+	case revoke:
+		s.revoke(ctx, l)
+	case renew:
+		s.renew(ctx, l, time.Now().AddDate(0, 0, 100+o.plan.n).Truncate(time.Millisecond))
+		s.fill(ctx, l)
+	case extend:
+		s.extend(ctx, l, o.plan.n)
+	case end:
+		s.end(ctx, l, o.plan.n%2 == 0)
+	case limits:
+		s.limit(ctx, l)
+	case annotate:
+		s.annotate(ctx, l, o.plan.n)
+	case overfill:
+		s.overfill(ctx, l)
+	case widen:
+		s.widen(ctx, l)
+	case move:
+		s.move(ctx, l)
+	}
+}
+
+func (s *shop) suspend(ctx context.Context, l *licenseEntry) {
+	l.suspended, l.reason = true, "Chargeback of "+l.order
+	for _, reason := range []string{l.reason, "another reason"} { // the second changes nothing
+		now, err := s.desk.SuspendLicense(ctx, l.key, reason)
+		if s.done("suspensions", l.key, err) {
+			s.checkLicense(l, now)
+		}
+	}
+}
+
+func (s *shop) reinstate(ctx context.Context, l *licenseEntry) {
+	l.suspended, l.reason = false, ""
+	now, err := s.desk.ReinstateLicense(ctx, l.key, "paid after all")
+	if s.done("reinstatements", l.key, err) {
+		s.checkLicense(l, now)
+	}
+}
+
+func (s *shop) revoke(ctx context.Context, l *licenseEntry) {
+	l.revoked, l.reason = true, "Sold on: "+l.order
+	now, err := s.desk.RevokeLicense(ctx, l.key, l.reason)
+	if s.done("revocations", l.key, err) {
+		s.checkLicense(l, now)
+	}
+	s.validate(ctx, l, device(0))
+	_, err = s.tryActivate(ctx, l, device(0))
+	s.refused("activating a revoked license", l.key, 40301, err)
+	_, err = s.desk.ReinstateLicense(ctx, l.key, "")
+	s.refused("reinstating a revoked license", l.key, 40903, err)
+	_, err = s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1Y"})
+	s.refused("renewing a revoked license", l.key, 40903, err)
+}
+
+// renew gives a license an end.
+func (s *shop) renew(ctx context.Context, l *licenseEntry, ends time.Time) {
+	l.renewed(ends)
+	now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends})
+	if s.done("renewals to a date", l.key, err) {
+		s.checkLicense(l, now)
+	}
+}
+
+// extend extends a license once, however often that is sent, if it has an end.
+func (s *shop) extend(ctx context.Context, l *licenseEntry, n int) {
+	if l.ends.IsZero() {
+		_, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"})
+		s.refused("extending a license without an end", l.key, 42200, err)
+		return
+	}
+	l.renewed(addMonths(l.ends, 1))
+	for range 3 {
+		now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{Extend: "P1M"}, client.IdempotencyKey(fmt.Sprintf("invoice-%d", n)))
+		if s.done("renewals by a month", l.key, err) {
+			s.checkLicense(l, now)
+		}
+	}
+}
+
+// end lets a license run out, and renews some of them.
+func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
+	s.renew(ctx, l, time.Now().Add(time.Second).Truncate(time.Millisecond))
+	for node := range nodeCount {
+		s.check(await(atNode(ctx, node), func(ctx context.Context) bool {
+			now, err := s.desk.License(ctx, l.key)
+			return err == nil && now.Status == stateExpired
+		}), "license %s does not run out", l.key)
+	}
+	s.ledger.did("licenses that ran out")
+	_, err := s.tryActivate(ctx, l, device(0))
+	s.refused("activating a license that has run out", l.key, 40303, err)
+	s.validate(ctx, l, device(0))
+	if andRenew {
+		s.renew(ctx, l, time.Now().AddDate(1, 0, 0).Truncate(time.Millisecond))
+		s.fill(ctx, l)
+	}
+}
+
+// limit raises and lowers how many devices a license allows.
+func (s *shop) limit(ctx context.Context, l *licenseEntry) {
+	s.setLimit(ctx, l, len(l.devices)+2)
+	s.fill(ctx, l)
+	s.setLimit(ctx, l, 1)
+	_, err := s.tryActivate(ctx, l, "new")
+	s.refused("a device too many", l.key, 40901, err)
+	for device := range l.devices { // nobody is thrown out
+		s.activate(ctx, l, device, 1)
+	}
+}
+
+func (s *shop) setLimit(ctx context.Context, l *licenseEntry, limit int) {
+	l.maxDevices = limit
+	now, err := s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{MaxDevices: &limit})
+	if s.done("changes of limits", l.key, err) {
+		s.checkLicense(l, now)
+	}
+}
+
+// annotate merges metadata into a license's, and takes some out again.
+func (s *shop) annotate(ctx context.Context, l *licenseEntry, n int) {
+	for _, change := range []map[string]any{
+		{"seat": fmt.Sprint(n), "trial": true, "tags": []any{"a", "b"}},
+		{"seat": fmt.Sprint(n, "B"), "trial": nil},
+	} {
+		for name, value := range change {
+			if l.metadata[name] = value; value == nil {
+				delete(l.metadata, name)
+			}
+		}
+		now, err := s.desk.UpdateLicense(ctx, l.key, client.LicenseUpdate{Metadata: change})
+		if s.done("changes of metadata", l.key, err) {
+			s.checkLicense(l, now)
+		}
+	}
+}
+
+// fill activates devices one by one up to the limit, and one more.
+func (s *shop) fill(ctx context.Context, l *licenseEntry) {
+	for i := 0; !l.full() && i < 20; i++ {
+		if id := device(i); l.devices[id] == "" {
+			s.activate(ctx, l, id, 1)
+		}
+	}
+	_, err := s.tryActivate(ctx, l, "one too many")
+	s.refused("a device too many", l.key, 40901, err)
+}
+
+// overfill has more devices come at once than fit.
+func (s *shop) overfill(ctx context.Context, l *licenseEntry) {
+	var devices []string
+	for i := range l.maxDevices + 3 {
+		devices = append(devices, fmt.Sprintf("crowd %d", i))
+	}
+	s.activateMany(ctx, l, devices)
+	s.check(l.full(), "license %s is not full", l.key)
+}
+
+// widen takes the limit off, and binds more devices than fit into one record.
+func (s *shop) widen(ctx context.Context, l *licenseEntry) {
+	s.setLimit(ctx, l, 0)
+	var devices []string
+	for i := range 30 {
+		devices = append(devices, fmt.Sprintf("rack %02d", i))
+	}
+	s.activateMany(ctx, l, devices)
+	for _, id := range devices[:3] {
+		s.remove(ctx, l, id)
+	}
+}
+
+// move moves a license from device to device until its user may no more; then
+// the shop does it.
+func (s *shop) move(ctx context.Context, l *licenseEntry) {
+	at := "first home"
+	if l.full() {
+		at = slices.Sorted(maps.Keys(l.devices))[0]
+	} else {
+		s.activate(ctx, l, at, 1)
+	}
+	for i := 0; s.moveOut(ctx, l, at); i++ {
+		at = fmt.Sprintf("home %d", i)
+		s.activate(ctx, l, at, 1)
+		s.check(i < 100, "license %s: its user may move on and on", l.key)
+		if i >= 100 {
+			return
+		}
+	}
+	s.remove(ctx, l, at)
+	s.activate(ctx, l, "last home", 1)
+}
+
+// checkLicense holds an answer of the API against the ledger. Nothing else is
+// done to the license meanwhile.
+func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
+	for _, difference := range l.differences(now, time.Now()) {
+		s.ledger.problem("license %s: %s", l.key, difference)
+	}
+}
+
+// sameJSON tells whether a text is JSON for what there should be.
+func sameJSON(text json.RawMessage, want map[string]any) bool {
+	var got map[string]any
+	if json.Unmarshal(text, &got) != nil {
+		return false
+	}
+	a, errA := json.Marshal(got) // which sorts the members
+	b, errB := json.Marshal(want)
+	return errA == nil && errB == nil && string(a) == string(b)
+}

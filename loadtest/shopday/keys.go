@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"licet/client"
+)
+
+// openKeys makes the keys that the day's work is done with, none with more
+// scopes than it takes.
+func (s *shop) openKeys(ctx context.Context, rootKey string) error {
+	var err error
+	if s.root, err = s.client(rootKey); err != nil {
+		return err
+	}
+	for key, err := range s.root.Keys(ctx) {
+		if err != nil {
+			return err
+		}
+		s.ledger.opened(&keyEntry{id: key.ID, name: key.Name, scopes: key.Scopes})
+	}
+	for _, k := range []struct {
+		into   **client.Client
+		name   string
+		scopes []string
+	}{
+		{&s.desk, "service desk", []string{"orders", "licenses"}},
+		{&s.clerk, "clerk", []string{"products"}},
+		{&s.reader, "bookkeeper", []string{"orders:read", "licenses:read", "products:read", "keys:read"}},
+	} {
+		issued, err := s.makeKey(ctx, client.NewKey{Name: k.name, Scopes: k.scopes})
+		if err != nil {
+			return err
+		}
+		if *k.into, err = s.client(issued.APIKey); err != nil {
+			return err
+		}
+	}
+	till, err := s.makeKey(ctx, client.NewKey{Name: "till", Scopes: []string{"orders"}, RequireSignature: true})
+	if err != nil {
+		return err
+	}
+	s.tillKey, s.tillID = till.APIKey, till.ID
+	s.till, err = s.client(till.APIKey, client.WithSigning(till.ID, till.APISecret))
+	return err
+}
+
+// makeKey makes an API key and enters it.
+func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey, error) {
+	issued, err := s.root.CreateKey(ctx, k)
+	if issued != nil { // also where nobody knows its text
+		s.ledger.opened(&keyEntry{id: issued.ID, name: k.Name, scopes: k.Scopes, signed: k.RequireSignature, ends: k.ExpiresAt})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the API key of the %s: %w", k.Name, err)
+	}
+	s.ledger.did("API keys made")
+	return issued, nil
+}
+
+// overstep tries with each key what it must not do.
+func (s *shop) overstep(ctx context.Context) {
+	order := client.NewOrder{ProductID: "editor", Amount: 1, Currency: "USD"}
+	_, err := s.reader.CreateOrder(ctx, order)
+	s.refused("an order by a key that may only read", "bookkeeper", 40300, err)
+	_, err = s.clerk.CreateOrder(ctx, order)
+	s.refused("an order by a key for products", "clerk", 40300, err)
+	_, err = s.till.GrantLicenses(ctx, client.Grant{ProductID: "editor", Quantity: 1})
+	s.refused("a grant by a key for orders", "till", 40300, err)
+	_, err = s.desk.PutProduct(ctx, "editor", client.ProductTerms{Name: "Mine"})
+	s.refused("a product by a key for licenses", "service desk", 40300, err)
+	_, err = s.reader.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"keys"}})
+	s.refused("an API key by a key that may only read", "bookkeeper", 40300, err)
+
+	issued, err := s.makeKey(ctx, client.NewKey{Name: "manager", Scopes: []string{"keys", "orders:read"}})
+	if !s.worked("making an API key", "manager", err) {
+		return
+	}
+	manager, err := s.client(issued.APIKey)
+	if !s.worked("making a client", "manager", err) {
+		return
+	}
+	_, err = manager.CreateKey(ctx, client.NewKey{Name: "more", Scopes: []string{"orders:read", "licenses"}})
+	s.refused("an API key with more scopes than its maker's", "manager", 42200, err)
+
+	unsigned, err := s.client(s.tillKey)
+	if s.worked("making a client", "till", err) {
+		_, err = unsigned.CreateOrder(ctx, order)
+		s.refused("a request without the signature that its key demands", "till", 40102, err)
+	}
+	forger, err := s.client(s.tillKey, client.WithSigning(s.tillID, "lks_test_0123456789ABCDEFGHJKMNPQRSTVWXYZ0123456789ABCDEFGHJK"))
+	if s.worked("making a client", "till", err) {
+		_, err = forger.CreateOrder(ctx, order)
+		s.refused("a request signed with another secret", "till", 40101, err)
+	}
+}
+
+// rotate gives a key a new secret. Where the answer that shows it is lost it does
+// so again, as the client advises.
+func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (*client.IssuedKey, error) {
+	for {
+		issued, err := s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
+		if !errors.Is(err, client.ErrSecretLost) {
+			return issued, err
+		}
+	}
+}
+
+const (
+	// overlap is how long the till goes on with the secret that it had.
+	overlap = 3 * time.Second
+	// revocation is how long nodes may go on with an API key that was revoked.
+	revocation = 2 * time.Second
+)
+
+// rotateTill gives the till a new secret. Both are good until the overlap is
+// over, and then the old one is not.
+func (s *shop) rotateTill(ctx context.Context) {
+	old := s.till
+	issued, err := s.rotate(ctx, s.tillID, overlap)
+	if !s.done("secrets rotated", "till", err) {
+		return
+	}
+	s.till, err = s.client(s.tillKey, client.WithSigning(s.tillID, issued.APISecret))
+	if !s.worked("making a client", "till", err) {
+		return
+	}
+	until := issued.PreviousSecretUntil
+	s.watchEnd(ctx, "the secret before a rotation", old, until, until, 40101)
+	for node := range nodeCount {
+		_, err := s.till.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+		s.done("requests signed with the new secret", "till", err)
+	}
+}
+
+// revokeKey revokes a key that is in use.
+func (s *shop) revokeKey(ctx context.Context) {
+	issued, err := s.makeKey(ctx, client.NewKey{Name: "stolen", Scopes: []string{"orders:read"}})
+	if !s.worked("making an API key", "stolen", err) {
+		return
+	}
+	thief, err := s.client(issued.APIKey)
+	if !s.worked("making a client", "stolen", err) {
+		return
+	}
+	for node := range nodeCount { // each remembers it from here on
+		_, err := thief.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+		s.worked("using an API key before it is revoked", "stolen", err)
+	}
+	_, err = s.root.RevokeKey(ctx, issued.ID)
+	revoked := time.Now()
+	if s.done("API keys revoked", "stolen", err) {
+		s.ledger.keys[issued.ID].revoked = true
+		s.watchEnd(ctx, "a revoked API key", thief, time.Time{}, revoked.Add(revocation), 40100)
+	}
+}
+
+// expireKey lets a key run out, and revokes it, since until then it counts as
+// derived from its master key.
+func (s *shop) expireKey(ctx context.Context) {
+	ends := time.Now().Add(2 * time.Second).Truncate(time.Millisecond)
+	issued, err := s.makeKey(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
+	if !s.worked("making an API key", "for a moment", err) {
+		return
+	}
+	guest, err := s.client(issued.APIKey)
+	if !s.worked("making a client", "for a moment", err) {
+		return
+	}
+	s.watchEnd(ctx, "an API key that has run out", guest, ends, ends, 40100)
+	now, err := s.reader.Key(ctx, issued.ID)
+	s.check(err == nil && now.Status == stateExpired, "an API key has run out, and is %+v, %v", now, err)
+	_, err = s.root.RotateKey(ctx, issued.ID, client.Rotation{})
+	s.refused("rotating an API key that has run out", "for a moment", 40407, err)
+	if _, err = s.root.RevokeKey(ctx, issued.ID); s.done("API keys revoked", "for a moment", err) {
+		s.ledger.keys[issued.ID].revoked = true
+	}
+}
+
+// watchEnd uses something at each node until it is refused there. What is
+// answered before one moment must be a success, and what is sent after the
+// other must be refused, with a code and for good.
+func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good, end time.Time, code int) {
+	for node := range nodeCount {
+		refusals := 0
+		for refusals < 3 && ctx.Err() == nil {
+			sent := time.Now()
+			_, err := c.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+			answered := time.Now()
+			switch got := codeOf(err); {
+			case got != 0 && got != code:
+				s.ledger.problem("%s: a request was answered %d (%v)", what, got, err)
+				return
+			case got == code && answered.Before(good):
+				s.ledger.problem("%s was refused %v too early", what, good.Sub(answered))
+				return
+			case got == 0 && sent.After(end):
+				s.ledger.problem("%s was taken %v too late", what, sent.Sub(end))
+				return
+			case got == 0 && refusals > 0:
+				s.ledger.problem("%s was taken again after it had been refused", what)
+				return
+			case got == code:
+				refusals++
+			}
+			time.Sleep(20 * time.Millisecond) // so as not to be a load
+		}
+	}
+	s.ledger.did("refused: " + what)
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"licet/client"
+)
+
+// The master key is replaced as docs/keys.md says, in rounds, each with a
+// restart of one node after the other.
+
+// addMaster makes the new master key known: nothing is derived from it yet.
+func (s *shop) addMaster(ctx context.Context) error {
+	_, err := s.stage.licet.Command(ctx, "master-key", "add", "--last", "--master-key-file", s.stage.licet.Ring())
+	return err
+}
+
+// turnRing puts the last line of the ring first.
+func (s *shop) turnRing() error {
+	lines, err := s.ringLines()
+	if err != nil {
+		return err
+	}
+	last := len(lines) - 1
+	return s.writeRing(append([]string{lines[last]}, lines[:last]...))
+}
+
+// dropMaster takes the last line out of the ring.
+func (s *shop) dropMaster() error {
+	lines, err := s.ringLines()
+	if err != nil {
+		return err
+	}
+	return s.writeRing(lines[:len(lines)-1])
+}
+
+func (s *shop) ringLines() ([]string, error) {
+	text, err := os.ReadFile(s.stage.licet.Ring())
+	if err != nil {
+		return nil, fmt.Errorf("read the master keys: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(text)), "\n"), nil
+}
+
+func (s *shop) writeRing(lines []string) error {
+	if err := os.WriteFile(s.stage.licet.Ring(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+		return fmt.Errorf("write the master keys: %w", err)
+	}
+	return nil
+}
+
+// retireMaster rotates every API key, so that nothing is derived from the old
+// master key any more, and retires that. It is refused before.
+func (s *shop) retireMaster(ctx context.Context) error {
+	lines, err := s.ringLines()
+	if err != nil {
+		return err
+	}
+	old, _, _ := strings.Cut(lines[len(lines)-1], ":")
+	retire := func() error {
+		_, err := s.stage.licet.Command(ctx, "master-key", "retire", old, "--etcd-endpoints", s.stage.endpoints(), "--master-key-file", s.stage.licet.Ring())
+		return err
+	}
+	if err := retire(); err == nil {
+		s.ledger.problem("a master key was retired while API secrets are derived from it")
+	} else {
+		s.ledger.did("refused: retiring a master key in use")
+	}
+	for id, key := range s.ledger.keys {
+		if key.revoked {
+			continue
+		}
+		issued, err := s.rotate(ctx, id, 0)
+		if !s.done("secrets rotated", key.name, err) {
+			return err
+		}
+		if id == s.tillID {
+			if s.till, err = s.client(s.tillKey, client.WithSigning(s.tillID, issued.APISecret)); err != nil {
+				return err
+			}
+		}
+	}
+	if used, err := s.derivedFrom(ctx, old); err != nil || used != 0 {
+		return errors.Join(err, fmt.Errorf("%d secrets are derived from the old master key after all were rotated", used))
+	}
+	if err := retire(); err != nil {
+		return err
+	}
+	s.ledger.did("master keys retired")
+	return s.dropMaster()
+}
+
+// derivedFrom tells how many secrets are derived from a master key.
+func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
+	out, err := s.stage.licet.Command(ctx, "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.endpoints())
+	if err != nil {
+		return 0, err
+	}
+	var status struct {
+		Keys []struct {
+			ID       string `json:"id"`
+			Keys     int    `json:"api_keys"`
+			Previous int    `json:"previous_secrets"`
+		} `json:"master_keys"`
+	}
+	if err := json.Unmarshal(out, &status); err != nil {
+		return 0, fmt.Errorf("licet master-key status: %w", err)
+	}
+	for _, key := range status.Keys {
+		if key.ID == id {
+			return key.Keys + key.Previous, nil
+		}
+	}
+	return 0, fmt.Errorf("licet master-key status does not have %s", id)
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"licet/client"
+)
+
+// push does what a buyer does: opens the pay page, presses one of its buttons,
+// and reads what that leads to. Who comes a moment late finds no button.
+func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, error) {
+	to, err := s.approach(ctx, o, action)
+	if err != nil {
+		return "", err
+	}
+	return s.browser.press(ctx, to, action)
+}
+
+// approach opens the pay page, and gives where a button of it leads.
+func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (string, error) {
+	page, err := s.browser.open(ctx, o.payURL)
+	if err != nil {
+		return "", err
+	}
+	to, err := s.browser.form(page, o.payURL, action)
+	if err != nil {
+		to = o.payURL // the page was open since before
+	}
+	return to, nil
+}
+
+// pay pays an order, from several places at once if so many times.
+func (s *shop) pay(ctx context.Context, o *orderEntry, times int) {
+	from := time.Now()
+	pages, errs := make([]string, times), make([]error, times)
+	atOnce(ctx, times, func(ctx context.Context, i int) {
+		pages[i], errs[i] = s.push(ctx, o, "pay")
+	})
+	for _, err := range errs {
+		if !s.done("payments", o.plan.String(), err) {
+			return
+		}
+	}
+	s.notePaid(ctx, o, from)
+	for _, page := range pages {
+		s.checkResult(o, page)
+	}
+}
+
+// payAgain pays an order that is paid.
+func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
+	page, err := s.push(ctx, o, "pay")
+	if s.done("payments", o.plan.String(), err) {
+		s.checkResult(o, page)
+	}
+	now, err := s.till.Order(ctx, o.number)
+	s.check(err == nil && now.Status == statePaid && now.LicenseKey == o.license, "%s has another license after it was paid again: %v", o.plan, err)
+	_, err = s.push(ctx, o, "cancel")
+	var refused *pageError
+	s.check(errors.As(err, &refused) && refused.status == http.StatusConflict, "%s is paid, and canceling it on its page gives %v", o.plan, err)
+	_, err = s.till.CancelOrder(ctx, o.number, "")
+	s.refused("canceling a paid order", o.plan.String(), 40902, err)
+}
+
+// payCanceled pays an order that is canceled, from a page that was open since
+// before: the money goes back, and there is no license.
+func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
+	times := 1 + 9*(o.plan.n%2)
+	errs := make([]error, times)
+	atOnce(ctx, times, func(ctx context.Context, i int) {
+		_, errs[i] = s.push(ctx, o, "pay")
+	})
+	for _, err := range errs {
+		if !s.done("payments of canceled orders", o.plan.String(), err) {
+			return
+		}
+	}
+	o.paid, o.refunded = true, true
+	page, err := s.browser.open(ctx, o.payURL)
+	s.check(err == nil && strings.Contains(page, "Order refunded"), "%s was paid after it was canceled, and its page does not tell of a refund: %v", o.plan, err)
+	now, err := s.till.Order(ctx, o.number)
+	s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == "", "%s was paid after it was canceled: %+v, %v", o.plan, now, err)
+}
+
+// notePaid asks for an order that has just been paid, and enters its license.
+func (s *shop) notePaid(ctx context.Context, o *orderEntry, from time.Time) {
+	now, err := s.till.Order(ctx, o.number)
+	if !s.done("orders paid", o.plan.String(), err) {
+		return
+	}
+	o.late = o.plan.made == morning
+	s.check(now.Status == statePaid && now.LicenseKey != "" && now.PayURL == "" && now.Late == o.late,
+		"%s is paid, and answered as %s, late %v, with license %q", o.plan, now.Status, now.Late, now.LicenseKey)
+	s.check(within(now.PaidAt, from, time.Now()), "%s was paid at %v", o.plan, now.PaidAt)
+	s.ledger.issued(o, now.LicenseKey, now.PaidAt)
+}
+
+// checkResult reads the page that paying leads to: it has the license key, or
+// leads on to the shop, which then shows the key.
+func (s *shop) checkResult(o *orderEntry, page string) {
+	shown, leadsOn := strings.Contains(page, o.license), strings.Contains(page, `href="`+o.plan.successURL+`"`)
+	ok := strings.Contains(page, "Payment received")
+	if o.plan.successURL == "" {
+		ok = ok && shown
+	} else {
+		ok = ok && leadsOn && !shown
+	}
+	s.check(ok, "%s: the page after paying is not right", o.plan)
+}
+
+// use does what a buyer does with a new license: installs the program somewhere.
+func (s *shop) use(ctx context.Context, o *orderEntry, l *licenseEntry) {
+	for i := range min(o.plan.devices, l.maxDevices) {
+		s.activate(ctx, l, device(i), 1+4*(o.plan.n%5/4))
+	}
+	s.validate(ctx, l, device(0))
+	_, err := s.program.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: "elsewhere", ProductID: "another"})
+	s.refused("activating for another product", o.plan.String(), 40304, err)
+}

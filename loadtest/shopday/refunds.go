@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"licet/client"
+)
+
+// giveBack refunds an order the way that was planned, and tries what must no
+// longer work.
+func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
+	about, l := o.plan.String(), s.ledger.find(o)
+	if l == nil {
+		return // why is noted
+	}
+	o.reason = fmt.Sprintf("It does not run on machine %d.", o.plan.n)
+	switch o.plan.refund {
+	case refundAtOnce:
+		s.giveBackAtOnce(ctx, o)
+	case refundRaced:
+		s.giveBackInUse(ctx, o, l)
+	default:
+		key := client.IdempotencyKey(fmt.Sprintf("refund-%d", o.plan.n))
+		now, err := s.desk.RefundOrder(ctx, o.number, o.reason, key)
+		if !s.done("refunds", about, err) {
+			return
+		}
+		s.check(now.Status == stateRefunded && !now.RefundDue, "%s is %s after its refund", o.plan, now.Status)
+		if o.plan.refund == refundReplayed {
+			s.replayRefund(ctx, o, key)
+		}
+		if o.plan.refund != refundOnce {
+			again, err := s.desk.RefundOrder(ctx, o.number, "another reason")
+			if s.done("refunds asked for again", about, err) {
+				s.check(again.RefundedAt.Equal(now.RefundedAt) && again.StateReason == o.reason, "%s was refunded twice", o.plan)
+			}
+		}
+	}
+	o.refunded, l.revoked, l.refunded = true, true, true
+	s.validate(ctx, l, device(0))
+	_, err := s.tryActivate(ctx, l, device(0))
+	s.refused("activating a refunded license", about, 40301, err)
+	_, err = s.desk.SuspendLicense(ctx, l.key, "")
+	s.refused("suspending a refunded license", about, 40903, err)
+	if o.payURL == "" {
+		return // it cost nothing
+	}
+	if _, err = s.push(ctx, o, "pay"); s.done("payments of refunded orders", about, err) {
+		now, err := s.desk.Order(ctx, o.number)
+		s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == o.license, "%s is no longer refunded after it was paid again: %v", o.plan, err)
+	}
+}
+
+// replayRefund sends the very same request again, to each node, and another one
+// under the same key.
+func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallOption) {
+	for node := range nodeCount {
+		var response client.Response
+		now, err := s.desk.RefundOrder(toward(ctx, node), o.number, o.reason, key, client.Record(&response))
+		if s.done("refunds replayed", o.plan.String(), err) {
+			s.check(response.Replayed && now.Status == stateRefunded, "%s: the replay of its refund is %s, replayed %v", o.plan, now.Status, response.Replayed)
+		}
+	}
+	_, err := s.desk.RefundOrder(ctx, o.number, "another reason", key)
+	s.refused("another refund under the same Idempotency-Key", o.plan.String(), 42201, err)
+}
+
+// giveBackAtOnce asks for one refund many times at once, each with a reason of
+// its own: one of them is kept.
+func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
+	const times = 6
+	reasons, errs := make([]string, times), make([]error, times)
+	atOnce(ctx, times, func(ctx context.Context, i int) {
+		reasons[i] = fmt.Sprintf("%s (%d)", o.reason, i)
+		_, errs[i] = s.desk.RefundOrder(ctx, o.number, reasons[i])
+	})
+	for _, err := range errs {
+		s.done("refunds asked for at once", o.plan.String(), err)
+	}
+	now, err := s.desk.Order(ctx, o.number)
+	if s.done("refunds", o.plan.String(), err) {
+		s.check(now.Status == stateRefunded && slices.Contains(reasons, now.StateReason), "%s: after many refunds it is %s (%s)", o.plan, now.Status, now.StateReason)
+		o.reason = now.StateReason
+	}
+}
+
+// giveBackInUse refunds an order while devices are activated with its license:
+// some of them still come in, and stay bound to a license that is good for
+// nothing.
+func (s *shop) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry) {
+	var group sync.WaitGroup
+	var failed error
+	group.Go(func() { _, failed = s.desk.RefundOrder(toward(ctx, 0), o.number, o.reason) })
+	for i := len(l.devices); i < l.maxDevices; i++ {
+		a, err := s.tryActivate(ctx, l, device(i))
+		if codeOf(err) == 40301 {
+			s.ledger.did("refused: activating a refunded license")
+		} else if s.done("activations", l.key, err) {
+			l.bound(device(i), nameOf(device(i)), a.ActivatedAt)
+		}
+	}
+	group.Wait()
+	s.done("refunds", o.plan.String(), failed)
+}
