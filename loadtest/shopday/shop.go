@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"sync"
@@ -47,8 +48,23 @@ func newShop(cfg *config, s *stage, progress *rig.Progress) (*shop, error) {
 
 // client makes a client that goes through the balancer.
 func (s *shop) client(apiKey string, options ...client.Option) (*client.Client, error) {
-	through := client.WithHTTPClient(&http.Client{Transport: s.balancer, Timeout: answerTime})
-	return client.New(publicURL, apiKey, append([]client.Option{through, client.RetryFor(patience)}, options...)...)
+	usual := []client.Option{
+		client.WithHTTPClient(&http.Client{Transport: s.balancer, Timeout: answerTime}),
+		client.RetryFor(patience),
+		client.OnRetry(s.again),
+	}
+	return client.New(publicURL, apiKey, append(usual, options...)...)
+}
+
+// again counts requests that are sent again, by why.
+func (s *shop) again(err error, _ time.Duration) bool {
+	why := "no answer"
+	var refused *client.Error
+	if errors.As(err, &refused) {
+		why = fmt.Sprintf("%d %s", refused.Code, refused.Reason)
+	}
+	s.ledger.did("sent again after: " + why)
+	return true
 }
 
 // answerTime is how long one request may take with its answer; the service ends
