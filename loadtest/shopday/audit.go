@@ -55,8 +55,8 @@ func (o *orderEntry) differences(now *client.Order, products []product, at time.
 	differ(c, "product_id", products[o.plan.product].id, now.ProductID)
 	differ(c, "amount", o.plan.amount, now.Amount)
 	differ(c, "currency", o.plan.currency, now.Currency)
-	differ(c, "description", o.plan.description, now.Description)
-	differ(c, "buyer_email", o.plan.email, now.BuyerEmail)
+	differ(c, "description", o.description, now.Description)
+	differ(c, "buyer_email", o.email, now.BuyerEmail)
 	differ(c, "success_url", o.plan.successURL, now.SuccessURL)
 	differ(c, "late", o.late, now.Late)
 	differ(c, "license_key", o.license, now.LicenseKey)
@@ -71,8 +71,8 @@ func (o *orderEntry) differences(now *client.Order, products []product, at time.
 	}
 	c.times("created_at", o.made, now.CreatedAt)
 	c.times("expires_at", o.ends, now.ExpiresAt)
-	if !sameJSON(now.Metadata, whole(o.plan.metadata)) {
-		c.add("metadata is %v by the ledger, and %s by the service", o.plan.metadata, now.Metadata)
+	if !sameJSON(now.Metadata, whole(o.metadata)) {
+		c.add("metadata is %v by the ledger, and %s by the service", o.metadata, now.Metadata)
 	}
 	return c.found
 }
@@ -100,9 +100,7 @@ func (l *licenseEntry) differences(now *client.License, at time.Time) []string {
 	c.times("activated_at", l.activated, now.ActivatedAt)
 	c.times("expires_at", l.ends, now.ExpiresAt)
 	c.times("created_at", l.made, now.CreatedAt)
-	if !l.refunded {
-		differ(c, "state_reason", l.reason, now.StateReason)
-	}
+	differ(c, "state_reason", l.reason, now.StateReason)
 	if !sameJSON(now.Metadata, l.metadata) {
 		c.add("metadata is %v by the ledger, and %s by the service", l.metadata, now.Metadata)
 	}
@@ -206,7 +204,7 @@ func (c *comparison) filters(l *ledger, b *books, at time.Time) {
 		var want []string
 		for _, o := range l.allOrders() {
 			if (f.Status == "" || f.Status == o.status(at)) && (f.ProductID == "" || f.ProductID == l.products[o.plan.product].id) &&
-				(f.BuyerEmail == "" || strings.EqualFold(f.BuyerEmail, o.plan.email)) {
+				(f.BuyerEmail == "" || strings.EqualFold(f.BuyerEmail, o.email)) {
 				want = append(want, o.number)
 			}
 		}

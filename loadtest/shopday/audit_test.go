@@ -23,7 +23,7 @@ func agreeing(t *testing.T) (*ledger, *books) {
 	}
 	for n, f := range []fate{leftUnpaid, paidOnce, paidTwice} {
 		p := &orderPlan{n: n, fate: f, product: studio, email: "Anna@example.com", amount: int64(100 + n), currency: "USD", metadata: map[string]any{"n": n}}
-		o := &orderEntry{plan: p, number: fmt.Sprint("ord_", n), payURL: fmt.Sprint("/pay/", n), made: noon, ends: noon.Add(time.Hour)}
+		o := &orderEntry{plan: p, number: fmt.Sprint("ord_", n), payURL: fmt.Sprint("/pay/", n), made: noon, ends: noon.Add(time.Hour), email: p.email, metadata: p.metadata}
 		l.ordered(o)
 		now := client.Order{
 			OrderNo: o.number, Status: stateUnpaid, ProductID: "studio", Amount: p.amount, Currency: "USD", BuyerEmail: p.email,
@@ -40,9 +40,9 @@ func agreeing(t *testing.T) (*ledger, *books) {
 				ExpiresAt: time.Date(2027, 11, 22, 12, 0, 0, 0, time.UTC), Metadata: json.RawMessage(`{}`),
 			}
 			if f == paidTwice {
-				o.refunded, o.reason, entry.revoked, entry.refunded = true, "no", true, true
+				o.refunded, o.reason, entry.revoked, entry.reason = true, "no", true, "no"
 				now.Status, now.RefundedAt, now.StateReason = stateRefunded, noon, "no"
-				license.Status, license.RevokedAt = stateRevoked, noon
+				license.Status, license.RevokedAt, license.StateReason = stateRevoked, noon, "no"
 			}
 			b.licenses = append(b.licenses, license)
 		}

@@ -29,7 +29,11 @@ func (s *shop) day(ctx context.Context) error {
 	if err := s.afternoon(ctx); err != nil {
 		return err
 	}
-	return s.evening(ctx)
+	if err := s.evening(ctx); err != nil {
+		return err
+	}
+	s.night(ctx)
+	return ctx.Err()
 }
 
 // open makes what there must be before anything is sold.

@@ -48,17 +48,27 @@ func (s *shop) openKeys(ctx context.Context, rootKey string) error {
 	return err
 }
 
-// makeKey makes an API key and enters it.
+// makeKey makes an API key and enters it. One whose text is lost is revoked, and
+// another made.
 func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey, error) {
-	issued, err := s.root.CreateKey(ctx, k)
-	if issued != nil { // also where nobody knows its text
-		s.ledger.opened(&keyEntry{id: issued.ID, name: k.Name, scopes: k.Scopes, signed: k.RequireSignature, ends: k.ExpiresAt})
+	for {
+		issued, err := s.root.CreateKey(ctx, k)
+		if issued != nil {
+			s.ledger.opened(&keyEntry{id: issued.ID, name: k.Name, scopes: k.Scopes, signed: k.RequireSignature, ends: k.ExpiresAt})
+		}
+		switch {
+		case err == nil:
+			s.ledger.did("API keys made")
+			return issued, nil
+		case !errors.Is(err, client.ErrSecretLost):
+			return nil, fmt.Errorf("make the API key of the %s: %w", k.Name, err)
+		}
+		// Nobody knows its text.
+		if _, err := s.root.RevokeKey(ctx, issued.ID); err != nil {
+			return nil, err
+		}
+		s.ledger.keys[issued.ID].revoked = true
 	}
-	if err != nil {
-		return nil, fmt.Errorf("make the API key of the %s: %w", k.Name, err)
-	}
-	s.ledger.did("API keys made")
-	return issued, nil
 }
 
 // overstep tries with each key what it must not do.
@@ -99,13 +109,14 @@ func (s *shop) overstep(ctx context.Context) {
 }
 
 // rotate gives a key a new secret. Where the answer that shows it is lost it does
-// so again, as the client advises.
-func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (*client.IssuedKey, error) {
+// so again, as the client advises; then the secret before is no longer good.
+func (s *shop) rotate(ctx context.Context, id string, overlap time.Duration) (issued *client.IssuedKey, again bool, err error) {
 	for {
-		issued, err := s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
+		issued, err = s.root.RotateKey(ctx, id, client.Rotation{Overlap: &overlap})
 		if !errors.Is(err, client.ErrSecretLost) {
-			return issued, err
+			return issued, again, err
 		}
+		again = true
 	}
 }
 
@@ -120,7 +131,7 @@ const (
 // over, and then the old one is not.
 func (s *shop) rotateTill(ctx context.Context) {
 	old := s.till
-	issued, err := s.rotate(ctx, s.tillID, overlap)
+	issued, again, err := s.rotate(ctx, s.tillID, overlap)
 	if !s.done("secrets rotated", "till", err) {
 		return
 	}
@@ -129,7 +140,11 @@ func (s *shop) rotateTill(ctx context.Context) {
 		return
 	}
 	until := issued.PreviousSecretUntil
-	s.watchEnd(ctx, "the secret before a rotation", old, until, until, 40101)
+	good := until
+	if again {
+		good = time.Time{}
+	}
+	s.watchEnd(ctx, "the secret before a rotation", old, good, until, 40101)
 	for node := range nodeCount {
 		_, err := s.till.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
 		s.done("requests signed with the new secret", "till", err)
@@ -161,7 +176,7 @@ func (s *shop) revokeKey(ctx context.Context) {
 // expireKey lets a key run out, and revokes it, since until then it counts as
 // derived from its master key.
 func (s *shop) expireKey(ctx context.Context) {
-	ends := time.Now().Add(2 * time.Second).Truncate(time.Millisecond)
+	ends := time.Now().Add(shortLife).Truncate(time.Millisecond)
 	issued, err := s.makeKey(ctx, client.NewKey{Name: "for a moment", Scopes: []string{"orders:read"}, ExpiresAt: ends})
 	if !s.worked("making an API key", "for a moment", err) {
 		return

@@ -28,9 +28,14 @@ const (
 // orderEntry is what was acknowledged of an order. One goroutine at a time
 // writes it.
 type orderEntry struct {
-	plan     *orderPlan
-	number   string
-	payURL   string
+	plan   *orderPlan
+	number string
+	payURL string
+	// As they were ordered, or empty once they are redacted:
+	email       string
+	description string
+	metadata    map[string]any
+
 	made     time.Time
 	ends     time.Time
 	paid     bool // by a buyer, whatever became of that
@@ -73,7 +78,6 @@ type licenseEntry struct {
 	endGiven   bool      // by the shop: the first activation does not set one
 	suspended  bool
 	revoked    bool
-	refunded   bool // and so revoked, for the reason of that
 	reason     string
 	metadata   map[string]any
 	removals   map[string]int // by its user, by month
@@ -172,7 +176,7 @@ func (l *ledger) ordered(o *orderEntry) {
 func (l *ledger) issued(o *orderEntry, key string, at time.Time) *licenseEntry {
 	o.paid, o.license = true, key
 	entry := l.license(o.plan.product, key, at)
-	entry.order, entry.email = o.number, o.plan.email
+	entry.order, entry.email = o.number, o.email
 	return entry
 }
 

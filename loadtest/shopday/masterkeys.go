@@ -75,7 +75,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 		if key.revoked {
 			continue
 		}
-		issued, err := s.rotate(ctx, id, 0)
+		issued, _, err := s.rotate(ctx, id, 0)
 		if !s.done("secrets rotated", key.name, err) {
 			return err
 		}

@@ -28,13 +28,18 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 	if p.made == morning {
 		life = shortLife
 	}
-	o := &orderEntry{plan: p, number: made.OrderNo, payURL: made.PayURL, made: made.CreatedAt, ends: made.ExpiresAt}
+	o := &orderEntry{
+		plan: p, number: made.OrderNo, payURL: made.PayURL, made: made.CreatedAt, ends: made.ExpiresAt,
+		email: p.email, description: p.description, metadata: p.metadata,
+	}
 	s.ledger.ordered(o)
 	s.check(within(made.CreatedAt, from, time.Now()), "%s was made at %v", p, made.CreatedAt)
 	s.check(made.ExpiresAt.Sub(made.CreatedAt) == life, "%s can be paid for %v, not %v", p, made.ExpiresAt.Sub(made.CreatedAt), life)
 	if p.fate == free {
 		s.check(made.Status == statePaid && made.PayURL == "" && made.LicenseKey != "", "%s costs nothing, and is %s", p, made.Status)
 		s.ledger.issued(o, made.LicenseKey, made.PaidAt)
+	} else if made.PayURL == "" && p.made == morning && !time.Now().Before(made.ExpiresAt) {
+		s.ledger.did("orders that ran out before anybody knew where to pay")
 	} else {
 		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, publicURL+"/pay/"), "%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
 	}
@@ -50,8 +55,12 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 
 // settle does to an order what it was made for, up to its license if it has one.
 func (s *shop) settle(ctx context.Context, o *orderEntry) {
+	if o.payURL == "" && o.plan.fate != free {
+		return // the service was too busy to tell it in time
+	}
 	switch o.plan.fate {
 	case free:
+		// It is paid.
 	case paidOnce, late:
 		s.pay(ctx, o, 1)
 	case paidTwice:

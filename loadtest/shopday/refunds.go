@@ -39,7 +39,7 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 			}
 		}
 	}
-	o.refunded, l.revoked, l.refunded = true, true, true
+	o.refunded, l.revoked, l.reason = true, true, o.reason
 	s.validate(ctx, l, device(0))
 	_, err := s.tryActivate(ctx, l, device(0))
 	s.refused("activating a refunded license", about, 40301, err)

@@ -19,7 +19,7 @@ const (
 	publicURL = "http://licenses.example.com"
 
 	// shortLife is how long an order of the morning can be paid.
-	shortLife = 2 * time.Second
+	shortLife = 3 * time.Second
 	// longLife is how long any other can be.
 	longLife = 24 * time.Hour
 

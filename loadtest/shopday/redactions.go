@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"licet/client"
+)
+
+// night forgets two buyers who have asked for that. One of them pays an order
+// afterwards, which is issued as any other.
+func (s *shop) night(ctx context.Context) {
+	s.progress.Step("night: two buyers are forgotten")
+	var open *orderEntry
+	others := ""
+	for _, o := range s.ledger.allOrders() {
+		switch {
+		case o.email == "":
+		case o.plan.fate == leftUnpaid && open == nil:
+			open = o
+		case o.license != "":
+			others = o.email
+		}
+	}
+	if open == nil || others == "" {
+		s.ledger.problem("there is nobody to forget")
+		return
+	}
+	if strings.EqualFold(open.email, others) {
+		others = ""
+	}
+	for name, c := range map[string]*client.Client{"till": s.till, "bookkeeper": s.reader} {
+		_, err := c.RedactBuyer(ctx, open.email)
+		s.refused("a redaction by a key without both scopes", name, 40300, err)
+	}
+	s.forget(ctx, open.email)
+	s.forgetAtOnce(ctx, others)
+	s.pay(ctx, open, 1)
+	if l := s.ledger.find(open); l != nil {
+		s.activate(ctx, l, device(0), 1)
+	}
+}
+
+// forget redacts a buyer. Sent again, that does nothing more.
+func (s *shop) forget(ctx context.Context, email string) {
+	orders, licenses := s.ledger.forget(email)
+	key := client.IdempotencyKey("forget")
+	for _, options := range [][]client.CallOption{{key}, {key}, nil} {
+		got, err := s.desk.RedactBuyer(ctx, strings.ToUpper(email), options...)
+		if !s.done("redactions", "a buyer", err) {
+			return
+		}
+		want := client.Redaction{Complete: true}
+		if options != nil {
+			want.Orders, want.Licenses = orders, licenses
+		}
+		s.check(*got == want, "a redaction was answered %+v, and must be %+v", *got, want)
+	}
+}
+
+// forgetAtOnce redacts a buyer several times at once, from both nodes.
+func (s *shop) forgetAtOnce(ctx context.Context, email string) {
+	if email == "" {
+		return
+	}
+	s.ledger.forget(email)
+	atOnce(ctx, 4, func(ctx context.Context, _ int) {
+		got, err := s.desk.RedactBuyer(ctx, email)
+		s.check(!s.done("redactions at once", "a buyer", err) || got.Complete, "a redaction is not complete")
+	})
+}
+
+// forget notes what must be gone of a buyer.
+func (l *ledger) forget(email string) (orders, licenses int) {
+	for _, o := range l.allOrders() {
+		if !strings.EqualFold(o.email, email) {
+			continue
+		}
+		o.email, o.description, o.metadata, o.reason = "", "", nil, ""
+		orders++
+		if license := l.find(o); license != nil {
+			license.email, license.metadata, license.reason = "", map[string]any{}, ""
+			licenses++
+		}
+	}
+	return orders, licenses
+}
