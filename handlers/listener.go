@@ -37,8 +37,8 @@ type listener struct {
 
 	left atomic.Bool // what is in unseen is to be closed
 	mu   sync.Mutex
-	// unseen are the connections of which fasthttp has seen no request yet, and
-	// refuse has. Guarded by mu.
+	// unseen are the connections of which fasthttp has seen nothing yet: nothing has
+	// come, or only what refuse has answered. Guarded by mu.
 	unseen map[*conn]struct{}
 }
 
@@ -77,8 +77,9 @@ func (l *listener) show(c *conn) {
 	delete(l.unseen, c)
 }
 
-// leave ends the connections that hide has noted, which nothing came on. A server
-// that stops would take them for new, and wait for their first request.
+// leave ends the connections that hide has noted. A server that stops would take
+// them for new, and wait some seconds for their first request; but clients open
+// connections in advance, and may never send one.
 func (l *listener) leave() {
 	l.left.Store(true)
 	l.mu.Lock()
@@ -89,7 +90,10 @@ func (l *listener) leave() {
 }
 
 func (l *listener) wrap(inner net.Conn) *conn {
-	return &conn{Conn: inner, listener: l, silent: true}
+	c := &conn{Conn: inner, listener: l, silent: true}
+	c.hidden.Store(true)
+	l.hide(c)
+	return c
 }
 
 // conn is a connection of a listener. Except for Close it is used by one
@@ -162,6 +166,10 @@ func (c *conn) readSome(p []byte) (n int, err error) {
 		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
 			return 0, err
 		}
+		// After the deadline was set, or it might overwrite the one of leave.
+		if c.silent && c.listener.left.Load() {
+			return 0, errLeft
+		}
 		if len(p) != 1 {
 			return c.Conn.Read(p)
 		}
@@ -201,10 +209,7 @@ func (c *conn) fill() (err error) {
 		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
 			return err
 		}
-		if c.silent && c.hidden.CompareAndSwap(false, true) {
-			c.listener.hide(c)
-		}
-		// After the deadline was set, or it might overwrite the one of leave.
+		// Likewise.
 		if c.silent && c.listener.left.Load() {
 			return errLeft
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -218,6 +219,25 @@ func TestHealth(t *testing.T) {
 	s.sendTo(unbounded, "GET", "/metrics", "", "").must(t, 50000)
 	if strings.Contains(s.log.String(), "CANARY") {
 		t.Error("the log holds a panic's value")
+	}
+}
+
+// TestShutdownBeforeRequest: a connection that a client has opened in advance, and
+// sends nothing on, does not hold up a stop.
+func TestShutdownBeforeRequest(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	c := s.dial()
+	s.send("GET", "/livez", "", "").must(t, 0) // so the one before was accepted
+	// It must end well before fasthttp gives up on a connection that it takes for
+	// new, which is after 5 s.
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	if err := s.server.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if _, err := c.reader.ReadByte(); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection ended with %v", err)
 	}
 }
 
