@@ -251,7 +251,11 @@ func TestHopsInDoubt(t *testing.T) {
 				_, err := activate(ctx, other, key, "in doubt")
 				ended <- err
 			}()
-			<-sent
+			select {
+			case <-sent:
+			case err := <-ended:
+				t.Fatalf("it did not hop: the license was not yielded any more: %v", err)
+			}
 			// The mailbox goes on meanwhile, and here.
 			mustActivate(t, other, key, "another device")
 			wantError(t, <-ended, licet.ErrOutcomeUnknown)
