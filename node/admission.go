@@ -64,6 +64,7 @@ type shedCounters struct {
 	mailbox    prometheus.Counter // the record's mailbox is full
 	deadline   prometheus.Counter // its turn would not have come in time
 	background prometheus.Counter // nobody waits for it, and others are waiting
+	lists      prometheus.Counter // as many pages of listings are being read as may be
 }
 
 func newAdmission(cfg *Config) *admission {
@@ -80,6 +81,7 @@ func newAdmission(cfg *Config) *admission {
 			mailbox:    shed.WithLabelValues("mailbox"),
 			deadline:   shed.WithLabelValues("deadline"),
 			background: shed.WithLabelValues("background"),
+			lists:      shed.WithLabelValues("lists"),
 		},
 	}
 	a.rate.begin(cfg.Clock())

@@ -93,3 +93,10 @@ func (n *Node) NoteSeen(key licet.LicenseKey, device string, at time.Time) {
 
 // Hopped tells how many commands that came by a hop are under way.
 func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }
+
+// AwaitListsWaiting returns when so many pages of listings wait to be read.
+func (n *Node) AwaitListsWaiting(count int64) {
+	for n.lists.waiting.Load() != count {
+		runtime.Gosched()
+	}
+}

@@ -74,10 +74,10 @@ type OrderFilter struct {
 
 // Licenses lists an owner's licenses.
 func (n *Node) Licenses(ctx context.Context, owner licet.Owner, filter LicenseFilter, page Page) (list List[LicenseView], err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	if err := n.enterList(ctx); err != nil {
 		return list, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.leaveList(err) }()
 	if filter.OrderNo != "" {
 		return n.licenseOfOrder(ctx, owner, filter)
 	}
@@ -121,10 +121,10 @@ func (n *Node) licenseOfOrder(ctx context.Context, owner licet.Owner, filter Lic
 
 // Orders lists an owner's orders.
 func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter, page Page) (list List[licet.Order], err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	if err := n.enterList(ctx); err != nil {
 		return list, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.leaveList(err) }()
 	var keep func(*licet.Order) bool
 	if filter.ProductID != "" || filter.Status != "" {
 		now := n.Now()
@@ -138,19 +138,19 @@ func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter
 
 // Products lists an owner's products.
 func (n *Node) Products(ctx context.Context, owner licet.Owner, page Page) (list List[licet.Product], err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	if err := n.enterList(ctx); err != nil {
 		return list, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.leaveList(err) }()
 	return n.cfg.Store.ListProducts(ctx, owner, scanning(page))
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
 func (n *Node) APIKeys(ctx context.Context, owner licet.Owner, page Page) (list List[licet.APIKey], err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	if err := n.enterList(ctx); err != nil {
 		return list, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.leaveList(err) }()
 	return n.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
 }
 

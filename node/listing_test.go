@@ -215,3 +215,67 @@ func TestListUnavailable(t *testing.T) {
 		t.Run(name, func(t *testing.T) { wantError(t, list(), licet.ErrUnavailable) })
 	}
 }
+
+// slowLists is a store whose lists of orders wait until they are let go.
+type slowLists struct {
+	node.Store
+	began chan struct{}
+	goOn  chan struct{}
+}
+
+func (s slowLists) ListOrders(ctx context.Context, owner licet.Owner, buyer string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+	s.began <- struct{}{}
+	<-s.goOn
+	return s.Store.ListOrders(ctx, owner, buyer, page, keep)
+}
+
+// TestListsAtOnce asks for more pages than are read at a time: the others wait, only so
+// many of them and only for so long, and commands go on meanwhile.
+func TestListsAtOnce(t *testing.T) {
+	const atOnce, waiting = 16, 64
+	plain := openStore(t)
+	store := slowLists{Store: plain, began: make(chan struct{}, 2*(atOnce+waiting)), goOn: make(chan struct{})}
+	n := newNode(t, store)
+	list := func(ctx context.Context) error {
+		_, err := n.Orders(ctx, testOwner, node.OrderFilter{}, node.Page{Limit: 1})
+		return err
+	}
+	var group sync.WaitGroup
+	for range atOnce + waiting {
+		group.Go(func() { wantError(t, list(testContext(t)), nil) })
+	}
+	for range atOnce {
+		<-store.began
+	}
+	n.AwaitListsWaiting(waiting)
+	wantError(t, list(testContext(t)), licet.ErrOverloaded)
+	if len(store.began) != 0 {
+		t.Errorf("%d more are read than may be", len(store.began))
+	}
+	grant(t, n, 1)
+	close(store.goOn)
+	group.Wait()
+
+	// Whose time is up while it waits is refused, and leaves no trace.
+	store.goOn = make(chan struct{})
+	n = newNode(t, store)
+	for range atOnce {
+		group.Go(func() { wantError(t, list(testContext(t)), nil) })
+	}
+	for range waiting {
+		<-store.began // those that waited before
+	}
+	for range atOnce {
+		<-store.began
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	group.Go(func() { wantError(t, list(ctx), licet.ErrOverloaded) })
+	n.AwaitListsWaiting(1)
+	cancel()
+	n.AwaitListsWaiting(0)
+	close(store.goOn)
+	group.Wait()
+	if n.UnderWay() != 0 {
+		t.Errorf("%d places are still taken", n.UnderWay())
+	}
+}

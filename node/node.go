@@ -78,6 +78,7 @@ const (
 type Node struct {
 	cfg       Config
 	admission *admission
+	lists     *listGate
 	placement *placement
 	keys      *keyCache
 	seed      maphash.Seed
@@ -130,6 +131,7 @@ func New(cfg Config) *Node {
 	n := &Node{
 		cfg:       cfg,
 		admission: admission,
+		lists:     newListGate(),
 		placement: newPlacement(&cfg),
 		keys:      newKeyCache(&cfg, admission),
 		seed:      maphash.MakeSeed(),

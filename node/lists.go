@@ -1,0 +1,63 @@
+package node
+
+import (
+	"context"
+	"sync/atomic"
+
+	"licet"
+)
+
+const (
+	// listsAtOnce bounds the pages of listings that are read at a time. A page is up
+	// to some megabytes and 25 requests to the store, many times what a command is.
+	listsAtOnce = 16
+	// listsWaiting bounds those that wait for that, each with a place that a command
+	// could have.
+	listsWaiting = 64
+)
+
+// listGate lets a bounded number of pages be read at a time.
+type listGate struct {
+	reading chan struct{}
+	waiting atomic.Int64
+}
+
+func newListGate() *listGate { return &listGate{reading: make(chan struct{}, listsAtOnce)} }
+
+// enterList lets the reader of a page in, or refuses it with ErrOverloaded. Who was let
+// in must call leaveList.
+func (n *Node) enterList(ctx context.Context) error {
+	if err := n.admission.enter(ctx); err != nil {
+		return err
+	}
+	err := n.lists.enter(ctx)
+	if err != nil {
+		err = refuse(n.admission.shed.lists)
+		n.admission.leave(err)
+	}
+	return err
+}
+
+// leaveList ends what enterList has let in.
+func (n *Node) leaveList(err error) {
+	<-n.lists.reading
+	n.admission.leave(err)
+}
+
+func (g *listGate) enter(ctx context.Context) error {
+	select {
+	case g.reading <- struct{}{}:
+		return nil
+	default:
+	}
+	defer g.waiting.Add(-1)
+	if g.waiting.Add(1) > listsWaiting {
+		return licet.ErrOverloaded
+	}
+	select {
+	case g.reading <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return licet.ErrOverloaded
+	}
+}
