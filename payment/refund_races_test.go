@@ -160,3 +160,33 @@ func TestPassSurvivesPanic(t *testing.T) {
 		t.Error("its own is not due any more")
 	}
 }
+
+// TestProviderGone: without a provider a wish ends that none was asked for, also where
+// it was refused to an earlier one; of one that was asked for nobody knows whether the
+// money moved.
+func TestProviderGone(t *testing.T) {
+	w := newTown(t)
+	poor := payment.NewDesk(w.node, nil)
+	for name, c := range map[string]struct {
+		says error
+		due  bool
+	}{
+		"refused":      {payment.ErrRefused, false},
+		"not answered": {errDown, true},
+	} {
+		o := w.paid()
+		w.bank.next = []answer{{says: c.says}}
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if due := w.now(o).RefundDue; due != c.due {
+				t.Errorf("%s: a refund is due: %v, want %v", name, due, c.due)
+			}
+		}
+	}
+	w.verify()
+}
