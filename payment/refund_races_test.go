@@ -190,3 +190,31 @@ func TestProviderGone(t *testing.T) {
 	}
 	w.verify()
 }
+
+// TestPassAfterAnother: a pass finds a refund that another node tries before it does.
+// That one tells; this one neither asks nor has anything to complain of.
+func TestPassAfterAnother(t *testing.T) {
+	w := newTown(t)
+	o := w.paid()
+	w.bank.next = []answer{{says: errDown}, {says: errDown}}
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+		t.Fatal(err)
+	}
+	w.clock.ahead += time.Minute
+	first := true
+	_, late := w.open(&storetest.Faulty{Store: w.other, OnLoad: func([]node.Want) error {
+		if first {
+			first = false
+			if err := w.desk.SendRefundsDue(w.ctx); !errors.Is(err, providerFailed) {
+				t.Errorf("the pass before says: %v", err)
+			}
+		}
+		return nil
+	}}, w.bank)
+	if err := late.SendRefundsDue(w.ctx); err != nil || first {
+		t.Errorf("the pass says: %v", err)
+	}
+	if w.bank.asked[o.OrderNo] != 2 {
+		t.Errorf("the bank was asked %d times", w.bank.asked[o.OrderNo])
+	}
+}
