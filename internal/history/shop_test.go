@@ -157,7 +157,7 @@ func (r *run) shop(number int) {
 // refund sends an order's money back, while its license is used.
 func (r *run) refund(l *license, orderNo string, shop, number int) {
 	random := r.random("refund", uint64(shop), uint64(number))
-	for used := random.IntN(20); l != nil && int(l.asked.Load()) < used; {
+	for used := random.IntN(20); l != nil && int(l.asked.Load()) < used && !l.spent(); { // or nobody uses it any more
 		time.Sleep(100 * time.Microsecond)
 	}
 	var key *node.Once
