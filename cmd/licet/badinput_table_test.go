@@ -101,6 +101,8 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		}
 		return []badInput{badQuery("limit", "", "0", "-1", "+1", "1.0", "1e1", "x", fmt.Sprint(most+1), "4294967297", "18446744073709551617", " 1"), badQuery("cursor", cursors...)}
 	}
+	email := badBody("buyer_email", `""`, `"a"`, `"@example.com"`, `"a@"`, `"a@b"`, `"A <a@example.com>"`, `"a@example.com,b@example.com"`, `" a@example.com"`,
+		`"a\n@example.com"`, `"a@[127.0.0.1]"`, `"`+strings.Repeat("a", 243)+`@example.com"`)
 	productFilter := badQuery("product_id", "", "a/b", "é", strings.Repeat("x", 65))
 	buyerFilter := badQuery("buyer_email", "", "a", "@", "a@b", "A <a@example.com>", "a@example.com b@example.com", "\x00@example.com")
 
@@ -161,9 +163,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: []badInput{
 				product, badBody("amount", "-1", "1000000000001", "9223372036854775808", "-9223372036854775809"),
 				badBody("currency", `""`, `"US"`, `"EURO"`, `"XYZ"`, `" USD"`, `"U\u0000D"`), badBody("description", long(1001), `"a\u0000"`, `"a\u009b"`),
-				badBody("buyer_email", `""`, `"a"`, `"@example.com"`, `"a@"`, `"a@b"`, `"A <a@example.com>"`, `"a@example.com,b@example.com"`, `" a@example.com"`,
-					`"a\n@example.com"`, `"a@[127.0.0.1]"`, `"`+strings.Repeat("a", 243)+`@example.com"`),
-				metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
+				email, metadata, badBody("success_url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"javascript:alert(1)"`, `"https://"`, `"https://a:b@example.com"`,
 					`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`, `"https://example.com/`+strings.Repeat("x", 2000)+`"`),
 			},
 		},
@@ -171,6 +171,9 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/orders/{order_no}":         {path: map[string]string{"order_no": x.paid}, bad: []badInput{order}},
 		"POST /v1/orders/{order_no}/cancel": {path: map[string]string{"order_no": x.canceled}, good: why, bad: []badInput{reason, order}},
 		"POST /v1/orders/{order_no}/refund": {path: map[string]string{"order_no": x.paid}, good: why, bad: []badInput{reason, order}},
+		"POST /v1/redactions": {
+			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"}, bad: []badInput{email},
+		},
 		"POST /v1/keys": {
 			good:     map[string]string{"name": `"shop"`, "scopes": `["orders"]`, "require_signature": "true"},
 			required: []string{"name", "scopes"},
