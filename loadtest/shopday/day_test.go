@@ -85,7 +85,7 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 		want = append(want, fmt.Sprintf(format, args...))
 	}
 	for _, o := range s.ledger.allOrders() {
-		if o.plan.fate == leftUnpaid {
+		if o.status(time.Now()) == stateUnpaid {
 			_, err := s.desk.CancelOrder(ctx, o.number, "")
 			say(err, "order %s, %s: status is unpaid by the ledger, and canceled by the service", o.number, o.plan)
 			break
