@@ -32,8 +32,8 @@ func (c *session) explain(err error) error {
 	switch {
 	case !errors.As(err, &call), errors.Is(err, client.ErrSecretLost):
 		return err
-	case c.ctx.Err() != nil && c.is.goesOn:
-		return errors.New("interrupted: the same command goes on with the rest")
+	case c.ctx.Err() != nil && c.is.rest != "":
+		return errors.New("interrupted: " + c.is.rest)
 	case c.ctx.Err() != nil && c.changes():
 		return errors.New("interrupted: what was asked for may have been done or not, so look before you ask again")
 	case c.ctx.Err() != nil:
@@ -68,8 +68,8 @@ func (c *session) unanswered(err error) error {
 // inDoubt says what is so after a change that nobody has acknowledged.
 func (c *session) inDoubt() string {
 	switch {
-	case c.is.goesOn:
-		return "; the same command goes on with the rest"
+	case c.is.rest != "":
+		return "; " + c.is.rest
 	case !c.changes():
 		return ""
 	}

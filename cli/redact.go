@@ -25,6 +25,7 @@ rest. docs/personal-data.md says what stays, and for how long etcd and backups k
 what was removed.`,
 		example: `  licet redact --buyer-email anna@example.com`,
 		args:    cobra.NoArgs, route: "POST /v1/redactions", scope: "orders and licenses", goesOn: true,
+		rest: "the same command goes on with the rest",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&email, "buyer-email", "", "e-mail `address` of the buyer, in any case")
 			yesFlag(cmd)

@@ -16,6 +16,7 @@ type spec struct {
 	scope            string // of the API key, or both with "and" between; empty: an end user may
 	noOutput         bool   // it prints in one form alone
 	goesOn           bool   // whatever came of it, the same command again goes on from there
+	rest             string // what is said of that where something is in doubt; empty: run says it
 	flags            func(*cobra.Command)
 	run              func(*session, []string) error
 }
