@@ -55,7 +55,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 		if kept(op.Out) {
 			if out.Verdict == accepted || out.Verdict == refused {
 				if !a.replayed || out.Verdict != op.Out.Verdict || out.Reason != op.Out.Reason {
-					r.complain("%s: %s was %s under its key, and then %s, replayed %v", in.Key, in, op.Out, out, a.replayed)
+					r.complain("keys", "%s: %s was %s under its key, and then %s, replayed %v", in.Key, in, op.Out, out, a.replayed)
 				}
 			}
 		} else {
@@ -103,10 +103,10 @@ func kept(out output) bool {
 }
 
 // complain notes what is wrong by itself, whatever else was done.
-func (r *run) complain(format string, args ...any) {
+func (r *run) complain(check, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.wrong = append(r.wrong, violation{"keys", fmt.Sprintf(format, args...)})
+	r.wrong = append(r.wrong, violation{check, fmt.Sprintf(format, args...)})
 }
 
 // licenseCommand is what an operator's question asks for.

@@ -152,7 +152,9 @@ func (r *run) play() error {
 	group.Go(r.grant)
 	group.Wait()
 	calm()
-	return errors.Join(<-disturbed, r.calm(), r.balance(), r.settle(), r.end())
+	err = errors.Join(<-disturbed, r.calm())
+	r.balance()
+	return errors.Join(err, r.settle(), r.end())
 }
 
 // calm ends all faults, and waits until no write is on its way any more.
