@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -82,13 +84,32 @@ func (c bankClient) Refund(ctx context.Context, o licet.Order) error { return c.
 // outlives all nodes, and takes its time, so that nodes die while it is asked.
 type bank struct {
 	*httptest.Server
-	mu              sync.Mutex
-	taken, returned map[string]int
-	asked           map[string]int // to return it
+	mu    sync.Mutex
+	books map[string]money // by order
+}
+
+// money is what a bank has done with that of an order.
+type money struct {
+	taken, returned int
+	asked           int // to return it
+}
+
+// of tells what was done for an order by now.
+func (b *bank) of(orderNo string) money {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.books[orderNo]
+}
+
+// orders are those that the bank has heard of.
+func (b *bank) orders() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Collect(maps.Keys(b.books))
 }
 
 func newBank(t *testing.T) *bank {
-	b := &bank{taken: map[string]int{}, returned: map[string]int{}, asked: map[string]int{}}
+	b := &bank{books: map[string]money{}}
 	b.Server = httptest.NewServer(b)
 	t.Cleanup(b.Close)
 	return b
@@ -107,13 +128,15 @@ func (b *bank) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (b *bank) move(what, orderNo string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch {
-	case what == "take":
-		b.taken[orderNo] = 1
-	case what == "return":
-		b.asked[orderNo]++
-		if b.taken[orderNo] == 1 && b.returned[orderNo] == 0 {
-			b.returned[orderNo]++
+	m := b.books[orderNo]
+	switch what {
+	case "take":
+		m.taken = 1
+	case "return":
+		m.asked++
+		if m.taken == 1 && m.returned == 0 {
+			m.returned++
 		}
 	}
+	b.books[orderNo] = m
 }

@@ -168,7 +168,7 @@ func (l *till) settle(t *testing.T, a api, b *bank) {
 	for orderNo, payURL := range l.orders {
 		read := func() object { return a.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data }
 		for now := read(); ; now = read() {
-			missed := b.taken[orderNo] == 1 && now["paid_at"] == nil
+			missed := b.of(orderNo).taken == 1 && now["paid_at"] == nil
 			due := now["refund_due"] == true
 			wanted := l.refunds[orderNo] && now.text("status") == "paid"
 			if !missed && !due && !wanted {
@@ -199,20 +199,21 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 		now := a.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data
 		status, license := now.text("status"), now.text("license_key")
 		states[status]++
-		if b.asked[orderNo] > 1 {
+		money := b.of(orderNo)
+		if money.asked > 1 {
 			again++
 		}
 		problem := func(format string, args ...any) {
 			t.Errorf("%s: %s; taken %d, returned %d, asked %d, told %q: %v", orderNo, fmt.Sprintf(format, args...),
-				b.taken[orderNo], b.returned[orderNo], b.asked[orderNo], l.told[orderNo], now)
+				money.taken, money.returned, money.asked, l.told[orderNo], now)
 		}
-		if b.returned[orderNo] > b.taken[orderNo] {
+		if money.returned > money.taken {
 			problem("more went back than came")
 		}
-		if (b.returned[orderNo] == 1) != (status == "refunded") || now["refund_due"] == true {
+		if (money.returned == 1) != (status == "refunded") || now["refund_due"] == true {
 			problem("the books disagree")
 		}
-		if b.taken[orderNo] == 1 && !slices.Contains([]string{"paid", "refunded"}, status) || status == "paid" && license == "" {
+		if money.taken == 1 && !slices.Contains([]string{"paid", "refunded"}, status) || status == "paid" && license == "" {
 			problem("it is paid, and there is neither license nor refund")
 		}
 		if told := l.told[orderNo]; told == "refunded" && status != told || told == "paid" && license == "" {
@@ -225,7 +226,7 @@ func (l *till) verify(t *testing.T, a api, b *bank) {
 			problem("its license is revoked: %v", revoked)
 		}
 	}
-	for orderNo := range b.taken {
+	for _, orderNo := range b.orders() {
 		if l.orders[orderNo] == "" {
 			t.Errorf("the bank has money of %s, which nobody knows of", orderNo)
 		}

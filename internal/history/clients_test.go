@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,7 +17,10 @@ import (
 const (
 	maxClients    = 10
 	maxOperations = 300
-	maxUnknowns   = 15
+	maxUnknowns   = 12
+	// fewUnknowns is how many there may be besides those that the last questions come
+	// to, where each may double the states that a license can be in.
+	fewUnknowns = 4
 )
 
 // plan is what clients do with one license.
@@ -37,6 +41,12 @@ type plan struct {
 type odd struct {
 	weight int
 	action action
+}
+
+// multiplies tells whether a question of which nothing is heard leaves a license in one
+// of several states for good, and not only until a device is seen to be bound, or not.
+func (o odd) multiplies() bool {
+	return slices.Contains([]action{suspend, reinstate, revoke, renew, extend, setMax, setNote}, o.action)
 }
 
 // plans are the licenses of a run. Together they have what goes wrong in
@@ -104,11 +114,11 @@ func newLicense(p plan, key licet.LicenseKey) *license {
 // spent tells whether more questions could lead beyond the bounds: every
 // client has one under way, and may be told nothing of it.
 func (l *license) spent() bool {
-	unknowns := maxUnknowns
-	if l.keyed || l.sold {
-		unknowns = 2 * l.clients // each may double the states that it can be in
+	unknowns := maxUnknowns - l.clients
+	if l.keyed || l.sold || slices.ContainsFunc(l.odds, odd.multiplies) {
+		unknowns = min(unknowns, fewUnknowns)
 	}
-	return l.unknowns.Load() > int32(unknowns-l.clients) || l.asked.Load() > int32(maxOperations-l.clients)
+	return l.unknowns.Load() > int32(unknowns) || l.asked.Load() > int32(maxOperations-l.clients)
 }
 
 // operation is one question with its answer and when both were. Times are in
