@@ -30,9 +30,8 @@ func (n *Node) enterList(ctx context.Context) error {
 	if err := n.admission.enter(ctx); err != nil {
 		return err
 	}
-	err := n.lists.enter(ctx)
+	err := n.enterPage(ctx)
 	if err != nil {
-		err = refuse(n.admission.shed.lists)
 		n.admission.leave(err)
 	}
 	return err
@@ -40,9 +39,21 @@ func (n *Node) enterList(ctx context.Context) error {
 
 // leaveList ends what enterList has let in.
 func (n *Node) leaveList(err error) {
-	<-n.lists.reading
+	n.leavePage()
 	n.admission.leave(err)
 }
+
+// enterPage is enterList for whoever has a place already, such as a redaction, which
+// reads a page of orders. Who was let in must call leavePage.
+func (n *Node) enterPage(ctx context.Context) error {
+	if n.lists.enter(ctx) != nil {
+		return refuse(n.admission.shed.lists)
+	}
+	return nil
+}
+
+// leavePage ends what enterPage has let in.
+func (n *Node) leavePage() { <-n.lists.reading }
 
 func (g *listGate) enter(ctx context.Context) error {
 	select {

@@ -78,15 +78,9 @@ func (c *claim) redacted() (before licet.Redaction) {
 // redactSome redacts the newest of a buyer's orders, some at a time. With an error
 // it still tells how many it has redacted.
 func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail string) (licet.Redaction, error) {
-	list, err := n.cfg.Store.ListOrders(ctx, owner, buyerEmail, Page{Limit: MaxRedact, Scan: MaxListScan}, nil)
+	refs, keys, more, err := n.ordersToRedact(ctx, owner, buyerEmail)
 	if err != nil {
 		return licet.Redaction{}, err
-	}
-	refs := make([]licet.Ref, len(list.Items))
-	keys := make(map[licet.Ref]licet.LicenseKey, len(list.Items))
-	for i, order := range list.Items {
-		refs[i] = licet.OrderRef(owner, order.OrderNo)
-		keys[refs[i]] = order.LicenseKey
 	}
 	var orders, licenses atomic.Int64
 	all, err := n.doEach(ctx, refs, func(ctx context.Context, ref licet.Ref) error {
@@ -106,11 +100,31 @@ func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail str
 	if err == nil && !all {
 		err = licet.ErrUnavailable // the time was over
 	}
-	done := licet.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && list.Next == ""}
+	done := licet.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more}
 	if done.Orders > 0 && isAny(err, licet.ErrUnavailable, licet.ErrOverloaded) {
 		return done, nil // the rest is as it was for certain, and can be asked for
 	}
 	return done, err
+}
+
+// ordersToRedact reads which orders of a buyer are the newest, the licenses of those
+// that have one, and whether there are more. The page itself is large, and counts as
+// one of a list.
+func (n *Node) ordersToRedact(ctx context.Context, owner licet.Owner, buyerEmail string) (refs []licet.Ref, keys map[licet.Ref]licet.LicenseKey, more bool, err error) {
+	if err := n.enterPage(ctx); err != nil {
+		return nil, nil, false, err
+	}
+	defer n.leavePage()
+	list, err := n.cfg.Store.ListOrders(ctx, owner, buyerEmail, Page{Limit: MaxRedact, Scan: MaxListScan}, nil)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	keys = make(map[licet.Ref]licet.LicenseKey, len(list.Items))
+	for i := range list.Items {
+		ref := licet.OrderRef(owner, list.Items[i].OrderNo)
+		refs, keys[ref] = append(refs, ref), list.Items[i].LicenseKey
+	}
+	return refs, keys, list.Next != "", nil
 }
 
 // redactOrder redacts an order along with its license, in one transaction: once the

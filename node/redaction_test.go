@@ -409,3 +409,51 @@ func TestRedactTogether(t *testing.T) {
 		t.Errorf("of %d orders %d were counted, and under the key %+v, replayed %v, %v", count, counted.Load(), got, replayed, err)
 	}
 }
+
+// TestRedactionWaitsAsLists: the page of orders that a redaction reads counts among
+// those of lists, so that redactions don't fill a node's memory either. One whose time
+// is up while it waits has changed nothing.
+func TestRedactionWaitsAsLists(t *testing.T) {
+	const atOnce = 16
+	store := slowLists{Store: openStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
+	n := newNode(t, store)
+	owner := newOwner(licet.Test)
+	order := bought(t, n, owner, buyer)
+	var group sync.WaitGroup
+	for range atOnce {
+		group.Go(func() {
+			_, err := n.Orders(testContext(t), owner, node.OrderFilter{}, node.Page{Limit: 1})
+			wantError(t, err, nil)
+		})
+	}
+	for range atOnce {
+		<-store.began
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	group.Go(func() {
+		_, _, err := n.Redact(ctx, owner, buyer, nil)
+		wantError(t, err, licet.ErrOverloaded)
+	})
+	n.AwaitListsWaiting(1)
+	cancel()
+	n.AwaitListsWaiting(0)
+	if !strings.Contains(told(t, n, order), secret) {
+		t.Error("a redaction that was refused has redacted the order")
+	}
+	group.Go(func() {
+		got, _, err := n.Redact(testContext(t), owner, buyer, nil)
+		if want := (licet.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
+			t.Errorf("redacted %+v, %v", got, err)
+		}
+	})
+	n.AwaitListsWaiting(1)
+	if len(store.began) != 0 {
+		t.Error("the redaction reads one page more than may be read at a time")
+	}
+	close(store.goOn)
+	group.Wait()
+	wantForgotten(t, n, order)
+	if n.UnderWay() != 0 {
+		t.Errorf("%d places are still taken", n.UnderWay())
+	}
+}
