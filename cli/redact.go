@@ -69,13 +69,5 @@ func (c *session) printRedaction(data json.RawMessage) error {
 	if err := json.Unmarshal(data, &done); err != nil || c.json {
 		return c.print(data)
 	}
-	return c.write(fmt.Appendf(nil, "%d %s and %d %s redacted\n",
-		done.Orders, plural(done.Orders, "order"), done.Licenses, plural(done.Licenses, "license")))
-}
-
-func plural(count int, word string) string {
-	if count == 1 {
-		return word
-	}
-	return word + "s"
+	return c.write(fmt.Appendf(nil, "%s and %s redacted\n", counted(done.Orders, "order"), counted(done.Licenses, "license")))
 }
