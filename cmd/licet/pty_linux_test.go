@@ -136,6 +136,7 @@ func TestAsksOnATerminal(t *testing.T) {
 		{"Remove the product editor", []string{"products", "delete", "editor"}},
 		{"Revoke key_none at", []string{"keys", "revoke", "key_none"}},
 		{"Revoke 2 licenses at", []string{"licenses", "revoke", key, other}},
+		{"Remove what is noted of ann@example.com from all orders", []string{"redact", "--buyer-email", "ann@example.com"}},
 	} {
 		d := p.at(t, question.args...)
 		d.says(question.words, "\n")
