@@ -22,23 +22,7 @@ import (
 // its own.
 var service *servicetest.Service
 
-func TestMain(m *testing.M) {
-	os.Exit(withService(m))
-}
-
-func withService(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "licet-bulk-")
-	if err == nil {
-		defer os.RemoveAll(dir)
-		service, err = servicetest.Start(dir, servicetest.Config{})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer service.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
 
 // shop is an account of its own, with a client.
 func shop(t *testing.T, options ...client.Option) *client.Client {

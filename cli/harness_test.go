@@ -23,20 +23,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // service is what all tests call that need no other: a real one.
 var service *servicetest.Service
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "licet-cli-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	if service, err = servicetest.Start(dir, servicetest.Config{}); err != nil {
-		panic(err)
-	}
-	defer service.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
 
 // user runs commands, with an environment and a directory for settings of its own.
 type user struct {

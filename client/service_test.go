@@ -17,20 +17,7 @@ import (
 // service is what all tests call that need no other: a real one.
 var service *servicetest.Service
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
-
-func runTests(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "licet-client-")
-	if err != nil {
-		panic(err)
-	}
-	defer os.RemoveAll(dir)
-	if service, err = servicetest.Start(dir, servicetest.Config{}); err != nil {
-		panic(err)
-	}
-	defer service.Close()
-	return m.Run()
-}
+func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
 
 // newShop makes a client of an account of its own, with an API key for
 // everything, or for some scopes.

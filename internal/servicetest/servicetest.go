@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,22 @@ func New(t testing.TB, cfg Config) *Service {
 	}
 	t.Cleanup(s.Close)
 	return s
+}
+
+// Run runs a package's tests beside one service that all of them use, and gives the
+// exit code.
+func Run(m *testing.M, into **Service) int {
+	dir, err := os.MkdirTemp("", "licet-service-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		*into, err = Start(dir, Config{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer (*into).Close()
+	return m.Run()
 }
 
 // Start starts a service on the store in a directory. It must be closed.
