@@ -24,7 +24,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
 	flags.Uint64Var(&cfg.seed, "seed", 1, "what happens on the day; the same seed plans the same day")
-	flags.IntVar(&cfg.orders, "orders", 500, "how many orders are made")
+	flags.IntVar(&cfg.orders, "orders", 610, "how many orders are made; of so many 508 are paid with money")
 	flags.IntVar(&cfg.refunds, "refunds", 50, "how many of the paid ones are refunded")
 	flags.IntVar(&cfg.members, "members", 3, "members of etcd")
 	flags.StringVar(&cfg.keepLogs, "keep-logs", "", "directory for the nodes' logs (default: they are not kept)")

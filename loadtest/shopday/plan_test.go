@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"reflect"
 	"slices"
 	"testing"
@@ -12,6 +13,25 @@ func TestPlanIsMadeFromItsSeed(t *testing.T) {
 	}
 	if reflect.DeepEqual(newPlan(7, 500, 50), newPlan(8, 500, 50)) {
 		t.Error("two seeds plan the same day")
+	}
+}
+
+// TestUsualDay has at least 500 buyers pay and 50 refunds made, whatever the seed, if
+// nothing is said.
+func TestUsualDay(t *testing.T) {
+	cfg, err := parseConfig(nil, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(20) {
+		p := newPlan(seed, cfg.orders, cfg.refunds)
+		paid := p.those(func(o *orderPlan) bool {
+			return o.fate == canceledPaid || o.fate == raced || o.licensed() && o.fate != free
+		})
+		refunded := p.those(func(o *orderPlan) bool { return o.refund != noRefund })
+		if len(paid) != 508 || len(refunded) != 50 {
+			t.Errorf("seed %d: %d orders are paid, and %d refunded", seed, len(paid), len(refunded))
+		}
 	}
 }
 
