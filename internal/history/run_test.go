@@ -40,7 +40,7 @@ type run struct {
 	lives, clients, keys atomic.Int64
 	hops                 atomic.Int64   // commands that came by a hop
 	background           sync.WaitGroup // calls into nodes, and their way into etcd
-	late                 sync.WaitGroup // writes that are made late
+	late                 lateWrites     // writes that are made late
 
 	mu         sync.Mutex
 	nodes      []node.Registration
