@@ -173,12 +173,15 @@ func TestContextEndsACall(t *testing.T) {
 	}
 	defer listener.Close()
 	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	defer close(ended)
 	go func() {
 		conn, err := listener.Accept()
 		if err == nil {
 			defer conn.Close()
 		}
 		cancel()
+		<-ended // a connection that is closed is an end of its own
 	}()
 	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Order(ctx, "ord_1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("while it waits for an answer: %v", err)
