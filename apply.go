@@ -1,6 +1,9 @@
 package licet
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Kind tells what sort of record a [Ref] names.
 type Kind byte
@@ -49,6 +52,12 @@ type Record struct {
 	// Issued is the license that a change of the order makes; it is stored in
 	// the same transaction.
 	Issued *License
+	// Listening tells whether the license's owner wants to hear of activations; then
+	// their events are recorded. It is the store's to know: see node.Store.
+	Listening bool
+	// Events are those of the changes, in their order: of the record, and of
+	// Issued. They are stored in the same transaction.
+	Events []Event
 	// Changed tells whether the record differs from what is stored.
 	Changed bool
 	// Touched tells whether it differs in when devices were seen. That alone is
@@ -82,6 +91,7 @@ func (r Record) Clone() Record {
 		l := *r.Issued
 		r.Issued = &l
 	}
+	r.Events = slices.Clone(r.Events)
 	if r.Devices != nil {
 		devices := make(Devices, len(r.Devices))
 		for id, entry := range r.Devices {
@@ -135,7 +145,8 @@ func NeedsMetadata(c Command) bool {
 }
 
 // Apply runs one command on a record, in place. Where it answers an error the
-// record is untouched. The same record, command and time always give the same
+// record is untouched, but for one case: that a license is full may be an event,
+// and then the record is Changed, and the error is told once that is stored. The same record, command and time always give the same
 // answer; now is in UTC and in whole milliseconds.
 func Apply(r *Record, c Command, now time.Time) (Result, error) {
 	return c.apply(r, now)

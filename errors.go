@@ -18,6 +18,7 @@ const (
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
 	ReasonProductNotFound      Reason = "product_not_found"
+	ReasonEventNotFound        Reason = "event_not_found"
 	ReasonAPIKeyNotFound       Reason = "api_key_not_found"
 	ReasonDeviceLimitReached   Reason = "device_limit_reached"
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
@@ -25,6 +26,7 @@ const (
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
+	ReasonCursorExpired        Reason = "cursor_expired"
 	ReasonInvalidField         Reason = "invalid_field"
 	ReasonRateLimited          Reason = "rate_limited"
 	ReasonInternal             Reason = "internal"
@@ -82,7 +84,11 @@ var (
 	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
 	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
+	ErrEventNotFound     = &Error{Reason: ReasonEventNotFound, Message: "no such event"}
 	ErrAPIKeyNotFound    = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
+
+	// ErrCursorExpired: what follows the cursor is no longer kept.
+	ErrCursorExpired = &Error{Reason: ReasonCursorExpired, Message: "what comes after this cursor is no longer kept; begin anew without one"}
 
 	ErrPaymentNotConfigured = &Error{Reason: ReasonPaymentNotConfigured, Message: "no payment provider is set up for live orders"}
 

@@ -51,6 +51,9 @@ type License struct {
 	// EndRecorded is the ExpiresAt of which a sweep has recorded that it has come.
 	// No status depends on it; one that is renewed ends again.
 	EndRecorded time.Time
+
+	Sequence    uint64    // of its latest event; 0: there was none
+	LimitToldAt time.Time // the latest EventLicenseLimitReached
 }
 
 // Status computes the license's state at now: the first that matches of

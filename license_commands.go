@@ -14,6 +14,7 @@ type Target struct {
 	// Caller is the owner that the caller's API key acts for, zero for an end
 	// user; Pin is what the request demands. Both must match.
 	Caller, Pin Owner
+	By          Actor // who asks, for the events
 }
 
 func (t Target) license(r *Record) (*License, error) {
@@ -52,6 +53,7 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		return Result{License: *l, Device: entry.Device}, nil
 	}
 	if l.MaxDevices != 0 && l.CurrentDevices >= l.MaxDevices {
+		r.tellLimit(c.By, now, Device{ID: c.Device, Name: c.Name, Named: c.Named})
 		return Result{}, deviceLimitReached(l)
 	}
 	entry.Device = Device{ID: c.Device, Name: c.Name, Named: c.Named, BoundAt: now, LastSeenAt: now}
@@ -63,7 +65,9 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 			l.ExpiresAt = l.Validity.AddTo(now)
 			l.Validity = Period{}
 		}
+		r.tellDevice(EventLicenseActivated, c.By, now, entry.Device)
 	}
+	r.tellDevice(EventDeviceBound, c.By, now, entry.Device)
 	return Result{License: *l, Device: entry.Device}, nil
 }
 
@@ -120,7 +124,7 @@ type RemoveDevice struct {
 // DeviceID names the device to remove.
 func (c RemoveDevice) DeviceID() string { return c.Device }
 
-func (c RemoveDevice) apply(r *Record, _ time.Time) (Result, error) {
+func (c RemoveDevice) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
 		return Result{}, err
@@ -136,5 +140,6 @@ func (c RemoveDevice) apply(r *Record, _ time.Time) (Result, error) {
 	if l.CurrentDevices <= l.MaxDevices {
 		l.AllowedOver = 0
 	}
+	r.tellDevice(EventDeviceRemoved, c.By, now, removed)
 	return Result{License: *l, Device: removed, Removed: true}, nil
 }

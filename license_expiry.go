@@ -20,7 +20,8 @@ func (c ExpireLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if due := l.Due(); due.Kind == DueLicenseEnd && !due.At.After(now.Add(-c.Margin)) {
-		l.EndRecorded, r.Changed = l.ExpiresAt, true
+		l.EndRecorded = l.ExpiresAt
+		r.tellLicense(l, EventLicenseExpired, System, now, nil)
 	}
 	return Result{License: *l}, nil
 }

@@ -31,7 +31,8 @@ func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, invalidLicenseState(Revoked, "suspended")
 	case Suspended:
 	default:
-		l.SuspendedAt, l.StateReason, r.Changed = now, c.Reason, true
+		l.SuspendedAt, l.StateReason = now, c.Reason
+		r.tellLicense(l, EventLicenseSuspended, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
@@ -51,7 +52,8 @@ func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
 	case Revoked:
 		return Result{}, invalidLicenseState(Revoked, "reinstated")
 	case Suspended:
-		l.SuspendedAt, l.StateReason, r.Changed = time.Time{}, "", true
+		l.SuspendedAt, l.StateReason = time.Time{}, ""
+		r.tellLicense(l, EventLicenseReinstated, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
@@ -72,7 +74,8 @@ func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if l.RevokedAt.IsZero() {
-		l.RevokedAt, l.StateReason, r.Changed = now, c.Reason, true
+		l.RevokedAt, l.StateReason = now, c.Reason
+		r.tellLicense(l, EventLicenseRevoked, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
@@ -106,7 +109,8 @@ func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
 		}
 	}
 	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
-		l.ExpiresAt, l.Validity, r.Changed = end, Period{}, true
+		l.ExpiresAt, l.Validity = end, Period{}
+		r.tellLicense(l, EventLicenseRenewed, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }
@@ -141,22 +145,27 @@ type UpdateLicense struct {
 // DeviceID is empty: no device is touched.
 func (UpdateLicense) DeviceID() string { return "" }
 
-func (c UpdateLicense) apply(r *Record, _ time.Time) (Result, error) {
+func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
 	l, err := c.license(r)
 	if err != nil {
 		return Result{}, err
 	}
+	changed := false
 	if c.Metadata != "" {
+		before := r.Metadata.Object
 		if err := r.Metadata.merge(c.Metadata); err != nil {
 			return Result{}, err
 		}
-		r.Changed = r.Changed || r.Metadata.Changed
+		changed = r.Metadata.Object != before
 	}
 	if c.MaxDevices != nil && *c.MaxDevices != l.MaxDevices {
-		l.MaxDevices, l.AllowedOver, r.Changed = *c.MaxDevices, 0, true
+		l.MaxDevices, l.AllowedOver, changed = *c.MaxDevices, 0, true
 		if l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
 			l.AllowedOver = l.CurrentDevices
 		}
+	}
+	if changed {
+		r.tellLicense(l, EventLicenseUpdated, c.By, now, nil)
 	}
 	return Result{License: *l}, nil
 }

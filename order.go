@@ -54,12 +54,15 @@ type Order struct {
 	// wants it to, or it came for a canceled order. It is cleared when the refund is
 	// recorded, and where the provider has refused it for good.
 	RefundDue     bool
+	RefundBy      Actor     // who wants it to
 	RefundTries   int       // how often the provider was about to be asked for it, for earlier wishes too
 	RefundRetryAt time.Time // when it is to be asked again, unless somebody does before; zero: at once, since it was not yet
 
 	// StateReason is why it was canceled, or its money is to go back or has gone,
 	// in the shop's words; empty where no reason was given.
 	StateReason string
+
+	Sequence uint64 // of its latest event; 0: there was none
 }
 
 // Status computes the order's state at now.

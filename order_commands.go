@@ -1,6 +1,9 @@
 package licet
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 func existing(r *Record) (*Order, error) {
 	if r.Order == nil {
@@ -13,6 +16,7 @@ func existing(r *Record) (*Order, error) {
 // it comes, and however often: an expired order is paid late, a paid one is
 // left as it is, and for a canceled one the money is owed back.
 type PayOrder struct {
+	By      Actor      // who made a free order; empty: the provider
 	Payment string     // the provider's reference
 	Terms   Terms      // what to issue with
 	Key     LicenseKey // freshly minted with the terms' prefix; used only if a license is issued
@@ -20,6 +24,8 @@ type PayOrder struct {
 
 // DeviceID is empty: no device is touched.
 func (PayOrder) DeviceID() string { return "" }
+
+func (c PayOrder) by() Actor { return cmp.Or(c.By, Provider) }
 
 func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 	o, err := existing(r)
@@ -31,10 +37,11 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 		o.PaidAt, o.Payment, o.LicenseKey = now, c.Payment, c.Key
 		o.Late = status == OrderExpired
 		r.Issued = c.Terms.Issue(c.Key, o.Owner, o.ProductID, o.OrderNo, now)
-		r.Changed = true
+		r.tellOrder(EventOrderPaid, c.by(), now)
+		r.tellLicense(r.Issued, EventLicenseIssued, c.by(), now, nil)
 	case OrderCanceled:
 		if !o.RefundDue {
-			o.PaidAt, o.Payment, o.RefundDue, r.Changed = now, c.Payment, true, true
+			o.PaidAt, o.Payment, o.RefundDue, o.RefundBy, r.Changed = now, c.Payment, true, Provider, true
 		}
 	case OrderPaid, OrderRefunded:
 	}
@@ -44,6 +51,7 @@ func (c PayOrder) apply(r *Record, now time.Time) (Result, error) {
 // CancelOrder gives an unpaid order up. One that is canceled already keeps its
 // time and reason.
 type CancelOrder struct {
+	By     Actor
 	Reason string // in the shop's words, or empty
 }
 
@@ -57,7 +65,8 @@ func (c CancelOrder) apply(r *Record, now time.Time) (Result, error) {
 	}
 	switch status := o.Status(now); status {
 	case OrderUnpaid:
-		o.CanceledAt, o.StateReason, r.Changed = now, c.Reason, true
+		o.CanceledAt, o.StateReason = now, c.Reason
+		r.tellOrder(EventOrderCanceled, c.By, now)
 	case OrderCanceled:
 	default:
 		return Result{}, invalidOrderState(status, "canceled")
@@ -80,7 +89,8 @@ func (c ExpireOrder) apply(r *Record, now time.Time) (Result, error) {
 		return Result{}, err
 	}
 	if due := o.Due(); due.Kind == DueOrderEnd && !due.At.After(now.Add(-c.Margin)) {
-		o.ExpiredAt, r.Changed = now, true
+		o.ExpiredAt = now
+		r.tellOrder(EventOrderExpired, System, now)
 	}
 	return Result{Order: *o}, nil
 }

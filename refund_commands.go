@@ -18,6 +18,7 @@ const (
 // RequestRefund is the shop's wish to send a paid order's money back. The order
 // stays paid, and its license good, until the refund is recorded.
 type RequestRefund struct {
+	By     Actor
 	Reason string // in the shop's words, or empty
 }
 
@@ -32,7 +33,7 @@ func (c RequestRefund) apply(r *Record, now time.Time) (Result, error) {
 	switch status := o.Status(now); status {
 	case OrderPaid:
 		if !o.RefundDue {
-			o.RefundDue, o.StateReason, r.Changed = true, c.Reason, true
+			o.RefundDue, o.RefundBy, o.StateReason, r.Changed = true, c.By, c.Reason, true
 		}
 	case OrderRefunded:
 	default:
@@ -96,7 +97,7 @@ func (c WithdrawRefund) apply(r *Record, _ time.Time) (Result, error) {
 		// The tries count on: if the money is wished for again, no try of that has the
 		// number of an old one, whose refusal may come late.
 		o.RefundDue, o.RefundRetryAt = false, time.Time{}
-		o.StateReason, r.Changed = "", true
+		o.RefundBy, o.StateReason, r.Changed = "", "", true
 	}
 	return Result{Order: *o, RefundDue: o.RefundDue}, nil
 }
@@ -118,7 +119,8 @@ func (RefundOrder) apply(r *Record, now time.Time) (Result, error) {
 	case status == OrderRefunded:
 	case status == OrderPaid, status == OrderCanceled && o.RefundDue:
 		o.RefundDue, o.RefundTries, o.RefundRetryAt = false, 0, time.Time{}
-		o.RefundedAt, r.Changed = now, true
+		o.RefundedAt = now
+		r.tellOrder(EventOrderRefunded, o.RefundBy, now)
 	default:
 		return Result{}, invalidOrderState(status, "refunded")
 	}

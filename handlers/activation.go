@@ -49,7 +49,7 @@ func (s *Server) activate(r *request) (any, error) {
 	if err := s.limitLicense(r, cmd.Key); err != nil {
 		return nil, err
 	}
-	cmd.Caller = r.callerOwner()
+	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
 	result, err := s.cfg.Node.Activate(r.ctx, cmd)
 	if err != nil {
 		return nil, err

@@ -87,9 +87,7 @@ func (s *Server) removeDevice(r *request) (any, error) {
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
-	cmd := licet.RemoveDevice{Device: id.value}
-	cmd.Key, cmd.Caller = key, r.callerOwner()
-	result, err := s.cfg.Node.RemoveDevice(r.ctx, cmd)
+	result, err := s.cfg.Node.RemoveDevice(r.ctx, licet.RemoveDevice{Target: r.target(key), Device: id.value})
 	if err != nil {
 		return nil, err
 	}

@@ -65,6 +65,14 @@ func (r *request) callerOwner() licet.Owner {
 	return r.caller.Owner
 }
 
+// actor is who asks, as events name them.
+func (r *request) actor() licet.Actor {
+	if r.caller == nil {
+		return licet.EndUser
+	}
+	return licet.Actor(r.caller.ID)
+}
+
 // serve answers one request. It is what fasthttp calls.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	e := s.begin(ctx)

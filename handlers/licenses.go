@@ -87,6 +87,7 @@ func (s *Server) grantLicenses(r *request) (any, error) {
 		return nil, err
 	}
 	late.future("expires_at", grant.ExpiresAt, s.cfg.Node.Now())
+	grant.By = r.actor()
 	grant.Once, grant.Stale = bad.onceInTime(r, late)
 	if err := bad.err(); err != nil {
 		return nil, err

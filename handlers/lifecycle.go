@@ -129,7 +129,7 @@ func (s *Server) updateLicense(r *request) (any, error) {
 
 // target is a license as the caller may mean it.
 func (r *request) target(key licet.LicenseKey) licet.Target {
-	return licet.Target{Key: key, Caller: r.callerOwner()}
+	return licet.Target{Key: key, Caller: r.callerOwner(), By: r.actor()}
 }
 
 // changeLicense runs a change and answers the license.

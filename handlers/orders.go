@@ -70,7 +70,7 @@ func (s *Server) createOrder(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	in.Once = bad.once(r)
+	in.By, in.Once = r.actor(), bad.once(r)
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
@@ -129,14 +129,14 @@ func (s *Server) getOrder(r *request) (any, error) {
 // cancelOrder gives an unpaid order up.
 func (s *Server) cancelOrder(r *request) (any, error) {
 	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
-		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licet.CancelOrder{Reason: reason}, once)
+		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licet.CancelOrder{By: r.actor(), Reason: reason}, once)
 	})
 }
 
 // refundOrder sends a paid order's money back, and revokes its license.
 func (s *Server) refundOrder(r *request) (any, error) {
 	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
-		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, reason, once)
+		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, licet.RequestRefund{By: r.actor(), Reason: reason}, once)
 	})
 }
 

@@ -31,7 +31,7 @@ func (s *Server) validateLicense(r *request) (any, error) {
 		return nil, err
 	}
 	cmd := licet.ValidateLicense{ProductID: product.value, Device: device.value}
-	cmd.Caller = r.callerOwner()
+	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
 	cmd.Pin = licet.Owner{AccountID: account.value, Mode: licet.Mode(mode.value)}
 	var bad problems
 	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
@@ -78,7 +78,7 @@ func (s *Server) deactivate(r *request) (any, error) {
 		return nil, err
 	}
 	cmd := licet.DeactivateDevice{Device: device.value}
-	cmd.Caller = r.callerOwner()
+	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
 	var bad problems
 	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
 		return nil, err

@@ -30,34 +30,86 @@ const (
 // every compare at the top, so that one loser makes all of it fail; it costs
 // etcd and us less than one with a nested transaction for each change. So a
 // batch is sent flat first, and nested when that was lost.
+//
+// A request that a fence has refused has made nothing, and is sent again; see
+// fences.
 func (s *Store) sendWrites(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
-	if len(batch) == 1 {
-		p := batch[0]
-		then := branch(p.then, max(len(p.compares), len(p.reads)))
-		response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: p.compares, Success: then, Failure: gets(p.reads)})
-		if err != nil {
-			p.answer(reply{err: err})
+	for range fenceTries {
+		top, send, lost := s.fence(batch)
+		for _, p := range lost {
+			s.sendLost(p)
+		}
+		if len(send) == 0 {
 			return
 		}
-		p.answer(reply{succeeded: response.Succeeded, revision: response.Header.Revision, responses: response.Responses})
-		return
+		moved, err := s.sendFenced(top, send)
+		if err != nil {
+			s.refuse(send, err)
+			return
+		}
+		if !moved {
+			return
+		}
+		batch = send
+	}
+	fail(batch, errFence)
+}
+
+// fenceTries bounds how often a batch is sent again since a fence has moved. They
+// move about once a second.
+const fenceTries = 16
+
+// sendFenced makes the changes of a batch, unless a fence has moved. Where it fails,
+// no part was answered.
+func (s *Store) sendFenced(top fenced, batch []*part) (moved bool, err error) {
+	if len(batch) == 1 {
+		return s.sendAlone(top, batch[0])
 	}
 	if !s.nestNext(batch) {
-		settled, err := s.sendFlat(batch)
-		if err != nil {
-			s.refuse(batch, err)
-			return
-		}
-		if settled {
-			return
+		made, moved, err := s.sendFlat(top, batch)
+		if made || moved || err != nil {
+			return moved, err
 		}
 		s.metrics.StoreBatchesLost.Inc()
 		s.nested.Store(nestedAfterLoss)
 	}
-	if err := s.sendNested(batch); err != nil {
-		s.refuse(batch, err)
+	return s.sendNested(top, batch)
+}
+
+// sendAlone makes the change of one part.
+func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
+	request := &etcdserverpb.TxnRequest{Compare: p.compares, Failure: gets(p.reads)}
+	if len(top.gets) > 0 {
+		request.Compare = append(top.compares, p.compares...)
+		request.Failure = appendGets(request.Failure, top.gets, true)
 	}
+	request.Success = branch(p.then, max(len(request.Compare), len(request.Failure)))
+	response, err := s.transact("swap", request)
+	if err != nil {
+		return false, err
+	}
+	r := reply{succeeded: response.Succeeded, revision: response.Header.Revision, responses: response.Responses}
+	if !response.Succeeded {
+		if moved, err := s.movedSince(top, response.Responses[len(p.reads):]); moved || err != nil {
+			return moved, err
+		}
+		r.responses = response.Responses[:len(p.reads)]
+	}
+	p.answer(r)
+	return false, nil
+}
+
+// sendLost answers a part as lost that was made while another one listened, or
+// nobody did: it is told what there is now. An earlier attempt at it, of which
+// nobody knows whether it was made, can't be made any more, for the same reason.
+func (s *Store) sendLost(p *part) {
+	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Success: gets(p.reads)})
+	if err != nil {
+		p.answer(reply{err: err})
+		return
+	}
+	p.answer(reply{revision: response.Header.Revision, responses: response.Responses})
 }
 
 // errPanicked is what parts are told whose request ended in a panic: it may have
@@ -101,24 +153,29 @@ func (s *Store) nestNext(batch []*part) bool {
 
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
-func (s *Store) sendFlat(batch []*part) (bool, error) {
+func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
 		Success: make([]*etcdserverpb.RequestOp, 0, maxOps),
 		// Else holds a Get, since an empty branch is answered by any member,
 		// without asking the others.
-		Failure: gets(batch[0].reads[:1]),
+		Failure: appendGets(gets(batch[0].reads[:1]), top.gets, true),
 	}
+	request.Compare = append(request.Compare, top.compares...)
 	for _, p := range batch {
 		request.Compare = append(request.Compare, p.compares...)
 		request.Success = append(request.Success, p.then...)
 	}
 	response, err := s.transact("swap", request)
-	if err != nil || !response.Succeeded {
-		return false, err
+	if err != nil {
+		return false, false, err
+	}
+	if !response.Succeeded {
+		moved, err := s.movedSince(top, response.Responses[1:])
+		return false, moved, err
 	}
 	handOut(batch, response)
-	return true, nil
+	return true, false, nil
 }
 
 // handOut gives each part of a flat batch its share of the responses.
@@ -134,26 +191,32 @@ func handOut(batch []*part, response *etcdserverpb.TxnResponse) {
 
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
-func (s *Store) sendNested(batch []*part) error {
+func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
 	children := make([]*etcdserverpb.RequestOp, len(batch))
 	for i, p := range batch {
 		children[i] = child(p)
 	}
-	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Success: children})
+	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: appendGets(nil, top.gets, true)})
 	if err != nil {
-		return err
+		return false, err
+	}
+	if !response.Succeeded {
+		if moved, err := s.movedSince(top, response.Responses); moved || err != nil {
+			return moved, err
+		}
+		return true, nil // it has moved back and forth, as it never should
 	}
 	for i, p := range batch {
 		own := response.Responses[i].GetResponseTxn()
 		p.answer(reply{succeeded: own.Succeeded, revision: response.Header.Revision, responses: own.Responses})
 	}
-	return nil
+	return false, nil
 }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
 // form, each part is sent by itself, so that only the one at fault is hurt.
 func (s *Store) refuse(batch []*part, err error) {
-	if classify(err) != rejected {
+	if classify(err) != rejected || len(batch) == 1 {
 		fail(batch, err)
 		return
 	}

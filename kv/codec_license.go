@@ -35,6 +35,8 @@ const (
 	licenseRemovals       protowire.Number = 20
 	licenseStateReason    protowire.Number = 21
 	licenseEndRecorded    protowire.Number = 26
+	licenseEvents         protowire.Number = 27 // the first field: see stampAt
+	licenseLimitTold      protowire.Number = 28
 )
 
 // Field numbers of a stored device, in a license or on its own.
@@ -53,6 +55,7 @@ type storedLicense struct {
 	writers []writer
 	devices []inlineDevice // in the order they were bound; nil where spilled
 	spilled bool
+	told    epoch  // of its latest event
 	unknown []byte // fields of a newer format, to be kept
 }
 
@@ -75,6 +78,7 @@ func (s *storedLicense) encode() []byte {
 // appendFacts writes all but the devices and what only a newer format knows.
 func (s *storedLicense) appendFacts(b []byte) []byte {
 	l := &s.license
+	b = appendTold(b, licenseEvents, s.told, l.Sequence)
 	b = appendString(b, licensePrefix, l.Key.Prefix())
 	b = appendOwner(b, licenseOwner, l.Owner)
 	b = appendString(b, licenseProduct, l.ProductID)
@@ -95,6 +99,7 @@ func (s *storedLicense) appendFacts(b []byte) []byte {
 	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
 	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
 	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
+	b = appendTimeAfter(b, licenseLimitTold, l.LimitToldAt, l.CreatedAt)
 	b = appendWriters(b, licenseWriter, s.writers)
 	return appendBool(b, licenseSpilled, s.spilled)
 }
@@ -107,7 +112,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	l := &s.license
 	var prefix string
 	limited := false
-	var activated, expires, suspended, revoked, recorded field
+	var activated, expires, suspended, revoked, recorded, limitTold field
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case licensePrefix:
@@ -148,6 +153,10 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 			l.Removals.Count = f.int()
 		case licenseEndRecorded:
 			recorded = f
+		case licenseEvents:
+			s.told, l.Sequence, err = f.told()
+		case licenseLimitTold:
+			limitTold = f
 		case licenseWriter:
 			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case licenseSpilled:
@@ -174,6 +183,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
 	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
 	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
+	l.LimitToldAt = limitTold.timeAfter(l.CreatedAt)
 	return s, nil
 }
 

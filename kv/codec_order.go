@@ -33,12 +33,15 @@ const (
 	orderRefundTries protowire.Number = 21
 	orderRefundRetry protowire.Number = 22
 	orderStateReason protowire.Number = 23
+	orderEvents      protowire.Number = 24 // the first field: see stampAt
+	orderRefundBy    protowire.Number = 25
 )
 
 // storedOrder is an order as its key holds it.
 type storedOrder struct {
 	order   licet.Order
 	writers []writer
+	told    epoch  // of its latest event
 	unknown []byte // fields of a newer format, to be kept
 }
 
@@ -50,6 +53,7 @@ func (s *storedOrder) encode() ([]byte, error) {
 	}
 	b := make([]byte, 1, 256+len(o.Description)+len(o.Metadata))
 	b[0] = formatVersion
+	b = appendTold(b, orderEvents, s.told, o.Sequence)
 	b = appendString(b, orderProduct, o.ProductID)
 	b = appendUint(b, orderAmount, uint64(o.Amount))
 	b = appendString(b, orderCurrency, o.Currency)
@@ -69,6 +73,7 @@ func (s *storedOrder) encode() ([]byte, error) {
 	b = appendBool(b, orderLate, o.Late)
 	b = appendString(b, orderPayment, o.Payment)
 	b = appendBool(b, orderRefundDue, o.RefundDue)
+	b = appendString(b, orderRefundBy, string(o.RefundBy))
 	b = appendUint(b, orderRefundTries, uint64(o.RefundTries))
 	b = appendTime(b, orderRefundRetry, o.RefundRetryAt)
 	b = appendString(b, orderStateReason, o.StateReason)
@@ -114,6 +119,10 @@ func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
 			s.writers, err = decodeWriter(s.writers, f.bytes)
 		case orderExpiredAt:
 			o.ExpiredAt = f.time()
+		case orderEvents:
+			s.told, o.Sequence, err = f.told()
+		case orderRefundBy:
+			o.RefundBy = licet.Actor(f.string())
 		case orderLicenseKey:
 			o.LicenseKey = licet.LicenseKey(f.string())
 		case orderLate:

@@ -39,6 +39,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 		r, sent := s.writes.do(ctx, &part{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, doubted: inDoubt,
+			stamps: swap.stamps, heeds: swap.heeds, listened: swap.listened,
 		})
 		if !sent {
 			return node.Outcome{}, gaveUp(inDoubt, r.err)

@@ -25,7 +25,7 @@ const maxInline = 16
 
 // putLicense writes a license's facts and the devices that changed.
 func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writers []writer) error {
-	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, unknown: token.unknown}
+	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, told: token.told, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id, created := record.License.Key.ID(), record.License.CreatedAt
 	if next.spilled && !record.Changed && record.Touched {
@@ -33,6 +33,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 		return nil
 	}
 	sw.compare(key, token.revision)
+	sw.heeds, sw.listened = true, token.listened
 	if now := dueOf(record.License.Due()); now != token.due {
 		sw.reschedule(string(key), token.due, now, []byte(record.License.Key.Prefix()))
 	}
@@ -54,7 +55,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			}
 			next.devices, next.spilled = nil, true
 		}
-		sw.keep(key, &next, token, moved, 0)
+		sw.keep(key, &next, record, token, moved, 0)
 		return nil
 	}
 	guesses := 0
@@ -72,7 +73,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 			sw.remove(at)
 		}
 	}
-	sw.keep(key, &next, token, changed, guesses)
+	sw.keep(key, &next, record, token, changed, guesses)
 	return nil
 }
 
@@ -92,10 +93,13 @@ func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *s
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, token *stored, entries []*licet.DeviceEntry, guesses int) {
+func (sw *swap) keep(key []byte, next *storedLicense, record *licet.Record, token *stored, entries []*licet.DeviceEntry, guesses int) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
+	if len(record.Events) > 0 {
+		sw.tellLicense(value, record.Events, token.told)
+	}
 	sw.fresh = append(sw.fresh, fresh{
 		id: next.license.Key.ID(), slot: token.slot, from: token.revision, value: value,
 		spilled: next.spilled, moved: next.spilled && !token.spilled, entries: entries,

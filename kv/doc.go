@@ -8,6 +8,8 @@
 //	l/<id>                        a license: facts, writers, up to 16 devices
 //	d/<id><hash>                  a device of a license with more than 16
 //	m/<id>                        a license's metadata, as JSON; the license's revision guards it
+//	e/<account>/<mode>/<epoch><record><sequence>
+//	                              events of a record, those of one transaction, see below
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>
 //	                              empty: a product in its owner's listing, by creation
@@ -27,9 +29,12 @@
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
+//	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key
+//	s/listen                      who listens to activations
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
+//	s/swept                       the last epoch whose events are not kept any more, eight bytes
 //
 // i/, c/, b/, and also o/ and a/, are listings, see below.
 //
@@ -52,6 +57,23 @@
 // of those on level 2. Which ones follows from a hash of the last 16 bytes of the
 // entry's key. So what is made costs a 127th of a key more, nothing is shared between
 // two creations, and a page reads some 128 keys on each level, wherever it stands.
+//
+// # Events
+//
+// An event is written in the transaction of the change that it tells of, and those of
+// one record that one transaction makes are one key. There is no counter that all of
+// them share. <epoch>, eight bytes, is the revision of s/epoch; each request that
+// writes events demands that it is still so, all read that key, and about once a second
+// one node writes it. So an epoch that was followed by another is sealed: it can't grow,
+// and whoever has read it knows all of it. By revision, its keys are in one total order.
+//
+// <record> is a license's or an order's, and <sequence>, five bytes, the number of its
+// last event in this key. A record has the number and the epoch of its latest event, and
+// a key of events the epoch of those before: so a record's history is found from its end.
+//
+// Events of activations are recorded only for owners that listen. Who does stands in
+// s/listen, which each change of a license compares too, as of the revision at which it
+// was asked whether its owner does.
 //
 // # Values
 //

@@ -36,7 +36,7 @@ func classify(err error) class {
 	switch {
 	case err == nil:
 		return succeeded
-	case isAny(err, errBarred, rpctypes.ErrTooManyRequests,
+	case isAny(err, errBarred, errFence, rpctypes.ErrTooManyRequests,
 		rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthOldRevision, rpctypes.ErrUserEmpty, rpctypes.ErrCompacted):
 		return refused

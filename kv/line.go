@@ -38,6 +38,10 @@ type part struct {
 	bytes    int  // about what it adds to the request
 	doubted  bool // an earlier attempt may have been made
 
+	stamps   [][]byte // where the epoch of its events goes, in what then puts
+	heeds    bool     // it was made of who listened as of the revision listened
+	listened int64
+
 	done  chan struct{} // closed once what follows is set
 	reply reply
 
@@ -236,8 +240,17 @@ func (b *packer) begin() {
 	clear(b.reads)
 }
 
+// room is how many operations a flat request has room for, beside the compares of
+// fences.
+func (b *packer) room() int {
+	if b.apart {
+		return maxOps - fenceOps
+	}
+	return maxOps
+}
+
 // full reports whether nothing more can get in.
-func (b *packer) full() bool { return b.closed || b.ops >= maxOps || b.bytes >= maxBatchBytes }
+func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >= maxBatchBytes }
 
 // fits lets a part in, or not. The limits are those of a flat request and of a
 // nested one, since either may be made of the batch.
@@ -247,7 +260,7 @@ func (b *packer) fits(p *part) bool {
 	if b.count > 0 {
 		switch {
 		case alone,
-			b.ops+ops > maxOps,
+			b.ops+ops > b.room(),
 			b.count+1+max(b.widest, ops) > maxOps,
 			b.bytes+p.bytes > maxBatchBytes,
 			b.apart && b.meets(p):

@@ -87,8 +87,9 @@ func TestBatchRules(t *testing.T) {
 		{"one writes what the other compares", false, []*part{comparing("b", "a"), putting("a")}, []int{1, 1}},
 		{"two read a key", false, []*part{reading("a", "c"), reading("b", "c")}, []int{2}},
 		{"reads meet no writes", true, []*part{reading("a", "c"), reading("a", "c")}, []int{2}},
-		// One operation each: 127 children and the widest's one make 128.
-		{"nesting counts the children and the widest", false, singles(200), []int{127, 73}},
+		// Two compares of fences may stand before them.
+		{"singles", false, singles(200), []int{126, 74}},
+		{"nesting counts the children and the widest", true, singles(200), []int{127, 73}},
 		{"operations", false, []*part{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
 		{"a hot record travels alone", false, []*part{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
 		{"a hot record comes first", false, []*part{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
@@ -223,12 +224,12 @@ func TestLineFlights(t *testing.T) {
 	awaitWaiting(l, maxOps-1)
 	none("what waits does not fill a request")
 	come(1)
-	if batch := <-flying; len(batch) != maxOps-1 {
-		t.Errorf("%d left together, want %d", len(batch), maxOps-1)
+	if batch := <-flying; len(batch) != maxOps-fenceOps {
+		t.Errorf("%d left together, want %d", len(batch), maxOps-fenceOps)
 	}
 	come(3 * maxOps)
-	if batch := <-flying; len(batch) != maxOps-1 {
-		t.Errorf("then %d left together, want %d", len(batch), maxOps-1)
+	if batch := <-flying; len(batch) != maxOps-fenceOps {
+		t.Errorf("then %d left together, want %d", len(batch), maxOps-fenceOps)
 	}
 	awaitWaiting(l, 2*maxOps)
 	none("the most are under way")

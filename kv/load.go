@@ -18,6 +18,8 @@ type stored struct {
 	revision int64 // of the record's key
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
+	told     epoch  // of the latest event
+	listened int64  // of a license: who listened as of this revision
 	due      due    // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
 	// placeOfOrder and placeOfProduct.
@@ -178,6 +180,7 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 			}
 		}
 		if q.Ref.Kind == licet.KindLicense {
+			s.sayWhoListens(&snapshots[i])
 			s.remember(q, record, &snapshots[i], corrects)
 		}
 	}
@@ -193,6 +196,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		var order *storedOrder
 		order, err = decodeOrder(want.Ref, record.Value)
 		token.writers, token.unknown, token.due = order.writers, order.unknown, dueOf(order.order.Due())
+		token.told = order.told
 		token.listed = placeOfOrder(&order.order)
 		snapshot.Record.Order = &order.order
 	case licet.KindProduct:
@@ -211,7 +215,7 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		}
 		token.writers, token.unknown, token.due = license.writers, license.unknown, dueOf(license.license.Due())
 		snapshot.Writer = lastWriter(license.writers)
-		token.inline, token.spilled = license.devices, license.spilled
+		token.inline, token.spilled, token.told = license.devices, license.spilled, license.told
 		snapshot.Record.License = &license.license
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
 		token.entries = entryRevisions(want.Devices, entries)

@@ -128,9 +128,10 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	}
 	token := &stored{
 		revision: last.revision, writers: license.writers, unknown: license.unknown, due: dueOf(license.license.Due()),
-		inline: license.devices, spilled: license.spilled, slot: slot,
+		inline: license.devices, spilled: license.spilled, told: license.told, slot: slot,
 	}
 	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}
+	s.sayWhoListens(&snapshot)
 	if !license.spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
 		return snapshot, nil, err == nil && len(want.Devices) <= node.MaxTouchedDevices

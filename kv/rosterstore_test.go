@@ -265,8 +265,8 @@ func TestLargeFold(t *testing.T) {
 	var requests []*etcdserverpb.TxnRequest
 	s.remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
 	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
-	if len(requests) != 1 || len(requests[0].Compare) != 1 {
-		t.Errorf("%d requests, want one with one compare", len(requests))
+	if len(requests) != 1 || len(requests[0].Compare) != 2 {
+		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
 	count := maxInline + 1 + node.MaxFoldDevices
 	view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})

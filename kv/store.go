@@ -29,8 +29,10 @@ type Config struct {
 	TLS       TLS // not needed
 	// Remembered is how many licenses are kept in memory; 0: 100,000.
 	Remembered int
-	Metrics    *metrics.Metrics
-	Log        zerolog.Logger
+	// HearAll records the events of activations of every owner, whether anybody listens.
+	HearAll bool
+	Metrics *metrics.Metrics
+	Log     zerolog.Logger
 }
 
 // callTimeout bounds one etcd request. etcd's own limit is 7 s, and its client
@@ -52,6 +54,9 @@ type Store struct {
 	swaps       atomic.Uint64 // the last swap number that was given out
 	keyTurn     chan struct{} // holds one token while an API key is being changed
 
+	fences        fences
+	hearAll       bool // every owner listens
+	directories   directories
 	memory        *memory
 	writes, reads line
 	nested        atomic.Int32 // how many batches are to be nested from the start
@@ -81,7 +86,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	s.client = client
+	s.client, s.hearAll = client, cfg.HearAll
 	if s.members, err = watchMembers(ctx, client, cfg.Log); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -89,7 +94,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
+	s := &Store{fences: fences{listening: &listening{}}, remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
 		keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}

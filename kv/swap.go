@@ -21,6 +21,10 @@ type swap struct {
 	before   []writer // those that the first record had when it was read
 	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
+
+	stamps   [][]byte // see part
+	heeds    bool
+	listened int64
 }
 
 // fresh is what a swap makes of a license that was there before.
@@ -91,7 +95,7 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 			q.Devices = append(q.Devices, id)
 		}
 		if token.revision == 0 {
-			sw.putNewLicense(record.License, writers)
+			sw.putNewLicense(record.License, eventsOf(record, record.License), writers)
 		} else if err := sw.putLicense(key, record, token, writers); err != nil {
 			return err
 		}
@@ -135,9 +139,14 @@ func (sw *swap) putProduct(key []byte, write *node.Write, token *stored, writers
 
 func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []writer) error {
 	order := write.Record.Order
-	value, err := (&storedOrder{order: *order, writers: writers, unknown: token.unknown}).encode()
+	value, err := (&storedOrder{order: *order, writers: writers, told: token.told, unknown: token.unknown}).encode()
 	if err != nil {
 		return err
+	}
+	if told := eventsOf(&write.Record, order); len(told) > 0 {
+		if err := sw.tellOrder(value, told, token.told); err != nil {
+			return err
+		}
 	}
 	sw.put(key, value)
 	sw.reschedule(string(key), token.due, dueOf(order.Due()), nil)
@@ -148,17 +157,21 @@ func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []
 	sw.relist(token.listed, placeOfOrder(order))
 	if issued := write.Record.Issued; issued != nil {
 		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
-		sw.putNewLicense(issued, writers[:1])
+		sw.putNewLicense(issued, eventsOf(&write.Record, issued), writers[:1])
 	}
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licet.License, writers []writer) {
+func (sw *swap) putNewLicense(l *licet.License, told []licet.Event, writers []writer) {
 	id := l.Key.ID()
 	fresh := storedLicense{license: *l, writers: writers}
 	sw.broken = cmp.Or(sw.broken, fresh.broken())
 	key := licenseKey(id)
-	sw.put([]byte(key), fresh.encode())
+	value := fresh.encode()
+	sw.put([]byte(key), value)
+	if len(told) > 0 {
+		sw.tellLicense(value, told, 0)
+	}
 	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.list(listingKey(l.Owner, l.CreatedAt, id))
 }

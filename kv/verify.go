@@ -114,6 +114,7 @@ func families() []family {
 		{"buyer", "b/", each("b/", (*verification).checkBuyer)},
 		{"catalog", "c/", each("c/", (*verification).checkCatalog)},
 		{"device", "d/", nil},
+		{"event", "e/", each("e/", (*verification).checkEvents)},
 		{"listing", "i/", each("i/", (*verification).checkListing)},
 		{"skip", "j/", each("j/", (*verification).checkSkip)},
 		{"api_key", "k/", each("k/", (*verification).checkAPIKey)},
@@ -124,9 +125,12 @@ func families() []family {
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
+		{"epoch", "s/epoch", each("s/epoch", (*verification).checkEpoch)},
 		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},
+		{"listening", "s/listen", each("s/listen", (*verification).checkListening)},
 		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
 		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
+		{"swept_events", "s/swept", each("s/swept", (*verification).checkSwept)},
 		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
 		{"license_end", "x/l/", each("x/l/", checkDue(licet.DueLicenseEnd))},
 		{"order_end", "x/o/", each("x/o/", checkDue(licet.DueOrderEnd))},
@@ -164,6 +168,9 @@ type verification struct {
 	checked  bool            // the store has a check key, if only a bad one
 	paged    bool            // this etcd can't stream
 	lookups  []lookup
+	epoch    epoch // the present one, and the last that was swept
+	swept    epoch
+	links    eventLinks
 	summary  VerifySummary
 	places   map[string]int // of each prefix, its family's place in summary.Families
 }
@@ -192,23 +199,26 @@ func (v *verification) run(ctx context.Context) error {
 			return err
 		}
 	}
+	v.checkLinks()
 	return v.countOthers(ctx)
 }
 
-// begin fixes the revision and reads the check key at it.
+// begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.store.kv.Get(ctx, checkKey)
+		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(checkKey), clientv3.OpGet(epochKey), clientv3.OpGet(sweptKey)).Commit()
 		if err != nil {
 			return err
 		}
 		v.revision = response.Header.Revision
 		v.summary.Revision = v.revision
-		v.checked = len(response.Kvs) > 0
-		if v.checked && len(response.Kvs[0].Value) == checkKeySize {
-			check := licet.NewKeyCheck(response.Kvs[0].Value)
+		stored := firstOf(response.Responses, 0)
+		v.checked = stored != nil
+		if v.checked && len(stored.Value) == checkKeySize {
+			check := licet.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
+		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
 		return nil
 	})
 }

@@ -82,6 +82,7 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.Li
 		}
 	})
 	v.wantDue(l.Due(), licenseKey(id), bad)
+	v.wantLicenseEvents(stored, bad)
 	if l.OrderNo == "" {
 		return
 	}

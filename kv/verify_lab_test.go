@@ -54,6 +54,9 @@ func labOn(t *testing.T, endpoints []string) *lab {
 	if l.check, err = l.store.KeyCheck(ctx, entropy); err != nil {
 		t.Fatal(err)
 	}
+	if err := l.store.OpenEpoch(ctx); err != nil {
+		t.Fatal(err)
+	}
 	l.node = l.nodeWith(entropy, time.Now)
 	return l
 }

@@ -38,6 +38,7 @@ func (v *verification) checkOrder(e entry) {
 	v.checkPlaceOfOrder(&order.order, bad)
 	checkPayment(&order.order, bad)
 	v.wantDue(order.order.Due(), orderKey(owner, number), bad)
+	v.wantOrderEvents(order, bad)
 	v.checkOrderLicense(&order.order, bad)
 }
 

@@ -18,7 +18,8 @@ type Grant struct {
 	MaxDevices *int      // nil: the product's
 	ExpiresAt  time.Time // zero: as the product's validity says
 	Metadata   string    // of each license: a compact JSON object, or empty
-	Once       *Once     // nil: the request came without an Idempotency-Key
+	By         licet.Actor
+	Once       *Once // nil: the request came without an Idempotency-Key
 
 	// Stale is why the request can't be made any more, such as that ExpiresAt has
 	// passed; nil: it can. One that was made while it could is answered all the same.
@@ -127,7 +128,7 @@ func (g *granting) batch(ctx context.Context) error {
 		batch = append(batch, *l)
 		writes = append(writes, Write{
 			Ref:    licet.LicenseRef(l.Key),
-			Record: licet.Record{License: l, Metadata: newMetadata(g.in.Metadata), Changed: true},
+			Record: licet.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
 		})
 	}
 	if g.since.IsZero() {

@@ -55,8 +55,9 @@ type Config struct {
 	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
 	LivePayments bool          // a payment provider for live orders is set up
 
-	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
-	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
+	Events EventStore       // tells of what was recorded; nil: this node does not
+	Keys   KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
+	Ring   licet.MasterRing // what API secrets are derived from; needed with Keys
 
 	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
 	Self       Incarnation // the store's own, which records name; needed with Peers
@@ -81,6 +82,7 @@ type Node struct {
 	lists     *listGate
 	placement *placement
 	keys      *keyCache
+	feed      *feed
 	seed      maphash.Seed
 	shards    [shardCount]shard
 	seen      seenDevices
@@ -134,6 +136,7 @@ func New(cfg Config) *Node {
 		lists:     newListGate(),
 		placement: newPlacement(&cfg),
 		keys:      newKeyCache(&cfg, admission),
+		feed:      newFeed(),
 		seed:      maphash.MakeSeed(),
 		claiming:  make(map[licet.Ref]struct{}),
 	}

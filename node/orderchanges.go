@@ -34,9 +34,9 @@ func (n *Node) ChangeOrder(ctx context.Context, owner licet.Owner, orderNo strin
 	return result.Order, c.replayed(), err
 }
 
-// CancelOrder gives an unpaid order up.
+// CancelOrder gives an unpaid order up, at the buyer's wish.
 func (n *Node) CancelOrder(ctx context.Context, order licet.Order) (licet.Result, error) {
-	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.CancelOrder{})
+	return n.Do(ctx, licet.OrderRef(order.Owner, order.OrderNo), licet.CancelOrder{By: licet.EndUser})
 }
 
 // TryRefund notes that the provider is about to be asked to send an order's money
@@ -89,7 +89,7 @@ func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result lice
 		}
 		license := licet.LicenseRef(now.LicenseKey)
 		revoke := step{ref: license, then: func(refunded licet.Result) licet.Command {
-			return licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey}, Reason: refunded.Order.StateReason}
+			return licet.RevokeLicense{Target: licet.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy}, Reason: refunded.Order.StateReason}
 		}}
 		return n.hold(ctx, license, func(ctx context.Context) (licet.Result, error) {
 			return n.swapTogether(ctx, refund, revoke)

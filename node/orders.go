@@ -28,6 +28,7 @@ type NewOrder struct {
 	BuyerEmail  string
 	Metadata    string
 	SuccessURL  string
+	By          licet.Actor
 	Once        *Once // nil: the request came without an Idempotency-Key
 }
 
@@ -107,7 +108,7 @@ func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (lice
 	if _, err := io.ReadFull(n.cfg.Entropy, token[:]); err != nil {
 		return licet.Record{}, fmt.Errorf("make a pay token: %w", err)
 	}
-	record := licet.Record{Changed: true, Order: &licet.Order{
+	record := licet.NewOrder(&licet.Order{
 		OrderNo:     licet.NewOrderNo(Cell, id.String()),
 		Owner:       owner,
 		ProductID:   in.ProductID,
@@ -121,7 +122,7 @@ func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (lice
 		Terms:       terms,
 		CreatedAt:   now,
 		ExpiresAt:   now.Add(n.orderLifetime(owner.Mode)),
-	}}
+	}, in.By)
 	if in.Amount > 0 {
 		return record, nil
 	}
@@ -129,7 +130,7 @@ func (n *Node) newOrder(owner licet.Owner, in NewOrder, terms licet.Terms) (lice
 	if err != nil {
 		return licet.Record{}, err
 	}
-	_, err = licet.Apply(&record, licet.PayOrder{Terms: terms, Key: key}, now)
+	_, err = licet.Apply(&record, licet.PayOrder{By: in.By, Terms: terms, Key: key}, now)
 	return record, err
 }
 

@@ -24,7 +24,7 @@ func TestCrashPoints(t *testing.T) {
 		return err
 	}
 	again := func(o licet.Order) error {
-		_, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, "", nil)
+		_, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
 		return err
 	}
 	one := func(status licet.OrderStatus) func(licet.Order) licet.OrderStatus {
@@ -53,7 +53,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	pay := func(desk *payment.Desk, o licet.Order) { _, _, _ = desk.Pay(w.ctx, o) }
 	refund := func(desk *payment.Desk, o licet.Order) {
-		_, _, _ = desk.Refund(w.ctx, owner, o.OrderNo, "", nil)
+		_, _, _ = desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
 	}
 	for _, c := range []struct {
 		name  string

@@ -26,8 +26,7 @@ const recordTime = time.Second
 //
 // With once it is the same refund, however often it is asked for; replayed tells
 // that it was made before.
-func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo, reason string, once *node.Once) (order licet.Order, replayed bool, err error) {
-	wish := licet.RequestRefund{Reason: reason}
+func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo string, wish licet.RequestRefund, once *node.Once) (order licet.Order, replayed bool, err error) {
 	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, once)
 	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
 		// It was withdrawn: that the provider failed is not what the key stands for.

@@ -37,7 +37,7 @@ func TestOldRefusal(t *testing.T) {
 	o := w.paid()
 	again := func(want error) {
 		t.Helper()
-		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, want) {
+		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, want) {
 			t.Errorf("meanwhile: %v, want %v", err, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestOldRefusal(t *testing.T) {
 	}
 	w.bank.next = []answer{{says: payment.ErrRefused}, {says: payment.ErrRefused}, {moves: true, says: errDown}}
 	_, desk := w.open(w.store, slow)
-	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Errorf("the bank refused, and Refund says: %v", err)
 	}
 	if w.bank.returned[o.OrderNo] != 1 || !w.now(o).RefundDue {
@@ -70,12 +70,12 @@ func TestStoredWishIsNotUnavailable(t *testing.T) {
 		for name, do := range map[string]func(*payment.Desk) (licet.Order, error){
 			"refund": func(desk *payment.Desk) (licet.Order, error) {
 				o := w.paid()
-				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, "", nil)
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
 				return o, err
 			},
 			"refund under a key": func(desk *payment.Desk) (licet.Order, error) {
 				o := w.paid()
-				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, "", w.once())
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, w.once())
 				return o, err
 			},
 			"payment of a canceled order": func(desk *payment.Desk) (licet.Order, error) {
@@ -113,13 +113,13 @@ func TestFailureIsNoReplay(t *testing.T) {
 	w := newTown(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: payment.ErrRefused}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", once); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(node.Change) storetest.Fault {
 		return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
 	}}, w.bank)
-	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, "", once); replayed || !errors.Is(err, licet.ErrUnavailable) {
+	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once); replayed || !errors.Is(err, licet.ErrUnavailable) {
 		t.Errorf("replayed %v, %v", replayed, err)
 	}
 	w.check("withdrawn", o, licet.OrderPaid)
@@ -145,7 +145,7 @@ func TestPassSurvivesPanic(t *testing.T) {
 	orders := []licet.Order{w.paid(), w.paid(), w.paid()}
 	w.bank.next = []answer{{says: errDown}, {says: errDown}, {says: errDown}}
 	for _, o := range orders {
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 			t.Fatal(err)
 		}
 	}
@@ -176,11 +176,11 @@ func TestProviderGone(t *testing.T) {
 	} {
 		o := w.paid()
 		w.bank.next = []answer{{says: c.says}}
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if due := w.now(o).RefundDue; due != c.due {
@@ -197,7 +197,7 @@ func TestPassAfterAnother(t *testing.T) {
 	w := newTown(t)
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}, {says: errDown}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	w.clock.ahead += time.Minute

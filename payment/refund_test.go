@@ -166,7 +166,7 @@ func TestRefund(t *testing.T) {
 	w := newTown(t)
 	o, key := w.paid(), w.once()
 	refund := func(o licet.Order, once *node.Once) (licet.Order, bool, error) {
-		return w.desk.Refund(w.ctx, owner, o.OrderNo, "too slow", once)
+		return w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{Reason: "too slow"}, once)
 	}
 	for i := range 3 {
 		got, replayed, err := refund(o, key)
@@ -184,7 +184,7 @@ func TestRefund(t *testing.T) {
 
 	other := licet.Owner{AccountID: "acct_other", Mode: licet.Test}
 	paid := w.paid()
-	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, "", nil); !errors.Is(err, licet.ErrOrderNotFound) {
+	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrOrderNotFound) {
 		t.Errorf("another account's order: %v", err)
 	}
 	w.check("another account's order", paid, licet.OrderPaid)
@@ -209,7 +209,7 @@ func TestRefund(t *testing.T) {
 	}
 	poor := payment.NewDesk(w.node, nil)
 	for range 2 {
-		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, "", nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
 			t.Errorf("without a provider: %v", err)
 		}
 	}
@@ -231,11 +231,11 @@ func TestProviderFails(t *testing.T) {
 		once := w.once()
 		for way, goOn := range map[string]func(licet.Order) error{
 			"the same call": func(o licet.Order) error {
-				_, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil)
+				_, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
 				return err
 			},
 			"the same call under its key": func(o licet.Order) error {
-				got, replayed, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, "", once)
+				got, replayed, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once)
 				if replayed || got.RefundedAt.IsZero() {
 					t.Errorf("%s, under its key: replayed %v, %+v", name, replayed, got)
 				}
@@ -258,7 +258,7 @@ func TestProviderFails(t *testing.T) {
 				w.bank.next = []answer{fails}
 				ctx, cancel := context.WithTimeout(w.ctx, 1100*time.Millisecond)
 				defer cancel()
-				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, "", once); !errors.Is(err, providerFailed) {
+				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, licet.RequestRefund{}, once); !errors.Is(err, providerFailed) {
 					t.Fatalf("the bank failed, and Refund says: %v", err)
 				}
 				if now := w.now(o); now.Status(w.node.Now()) != licet.OrderPaid || !now.RefundDue {
@@ -282,7 +282,7 @@ func TestProviderRefuses(t *testing.T) {
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: fmt.Errorf("%w: disputed", payment.ErrRefused)}, {says: payment.ErrRefused}}
 	for asked := 1; asked <= 2; asked++ {
-		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "too slow", once); !errors.Is(err, providerFailed) || replayed {
+		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{Reason: "too slow"}, once); !errors.Is(err, providerFailed) || replayed {
 			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
 		}
 		w.check("refused", o, licet.OrderPaid)
@@ -297,7 +297,7 @@ func TestProviderRefuses(t *testing.T) {
 			t.Errorf("the bank was asked %d times, want %d", w.bank.asked[o.OrderNo], asked)
 		}
 	}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", w.once()); err != nil {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, w.once()); err != nil {
 		t.Fatal(err)
 	}
 	w.check("when it has changed its mind", o, licet.OrderRefunded)
@@ -338,7 +338,7 @@ func TestRefundsAreCounted(t *testing.T) {
 	refund := func(says ...answer) {
 		t.Helper()
 		w.bank.next = says
-		_, _, _ = w.desk.Refund(w.ctx, owner, w.paid().OrderNo, "", nil)
+		_, _, _ = w.desk.Refund(w.ctx, owner, w.paid().OrderNo, licet.RequestRefund{}, nil)
 	}
 	refund()
 	refund(answer{says: payment.ErrRefused})
@@ -365,7 +365,7 @@ func TestOnePassPerPause(t *testing.T) {
 	o := w.paid()
 	down := answer{says: errDown}
 	w.bank.next = []answer{down, down, down, down}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, "", nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	for pass, pause := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {

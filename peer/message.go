@@ -30,6 +30,7 @@ type command struct {
 	SeenStep  time.Duration
 	Caller    owner
 	Pin       owner
+	By        string
 }
 
 // The kinds of commands.
@@ -66,10 +67,13 @@ func (c codec) request(hop node.Hop) ([]byte, error) {
 		case licet.Activate:
 			r.Commands[i] = command{
 				Kind: activate, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
-				SeenStep: cmd.SeenStep, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin),
+				SeenStep: cmd.SeenStep, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
 			}
 		case licet.RemoveDevice:
-			r.Commands[i] = command{Kind: removeDevice, Device: cmd.Device, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin)}
+			r.Commands[i] = command{
+				Kind: removeDevice, Device: cmd.Device,
+				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
+			}
 		default:
 			return nil, fmt.Errorf("a %T can't be sent", cmd)
 		}
@@ -87,7 +91,7 @@ func (c codec) readRequest(body []byte) (node.Hop, error) {
 		return node.Hop{}, fmt.Errorf("%w: the name of its sender has %d bytes", errMalformed, len(r.From))
 	}
 	for i, cmd := range r.Commands {
-		target := licet.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner()}
+		target := licet.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(), By: licet.Actor(cmd.By)}
 		switch cmd.Kind {
 		case activate:
 			hop.Commands[i] = licet.Activate{

@@ -165,7 +165,7 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 		key = once("refund", shop) // perhaps another one's
 	}
 	r.transact(random, deed{What: "refund", Order: orderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
-		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, "", key)
+		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licet.RequestRefund{}, key)
 		return order, err
 	})
 }

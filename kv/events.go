@@ -1,0 +1,337 @@
+package kv
+
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// Events are stored by the changes that they tell of: those of one record that one
+// transaction makes are one key, however many commands it folds,
+//
+//	e/<account>/<mode>/<epoch><record><sequence>
+//
+// where <epoch> is eight bytes, <record> is l and a license's 16 bytes, or o and
+// what follows ord_ in an order's number, and <sequence>, of five bytes, is that of
+// the last one. The value has what was changed as it is after the last of them,
+// what was otherwise after each, and the epoch in which the record's events before
+// stand: so a record's events are found from the latest back, and every one of them
+// through the record.
+//
+// What the shop has told of a buyer (e-mail, description, metadata) is not in it. It
+// never changes but when it is removed, and is read from the record when events are.
+
+const (
+	eventsPrefix   = layout + "e/"
+	sequenceSize   = 5
+	eventOfLicense = 'l'
+	eventOfOrder   = 'o'
+)
+
+// Field numbers of stored events.
+const (
+	eventsRecord  protowire.Number = 1 // a license's or an order's value
+	eventsOne     protowire.Number = 2 // repeated
+	eventsBefore  protowire.Number = 3 // the epoch of the events before
+	eventsAt      protowire.Number = 4 // of the first; most have it in common
+	eventType     protowire.Number = 1
+	eventAfter    protowire.Number = 2 // milliseconds after the first, zigzag
+	eventActor    protowire.Number = 3
+	eventActorKey protowire.Number = 4 // instead of 3: an API key's id
+	eventCount    protowire.Number = 5 // of devices, plus one, where nothing else differs
+	eventRecord   protowire.Number = 6 // where more does
+	eventDevice   protowire.Number = 7
+)
+
+// storedTypes gives each kind of event its number. A number is never used for
+// something else.
+var storedTypes = []licet.EventType{
+	1: licet.EventOrderCreated, 2: licet.EventOrderPaid, 3: licet.EventOrderExpired, 4: licet.EventOrderCanceled,
+	5: licet.EventOrderRefunded, 6: licet.EventLicenseIssued, 7: licet.EventLicenseSuspended,
+	8: licet.EventLicenseReinstated, 9: licet.EventLicenseRevoked, 10: licet.EventLicenseRenewed,
+	11: licet.EventLicenseUpdated, 12: licet.EventLicenseExpired, 13: licet.EventLicenseActivated,
+	14: licet.EventLicenseLimitReached, 15: licet.EventDeviceBound, 16: licet.EventDeviceRemoved,
+}
+
+// storedActors are those who are no API keys.
+var storedActors = []licet.Actor{1: licet.EndUser, 2: licet.Provider, 3: licet.System}
+
+// eventsOf gives those of a record's events that are of one thing: the record
+// itself, or the license that it issues.
+func eventsOf[T licet.License | licet.Order](r *licet.Record, _ *T) []licet.Event {
+	var of []licet.Event
+	var kind T
+	_, ofLicense := any(kind).(licet.License)
+	for _, e := range r.Events {
+		if (e.License != nil) == ofLicense {
+			of = append(of, e)
+		}
+	}
+	return of
+}
+
+// eventsKey is where events of a record stand up to a sequence number. The epoch is
+// written when they are sent.
+func eventsKey(owner licet.Owner, e epoch, record string, last uint64) string {
+	b := append(make([]byte, 0, 96), eventsOfOwner(owner)...)
+	b = appendEpoch(b, e)
+	b = append(b, record...)
+	return string(appendSequence(b, last))
+}
+
+func eventsOfOwner(owner licet.Owner) string { return eventsPrefix + ownerPath(owner) }
+
+func appendSequence(b []byte, n uint64) []byte {
+	var eight [8]byte
+	binary.BigEndian.PutUint64(eight[:], n)
+	return append(b, eight[8-sequenceSize:]...)
+}
+
+func licenseInEvents(id licet.LicenseID) string { return string(eventOfLicense) + string(id[:]) }
+func orderInEvents(orderNo string) string       { return string(eventOfOrder) + orderNo[len(orderPrefix):] }
+
+// tellLicense puts events of a license, whose value is given, and which had its
+// latest event before in an epoch.
+func (sw *swap) tellLicense(value []byte, told []licet.Event, before epoch) {
+	l := told[len(told)-1].License
+	sw.tell(value, encodeEvents(told, before), l.Owner, licenseInEvents(l.Key.ID()), l.Sequence)
+}
+
+func (sw *swap) tellOrder(value []byte, told []licet.Event, before epoch) error {
+	o := told[len(told)-1].Order
+	if !licet.ValidOrderNo(o.OrderNo) {
+		return errMalformed
+	}
+	sw.tell(value, encodeEvents(told, before), o.Owner, orderInEvents(o.OrderNo), o.Sequence)
+	return nil
+}
+
+func (sw *swap) tell(value, events []byte, owner licet.Owner, record string, last uint64) {
+	key := []byte(eventsKey(owner, 0, record, last))
+	sw.put(key, events)
+	sw.stamps = append(sw.stamps, stampOf(value), key[len(eventsOfOwner(owner)):][:epochSize])
+}
+
+// encodeEvents writes events of one record.
+func encodeEvents(told []licet.Event, before epoch) []byte {
+	last := &told[len(told)-1]
+	facts := factsOf(last)
+	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), formatVersion)
+	b = appendBytes(b, eventsRecord, facts)
+	if before != 0 {
+		b = appendBytes(b, eventsBefore, appendEpoch(nil, before))
+	}
+	b = appendTime(b, eventsAt, told[0].At)
+	for i := range told {
+		b = appendBytes(b, eventsOne, encodeEvent(&told[i], last, told[0].At))
+	}
+	return b
+}
+
+func encodeEvent(e, last *licet.Event, first time.Time) []byte {
+	b := appendUint(make([]byte, 0, 64), eventType, uint64(slices.Index(storedTypes, e.Type)))
+	b = appendUint(b, eventAfter, protowire.EncodeZigZag(e.At.UnixMilli()-first.UnixMilli()))
+	if known := slices.Index(storedActors, e.Actor); known > 0 {
+		b = appendUint(b, eventActor, uint64(known))
+	} else {
+		b = appendString(b, eventActorKey, string(e.Actor))
+	}
+	var created time.Time
+	if l := e.License; l != nil {
+		created = l.CreatedAt
+		as := toldLicense(last.License)
+		as.CurrentDevices = l.CurrentDevices
+		switch {
+		case as != toldLicense(l):
+			b = appendBytes(b, eventRecord, factsOf(e))
+		case l.CurrentDevices != last.License.CurrentDevices:
+			b = appendUint(b, eventCount, uint64(l.CurrentDevices)+1)
+		}
+	} else if toldOrder(e.Order) != toldOrder(last.Order) {
+		b = appendBytes(b, eventRecord, factsOf(e))
+	}
+	if e.Device != nil {
+		b = appendBytes(b, eventDevice, appendDevice(nil, e.Device, created))
+	}
+	return b
+}
+
+// factsOf is what an event tells of its license or order, as a value of its key.
+func factsOf(e *licet.Event) []byte {
+	if e.License != nil {
+		stored := storedLicense{license: toldLicense(e.License)}
+		return stored.encode()
+	}
+	order := toldOrder(e.Order)
+	order.PayToken = e.Order.PayToken
+	stored := storedOrder{order: order}
+	value, err := stored.encode()
+	if err != nil {
+		panic(err) // the order's own value was written a moment ago
+	}
+	return value
+}
+
+// toldLicense is what events tell of a license: not what only the service needs, nor
+// what is read from its record.
+func toldLicense(l *licet.License) licet.License {
+	return licet.License{
+		Key: l.Key, Owner: l.Owner, ProductID: l.ProductID, OrderNo: l.OrderNo,
+		MaxDevices: l.MaxDevices, CurrentDevices: l.CurrentDevices,
+		CreatedAt: l.CreatedAt, ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt,
+		SuspendedAt: l.SuspendedAt, RevokedAt: l.RevokedAt,
+	}
+}
+
+func toldOrder(o *licet.Order) licet.Order {
+	return licet.Order{
+		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID, Amount: o.Amount, Currency: o.Currency,
+		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
+		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late, RefundDue: o.RefundDue,
+	}
+}
+
+// storedEvents is what one key holds.
+type storedEvents struct {
+	events []licet.Event
+	before epoch // of the record's events before; 0: there are none
+}
+
+// decodeEvents reads the value under a key of events, which has said whose they are,
+// of what record, and the number of the last.
+func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
+	s := &storedEvents{}
+	var facts, before []byte
+	var first time.Time
+	var told [][]byte
+	err := decodeValue(value, func(f field) error {
+		switch f.num {
+		case eventsRecord:
+			facts = f.bytes
+		case eventsBefore:
+			before = f.bytes
+		case eventsAt:
+			first = f.time()
+		case eventsOne:
+			told = append(told, f.bytes)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(told) == 0 || uint64(len(told)) > last || before != nil && len(before) != epochSize {
+		return nil, errMalformed
+	}
+	if before != nil {
+		s.before = epoch(binary.BigEndian.Uint64(before))
+	}
+	base, err := decodeFacts(owner, record, facts)
+	if err != nil {
+		return nil, err
+	}
+	s.events = make([]licet.Event, len(told))
+	for i, message := range told {
+		e := &s.events[i]
+		e.Sequence = last - uint64(len(told)-1-i)
+		if err := decodeEvent(e, message, owner, record, base, first); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// decodeFacts reads what events tell of their record, into an event without more.
+func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event, err error) {
+	id := record[1:]
+	switch record[0] {
+	case eventOfLicense:
+		if len(id) != idLength {
+			return e, errMalformed
+		}
+		stored, err := decodeLicense(licet.LicenseID([]byte(id)), facts)
+		if err != nil {
+			return e, err
+		}
+		if stored.license.Owner != owner {
+			return e, errMalformed
+		}
+		e.License = &stored.license
+	case eventOfOrder:
+		stored, err := decodeOrder(licet.OrderRef(owner, orderPrefix+id), facts)
+		if err != nil {
+			return e, err
+		}
+		e.Order = &stored.order
+	default:
+		return e, errMalformed
+	}
+	return e, nil
+}
+
+// decodeEvent reads one event into e, whose Sequence is known, given what the last of
+// its fellows tells of the record, and when the first happened.
+func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record string, base licet.Event, first time.Time) error {
+	var facts, device []byte
+	var count int
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case eventType:
+			if f.varint > 0 && f.varint < uint64(len(storedTypes)) {
+				e.Type = storedTypes[f.varint]
+			}
+		case eventAfter:
+			e.At = first.Add(time.Duration(protowire.DecodeZigZag(f.varint)) * time.Millisecond)
+		case eventActor:
+			if f.varint > 0 && f.varint < uint64(len(storedActors)) {
+				e.Actor = storedActors[f.varint]
+			}
+		case eventActorKey:
+			e.Actor = licet.Actor(f.string())
+		case eventCount:
+			count = f.int()
+		case eventRecord:
+			facts = f.bytes
+		case eventDevice:
+			device = f.bytes
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if e.Type == "" || e.Actor == "" {
+		return errMalformed
+	}
+	if e.At.IsZero() {
+		e.At = first
+	}
+	if facts != nil {
+		if base, err = decodeFacts(owner, record, facts); err != nil {
+			return err
+		}
+	}
+	var created time.Time
+	if base.License != nil {
+		l := *base.License
+		if count > 0 {
+			l.CurrentDevices = count - 1
+		}
+		l.Sequence, created, e.License = e.Sequence, l.CreatedAt, &l
+	} else {
+		o := *base.Order
+		o.Sequence, e.Order = e.Sequence, &o
+	}
+	if device != nil {
+		d, err := decodeDevice(device, created)
+		if err != nil {
+			return err
+		}
+		e.Device = &d
+	}
+	return nil
+}

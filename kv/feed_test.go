@@ -1,0 +1,442 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"licet"
+	"licet/node"
+)
+
+// eventsLab is an etcd of its own, with a store on it that hears all activations.
+type eventsLab struct {
+	t     *testing.T
+	etcd  *Embedded
+	store *Store
+}
+
+func newEventsLab(t *testing.T) *eventsLab {
+	t.Helper()
+	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
+	l.store = l.open(nil)
+	l.store.hearAll = true
+	return l
+}
+
+// open opens a further store, whose writes meet faults.
+func (l *eventsLab) open(next func() fault) *Store {
+	l.t.Helper()
+	s := openStoreOn(l.t, l.etcd)
+	if next != nil {
+		s.remote = &faultyKV{KVClient: s.remote, next: next}
+	}
+	if err := s.OpenEpoch(testContext(l.t, 10*time.Second)); err != nil {
+		l.t.Fatal(err)
+	}
+	return s
+}
+
+// seal begins a new epoch behind everybody's back.
+func (l *eventsLab) seal() epoch {
+	l.t.Helper()
+	response, err := l.store.client.Put(testContext(l.t, 10*time.Second), epochKey, "")
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return epoch(response.Header.Revision)
+}
+
+// listen makes an owner listen, or nobody.
+func (l *eventsLab) listen(owners ...licet.Owner) {
+	l.t.Helper()
+	set := make(map[licet.Owner]struct{})
+	for _, owner := range owners {
+		set[owner] = struct{}{}
+	}
+	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), listenKey, string(encodeListening(set))); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// license stores a new license of an owner.
+func (l *eventsLab) license(s *Store, owner licet.Owner) licet.Ref {
+	l.t.Helper()
+	made := newLicense(l.t, 0)
+	made.Owner = owner
+	ref := licet.LicenseRef(made.Key)
+	l.commit(s, node.Change{Writes: []node.Write{{Ref: ref, Record: licet.NewLicense(made, nil, "key_maker")}}})
+	return ref
+}
+
+func (l *eventsLab) commit(s *Store, change node.Change) {
+	l.t.Helper()
+	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("commit: %+v, %v", outcome, err)
+	}
+}
+
+// bound gives the change that binds devices, as s sees the license.
+func (l *eventsLab) bound(s *Store, ref licet.Ref, devices ...string) node.Change {
+	l.t.Helper()
+	snapshot := loadOne(l.t, s, ref, devices...)
+	for _, device := range devices {
+		cmd := licet.Activate{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: licet.EndUser}, Device: device}
+		if _, err := licet.Apply(&snapshot.Record, cmd, testTime); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
+}
+
+// feed reads all of an owner's feed, some events at a time.
+func (l *eventsLab) feed(owner licet.Owner, limit int) []node.RecordedEvent {
+	l.t.Helper()
+	var all []node.RecordedEvent
+	page := node.FeedPage{Limit: limit}
+	for {
+		got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, page)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		all = append(all, got.Events...)
+		page.After = got.Next
+		if !got.More {
+			return all
+		}
+	}
+}
+
+// kinds says of events what they are and of which device.
+func kindsOf(events []node.RecordedEvent) []string {
+	var kinds []string
+	for _, e := range events {
+		kind := fmt.Sprintf("%d %s", e.Sequence, e.Type)
+		if e.Device != nil {
+			kind += " " + e.Device.ID
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+func acct(name string) licet.Owner {
+	return licet.Owner{AccountID: "acct_" + name, Mode: licet.Live}
+}
+
+// TestFeed records what changes tell of, and reads it in every way.
+func TestFeed(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("feed")
+	ref := l.license(l.store, owner)
+	l.commit(l.store, l.bound(l.store, ref, "a", "b", "c"))
+	l.seal()
+	l.license(l.store, acct("other"))
+	l.commit(l.store, l.bound(l.store, ref, "d"))
+	removal := loadOne(t, l.store, ref, "b")
+	if _, err := licet.Apply(&removal.Record, licet.RemoveDevice{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, testTime.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
+	open := l.license(l.store, owner)
+
+	want := []string{
+		"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b", "5 device.bound c",
+		"6 device.bound d", "7 device.removed b",
+	}
+	if got := kindsOf(l.feed(owner, 100)); !slices.Equal(got, want[:5]) {
+		t.Errorf("before the second epoch is sealed, the feed is %q, want %q", got, want[:5])
+	}
+	l.seal()
+	want = append(want, "1 license.issued")
+	all := l.feed(owner, 100)
+	if got := kindsOf(all); !slices.Equal(got, want) {
+		t.Fatalf("the feed is %q, want %q", got, want)
+	}
+	for limit := 1; limit <= len(want); limit++ {
+		if diff := cmp.Diff(all, l.feed(owner, limit)); diff != "" {
+			t.Errorf("read %d at a time it differs:\n%s", limit, diff)
+		}
+	}
+	revision := int64(0)
+	for i, e := range all {
+		if e.Revision < revision || e.Owner != owner {
+			t.Errorf("event %d: %+v", i, e)
+		}
+		revision = e.Revision
+		got, err := l.store.Event(testContext(t, 10*time.Second), owner, e.ID)
+		if err != nil || got == nil || !cmp.Equal(*got, e) {
+			t.Errorf("event %s is %+v, %v", e.ID, got, err)
+		}
+		rest, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(e.ID), Limit: 100})
+		if diff := cmp.Diff(all[i+1:], rest.Events); err != nil || diff != "" && len(rest.Events)+i+1 != len(all) {
+			t.Errorf("after event %d: %v\n%s", i, err, diff)
+		}
+		stranger, err := l.store.Event(testContext(t, 10*time.Second), acct("other"), e.ID)
+		if err != nil || stranger != nil {
+			t.Errorf("another owner finds %+v, %v", stranger, err)
+		}
+	}
+	bound := all[3]
+	if bound.License.CurrentDevices != 2 || bound.Actor != licet.EndUser || !bound.At.Equal(testTime) || !bound.Device.BoundAt.Equal(testTime) {
+		t.Errorf("the second device's event is %+v", bound)
+	}
+	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 || !removed.Device.BoundAt.Equal(testTime) || !removed.At.Equal(testTime.Add(time.Hour)) {
+		t.Errorf("the removal's event is %+v", removed)
+	}
+
+	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Types: []licet.EventType{licet.EventDeviceRemoved}, Limit: 10})
+	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
+		t.Errorf("of removals the feed is %q, %v", got, err)
+	}
+	for limit := 1; limit <= 8; limit++ {
+		var history []node.RecordedEvent
+		page := node.HistoryPage{Limit: limit}
+		for {
+			got, err := l.store.History(testContext(t, 10*time.Second), ref, page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			history = append(history, got.Events...)
+			if page.Before = got.Next; page.Before == "" {
+				break
+			}
+		}
+		slices.Reverse(history)
+		if diff := cmp.Diff(all[:7], history); diff != "" {
+			t.Errorf("the history, %d at a time:\n%s", limit, diff)
+		}
+	}
+	_ = open
+}
+
+// TestPositionsOfNoFeed asks for what follows positions that the feed never had.
+func TestPositionsOfNoFeed(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("mine")
+	l.license(l.store, owner)
+	l.license(l.store, acct("other"))
+	l.seal()
+	mine, others := l.feed(owner, 10)[0], l.feed(acct("other"), 10)[0]
+	at, _ := readPlace(node.Cell, mine.ID)
+	later, unknown := at, at
+	later.sequence++
+	unknown.epoch += 1 << 40
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.text(node.Cell), unknown.text(node.Cell), "pos_0"} {
+		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(position), Limit: 1})
+		if !errors.Is(err, node.ErrBadPosition) {
+			t.Errorf("after %q: %v", position, err)
+		}
+		if got, err := l.store.Event(testContext(t, 10*time.Second), owner, position); got != nil || err != nil {
+			t.Errorf("event %q is %+v, %v", position, got, err)
+		}
+	}
+}
+
+// TestEpochMovesDuringACommit begins an epoch that the writer does not know of, while
+// its swap meets every fault: its event is in the feed once, and in the epoch in which
+// it was written.
+func TestEpochMovesDuringACommit(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newEventsLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+	}{
+		{"no fault", nil},
+		{"applied, answer lost", []fault{{appliedNow, lost}}},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}},
+		{"applied late", []fault{{appliedLate, lost}}},
+		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}},
+	} {
+		for _, when := range []string{"before", "between the attempts"} {
+			t.Run(c.name+", sealed "+when, func(t *testing.T) {
+				l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
+				owner := acct(fmt.Sprintf("moves_%d_%d", i, len(when)))
+				ref := l.license(l.store, owner)
+				next := script(c.faults...)
+				writes := 0
+				s := l.open(nil)
+				s.hearAll = true
+				s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+					if writes++; when != "before" && writes == 2 {
+						l.seal()
+					}
+					return next()
+				}}
+				change := l.bound(s, ref, "a")
+				if when == "before" {
+					l.seal()
+				}
+				l.commit(s, change)
+				_ = s.Ping(testContext(t, 10*time.Second))
+				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
+				l.seal()
+				want := []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}
+				got := l.feed(owner, 10)
+				if kinds := kindsOf(got); !slices.Equal(kinds, want) {
+					t.Errorf("the feed is %q, want %q", kinds, want)
+				}
+				history, err := l.store.History(testContext(t, 10*time.Second), ref, node.HistoryPage{Limit: 10})
+				slices.Reverse(history.Events)
+				if diff := cmp.Diff(got, history.Events); err != nil || diff != "" {
+					t.Errorf("the history: %v\n%s", err, diff)
+				}
+				if stored := loadOne(t, s, ref); stored.Record.License.Sequence != 4 {
+					t.Errorf("the license has had %d events", stored.Record.License.Sequence)
+				}
+			})
+		}
+	}
+}
+
+// TestListenDuringACommit makes an owner listen after a writer has made up its mind
+// that nobody does: what was acknowledged after that is in the feed.
+func TestListenDuringACommit(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newEventsLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+		landed bool // before anybody listened
+	}{
+		{"no fault", nil, false},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
+		{"applied late", []fault{{appliedLate, lost}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
+			owner := acct(fmt.Sprint("listens", i))
+			ref := l.license(l.store, owner)
+			l.listen()
+			next := script(c.faults...)
+			writes := 0
+			s := l.open(nil)
+			s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+				if writes++; len(c.faults) > 0 && writes == 2 || len(c.faults) == 0 && writes == 1 {
+					l.listen(owner)
+				}
+				return next()
+			}}
+			change := l.bound(s, ref, "a")
+			outcome, err := s.Commit(testContext(t, 10*time.Second), change)
+			if err != nil || outcome.Landed != c.landed {
+				t.Fatalf("commit: %+v, %v; want landed: %v", outcome, err, c.landed)
+			}
+			want := []string{"1 license.issued"}
+			if !c.landed {
+				if len(outcome.Rivals) != 1 || !outcome.Rivals[0].Record.Listening || outcome.Rivals[0].Record.License.CurrentDevices != 0 {
+					t.Errorf("it lost to %+v", outcome.Rivals)
+				}
+				l.commit(s, l.bound(s, ref, "a"))
+				want = append(want, "2 license.activated a", "3 device.bound a")
+			}
+			l.commit(s, l.bound(s, ref, "b"))
+			want = append(want, fmt.Sprintf("%d device.bound b", len(want)+1))
+			l.seal()
+			if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, want) {
+				t.Errorf("the feed is %q, want %q", kinds, want)
+			}
+		})
+	}
+}
+
+// TestFencesInABatch sends changes of many records together while the fences move:
+// all of them land, and each is told of once.
+func TestFencesInABatch(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("batch")
+	var changes []node.Change
+	for range 20 {
+		changes = append(changes, l.bound(l.store, l.license(l.store, owner), "a"))
+	}
+	l.seal()
+	for _, nested := range []bool{false, true} {
+		if nested {
+			l.store.nested.Store(1)
+			changes = nil
+			for range 20 {
+				changes = append(changes, l.bound(l.store, l.license(l.store, owner), "a"))
+			}
+			l.seal()
+		}
+		outcomes, errs := batched(t, l.store, changes...)
+		for i := range outcomes {
+			if errs[i] != nil || !outcomes[i].Landed {
+				t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+			}
+		}
+	}
+	l.seal()
+	counts := make(map[string]int)
+	for _, e := range l.feed(owner, 7) {
+		counts[e.ID]++
+		counts[string(e.Type)]++
+	}
+	for id, n := range counts {
+		if id[:4] == eventIDPrefix && n != 1 {
+			t.Errorf("%s is there %d times", id, n)
+		}
+	}
+	if counts["device.bound"] != 40 || counts["license.issued"] != 40 || counts["license.activated"] != 40 {
+		t.Errorf("the feed has %v", counts)
+	}
+}
+
+// TestFeedOfManyEpochs reads feeds with large epochs, many small ones and gaps, with
+// directories that do not hold all of it.
+func TestFeedOfManyEpochs(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it writes thousands of events")
+	}
+	l := newEventsLab(t)
+	owner := acct("many")
+	var ids []string
+	put := func(n int) {
+		for range n {
+			made := newLicense(t, 0)
+			made.Owner = owner
+			told := licet.NewLicense(made, nil, "")
+			e, _ := l.store.fences.known()
+			value := encodeEvents(told.Events, 0)
+			if _, err := l.store.client.Put(testContext(t, 10*time.Second), eventsKey(owner, e, licenseInEvents(made.Key.ID()), 1), string(value)); err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, eventID(e, licenseInEvents(made.Key.ID()), 1))
+		}
+		if err := l.store.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gap := func() {
+		for range 3000 {
+			if _, err := l.store.client.Put(testContext(t, 10*time.Second), "elsewhere", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(1)
+	gap()
+	put(dirEntries + 500)
+	for range 50 {
+		put(3)
+	}
+	gap()
+	put(2)
+	for _, limit := range []int{100, 33, 5000} {
+		var got []string
+		for _, e := range l.feed(owner, limit) {
+			got = append(got, e.ID)
+		}
+		if diff := cmp.Diff(ids, got); diff != "" {
+			t.Errorf("%d at a time:\n%s", limit, diff)
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package kv
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+	"licet/node"
+)
+
+// Two keys stand before changes as fences: a request with changes that depend on
+// one compares its revision at the top, above all of them. Everyone reads them, and
+// nobody writes them on the hot path.
+//
+//   - epochKey: the epoch that events are written into, see epoch.
+//   - listenKey: who listens to activations. A change was made of a snapshot that
+//     says whether its owner does; where that is not so any more it must be made anew.
+//
+// What a store remembers of them is a guess, as of records. Where it was wrong, the
+// request has changed nothing, and says what is true.
+const (
+	epochKey  = layout + "s/epoch"
+	listenKey = layout + "s/listen"
+)
+
+// fences is what a store remembers of them.
+type fences struct {
+	mu        sync.Mutex
+	epoch     epoch
+	written   int64      // bytes of events that were sent into it
+	listening *listening // never nil, never changed
+}
+
+// listening is who listens, as of a revision of listenKey.
+type listening struct {
+	revision int64
+	owners   map[licet.Owner]struct{}
+}
+
+func (l *listening) has(owner licet.Owner) bool {
+	_, is := l.owners[owner]
+	return is
+}
+
+func (f *fences) known() (epoch, *listening) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch, f.listening
+}
+
+// noteEpoch remembers an epoch that was read. After a restore it may be a lower
+// one: what a request was refused by is true, whatever was known before.
+func (f *fences) noteEpoch(e epoch) (moved bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if moved = f.epoch != e; moved {
+		f.epoch, f.written = e, 0
+	}
+	return moved
+}
+
+// wrote counts what was sent into an epoch.
+func (f *fences) wrote(e epoch, bytes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch == e {
+		f.written += int64(bytes)
+	}
+}
+
+func (f *fences) bytesIn(e epoch) int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch != e {
+		return 0
+	}
+	return f.written
+}
+
+func (f *fences) noteListening(l *listening) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listening = l
+}
+
+// fenced is what a batch has at its top.
+type fenced struct {
+	epoch     epoch
+	listening *listening
+	compares  []*etcdserverpb.Compare
+	gets      [][]byte // of the keys of compares, in their order
+}
+
+// fence readies a batch for sending: it stamps its events with the epoch, and says
+// what is to be compared at the top. Parts that were made of what is no longer so
+// are not to be sent; see sendLost.
+func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
+	top.epoch, top.listening = s.fences.known()
+	writes, heeds, bytes := false, false, 0
+	for i, p := range batch {
+		if p.heeds && p.listened != top.listening.revision {
+			if lost == nil {
+				send = append(send, batch[:i]...)
+			}
+			lost = append(lost, p)
+			continue
+		}
+		if lost != nil {
+			send = append(send, p)
+		}
+		writes, heeds = writes || len(p.stamps) > 0, heeds || p.heeds
+		for _, place := range p.stamps {
+			top.epoch.stamp(place)
+		}
+		if len(p.stamps) > 0 {
+			bytes += p.bytes
+		}
+	}
+	if lost == nil {
+		send = batch
+	}
+	demand := func(key string, revision int64) {
+		k := []byte(key)
+		top.compares, top.gets = append(top.compares, unchanged(k, revision)), append(top.gets, k)
+	}
+	if writes {
+		demand(epochKey, int64(top.epoch))
+		s.fences.wrote(top.epoch, bytes)
+	}
+	if heeds {
+		demand(listenKey, top.listening.revision)
+	}
+	return top, send, lost
+}
+
+// fenceOps is how many compares may stand at the top for the fences.
+const fenceOps = 2
+
+// movedSince learns from a request that was lost whether a fence has moved: then
+// nothing else is to be concluded from the loss. The responses are those of
+// top.gets.
+func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bool, error) {
+	moved := false
+	for i, key := range top.gets {
+		var revision int64
+		if kv := firstOf(responses, i); kv != nil {
+			revision = kv.ModRevision
+		}
+		switch string(key) {
+		case epochKey:
+			moved = s.fences.noteEpoch(epoch(revision)) || epoch(revision) != top.epoch || moved
+		case listenKey:
+			if revision == top.listening.revision {
+				continue
+			}
+			moved = true
+			if err := s.learnListening(context.Background()); err != nil {
+				return true, err
+			}
+		}
+	}
+	return moved, nil
+}
+
+// learnListening reads who listens.
+func (s *Store) learnListening(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	response, err := s.kv.Get(ctx, listenKey)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errFence, err)
+	}
+	now := &listening{}
+	if len(response.Kvs) > 0 {
+		kv := response.Kvs[0]
+		now.revision = kv.ModRevision
+		if now.owners, err = decodeListening(kv.Value); err != nil {
+			return broken(err)
+		}
+	}
+	s.fences.noteListening(now)
+	return nil
+}
+
+// errFence is what parts are told that were not sent, since it is not known what
+// stands before them.
+var errFence = errors.New("a fence can't be read")
+
+// OpenEpoch begins an epoch, as every node does when it starts, and learns who
+// listens. So what is recorded after a restore never shares an epoch with what was
+// recorded after the backup, and is lost.
+func (s *Store) OpenEpoch(ctx context.Context) error {
+	if err := s.learnListening(ctx); err != nil {
+		return unavailable(err)
+	}
+	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(epochKey, "")}, nil)
+	if err != nil {
+		return unavailable(err)
+	}
+	s.fences.noteEpoch(epoch(response.Header.Revision))
+	return nil
+}
+
+// sayWhoListens tells a license's snapshot whether its owner listens.
+func (s *Store) sayWhoListens(snapshot *node.Snapshot) {
+	token, exists := snapshot.Token.(*stored)
+	if !exists {
+		return
+	}
+	_, listening := s.fences.known()
+	token.listened = listening.revision
+	snapshot.Record.Listening = s.hearAll || listening.has(snapshot.Record.License.Owner)
+}
+
+// Field numbers of who listens.
+const listeningOwner protowire.Number = 1 // repeated
+
+func encodeListening(owners map[licet.Owner]struct{}) []byte {
+	b := []byte{formatVersion}
+	for _, owner := range slices.SortedFunc(maps.Keys(owners), compareOwners) {
+		b = appendOwner(b, listeningOwner, owner)
+	}
+	return b
+}
+
+func compareOwners(a, b licet.Owner) int {
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
+}
+
+func decodeListening(value []byte) (map[licet.Owner]struct{}, error) {
+	owners := make(map[licet.Owner]struct{})
+	err := decodeValue(value, func(f field) error {
+		if f.num != listeningOwner {
+			return nil
+		}
+		owner, err := f.owner()
+		owners[owner] = struct{}{}
+		return err
+	})
+	return owners, err
+}
+
+// EventEpoch tells which epoch events are recorded into.
+func (s *Store) EventEpoch(ctx context.Context) (node.Epoch, error) {
+	state, err := s.feedState(ctx)
+	if err != nil {
+		return node.Epoch{}, err
+	}
+	return node.Epoch{
+		Number: uint64(state.epoch), Written: state.revision > int64(state.epoch), Bytes: s.fences.bytesIn(state.epoch),
+	}, nil
+}
+
+// SealEvents begins the next epoch, unless that was done.
+func (s *Store) SealEvents(ctx context.Context, from node.Epoch) error {
+	response, err := s.txn(ctx, "seal",
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(epochKey), "=", int64(from.Number))},
+		[]clientv3.Op{clientv3.OpPut(epochKey, "")}, []clientv3.Op{clientv3.OpGet(epochKey)})
+	if err != nil {
+		return unavailable(err)
+	}
+	if response.Succeeded {
+		s.fences.noteEpoch(epoch(response.Header.Revision))
+	} else if kv := firstOf(response.Responses, 0); kv != nil {
+		s.fences.noteEpoch(epoch(kv.ModRevision))
+	}
+	return nil
+}
+
+// WatchEpochs calls wake whenever an epoch has begun; see watchKey.
+func (s *Store) WatchEpochs(ctx context.Context, wake func()) { s.watchKey(ctx, epochKey, wake) }

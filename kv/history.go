@@ -1,0 +1,136 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+
+	"licet"
+	"licet/node"
+)
+
+// historyScan bounds the keys that one call reads for a page of a history: each is a
+// request of its own, since it names the one before.
+const historyScan = 50
+
+// History reads events of a record, the newest first.
+func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPage) (history node.History, err error) {
+	at := historyPlace{}
+	if page.Before != "" {
+		var ok bool
+		if at, ok = readHistoryPlace(string(page.Before)); !ok {
+			return history, node.ErrBadPosition
+		}
+	}
+	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(recordKey(ref)), []byte(sweptKey)}})
+	if r.err != nil {
+		return history, unavailable(r.err)
+	}
+	record, owner, latest, err := latestEvents(ref, r)
+	if err != nil || record == "" {
+		return history, broken(err)
+	}
+	if page.Before == "" {
+		at = latest
+	}
+	var swept epoch
+	if kv := firstOf(r.responses, 1); kv != nil && len(kv.Value) == epochSize {
+		swept = epoch(binary.BigEndian.Uint64(kv.Value))
+	}
+	for scanned := 0; at.sequence > 0 && at.epoch > swept && len(history.Events) < page.Limit; scanned++ {
+		if scanned == historyScan {
+			history.Next = node.HistoryPosition(at.text())
+			return history, nil
+		}
+		if at, err = s.historyStep(ctx, owner, record, at, page.Limit, &history); err != nil {
+			return history, err
+		}
+	}
+	if at.sequence > 0 && at.epoch > swept {
+		history.Next = node.HistoryPosition(at.text())
+	}
+	return history, nil
+}
+
+// historyPlace is the latest event that is still to be told: the key that has it ends
+// with another one, if those behind it are told already.
+type historyPlace struct {
+	epoch          epoch
+	last, sequence uint64
+}
+
+func (p historyPlace) text() string {
+	b := appendEpoch(nil, p.epoch)
+	return feedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
+}
+
+func readHistoryPlace(text string) (p historyPlace, ok bool) {
+	b, err := feedText.DecodeString(text)
+	if err != nil || len(b) <= epochSize {
+		return p, false
+	}
+	p.epoch = epoch(binary.BigEndian.Uint64(b))
+	b = b[epochSize:]
+	var n int
+	if p.last, n = binary.Uvarint(b); n <= 0 {
+		return p, false
+	}
+	b = b[n:]
+	if p.sequence, n = binary.Uvarint(b); n != len(b) {
+		return p, false
+	}
+	return p, p.sequence <= p.last && p.last>>(8*sequenceSize) == 0 && p.text() == text
+}
+
+// latestEvents tells of a record, as it was read, where its latest events stand.
+func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at historyPlace, err error) {
+	kv := firstOf(r.responses, 0)
+	if kv == nil {
+		return "", owner, at, nil
+	}
+	if ref.Kind == licet.KindOrder {
+		stored, err := decodeOrder(ref, kv.Value)
+		if err != nil {
+			return "", owner, at, err
+		}
+		o := &stored.order
+		return orderInEvents(o.OrderNo), o.Owner, historyPlace{stored.told, o.Sequence, o.Sequence}, nil
+	}
+	id := licet.LicenseKey(ref.ID).ID()
+	stored, err := decodeLicense(id, kv.Value)
+	if err != nil {
+		return "", owner, at, err
+	}
+	l := &stored.license
+	return licenseInEvents(id), l.Owner, historyPlace{stored.told, l.Sequence, l.Sequence}, nil
+}
+
+// historyStep tells of the events of one key, and gives the place before them.
+func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
+	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(eventsKey(owner, at.epoch, record, at.last))}})
+	if r.err != nil {
+		return at, unavailable(r.err)
+	}
+	kv := firstOf(r.responses, 0)
+	if kv == nil {
+		return historyPlace{}, nil // swept meanwhile, or never there
+	}
+	stored, err := decodeEvents(owner, record, at.last, kv.Value)
+	if err != nil {
+		return at, broken(fmt.Errorf("events at revision %d: %w", kv.ModRevision, err))
+	}
+	for i := len(stored.events) - 1; i >= 0; i-- {
+		e := stored.events[i]
+		if e.Sequence > at.sequence {
+			continue
+		}
+		if len(history.Events) == limit {
+			return historyPlace{at.epoch, at.last, e.Sequence}, nil
+		}
+		history.Events = append(history.Events, node.RecordedEvent{
+			ID: eventID(at.epoch, record, e.Sequence), Revision: kv.ModRevision, Owner: owner, Event: e,
+		})
+	}
+	before := stored.events[0].Sequence - 1
+	return historyPlace{stored.before, before, before}, nil
+}

@@ -1,0 +1,93 @@
+package node
+
+import (
+	"context"
+	"errors"
+
+	"licet"
+)
+
+// RecordedEvent is an event as it is stored.
+type RecordedEvent struct {
+	ID       string
+	Revision int64 // the store's, of the change
+	Owner    licet.Owner
+	licet.Event
+}
+
+// FeedPosition is a place in an owner's feed: an event's id, for behind it, or what
+// an earlier page or EventsNow answered. Empty is the beginning of what is kept.
+type FeedPosition string
+
+// ErrBadPosition tells of a position that the feed never had.
+var ErrBadPosition = errors.New("no such position in the feed")
+
+// FeedPage asks for events.
+type FeedPage struct {
+	After FeedPosition
+	Types []licet.EventType // nil: all
+	Limit int
+}
+
+// Feed is a page of events.
+type Feed struct {
+	Events []RecordedEvent
+	Next   FeedPosition // what the next page comes after
+	More   bool         // there is more by now, though perhaps nothing that is wanted
+}
+
+// HistoryPosition is a place in a record's history, as an earlier page answered it.
+// Empty is the newest event.
+type HistoryPosition string
+
+// HistoryPage asks for events of a record.
+type HistoryPage struct {
+	Before HistoryPosition
+	Limit  int
+}
+
+// History is a page of a record's events, the newest first.
+type History struct {
+	Events []RecordedEvent
+	Next   HistoryPosition // empty at the end of what is kept
+}
+
+// EventStore is what a node needs of the database to tell of events. Changes record
+// them by Commit. What they tell of a license or an order is without what the shop has
+// told of its buyer, and why it is in its state: the records have that.
+type EventStore interface {
+	// ReadEvents reads a page of an owner's feed: one total order of all events but
+	// those of the last moments. It fails with licet.ErrCursorExpired where some that
+	// come after the position are no longer kept, and with ErrBadPosition where it is
+	// none.
+	ReadEvents(ctx context.Context, owner licet.Owner, page FeedPage) (Feed, error)
+
+	// EventsNow is the position behind all that is recorded by now.
+	EventsNow(ctx context.Context) (FeedPosition, error)
+
+	// Event finds an event by its id, also one of the last moments; nil where there
+	// is none.
+	Event(ctx context.Context, owner licet.Owner, id string) (*RecordedEvent, error)
+
+	// History reads a page of a license's or an order's events.
+	History(ctx context.Context, ref licet.Ref, page HistoryPage) (History, error)
+
+	// EventEpoch tells which epoch events are recorded into, and whether anything was
+	// written since it began.
+	EventEpoch(ctx context.Context) (Epoch, error)
+
+	// SealEvents begins the next epoch, unless another node has: then what was
+	// recorded before is in the feed.
+	SealEvents(ctx context.Context, epoch Epoch) error
+
+	// WatchEpochs calls wake when it begins to watch and whenever an epoch has begun,
+	// until ctx ends. It is a hint, as WatchAPIKeys is.
+	WatchEpochs(ctx context.Context, wake func())
+}
+
+// Epoch is a span in which events are recorded; see EventStore.
+type Epoch struct {
+	Number  uint64
+	Written bool
+	Bytes   int64 // of the events that this node has written into it
+}
