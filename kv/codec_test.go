@@ -116,6 +116,19 @@ func goldenAPIKey() *storedAPIKey {
 	}, writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}}
 }
 
+// goldenEvents are events of the license that tell of what differs in every way.
+func goldenEvents() []licet.Event {
+	last := goldenLicense().license
+	suspended, fewer := last, last
+	suspended.SuspendedAt, fewer.CurrentDevices = testTime.Add(time.Hour), 1
+	suspended.Sequence, fewer.Sequence, last.Sequence = 5, 6, 7
+	return []licet.Event{
+		{Type: licet.EventLicenseSuspended, At: testTime, Sequence: 5, Actor: "key_01", License: &suspended},
+		{Type: licet.EventDeviceBound, At: testTime.Add(time.Second), Sequence: 6, Actor: licet.EndUser, License: &fewer, Device: &goldenDevices[0]},
+		{Type: licet.EventDeviceRemoved, At: testTime.Add(-time.Second), Sequence: 7, Actor: licet.System, License: &last, Device: &goldenDevices[0]},
+	}
+}
+
 func TestGoldenValues(t *testing.T) {
 	var b strings.Builder
 	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
@@ -136,6 +149,14 @@ func TestGoldenValues(t *testing.T) {
 	}
 	show("API key", goldenAPIKey().encode())
 	show("use of an API key", encodeKeyUse(testTime))
+	told := goldenLicense()
+	told.told, told.license.Sequence = 0x0102030405, 300
+	show("license of which events tell", told.encode())
+	show("events of a license", encodeEvents(goldenEvents(), 0x0102030405))
+	orders := licet.NewOrder(goldenOrder(), "key_01")
+	show("event of an order", encodeEvents(orders.Events, 0))
+	show("who listens to activations", encodeListening(map[licet.Owner]struct{}{goldenOwner: {}, labOwner: {}}))
+	show("mark of events", (&eventMark{at: testTime, bytes: 1 << 20}).encode())
 	golden(t, "values.golden", b.String())
 }
 
@@ -146,6 +167,13 @@ func TestGoldenKeys(t *testing.T) {
 		{"license", licenseKey(id)},
 		{"device", deviceKey(id, goldenHex)},
 		{"metadata", metadataKey(id)},
+		{"events of a license", eventsKey(goldenOwner, 0x0102030405, licenseInEvents(id), 7)},
+		{"events of an order", eventsKey(goldenOwner, 0x0102030405, orderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+		{"owner of events", eventOwnerKey(goldenOwner)},
+		{"mark of events", markKey(0x0102030405)},
+		{"epoch", epochKey},
+		{"who listens to activations", listenKey},
+		{"the last epoch that is swept", sweptKey},
 		{"listing", listingKey(goldenOwner, testTime, id)},
 		{"product in the listing", placeOfProduct(licet.ProductRef(goldenOwner, "pro"), &licet.Product{CreatedAt: testTime})},
 		{"order among its buyer's", placeOfOrder(goldenOrder())},

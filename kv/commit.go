@@ -25,6 +25,9 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 	if err != nil {
 		return node.Outcome{}, broken(err)
 	}
+	if err := s.readyForEvents(ctx, swap.told); err != nil {
+		return node.Outcome{}, unavailable(err)
+	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
 	settled := false
 	defer func() {

@@ -10,6 +10,7 @@
 //	m/<id>                        a license's metadata, as JSON; the license's revision guards it
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                              events of a record, those of one transaction, see below
+//	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>
 //	                              empty: a product in its owner's listing, by creation
@@ -35,6 +36,8 @@
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //	s/swept                       the last epoch whose events are not kept any more, eight bytes
+//	t/<epoch>                     a mark: when that epoch was sealed at the latest, and how many
+//	                              bytes the events since the mark before take
 //
 // i/, c/, b/, and also o/ and a/, are listings, see below.
 //
@@ -74,6 +77,11 @@
 // Events of activations are recorded only for owners that listen. Who does stands in
 // s/listen, which each change of a license compares too, as of the revision at which it
 // was asked whether its owner does.
+//
+// Events are kept for a time and up to a number of bytes. How old they are and how
+// many is known from marks, so that none of them need be read. What is to go is said
+// first, in s/swept, and then removed: whoever reads on at or before it is told so,
+// and never misses an event without knowing.
 //
 // # Values
 //

@@ -113,6 +113,9 @@ func (sw *swap) tellOrder(value []byte, told []licet.Event, before epoch) error 
 func (sw *swap) tell(value, events []byte, owner licet.Owner, record string, last uint64) {
 	key := []byte(eventsKey(owner, 0, record, last))
 	sw.put(key, events)
+	if !slices.Contains(sw.told, owner) {
+		sw.told = append(sw.told, owner)
+	}
 	sw.stamps = append(sw.stamps, stampOf(value), key[len(eventsOfOwner(owner)):][:epochSize])
 }
 

@@ -5,10 +5,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
@@ -58,6 +60,7 @@ func (d *dirEntry) key(owner licet.Owner) string { return eventsKey(owner, d.epo
 type directories struct {
 	mu   sync.Mutex
 	kept []*directory // the latest used first
+	asOf epoch
 }
 
 func (d *directories) find(owner licet.Owner, e epoch) *directory {
@@ -71,6 +74,17 @@ func (d *directories) find(owner licet.Owner, e epoch) *directory {
 		}
 	}
 	return nil
+}
+
+// heed forgets all of them where an epoch is earlier than the last, or so much later
+// that the store was restored in between, see revisionBump: they are of what is lost.
+func (d *directories) heed(e epoch) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e < d.asOf || e >= d.asOf+revisionBump/2 {
+		d.kept = nil
+	}
+	d.asOf = e
 }
 
 func (d *directories) keep(dir *directory) {
@@ -92,22 +106,29 @@ type feedState struct {
 
 // feedState reads it, linearizably.
 func (s *Store) feedState(ctx context.Context) (feedState, error) {
-	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(epochKey), []byte(sweptKey)}})
+	state, _, err := s.feedStateWith(ctx, epochKey)
+	return state, err
+}
+
+// feedStateWith reads another key along.
+func (s *Store) feedStateWith(ctx context.Context, other string) (state feedState, also *mvccpb.KeyValue, err error) {
+	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(epochKey), []byte(sweptKey), []byte(other)}})
 	if r.err != nil {
-		return feedState{}, unavailable(r.err)
+		return state, nil, unavailable(r.err)
 	}
-	state := feedState{revision: r.revision}
+	state.revision = r.revision
 	if kv := firstOf(r.responses, 0); kv != nil {
 		state.epoch = epoch(kv.ModRevision)
-		s.fences.noteEpoch(state.epoch)
+		s.fences.noteLaterEpoch(state.epoch)
+		s.directories.heed(state.epoch)
 	}
 	if kv := firstOf(r.responses, 1); kv != nil {
 		if len(kv.Value) != epochSize {
-			return state, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
+			return state, nil, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
 		}
 		state.swept = epoch(binary.BigEndian.Uint64(kv.Value))
 	}
-	return state, nil
+	return state, firstOf(r.responses, 2), nil
 }
 
 // EventsNow is the position behind all that has been recorded by now.
@@ -120,7 +141,21 @@ func (s *Store) EventsNow(ctx context.Context) (node.FeedPosition, error) {
 }
 
 // ReadEvents reads a page of an owner's feed.
-func (s *Store) ReadEvents(ctx context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+func (s *Store) ReadEvents(ctx context.Context, owner licet.Owner, page node.FeedPage) (feed node.Feed, err error) {
+	for range beginTries {
+		feed, err = s.readPage(ctx, owner, page)
+		if page.After != "" || !errors.Is(err, licet.ErrCursorExpired) {
+			break
+		}
+		// The beginning was swept while it was read. There is another one now.
+	}
+	return feed, err
+}
+
+// beginTries bounds how often the beginning of a feed is looked for.
+const beginTries = 8
+
+func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
 	var after place
 	if page.After != "" {
 		var ok bool
@@ -170,6 +205,8 @@ func (s *Store) readFeed(ctx context.Context, owner licet.Owner, after place, st
 			}
 			if len(dir.entries) == 0 {
 				width *= widerSlice
+			} else {
+				width = firstSlice
 			}
 			s.directories.keep(dir)
 		}
@@ -348,7 +385,11 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 	}
 	var feed node.Feed
 	before := place{epoch: at.epoch, record: at.record, sequence: at.sequence - 1}
-	if _, _, err := s.readEntries(ctx, owner, dir.entries[i:i+1], before, node.FeedPage{Limit: 1}, &feed); err != nil {
+	_, _, err := s.readEntries(ctx, owner, dir.entries[i:i+1], before, node.FeedPage{Limit: 1}, &feed)
+	if errors.Is(err, licet.ErrCursorExpired) {
+		return nil, nil // swept meanwhile
+	}
+	if err != nil {
 		return nil, err
 	}
 	if len(feed.Events) == 0 || feed.Events[0].Sequence != at.sequence {

@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,10 +10,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
 )
+
+// eventsCheck is the check key of the license keys in an eventsLab.
+const eventsCheck = "a check key of thirty-two bytes."
 
 // eventsLab is an etcd of its own, with a store on it that hears all activations.
 type eventsLab struct {
@@ -26,6 +31,9 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), checkKey, eventsCheck); err != nil {
+		t.Fatal(err)
+	}
 	return l
 }
 
@@ -68,7 +76,9 @@ func (l *eventsLab) listen(owners ...licet.Owner) {
 func (l *eventsLab) license(s *Store, owner licet.Owner) licet.Ref {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
-	made.Owner = owner
+	var entropy [licet.LicenseKeyEntropy]byte
+	_, _ = rand.Read(entropy[:])
+	made.Owner, made.Key = owner, licet.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", node.Cell, entropy)
 	ref := licet.LicenseRef(made.Key)
 	l.commit(s, node.Change{Writes: []node.Write{{Ref: ref, Record: licet.NewLicense(made, nil, "key_maker")}}})
 	return ref
@@ -109,6 +119,18 @@ func (l *eventsLab) feed(owner licet.Owner, limit int) []node.RecordedEvent {
 		page.After = got.Next
 		if !got.More {
 			return all
+		}
+	}
+}
+
+// inTheirEpochs demands of events that each was written in the epoch that it is of.
+func (l *eventsLab) inTheirEpochs(events []node.RecordedEvent) {
+	l.t.Helper()
+	for _, e := range events {
+		at, _ := readPlace(node.Cell, e.ID)
+		is := must(l.store.client.Get(testContext(l.t, 10*time.Second), epochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
+		if int64(at.epoch) != is {
+			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.epoch, is)
 		}
 	}
 }
@@ -283,6 +305,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 				if kinds := kindsOf(got); !slices.Equal(kinds, want) {
 					t.Errorf("the feed is %q, want %q", kinds, want)
 				}
+				l.inTheirEpochs(got)
 				history, err := l.store.History(testContext(t, 10*time.Second), ref, node.HistoryPage{Limit: 10})
 				slices.Reverse(history.Events)
 				if diff := cmp.Diff(got, history.Events); err != nil || diff != "" {
@@ -376,7 +399,9 @@ func TestFencesInABatch(t *testing.T) {
 	}
 	l.seal()
 	counts := make(map[string]int)
-	for _, e := range l.feed(owner, 7) {
+	all := l.feed(owner, 7)
+	l.inTheirEpochs(all)
+	for _, e := range all {
 		counts[e.ID]++
 		counts[string(e.Type)]++
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -43,6 +44,7 @@ type fences struct {
 // listening is who listens, as of a revision of listenKey.
 type listening struct {
 	revision int64
+	read     int64 // the store's revision when it was read
 	owners   map[licet.Owner]struct{}
 }
 
@@ -68,6 +70,17 @@ func (f *fences) noteEpoch(e epoch) (moved bool) {
 	return moved
 }
 
+// noteLaterEpoch remembers an epoch that was read without a fence, unless it is lower
+// than what is known: it may have been read before. Or the store was restored, and
+// the next request that writes events finds out.
+func (f *fences) noteLaterEpoch(e epoch) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e > f.epoch {
+		f.epoch, f.written = e, 0
+	}
+}
+
 // wrote counts what was sent into an epoch.
 func (f *fences) wrote(e epoch, bytes int) {
 	f.mu.Lock()
@@ -86,10 +99,15 @@ func (f *fences) bytesIn(e epoch) int64 {
 	return f.written
 }
 
+// noteListening remembers who listens, unless that was read later already: a change
+// that was made of what is known must not be taken for one made of something older,
+// see [Store.sendLost]. A restore may make listenKey older, but never the store.
 func (f *fences) noteListening(l *listening) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.listening = l
+	if l.read >= f.listening.read {
+		f.listening = l
+	}
 }
 
 // fenced is what a batch has at its top.
@@ -157,6 +175,9 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 		}
 		switch string(key) {
 		case epochKey:
+			if epoch(revision) < top.epoch {
+				return true, s.afterRestore(epoch(revision))
+			}
 			moved = s.fences.noteEpoch(epoch(revision)) || epoch(revision) != top.epoch || moved
 		case listenKey:
 			if revision == top.listening.revision {
@@ -171,6 +192,19 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 	return moved, nil
 }
 
+// afterRestore begins an epoch in a store that was restored under a node that was up
+// all the time: the one that it has may also have been that of events which are lost
+// with the store. The owners that the node knows of may be lost too.
+func (s *Store) afterRestore(is epoch) error {
+	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
+		return fmt.Errorf("%w: %w", errFence, err)
+	}
+	if err := s.SealEvents(context.Background(), node.Epoch{Number: uint64(is)}); err != nil {
+		return fmt.Errorf("%w: %w", errFence, err)
+	}
+	return s.learnListening(context.Background())
+}
+
 // learnListening reads who listens.
 func (s *Store) learnListening(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -179,9 +213,17 @@ func (s *Store) learnListening(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	now := &listening{}
+	var found *mvccpb.KeyValue
 	if len(response.Kvs) > 0 {
-		kv := response.Kvs[0]
+		found = response.Kvs[0]
+	}
+	return s.noteWhoListens(found, response.Header.Revision)
+}
+
+// noteWhoListens remembers listenKey as it was read at a revision of the store.
+func (s *Store) noteWhoListens(kv *mvccpb.KeyValue, read int64) (err error) {
+	now := &listening{read: read}
+	if kv != nil {
 		now.revision = kv.ModRevision
 		if now.owners, err = decodeListening(kv.Value); err != nil {
 			return broken(err)
@@ -201,6 +243,9 @@ var errFence = errors.New("a fence can't be read")
 func (s *Store) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
 		return unavailable(err)
+	}
+	if _, err := s.listEventOwners(ctx); err != nil {
+		return err
 	}
 	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(epochKey, "")}, nil)
 	if err != nil {
@@ -249,10 +294,14 @@ func decodeListening(value []byte) (map[licet.Owner]struct{}, error) {
 	return owners, err
 }
 
-// EventEpoch tells which epoch events are recorded into.
+// EventEpoch tells which epoch events are recorded into. It learns too who listens: a
+// node that only refuses devices writes nothing, and so no fence tells it.
 func (s *Store) EventEpoch(ctx context.Context) (node.Epoch, error) {
-	state, err := s.feedState(ctx)
+	state, listens, err := s.feedStateWith(ctx, listenKey)
 	if err != nil {
+		return node.Epoch{}, err
+	}
+	if err := s.noteWhoListens(listens, state.revision); err != nil {
 		return node.Epoch{}, err
 	}
 	return node.Epoch{

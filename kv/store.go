@@ -56,6 +56,7 @@ type Store struct {
 
 	fences        fences
 	hearAll       bool // every owner listens
+	owners        *eventOwners
 	directories   directories
 	memory        *memory
 	writes, reads line
@@ -94,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{fences: fences{listening: &listening{}}, remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
+	s := &Store{fences: fences{listening: &listening{}}, owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
 		keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}

@@ -97,6 +97,14 @@ func TestConformance(t *testing.T) {
 	storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return openStore(t) })
 }
 
+func TestEventsConformance(t *testing.T) {
+	storetest.RunEvents(t, func(t *testing.T, hearAll bool) storetest.EventfulStore {
+		s := openStore(t)
+		s.hearAll = hearAll
+		return s
+	})
+}
+
 // TestConformanceUnderFaults runs the same suite while every second write
 // fails: applied or not, at once or late. Commit must settle all of it.
 func TestConformanceUnderFaults(t *testing.T) {
@@ -107,6 +115,11 @@ func TestConformanceUnderFaults(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunListings(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
+			storetest.RunEvents(t, func(t *testing.T, hearAll bool) storetest.EventfulStore {
+				s := faultyStore(t, storm(seed))
+				s.hearAll = hearAll
+				return s
+			})
 		})
 	}
 }

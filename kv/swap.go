@@ -22,7 +22,8 @@ type swap struct {
 	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
 
-	stamps   [][]byte // see part
+	told     []licet.Owner // whose events it writes
+	stamps   [][]byte      // see part
 	heeds    bool
 	listened int64
 }

@@ -15,9 +15,10 @@ import (
 // taken off where something leads to it. What is left over is there without anything
 // that leads to it, or is led to twice.
 type eventLinks struct {
-	seed    maphash.Seed
-	sum     uint64
-	missing bool // something led to a key that is not there, which is reported by itself
+	seed   maphash.Seed
+	sum    uint64
+	unread bool        // what might lead to some can't be read, which is reported by itself
+	owner  licet.Owner // whose events are being read
 }
 
 func (l *eventLinks) stands(key string)  { l.sum += maphash.String(l.seed, key) }
@@ -32,7 +33,7 @@ func (v *verification) wantEvents(key string, e epoch, bad func(rule, format str
 	v.links.pointed(key)
 	v.want(key, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.links.missing = true
+			v.links.stands(key) // it is not to be made up for by another one
 			bad("event_missing", "events that it leads to are not there")
 			return
 		}
@@ -60,12 +61,14 @@ func (v *verification) checkEvents(e entry) {
 	}
 	stored, err := decodeEvents(owner, at.record, at.last, []byte(e.value))
 	if err != nil {
+		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
 	if at.epoch <= v.swept {
 		return // it is being swept
 	}
+	v.wantEventOwner(owner)
 	v.links.stands(eventsKey(owner, at.epoch, at.record, at.last))
 	switch first := stored.events[0].Sequence; {
 	case first == 1 && stored.before != 0:
@@ -131,7 +134,7 @@ func paidAt(o *licet.Order, told time.Time) time.Time {
 
 // checkLinks reports events that nothing leads to, once all families were read.
 func (v *verification) checkLinks() {
-	if v.links.sum != 0 && !v.links.missing {
+	if v.links.sum != 0 && !v.links.unread {
 		v.report("event", "e/", "unlinked", "there are events that no record and no later event leads to, or that two lead to")
 	}
 }

@@ -114,6 +114,7 @@ func (v *verification) checkLicense(ctx context.Context, id licet.LicenseID, e e
 	name := "l/" + v.name(id)
 	stored, err := decodeLicense(id, e.value)
 	if err != nil {
+		v.links.unread = true
 		v.report("license", name, "value", "the value can't be read: %v", err)
 	} else if v.cfg.ShowKeys {
 		name = "l/" + string(stored.license.Key)

@@ -31,6 +31,7 @@ func (v *verification) checkOrder(e entry) {
 	})
 	order, err := decodeOrder(licet.OrderRef(owner, number), e.value)
 	if err != nil {
+		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}

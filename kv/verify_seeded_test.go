@@ -49,8 +49,36 @@ func (l *lab) write(s seed) {
 func (l *lab) license(key licet.LicenseKey, change func(*storedLicense)) seed {
 	l.t.Helper()
 	record := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(l.t)
+	owner := record.license.Owner
 	change(record)
-	return seed{licenseKey(key.ID()): record.encode()}
+	changed := seed{licenseKey(key.ID()): record.encode()}
+	if owner == record.license.Owner {
+		told := record.license
+		l.retell(changed, eventsKey(owner, record.told, licenseInEvents(key.ID()), told.Sequence), func(e *licet.Event) { e.License = &told })
+	}
+	return changed
+}
+
+// retell lets the latest event of a record tell what a seed says of it, so that it is
+// no contradiction too.
+func (l *lab) retell(s seed, key string, change func(*licet.Event)) {
+	l.t.Helper()
+	found := must(l.client.Get(l.ctx(), key))(l.t).Kvs
+	if len(found) == 0 {
+		return
+	}
+	for key, value := range l.events(key, func(e *storedEvents) { change(&e.events[len(e.events)-1]) }) {
+		s[key] = value
+	}
+}
+
+// events gives a seed that changes events.
+func (l *lab) events(key string, change func(*storedEvents)) seed {
+	l.t.Helper()
+	at, _ := readEventsKey([]byte(key[len(eventsOfOwner(labOwner)):]))
+	stored := must(decodeEvents(labOwner, at.record, at.last, l.value(key)))(l.t)
+	change(stored)
+	return seed{key: encodeEvents(stored.events, stored.before)}
 }
 
 // orderSeed gives a seed that changes an order's record.
@@ -59,7 +87,10 @@ func (l *lab) orderSeed(o licet.Order, change func(*licet.Order)) seed {
 	key := orderKey(o.Owner, o.OrderNo)
 	record := must(decodeOrder(licet.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
 	change(&record.order)
-	return seed{key: must(record.encode())(l.t)}
+	told := record.order
+	changed := seed{key: must(record.encode())(l.t)}
+	l.retell(changed, eventsKey(o.Owner, record.told, orderInEvents(o.OrderNo), told.Sequence), func(e *licet.Event) { e.Order = &told })
+	return changed
 }
 
 // productValue gives a product's value after a change.
@@ -207,6 +238,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return "c/" + ownerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
 
+	own := must(decodeLicense(s.own.ID(), l.value(licenseKey(s.own.ID()))))(t)
+	record := licenseInEvents(s.own.ID())
+	ownEvents := func(last uint64) string { return eventsKey(labOwner, own.told, record, last) }
+	event := func(last uint64) string { return "e/" + eventID(own.told, record, last) }
+	paid := must(decodeOrder(licet.OrderRef(labOwner, s.paid.OrderNo), l.value(orderKey(labOwner, s.paid.OrderNo))))(t)
+	orderEvents := eventsKey(labOwner, paid.told, orderInEvents(s.paid.OrderNo), paid.order.Sequence)
+
 	for _, c := range []struct {
 		name string
 		seed seed
@@ -273,19 +311,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a license of a newer format", seed{licenseKey(paidLicense.ID()): bytesOf("\x02")},
 			[]string{"license value " + lic(paidLicense)}},
 		{"a license that is gone", seed{licenseKey(s.inline.ID()): nil},
-			[]string{"listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()), "metadata orphan " + meta(s.inline)}},
+			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()), "metadata orphan " + meta(s.inline)}},
 		{"an order's license that is gone", seed{licenseKey(paidLicense.ID()): nil},
-			[]string{"listing license_missing " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
+			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
 		{"a key with wrong check characters", seed{
 			licenseKey(forged.ID()): forgedLicense.encode(), listingKey(labOwner, testTime, forged.ID()): {},
 		}, []string{"license check_characters " + lic(forged)}},
 		{"a license of another owner", l.license(s.inline, func(r *storedLicense) { r.license.Owner = stranger }),
-			[]string{"license listing_missing " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
+			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
 		{"an account that is no key", l.license(s.inline, func(r *storedLicense) { r.license.Owner.AccountID = "a/t/b" }),
-			[]string{"license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
+			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
 				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
 		{"an order's license of another owner", l.license(paidLicense, func(r *storedLicense) { r.license.Owner = stranger }),
-			[]string{"license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
+			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense), "license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
 				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_owner " + ord(s.paid)}},
 		{"a license that is not listed", seed{listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
@@ -353,7 +391,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
 		{"an order that is gone", seed{orderKey(labOwner, s.unpaid.OrderNo): nil},
-			[]string{"buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
+			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
 		{"an order that its buyer's listing lacks", seed{placeOfOrder(&s.unpaid): nil},
 			[]string{"order buyer_missing " + ord(s.unpaid)}},
 		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licet.Order) { o.BuyerEmail = "bob@example.com" }),
@@ -430,9 +468,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
 		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
 		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, placeOfOrder(&s.free): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
-			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
+			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
 		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
-			[]string{"claim license_missing " + claims.fresh}},
+			[]string{"event unlinked e/", "claim license_missing " + claims.fresh}},
 		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licet.Claim) { c.Grant.Done = 2 }),
 			[]string{"claim grant " + claims.fresh}},
 		{"a claim of two effects", l.claim(claims.freshKey, func(c *licet.Claim) { c.OrderNo = s.free.OrderNo }),
@@ -460,6 +498,44 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"claim_age value " + claims.orderAge}},
 		{"an older place of a claim", seed{claimAgeKey(testTime.Add(-time.Hour), labOwner, strings.TrimPrefix(claims.orderKey, layout+"y/"+ownerPath(labOwner))): {}}, nil},
 
+		{"events of a license that are gone", seed{ownEvents(4): nil}, []string{"event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"events before others that are gone", seed{ownEvents(2): nil}, []string{"event event_missing " + event(3), "event unlinked e/"}},
+		{"a license's first event that is gone", seed{ownEvents(1): nil}, []string{"event event_missing " + event(2)}},
+		{"an order's events that are gone", seed{orderEvents: nil}, []string{"event unlinked e/", "order event_missing " + ord(s.paid)}},
+		{"events that are there twice", seed{ownEvents(5): l.value(ownEvents(4))}, []string{"event unlinked e/"}},
+		{"events of another record", seed{eventsKey(labOwner, own.told, licenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
+		{"events in an epoch before", seed{ownEvents(4): nil, eventsKey(labOwner, own.told-1, record, 4): l.value(ownEvents(4))},
+			[]string{"event before e/" + eventID(own.told-1, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"events in an epoch that has not begun", seed{ownEvents(4): nil, eventsKey(labOwner, 1<<60, record, 4): l.value(ownEvents(4))},
+			[]string{"event epoch e/" + eventID(1<<60, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"a license whose latest events are of another epoch", l.license(s.own, func(r *storedLicense) { r.told-- }),
+			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"a license that has had more events", l.license(s.own, func(r *storedLicense) { r.license.Sequence++ }),
+			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"a license that has had fewer events", l.license(s.own, func(r *storedLicense) { r.license.Sequence-- }), []string{"event unlinked e/"}},
+		{"events before of another epoch", l.events(ownEvents(4), func(e *storedEvents) { e.before-- }),
+			[]string{"event event_missing " + event(4), "event unlinked e/"}},
+		{"events before of a later epoch", l.events(ownEvents(4), func(e *storedEvents) { e.before++ }),
+			[]string{"event before " + event(4), "event unlinked e/"}},
+		{"events before that nothing leads to", l.events(ownEvents(4), func(e *storedEvents) { e.before = 0 }),
+			[]string{"event before " + event(4), "event unlinked e/"}},
+		{"events before the first", l.events(ownEvents(1), func(e *storedEvents) { e.before = own.told }), []string{"event before " + event(1)}},
+		{"a number that two events have", l.events(ownEvents(4), func(e *storedEvents) { e.events = append(e.events, e.events[0]) }), []string{"event unlinked e/"}},
+		{"an event that tells of another license than there is", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].License.MaxDevices++ }),
+			[]string{"license event_differs " + lic(s.own)}},
+		{"an event that tells of another order than there is", l.events(orderEvents, func(e *storedEvents) { e.events[0].Order.Amount++ }),
+			[]string{"order event_differs " + ord(s.paid)}},
+		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
+		{"events of an owner that is not registered", seed{eventOwnerKey(labOwner): nil}, []string{"event owner_missing e/" + ownerPath(labOwner)}},
+		{"a registration with a value", seed{eventOwnerKey(stranger): bytesOf("x")}, []string{"event_owner key h/" + odd(ownerPath(stranger))}},
+		{"an epoch with a value", seed{epochKey: bytesOf("x")}, []string{"epoch key s/epoch" + odd("")}},
+		{"events that are being swept", seed{epochKey: {}, sweptKey: appendEpoch(nil, own.told)}, nil},
+		{"a swept epoch that is not sealed", seed{sweptKey: appendEpoch(nil, 1<<60)}, []string{"swept_events epoch s/swept"}},
+		{"a swept epoch that can't be read", seed{sweptKey: bytesOf("x")}, []string{"swept_events value s/swept"}},
+		{"a list of who listens that can't be read", seed{listenKey: bytesOf("\x02")}, []string{"listening value s/listen"}},
+		{"a mark of an epoch that is not sealed", seed{markKey(1 << 60): (&eventMark{at: testTime, bytes: 1}).encode()}, []string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
+		{"a mark that can't be read", seed{markKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
+
 		{"no check key", seed{checkKey: nil},
 			[]string{"check_key missing s/check"}},
 		{"a check key that is too short", seed{checkKey: bytesOf("short")},
@@ -475,8 +551,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout + "x/l/x": {}, layout + "x/o/12345678x": {}, layout + "x/r/x": {},
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "u/x": {}, layout + "s/retired/ä": {},
+			layout + "e/x": {}, eventsOfOwner(labOwner) + "x": {}, layout + "h/x": {}, layout + "t/x": {},
+			epochKey + "s": {}, listenKey + "s": {}, sweptKey + "s": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
+			"event key e/" + odd("x"), "event key e/" + odd(ownerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"),
+			"epoch key s/epoch" + odd("s"), "listening key s/listen" + odd("s"), "swept_events key s/swept" + odd("s"),
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
 			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"), "catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),
 			"skip key j/" + odd("x"), "skip key j/" + odd(""), "skip key j/" + odd("3x"),

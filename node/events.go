@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"time"
 
 	"licet"
 )
@@ -80,10 +81,27 @@ type EventStore interface {
 	// recorded before is in the feed.
 	SealEvents(ctx context.Context, epoch Epoch) error
 
+	// SweepEvents removes events that are not to be kept at a moment, the oldest first,
+	// and tells how many it removed. Where it was any, there may be more.
+	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
+
 	// WatchEpochs calls wake when it begins to watch and whenever an epoch has begun,
 	// until ctx ends. It is a hint, as WatchAPIKeys is.
 	WatchEpochs(ctx context.Context, wake func())
 }
+
+// EventRetention says how long events are kept: up to an age, and of all owners
+// together up to a number of bytes. Both are kept about.
+type EventRetention struct {
+	Age   time.Duration
+	Bytes int64
+}
+
+// Events are kept so long unless it is said otherwise.
+const (
+	DefaultEventAge   = 30 * 24 * time.Hour
+	DefaultEventBytes = 1 << 30
+)
 
 // Epoch is a span in which events are recorded; see EventStore.
 type Epoch struct {

@@ -55,9 +55,12 @@ type Config struct {
 	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
 	LivePayments bool          // a payment provider for live orders is set up
 
-	Events EventStore       // tells of what was recorded; nil: this node does not
-	Keys   KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
-	Ring   licet.MasterRing // what API secrets are derived from; needed with Keys
+	Events EventStore // tells of what was recorded; nil: this node does not
+	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
+	KeepEvents EventRetention
+
+	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
+	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
 
 	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
 	Self       Incarnation // the store's own, which records name; needed with Peers
@@ -125,6 +128,12 @@ func New(cfg Config) *Node {
 	}
 	if cfg.KeyUseEvery == 0 {
 		cfg.KeyUseEvery = keyUseEvery
+	}
+	if cfg.KeepEvents.Age == 0 {
+		cfg.KeepEvents.Age = DefaultEventAge
+	}
+	if cfg.KeepEvents.Bytes == 0 {
+		cfg.KeepEvents.Bytes = DefaultEventBytes
 	}
 	if cfg.HopMargin == 0 {
 		cfg.HopMargin = defaultHopMargin

@@ -33,12 +33,14 @@ type Chore struct {
 }
 
 // Chores are those of every node: to remove the claims of Idempotency-Keys whose
-// time is over, and to record which orders and licenses have ended.
+// time is over, to record which orders and licenses have ended, and to remove events
+// that are not kept any more.
 func (n *Node) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", n.SweepOnce},
 		{"the record of orders that have run out", n.RecordOrderEnds},
 		{"the record of licenses that have ended", n.RecordLicenseEnds},
+		{"the sweep of old events", n.SweepEvents},
 	}
 }
 
@@ -67,6 +69,19 @@ func (n *Node) SweepOnce(ctx context.Context) error {
 	before := n.Now().Add(-licet.ClaimLifetime)
 	for {
 		swept, err := n.cfg.Store.SweepClaims(ctx, before, MaxSweep)
+		if err != nil || swept == 0 {
+			return err
+		}
+	}
+}
+
+// SweepEvents removes all events that are not kept any more.
+func (n *Node) SweepEvents(ctx context.Context) error {
+	if n.cfg.Events == nil {
+		return nil
+	}
+	for {
+		swept, err := n.cfg.Events.SweepEvents(ctx, n.Now(), n.cfg.KeepEvents)
 		if err != nil || swept == 0 {
 			return err
 		}

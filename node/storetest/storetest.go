@@ -56,6 +56,23 @@ func RunClaims(t *testing.T, open func(t *testing.T) node.Store) {
 	})
 }
 
+// EventfulStore is a store that tells of what it records.
+type EventfulStore interface {
+	node.Store
+	node.EventStore
+}
+
+// RunEvents checks what a store tells of changes. open gives one that hears the
+// activations of every owner, or of none.
+func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
+	for _, hearAll := range []bool{false, true} {
+		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
+			store := open(t, hearAll)
+			testEvents(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
+		})
+	}
+}
+
 // fixture makes records that no other test knows of.
 type fixture struct {
 	t     *testing.T

@@ -1,0 +1,193 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/node"
+)
+
+// ids gives those of all events of the lab's owner that a store has, of the open epoch
+// too.
+func (l *lab) eventIDs() []string {
+	l.t.Helper()
+	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+	var ids []string
+	page := node.FeedPage{Limit: 1000}
+	for {
+		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(l.t)
+		for _, e := range feed.Events {
+			ids = append(ids, e.ID)
+		}
+		if page.After = feed.Next; !feed.More {
+			return ids
+		}
+	}
+}
+
+// TestRestoreRepeatsNoEvent makes the same change after a backup and after it was
+// restored: what it tells has another id, whether a node was up all the time, with or
+// without looking after the epoch, or has been started since.
+func TestRestoreRepeatsNoEvent(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		after func(*disaster) *lab
+	}{
+		{"a node that was up", func(d *disaster) *lab { return d.lab }},
+		{"a node that was up and looks", func(d *disaster) *lab {
+			must(d.store.EventEpoch(d.ctx()))(d.t)
+			return d.lab
+		}},
+		{"a node that was up and reads", func(d *disaster) *lab {
+			_, _ = d.store.ReadEvents(d.ctx(), labOwner, node.FeedPage{Limit: 10})
+			return d.lab
+		}},
+		{"a node that was up, after another", func(d *disaster) *lab {
+			labOn(d.t, d.etcd.Endpoints())
+			return d.lab
+		}},
+		{"a node that was started", func(d *disaster) *lab { return labOn(d.t, d.etcd.Endpoints()) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := newDisaster(t)
+			kept := d.keptIDs()
+			d.pay(d.lost.unpaid) // in the epoch in which the backup was made
+			lost := d.eventIDs() // which begins another
+			lostEpoch, _ := d.store.fences.known()
+			lost = slices.DeleteFunc(lost, func(id string) bool { return slices.Contains(kept, id) })
+			if len(lost) != 2 {
+				t.Fatalf("of the payment tell %q", lost)
+			}
+			d.restore(revisionBump)
+			l := c.after(d)
+			l.pay(d.lost.unpaid)
+			l.clean()
+			now := l.eventIDs()
+			for _, id := range lost {
+				if slices.Contains(now, id) {
+					t.Errorf("%s is there again", id)
+				}
+			}
+			for _, id := range kept {
+				if !slices.Contains(now, id) {
+					t.Errorf("%s is not there any more", id)
+				}
+			}
+			fresh := 0
+			for _, id := range now {
+				if at, _ := readPlace(node.Cell, id); at.epoch > lostEpoch {
+					fresh++
+				}
+			}
+			if fresh != 2 || len(now) != len(kept)+2 {
+				t.Errorf("after the restore %d events are of later epochs, and %d in all; %d were kept", fresh, len(now), len(kept))
+			}
+			l.clean()
+		})
+	}
+}
+
+// keptIDs gives the ids of all events in the store, without a seal.
+func (l *lab) keptIDs() []string {
+	l.t.Helper()
+	var ids []string
+	dir := must(l.store.listEvents(l.ctx(), labOwner, 0, 1<<62, 0))(l.t)
+	for _, e := range dir.entries {
+		for _, event := range must(decodeEvents(labOwner, e.record, e.last, l.value(e.key(labOwner))))(l.t).events {
+			ids = append(ids, eventID(e.epoch, e.record, event.Sequence))
+		}
+	}
+	return ids
+}
+
+// TestDeadWriterLosesNoEvent lets a store write events and end before their epoch is
+// sealed: another node's sealing brings them into the feed.
+func TestDeadWriterLosesNoEvent(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("dead")
+	dead := must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: instruments(), Log: zerolog.Nop()}))(t)
+	if err := dead.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	ref := l.license(dead, owner)
+	l.commit(dead, l.bound(dead, ref, "a", "b"))
+	if got := l.feed(owner, 10); len(got) != 0 {
+		t.Errorf("before the epoch is sealed the feed is %q", kindsOf(got))
+	}
+	if err := dead.Close(); err != nil {
+		t.Fatal(err)
+	}
+	n := node.New(node.Config{Store: l.store, Events: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.KeepSealing(ctx)
+	}()
+	feed, err := n.Feed(testContext(t, 30*time.Second), owner, node.FeedPage{Limit: 10}, 20*time.Second)
+	cancel()
+	<-done
+	if got := kindsOf(feed.Events); err != nil || !slices.Equal(got, []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
+		t.Errorf("the feed is %q, %v", got, err)
+	}
+}
+
+// TestWhoListensIsLearned makes an owner listen behind a store's back, which only
+// looks after the epoch, and brings it news that are older than what it knows.
+func TestWhoListensIsLearned(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("learned")
+	ref := l.license(l.store, owner)
+	s := l.open(nil)
+	listens := func() bool { return loadOne(t, s, ref).Record.Listening }
+	if listens() {
+		t.Error("nobody listens")
+	}
+	l.listen(owner)
+	must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	if !listens() {
+		t.Error("it has not learned that somebody listens")
+	}
+	_, known := s.fences.known()
+	if err := s.noteWhoListens(nil, known.read-1); err != nil || !listens() {
+		t.Errorf("what was read before counts: %v", err)
+	}
+	if err := s.noteWhoListens(nil, known.read+1); err != nil || listens() {
+		t.Errorf("what was read later, of an older store, does not count: %v", err)
+	}
+}
+
+// TestOwnersAreRegistered writes events of many owners at once, under faults: each has
+// its key before its first event.
+func TestOwnersAreRegistered(t *testing.T) {
+	l := newEventsLab(t)
+	s := must(newStore(&faultyKV{KVClient: l.store.remote, next: storm(7)}, l.store.client, instruments(), zerolog.Nop(), 0))(t)
+	errs := make(chan error, 64)
+	for i := range 64 {
+		made := newLicense(t, 0)
+		made.Owner = acct(fmt.Sprint("many", i%8))
+		go func() {
+			_, err := s.Commit(testContext(t, 20*time.Second), node.Change{Writes: []node.Write{{Ref: licet.LicenseRef(made.Key), Record: licet.NewLicense(made, nil, "")}}})
+			errs <- err
+		}()
+	}
+	for range 64 {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if owners := must(l.store.listEventOwners(testContext(t, 10*time.Second)))(t); len(owners) != 8 {
+		t.Errorf("registered are %v", owners)
+	}
+	if n := l.keys(eventsPrefix); n != 64 {
+		t.Errorf("there are %d keys of events", n)
+	}
+}

@@ -1,0 +1,180 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// An owner of whom there are events has a key. It is written before the first of
+// them, and stays. Without it, to find all owners of events would mean to search
+// through the events: etcd counts every key up to a range's end, whatever the limit.
+const eventOwnersPrefix = layout + "h/"
+
+func eventOwnerKey(owner licet.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
+
+// eventOwners are the owners whose keys a store knows to be there.
+type eventOwners struct {
+	turn  chan struct{} // holds one token while a key is being written
+	mu    sync.Mutex
+	known map[licet.Owner]struct{}
+	asOf  epoch
+}
+
+func newEventOwners() *eventOwners {
+	return &eventOwners{turn: make(chan struct{}, 1), known: make(map[licet.Owner]struct{})}
+}
+
+func (o *eventOwners) has(owner licet.Owner) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, is := o.known[owner]
+	return is
+}
+
+// heed forgets all where an epoch is so much later than the last that the store was
+// restored in between, see revisionBump: some keys may be lost.
+func (o *eventOwners) heed(e epoch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asOf != 0 && e >= o.asOf+revisionBump/2 {
+		clear(o.known)
+	}
+	o.asOf = e
+}
+
+func (o *eventOwners) note(owners ...licet.Owner) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, owner := range owners {
+		o.known[owner] = struct{}{}
+	}
+}
+
+func (o *eventOwners) all() []licet.Owner {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Collect(maps.Keys(o.known))
+}
+
+// readyForEvents sees to it, before events of owners are written, that there is an
+// epoch and that the owners have their keys. It asks etcd only for what is new here.
+func (s *Store) readyForEvents(ctx context.Context, owners []licet.Owner) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	if known, _ := s.fences.known(); known == 0 {
+		// Who has not called OpenEpoch: a command that writes a record or two.
+		err := s.once(ctx, func() (bool, error) {
+			if known, _ := s.fences.known(); known != 0 {
+				return true, nil
+			}
+			return false, s.SealEvents(ctx, node.Epoch{})
+		})
+		if err != nil {
+			return fmt.Errorf("begin the first epoch: %w", err)
+		}
+	}
+	known, _ := s.fences.known()
+	s.owners.heed(known)
+	for _, owner := range owners {
+		if s.owners.has(owner) {
+			continue
+		}
+		err := s.once(ctx, func() (bool, error) {
+			if s.owners.has(owner) {
+				return true, nil
+			}
+			return false, s.putOwners(ctx, []licet.Owner{owner})
+		})
+		if err != nil {
+			return fmt.Errorf("register an owner of events: %w", err)
+		}
+	}
+	return nil
+}
+
+// once does something that may be done twice, again and again until it is done, and
+// for many that want it at a time only once.
+func (s *Store) once(ctx context.Context, do func() (done bool, err error)) error {
+	select {
+	case s.owners.turn <- struct{}{}:
+		defer func() { <-s.owners.turn }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for attempt := 0; ; attempt++ {
+		done, err := do()
+		if done {
+			return nil
+		}
+		if err == nil {
+			continue
+		}
+		if classify(err) != unknown || ctx.Err() != nil {
+			return err
+		}
+		pauseBeforeReissue(ctx, attempt)
+	}
+}
+
+// putOwners writes keys of owners, some at a time.
+func (s *Store) putOwners(ctx context.Context, owners []licet.Owner) error {
+	for some := range slices.Chunk(owners, maxOps) {
+		puts := make([]clientv3.Op, len(some))
+		for i, owner := range some {
+			puts[i] = clientv3.OpPut(eventOwnerKey(owner), "")
+		}
+		if _, err := s.txn(ctx, "register_owner", nil, puts, nil); err != nil {
+			return err
+		}
+		s.owners.note(some...)
+	}
+	return nil
+}
+
+// listEventOwners reads the owners of whom there are events, or were.
+func (s *Store) listEventOwners(ctx context.Context) ([]licet.Owner, error) {
+	response, err := s.scan(ctx, "list_owners", eventOwnersPrefix, clientv3.GetPrefixRangeEnd(eventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	owners := make([]licet.Owner, 0, len(response.Kvs))
+	for _, kv := range response.Kvs {
+		// What has not the form of one is for verify to report.
+		if owner, rest, ok := ownerOf(string(kv.Key[len(eventOwnersPrefix):])); ok && rest == "" {
+			owners = append(owners, owner)
+		}
+	}
+	s.owners.note(owners...)
+	return owners, nil
+}
+
+// checkEventOwner checks the key of an owner of whom there are events.
+func (v *verification) checkEventOwner(e entry) {
+	if _, rest, ok := ownerOf(e.rest); !ok || rest != "" || len(e.value) > 0 {
+		v.report("event_owner", "h/"+v.opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
+	}
+}
+
+// wantEventOwner asks for the key of an owner whose events are being read. They
+// stand together, so that it is asked for once.
+func (v *verification) wantEventOwner(owner licet.Owner) {
+	if owner == v.links.owner {
+		return
+	}
+	v.links.owner = owner
+	v.want(eventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("event", "e/"+ownerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
+		}
+	})
+}

@@ -1,0 +1,349 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// keepAll keeps what has no other reason to go.
+var keepAll = node.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
+
+// sweep sweeps until there is nothing left to be done.
+func (l *eventsLab) sweep(now time.Time, keep node.EventRetention) (removed int) {
+	l.t.Helper()
+	for {
+		n, err := l.store.SweepEvents(testContext(l.t, 10*time.Second), now, keep)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		if n == 0 {
+			return removed
+		}
+		removed += n
+	}
+}
+
+// clean demands that verify finds nothing.
+func (l *eventsLab) clean() {
+	l.t.Helper()
+	(&lab{t: l.t, store: l.store}).clean()
+}
+
+func (l *lab) clean() {
+	l.t.Helper()
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		l.t.Errorf("verify found %v", found)
+	}
+}
+
+func (l *eventsLab) keys(prefix string) int64 {
+	l.t.Helper()
+	return must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
+}
+
+func (l *eventsLab) after(owner licet.Owner, position node.FeedPosition) ([]node.RecordedEvent, error) {
+	l.t.Helper()
+	got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, node.FeedPage{After: position, Limit: 1000})
+	return got.Events, err
+}
+
+// TestEventsAreKeptByAge records events on three days, and sweeps as time goes by.
+func TestEventsAreKeptByAge(t *testing.T) {
+	l := newEventsLab(t)
+	owners := []licet.Owner{acct("a"), acct("b"), {AccountID: "acct_a", Mode: licet.Test}}
+	refs := make([]licet.Ref, len(owners))
+	for i, owner := range owners {
+		refs[i] = l.license(l.store, owner)
+	}
+	now := testTime
+	for day := range 3 {
+		for i := range owners {
+			l.commit(l.store, l.bound(l.store, refs[i], deviceIDs(day + 1)[day]))
+		}
+		l.seal()
+		if n := l.sweep(now, keepAll); n != 0 {
+			t.Errorf("on day %d %d events are swept", day, n)
+		}
+		l.clean()
+		now = now.Add(10 * time.Hour)
+	}
+	// Day 0 has 3 events of each in 2 keys, day 1 and 2 have 1.
+	all := l.feed(owners[0], 100)
+	if len(all) != 5 {
+		t.Fatalf("the feed is %q", kindsOf(all))
+	}
+	swept := []struct {
+		at   time.Duration
+		keys int
+		left int
+	}{{24 * time.Hour, 0, 5}, {24*time.Hour + 1, 6, 2}, {34 * time.Hour, 0, 2}, {34*time.Hour + 1, 3, 1}, {1000 * time.Hour, 3, 0}}
+	for _, c := range swept {
+		if n := l.sweep(testTime.Add(c.at), keepAll); n != c.keys {
+			t.Errorf("after %v %d keys are swept, want %d", c.at, n, c.keys)
+		}
+		l.clean()
+		for i, owner := range owners {
+			if got := kindsOf(l.feed(owner, 2)); len(got) != c.left {
+				t.Errorf("after %v the feed of %v is %q", c.at, owner, got)
+			}
+			history, err := l.store.History(testContext(t, 10*time.Second), refs[i], node.HistoryPage{Limit: 100})
+			if err != nil || len(history.Events) != c.left || history.Next != "" {
+				t.Errorf("after %v the history is %q, %q, %v", c.at, kindsOf(history.Events), history.Next, err)
+			}
+		}
+		for i, e := range all {
+			rest, err := l.after(owners[0], node.FeedPosition(e.ID))
+			found, noErr := l.store.Event(testContext(t, 10*time.Second), owners[0], e.ID)
+			if noErr != nil {
+				t.Errorf("event %s: %v", e.ID, noErr)
+			}
+			if i < len(all)-c.left {
+				if !errors.Is(err, licet.ErrCursorExpired) || found != nil {
+					t.Errorf("after %v event %d is %v, and what follows is %v, %v", c.at, i, found, rest, err)
+				}
+			} else if diff := cmp.Diff(all[i+1:], rest); err != nil || found == nil || diff != "" && len(rest) > 0 {
+				t.Errorf("after %v what follows event %d: %v\n%s", c.at, i, err, diff)
+			}
+		}
+	}
+	// The service goes on.
+	l.commit(l.store, l.bound(l.store, refs[0], "later"))
+	l.seal()
+	if got := kindsOf(l.feed(owners[0], 10)); !slices.Equal(got, []string{"6 device.bound later"}) {
+		t.Errorf("the feed is %q", got)
+	}
+	l.clean()
+}
+
+// TestEventsAreKeptByBytes keeps the events of the newest marks that fit.
+func TestEventsAreKeptByBytes(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("bytes")
+	now := testTime
+	for range 5 {
+		for range 20 {
+			l.license(l.store, owner)
+		}
+		l.seal()
+		l.sweep(now, keepAll)
+		now = now.Add(markAfter)
+	}
+	marks := must(l.store.eventMarks(testContext(t, 10*time.Second)))(t)
+	total := int64(0)
+	for _, kv := range must(l.store.client.Get(testContext(t, 10*time.Second), eventsPrefix, clientv3.WithPrefix()))(t).Kvs {
+		total += int64(len(kv.Key) + len(kv.Value))
+	}
+	if len(marks) != 5 {
+		t.Fatalf("there are marks %+v", marks)
+	}
+	for _, m := range marks {
+		total -= m.bytes
+	}
+	if total != 0 {
+		t.Errorf("the marks miss %d bytes: %+v", total, marks)
+	}
+	all := l.feed(owner, 1000)
+	kept := marks[2].bytes + marks[3].bytes + marks[4].bytes
+	for _, c := range []struct {
+		bytes int64
+		left  int
+	}{{kept, 60}, {kept - 1, 40}, {marks[4].bytes, 20}, {1, 0}} {
+		l.sweep(now, node.EventRetention{Age: 1000 * time.Hour, Bytes: c.bytes})
+		if diff := cmp.Diff(all[len(all)-c.left:], l.feed(owner, 7)); diff != "" && c.left > 0 {
+			t.Errorf("of %d bytes:\n%s", c.bytes, diff)
+		}
+		if n := l.keys(eventsPrefix); n != int64(c.left) {
+			t.Errorf("of %d bytes there are %d keys", c.bytes, n)
+		}
+		l.clean()
+	}
+	if l.keys(marksPrefix) != 0 {
+		t.Error("marks are left of what is swept")
+	}
+}
+
+// TestReaderIsOvertakenBySweep reads half of a feed, of which the beginning is swept
+// then, by a store that has it in memory and by one that has not: what follows is all
+// there, or it is told that it is not.
+func TestReaderIsOvertakenBySweep(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("reader")
+	for range 6 {
+		for range 4 {
+			l.license(l.store, owner)
+		}
+		l.seal()
+	}
+	all := l.feed(owner, 100)
+	half, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10})
+	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
+		t.Fatalf("%v\n%s", err, diff)
+	}
+	at, _ := readPlace(node.Cell, string(half.Next))
+	for _, c := range []struct {
+		swept epoch
+		want  error
+	}{{at.epoch - 1, nil}, {at.epoch, licet.ErrCursorExpired}} {
+		must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
+		for _, s := range []*Store{l.store, l.open(nil)} {
+			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: half.Next, Limit: 100})
+			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
+				t.Errorf("swept up to %d: %v\n%s", c.swept, err, diff)
+			}
+		}
+		l.clean()
+	}
+	if now := must(l.store.raiseSwept(testContext(t, 10*time.Second), 1))(t); now != at.epoch {
+		t.Errorf("it is lowered to %d", now)
+	}
+	// A reader that has listed what is removed before it reads it.
+	last, _ := readPlace(node.Cell, all[12].ID)
+	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), eventsOfOwner(owner)+string(appendEpoch(nil, last.epoch)), clientv3.WithPrefix()); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := l.after(owner, node.FeedPosition(all[12].ID)); !errors.Is(err, licet.ErrCursorExpired) {
+		t.Errorf("removed while it is read: %q, %v", kindsOf(rest), err)
+	}
+}
+
+// TestSweepUnderReaders reads feeds from their beginning, again and again, while
+// events are recorded and swept by two nodes: a reader is told of every event from
+// where it began, in their order, or that some are gone.
+func TestSweepUnderReaders(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("race")
+	ref := l.license(l.store, owner)
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	sweepers := []*Store{l.open(nil), l.open(nil)}
+	for i, s := range sweepers {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				// Each pass is a day later, so that it makes a mark, and keeps two days.
+				now := testTime.Add(time.Duration(n) * 24 * time.Hour)
+				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, node.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
+				if err != nil && !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) {
+					t.Errorf("sweeper %d: %v", i, err)
+				}
+			}
+		})
+	}
+	expired, read := 0, 0
+	for range 2 {
+		s := l.open(nil)
+		var mu sync.Mutex
+		group.Go(func() {
+			page, last := node.FeedPage{Limit: 3}, uint64(0)
+			for ctx.Err() == nil {
+				feed, err := s.ReadEvents(testContext(t, 10*time.Second), owner, page)
+				mu.Lock()
+				switch {
+				case errors.Is(err, licet.ErrCursorExpired) && page.After != "":
+					expired++
+					page.After, last = "", 0
+				case err != nil && !errors.Is(err, licet.ErrUnavailable):
+					t.Errorf("reader: %v", err)
+				case err == nil:
+					for _, e := range feed.Events {
+						if last != 0 && e.Sequence != last+1 {
+							t.Errorf("event %d follows %d", e.Sequence, last)
+						}
+						last = e.Sequence
+						read++
+					}
+					page.After = feed.Next
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range 60 {
+		snapshot := loadOne(t, l.store, ref)
+		cmd := licet.RenewLicense{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: testTime.Add(time.Duration(i+1) * 24 * time.Hour)}
+		must(licet.Apply(&snapshot.Record, cmd, testTime))(t)
+		l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		l.seal()
+		if i%20 == 0 {
+			l.clean()
+		}
+	}
+	cancel()
+	group.Wait()
+	l.clean()
+	t.Logf("%d events read, %d cursors expired", read, expired)
+}
+
+// TestSweepIsKilled ends a sweep between what it says and what it does, after each
+// number of writes: the next one, of another node, does the rest.
+func TestSweepIsKilled(t *testing.T) {
+	gone := errors.New("killed")
+	for kill := range 12 {
+		l := newEventsLab(t)
+		owners := []licet.Owner{acct("x"), acct("y")}
+		for i := range 3 {
+			for _, owner := range owners {
+				l.license(l.store, owner)
+			}
+			l.seal()
+			l.sweep(testTime.Add(time.Duration(i)*markAfter), keepAll)
+		}
+		later := testTime.Add(1000 * time.Hour)
+		for _, owner := range owners {
+			l.license(l.store, owner)
+		}
+		l.seal() // so that a mark is to be made first
+		s := must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}))(t)
+		writes := 0
+		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
+			if writes++; writes > kill {
+				return fault{appliedNever, gone}
+			}
+			return fault{}
+		}}
+		s.kv = clientv3.NewKVFromKVClient(faulty, s.client)
+		if _, err := s.SweepEvents(testContext(t, 10*time.Second), later, keepAll); err == nil && writes > kill {
+			t.Errorf("killed after %d writes, and no error", kill)
+		}
+		_ = s.Close()
+		l.clean()
+		for _, owner := range owners {
+			l.feed(owner, 1) // fails where a key is missing that is said to be kept
+		}
+		l.sweep(later, keepAll)
+		l.clean()
+		if n, marks := l.keys(eventsPrefix), l.keys(marksPrefix); n != 2 || marks != 1 {
+			t.Errorf("killed after %d writes: %d keys of events and %d marks are left", kill, n, marks)
+		}
+	}
+}
+
+// TestMarks lays marks over epochs.
+func TestMarks(t *testing.T) {
+	const half = markBytes / 2
+	for _, c := range []struct {
+		name  string
+		sizes map[epoch]int64
+		want  []eventMark
+	}{
+		{"nothing", nil, []eventMark{{9, testTime, 0}}},
+		{"a little", map[epoch]int64{3: 5, 7: 6}, []eventMark{{9, testTime, 11}}},
+		{"just as much", map[epoch]int64{3: half, 7: half}, []eventMark{{9, testTime, markBytes}}},
+		{"more", map[epoch]int64{2: half, 3: half, 7: 1}, []eventMark{{3, testTime, markBytes}, {9, testTime, 1}}},
+		{"large epochs", map[epoch]int64{2: 3 * half, 3: 4 * half, 7: 1}, []eventMark{{2, testTime, 3 * half}, {3, testTime, 4 * half}, {9, testTime, 1}}},
+	} {
+		if diff := cmp.Diff(c.want, markSizes(c.sizes, 9, testTime), cmp.AllowUnexported(eventMark{})); diff != "" {
+			t.Errorf("%s:\n%s", c.name, diff)
+		}
+	}
+}

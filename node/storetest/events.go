@@ -1,0 +1,138 @@
+package storetest
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// seal waits until all that is recorded is in the feed.
+func (f fixture) seal(events node.EventStore) {
+	f.t.Helper()
+	began, err := events.EventEpoch(f.context())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		sealed := events.SealEvents(f.context(), began)
+		now, err := events.EventEpoch(f.context())
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if now.Number > began.Number {
+			return
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("epoch %d is not sealed: %v", began.Number, sealed)
+		}
+	}
+}
+
+// told reads an owner's feed, some events at a time.
+func (f fixture) told(events node.EventStore, owner licet.Owner, after node.FeedPosition, limit int) []node.RecordedEvent {
+	f.t.Helper()
+	var all []node.RecordedEvent
+	page := node.FeedPage{After: after, Limit: limit}
+	for {
+		feed, err := events.ReadEvents(f.context(), owner, page)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		all = append(all, feed.Events...)
+		page.After = feed.Next
+		if !feed.More {
+			return all
+		}
+	}
+}
+
+// testEvents makes changes, some of which are lost, and reads what they tell: each
+// one that landed, once, in order, and with nothing of what only the record has.
+func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
+	owner := f.owner()
+	order := f.order(owner)
+	ref := licet.OrderRef(owner, order.OrderNo)
+	f.mustLand(node.Write{Ref: ref, Record: licet.NewOrder(order, "key_shop")})
+	if f.commit(node.Write{Ref: ref, Record: licet.NewOrder(order, "key_other")}).Landed {
+		t.Error("the order was made twice")
+	}
+	stale, key := f.load(ref), f.key()
+	f.step(ref, licet.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created.Add(time.Second))
+	if _, err := licet.Apply(&stale.Record, licet.CancelOrder{By: "key_shop"}, created); err != nil {
+		t.Fatal(err)
+	}
+	if f.commit(node.Write{Ref: ref, Token: stale.Token, Record: stale.Record}).Landed {
+		t.Error("a paid order was canceled")
+	}
+	licenseRef := licet.LicenseRef(key)
+	if snapshot := f.load(licenseRef); snapshot.Record.Listening != hears {
+		t.Errorf("a snapshot says that its owner listens: %v", snapshot.Record.Listening)
+	}
+	f.seal(events)
+	f.activate(f.load(licenseRef).Record.License, created.Add(2*time.Second), "a", "b")
+	f.remove(f.load(licenseRef).Record.License, "a")
+	f.step(licenseRef, licet.SuspendLicense{Target: licet.Target{Key: key, Caller: owner, By: "key_shop"}, Reason: "chargeback"}, created.Add(3*time.Second))
+	f.seal(events)
+
+	want := []string{"1 order.created key_shop", "2 order.paid provider", "1 license.issued provider"}
+	if hears {
+		want = append(want, "2 license.activated system", "3 device.bound system", "4 device.bound system", "5 device.removed system")
+	}
+	want = append(want, fmt.Sprintf("%d license.suspended key_shop", len(want)-1))
+	all := f.told(events, owner, "", 100)
+	var got []string
+	for _, e := range all {
+		got = append(got, fmt.Sprintf("%d %s %s", e.Sequence, e.Type, e.Actor))
+		if e.Order != nil && (e.Order.BuyerEmail != "" || e.Order.Metadata != "" || e.Order.Description != "") || e.License != nil && e.License.StateReason != "" {
+			t.Errorf("%s tells what only the record has: %+v %+v", e.Type, e.Order, e.License)
+		}
+	}
+	// Those of one transaction are in any order of records.
+	if len(got) > 3 {
+		slices.Sort(got[1:3])
+		slices.Sort(want[1:3])
+	}
+	f.equal("the feed", got, want)
+	for limit := 1; limit < len(all)+2; limit++ {
+		f.equal(fmt.Sprintf("the feed, %d at a time", limit), f.told(events, owner, "", limit), all)
+	}
+	for i, e := range all {
+		f.equal("what follows an event", f.told(events, owner, node.FeedPosition(e.ID), 2), all[i+1:])
+		found, err := events.Event(f.context(), owner, e.ID)
+		if err != nil || found == nil {
+			t.Fatalf("event %s: %v, %v", e.ID, found, err)
+		}
+		f.equal("the event by its id", *found, e)
+	}
+	now, err := events.EventsNow(f.context())
+	if err != nil || len(f.told(events, owner, now, 10)) > 0 {
+		t.Errorf("after %q there are events, or %v", now, err)
+	}
+	for _, of := range []licet.Ref{ref, licenseRef} {
+		var back []node.RecordedEvent
+		for _, e := range slices.Backward(all) {
+			if (e.Order != nil) == (of.Kind == licet.KindOrder) {
+				back = append(back, e)
+			}
+		}
+		for limit := 1; limit < 5; limit++ {
+			var history []node.RecordedEvent
+			page := node.HistoryPage{Limit: limit}
+			for {
+				got, err := events.History(f.context(), of, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				history = append(history, got.Events...)
+				if page.Before = got.Next; page.Before == "" {
+					break
+				}
+			}
+			f.equal("the history", history, back)
+		}
+	}
+}
