@@ -145,9 +145,10 @@ func NeedsMetadata(c Command) bool {
 }
 
 // Apply runs one command on a record, in place. Where it answers an error the
-// record is untouched, but for one case: that a license is full may be an event,
-// and then the record is Changed, and the error is told once that is stored. The same record, command and time always give the same
-// answer; now is in UTC and in whole milliseconds.
+// record is untouched, but for one case: that a license is full may be an event, and
+// then the record is Changed, and the error is told once that is stored. The same
+// record, command and time always give the same answer; now is in UTC and in whole
+// milliseconds.
 func Apply(r *Record, c Command, now time.Time) (Result, error) {
 	return c.apply(r, now)
 }

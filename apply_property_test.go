@@ -60,11 +60,12 @@ func (s *shelf) keep(t *rapid.T, r licet.Record) {
 	}
 }
 
-// happening is a command and how far the clock goes before it, which may be
-// backwards.
+// happening is a command, how far the clock goes before it, which may be
+// backwards, and whether anybody listens to activations.
 type happening struct {
-	after   time.Duration
-	command func(now time.Time) licet.Command
+	after     time.Duration
+	command   func(now time.Time) licet.Command
+	listening bool
 }
 
 var deviceIDs = []string{"laptop", "phone", "tablet", "tv"}
@@ -81,8 +82,9 @@ func drawClockStep(t *rapid.T) time.Duration {
 // another rule forbids and TestRenewRefusals has.
 func drawHappening(t *rapid.T) happening {
 	after := drawClockStep(t)
+	listening := rapid.IntRange(0, 3).Draw(t, "listening") > 0
 	fixed := func(c licet.Command) happening {
-		return happening{after, func(time.Time) licet.Command { return c }}
+		return happening{after, func(time.Time) licet.Command { return c }, listening}
 	}
 	target := ours
 	if rapid.IntRange(0, 9).Draw(t, "target") == 9 {
@@ -95,7 +97,7 @@ func drawHappening(t *rapid.T) happening {
 	// The words are weights. Revoking is rare: little happens after it.
 	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
 		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
-		"deactivate deactivate deactivate validate validate validate note note note redact " +
+		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
 		"suspend reinstate reinstate reinstate revoke")
 	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
 	case "activate":
@@ -140,7 +142,9 @@ func drawHappening(t *rapid.T) happening {
 		end := time.Duration(rapid.IntRange(1, 20).Draw(t, "days")) * day
 		return happening{after, func(now time.Time) licet.Command {
 			return licet.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
-		}}
+		}, listening}
+	case "expire":
+		return fixed(licet.ExpireLicense{Key: target.Key})
 	case "redact":
 		return fixed(licet.RedactLicense{Target: target})
 	case "suspend":
@@ -173,6 +177,8 @@ func means(c licet.Command) bool {
 		return c.Target == ours
 	case licet.RedactLicense:
 		return c.Target == ours
+	case licet.ExpireLicense:
+		return c.Key == shopKey
 	case licet.SuspendLicense:
 		return c.Target == ours
 	case licet.ReinstateLicense:
@@ -209,9 +215,9 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 				RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
 			},
 		}
-		folded := licensed(nil)
-		folded.License = terms.Issue(shopKey, shop, app, "ord_1", now)
-		folded.Metadata = &licet.Metadata{}
+		folded := licet.NewLicense(terms.Issue(shopKey, shop, app, "ord_1", now), &licet.Metadata{}, "key_1")
+		folded.Devices, folded.Changed = licensed(nil).Devices, false
+		told := slices.Clone(folded.Events) // by the commands one by one
 		loaded := folded.Clone()
 		stored := &shelf{license: *folded.License, devices: map[string]licet.Device{}}
 		model := &naive{
@@ -225,6 +231,7 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 		}
 
 		anyChange, anyTouch := false, false
+		var limitTold time.Time
 		for _, h := range rapid.SliceOfN(rapid.Custom(drawHappening), 1, 60).Draw(t, "happenings") {
 			now = now.Add(h.after)
 			c := h.command(now)
@@ -234,22 +241,42 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			}
 
 			before := folded.Clone()
+			folded.Listening = h.listening
 			result, err := licet.Apply(&folded, c, now)
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
 			}
 			single := stored.load(c)
+			single.Listening = h.listening
 			result, err = run(t, &single, c, now)
 			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
 				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
 			}
 			stored.keep(t, single)
+			told = append(told, single.Events...)
+			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
+				t.Fatalf("%T at %v told what its change does not explain (-change +told):\n%s", c, now, diff)
+			}
+			if full := want.Reason == licet.ReasonDeviceLimitReached; full && h.listening && now.Sub(limitTold) >= time.Minute {
+				limitTold = now
+			}
+			if !folded.License.LimitToldAt.Equal(limitTold) {
+				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitToldAt, limitTold)
+			}
 			anyChange = anyChange || single.Changed
 			anyTouch = anyTouch || single.Touched
 
 			checkInvariants(t, before, folded)
 		}
 
+		if diff := cmp.Diff(told, folded.Events); diff != "" {
+			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+		}
+		for i, e := range told {
+			if e.Sequence != uint64(i+1) {
+				t.Fatalf("event %d has the number %d", i+1, e.Sequence)
+			}
+		}
 		if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
 			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
 		}
@@ -282,6 +309,41 @@ func TestLicenseAgainstNaiveModel(t *testing.T) {
 			t.Fatalf("the devices (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// explains lists what must be told of a difference, by the facts alone. Redaction
+// changes only what events do not tell.
+func explains(before, after licet.Record, listening bool, c licet.Command) []licet.EventType {
+	var types []licet.EventType
+	add := func(differs bool, event licet.EventType) {
+		if differs && (listening || !event.OfActivation()) {
+			types = append(types, event)
+		}
+	}
+	l, was := after.License, before.License
+	first := !l.ActivatedAt.Equal(was.ActivatedAt)
+	_, redacted := c.(licet.RedactLicense)
+	add(was.SuspendedAt.IsZero() && !l.SuspendedAt.IsZero(), licet.EventLicenseSuspended)
+	add(!was.SuspendedAt.IsZero() && l.SuspendedAt.IsZero(), licet.EventLicenseReinstated)
+	add(!l.RevokedAt.Equal(was.RevokedAt), licet.EventLicenseRevoked)
+	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity), licet.EventLicenseRenewed)
+	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object, licet.EventLicenseUpdated)
+	add(!l.EndRecorded.Equal(was.EndRecorded), licet.EventLicenseExpired)
+	add(!l.LimitToldAt.Equal(was.LimitToldAt), licet.EventLicenseLimitReached)
+	add(first, licet.EventLicenseActivated)
+	for id, entry := range after.Devices {
+		add(entry.Bound && !before.Devices[id].Bound, licet.EventDeviceBound)
+		add(!entry.Bound && before.Devices[id].Bound, licet.EventDeviceRemoved)
+	}
+	return types
+}
+
+func typesOf(events []licet.Event) []licet.EventType {
+	var types []licet.EventType
+	for _, e := range events {
+		types = append(types, e.Type)
+	}
+	return types
 }
 
 // checkInvariants holds what no command may break; see faults.md, section 3.
@@ -350,8 +412,9 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 
 	rapid.Check(t, func(t *rapid.T) {
 		now := noon
-		folded := ordered(nil)
+		folded := licet.NewOrder(ordered(nil).Order, "key_1")
 		stored := *folded.Order
+		told := slices.Clone(folded.Events)
 		word, recorded, late := "unpaid", false, false
 		var issued []*licet.License
 		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request", "try", "withdraw", "refund"}), 1, 20).Draw(t, "kinds") {
@@ -376,6 +439,10 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			o := stored
 			single := licet.Record{Order: &o}
 			result, err := run(t, &single, c, now)
+			told = append(told, single.Events...)
+			if diff := cmp.Diff(explainsOrder(&stored, single.Order), typesOf(single.Events)); diff != "" {
+				t.Fatalf("%s told what its change does not explain (-change +told):\n%s", kind, diff)
+			}
 			if single.Changed {
 				stored = *single.Order
 			}
@@ -425,6 +492,9 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 				t.Fatalf("the order names %s, issued was %+v", stored.LicenseKey, issued[0])
 			}
 		}
+		if diff := cmp.Diff(told, folded.Events); diff != "" {
+			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+		}
 		if diff := cmp.Diff(stored, *folded.Order); diff != "" {
 			t.Fatalf("the order, one by one and folded (-single +folded):\n%s", diff)
 		}
@@ -436,4 +506,21 @@ func TestOrderAgainstNaiveModel(t *testing.T) {
 			t.Fatalf("the fold issued %+v", folded.Issued)
 		}
 	})
+}
+
+// explainsOrder lists what must be told of a difference of an order.
+func explainsOrder(before, after *licet.Order) []licet.EventType {
+	var types []licet.EventType
+	add := func(was, is time.Time, events ...licet.EventType) {
+		if was.IsZero() && !is.IsZero() {
+			types = append(types, events...)
+		}
+	}
+	if after.LicenseKey != "" {
+		add(before.PaidAt, after.PaidAt, licet.EventOrderPaid, licet.EventLicenseIssued)
+	}
+	add(before.CanceledAt, after.CanceledAt, licet.EventOrderCanceled)
+	add(before.RefundedAt, after.RefundedAt, licet.EventOrderRefunded)
+	add(before.ExpiredAt, after.ExpiredAt, licet.EventOrderExpired)
+	return types
 }

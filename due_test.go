@@ -68,6 +68,7 @@ func TestExpireLicense(t *testing.T) {
 		must(t, &r, c, at)
 		if want {
 			before.EndRecorded = before.ExpiresAt
+			before.Sequence++
 		}
 		if r.Changed != want || *r.License != before {
 			t.Errorf("%s: changed %v, %+v; want %v, %+v", what, r.Changed, *r.License, want, before)

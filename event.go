@@ -109,16 +109,20 @@ func (r *Record) tell(e Event) {
 // listens.
 func (r *Record) tellDevice(event EventType, by Actor, now time.Time, device Device) {
 	if r.Listening {
-		r.tellLicense(r.License, event, by, now, &device)
+		meant := device // so that it goes to the heap only here
+		r.tellLicense(r.License, event, by, now, &meant)
 	}
 }
 
 // tellLimit records that a device found no slot, if anybody listens and has not
-// heard of it for a while: a full license may be asked by thousands.
+// heard of it for a while: a full license may be asked by thousands. A clock that
+// runs behind the one by which it was told last tells nothing until it has caught up:
+// two that differ would else tell at each turn.
 func (r *Record) tellLimit(by Actor, now time.Time, device Device) {
 	if l := r.License; r.Listening && now.Sub(l.LimitToldAt) >= limitEventStep {
 		l.LimitToldAt = now
-		r.tellLicense(l, EventLicenseLimitReached, by, now, &device)
+		meant := device
+		r.tellLicense(l, EventLicenseLimitReached, by, now, &meant)
 	}
 }
 

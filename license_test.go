@@ -57,10 +57,11 @@ func licensed(edit func(*licet.License), bound ...string) licet.Record {
 // run applies c and holds Apply to what it promises of every command: an error
 // leaves the record as it was, Changed tells whether anything differs but when
 // a device was seen, Touched tells of that, only the command's own device is
-// touched, and the same again gives the same.
+// touched, what is told follows on what was told before, and the same again gives
+// the same.
 func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Result, error) {
 	t.Helper()
-	r.Changed, r.Touched = false, false
+	r.Changed, r.Touched, r.Events = false, false, nil
 	for _, entry := range r.Devices {
 		entry.Changed = false
 	}
@@ -110,7 +111,13 @@ func run(t rapid.TB, r *licet.Record, c licet.Command, now time.Time) (licet.Res
 	if r.Changed != (diff != "") {
 		t.Fatalf("%T: Changed is %v, yet this differs (-before +after):\n%s", c, r.Changed, diff)
 	}
+	checkTold(t, c, &before, r, now)
 	if err != nil {
+		if reason(err) == licet.ReasonDeviceLimitReached && len(r.Events) == 1 {
+			// The one refusal that may be told of; nothing else has changed.
+			after.Events, after.License.Sequence, after.License.LimitToldAt = nil, before.License.Sequence, before.License.LimitToldAt
+			diff = cmp.Diff(before, after)
+		}
 		if diff != "" || seen {
 			t.Fatalf("%T was refused with %v, yet changed the record (-before +after):\n%s", c, err, diff)
 		}

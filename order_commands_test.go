@@ -52,16 +52,17 @@ var payment = licet.PayOrder{
 	Key:     shopKey,
 }
 
-func TestOrderTransitions(t *testing.T) {
+// orderStates are the rows of orderTable.
+func orderStates() map[string][]func(*licet.Order) {
 	ago := noon.Add(-time.Minute)
 	ranOut := func(o *licet.Order) { o.ExpiresAt = noon.Add(-time.Minute) }
 	paid := func(o *licet.Order) { o.PaidAt, o.Payment, o.LicenseKey = ago, "pi_0", otherKey }
 	canceled := func(o *licet.Order) { o.CanceledAt = ago }
-	owed := func(o *licet.Order) { o.PaidAt, o.Payment, o.RefundDue = ago, "pi_0", true }
+	owed := func(o *licet.Order) { o.PaidAt, o.Payment, o.RefundDue, o.RefundBy = ago, "pi_0", true, licet.Provider }
 	refunded := func(o *licet.Order) { o.RefundedAt, o.RefundDue = ago, false }
 	recorded := func(o *licet.Order) { o.ExpiredAt = ago }
 	late := func(o *licet.Order) { o.Late = true }
-	rows := map[string][]func(*licet.Order){
+	return map[string][]func(*licet.Order){
 		"unpaid":                  nil,
 		"expired by the clock":    {ranOut},
 		"expired as recorded":     {ranOut, recorded},
@@ -75,6 +76,10 @@ func TestOrderTransitions(t *testing.T) {
 		"refunded":                {paid, refunded},
 		"refunded, was canceled":  {canceled, owed, refunded},
 	}
+}
+
+func TestOrderTransitions(t *testing.T) {
+	rows := orderStates()
 	columns := map[string]licet.Command{
 		"paid": payment, "expire": licet.ExpireOrder{}, "cancel": licet.CancelOrder{}, "refund": licet.RefundOrder{},
 	}
@@ -151,7 +156,9 @@ func TestOrderFacts(t *testing.T) {
 			name:    "paid when canceled",
 			before:  func(o *licet.Order) { o.CanceledAt = ago },
 			command: payment,
-			change:  func(o *licet.Order) { o.PaidAt, o.Payment, o.RefundDue = noon, "pi_1", true },
+			change: func(o *licet.Order) {
+				o.PaidAt, o.Payment, o.RefundDue, o.RefundBy = noon, "pi_1", true, licet.Provider
+			},
 		},
 		{
 			name:    "paid again when canceled",
@@ -208,6 +215,7 @@ func TestOrderFacts(t *testing.T) {
 				c.change(&want)
 			}
 			must(t, &r, c.command, noon)
+			want.Sequence = r.Order.Sequence // see TestOrderEvents
 			if diff := cmp.Diff(want, *r.Order); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
@@ -231,6 +239,7 @@ func TestPayOrderIssuesTheLicense(t *testing.T) {
 			r := ordered(nil)
 			must(t, &r, licet.PayOrder{Payment: "pi_1", Terms: c.terms, Key: shopKey}, noon)
 			c.want.Key, c.want.Owner, c.want.ProductID, c.want.OrderNo, c.want.CreatedAt = shopKey, shop, app, "ord_1", noon
+			c.want.Sequence = 1
 			if diff := cmp.Diff(&c.want, r.Issued); diff != "" {
 				t.Errorf("issued (-want +got):\n%s", diff)
 			}

@@ -85,7 +85,7 @@ func TestRefundSteps(t *testing.T) {
 func TestRefundFacts(t *testing.T) {
 	ago := noon.Add(-time.Minute)
 	paid := func(o *licet.Order) { o.PaidAt, o.Payment, o.LicenseKey = ago, "pi_0", otherKey }
-	wished := func(o *licet.Order) { paid(o); o.RefundDue, o.StateReason = true, "too slow" }
+	wished := func(o *licet.Order) { paid(o); o.RefundDue, o.RefundBy, o.StateReason = true, "key_1", "too slow" }
 	tried := func(o *licet.Order) { wished(o); o.RefundTries, o.RefundRetryAt = 3, noon }
 	for _, c := range []struct {
 		name    string
@@ -93,14 +93,15 @@ func TestRefundFacts(t *testing.T) {
 		command licet.Command
 		change  func(*licet.Order)
 	}{
-		{"wished for", paid, licet.RequestRefund{Reason: "too slow"}, func(o *licet.Order) { o.RefundDue, o.StateReason = true, "too slow" }},
-		{"wished for again keeps the reason", tried, licet.RequestRefund{Reason: "other"}, nil},
+		{"wished for", paid, licet.RequestRefund{By: "key_1", Reason: "too slow"},
+			func(o *licet.Order) { o.RefundDue, o.RefundBy, o.StateReason = true, "key_1", "too slow" }},
+		{"wished for again keeps who it was and the reason", tried, licet.RequestRefund{By: "key_2", Reason: "other"}, nil},
 		{"tried", wished, licet.TryRefund{}, func(o *licet.Order) { o.RefundTries, o.RefundRetryAt = 1, noon.Add(15*time.Second) }},
 		{"tried again", tried, licet.TryRefund{}, func(o *licet.Order) { o.RefundTries, o.RefundRetryAt = 4, noon.Add(2*time.Minute) }},
-		{"withdrawn before any try", wished, licet.WithdrawRefund{}, func(o *licet.Order) { o.RefundDue, o.StateReason = false, "" }},
+		{"withdrawn before any try", wished, licet.WithdrawRefund{}, func(o *licet.Order) { o.RefundDue, o.RefundBy, o.StateReason = false, "", "" }},
 		{"withdrawn after the latest try", tried, licet.WithdrawRefund{Tries: 3},
 			func(o *licet.Order) {
-				o.RefundDue, o.RefundRetryAt, o.StateReason = false, time.Time{}, "" // and the tries count on
+				o.RefundDue, o.RefundBy, o.RefundRetryAt, o.StateReason = false, "", time.Time{}, "" // and the tries count on
 			}},
 		{"withdrawn after another has tried again", tried, licet.WithdrawRefund{Tries: 2}, nil},
 		{"made", tried, licet.RefundOrder{}, func(o *licet.Order) {
@@ -117,6 +118,7 @@ func TestRefundFacts(t *testing.T) {
 				c.change(&want)
 			}
 			must(t, &r, c.command, noon)
+			want.Sequence = r.Order.Sequence // see TestOrderEvents
 			if diff := cmp.Diff(want, *r.Order); diff != "" {
 				t.Errorf("the order (-want +got):\n%s", diff)
 			}
