@@ -43,6 +43,8 @@ func fill(t *testing.T, v reflect.Value, number *int) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(int64(*number))
+	case reflect.Uint64:
+		v.SetUint(uint64(*number))
 	default:
 		t.Fatalf("no value is known for a %v", v.Type())
 	}
@@ -105,6 +107,7 @@ func TestReply(t *testing.T) {
 	c := newTestCodec(t)
 	result := filled[licet.Result](t)
 	result.RefundDue, result.Created, result.Invalid = false, false, "" // likewise
+	result.License.Sequence, result.License.LimitToldAt = 0, time.Time{}
 	other := result
 	other.License.MaxDevices = 0
 	fewer := result
@@ -139,6 +142,28 @@ func filledError(t *testing.T) *licet.Error {
 		Reason: licet.ReasonDeviceLimitReached, Message: "a message",
 		Fields:  []licet.FieldProblem{{Field: "f", Problem: "p"}},
 		Details: map[string]int{"max_devices": 3},
+	}
+}
+
+// TestReplyTellsOfALicenseOnce, also where each of its answers was an event.
+func TestReplyTellsOfALicenseOnce(t *testing.T) {
+	c := newTestCodec(t)
+	var a node.HopAnswer
+	for i := range 50 {
+		l := filled[licet.License](t)
+		l.CurrentDevices, l.Sequence, l.LimitToldAt = i, uint64(i), time.UnixMilli(int64(i))
+		a.Answers = append(a.Answers, node.Answer{Result: licet.Result{License: l}})
+	}
+	body, err := c.reply(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r reply
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Licenses) != 1 {
+		t.Errorf("%d answers tell of the license %d times", len(a.Answers), len(r.Licenses))
 	}
 }
 

@@ -32,8 +32,9 @@ type answer struct {
 	Error          *licet.Error
 }
 
-// license is a license without its key, which is the hop's, and its count of
-// devices.
+// license is a license without its key, which is the hop's, its count of devices,
+// and what counts its events, which differs from answer to answer and is of no use
+// to whoever asked.
 type license struct {
 	_                                 struct{} `cbor:",toarray"`
 	Owner                             owner
@@ -100,7 +101,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 	if !a.YieldsTo.IsZero() {
 		r.YieldsTo = a.YieldsTo[:]
 	}
-	var last licet.License // the one that came to Licenses last, without its count
+	var last licet.License // the one that came to Licenses last, without its counts
 	for i := range a.Answers {
 		from, to := &a.Answers[i], &r.Answers[i]
 		if from.Err != nil {
@@ -110,7 +111,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 			continue
 		}
 		now := from.Result.License
-		now.CurrentDevices = 0
+		now.CurrentDevices, now.Sequence, now.LimitToldAt = 0, 0, time.Time{}
 		if len(r.Licenses) == 0 || now != last {
 			r.Licenses = append(r.Licenses, fromLicense(&now))
 			last = now
