@@ -22,6 +22,8 @@ type crowd struct {
 	nodes map[node.Incarnation]*node.Node
 	hops  atomic.Int32 // that have arrived
 
+	open func(*testing.T) *kv.Store // opens a node's store
+
 	stopped atomic.Bool  // no node gives a sign of life
 	reached atomic.Int32 // signs of life
 
@@ -31,12 +33,12 @@ type crowd struct {
 }
 
 func newCrowd(t *testing.T) *crowd {
-	return &crowd{t: t, nodes: make(map[node.Incarnation]*node.Node)}
+	return &crowd{t: t, nodes: make(map[node.Incarnation]*node.Node), open: openStore}
 }
 
 // join adds a node with a connection to the store of its own.
 func (c *crowd) join(change ...func(*node.Config)) (*node.Node, *kv.Store) {
-	store := openStore(c.t)
+	store := c.open(c.t)
 	n := newNode(c.t, store, append([]func(*node.Config){func(cfg *node.Config) {
 		cfg.Peers, cfg.Self = c, store.Incarnation()
 		cfg.HopMargin = 20 * time.Millisecond

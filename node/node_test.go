@@ -50,7 +50,27 @@ func withServer(m *testing.M) (int, error) {
 	}
 	defer etcd.Close()
 	endpoints = etcd.Endpoints()
+	if err := openEpoch(ctx); err != nil {
+		return 0, err
+	}
 	return m.Run(), nil
+}
+
+// openEpoch begins the first epoch of events, as a process does that starts a node.
+func openEpoch(ctx context.Context) error {
+	store, err := kv.Open(ctx, storeConfig())
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.OpenEpoch(ctx), store.Close())
+}
+
+func storeConfig() kv.Config {
+	return kv.Config{
+		Endpoints: endpoints,
+		Metrics:   metrics.New(prometheus.NewRegistry(), "test", "", ""),
+		Log:       zerolog.Nop(),
+	}
 }
 
 var (
@@ -60,11 +80,12 @@ var (
 
 func openStore(t *testing.T) *kv.Store {
 	t.Helper()
-	store, err := kv.Open(testContext(t), kv.Config{
-		Endpoints: endpoints,
-		Metrics:   metrics.New(prometheus.NewRegistry(), "test", "", ""),
-		Log:       zerolog.Nop(),
-	})
+	return openWith(t, storeConfig())
+}
+
+func openWith(t *testing.T, cfg kv.Config) *kv.Store {
+	t.Helper()
+	store, err := kv.Open(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
