@@ -125,11 +125,11 @@ func (g *granting) batch(ctx context.Context) error {
 	var writes []Write
 	for i := g.progress.Done; i < next.Done; i++ {
 		l := g.license(i)
-		batch = append(batch, *l)
 		writes = append(writes, Write{
 			Ref:    licet.LicenseRef(l.Key),
 			Record: licet.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
 		})
+		batch = append(batch, *l)
 	}
 	if g.since.IsZero() {
 		g.since = g.n.Now()
