@@ -39,6 +39,8 @@ type bug struct {
 	bank func(payment.Provider) payment.Provider
 	// overlong: a hop is run some time after it is over.
 	overlong bool
+	// hearing, if it is set, is who listens to activations.
+	hearing hearing
 }
 
 // bugs lists mistakes of the kind that the design is there to prevent.
@@ -77,7 +79,7 @@ const bugSeeds = 8
 // TestSeededBugs puts each mistake in and demands that it is found: a checker
 // that finds nothing proves nothing.
 func TestSeededBugs(t *testing.T) {
-	for _, b := range bugs() {
+	for _, b := range append(bugs(), eventBugs()...) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for i := range uint64(bugSeeds) {

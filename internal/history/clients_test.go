@@ -392,7 +392,7 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
 	}
 	outcome, err := p.store.Commit(ctx, node.Change{Writes: []node.Write{
-		{Ref: licet.LicenseRef(in.Key), Record: licet.Record{License: l, Changed: true}},
+		{Ref: licet.LicenseRef(in.Key), Record: licet.NewLicense(l, nil, "")},
 	}})
 	if err == nil && !outcome.Landed {
 		return output{Verdict: refused, Reason: alreadyThere}

@@ -147,6 +147,7 @@ func (r *run) start(c *clock) (*process, error) {
 	for p.opened == nil {
 		p.opened, err = kv.Open(ctx, kv.Config{
 			Endpoints: []string{"unix://" + socket},
+			HearAll:   r.hearing == hears,
 			Metrics:   instruments,
 			Log:       zerolog.Nop(),
 		})
@@ -154,6 +155,9 @@ func (r *run) start(c *clock) (*process, error) {
 			p.rpc.Stop()
 			return nil, err
 		}
+	}
+	if err := p.opened.OpenEpoch(ctx); err != nil {
+		return nil, err
 	}
 	var store node.Store = p.opened
 	if r.bug.store != nil {

@@ -62,7 +62,7 @@ func (res *result) String() string {
 		revisions += len(res.timeline.licenses[l.key.ID()])
 		largest = max(largest, int(l.unknowns.Load()))
 	}
-	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d unknown of a license), %d by hops, %d revisions",
+	return fmt.Sprintf("seed %d: %d slots, %d lives of nodes, %d licenses, %d orders, %d operations %v (at most %d unknown of a license), %d by hops, %d revisions, %d events (%s)",
 		res.run.seed, len(res.run.slots), len(res.run.processes), len(res.run.licenses), len(res.timeline.orders),
-		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions)
+		len(res.run.operations), verdicts, largest, res.run.hops.Load(), revisions, len(res.run.feed), [...]string{"nobody listens", "listens", "begins to listen"}[res.run.hearing])
 }

@@ -10,7 +10,7 @@ import (
 
 // violation is one thing that is not as it must be.
 type violation struct {
-	check string // linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys or internal
+	check string // linearizable, counts, acknowledged, explained, writers, facts, orders, books, keys, events, feed or internal
 	text  string
 }
 
@@ -50,6 +50,7 @@ func (r *run) inspect(t *timeline) []violation {
 	}
 	i.orders(t)
 	i.books(t)
+	i.events(t)
 	return i.list
 }
 

@@ -34,6 +34,8 @@ type licenseAt struct {
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
 	recordWritten, strayDeviceWritten bool
+	noteWritten                       bool      // its metadata
+	latest                            [2]uint64 // its latest event: epoch and number
 }
 
 // orderAt is an order as one revision left it.
@@ -48,6 +50,8 @@ type orderAt struct {
 	refundDue                bool
 	writers                  []writer
 	licensesMade             []licet.LicenseID // in the same revision, for this order
+	expired                  int64
+	latest                   [2]uint64
 }
 
 type writer struct {
@@ -61,6 +65,9 @@ type timeline struct {
 	licenses map[licet.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
 	notes    map[licet.LicenseID]string // the metadata of licenses, as it is at last
+	keysOf   map[string][]*toldAt       // of events, by record
+	retold   []string                   // keys of events that were changed
+	epochs   []int64                    // the revisions at which epochs have begun
 }
 
 // readHistory watches all that was written after a revision.
@@ -88,7 +95,7 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
-	t := &timeline{account: account, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licet.LicenseID]string{}}
+	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licet.LicenseID]string{}}
 	own := map[licet.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
@@ -119,7 +126,7 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 				*next = *states[len(states)-1]
 				next.before = next.revision
 			}
-			next.revision, next.recordWritten, next.strayDeviceWritten = revision, false, false
+			next.revision, next.recordWritten, next.strayDeviceWritten, next.noteWritten = revision, false, false, false
 			touched[id] = next
 		}
 		return touched[id]
@@ -168,7 +175,20 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 				delete(own[id], place)
 			}
 		case "m":
-			t.notes[licet.LicenseID([]byte(rest))] = string(event.Kv.Value)
+			id := licet.LicenseID([]byte(rest))
+			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 {
+				touch(id).noteWritten = true
+			}
+		case "e":
+			if rest, ours := strings.CutPrefix(rest, t.account+"/t/"); ours {
+				if err := t.told(rest, event); err != nil {
+					return err
+				}
+			}
+		case "s":
+			if rest == "epoch" {
+				t.epochs = append(t.epochs, revision)
+			}
 		case "o":
 			if !strings.HasPrefix(rest, t.account+"/") {
 				continue
@@ -288,6 +308,7 @@ func (l *licenseAt) decode(m message) error {
 	l.activated, l.expires = m.milliAfter(11, created), m.milliAfter(12, created)
 	l.suspended, l.revoked = m.milliAfter(13, created), m.milliAfter(14, created)
 	l.endRecorded = m.milliAfter(26, created)
+	l.latest = latest(m.text(27))
 	l.spilled = m.varints[8] != 0
 	l.writers = m.writers()
 	l.devices = map[string]int64{}
@@ -318,6 +339,7 @@ func (o *orderAt) decode(value []byte) error {
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
 	o.key, o.payment = licet.LicenseKey(m.text(17)), m.text(19)
 	o.refundDue = m.varints[20] != 0
+	o.expired, o.latest = m.milli(16), latest(m.text(24))
 	o.writers = m.writers()
 	return err
 }

@@ -51,6 +51,12 @@ type run struct {
 	bySale     map[string]*license // by order
 	bank       *bank
 	wrong      []violation // found while it was played
+
+	hearing    hearing
+	heardAfter int64                           // activations are told of after this revision; 0: never, or always where it hears
+	followed   []node.RecordedEvent            // as they were read meanwhile, page by page
+	feed       []node.RecordedEvent            // as it is read in the end
+	histories  map[string][]node.RecordedEvent // likewise, by record
 }
 
 func newRun(seed uint64, b bug) *run {
@@ -61,6 +67,9 @@ func newRun(seed uint64, b bug) *run {
 	r.weather = list[seed%uint64(len(list))]
 	r.way = ways()[seed/uint64(len(list))%uint64(len(ways()))]
 	r.patience = patience
+	if r.hearing = b.hearing; r.hearing == deaf {
+		r.hearing = hearing(r.random("hearing").IntN(int(ofHears)))
+	}
 	switch {
 	case b.lostHop != nil:
 		r.way = way{on: true, lost: 300}
@@ -134,8 +143,12 @@ func (r *run) play() error {
 	}
 	ctx, calm := context.WithCancel(context.Background())
 	defer calm()
-	disturbed := make(chan error, 1)
+	disturbed := make(chan error, 2)
 	go func() { disturbed <- r.disturb(ctx) }()
+	go func() { disturbed <- r.beginEpochs(ctx) }()
+	f := &follower{run: r, random: r.random("follower")}
+	following := make(chan struct{})
+	go func() { defer close(following); f.follow(ctx) }()
 	var group sync.WaitGroup
 	for _, l := range r.licenses {
 		for client := range l.clients {
@@ -152,9 +165,10 @@ func (r *run) play() error {
 	group.Go(r.grant)
 	group.Wait()
 	calm()
-	err = errors.Join(<-disturbed, r.calm())
+	<-following
+	err = errors.Join(<-disturbed, <-disturbed, r.calm())
 	r.balance()
-	return errors.Join(err, r.settle(), r.end())
+	return errors.Join(err, r.settle(), r.finish(f), r.end())
 }
 
 // calm ends all faults, and waits until no write is on its way any more.

@@ -1,0 +1,128 @@
+package history
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"licet"
+	"licet/node"
+)
+
+// eventBugs lists mistakes with events.
+func eventBugs() []bug {
+	mistold := func(mistake func(node.Change) node.Change) func(*run, node.Store) node.Store {
+		return func(_ *run, s node.Store) node.Store { return mistelling{s, mistake} }
+	}
+	return []bug{
+		{name: "events are dropped where a change is made anew", store: func(_ *run, s node.Store) node.Store {
+			return &tiring{Store: s, lost: map[licet.Ref]bool{}}
+		}},
+		{name: "an event is told again, now and then", hearing: hears, store: mistold(tellAgain)},
+		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
+		{name: "an event is told in a transaction of its own", store: func(_ *run, s node.Store) node.Store { return apart{s} }},
+		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
+		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},
+	}
+}
+
+// mistelling makes a mistake with one in ten changes that tell of something.
+type mistelling struct {
+	node.Store
+	mistake func(node.Change) node.Change
+}
+
+func (s mistelling) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if r := &change.Writes[0].Record; r.License != nil && r.License.Sequence > 1 && len(r.Events) > 0 && rand.IntN(10) == 0 {
+		change = s.mistake(change)
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// retold is a change with a license of another number.
+func retold(change node.Change, by uint64) node.Change {
+	change.Writes = slices.Clone(change.Writes)
+	r := &change.Writes[0].Record
+	l := *r.License
+	l.Sequence += by
+	r.License = &l
+	return change
+}
+
+func tellAgain(change node.Change) node.Change {
+	change = retold(change, 1)
+	r := &change.Writes[0].Record
+	e := r.Events[len(r.Events)-1]
+	e.Sequence, e.License = r.License.Sequence, r.License
+	r.Events = append(slices.Clone(r.Events), e)
+	return change
+}
+
+func forgetNumber(change node.Change) node.Change { return retold(change, ^uint64(0)) }
+
+// tiring tells nothing of a change of a license that it has lost with before.
+type tiring struct {
+	node.Store
+	mu   sync.Mutex
+	lost map[licet.Ref]bool
+}
+
+func (s *tiring) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	ref := change.Writes[0].Ref
+	s.mu.Lock()
+	tired := s.lost[ref]
+	s.mu.Unlock()
+	if told := len(change.Writes[0].Record.Events); tired && told > 0 && change.Writes[0].Record.License != nil {
+		change = retold(change, -uint64(told))
+		change.Writes[0].Record.Events = nil
+	}
+	outcome, err := s.Store.Commit(ctx, change)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost[ref] = err == nil && !outcome.Landed
+	return outcome, err
+}
+
+// apart stores a change of a license, and what it tells in a change after that.
+type apart struct{ node.Store }
+
+func (s apart) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	r := change.Writes[0].Record
+	told := r.Events
+	if len(change.Writes) > 1 || change.Writes[0].Token == nil || r.License == nil || len(told) == 0 {
+		return s.Store.Commit(ctx, change)
+	}
+	first := retold(change, -uint64(len(told)))
+	first.Writes[0].Record.Events = nil
+	outcome, err := s.Store.Commit(ctx, first)
+	if err != nil || !outcome.Landed {
+		return outcome, err
+	}
+	now, failed := s.Load(ctx, node.Want{Ref: change.Writes[0].Ref})
+	if failed == nil && now[0].Record.License != nil {
+		l := now[0].Record
+		l.Changed = true
+		for _, e := range told {
+			l.License.Sequence++
+			as := *l.License
+			e.Sequence, e.License = as.Sequence, &as
+			l.Events = append(l.Events, e)
+		}
+		_, _ = s.Store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
+	}
+	return outcome, nil
+}
+
+// withoutCompare leaves a key out of what is compared.
+func withoutCompare(key string) func(context.Context, *pb.TxnRequest, grpc.UnaryHandler) (any, error) {
+	return func(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandler) (any, error) {
+		txn = proto.CloneOf(txn)
+		txn.Compare = slices.DeleteFunc(txn.Compare, func(c *pb.Compare) bool { return string(c.Key) == key })
+		return handler(ctx, txn)
+	}
+}

@@ -1,0 +1,268 @@
+package history
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+)
+
+// hearing says whether a run's owner listens to activations.
+type hearing int
+
+const (
+	deaf    hearing = iota // it does not
+	hears                  // from the beginning
+	begins                 // in the middle
+	ofHears                // how many there are
+)
+
+// eventAt is an event as it is stored.
+type eventAt struct {
+	record   string // a license's 16 bytes behind an l, or an order's number behind an o
+	sequence uint64
+	kind     licet.EventType
+	actor    string
+	at       int64
+	device   string
+	boundAt  int64
+	revision int64
+}
+
+// toldAt is a key of events as its one revision made it.
+type toldAt struct {
+	epoch, before uint64 // before: of the record's events before
+	revision      int64
+	events        []eventAt
+}
+
+// kinds are the types by their stored numbers.
+var kinds = []licet.EventType{
+	1: "order.created", "order.paid", "order.expired", "order.canceled", "order.refunded",
+	"license.issued", "license.suspended", "license.reinstated", "license.revoked", "license.renewed", "license.updated",
+	"license.expired", "license.activated", "license.limit_reached", "device.bound", "device.removed",
+}
+
+// told takes in a key of events. rest is what follows the owner in it.
+func (t *timeline) told(rest string, event *clientv3.Event) error {
+	if len(rest) < 8+1+5 {
+		return fmt.Errorf("a key of events ends with %q", rest)
+	}
+	if !event.IsCreate() {
+		t.retold = append(t.retold, rest)
+		return nil
+	}
+	record, tail := rest[8:len(rest)-5], rest[len(rest)-5:]
+	last := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, tail...))
+	k := &toldAt{epoch: binary.BigEndian.Uint64([]byte(rest)), revision: event.Kv.ModRevision}
+	m, err := parse(event.Kv.Value[1:])
+	if err != nil {
+		return err
+	}
+	if before := m.text(3); before != "" {
+		k.before = binary.BigEndian.Uint64([]byte(before))
+	}
+	facts, err := parse([]byte(m.text(1))[min(1, len(m.text(1))):])
+	if err != nil {
+		return err
+	}
+	many := m.bytes[2]
+	for i, one := range many {
+		e, err := parse(one)
+		if err != nil {
+			return err
+		}
+		d, err := decodeDevice([]byte(e.text(7)), facts.milli(10))
+		if err != nil {
+			return err
+		}
+		k.events = append(k.events, eventAt{
+			record: record, sequence: last - uint64(len(many)-1-i), kind: kinds[e.varints[1]], actor: e.text(4), revision: k.revision,
+			at: m.milli(4) + protowire.DecodeZigZag(e.varints[2]), device: d.id, boundAt: d.boundAt,
+		})
+	}
+	t.keysOf[record] = append(t.keysOf[record], k)
+	return nil
+}
+
+// latest reads what a record says of its latest event.
+func latest(field string) (at [2]uint64) {
+	if len(field) > 8 {
+		at[0] = binary.BigEndian.Uint64([]byte(field))
+		at[1], _ = protowire.ConsumeVarint([]byte(field[8:]))
+	}
+	return at
+}
+
+// listen makes the run's owner listen to activations, along with those of others.
+func (r *run) listen() error {
+	const key = "lc1/s/listen"
+	owner := protowire.AppendTag(nil, 1, protowire.BytesType)
+	owner = protowire.AppendBytes(owner, append([]byte{1<<2 | 1}, strings.TrimPrefix(r.owner.AccountID, "acct_")...))
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for {
+		now, err := server.client.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		revision, value := int64(0), []byte{1}
+		if len(now.Kvs) > 0 {
+			revision, value = now.Kvs[0].ModRevision, now.Kvs[0].Value
+		}
+		put, err := server.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
+			Then(clientv3.OpPut(key, string(value)+string(owner))).Commit()
+		if err != nil {
+			return err
+		}
+		if put.Succeeded {
+			r.heardAfter = put.Header.Revision
+			return nil
+		}
+	}
+}
+
+// beginEpochs begins epochs of events much more often than nodes do, and in the
+// middle lets the owner begin to listen, until ctx ends.
+func (r *run) beginEpochs(ctx context.Context) error {
+	random := r.random("epochs")
+	for {
+		if r.hearing == begins && r.heardAfter == 0 && r.done() > 300 {
+			if err := r.listen(); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Duration(10+random.IntN(150)) * time.Millisecond):
+		}
+		if err := seal(); err != nil {
+			return err
+		}
+	}
+}
+
+// seal begins an epoch.
+func seal() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	_, err := server.client.Put(ctx, "lc1/s/epoch", "")
+	return err
+}
+
+// follower reads the feed from page to page, at any node, whatever goes wrong.
+type follower struct {
+	run    *run
+	random *rand.Rand
+	after  node.FeedPosition
+	seen   []node.RecordedEvent
+}
+
+// read reads a page at a process. What fails is asked for again.
+func (f *follower) read(ctx context.Context, store node.EventStore) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	page, err := store.ReadEvents(ctx, f.run.owner, node.FeedPage{After: f.after, Limit: 1 + f.random.IntN(40)})
+	if err != nil {
+		return true, err
+	}
+	f.seen = append(f.seen, page.Events...)
+	f.after = page.Next
+	if n := len(page.Events); n > 0 && f.random.IntN(2) == 0 {
+		// As somebody who knows only events; perhaps one in the middle, to read on from.
+		n = 1 + f.random.IntN(n)
+		f.seen = f.seen[:len(f.seen)-len(page.Events)+n]
+		f.after = node.FeedPosition(page.Events[n-1].ID)
+		return true, nil
+	}
+	return page.More, nil
+}
+
+// follow reads the feed until ctx ends.
+func (f *follower) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		p := f.run.anyone(f.random)
+		if more, err := f.read(p.life, p.opened); err == nil && more {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(1+f.random.IntN(20)) * time.Millisecond):
+		}
+	}
+}
+
+// finish reads what is left, and then all of it anew, and the history of each record.
+func (r *run) finish(f *follower) error {
+	if err := seal(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	for more := true; more; {
+		var err error
+		if more, err = f.read(ctx, r.maker.opened); err != nil {
+			return fmt.Errorf("read the feed to its end: %w", err)
+		}
+	}
+	r.followed = f.seen
+	for page := (node.FeedPage{Limit: 100}); ; {
+		got, err := r.maker.opened.ReadEvents(ctx, r.owner, page)
+		if err != nil {
+			return fmt.Errorf("read the feed from its beginning: %w", err)
+		}
+		r.feed = append(r.feed, got.Events...)
+		if page.After = got.Next; !got.More {
+			break
+		}
+	}
+	r.histories = map[string][]node.RecordedEvent{}
+	for _, e := range r.feed {
+		record, ref := recordOf(e)
+		if r.histories[record] != nil {
+			continue
+		}
+		all, err := readBack(ctx, r.maker.opened, ref)
+		if err != nil {
+			return fmt.Errorf("read the history of %s: %w", ref.ID, err)
+		}
+		r.histories[record] = all
+	}
+	return nil
+}
+
+// recordOf names the record of an event as keys of events do.
+func recordOf(e node.RecordedEvent) (string, licet.Ref) {
+	if e.License != nil {
+		id := e.License.Key.ID()
+		return "l" + string(id[:]), licet.LicenseRef(e.License.Key)
+	}
+	return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licet.OrderRef(e.Order.Owner, e.Order.OrderNo)
+}
+
+// readBack reads a record's history, and turns it the right way round.
+func readBack(ctx context.Context, store *kv.Store, ref licet.Ref) ([]node.RecordedEvent, error) {
+	var all []node.RecordedEvent
+	for page := (node.HistoryPage{Limit: 7}); ; {
+		got, err := store.History(ctx, ref, page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, got.Events...)
+		if page.Before = got.Next; got.Next == "" {
+			slices.Reverse(all)
+			return all, nil
+		}
+	}
+}

@@ -1,0 +1,278 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// events: each change has exactly its event, in its own revision; each record's are
+// numbered without a gap; each stands in the epoch of its revision; and the feed is all
+// of them, in one order, however it is read (invariant 7).
+func (i *inspection) events(t *timeline) {
+	for id, states := range t.licenses {
+		record := "l" + string(id[:])
+		tables := make([]stateOf, len(states))
+		for n, s := range states {
+			tables[n] = stateOf{s.revision, s.latest}
+		}
+		i.numbers(t, record, tables)
+		i.toldOfLicense(t, id.Key("LIC"), states, t.keysOf[record])
+	}
+	for number, states := range t.orders {
+		record := "o" + strings.TrimPrefix(number, "ord_")
+		tables := make([]stateOf, len(states))
+		for n, s := range states {
+			tables[n] = stateOf{s.revision, s.latest}
+		}
+		i.numbers(t, record, tables)
+		i.toldOfOrder(number, states, t.keysOf[record])
+	}
+	for record := range t.keysOf {
+		known := len(t.orders["ord_"+record[1:]]) > 0
+		if record[0] == 'l' && len(record) == 1+16 {
+			known = len(t.licenses[licet.LicenseID([]byte(record[1:]))]) > 0
+		}
+		if !known {
+			i.add("events", "%q has events, and is not there", record)
+		}
+	}
+	for _, key := range t.retold {
+		i.add("events", "the events %q have changed", key)
+	}
+	i.feeds(t)
+}
+
+// stateOf is what a revision of a record says of its latest event.
+type stateOf struct {
+	revision int64
+	latest   [2]uint64 // its epoch and number
+}
+
+// numbers: the events of a record are numbered without a gap from 1 on, each key in
+// the revision of a change, and knows where those before stand; the record knows where
+// the latest does.
+func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
+	keys := t.keysOf[record]
+	var now [2]uint64
+	for _, s := range states {
+		if len(keys) > 0 && keys[0].revision == s.revision {
+			k := keys[0]
+			keys = keys[1:]
+			if k.before != now[0] {
+				i.add("events", "%q: the events of revision %d come after epoch %d, and say %d", record, s.revision, now[0], k.before)
+			}
+			begun := sort.Search(len(t.epochs), func(n int) bool { return t.epochs[n] >= k.revision })
+			if begun == 0 || uint64(t.epochs[begun-1]) != k.epoch {
+				i.add("events", "%q: the events of revision %d stand in epoch %d", record, s.revision, k.epoch)
+			}
+			for _, e := range k.events {
+				if e.sequence != now[1]+1 {
+					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now[1], s.revision)
+				}
+				now = [2]uint64{k.epoch, e.sequence}
+			}
+		}
+		if s.latest != now {
+			i.add("events", "%q: at revision %d its latest event is %v, and it says %v", record, s.revision, now, s.latest)
+		}
+	}
+	for _, k := range keys {
+		i.add("events", "%q: events were told in revision %d, in which it was not changed", record, k.revision)
+	}
+}
+
+// heard tells whether activations are told of in a revision.
+func (r *run) heard(revision int64) bool {
+	return r.hearing == hears || r.heardAfter != 0 && revision > r.heardAfter
+}
+
+// toldOfLicense: what is told of each revision leads from the state before to the one
+// after, and nothing else is told.
+func (i *inspection) toldOfLicense(t *timeline, key licet.LicenseKey, states []*licenseAt, keys []*toldAt) {
+	told := map[int64][]eventAt{}
+	for _, k := range keys {
+		told[k.revision] = k.events
+	}
+	before := &licenseAt{devices: map[string]int64{}}
+	var limit int64
+	for n, s := range states {
+		heard := i.run.heard(s.revision)
+		now := *before
+		now.devices = maps.Clone(before.devices)
+		wrong := func(e eventAt) { i.add("events", "%s: %s can't be told of %s, to become %s", key, e.text(), before, s) }
+		var seen []licet.EventType
+		for _, e := range told[s.revision] {
+			seen = append(seen, e.kind)
+			if e.kind.OfActivation() && !heard {
+				wrong(e)
+			}
+			_, bound := now.devices[e.device]
+			switch e.kind {
+			case licet.EventLicenseIssued:
+				if n > 0 {
+					wrong(e)
+				}
+			case licet.EventLicenseSuspended:
+				if now.suspended != 0 {
+					wrong(e)
+				}
+				now.suspended = e.at
+			case licet.EventLicenseReinstated:
+				if now.suspended == 0 {
+					wrong(e)
+				}
+				now.suspended = 0
+			case licet.EventLicenseRevoked:
+				if now.revoked != 0 {
+					wrong(e)
+				}
+				now.revoked = e.at
+			case licet.EventLicenseActivated:
+				if now.activated != 0 {
+					wrong(e)
+				}
+				now.activated = e.at
+			case licet.EventDeviceBound:
+				if bound || e.boundAt != e.at {
+					wrong(e)
+				}
+				now.devices[e.device] = e.boundAt
+			case licet.EventDeviceRemoved:
+				if now.devices[e.device] != e.boundAt || !bound {
+					wrong(e)
+				}
+				delete(now.devices, e.device)
+			case licet.EventLicenseLimitReached:
+				if e.at-limit < time.Minute.Milliseconds() || bound {
+					wrong(e)
+				}
+				limit = e.at
+			case licet.EventLicenseExpired:
+				now.endRecorded = s.endRecorded
+			}
+		}
+		has := func(kind licet.EventType) bool { return slices.Contains(seen, kind) }
+		fits := now.suspended == s.suspended && now.revoked == s.revoked && now.endRecorded == s.endRecorded &&
+			(n == 0) == has(licet.EventLicenseIssued)
+		if heard {
+			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
+		}
+		if n > 0 {
+			fits = fits && (s.expires == before.expires || has(licet.EventLicenseRenewed)) &&
+				(s.max == before.max && !s.noteWritten || has(licet.EventLicenseUpdated) || s.max == before.max && t.redacts(s.order, s.revision))
+		}
+		if !fits {
+			i.add("events", "%s: %v are told of %s, to become %s", key, seen, before, s)
+		}
+		before = s
+	}
+}
+
+func (e eventAt) text() string {
+	return fmt.Sprintf("%d %s %s (bound at %d) at %d in revision %d", e.sequence, e.kind, e.device, e.boundAt, e.at, e.revision)
+}
+
+// redacts tells whether an order, and so its license, was redacted in a revision.
+func (t *timeline) redacts(order string, revision int64) bool {
+	return slices.ContainsFunc(t.orders[order], func(o *orderAt) bool { return o.revision == revision && o.email == "" })
+}
+
+// toldOfOrder: of each revision is told what it has changed.
+func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldAt) {
+	told := map[int64][]licet.EventType{}
+	for _, k := range keys {
+		for _, e := range k.events {
+			told[k.revision] = append(told[k.revision], e.kind)
+		}
+	}
+	before := &orderAt{}
+	for n, s := range states {
+		var want []licet.EventType
+		for _, c := range []struct {
+			is   bool
+			kind licet.EventType
+		}{
+			{n == 0, licet.EventOrderCreated},
+			{before.expired == 0 && s.expired != 0, licet.EventOrderExpired},
+			{before.canceled == 0 && s.canceled != 0, licet.EventOrderCanceled},
+			{before.key == "" && s.key != "", licet.EventOrderPaid},
+			{before.refunded == 0 && s.refunded != 0, licet.EventOrderRefunded},
+		} {
+			if c.is {
+				want = append(want, c.kind)
+			}
+		}
+		if !slices.Equal(told[s.revision], want) {
+			i.add("events", "%s: %v are told of %+v, to become %+v", number, told[s.revision], before, s)
+		}
+		before = s
+	}
+}
+
+// feeds: the feed has each event once, in the order of their revisions, whether it was
+// read from page to page while they were made or from the beginning in the end; and so
+// do the histories.
+func (i *inspection) feeds(t *timeline) {
+	type seen struct {
+		record   string
+		sequence uint64
+		kind     licet.EventType
+		at       int64
+		device   string
+		revision int64
+	}
+	stored := map[seen]bool{}
+	byRecord := map[string][]seen{}
+	for record, keys := range t.keysOf {
+		for _, k := range keys {
+			for _, e := range k.events {
+				s := seen{record, e.sequence, e.kind, e.at, e.device, e.revision}
+				stored[s] = true
+				byRecord[record] = append(byRecord[record], s)
+			}
+		}
+	}
+	tell := func(events []node.RecordedEvent) []seen {
+		var list []seen
+		for _, e := range events {
+			record, _ := recordOf(e)
+			s := seen{record: record, sequence: e.Sequence, kind: e.Type, at: e.At.UnixMilli(), revision: e.Revision}
+			if e.Device != nil {
+				s.device = e.Device.ID
+			}
+			list = append(list, s)
+		}
+		return list
+	}
+	for name, events := range map[string][]node.RecordedEvent{"read from page to page": i.run.followed, "read in the end": i.run.feed} {
+		list := tell(events)
+		known, ids := map[seen]bool{}, map[string]bool{}
+		for n, s := range list {
+			if !stored[s] || known[s] || ids[events[n].ID] {
+				i.add("feed", "%s: %+v, %s, is told again, or is not stored", name, s, events[n].ID)
+			}
+			known[s], ids[events[n].ID] = true, true
+			if n > 0 && list[n-1].revision > s.revision {
+				i.add("feed", "%s: %+v comes after revision %d", name, s, list[n-1].revision)
+			}
+		}
+		if len(known) != len(stored) {
+			i.add("feed", "%s: it has %d of %d events", name, len(known), len(stored))
+		}
+	}
+	if !slices.Equal(tell(i.run.followed), tell(i.run.feed)) {
+		i.add("feed", "read from page to page it has another order")
+	}
+	for record, want := range byRecord {
+		if got := tell(i.run.histories[record]); !slices.Equal(got, want) {
+			i.add("feed", "the history of %q is %+v, want %+v", record, got, want)
+		}
+	}
+}
