@@ -147,6 +147,12 @@ func TestShop(t *testing.T) {
 	if text := u.must("licenses", "grant", "--product-id", "editor"); strings.Count(text, "\n") != 2 || !strings.Contains(text, "EDIT-") {
 		t.Errorf("granted\n%s", text)
 	}
+	if text := u.must("orders", "events", number, "--limit", "1"); !strings.Contains(text, "order.refunded") || !strings.Contains(text, " "+number) || strings.Contains(text, "order.paid") {
+		t.Errorf("the order's events are\n%s", text)
+	}
+	if text := u.must("licenses", "events", key, "--all"); !strings.Contains(text, key+" laptop-1") || !strings.Contains(text, "license.limit_reached") {
+		t.Errorf("the license's events are\n%s", text)
+	}
 	u.must("products", "delete", "editor")
 	u.refuses(false, []string{"no such product"}, "products", "delete", "editor")
 }

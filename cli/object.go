@@ -63,6 +63,8 @@ func (o object) cell(name string) string {
 		if string(value) == "0" {
 			return "unlimited"
 		}
+	case "about":
+		return o.about()
 	case "amount":
 		return amount(value, o.cell("currency"))
 	}

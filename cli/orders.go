@@ -13,7 +13,7 @@ func (s Setup) orderCommands() *cobra.Command {
 	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --amount 4900 --currency USD
   licet orders get ord_001Q3G996SE003GW58W4CN32E1Z
   licet orders list --status paid --all --output json`,
-		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund())
+		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
 }
 
 // words gives words of a kind as plain strings.

@@ -194,11 +194,72 @@ func walk(t *testing.T, shop *client.Client) {
 	if l := must[*client.License](t)(shop.License(ctx, key)); string(l.Metadata) != "{}" || l.StateReason != "" || l.Status != "revoked" {
 		t.Errorf("the license is %+v", l)
 	}
+	walkEvents(t, shop, order.OrderNo, key)
 	walkKeys(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)
 	}
 	refused(t, shop.DeleteProduct(ctx, product), 40404)
+}
+
+// walkEvents reads what the walk has made of an order and its license.
+func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
+	ctx := t.Context()
+	var types []string
+	var last client.Event
+	for e, err := range shop.OrderEvents(ctx, orderNo) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		types, last = append(types, e.Type), e
+		if e.Data.Order == nil || e.Data.Order.OrderNo != orderNo || e.Data.License != nil {
+			t.Errorf("the event is %+v", e)
+		}
+	}
+	if want := []string{"order.refunded", "order.paid", "order.created"}; !slices.Equal(types, want) || last.Sequence != 1 || last.Data.Order.Status != "unpaid" || last.Data.Order.PayURL == "" {
+		t.Errorf("the order's events are %q, and the first is %+v", types, last)
+	}
+	if e := must[*client.Event](t)(shop.Event(ctx, last.ID)); !cmp.Equal(*e, last) {
+		t.Errorf("the event is %+v", e)
+	}
+	_, err := shop.Event(ctx, "evt_x")
+	if refused(t, err, 40406); !client.HasReason(err, client.ReasonEventNotFound) {
+		t.Error(err)
+	}
+	var ofLicense []client.Event
+	for e, err := range shop.LicenseEvents(ctx, licenseKey) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		ofLicense = append(ofLicense, e)
+	}
+	slices.Reverse(ofLicense)
+	// In the feed, after a moment, they are the same, and in their order.
+	var followed []client.Event
+	for e, err := range shop.FollowEvents(ctx, client.EventFilter{After: last.ID}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Data.License != nil && e.Data.License.LicenseKey == licenseKey {
+			followed = append(followed, e)
+		}
+		if e.ID == ofLicense[len(ofLicense)-1].ID {
+			break
+		}
+	}
+	if diff := cmp.Diff(ofLicense, followed); diff != "" || followed[0].Type != "license.issued" || followed[0].Actor != "provider" || followed[2].Data.Device.DeviceID != ".." {
+		t.Errorf("of the license (-), followed (+):\n%s", diff)
+	}
+	count := 0
+	for e, err := range shop.Events(ctx, client.EventFilter{Types: []string{"order.paid"}}) {
+		if err != nil || e.Type != "order.paid" {
+			t.Fatalf("%+v, %v", e, err)
+		}
+		count++
+	}
+	if page := must[*client.EventPage](t)(shop.ListEvents(ctx, client.EventFilter{After: client.Now}, client.Page{}, 0)); count != 1 || len(page.Items) != 0 || page.NextCursor == "" {
+		t.Errorf("%d orders were paid, and in the end there is %+v", count, page)
+	}
 }
 
 func walkKeys(t *testing.T, shop *client.Client) {

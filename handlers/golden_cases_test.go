@@ -538,6 +538,41 @@ var goldenCases = []struct {
 		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 		return redacting(redactAnna)
 	}},
+	{"events", nil, func(s *service) wire {
+		s.told()
+		return wire{method: "GET", path: "/v1/events?limit=100", key: keyAll}
+	}},
+	{"events_of_types", nil, func(s *service) wire {
+		s.told()
+		return wire{method: "GET", path: "/v1/events?types=order.paid,device.removed&limit=1", key: keyAll}
+	}},
+	{"events_now", nil, func(s *service) wire {
+		s.told()
+		return wire{method: "GET", path: "/v1/events?after=now", key: keyAll}
+	}},
+	{"event", nil, func(s *service) wire {
+		s.told()
+		return wire{method: "GET", path: "/v1/events/evt_00000000000000000000000002", key: keyAll}
+	}},
+	{"license_events", nil, func(s *service) wire {
+		key := s.told()
+		return wire{method: "GET", path: "/v1/licenses/" + key + "/events?limit=2", key: keyReadOnly}
+	}},
+	{"order_events", nil, func(s *service) wire {
+		s.told()
+		order := s.send("GET", "/v1/orders", keyAll, "").data["orders"].([]any)[0].(map[string]any)["order_no"].(string)
+		return wire{method: "GET", path: "/v1/orders/" + order + "/events", key: keyReadOnly}
+	}},
+	{"40300_events", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events", key: keyReadOnly} }},
+	{"40406", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events/evt_x", key: keyAll} }},
+	{"41000", nil, func(s *service) wire {
+		s.store.breakWith(licet.ErrCursorExpired, nil)
+		return wire{method: "GET", path: "/v1/events?cursor=pos_0", key: keyAll}
+	}},
+	{"42200_events", nil, func(*service) wire {
+		return wire{method: "GET", path: "/v1/events?after=x&types=order&limit=0&wait=26", key: keyAll}
+	}},
+	{"42200_events_after", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
 	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
 	{"50300_licenses", nil, func(s *service) wire {
 		s.store.breakWith(licet.ErrUnavailable, nil)

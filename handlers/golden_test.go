@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -91,6 +92,23 @@ func (s *service) change(key, verb, body string, headers ...string) answer {
 func (s *service) product(id, members string) answer {
 	s.t.Helper()
 	return s.send("PUT", "/v1/products/"+id, keyAll, "{"+members+"}")
+}
+
+// told makes an order of which much is told, and gives its license's key.
+func (s *service) told() (key string) {
+	s.t.Helper()
+	s.product("editor", `"max_devices":1,"metadata":{"shelf":7}`).must(s.t, 0)
+	made := s.send("POST", "/v1/orders", keyAll,
+		`{"product_id":"editor","amount":4900,"currency":"USD","buyer_email":"anna@example.com","metadata":{"cart":"<8114>"}}`).must(s.t, 0)
+	s.clock.advance(time.Second)
+	s.press(made, "pay")
+	key = s.sendWire(s.lookup(made)).text("license_key")
+	s.activate(key, "d1").must(s.t, 0)
+	s.activate(key, "d2").must(s.t, 40901)
+	s.clock.advance(time.Second)
+	s.send("DELETE", "/v1/licenses/"+key+"/devices/d1", keyAll, "").must(s.t, 0)
+	s.change(key, "suspend", `{"reason":"chargeback"}`).must(s.t, 0)
+	return key
 }
 
 // press presses a button of an order's pay page.

@@ -12,23 +12,32 @@ import (
 
 // license is the answer of a lookup.
 type license struct {
+	licenseTerms
+	Devices     []device `json:"devices"`
+	DevicesNext *string  `json:"devices_next_cursor"`
+	licenseState
+}
+
+// licenseTerms and licenseState are all that is told of a license but its devices.
+type licenseTerms struct {
 	LicenseKey     licet.LicenseKey `json:"license_key"`
 	Status         licet.Status     `json:"status"`
 	ProductID      string           `json:"product_id"`
 	OrderNo        *string          `json:"order_no"`
 	MaxDevices     int              `json:"max_devices"`
 	CurrentDevices int              `json:"current_devices"`
-	Devices        []device         `json:"devices"`
-	DevicesNext    *string          `json:"devices_next_cursor"`
-	ActivatedAt    timestamp        `json:"activated_at"`
-	ExpiresAt      timestamp        `json:"expires_at"`
-	CreatedAt      timestamp        `json:"created_at"`
-	AccountID      string           `json:"account_id"`
-	Mode           licet.Mode       `json:"mode"`
-	Metadata       json.RawMessage  `json:"metadata"`
-	SuspendedAt    timestamp        `json:"suspended_at"`
-	RevokedAt      timestamp        `json:"revoked_at"`
-	StateReason    *string          `json:"state_reason"`
+}
+
+type licenseState struct {
+	ActivatedAt timestamp       `json:"activated_at"`
+	ExpiresAt   timestamp       `json:"expires_at"`
+	CreatedAt   timestamp       `json:"created_at"`
+	AccountID   string          `json:"account_id"`
+	Mode        licet.Mode      `json:"mode"`
+	Metadata    json.RawMessage `json:"metadata"`
+	SuspendedAt timestamp       `json:"suspended_at"`
+	RevokedAt   timestamp       `json:"revoked_at"`
+	StateReason *string         `json:"state_reason"`
 }
 
 // sortedDevices is up to how many are put in order of time. Above, they
@@ -59,23 +68,35 @@ func licenseAnswer(view *node.LicenseView, now time.Time) license {
 		})
 	}
 	return license{
+		licenseTerms: termsAnswer(l, now),
+		Devices:      deviceAnswers(view.Devices),
+		DevicesNext:  cursorAnswer(view.Next),
+		licenseState: stateAnswer(l, view.Metadata),
+	}
+}
+
+func termsAnswer(l *licet.License, now time.Time) licenseTerms {
+	return licenseTerms{
 		LicenseKey:     l.Key,
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
 		OrderNo:        optional(l.OrderNo),
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
-		Devices:        deviceAnswers(view.Devices),
-		DevicesNext:    cursorAnswer(view.Next),
-		ActivatedAt:    timestamp(l.ActivatedAt),
-		ExpiresAt:      timestamp(l.ExpiresAt),
-		CreatedAt:      timestamp(l.CreatedAt),
-		AccountID:      l.Owner.AccountID,
-		Mode:           l.Owner.Mode,
-		Metadata:       metadata(view.Metadata),
-		SuspendedAt:    timestamp(l.SuspendedAt),
-		RevokedAt:      timestamp(l.RevokedAt),
-		StateReason:    optional(l.StateReason),
+	}
+}
+
+func stateAnswer(l *licet.License, extra string) licenseState {
+	return licenseState{
+		ActivatedAt: timestamp(l.ActivatedAt),
+		ExpiresAt:   timestamp(l.ExpiresAt),
+		CreatedAt:   timestamp(l.CreatedAt),
+		AccountID:   l.Owner.AccountID,
+		Mode:        l.Owner.Mode,
+		Metadata:    metadata(extra),
+		SuspendedAt: timestamp(l.SuspendedAt),
+		RevokedAt:   timestamp(l.RevokedAt),
+		StateReason: optional(l.StateReason),
 	}
 }
 

@@ -24,6 +24,8 @@ type memStore struct {
 	records  map[licet.Ref]*memRecord
 	keys     map[[32]byte]licet.APIKey
 
+	events []node.RecordedEvent // the oldest first
+
 	keyChanges int // counts what was done to keys
 	keyUses    map[[32]byte]time.Time
 
@@ -101,6 +103,7 @@ func (s *memStore) snapshot(want node.Want) node.Snapshot {
 	if want.Metadata {
 		record.Metadata = &licet.Metadata{Object: stored.metadata}
 	}
+	record.Listening = record.License != nil
 	record.Devices = make(licet.Devices)
 	for _, id := range want.Devices {
 		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
@@ -199,6 +202,7 @@ func (s *memStore) write(w node.Write) {
 		stored = &memRecord{devices: make(map[string]licet.Device)}
 		s.records[w.Ref] = stored
 	}
+	s.tell(w)
 	record := w.Record.Clone()
 	if record.Metadata != nil && record.Metadata.Changed {
 		stored.metadata = record.Metadata.Object
@@ -217,7 +221,7 @@ func (s *memStore) write(w node.Write) {
 			devices:  make(map[string]licet.Device),
 		}
 	}
-	record.Devices, record.Metadata, record.Issued, record.Changed = nil, nil, nil, false
+	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
 	stored.record, stored.revision = record, s.revision
 }
 

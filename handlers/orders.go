@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"encoding/json"
+	"time"
 
 	"licet"
 	"licet/node"
@@ -32,8 +33,11 @@ type order struct {
 	Mode        licet.Mode        `json:"mode"`
 }
 
-func (s *Server) orderAnswer(o *licet.Order) order {
-	status := o.Status(s.cfg.Node.Now())
+func (s *Server) orderAnswer(o *licet.Order) order { return s.orderAnswerAt(o, s.cfg.Node.Now()) }
+
+// orderAnswerAt is what was answered of an order at a time.
+func (s *Server) orderAnswerAt(o *licet.Order, at time.Time) order {
+	status := o.Status(at)
 	answer := order{
 		OrderNo:     o.OrderNo,
 		Status:      status,

@@ -74,6 +74,8 @@ type Server struct {
 	fast       *fasthttp.Server
 	listener   atomic.Pointer[listener] // set by Serve
 	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
+	stopping   chan struct{}            // closed by the first Shutdown: nobody waits any more
+	stop       sync.Once
 }
 
 // New makes the server of the API and the pay page. It starts nothing.
@@ -88,7 +90,7 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 
-	s := &Server{cfg: cfg, errors: kinds(), pages: paypage.New()}
+	s := &Server{cfg: cfg, errors: kinds(), pages: paypage.New(), stopping: make(chan struct{})}
 	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
@@ -172,7 +174,7 @@ const (
 	leavePoll = 5 * time.Millisecond
 )
 
-// Shutdown stops to listen, has every answer close its connection, soon after
+// Shutdown stops to listen, answers those who wait for events, has every answer close its connection, soon after
 // closes idle ones, and waits until the requests at hand are answered, or ctx
 // ends.
 //
@@ -181,6 +183,7 @@ const (
 // are busy have been sent away before that.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
+	s.stop.Do(func() { close(s.stopping) })
 	if l := s.listener.Load(); l != nil {
 		_ = l.Close() // fasthttp closes it once more, and reports that
 		until := time.Now().Add(leaveTime)

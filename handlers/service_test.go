@@ -131,6 +131,7 @@ func newService(t *testing.T, options ...option) *service {
 	instruments := metrics.New(s.registry, "test", "test", "test")
 	nodeConfig := node.Config{
 		Store:    s.store,
+		Events:   s.store,
 		Keys:     s.store,
 		Ring:     testRing(t),
 		KeyCheck: licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),

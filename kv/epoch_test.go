@@ -132,10 +132,14 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 		defer close(done)
 		n.KeepSealing(ctx)
 	}()
-	feed, err := n.Feed(testContext(t, 30*time.Second), owner, node.FeedPage{Limit: 10}, 20*time.Second)
+	feed, err := n.Feed(testContext(t, 30*time.Second), owner, node.FeedPage{Limit: 10}, node.FeedWait{For: 20 * time.Second})
 	cancel()
 	<-done
-	if got := kindsOf(feed.Events); err != nil || !slices.Equal(got, []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
+	var told []node.RecordedEvent
+	for _, e := range feed.Events {
+		told = append(told, e.RecordedEvent)
+	}
+	if got := kindsOf(told); err != nil || !slices.Equal(got, []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}) {
 		t.Errorf("the feed is %q, %v", got, err)
 	}
 }

@@ -90,6 +90,11 @@ func waitUntil(t *testing.T, done func() bool) {
 func (d *disaster) swapWithOldToken(bump uint64) node.Outcome {
 	d.t.Helper()
 	ref := licet.LicenseRef(d.lost.paid.LicenseKey)
+	// As the node does that starts after the restore: without the bump both activations
+	// have the same revision.
+	if err := d.store.OpenEpoch(d.ctx()); err != nil {
+		d.t.Fatal(err)
+	}
 	d.activate(d.lost.paid.LicenseKey, "lost with the store")
 	remembered := loadOne(d.t, d.store, ref, "from memory")
 	d.restore(bump)

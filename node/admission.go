@@ -65,6 +65,7 @@ type shedCounters struct {
 	deadline   prometheus.Counter // its turn would not have come in time
 	background prometheus.Counter // nobody waits for it, and others are waiting
 	lists      prometheus.Counter // as many pages of listings are being read as may be
+	waits      prometheus.Counter // as many wait for events as may
 }
 
 func newAdmission(cfg *Config) *admission {
@@ -82,6 +83,7 @@ func newAdmission(cfg *Config) *admission {
 			deadline:   shed.WithLabelValues("deadline"),
 			background: shed.WithLabelValues("background"),
 			lists:      shed.WithLabelValues("lists"),
+			waits:      shed.WithLabelValues("waits"),
 		},
 	}
 	a.rate.begin(cfg.Clock())

@@ -19,15 +19,29 @@ const (
 	// sealScan is how often it is looked whether an epoch is due: another node may
 	// have died before it did.
 	sealScan = 250 * time.Millisecond
+
+	// maxFeedWaits bounds those who wait for events. One owner's may be as many as
+	// there are places left, so that none takes all of them.
+	maxFeedWaits = 1024
+	// feedReadsAtOnce is how many of them read at a time when there is something new:
+	// far less than the pages that may be read, so that others need not wait for all.
+	feedReadsAtOnce = 4
 )
 
 // feed tells those who wait that there may be more events.
 type feed struct {
-	mu   sync.Mutex
-	news chan struct{} // closed when an epoch has begun
+	mu      sync.Mutex
+	news    chan struct{}       // closed when an epoch has begun
+	waiting int                 // all of waits
+	waits   map[licet.Owner]int // how many wait for an owner's events
+	reading chan struct{}       // bounds who reads after having waited
 }
 
-func newFeed() *feed { return &feed{news: make(chan struct{})} }
+func newFeed() *feed {
+	return &feed{
+		news: make(chan struct{}), waits: make(map[licet.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
+	}
+}
 
 // next is closed when an epoch has begun after the call.
 func (f *feed) next() <-chan struct{} {
@@ -79,53 +93,23 @@ func (n *Node) KeepSealing(ctx context.Context) {
 	}
 }
 
-// Feed reads a page of an owner's events. Where there is nothing to tell, it waits for
-// some, for as long as wait, and then answers without.
-func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait time.Duration) (Feed, error) {
-	timeout := time.NewTimer(wait)
-	defer timeout.Stop()
-	for {
-		news := n.feed.next()
-		got, err := n.readFeed(ctx, owner, page)
-		if err != nil || len(got.Events) > 0 || wait <= 0 {
-			return got, err
-		}
-		if got.More {
-			page.After = got.Next
-			continue
-		}
-		select {
-		case <-news:
-			page.After = got.Next
-		case <-timeout.C:
-			return got, nil
-		case <-ctx.Done():
-			return got, nil
-		}
-		if n.isDraining() {
-			return got, nil
-		}
+// enter takes a place among those who wait for an owner's events; leave gives it back.
+func (f *feed) enter(owner licet.Owner) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waits[owner] >= maxFeedWaits-f.waiting {
+		return false
 	}
+	f.waits[owner]++
+	f.waiting++
+	return true
 }
 
-// readFeed reads a page, for which it takes a place as any other request.
-func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (got Feed, err error) {
-	if err := n.admission.enter(ctx); err != nil {
-		return Feed{}, err
+func (f *feed) leave(owner licet.Owner) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting--
+	if f.waits[owner]--; f.waits[owner] == 0 {
+		delete(f.waits, owner)
 	}
-	defer func() { n.admission.leave(err) }()
-	return n.cfg.Events.ReadEvents(ctx, owner, page)
-}
-
-// Event looks an event of an owner up by its id.
-func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (event *RecordedEvent, err error) {
-	if err := n.admission.enter(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { n.admission.leave(err) }()
-	event, err = n.cfg.Events.Event(ctx, owner, id)
-	if err == nil && event == nil {
-		err = licet.ErrEventNotFound
-	}
-	return event, err
 }

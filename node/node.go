@@ -230,6 +230,7 @@ func (n *Node) StopIntake() {
 	n.gate.Lock()
 	n.draining = true
 	n.gate.Unlock()
+	n.feed.wake() // who waits for events is to see it
 }
 
 // Drain stops the intake and waits until everything accepted was answered, or

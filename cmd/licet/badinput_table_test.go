@@ -43,6 +43,7 @@ type badThings struct {
 	license, doomed, absentKey             string // license keys
 	unpaid, paid, canceled, absentOrder    string // order numbers
 	keyID, doomedKey                       string
+	event, theirEvent                      string            // ids
 	token                                  string            // of the pay page of the order unpaid
 	theirLicense, theirOrder, theirKey     string            // another account's
 	cursors                                map[string]string // of the first page of each listing
@@ -141,6 +142,17 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 			bad: append([]badInput{moment, periods("extend")}, license...),
 		},
 		"GET /v1/licenses/{license_key}/devices": {path: at, bad: append(page("devices", 1000), license...)},
+		"GET /v1/licenses/{license_key}/events":  {path: at, bad: append(page("license events", 100), license...)},
+		"GET /v1/orders/{order_no}/events":       {path: map[string]string{"order_no": x.paid}, bad: append(page("order events", 100), order)},
+		"GET /v1/events": {bad: []badInput{
+			page("", 100)[0], badQuery("wait", "", "-1", "+1", "26", "1.5", "1s", "x", "18446744073709551617"),
+			badQuery("types", append(words, "order", "order.*", "*", "order.paid,", ",order.paid", "order.paid,order.paid", "order.paid, order.created", "Order.Paid")...),
+			badQuery("after", append(words, "evt_", "Now", x.theirEvent, x.event+"0", x.event[:len(x.event)-1], strings.ToLower(x.event), x.cursors["orders"], "pos_", strings.Repeat("A", 600))...),
+			badQuery("cursor", append(words, "evt_", "pos_", "now", x.theirEvent, x.theirCursor, x.cursors["license events"], x.event+"0", strings.Repeat("A", 600))...),
+		}},
+		"GET /v1/events/{event_id}": {path: map[string]string{"event_id": x.event}, bad: []badInput{
+			badPath("event_id", 40406, "x", "%00", "%FF", "evt_", "now", x.theirEvent, x.event+"0", x.event[:len(x.event)-1], strings.ToLower(x.event), strings.Repeat("e", 300)),
+		}},
 		"DELETE /v1/licenses/{license_key}/devices/{device_id}": {
 			path: map[string]string{"license_key": x.license, "device_id": "bound"},
 			bad:  append([]badInput{badPath("device_id", 42200, "%00", "a%0Ab", "%FF", "%C2%85", strings.Repeat("x", 256))}, license...),

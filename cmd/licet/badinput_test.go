@@ -25,7 +25,7 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--rate-limit-address", "0")
 	b := &badInputs{api: p.api, store: newStoreImage(t, p.socket())}
-	weak := p.want(t, 201, "POST", "/v1/keys", `{"name":"weak","scopes":["events:read"]}`).Data.text("api_key")
+	weak := p.want(t, 201, "POST", "/v1/keys", `{"name":"weak","scopes":["webhooks:read"]}`).Data.text("api_key")
 	table := badTable(t, p.badThings(t, b.store))
 	routes := parseHandlers(t).routes(t)
 	for _, r := range routes {
@@ -442,6 +442,10 @@ func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
 	for _, listing := range []string{"licenses", "orders", "products", "keys"} {
 		x.cursors[listing] = cursor(p.api, "/v1/"+listing+"?limit=1")
 	}
+	x.cursors["license events"] = cursor(p.api, "/v1/licenses/"+x.license+"/events?limit=1")
+	x.cursors["order events"] = cursor(p.api, "/v1/orders/"+x.paid+"/events?limit=1")
+	x.event = p.want(t, 200, "GET", "/v1/licenses/"+x.license+"/events?limit=1", "").Data.list("events")[0].text("id")
+	x.theirEvent = their.want(t, 200, "GET", "/v1/licenses/"+x.theirLicense+"/events", "").Data.list("events")[0].text("id")
 	x.theirCursor = cursor(their, "/v1/orders?limit=1")
 	x.filteredCursor = cursor(p.api, "/v1/orders?limit=1&product_id=editor")
 	x.deviceEnd = cursor(p.api, "/v1/licenses/"+x.license+"/devices?limit=1")
@@ -455,7 +459,7 @@ func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
 	return x
 }
 
-// storeImage reads a whole store, but for when API keys were used.
+// storeImage reads a whole store, but for when API keys were used, and the epoch of events.
 type storeImage struct{ client *clientv3.Client }
 
 func newStoreImage(t *testing.T, endpoint string) *storeImage {
@@ -477,7 +481,8 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 	}
 	image := make(map[string]string, len(all.Kvs))
 	for _, kv := range all.Kvs {
-		if !strings.HasPrefix(string(kv.Key), "lc1/u/") {
+		// An epoch of events begins after a change, by itself.
+		if !strings.HasPrefix(string(kv.Key), "lc1/u/") && string(kv.Key) != "lc1/s/epoch" {
 			image[string(kv.Key)] = fmt.Sprintf("%d %x", kv.ModRevision, kv.Value)
 		}
 	}

@@ -76,6 +76,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		t.Fatalf("%v %s", err, r.body)
 	}
 	absentKey, absentOrder := s.absent(t)
+	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
+	absentEvent := event[:len(event)-1] + "G" // of another number
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
@@ -85,6 +87,9 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"GET", "/v1/licenses/%s", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices", "", key, absentKey},
 		{"GET", "/v1/licenses/%s/devices?limit=1", "", key, absentKey},
+		{"GET", "/v1/licenses/%s/events", "", key, absentKey},
+		{"GET", "/v1/orders/%s/events", "", order.text("order_no"), absentOrder},
+		{"GET", "/v1/events/%s", "", event, absentEvent},
 		{"DELETE", "/v1/licenses/%s/devices/laptop", "", key, absentKey},
 		{"DELETE", "/v1/licenses/%s/devices/unknown", "", key, absentKey},
 		{"POST", "/v1/licenses/activate", `{"license_key":"%s","device_id":"laptop"}`, key, absentKey},
@@ -120,6 +125,21 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 			}
 		})
 	}
+	t.Run("GET /v1/events", func(t *testing.T) {
+		if page := owner.want(t, 200, "GET", "/v1/events?wait=25", "").Data; len(page.list("events")) == 0 {
+			t.Error("the owner sees nothing")
+		}
+		for name, stranger := range strangers {
+			if page := stranger.want(t, 200, "GET", "/v1/events", "").Data; len(page.list("events")) != 0 {
+				t.Errorf("%s sees %v", name, page)
+			}
+			theirs := stranger.probe(t, "GET", "/v1/events?after=%s", "", event)
+			none := stranger.probe(t, "GET", "/v1/events?after=%s", "", absentEvent)
+			if theirs != none || !strings.HasPrefix(none, "422 ") {
+				t.Errorf("%s: of another's event it says\n%s\nof an absent one\n%s", name, theirs, none)
+			}
+		}
+	})
 	t.Run("GET /v1/keys", func(t *testing.T) {
 		for name, caller := range strangers {
 			listed := caller.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")

@@ -120,14 +120,16 @@ func (s *service) listen(ctx context.Context, remote bool) error {
 func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
-	cfg.Metrics, cfg.Log, cfg.Remembered = s.instruments, s.log, s.cfg.Remember
+	cfg.Metrics, cfg.Log, cfg.Remembered, cfg.HearAll = s.instruments, s.log, s.cfg.Remember, s.cfg.RecordActivations
 	var err error
 	if s.store, err = kv.Open(ctx, cfg); err != nil {
 		return err
 	}
 	s.parts.started("the store's client", func(context.Context) error { return s.store.Close() })
-	s.check, err = s.store.KeyCheck(ctx, rand.Reader)
-	return err
+	if s.check, err = s.store.KeyCheck(ctx, rand.Reader); err != nil {
+		return err
+	}
+	return s.store.OpenEpoch(ctx)
 }
 
 // answer makes the node and all that stands before it, and serves.
@@ -140,6 +142,7 @@ func (s *service) answer() error {
 		Metrics:       s.instruments,
 		Log:           s.log,
 		QueueDelay:    s.cfg.QueueDelay,
+		Events:        s.store,
 		Keys:          s.store,
 		Ring:          s.ring,
 		OrderLifetime: s.cfg.OrderLifetime, TestOrderLifetime: s.cfg.TestOrders,
@@ -161,6 +164,8 @@ func (s *service) answer() error {
 			return err
 		}
 	}
+	// Before the mailboxes too: what the last of them record is to get into the feed.
+	s.background("the epochs of events", n.KeepSealing)
 	s.background("the memory of API keys", n.FollowKeys)
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)

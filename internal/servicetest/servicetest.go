@@ -88,10 +88,13 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}
 	s.stop = append(s.stop, etcd.Close)
 	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
-	if s.Store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments, Log: zerolog.Nop()}); err != nil {
+	if s.Store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments, Log: zerolog.Nop(), HearAll: true}); err != nil {
 		return s, err
 	}
 	s.stop = append(s.stop, func() { _ = s.Store.Close() })
+	if err := s.Store.OpenEpoch(ctx); err != nil {
+		return s, err
+	}
 	ring, err := licet.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		return s, err
@@ -105,10 +108,11 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}
 	s.maker = node.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
 	s.node = node.New(node.Config{
-		Store: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
+		Store: s.Store, Events: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
 		Metrics: instruments, Log: zerolog.Nop(), OrderLifetime: cfg.OrderLifetime, TestOrderLifetime: cfg.OrderLifetime,
 	})
 	s.background(s.node.FollowKeys)
+	s.background(s.node.KeepSealing)
 	s.stop = append(s.stop, func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 		defer cancel()

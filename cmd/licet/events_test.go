@@ -1,0 +1,113 @@
+package main
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// feed reads the whole feed after an event, and waits until it ends with a kind.
+func (a api) feed(t *testing.T, after, until string) []object {
+	t.Helper()
+	var all []object
+	at := ""
+	if after != "" {
+		at = "&after=" + after
+	}
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+		page := a.want(t, 200, "GET", "/v1/events?limit=3&wait=5"+at, "").Data
+		all = append(all, page.list("events")...)
+		if len(all) > 0 && all[len(all)-1].text("type") == until {
+			return all
+		}
+		at = "&cursor=" + page.text("next_cursor")
+	}
+	t.Fatalf("there is no %s; told were %v", until, all)
+	return nil
+}
+
+// TestFeed does what a shop and its buyers do, and is told of it, by whom it was done.
+// What was recorded right before a node was killed is told of by the next one.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	p := startProcess(t, dir)
+	order := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD","buyer_email":"ada@example.com"}`).Data
+	if r, err := p.pay(t.Context(), order.text("pay_url"), "pay"); err != nil || r.status != 303 {
+		t.Fatalf("%v %s", err, r.body)
+	}
+	orderNo := order.text("order_no")
+	key := p.want(t, 200, "GET", "/v1/orders/"+orderNo, "").Data.text("license_key")
+	if r, err := p.activate(t.Context(), key, "laptop"); err != nil || r.status != 200 {
+		t.Fatalf("%v %s", err, r.body)
+	}
+	p.want(t, 200, "POST", "/v1/licenses/"+key+"/suspend", `{"reason":"chargeback"}`)
+	told := p.feed(t, "", "license.suspended")
+	var kinds []string
+	for _, e := range told {
+		kinds = append(kinds, e.text("type")+" "+strings.Replace(e.text("actor"), p.keyID, "the shop", 1))
+	}
+	slices.Sort(kinds[1:min(3, len(kinds))]) // of one transaction: they may come either way
+	want := []string{
+		"order.created the shop", "license.issued provider", "order.paid provider", "license.activated end_user", "device.bound end_user", "license.suspended the shop",
+	}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("told were %q, want %q", kinds, want)
+	}
+
+	// Redacting the buyer redacts the events.
+	p.want(t, 200, "POST", "/v1/redactions", `{"buyer_email":"ada@example.com"}`)
+	for _, path := range []string{"/v1/events", "/v1/orders/" + orderNo + "/events", "/v1/licenses/" + key + "/events", "/v1/events/" + told[0].text("id")} {
+		r := p.want(t, 200, "GET", path, "")
+		if strings.Contains(r.body, "ada@") || strings.Contains(r.body, "chargeback") {
+			t.Errorf("%s tells of the buyer: %s", path, r.body)
+		}
+	}
+
+	p.want(t, 200, "POST", "/v1/licenses/"+key+"/revoke", "")
+	p.kill()
+	p = startProcess(t, dir)
+	after := p.feed(t, told[len(told)-1].text("id"), "license.revoked")
+	if len(after) != 1 || after[0].number("sequence") != 5 {
+		t.Errorf("after that were told %v", after)
+	}
+	if again := p.feed(t, told[0].text("id"), "license.revoked"); len(again) != len(told) {
+		t.Errorf("after the first are %d events, want %d", len(again), len(told))
+	}
+}
+
+// TestWaitsForEvents waits for what comes: it is told soon, and a stop answers those
+// who wait at once.
+func TestWaitsForEvents(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, filepath.Join(t.TempDir(), "data"))
+	at := p.want(t, 200, "GET", "/v1/events?after=now", "").Data.text("next_cursor")
+	answers := make(chan reply, 1)
+	wait := func(cursor string) {
+		r, err := p.send(t.Context(), "GET", "/v1/events?wait=25&cursor="+cursor, "")
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- r
+	}
+	go wait(at)
+	p.grant(t, 1)
+	r := <-answers
+	if events := r.Data.list("events"); r.status != 200 || len(events) != 1 || events[0].text("type") != "license.issued" {
+		t.Fatalf("told were %s", r.body)
+	}
+	go wait(r.Data.text("next_cursor"))
+	select {
+	case r := <-answers:
+		t.Errorf("it did not wait: %s", r.body)
+	case <-time.After(300 * time.Millisecond):
+	}
+	if code := p.terminate(t); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+	if r := <-answers; r.status != 200 || len(r.Data.list("events")) != 0 || r.Data.text("next_cursor") == "" {
+		t.Errorf("who waited was answered %d %s", r.status, r.body)
+	}
+}

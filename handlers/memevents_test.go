@@ -1,0 +1,114 @@
+package handlers_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// tell records what a write tells of. Whoever holds the lock may call it.
+func (s *memStore) tell(w node.Write) {
+	for _, e := range w.Record.Events {
+		told := node.RecordedEvent{ID: fmt.Sprintf("evt_%026d", len(s.events)+1), Revision: s.revision, Event: e}
+		if e.License != nil {
+			l := *e.License
+			told.Owner, l.StateReason, told.License = l.Owner, "", &l
+		} else {
+			o := *e.Order
+			o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL, o.StateReason = "", "", "", "", ""
+			told.Owner, told.Order = o.Owner, &o
+		}
+		s.events = append(s.events, told)
+	}
+}
+
+// at finds a position: how many events are before it.
+func (s *memStore) at(owner licet.Owner, position node.FeedPosition) (int, bool) {
+	if position == "" {
+		return 0, true
+	}
+	if behind, isCursor := strings.CutPrefix(string(position), "pos_"); isCursor {
+		n, err := strconv.Atoi(behind)
+		return n, err == nil && n <= len(s.events)
+	}
+	i := slices.IndexFunc(s.events, func(e node.RecordedEvent) bool { return e.ID == string(position) && e.Owner == owner })
+	return i + 1, i >= 0
+}
+
+// ReadEvents tells of an event at once.
+func (s *memStore) ReadEvents(_ context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+	defer s.read()()
+	if s.fail != nil {
+		return node.Feed{}, s.fail
+	}
+	at, ok := s.at(owner, page.After)
+	if !ok {
+		return node.Feed{}, node.ErrBadPosition
+	}
+	var feed node.Feed
+	for ; at < len(s.events) && len(feed.Events) < page.Limit; at++ {
+		if e := s.events[at]; e.Owner == owner && (page.Types == nil || slices.Contains(page.Types, e.Type)) {
+			feed.Events = append(feed.Events, e)
+		}
+	}
+	feed.Next, feed.More = node.FeedPosition(fmt.Sprint("pos_", at)), at < len(s.events)
+	return feed, nil
+}
+
+func (s *memStore) EventsNow(context.Context) (node.FeedPosition, error) {
+	defer s.read()()
+	return node.FeedPosition(fmt.Sprint("pos_", len(s.events))), s.fail
+}
+
+func (s *memStore) Event(_ context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+	defer s.read()()
+	if at, ok := s.at(owner, node.FeedPosition(id)); ok && strings.HasPrefix(id, "evt_") && s.fail == nil {
+		found := s.events[at-1]
+		return &found, nil
+	}
+	return nil, s.fail
+}
+
+func (s *memStore) History(_ context.Context, ref licet.Ref, page node.HistoryPage) (node.History, error) {
+	defer s.read()()
+	var history node.History
+	before, err := strconv.Atoi(string(page.Before))
+	if page.Before == "" {
+		before, err = len(s.events), nil
+	}
+	if err != nil || before > len(s.events) {
+		return history, node.ErrBadPosition
+	}
+	for i := before - 1; i >= 0; i-- {
+		e := s.events[i]
+		of := ref.Kind == licet.KindOrder && e.Order != nil && e.Order.OrderNo == ref.ID ||
+			ref.Kind == licet.KindLicense && e.License != nil && string(e.License.Key) == ref.ID
+		switch {
+		case !of:
+		case len(history.Events) == page.Limit:
+			history.Next = node.HistoryPosition(strconv.Itoa(i + 1))
+			return history, s.fail
+		default:
+			history.Events = append(history.Events, e)
+		}
+	}
+	return history, s.fail
+}
+
+// EventEpoch and what is about epochs is for the real store: here all events are told.
+func (*memStore) EventEpoch(context.Context) (node.Epoch, error) { return node.Epoch{Number: 1}, nil }
+
+func (*memStore) SealEvents(context.Context, node.Epoch) error { return nil }
+
+// SweepEvents keeps all.
+func (*memStore) SweepEvents(context.Context, time.Time, node.EventRetention) (int, error) {
+	return 0, nil
+}
+
+func (*memStore) WatchEpochs(ctx context.Context, _ func()) { <-ctx.Done() }

@@ -1,0 +1,247 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"licet"
+)
+
+// EventView is an event as it is told: with what is not in it, since it may be
+// removed, as the record has it now.
+type EventView struct {
+	RecordedEvent
+	Metadata string // of a license: a compact JSON object, or empty
+}
+
+// EventFeed is a page of a feed.
+type EventFeed struct {
+	Events []EventView
+	Next   FeedPosition
+	More   bool // see Feed
+}
+
+// EventHistory is a page of a record's events, the newest first.
+type EventHistory struct {
+	Events []EventView
+	Next   HistoryPosition
+}
+
+// FeedWait says how long a page is waited for that would have nothing on it.
+type FeedWait struct {
+	For  time.Duration
+	Stop <-chan struct{} // ends it sooner when it is closed
+}
+
+// Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
+// may then answer with nothing all the same. Who waits has no place among what is
+// under way, but one of those for waiting.
+func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait FeedWait) (EventFeed, error) {
+	news := n.feed.next()
+	got, err := n.readFeed(ctx, owner, page)
+	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
+		return got, err
+	}
+	if !n.feed.enter(owner) {
+		return EventFeed{}, refuse(n.admission.shed.waits)
+	}
+	defer n.feed.leave(owner)
+	timeout := time.NewTimer(wait.For)
+	defer timeout.Stop()
+	for len(got.Events) == 0 {
+		page.After = got.Next
+		if !got.More {
+			select {
+			case <-news:
+			case <-timeout.C:
+				return got, nil
+			case <-wait.Stop:
+				return got, nil
+			case <-ctx.Done():
+				return got, nil
+			}
+		}
+		if n.isDraining() {
+			return got, nil
+		}
+		news = n.feed.next()
+		if got, err = n.readAwaited(ctx, owner, page); err != nil {
+			return EventFeed{}, err
+		}
+	}
+	return got, nil
+}
+
+// readAwaited reads a page for somebody who has waited, as have others.
+func (n *Node) readAwaited(ctx context.Context, owner licet.Owner, page FeedPage) (EventFeed, error) {
+	select {
+	case n.feed.reading <- struct{}{}:
+	case <-ctx.Done():
+		return EventFeed{}, licet.ErrUnavailable
+	}
+	defer func() { <-n.feed.reading }()
+	return n.readFeed(ctx, owner, page)
+}
+
+func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
+	if err := n.enterList(ctx); err != nil {
+		return got, err
+	}
+	defer func() { n.leaveList(err) }()
+	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
+	if err != nil {
+		return got, err
+	}
+	got.Next, got.More = read.Next, read.More
+	got.Events, err = n.viewEvents(ctx, owner, read.Events)
+	return got, err
+}
+
+// EventsNow is the position behind all that is recorded by now.
+func (n *Node) EventsNow(ctx context.Context) (at FeedPosition, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return "", err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.cfg.Events.EventsNow(ctx)
+}
+
+// Event looks an event of an owner up by its id.
+func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (view EventView, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return view, err
+	}
+	defer func() { n.admission.leave(err) }()
+	event, err := n.cfg.Events.Event(ctx, owner, id)
+	if err != nil {
+		return view, err
+	}
+	if event == nil {
+		return view, licet.ErrEventNotFound
+	}
+	views, err := n.viewEvents(ctx, owner, []RecordedEvent{*event})
+	if err != nil {
+		return view, err
+	}
+	return views[0], nil
+}
+
+// LicenseEvents reads a page of a license's history.
+func (n *Node) LicenseEvents(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page HistoryPage) (EventHistory, error) {
+	return n.history(ctx, owner, licet.LicenseRef(key), page, func() error {
+		views, err := n.cfg.Store.ReadLicenses(ctx, []licet.LicenseKey{key}, 0)
+		if err != nil {
+			return err
+		}
+		return visible(views[0], owner, key)
+	})
+}
+
+// OrderEvents reads a page of an order's history.
+func (n *Node) OrderEvents(ctx context.Context, owner licet.Owner, orderNo string, page HistoryPage) (got EventHistory, err error) {
+	if !licet.ValidOrderNo(orderNo) {
+		return got, licet.ErrOrderNotFound
+	}
+	return n.history(ctx, owner, licet.OrderRef(owner, orderNo), page, func() error {
+		_, err := n.readOrder(ctx, owner, orderNo)
+		return err
+	})
+}
+
+// history reads a page of a record's history, provided that the owner may see it.
+func (n *Node) history(ctx context.Context, owner licet.Owner, ref licet.Ref, page HistoryPage, allowed func() error) (got EventHistory, err error) {
+	if err := n.enterList(ctx); err != nil {
+		return got, err
+	}
+	defer func() { n.leaveList(err) }()
+	if err := allowed(); err != nil {
+		return got, err
+	}
+	read, err := n.cfg.Events.History(ctx, ref, page)
+	if err != nil {
+		return got, err
+	}
+	got.Next = read.Next
+	got.Events, err = n.viewEvents(ctx, owner, read.Events)
+	return got, err
+}
+
+// viewEvents adds to events of an owner what only their records have. However many
+// events a page has, these are a few requests.
+func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []RecordedEvent) ([]EventView, error) {
+	views := make([]EventView, len(events))
+	licenses, orders := make(map[licet.LicenseKey]*LicenseView), make(map[string]*licet.Order)
+	var keys []licet.LicenseKey
+	var wants []Want
+	for i := range events {
+		views[i].RecordedEvent = events[i]
+		if l := events[i].License; l != nil {
+			if _, known := licenses[l.Key]; !known {
+				licenses[l.Key], keys = nil, append(keys, l.Key)
+			}
+		} else if o := events[i].Order; o != nil {
+			if _, known := orders[o.OrderNo]; !known {
+				orders[o.OrderNo], wants = nil, append(wants, Want{Ref: licet.OrderRef(owner, o.OrderNo)})
+			}
+		}
+	}
+	for len(keys) > 0 {
+		some := keys[:min(len(keys), MaxReadLicenses)]
+		keys = keys[len(some):]
+		read, err := n.cfg.Store.ReadLicenses(ctx, some, 0)
+		if err != nil {
+			return nil, err
+		}
+		for i, key := range some {
+			if visible(read[i], owner, key) == nil {
+				licenses[key] = read[i]
+			}
+		}
+	}
+	for len(wants) > 0 {
+		some := wants[:min(len(wants), MaxReadLicenses)]
+		wants = wants[len(some):]
+		read, err := n.cfg.Store.Load(ctx, some...)
+		if err != nil {
+			return nil, err
+		}
+		for i := range some {
+			orders[some[i].Ref.ID] = read[i].Record.Order
+		}
+	}
+	for i := range views {
+		if l := views[i].License; l != nil {
+			views[i].ofLicense(licenses[l.Key])
+		} else if o := views[i].Order; o != nil {
+			views[i].ofOrder(orders[o.OrderNo])
+		}
+	}
+	return views, nil
+}
+
+// ofLicense adds what the license has now. The reason for a state is told of the
+// state that it was given for.
+func (v *EventView) ofLicense(now *LicenseView) {
+	if now == nil {
+		return
+	}
+	l := *v.License
+	v.Metadata = now.Metadata
+	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
+		l.StateReason = now.License.StateReason
+	}
+	v.License = &l
+}
+
+// ofOrder adds what the order has now.
+func (v *EventView) ofOrder(now *licet.Order) {
+	if now == nil {
+		return
+	}
+	o := *v.Order
+	o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL = now.Description, now.BuyerEmail, now.Metadata, now.SuccessURL
+	if o.CanceledAt.Equal(now.CanceledAt) && o.RefundedAt.Equal(now.RefundedAt) && o.RefundDue == now.RefundDue {
+		o.StateReason = now.StateReason
+	}
+	v.Order = &o
+}
