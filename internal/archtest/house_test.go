@@ -51,6 +51,11 @@ var house = []room{
 	},
 	{path: "peer", ours: []string{"node", "metrics", "."}},
 	{path: "payment", ours: []string{"node", "."}},
+	{
+		path:  "webhook",
+		ours:  []string{"metrics", "."},
+		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
+	},
 	{path: "kv", ours: []string{"node", "metrics", "."}},
 	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
 	{path: "node", ours: []string{"metrics", "."}},
