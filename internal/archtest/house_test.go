@@ -30,6 +30,8 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
 	{path: "loadtest/...", ours: []string{"client"}},
+	// Programs as users would write them.
+	{path: "examples/...", ours: []string{"client/webhook"}},
 	{path: "cli", ours: []string{"bulk", "client", "terminal", "."}},
 	{path: "terminal"},
 	{
