@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -90,6 +91,58 @@ func TestAttemptsEndInTime(t *testing.T) {
 		_, _ = io.WriteString(conn, "HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n")
 		drip(conn, "1\r\na\r\n")
 	}, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureStatus, Status: 503})
+}
+
+// TestStreamsEndInTime is the same over HTTP/2.
+func TestStreamsEndInTime(t *testing.T) {
+	f := func(what string, handler http.HandlerFunc, want webhook.Attempt) {
+		t.Helper()
+		server := receiver(t, handler)
+		got := send(t, newSender(t, server, within(soon)), server.URL)
+		if got.Outcome != want.Outcome || got.Failure != want.Failure || got.Status != want.Status || got.Duration < soon {
+			t.Errorf("%s: got %+v, want %+v", what, got, want)
+		}
+	}
+	f("silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, webhook.Attempt{Outcome: webhook.Retry, Failure: webhook.FailureTimeout})
+	f("a body that does not end", func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}, webhook.Attempt{Outcome: webhook.Delivered, Status: 200})
+}
+
+// TestASlowEndpointHoldsNobodyUp: many attempts wait for one endpoint while
+// another one at the same host is served.
+func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
+	for _, http2 := range []bool{true, false} {
+		many := 50
+		if http2 {
+			many = 300 // more than a connection has streams
+		}
+		waiting, release := make(chan struct{}, many), make(chan struct{})
+		server := start(t, func(_ http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/slow" {
+				waiting <- struct{}{}
+				<-release
+			}
+		}, http2)
+		s := newSender(t, server)
+		var group sync.WaitGroup
+		for range many {
+			group.Go(func() {
+				if got, err := s.Send(t.Context(), message(t, server.URL+"/slow")); err != nil || got.Outcome != webhook.Delivered {
+					t.Errorf("slow: got %+v, %v", got, err)
+				}
+			})
+		}
+		for range many {
+			<-waiting
+		}
+		if got := send(t, s, server.URL+"/quick"); got.Outcome != webhook.Delivered {
+			t.Errorf("quick: got %+v", got)
+		}
+		close(release)
+		group.Wait()
+	}
 }
 
 // TestHandshakesEndInTime: nobody answers behind the port.
