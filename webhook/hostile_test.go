@@ -114,10 +114,7 @@ func TestStreamsEndInTime(t *testing.T) {
 // another one at the same host is served.
 func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 	for _, http2 := range []bool{true, false} {
-		many := 50
-		if http2 {
-			many = 300 // more than a connection has streams
-		}
+		const many = 50
 		waiting, release := make(chan struct{}, many), make(chan struct{})
 		server := start(t, func(_ http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/slow" {
@@ -126,22 +123,33 @@ func TestASlowEndpointHoldsNobodyUp(t *testing.T) {
 			}
 		}, http2)
 		s := newSender(t, server)
+		send(t, s, server.URL+"/first") // so that one connection of HTTP/2 takes them all
 		var group sync.WaitGroup
+		early := make(chan webhook.Attempt, many) // answered before the endpoint has answered
 		for range many {
 			group.Go(func() {
-				if got, err := s.Send(t.Context(), message(t, server.URL+"/slow")); err != nil || got.Outcome != webhook.Delivered {
-					t.Errorf("slow: got %+v, %v", got, err)
+				got, err := s.Send(t.Context(), message(t, server.URL+"/slow"))
+				if err != nil || got.Outcome != webhook.Delivered {
+					early <- got
 				}
 			})
 		}
 		for range many {
-			<-waiting
+			select {
+			case <-waiting:
+			case got := <-early:
+				close(release)
+				t.Fatalf("slow: got %+v", got)
+			}
 		}
 		if got := send(t, s, server.URL+"/quick"); got.Outcome != webhook.Delivered {
 			t.Errorf("quick: got %+v", got)
 		}
 		close(release)
 		group.Wait()
+		if len(early) > 0 {
+			t.Errorf("slow: got %+v", <-early)
+		}
 	}
 }
 
