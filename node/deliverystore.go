@@ -1,0 +1,166 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"licet"
+)
+
+// DeliveryStore is what the delivery of webhooks needs of the database. Who delivers
+// to an endpoint holds a claim on it, under a lease. The lease only says when others
+// may try: what a holder writes is compared with its claim, so that one who has lost
+// it changes nothing.
+type DeliveryStore interface {
+	// WebhooksMark is the revision at which endpoints, or replays that were asked for,
+	// were changed last.
+	WebhooksMark(ctx context.Context) (int64, error)
+	// WatchWebhooks calls wake when it begins to watch and whenever the mark may have
+	// moved, until ctx ends. It is a hint, as WatchAPIKeys is.
+	WatchWebhooks(ctx context.Context, wake func())
+	// AllWebhooks reads the endpoints of all owners.
+	AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error]
+
+	// Work runs do as a worker that is known to others, under a lease. The context
+	// of do ends when ctx does, or when the lease may be lost; all claims are lost
+	// with it.
+	Work(ctx context.Context, do func(ctx context.Context, w DeliveryWorker) error) error
+
+	// Progresses reads how far endpoints are; one of whom nothing is stored is left out.
+	Progresses(ctx context.Context, endpoints ...string) (map[string]DeliveryProgress, error)
+	// Deliveries reads a page of what became of messages to an endpoint.
+	Deliveries(ctx context.Context, endpoint string, page DeliveryPage) (Deliveries, error)
+	// AddReplay asks for events to be delivered again. The holder of the claim does it.
+	AddReplay(ctx context.Context, endpoint string, replay Replay) error
+
+	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
+	// keys at a time. Where it removed something there may be more.
+	SweepWebhooks(ctx context.Context) (removed int, err error)
+}
+
+// DeliveryWorker is a node that delivers.
+type DeliveryWorker interface {
+	// Self is its own name among the workers.
+	Self() Incarnation
+	// Workers lists all that are up.
+	Workers(ctx context.Context) ([]Incarnation, error)
+	// Claims tells who delivers to which endpoint.
+	Claims(ctx context.Context) (map[string]Incarnation, error)
+	// Claim takes an endpoint; ok is false where somebody else has it.
+	Claim(ctx context.Context, endpoint string) (hold DeliveryHold, ok bool, err error)
+}
+
+// DeliveryHold is a claim on an endpoint, of the worker that has taken it.
+type DeliveryHold interface {
+	// Resume reads where the deliveries of the endpoint stand.
+	Resume(ctx context.Context) (DeliveryState, error)
+	// Jobs reads the replays that were asked for and are not done, the oldest first.
+	Jobs(ctx context.Context) ([]Replay, error)
+	// Pending reads messages that are to be tried again; one that is not pending is
+	// left out.
+	Pending(ctx context.Context, events ...string) ([]Delivery, error)
+	// Dead reads messages that were given up, in the order of their ids.
+	Dead(ctx context.Context, after string, limit int) ([]Delivery, error)
+	// Checkpoint stores what was done. It settles attempts whose outcome is in doubt
+	// by itself, as long as ctx lives. After ErrClaimLost nothing may be sent any more.
+	Checkpoint(ctx context.Context, done Checkpoint) error
+	// Release gives the claim up.
+	Release(ctx context.Context) error
+}
+
+// ErrClaimLost tells the holder of a claim that it is somebody else's by now, or that
+// the endpoint's deliveries were removed.
+var ErrClaimLost = errors.New("the claim on the endpoint is lost")
+
+// DeliveryProgress is how far the deliveries to an endpoint are.
+type DeliveryProgress struct {
+	Place    FeedPosition // all before it was delivered, or is pending or dead
+	Pending  int
+	Dead     int
+	SeenAt   time.Time // the endpoint's ResetAt for which the rest holds
+	Failures int       // in a row, of any messages
+	// FailingSince is when the first of them was; zero: the last one was none.
+	FailingSince time.Time
+	NextProbe    time.Time // while failing
+	LastSuccess  time.Time
+	SkippedAt    time.Time // when it was found last that events were gone before they were delivered
+	Behind       bool      // there was more in the feed than was read
+}
+
+// DeliveryState is what a holder begins with.
+type DeliveryState struct {
+	Progress DeliveryProgress
+	Found    bool // there was progress; else the endpoint is new
+	Pending  []PendingDelivery
+}
+
+// PendingDelivery is what is kept in memory of a message that is to be tried again.
+type PendingDelivery struct {
+	EventID  string
+	Attempts int
+	Next     time.Time
+}
+
+// DeliveryStatus is how a message to an endpoint stands.
+type DeliveryStatus string
+
+// The states of a message.
+const (
+	DeliveryPending   DeliveryStatus = "pending"
+	DeliveryDelivered DeliveryStatus = "delivered"
+	DeliveryDead      DeliveryStatus = "dead"
+)
+
+// Delivery is what became of one event at one endpoint.
+type Delivery struct {
+	EventID  string
+	Type     licet.EventType
+	Status   DeliveryStatus
+	Attempts []DeliveryAttempt // the oldest first
+	Answer   string            // of the last one: the first 1 KiB
+	Next     time.Time         // while pending: when it is tried again
+}
+
+// DeliveryAttempt is one attempt.
+type DeliveryAttempt struct {
+	At       time.Time
+	Duration time.Duration
+	Status   int    // of HTTP; 0: there was no answer
+	Failure  string // as of package webhook; empty: it was delivered
+}
+
+// Checkpoint is what a holder stores in one go.
+type Checkpoint struct {
+	Progress  DeliveryProgress // with its counts as they are afterwards
+	Pending   []Delivery       // put, whatever they were before
+	Delivered []Delivery       // into the log; no longer pending or dead
+	Dead      []Delivery       // no longer pending
+	EndJobs   []string         // ids of replays
+	PutJobs   []Replay         // how far replays are
+}
+
+// Replay asks for events to be delivered again: one, or a span of the feed, or all
+// that were given up.
+type Replay struct {
+	ID           string // a ULID
+	EventID      string
+	After, Until string // of a span: behind the one, up to the other with it; After empty: from the oldest that is kept
+	Dead         bool
+	// Place is how far it was done.
+	Place string
+}
+
+// DeliveryPage asks for some of an endpoint's deliveries.
+type DeliveryPage struct {
+	Status DeliveryStatus // empty: the pending ones, then the dead, then the delivered
+	After  string         // as an earlier page answered; empty: the first
+	Limit  int
+}
+
+// Deliveries is a page of them.
+type Deliveries struct {
+	Items []Delivery
+	Next  string // empty at the end
+}
