@@ -481,13 +481,16 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 	}
 	image := make(map[string]string, len(all.Kvs))
 	for _, kv := range all.Kvs {
-		// An epoch of events begins after a change, by itself.
-		if !strings.HasPrefix(string(kv.Key), "lc1/u/") && string(kv.Key) != "lc1/s/epoch" {
+		if !slices.ContainsFunc(byItself, func(prefix string) bool { return strings.HasPrefix(string(kv.Key), prefix) }) {
 			image[string(kv.Key)] = fmt.Sprintf("%d %x", kv.ModRevision, kv.Value)
 		}
 	}
 	return image
 }
+
+// byItself is what the service writes without being asked: when API keys were used,
+// epochs of events, and marks of how old these are.
+var byItself = []string{"lc1/u/", "lc1/s/epoch", "lc1/t/"}
 
 func storeDifference(before, after map[string]string) (text string) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {
