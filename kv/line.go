@@ -3,7 +3,6 @@ package kv
 import (
 	"context"
 	"fmt"
-	"hash/maphash"
 	"sync"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -210,108 +209,4 @@ func (l *line) board(packer *packer) []*part {
 	clear(l.waiting[len(stay):])
 	l.waiting = stay
 	return batch
-}
-
-// packer decides which parts may share a request.
-type packer struct {
-	apart bool
-
-	count, ops, widest, bytes int
-	closed                    bool
-
-	// Keys, as hashes: two that are taken for one only keep two parts apart that
-	// might have travelled together. Only where apart.
-	seed          maphash.Seed
-	writes, reads map[uint64]struct{}
-}
-
-func newPacker(apart bool) *packer {
-	b := &packer{apart: apart}
-	if apart {
-		b.seed = maphash.MakeSeed()
-		b.writes, b.reads = make(map[uint64]struct{}), make(map[uint64]struct{})
-	}
-	return b
-}
-
-func (b *packer) begin() {
-	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
-	clear(b.writes)
-	clear(b.reads)
-}
-
-// room is how many operations a flat request has room for, beside the compares of
-// fences.
-func (b *packer) room() int {
-	if b.apart {
-		return maxOps - fenceOps
-	}
-	return maxOps
-}
-
-// full reports whether nothing more can get in.
-func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >= maxBatchBytes }
-
-// fits lets a part in, or not. The limits are those of a flat request and of a
-// nested one, since either may be made of the batch.
-func (b *packer) fits(p *part) bool {
-	ops := p.ops()
-	alone := b.apart && ops >= hotOps
-	if b.count > 0 {
-		switch {
-		case alone,
-			b.ops+ops > b.room(),
-			b.count+1+max(b.widest, ops) > maxOps,
-			b.bytes+p.bytes > maxBatchBytes,
-			b.apart && b.meets(p):
-			return false
-		}
-	}
-	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, ops), b.bytes+p.bytes
-	b.closed = alone
-	if b.apart {
-		b.note(p)
-	}
-	return true
-}
-
-// meets reports whether a part writes what the batch touches, or touches what
-// the batch writes. etcd evaluates every compare of a request before any
-// write, and refuses two writes of one key, or puts them in another order.
-func (b *packer) meets(p *part) bool {
-	for _, c := range p.compares {
-		if has(b.writes, b.hash(c.Key)) {
-			return true
-		}
-	}
-	for _, key := range p.reads {
-		if has(b.writes, b.hash(key)) {
-			return true
-		}
-	}
-	for _, op := range p.then {
-		if key := b.hash(written(op)); has(b.writes, key) || has(b.reads, key) {
-			return true
-		}
-	}
-	return false
-}
-
-func (b *packer) note(p *part) {
-	for _, c := range p.compares {
-		b.reads[b.hash(c.Key)] = struct{}{}
-	}
-	for _, key := range p.reads {
-		b.reads[b.hash(key)] = struct{}{}
-	}
-	for _, op := range p.then {
-		b.writes[b.hash(written(op))] = struct{}{}
-	}
-}
-
-func (b *packer) hash(key []byte) uint64 { return maphash.Bytes(b.seed, key) }
-
-func has(keys map[uint64]struct{}, key uint64) bool {
-	_, is := keys[key]
-	return is
 }

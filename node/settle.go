@@ -3,19 +3,9 @@ package node
 import (
 	"context"
 	"iter"
-	"math/rand/v2"
 	"slices"
-	"time"
 
 	"licet"
-)
-
-const (
-	// swapTries bounds how often a fold is made again after a lost swap.
-	swapTries = 12
-	// retryPause is the longest pause before the second retry; it doubles.
-	retryPause    = time.Millisecond
-	retryPauseMax = 64 * time.Millisecond
 )
 
 // settle answers the calls of one turn. Whatever happens in it, every call has
@@ -199,74 +189,6 @@ func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot
 	return loaded[0], n.answerUnchanging(loaded[0], calls)
 }
 
-// swap stores what a fold made of a snapshot, and answers its calls. After a
-// loss they are folded again on what they lost to.
-func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
-	for try := range swapTries {
-		if !fold.worthSwap {
-			// Nothing to store: the answers hold at the snapshot's revision,
-			// which was read in the swap that was lost.
-			n.answerFold(fold, calls)
-			return
-		}
-		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: []Write{
-			{Ref: ref, Token: snapshot.Token, Record: fold.record},
-		}})
-		if err != nil {
-			answerAll(calls, err)
-			return
-		}
-		if outcome.Landed {
-			fold.answer(calls)
-			return
-		}
-		n.cfg.Metrics.SwapsLost.Inc()
-		if calls = stillWanted(calls); len(calls) == 0 {
-			return
-		}
-		if n.placement.lost(ref, writerOf(outcome.Rivals)) {
-			if calls = n.sendAway(calls); len(calls) == 0 {
-				return
-			}
-		}
-		if !pause(ctx, try) {
-			break
-		}
-		if len(outcome.Rivals) > 0 {
-			snapshot = outcome.Rivals[0]
-		} else if len(fold.record.Devices) > MaxTouchedDevices {
-			n.readAndSwap(ctx, ref, calls) // in parts, of which none comes here again
-			return
-		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
-			return
-		}
-		fold = n.fold(snapshot, calls)
-	}
-	// Every swap was lost for certain, so nothing has happened.
-	answerAll(calls, licet.ErrUnavailable)
-}
-
-// writerOf is who wrote the record that a swap was lost to; zero where the swap
-// did not bring that back.
-func writerOf(rivals []Snapshot) Incarnation {
-	if len(rivals) == 0 {
-		return Incarnation{}
-	}
-	return rivals[0].Writer
-}
-
-// stillWanted drops the calls whose callers were told that the outcome is
-// unknown: a command that has been answered is never run again.
-func stillWanted(calls []*call) []*call {
-	var wanted []*call
-	for _, c := range calls {
-		if c.state.Load() == callTaken && !c.isOver() {
-			wanted = append(wanted, c)
-		}
-	}
-	return wanted
-}
-
 // wantOf is what calls need to know of their record.
 func wantOf(ref licet.Ref, calls []*call) Want {
 	return Want{
@@ -294,21 +216,4 @@ func touched(calls []*call) []string {
 		ids = append(ids, id)
 	}
 	return ids
-}
-
-// pause waits a random while after lost swap number try, none after the first.
-// It reports false when ctx has ended.
-func pause(ctx context.Context, try int) bool {
-	if try == 0 {
-		return ctx.Err() == nil
-	}
-	longest := min(retryPause<<min(try-1, 10), retryPauseMax) // a shift that is bounded can't overflow
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

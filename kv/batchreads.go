@@ -1,0 +1,86 @@
+package kv
+
+import "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+// sendReads makes the reads and checks of a batch in one request. It holds Gets
+// and no writes, and so is linearizable.
+//
+// Checks are compares at the top, like those of flat changes: etcd answers all of
+// them with one bit, which costs it and us half of what the revisions of as many
+// keys do. They hold nearly always. Where one does not, nothing was read, and
+// revisions are asked for, as they are for some batches after that.
+func (s *Store) sendReads(batch []*part) {
+	s.metrics.StoreBatch.WithLabelValues("read").Observe(float64(len(batch)))
+	held, err := s.sendChecks(batch)
+	if err == nil && !held {
+		err = s.sendGets(batch)
+	}
+	if err != nil {
+		fail(batch, err)
+	}
+}
+
+// sendChecks makes a batch if all of its checks hold, and answers its parts only
+// then.
+func (s *Store) sendChecks(batch []*part) (held bool, err error) {
+	request := &etcdserverpb.TxnRequest{}
+	for _, p := range batch {
+		if p.isCheck() {
+			request.Compare = append(request.Compare, p.compares...)
+		} else {
+			request.Success = appendGets(request.Success, p.reads, false)
+		}
+	}
+	if len(request.Compare) == 0 || s.readNext() {
+		return false, nil
+	}
+	if len(request.Success) == 0 {
+		// Without a Get any member answers, without asking the others.
+		request.Success = appendGets(nil, batch[0].reads[:1], true)
+	}
+	response, err := s.transact("check", request)
+	if err != nil || !response.Succeeded {
+		s.checksLost.Store(readAfterLoss)
+		return false, err
+	}
+	rest := response.Responses
+	for _, p := range batch {
+		r := reply{succeeded: true, revision: response.Header.Revision}
+		if !p.isCheck() {
+			count := len(p.reads)
+			r.responses, rest = rest[:count:count], rest[count:]
+		}
+		p.answer(r)
+	}
+	return true, nil
+}
+
+// readNext tells whether checks are not worth a try.
+func (s *Store) readNext() bool {
+	if s.checksLost.Load() <= 0 {
+		return false
+	}
+	s.checksLost.Add(-1)
+	return true
+}
+
+// sendGets reads all that a batch asks for, and of what is to be checked the
+// revisions.
+func (s *Store) sendGets(batch []*part) error {
+	ops := make([]*etcdserverpb.RequestOp, 0, maxOps)
+	for _, p := range batch {
+		ops = appendGets(ops, p.reads, p.isCheck())
+	}
+	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: ops})
+	if err != nil {
+		return err
+	}
+	rest := response.Responses
+	for _, p := range batch {
+		count := len(p.reads)
+		own := rest[:count:count]
+		rest = rest[count:]
+		p.answer(reply{succeeded: p.holds(own), revision: response.Header.Revision, responses: own})
+	}
+	return nil
+}

@@ -1,0 +1,66 @@
+package kv
+
+import (
+	"context"
+	"errors"
+
+	"licet"
+	"licet/node"
+)
+
+// Event finds an event by its id.
+func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+	at, ok := readPlace(node.Cell, id)
+	if !ok || !at.behindEvent() {
+		return nil, nil
+	}
+	state, err := s.feedState(ctx)
+	if err != nil || at.epoch > state.epoch || at.epoch <= state.swept {
+		return nil, err
+	}
+	return s.eventAt(ctx, owner, at, state)
+}
+
+// eventAt reads the event that a place is behind of.
+func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*node.RecordedEvent, error) {
+	dir := s.directories.find(owner, at.epoch)
+	if dir == nil {
+		var err error
+		if dir, err = s.listEvents(ctx, owner, at.epoch, at.epoch+1, state.revision); err != nil {
+			return nil, err
+		}
+		if at.epoch < state.epoch {
+			s.directories.keep(dir)
+		}
+	}
+	i, ok := dir.behind(at)
+	if !ok {
+		return nil, nil
+	}
+	var feed node.Feed
+	before := place{epoch: at.epoch, record: at.record, sequence: at.sequence - 1}
+	_, _, err := s.readEntries(ctx, owner, dir.entries[i:i+1], before, node.FeedPage{Limit: 1}, &feed)
+	if errors.Is(err, licet.ErrCursorExpired) {
+		return nil, nil // swept meanwhile
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(feed.Events) == 0 || feed.Events[0].Sequence != at.sequence {
+		return nil, nil
+	}
+	return &feed.Events[0], nil
+}
+
+// feedFromOpen answers somebody who has read all, and knows an event that was not in
+// the feed yet. It is looked for, so that a made-up one is refused.
+func (s *Store) feedFromOpen(ctx context.Context, owner licet.Owner, after place, state feedState) (node.Feed, error) {
+	recorded, err := s.eventAt(ctx, owner, after, state)
+	if err != nil {
+		return node.Feed{}, err
+	}
+	if recorded == nil {
+		return node.Feed{}, node.ErrBadPosition
+	}
+	return node.Feed{Next: node.FeedPosition(after.text(node.Cell))}, nil
+}
