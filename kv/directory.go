@@ -144,10 +144,27 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 		end = prefix + string(appendEpoch(nil, last+1))
 		dir.to = last + 1
 	}
-	slices.SortFunc(dir.entries, func(a, b dirEntry) int {
-		return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision), cmp.Compare(a.record, b.record))
-	})
+	slices.SortFunc(dir.entries, inFeedOrder)
 	return dir, nil
+}
+
+// inFeedOrder is the one order of all events: that of their revisions, and of those
+// with the same one first of orders, then of licenses, and then of all else. So an
+// order is paid before its license is issued.
+func inFeedOrder(a, b dirEntry) int {
+	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision),
+		cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.record, b.record))
+}
+
+func (d *dirEntry) rank() int {
+	switch d.record[0] {
+	case eventOfOrder:
+		return 0
+	case eventOfLicense:
+		return 1
+	default:
+		return 2
+	}
 }
 
 // readEventsKey reads what follows the owner in a key of events.

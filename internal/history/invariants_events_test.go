@@ -216,8 +216,8 @@ func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldA
 	}
 }
 
-// feeds: the feed has each event once, in the order of their revisions, whether it was
-// read from page to page while they were made or from the beginning in the end; and so
+// feeds: the feed has each event once, in the order of their revisions and orders before
+// licenses, whether it was read from page to page while they were made or from the beginning in the end; and so
 // do the histories.
 func (i *inspection) feeds(t *timeline) {
 	type seen struct {
@@ -261,6 +261,9 @@ func (i *inspection) feeds(t *timeline) {
 			known[s], ids[events[n].ID] = true, true
 			if n > 0 && list[n-1].revision > s.revision {
 				i.add("feed", "%s: %+v comes after revision %d", name, s, list[n-1].revision)
+			}
+			if n > 0 && list[n-1].revision == s.revision && list[n-1].record[0] == 'l' && s.record[0] == 'o' {
+				i.add("feed", "%s: %+v, of an order, comes after a license's of the same revision", name, s)
 			}
 		}
 		if len(known) != len(stored) {
