@@ -37,9 +37,7 @@ func (s *Store) sendWrites(batch []*part) {
 	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
 	for range fenceTries {
 		top, send, lost := s.fence(batch)
-		for _, p := range lost {
-			s.sendLost(p)
-		}
+		s.sendLost(lost)
 		if len(send) == 0 {
 			return
 		}
@@ -100,16 +98,28 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 	return false, nil
 }
 
-// sendLost answers a part as lost that was made while another one listened, or
-// nobody did: it is told what there is now. An earlier attempt at it, of which
+// sendLost answers parts as lost that were made while another one listened, or
+// nobody did: they are told what there is now. An earlier attempt at one, of which
 // nobody knows whether it was made, can't be made any more, for the same reason.
-func (s *Store) sendLost(p *part) {
-	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Success: gets(p.reads)})
-	if err != nil {
-		p.answer(reply{err: err})
+func (s *Store) sendLost(lost []*part) {
+	if len(lost) == 0 {
 		return
 	}
-	p.answer(reply{revision: response.Header.Revision, responses: response.Responses})
+	request := &etcdserverpb.TxnRequest{}
+	for _, p := range lost {
+		request.Success = appendGets(request.Success, p.reads, false)
+	}
+	response, err := s.transact("swap", request)
+	if err != nil {
+		fail(lost, err)
+		return
+	}
+	rest := response.Responses
+	for _, p := range lost {
+		count := len(p.reads)
+		p.answer(reply{revision: response.Header.Revision, responses: rest[:count:count]})
+		rest = rest[count:]
+	}
 }
 
 // errPanicked is what parts are told whose request ended in a panic: it may have
