@@ -50,18 +50,7 @@ func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait 
 	defer timeout.Stop()
 	for len(got.Events) == 0 {
 		page.After = got.Next
-		if !got.More {
-			select {
-			case <-news:
-			case <-timeout.C:
-				return got, nil
-			case <-wait.Stop:
-				return got, nil
-			case <-ctx.Done():
-				return got, nil
-			}
-		}
-		if n.isDraining() {
+		if !wait.goOn(ctx, got.More, news, timeout.C) || n.isDraining() {
 			return got, nil
 		}
 		news = n.feed.next()
@@ -70,6 +59,30 @@ func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait 
 		}
 	}
 	return got, nil
+}
+
+// goOn waits until there may be more to read, and tells whether there is time for it.
+// Where there is more by now it does not wait: whoever wants few kinds may have much to
+// look through, and is told how far that got when the time is up.
+func (w FeedWait) goOn(ctx context.Context, more bool, news <-chan struct{}, timeout <-chan time.Time) bool {
+	if more {
+		select {
+		case <-timeout:
+		case <-w.Stop:
+		case <-ctx.Done():
+		default:
+			return true
+		}
+		return false
+	}
+	select {
+	case <-news:
+		return true
+	case <-timeout:
+	case <-w.Stop:
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // readAwaited reads a page for somebody who has waited, as have others.

@@ -64,7 +64,8 @@ func (n *Node) KeepSealing(ctx context.Context) {
 	defer watching.Wait()
 	watching.Go(func() { n.cfg.Events.WatchEpochs(ctx, n.feed.wake) })
 	var known uint64
-	var since time.Time // when known was seen first
+	looked := time.Now()
+	since := looked // when known had not begun yet
 	for {
 		timer := time.NewTimer(sealScan/2 + rand.N(sealScan))
 		select {
@@ -73,17 +74,18 @@ func (n *Node) KeepSealing(ctx context.Context) {
 			timer.Stop()
 			return
 		}
+		now := time.Now() // for an age, and so by the clock that only goes forward
 		epoch, err := n.cfg.Events.EventEpoch(ctx)
 		if err != nil {
 			continue // whoever needs the store is told so
 		}
-		now := time.Now() // an age, and so by the clock that only goes forward
 		if epoch.Number != known {
 			if known != 0 {
 				n.feed.wake() // the watch may hang
 			}
-			known, since = epoch.Number, now
+			known, since = epoch.Number, looked
 		}
+		looked = now
 		if due := now.Sub(since) >= sealAfter || epoch.Bytes >= sealBytes; !due || !epoch.Written {
 			continue
 		}
