@@ -37,19 +37,19 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 	if !ok {
 		return nil, nil
 	}
-	var feed node.Feed
-	before := place{epoch: at.epoch, record: at.record, sequence: at.sequence - 1}
-	_, _, err := s.readEntries(ctx, owner, dir.entries[i:i+1], before, node.FeedPage{Limit: 1}, &feed)
+	r := &feedReading{owner: owner, page: node.FeedPage{Limit: 1}}
+	r.after = place{epoch: at.epoch, record: at.record, sequence: at.sequence - 1}
+	_, err := s.readEntries(ctx, r, dir.entries[i:i+1])
 	if errors.Is(err, licet.ErrCursorExpired) {
 		return nil, nil // swept meanwhile
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(feed.Events) == 0 || feed.Events[0].Sequence != at.sequence {
+	if len(r.feed.Events) == 0 || r.feed.Events[0].Sequence != at.sequence {
 		return nil, nil
 	}
-	return &feed.Events[0], nil
+	return &r.feed.Events[0], nil
 }
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in

@@ -19,11 +19,17 @@ const sweptKey = layout + "s/swept"
 
 const (
 	// A feed is read slice by slice, each so many revisions wide, since etcd counts
-	// every key of a range, whatever the limit. One that is empty makes the next wider.
+	// every key of a range, whatever the limit. One with few makes the next wider, so
+	// that it does not matter how much happens elsewhere.
 	firstSlice = 1 << 10
 	widerSlice = 4
-	// readEvents is how many keys of events are read at a time.
+	fewEntries = 128
+	// readEvents is how many keys of events are read at a time at most, and firstRead how
+	// many at first. A key holds up to hundreds of events, so that those read next are
+	// as many as should come to readBytes.
 	readEvents = 100
+	firstRead  = 10
+	readBytes  = 1 << 20
 	// feedScan bounds the keys that one call reads for a page that few events match.
 	feedScan = 2000
 )
@@ -103,6 +109,10 @@ func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedP
 		after.epoch = state.swept + 1
 	case after.epoch <= state.swept:
 		return node.Feed{}, licet.ErrCursorExpired
+	case !after.behindEvent() && (after.epoch > state.epoch || after.epoch == state.epoch && after.revision > state.revision):
+		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
+		// wait in vain.
+		return node.Feed{}, node.ErrBadPosition
 	case after.epoch >= state.epoch && after.behindEvent():
 		// Nobody is told of an event before its epoch is sealed, but by its own id.
 		return s.feedFromOpen(ctx, owner, after, state)
@@ -110,83 +120,117 @@ func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedP
 	return s.readFeed(ctx, owner, after, state, page)
 }
 
+// feedReading is a page of a feed while it is read.
+type feedReading struct {
+	owner   licet.Owner
+	page    node.FeedPage
+	after   place // behind what was looked at
+	feed    node.Feed
+	scanned int // keys
+	most    int // keys that are read next
+}
+
+func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
+
+func (r *feedReading) at(p place) {
+	r.after, r.feed.Next = p, node.FeedPosition(p.text(node.Cell))
+}
+
 func (s *Store) readFeed(ctx context.Context, owner licet.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
-	feed := node.Feed{Next: page.After}
+	r := &feedReading{owner: owner, page: page, most: firstRead}
+	r.at(after)
 	width := uint64(firstSlice)
-	scanned := 0
-	for after.epoch < state.epoch && len(feed.Events) < page.Limit && scanned < feedScan {
-		dir := s.directories.find(owner, after.epoch)
+	for r.after.epoch < state.epoch && r.wants() {
+		dir := s.directories.find(owner, r.after.epoch)
 		if dir == nil {
 			var err error
-			if dir, err = s.listEvents(ctx, owner, after.epoch, min(after.epoch+epoch(width), state.epoch), state.revision); err != nil {
+			if dir, err = s.listEvents(ctx, owner, r.after.epoch, min(r.after.epoch+epoch(width), state.epoch), state.revision); err != nil {
 				return node.Feed{}, err
 			}
-			if len(dir.entries) == 0 {
+			switch n := len(dir.entries); {
+			case n < fewEntries:
 				width *= widerSlice
-			} else {
-				width = firstSlice
+			case n > dirEntries/2:
+				width = max(width/widerSlice, firstSlice)
 			}
 			s.directories.keep(dir)
 		}
-		at, ok := dir.behind(after)
+		at, ok := dir.behind(r.after)
 		if !ok {
 			return node.Feed{}, node.ErrBadPosition
 		}
-		for at < len(dir.entries) && len(feed.Events) < page.Limit && scanned < feedScan {
-			batch := dir.entries[at:min(at+readEvents, len(dir.entries))]
-			n, next, err := s.readEntries(ctx, owner, batch, after, page, &feed)
+		for at < len(dir.entries) && r.wants() {
+			n, err := s.readEntries(ctx, r, dir.entries[at:min(at+r.room(), len(dir.entries))])
 			if err != nil {
 				return node.Feed{}, err
 			}
-			after = next
-			at, scanned = at+n, scanned+n
-			feed.Next = node.FeedPosition(after.text(node.Cell))
+			at += n
 		}
-		if at >= len(dir.entries) && len(feed.Events) < page.Limit {
-			after = place{epoch: dir.to}
-			feed.Next = node.FeedPosition(after.text(node.Cell))
+		if at >= len(dir.entries) && len(r.feed.Events) < page.Limit {
+			r.at(place{epoch: dir.to})
 		}
 	}
-	feed.More = after.epoch < state.epoch
-	return feed, nil
+	r.feed.More = r.after.epoch < state.epoch
+	return r.feed, nil
 }
 
-// readEntries reads events and adds those that are wanted to a feed. It answers how
-// many entries are told of wholly, and the place behind what is told of.
-func (s *Store) readEntries(ctx context.Context, owner licet.Owner, entries []dirEntry, after place, page node.FeedPage, feed *node.Feed) (int, place, error) {
+// room is how many keys are to be read next. Where all events are wanted, a key has one
+// at least.
+func (r *feedReading) room() int {
+	if r.page.Types != nil {
+		return r.most
+	}
+	return min(r.most, r.page.Limit-len(r.feed.Events))
+}
+
+// readEntries reads events and adds those that are wanted. It answers how many entries
+// are told of wholly.
+func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEntry) (told int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
-		reads[i] = []byte(entries[i].key(owner))
+		reads[i] = []byte(entries[i].key(r.owner))
 	}
-	r, _ := s.reads.do(ctx, &part{reads: reads})
-	if r.err != nil {
-		return 0, after, unavailable(r.err)
+	found, _ := s.reads.do(ctx, &part{reads: reads})
+	if found.err != nil {
+		return 0, unavailable(found.err)
 	}
+	size := 0
 	for i := range entries {
-		e := &entries[i]
-		kv := firstOf(r.responses, i)
+		kv := firstOf(found.responses, i)
 		if kv == nil {
-			return i, after, licet.ErrCursorExpired // swept meanwhile
+			return i, licet.ErrCursorExpired // swept meanwhile
 		}
-		stored, err := decodeEvents(owner, e.record, e.last, kv.Value)
-		if err != nil {
-			return i, after, broken(err)
+		size += len(kv.Value)
+		whole, err := r.add(&entries[i], kv.Value)
+		if err != nil || !whole {
+			return i, err
 		}
-		hash := hashRecord(e.record)
-		for _, event := range stored.events {
-			if after.behindEvent() && after.epoch == e.epoch && after.record == hash && event.Sequence <= after.sequence {
-				continue // told before
-			}
-			if len(feed.Events) == page.Limit {
-				return i, after, nil
-			}
-			after = place{epoch: e.epoch, record: hash, sequence: event.Sequence}
-			if page.Types == nil || slices.Contains(page.Types, event.Type) {
-				feed.Events = append(feed.Events, node.RecordedEvent{
-					ID: after.text(node.Cell), Revision: e.revision, Owner: owner, Event: event,
-				})
-			}
+		r.scanned++
+	}
+	r.most = min(max(readBytes/max(size/len(entries), 1), 1), readEvents)
+	return len(entries), nil
+}
+
+// add tells of the events of one key, as far as the page has room for them.
+func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
+	stored, err := decodeEvents(r.owner, e.record, e.last, value)
+	if err != nil {
+		return false, broken(err)
+	}
+	hash := hashRecord(e.record)
+	for _, event := range stored.events {
+		if r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash && event.Sequence <= r.after.sequence {
+			continue // told before
+		}
+		if len(r.feed.Events) == r.page.Limit {
+			return false, nil
+		}
+		r.at(place{epoch: e.epoch, record: hash, sequence: event.Sequence})
+		if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
+			r.feed.Events = append(r.feed.Events, node.RecordedEvent{
+				ID: string(r.feed.Next), Revision: e.revision, Owner: r.owner, Event: event,
+			})
 		}
 	}
-	return len(entries), after, nil
+	return true, nil
 }

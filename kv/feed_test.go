@@ -464,4 +464,20 @@ func TestFeedOfManyEpochs(t *testing.T) {
 			t.Errorf("%d at a time:\n%s", limit, diff)
 		}
 	}
+
+	// Of all these one is wanted, the last.
+	rare := l.license(l.store, owner)
+	l.commit(l.store, l.bound(l.store, rare, "a"))
+	l.seal()
+	page := node.FeedPage{Types: []licet.EventType{licet.EventDeviceBound}, Limit: 10}
+	for pages := 1; ; pages++ {
+		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
+		if page.After = got.Next; got.More && len(got.Events) == 0 {
+			continue
+		}
+		if want := len(ids)/feedScan + 1; !slices.Equal(kindsOf(got.Events), []string{"3 device.bound a"}) || got.More || pages != want {
+			t.Errorf("page %d of %d has %q", pages, want, kindsOf(got.Events))
+		}
+		break
+	}
 }

@@ -1,0 +1,183 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"licet"
+	"licet/node"
+)
+
+// TestPositionsAhead refuses positions that nobody can have been told: they would lead
+// to nothing for as long as the store takes to get there, and past what comes before.
+func TestPositionsAhead(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("ahead")
+	l.license(l.store, owner)
+	state, err := l.store.feedState(testContext(t, 10*time.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(p place) error {
+		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(p.text(node.Cell)), Limit: 1})
+		return err
+	}
+	for _, p := range []place{{epoch: state.epoch + 1}, {epoch: state.epoch, revision: state.revision + 1000}, {epoch: 1 << 62}} {
+		if err := read(p); !errors.Is(err, node.ErrBadPosition) {
+			t.Errorf("after %+v: %v", p, err)
+		}
+	}
+	for _, p := range []place{{epoch: state.epoch}, {epoch: state.epoch, revision: state.revision}, {epoch: state.epoch - 1, revision: 1 << 40}} {
+		if err := read(p); err != nil {
+			t.Errorf("after %+v: %v", p, err)
+		}
+	}
+}
+
+// counting counts the ranges that are read.
+type counting struct {
+	clientv3.KV
+	ranges atomic.Int64
+}
+
+func (c *counting) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	c.ranges.Add(1)
+	return c.KV.Get(ctx, key, opts...)
+}
+
+// TestSparseFeed reads the feed of an owner of whom there is an event now and then,
+// among many of others: it is not searched for each time anew.
+func TestSparseFeed(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("sparse")
+	const events, apart = 100, 1 << 20
+	var want []string
+	for i := range events {
+		want = append(want, l.putEvents(owner, epoch((i+1)*apart), 1, "")...)
+	}
+	kv := &counting{KV: l.store.kv}
+	l.store.kv = kv
+	state := feedState{epoch: (events + 1) * apart}
+	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, place{epoch: 1}, state, node.FeedPage{Limit: events})
+	var got []string
+	for _, e := range feed.Events {
+		got = append(got, e.ID)
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v\n%s", err, diff)
+	}
+	if n := kv.ranges.Load(); n > events/2 {
+		t.Errorf("%d events are found in %d ranges", events, n)
+	}
+}
+
+// putEvents writes one key with so many events of a license of its own, each of a
+// device of that name, and gives their ids.
+func (l *eventsLab) putEvents(owner licet.Owner, e epoch, n int, device string) (ids []string) {
+	l.t.Helper()
+	made := newLicense(l.t, 0)
+	made.Owner = owner
+	record := licet.NewLicense(made, nil, "")
+	record.Listening = true
+	for i := 1; i < n; i++ {
+		record.Events = append(record.Events, licet.Event{
+			Type: licet.EventDeviceBound, At: testTime, Sequence: uint64(i + 1), Actor: licet.EndUser, License: made,
+			Device: &licet.Device{ID: device, Name: device, Named: true, BoundAt: testTime, LastSeenAt: testTime},
+		})
+	}
+	name := licenseInEvents(made.Key.ID())
+	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), eventsKey(owner, e, name, uint64(n)), string(encodeEvents(record.Events, 0))); err != nil {
+		l.t.Fatal(err)
+	}
+	for i := range n {
+		ids = append(ids, eventID(e, name, uint64(i+1)))
+	}
+	return ids
+}
+
+// weighing notes how large the largest answer is.
+type weighing struct {
+	etcdserverpb.KVClient
+	largest atomic.Int64
+}
+
+func (w *weighing) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	response, err := w.KVClient.Txn(ctx, request, opts...)
+	if size := int64(proto.Size(response)); err == nil && size > w.largest.Load() {
+		w.largest.Store(size)
+	}
+	return response, err
+}
+
+// TestPageOfLargeKeys reads a page of keys that hold hundreds of events each, with long
+// names of devices, which are the end users' to choose: only some are held at a time.
+func TestPageOfLargeKeys(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("large")
+	device := strings.Repeat("d", 250)
+	e, _ := l.store.fences.known()
+	const keys, each = 60, 512
+	var ids []string
+	for range keys {
+		ids = append(ids, l.putEvents(owner, e, each, device)...)
+	}
+	l.seal()
+	scales := &weighing{KVClient: l.store.remote}
+	l.store.remote = scales
+	for _, types := range [][]licet.EventType{nil, {licet.EventLicenseIssued}} {
+		var got []string
+		for page := (node.FeedPage{Limit: 40, Types: types}); len(got) < 2*page.Limit; {
+			feed := must(l.store.ReadEvents(testContext(t, 20*time.Second), owner, page))(t)
+			for _, e := range feed.Events {
+				got = append(got, e.ID)
+			}
+			if page.After = feed.Next; !feed.More {
+				break
+			}
+		}
+		want := ids[:80]
+		if types != nil {
+			want = nil
+			for i := 0; i < len(ids); i += each {
+				want = append(want, ids[i])
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("of %v:\n%s", types, diff)
+		}
+	}
+	if n := scales.largest.Load(); n > 4<<20 {
+		t.Errorf("an answer has %d bytes; the keys of the page have %d", n, keys*each*len(device)*2)
+	}
+}
+
+// TestFeedFromTheBeginningOfNothing reads a feed of which all that is sealed was swept:
+// it has a place to go on from, and what comes later comes after it.
+func TestFeedFromTheBeginningOfNothing(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("swept")
+	l.license(l.store, owner)
+	sealed := l.seal()
+	must(l.store.raiseSwept(testContext(t, 10*time.Second), sealed-1))(t)
+	feed := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10}))(t)
+	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
+		t.Errorf("of nothing it is %+v", feed)
+	}
+	ref := l.license(l.store, owner)
+	l.seal()
+	later, err := l.after(owner, feed.Next)
+	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) || later[0].License.Key != licet.LicenseKey(ref.ID) {
+		t.Errorf("later it is %+v, %v", later, err)
+	}
+}
