@@ -39,8 +39,8 @@ var house = []room{
 		ours:  []string{"client"},
 		third: []string{"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil"},
 	},
-	// Users import it into programs of their own: nothing of ours comes along.
-	{path: "client/webhook", third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
+	// What receivers of webhooks import: only the client comes along, for what an event is.
+	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
 	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "limits", "node", "metrics", "."}},
