@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"licet/internal/etcdtest"
+	"licet/kv"
 )
 
 // feed reads the whole feed after an event, and waits until it ends with a kind.
@@ -74,6 +77,35 @@ func TestFeed(t *testing.T) {
 	}
 	if again := p.feed(t, told[0].text("id"), "license.revoked"); len(again) != len(told) {
 		t.Errorf("after the first are %d events, want %d", len(again), len(told))
+	}
+}
+
+// TestAnotherNodeTellsOfADeadOne kills nodes right after each has answered a change, and
+// so before its event is in the feed: the one that lives brings it there, and tells who
+// waits.
+func TestAnotherNodeTellsOfADeadOne(t *testing.T) {
+	t.Parallel()
+	cluster := etcdtest.Start(t, 1)
+	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
+	start := func() *process {
+		p := startServe(t, "--etcd-endpoints", strings.Join(cluster.Endpoints(), ","))
+		p.key = key
+		return p
+	}
+	lives := start()
+	at := lives.want(t, 200, "GET", "/v1/events?after=now", "").Data.text("next_cursor")
+	for range 3 {
+		dies := start()
+		license := dies.grant(t, 1)
+		dies.kill()
+		began := time.Now()
+		page := lives.want(t, 200, "GET", "/v1/events?wait=25&cursor="+at, "")
+		told := page.Data.list("events")
+		if len(told) != 1 || told[0].text("type") != "license.issued" || !strings.Contains(page.body, license) {
+			t.Fatalf("told were %s", page.body)
+		}
+		t.Logf("it is told %v after the node was killed", time.Since(began))
+		at = page.Data.text("next_cursor")
 	}
 }
 
