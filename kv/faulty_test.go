@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 )
 
 // fault is what goes wrong with one write: whether etcd applies it, and what
@@ -57,6 +58,7 @@ func (f *faultyKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, op
 	case appliedNever:
 		return nil, fault.tell
 	case appliedLate:
+		request := proto.CloneOf(request) // as it was sent: it may be stamped anew meanwhile
 		f.mu.Lock()
 		f.late = append(f.late, func() { _, _ = f.KVClient.Txn(context.Background(), request, opts...) })
 		f.mu.Unlock()
