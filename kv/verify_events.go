@@ -37,9 +37,7 @@ func (v *verification) wantEvents(key string, e epoch, bad func(rule, format str
 			bad("event_missing", "events that it leads to are not there")
 			return
 		}
-		if then != nil {
-			then(kv)
-		}
+		then(kv)
 	})
 }
 
@@ -70,6 +68,7 @@ func (v *verification) checkEvents(e entry) {
 	}
 	v.wantEventOwner(owner)
 	v.links.stands(eventsKey(owner, at.epoch, at.record, at.last))
+	v.checkTold(stored.events, bad)
 	switch first := stored.events[0].Sequence; {
 	case first == 1 && stored.before != 0:
 		bad("before", "it is the record's first, and says that there are some before")
@@ -78,7 +77,7 @@ func (v *verification) checkEvents(e entry) {
 	case first > 1 && stored.before == 0:
 		bad("before", "it begins with number %d, and nothing leads to those before", first)
 	case first > 1:
-		v.wantEvents(eventsKey(owner, stored.before, at.record, first-1), stored.before, bad, nil)
+		v.wantEvents(eventsKey(owner, stored.before, at.record, first-1), stored.before, bad, followsOn(owner, at.record, &stored.events[0], bad))
 	}
 }
 

@@ -243,6 +243,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	ownEvents := func(last uint64) string { return eventsKey(labOwner, own.told, record, last) }
 	event := func(last uint64) string { return "e/" + eventID(own.told, record, last) }
 	paid := must(decodeOrder(licet.OrderRef(labOwner, s.paid.OrderNo), l.value(orderKey(labOwner, s.paid.OrderNo))))(t)
+	lastOf := func(o licet.Order) string {
+		r := must(decodeOrder(licet.OrderRef(labOwner, o.OrderNo), l.value(orderKey(labOwner, o.OrderNo))))(t)
+		return "e/" + eventID(r.told, orderInEvents(o.OrderNo), r.order.Sequence)
+	}
+	lastOfLicense := func(key licet.LicenseKey) string {
+		r := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t)
+		return "e/" + eventID(r.told, licenseInEvents(key.ID()), r.license.Sequence)
+	}
 	orderEvents := eventsKey(labOwner, paid.told, orderInEvents(s.paid.OrderNo), paid.order.Sequence)
 
 	for _, c := range []struct {
@@ -341,11 +349,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a license that forgot its order", l.license(paidLicense, func(r *storedLicense) { r.license.OrderNo = "" }),
 			[]string{"order license_other_order " + ord(s.paid)}},
 		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
-			[]string{"license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
+			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
 		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "" }),
-			[]string{"license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
+			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
 		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licet.Order) { o.LicenseKey = "" }),
-			[]string{"license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
+			[]string{"event contradicts " + lastOf(s.refunded), "license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
 		{"paid without a license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt = testTime }),
 			[]string{"order paid_license " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a license without payment", l.orderSeed(s.unpaid, func(o *licet.Order) { o.LicenseKey = s.fresh }),
@@ -361,7 +369,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.canceled), "order refund_due " + ord(s.canceled)}},
 		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *storedLicense) { r.license.RevokedAt = time.Time{} }),
-			[]string{"order refunded_license " + ord(s.refunded)}},
+			[]string{"event kind " + lastOfLicense(s.refunded.LicenseKey), "order refunded_license " + ord(s.refunded)}},
 		{"a refund's place that is gone", seed{refundKey: nil}, []string{"order due_missing " + ord(s.owed)}},
 		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
 		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundRetryAt = testTime }),
@@ -379,7 +387,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an end of no license", seed{licenseEnd(forged, labEnd): bytesOf("LIC")},
 			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(forged.ID()))}},
 		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licet.Order) { o.RefundedAt = time.Time{} }),
-			[]string{"order refund_due " + ord(s.sentBack)}},
+			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
 		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundedAt = testTime }),
 			[]string{"order refund " + ord(s.canceled)}},
 		{"late and never paid", l.orderSeed(s.unpaid, func(o *licet.Order) { o.Late = true }),
@@ -524,7 +532,23 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an event that tells of another license than there is", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].License.MaxDevices++ }),
 			[]string{"license event_differs " + lic(s.own)}},
 		{"an event that tells of another order than there is", l.events(orderEvents, func(e *storedEvents) { e.events[0].Order.Amount++ }),
-			[]string{"order event_differs " + ord(s.paid)}},
+			[]string{"event contradicts " + lastOf(s.paid), "order event_differs " + ord(s.paid)}},
+		{"an earlier event that tells of another product", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].License.ProductID = "other" }),
+			[]string{"event contradicts " + event(2), "event contradicts " + event(3)}},
+		{"an earlier event that tells of another time", l.events(ownEvents(1), func(e *storedEvents) { e.events[0].License.CreatedAt = testTime }),
+			[]string{"event contradicts " + event(2)}},
+		{"an event of another kind", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].Type = licet.EventLicenseRevoked }),
+			[]string{"event kind " + event(4)}},
+		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licet.EventOrderCreated }),
+			[]string{"event kind " + event(3)}},
+		{"a license that is issued once more", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].Type = licet.EventLicenseIssued }),
+			[]string{"event kind " + event(2)}},
+		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Device = &licet.Device{ID: "d1"} }),
+			[]string{"event kind " + event(3)}},
+		{"an event of a device without one", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licet.EventDeviceBound }),
+			[]string{"event kind " + event(3)}},
+		{"a payment at another time", l.events(orderEvents, func(e *storedEvents) { last := &e.events[len(e.events)-1]; last.At = last.At.Add(time.Second) }),
+			[]string{"event kind " + lastOf(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
 		{"events of an owner that is not registered", seed{eventOwnerKey(labOwner): nil}, []string{"event owner_missing e/" + ownerPath(labOwner)}},
 		{"a registration with a value", seed{eventOwnerKey(stranger): bytesOf("x")}, []string{"event_owner key h/" + odd(ownerPath(stranger))}},

@@ -1,0 +1,91 @@
+package kv
+
+import (
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+// checkTold checks what the events of one key tell: each what its kind says, and none
+// what can't have changed since the one before.
+func (v *verification) checkTold(events []licet.Event, bad func(rule, format string, args ...any)) {
+	for i := range events {
+		e := &events[i]
+		if !tellsItsKind(e) {
+			bad("kind", "number %d is %s, and does not tell of one", e.Sequence, e.Type)
+		}
+		if i > 0 && contradicts(&events[i-1], e) {
+			bad("contradicts", "number %d tells something else than the one before, of what never changes", e.Sequence)
+		}
+	}
+}
+
+// followsOn compares the first event of a key with the last one of the key before it.
+func followsOn(owner licet.Owner, record string, first *licet.Event, bad func(rule, format string, args ...any)) func(*mvccpb.KeyValue) {
+	return func(kv *mvccpb.KeyValue) {
+		before, err := decodeEvents(owner, record, first.Sequence-1, kv.Value)
+		if err != nil {
+			return // it is reported by itself
+		}
+		if contradicts(&before.events[len(before.events)-1], first) {
+			bad("contradicts", "number %d tells something else than the one before, of what never changes", first.Sequence)
+		}
+	}
+}
+
+// tellsItsKind tells whether an event can be one of its kind.
+func tellsItsKind(e *licet.Event) bool {
+	l, o := e.License, e.Order
+	is := func(t time.Time) bool { return t.Equal(e.At) }
+	ofDevice := false
+	var fits bool
+	switch e.Type {
+	case licet.EventOrderCreated:
+		fits = o != nil && e.Sequence == 1
+	case licet.EventOrderPaid:
+		fits = o != nil && is(o.PaidAt) && o.LicenseKey != ""
+	case licet.EventOrderExpired:
+		fits = o != nil && is(o.ExpiredAt)
+	case licet.EventOrderCanceled:
+		fits = o != nil && is(o.CanceledAt)
+	case licet.EventOrderRefunded:
+		fits = o != nil && is(o.RefundedAt)
+	case licet.EventLicenseIssued:
+		fits = l != nil && e.Sequence == 1
+	case licet.EventLicenseSuspended:
+		fits = l != nil && is(l.SuspendedAt)
+	case licet.EventLicenseReinstated:
+		fits = l != nil && l.SuspendedAt.IsZero()
+	case licet.EventLicenseRevoked:
+		fits = l != nil && is(l.RevokedAt)
+	case licet.EventLicenseExpired:
+		fits = l != nil && !l.ExpiresAt.IsZero()
+	case licet.EventLicenseRenewed, licet.EventLicenseUpdated:
+		fits = l != nil
+	case licet.EventLicenseActivated:
+		fits, ofDevice = l != nil && is(l.ActivatedAt), true
+	case licet.EventLicenseLimitReached, licet.EventDeviceBound, licet.EventDeviceRemoved:
+		fits, ofDevice = l != nil, true
+	default:
+		return true
+	}
+	return fits && ofDevice == (e.Device != nil)
+}
+
+// contradicts tells whether two events that follow one another differ in what never
+// changes, or not any more once it is there.
+func contradicts(before, e *licet.Event) bool {
+	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
+	if a, b := before.License, e.License; a != nil && b != nil {
+		return a.Key != b.Key || a.ProductID != b.ProductID || a.OrderNo != b.OrderNo || !a.CreatedAt.Equal(b.CreatedAt) ||
+			lost(a.ActivatedAt, b.ActivatedAt) || lost(a.RevokedAt, b.RevokedAt)
+	}
+	if a, b := before.Order, e.Order; a != nil && b != nil {
+		return a.ProductID != b.ProductID || a.Amount != b.Amount || a.Currency != b.Currency ||
+			!a.CreatedAt.Equal(b.CreatedAt) || !a.ExpiresAt.Equal(b.ExpiresAt) || a.LicenseKey != "" && a.LicenseKey != b.LicenseKey ||
+			lost(a.PaidAt, b.PaidAt) || lost(a.CanceledAt, b.CanceledAt) || lost(a.RefundedAt, b.RefundedAt)
+	}
+	return false
+}
