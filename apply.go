@@ -14,6 +14,7 @@ const (
 	KindOrder
 	KindProduct
 	KindClaim
+	KindWebhooks
 )
 
 // Ref names one record. Licenses are found by their key alone, since whoever
@@ -21,7 +22,7 @@ const (
 type Ref struct {
 	Kind  Kind
 	Owner Owner  // zero for a license
-	ID    string // canonical license key, order number, product id, or hash of an Idempotency-Key
+	ID    string // canonical license key, order number, product id, or hash of an Idempotency-Key; empty for webhooks
 }
 
 // LicenseRef names the license of a canonical key.
@@ -38,7 +39,7 @@ func ProductRef(owner Owner, id string) Ref {
 }
 
 // Record is the unit of change: what one compare-and-swap guards. Exactly one
-// of License, Order, Product and Claim is set, or none where nothing is stored.
+// of License, Order, Product, Claim and Webhooks is set, or none where nothing is stored.
 type Record struct {
 	License *License
 	Devices Devices // of the license: the entries that the commands at hand touch
@@ -48,6 +49,7 @@ type Record struct {
 	Order    *Order
 	Product  *Product // nil, and Changed, where it is to be removed
 	Claim    *Claim
+	Webhooks *Webhooks
 
 	// Issued is the license that a change of the order makes; it is stored in
 	// the same transaction.
@@ -87,6 +89,9 @@ func (r Record) Clone() Record {
 		c := *r.Claim
 		r.Claim = &c
 	}
+	if r.Webhooks != nil {
+		r.Webhooks = r.Webhooks.Clone()
+	}
 	if r.Issued != nil {
 		l := *r.Issued
 		r.Issued = &l
@@ -120,6 +125,9 @@ type Result struct {
 	Order   Order
 	// Product is the product that was put, or removed. It must not be changed.
 	Product *Product
+	// Endpoint is the endpoint of webhooks that was made, changed or removed. It must
+	// not be changed either.
+	Endpoint *Endpoint
 	// Invalid is why a validation found that the device may not use the license;
 	// empty: it may.
 	Invalid Reason

@@ -12,7 +12,7 @@ const ClaimLifetime = 24 * time.Hour
 
 // Claim is what is remembered of a request that came with an Idempotency-Key:
 // which request it was, and what became of it. Exactly one of OrderNo, Grant,
-// LicenseKey, APIKeyID, Redaction and Refusal is set. It is stored in the transaction
+// LicenseKey, APIKeyID, EndpointID, Redaction and Refusal is set. It is stored in the transaction
 // that has the effect; of a redaction, which may be made again, before and after.
 type Claim struct {
 	Fingerprint [32]byte // of the request, made with the Idempotency-Key
@@ -23,6 +23,7 @@ type Claim struct {
 	// LicenseKey is of the license that was changed, or found as it should be.
 	LicenseKey LicenseKey
 	APIKeyID   string // the API key that was made, or got a new secret
+	EndpointID string // the endpoint of webhooks that was made, or got a new secret
 	Refusal    *Error // the request was refused, for good
 	Redaction  *Redaction
 }

@@ -18,12 +18,14 @@ const (
 	ReasonDeviceNotFound       Reason = "device_not_found"
 	ReasonOrderNotFound        Reason = "order_not_found"
 	ReasonProductNotFound      Reason = "product_not_found"
+	ReasonWebhookNotFound      Reason = "webhook_endpoint_not_found"
 	ReasonEventNotFound        Reason = "event_not_found"
 	ReasonAPIKeyNotFound       Reason = "api_key_not_found"
 	ReasonDeviceLimitReached   Reason = "device_limit_reached"
 	ReasonInvalidOrderState    Reason = "invalid_order_state"
 	ReasonInvalidLicenseState  Reason = "invalid_license_state"
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
+	ReasonWebhookLimit         Reason = "webhook_limit"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonCursorExpired        Reason = "cursor_expired"
@@ -57,7 +59,7 @@ func (e *Error) Final() bool {
 	switch e.Reason {
 	case ReasonLicenseRevoked, ReasonLicenseSuspended, ReasonLicenseExpired, ReasonProductMismatch,
 		ReasonSelfServiceForbidden, ReasonDeviceLimitReached,
-		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured:
+		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured, ReasonWebhookLimit:
 		return true
 	}
 	return false
@@ -84,6 +86,7 @@ var (
 	ErrLicenseNotFound   = &Error{Reason: ReasonLicenseNotFound, Message: "no such license"}
 	ErrOrderNotFound     = &Error{Reason: ReasonOrderNotFound, Message: "no such order"}
 	ErrProductNotFound   = &Error{Reason: ReasonProductNotFound, Message: "no such product"}
+	ErrWebhookNotFound   = &Error{Reason: ReasonWebhookNotFound, Message: "no such webhook endpoint"}
 	ErrEventNotFound     = &Error{Reason: ReasonEventNotFound, Message: "no such event"}
 	ErrAPIKeyNotFound    = &Error{Reason: ReasonAPIKeyNotFound, Message: "no such API key"}
 
@@ -127,6 +130,14 @@ func invalidLicenseState(status Status, verb string) *Error {
 
 func invalidOrderState(status OrderStatus, verb string) *Error {
 	return &Error{Reason: ReasonInvalidOrderState, Message: "an order that is " + string(status) + " can't be " + verb}
+}
+
+func tooManyEndpoints() *Error {
+	return &Error{
+		Reason:  ReasonWebhookLimit,
+		Message: "there are as many webhook endpoints as there may be: delete one first",
+		Details: map[string]int{"max_endpoints": MaxEndpoints},
+	}
 }
 
 func deviceLimitReached(l *License) *Error {

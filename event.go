@@ -30,6 +30,10 @@ const (
 	EventDeviceRemoved       EventType = "device.removed"
 )
 
+// EventWebhookDisabled tells that the service has disabled an endpoint of webhooks by
+// itself. It is always recorded.
+const EventWebhookDisabled EventType = "webhook.disabled"
+
 // EventTypes lists the kinds of events.
 func EventTypes() []EventType {
 	return []EventType{
@@ -37,6 +41,7 @@ func EventTypes() []EventType {
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
+		EventWebhookDisabled,
 	}
 }
 
@@ -70,10 +75,11 @@ type Event struct {
 	Sequence uint64
 	Actor    Actor
 
-	// What was changed, as it was right after it: a license or an order. They are
-	// not changed any more.
+	// What was changed, as it was right after it: a license, an order, or an endpoint of
+	// webhooks without what its secret follows from. They are not changed any more.
 	License *License
 	Order   *Order
+	Webhook *Endpoint
 	// Device is the device that is meant, if one is: as it was bound, as it was
 	// when it was removed, or of one that found no slot only its id and name.
 	Device *Device
@@ -95,6 +101,13 @@ func (r *Record) tellOrder(event EventType, by Actor, now time.Time) {
 	r.Order.Sequence++
 	as := *r.Order
 	r.tell(Event{Type: event, At: now, Sequence: as.Sequence, Actor: by, Order: &as})
+}
+
+// tellEndpoint records an event of one of the record's endpoints.
+func (r *Record) tellEndpoint(event EventType, by Actor, now time.Time, as Endpoint) {
+	r.Webhooks.Sequence++
+	as.SecretVersion, as.MasterID, as.Previous.Version, as.Previous.MasterID, as.Since = 0, "", 0, "", ""
+	r.tell(Event{Type: event, At: now, Sequence: r.Webhooks.Sequence, Actor: by, Webhook: &as})
 }
 
 func (r *Record) tell(e Event) {

@@ -20,6 +20,8 @@ const (
 
 	maxMasterID   = 64
 	apiSecretSize = 32
+	// Standard Webhooks 1.0 asks for 24 to 64 bytes.
+	webhookSecretSize = 32
 )
 
 // MasterKey is a secret that others are derived from. It prints as its id.
@@ -189,6 +191,46 @@ func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string
 		return "", fmt.Errorf("derive an API secret: %w", err)
 	}
 	return "lks_" + string(key.Owner.Mode) + "_" + crockfordText(secret), nil
+}
+
+// WebhookSecret derives the secret that messages to an endpoint are signed with in its
+// present version, as Standard Webhooks writes it. It fails only if the ring lacks the
+// endpoint's master key.
+//
+// The derivation is as frozen as that of [MasterRing.APISecret].
+func (r MasterRing) WebhookSecret(e *Endpoint) (string, error) {
+	return r.webhookSecret(e, e.SecretVersion, e.MasterID)
+}
+
+// WebhookSecrets derives every secret that messages to an endpoint are signed with at
+// now, the present one first, as [MasterRing.APISecrets] does.
+func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error) {
+	present, err := r.WebhookSecret(e)
+	if err != nil {
+		return nil, err
+	}
+	if !now.Before(e.Previous.Until) {
+		return []string{present}, nil
+	}
+	previous, err := r.webhookSecret(e, e.Previous.Version, e.Previous.MasterID)
+	if err != nil {
+		return nil, err
+	}
+	return []string{present, previous}, nil
+}
+
+func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (string, error) {
+	master, found := r.Lookup(masterID)
+	if !found {
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID, e.ID)
+	}
+	// As with API secrets, none of the parts can hold a zero byte. An id is of one owner.
+	info := strings.Join([]string{"licet webhook secret", e.ID, strconv.Itoa(version)}, "\x00")
+	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, webhookSecretSize)
+	if err != nil {
+		return "", fmt.Errorf("derive a webhook secret: %w", err)
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
 }
 
 // NewAPIKeyText makes the text of an API key: lk_test_ or lk_live_ and 32

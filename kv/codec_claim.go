@@ -18,6 +18,7 @@ const (
 	claimAPIKeyID    protowire.Number = 12
 	claimLicenseKey  protowire.Number = 6
 	claimRedaction   protowire.Number = 13
+	claimEndpointID  protowire.Number = 14
 	claimWriter      protowire.Number = 15 // repeated
 )
 
@@ -55,6 +56,7 @@ func encodeClaim(c *licet.Claim, writers []writer) []byte {
 		b = appendBytes(b, claimRefusal, appendString(m, refusalMessage, r.Message))
 	}
 	b = appendString(b, claimAPIKeyID, c.APIKeyID)
+	b = appendString(b, claimEndpointID, c.EndpointID)
 	if r := c.Redaction; r != nil {
 		m := appendUint(nil, redactionOrders, uint64(r.Orders))
 		m = appendUint(m, redactionLicenses, uint64(r.Licenses))
@@ -82,6 +84,8 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 			c.Refusal, err = decodeRefusal(f.bytes)
 		case claimAPIKeyID:
 			c.APIKeyID = f.string()
+		case claimEndpointID:
+			c.EndpointID = f.string()
 		case claimRedaction:
 			c.Redaction, err = decodeRedaction(f.bytes)
 		case claimWriter:

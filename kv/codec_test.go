@@ -85,14 +85,15 @@ func goldenOrder() *licet.Order {
 
 func goldenClaims() []*licet.Claim {
 	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
-	order, grant, change, refusal, key, redaction := made, made, made, made, made, made
+	order, grant, change, refusal, key, redaction, endpoint := made, made, made, made, made, made, made
+	endpoint.EndpointID = "we_001jd4q8x2m7r3n5t9v1w4y6z8a"
 	redaction.Redaction = &licet.Redaction{Orders: 214, Licenses: 200, Complete: true}
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
 	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
 	change.LicenseKey = goldenKey
 	refusal.Refusal = licet.ErrPaymentNotConfigured
-	return []*licet.Claim{&order, &grant, &change, &refusal, &key, &redaction}
+	return []*licet.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
 }
 
 func goldenProduct() *storedProduct {
@@ -114,6 +115,22 @@ func goldenAPIKey() *storedAPIKey {
 		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
 		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)}, RequireSignature: true,
 	}, writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}}
+}
+
+func goldenWebhooks() *storedWebhooks {
+	return &storedWebhooks{
+		webhooks: licet.Webhooks{Owner: goldenOwner, Sequence: 300, Endpoints: []licet.Endpoint{
+			{
+				ID: "we_001jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
+				Types: []licet.EventType{licet.EventOrderPaid, licet.EventDeviceBound}, SecretVersion: 2, MasterID: "2026",
+				Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
+				Since:    "pos_000000000000", CreatedAt: testTime, ResetAt: testTime.Add(time.Minute),
+				DisabledAt: testTime.Add(time.Hour), DisabledBecause: licet.DisabledGone,
+			},
+			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: testTime, ResetAt: testTime},
+		}},
+		writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}, told: 0x0102030405,
+	}
 }
 
 // goldenEvents are events of the license that tell of what differs in every way.
@@ -155,6 +172,13 @@ func TestGoldenValues(t *testing.T) {
 	show("events of a license", encodeEvents(goldenEvents(), 0x0102030405))
 	orders := licet.NewOrder(goldenOrder(), "key_01")
 	show("event of an order", encodeEvents(orders.Events, 0))
+	show("endpoints of webhooks", goldenWebhooks().encode())
+	disabled := licet.Record{Webhooks: &goldenWebhooks().webhooks}
+	disable := licet.DisableEndpoint{ID: "we_0", ResetAt: testTime, Because: licet.DisabledFailing}
+	if _, err := licet.Apply(&disabled, disable, testTime); err != nil {
+		t.Fatal(err)
+	}
+	show("event of an endpoint", encodeEvents(disabled.Events, 0x0102030405))
 	show("who listens to activations", encodeListening(map[licet.Owner]struct{}{goldenOwner: {}, labOwner: {}}))
 	show("mark of events", (&eventMark{at: testTime, bytes: 1 << 20}).encode())
 	golden(t, "values.golden", b.String())
@@ -169,6 +193,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"metadata", metadataKey(id)},
 		{"events of a license", eventsKey(goldenOwner, 0x0102030405, licenseInEvents(id), 7)},
 		{"events of an order", eventsKey(goldenOwner, 0x0102030405, orderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+		{"events of endpoints", eventsKey(goldenOwner, 0x0102030405, webhooksInEvents(goldenOwner), 7)},
 		{"owner of events", eventOwnerKey(goldenOwner)},
 		{"mark of events", markKey(0x0102030405)},
 		{"epoch", epochKey},
@@ -186,6 +211,9 @@ func TestGoldenKeys(t *testing.T) {
 		{"product", productKey(goldenOwner, "pro")},
 		{"claim", claimKey(goldenOwner, "0123456789abcdef")},
 		{"claim by age", claimAgeKey(testTime, goldenOwner, "0123456789abcdef")},
+		{"endpoints of webhooks", webhooksKey(goldenOwner)},
+		{"mark of endpoints", webhooksMark},
+		{"deleted endpoint", deletedWebhookKey("we_001jd4q8x2m7r3n5t9v1w4y6z8a")},
 		{"license by its end", dueOf(licet.Due{Kind: licet.DueLicenseEnd, At: testTime}).key(licenseKey(id))},
 		{"order by its end", dueOf(licet.Due{Kind: licet.DueOrderEnd, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"order by its next refund", dueOf(licet.Due{Kind: licet.DueRefund, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
@@ -205,7 +233,7 @@ func TestGoldenKeys(t *testing.T) {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, writer{})); diff != "" {
+		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, storedWebhooks{}, writer{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -237,6 +265,15 @@ func TestRoundTrip(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, gotProduct, product)
+
+	webhooks := goldenWebhooks()
+	webhooks.unknown = appendString(nil, 99, "of a newer node")
+	webhooks.unknownOf = map[string][]byte{"we_0": appendString(nil, 99, "of a newer node")}
+	gotWebhooks, err := decodeWebhooks(goldenOwner, webhooks.encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, gotWebhooks, webhooks)
 
 	gotKey, err := decodeAPIKey([32]byte{1, 2, 3}, goldenAPIKey().encode())
 	if err != nil {
@@ -339,6 +376,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(goldenAPIKey().encode())
 	f.Add(encodeKeyUse(testTime))
 	f.Add(goldenProduct().encode())
+	f.Add(goldenWebhooks().encode())
 	for _, c := range goldenClaims() {
 		f.Add(encodeClaim(c, license.writers))
 	}
@@ -359,6 +397,13 @@ func FuzzDecode(f *testing.F) {
 			if err != nil || again != got {
 				t.Fatalf("device %+v, again %+v, %v", got, again, err)
 			}
+		}
+		if got, err := decodeWebhooks(goldenOwner, value); err == nil {
+			again, err := decodeWebhooks(goldenOwner, got.encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			equal(t, again, got)
 		}
 		ref := licet.OrderRef(goldenOwner, order.OrderNo)
 		if got, err := decodeOrder(ref, value); err == nil {

@@ -83,6 +83,7 @@ func gaveUp(inDoubt bool, cause error) error {
 
 // landed remembers what a swap wrote.
 func (s *Store) landed(sw *swap, revision int64) {
+	s.noteListeners(sw, revision)
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
 		f.slot.note(seen{revision: revision, value: f.value, spilled: f.spilled})
@@ -106,6 +107,9 @@ func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, 
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
+		return node.Outcome{}, broken(err)
+	}
+	if err := s.learnFromLoss(sw, r); err != nil {
 		return node.Outcome{}, broken(err)
 	}
 	s.watchSnapshots(rivals)

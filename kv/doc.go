@@ -24,9 +24,11 @@
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
+//	w/<account>/<mode>/           an owner's endpoints of webhooks, all of them
 //	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
+//	x/w/<endpoint>                empty: an endpoint that was deleted, whose deliveries are to be removed
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
 //	s/check                       the check key of license keys, 32 bytes
@@ -36,6 +38,7 @@
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //	s/swept                       the last epoch whose events are not kept any more, eight bytes
+//	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks
 //	t/<epoch>                     a mark: when that epoch was sealed at the latest, and how many
 //	                              bytes the events since the mark before take
 //
@@ -70,13 +73,15 @@
 // one node writes it. So an epoch that was followed by another is sealed: it can't grow,
 // and whoever has read it knows all of it. By revision, its keys are in one total order.
 //
-// <record> is a license's or an order's, and <sequence>, five bytes, the number of its
+// <record> is a license's or an order's, or stands for an owner's endpoints, and <sequence>, five bytes, the number of its
 // last event in this key. A record has the number and the epoch of its latest event, and
 // a key of events the epoch of those before: so a record's history is found from its end.
 //
 // Events of activations are recorded only for owners that listen. Who does stands in
 // s/listen, which each change of a license compares too, as of the revision at which it
-// was asked whether its owner does.
+// was asked whether its owner does. Who subscribes or unsubscribes writes s/listen in the
+// transaction that stores the endpoint, compared with what it was made of: it is one key
+// of all owners.
 //
 // Events are kept for a time and up to a number of bytes. How old they are and how
 // many is known from marks, so that none of them need be read. What is to go is said
@@ -87,8 +92,8 @@
 //
 // A value is one byte of format version and a protobuf message written by
 // hand (see the codec files). While nodes are updated, an older one reads what
-// a newer one wrote: fields of licenses, orders and products that it does not
-// know are kept as they are when it writes the record back.
+// a newer one wrote: fields of licenses, orders, products and endpoints that it does
+// not know are kept as they are when it writes the record back.
 //
 // Every change of a license writes its whole value anew, and etcd keeps those
 // before it until it compacts. So what most values have in common is left out:

@@ -15,8 +15,9 @@ import (
 //
 //	e/<account>/<mode>/<epoch><record><sequence>
 //
-// where <epoch> is eight bytes, <record> is l and a license's 16 bytes, or o and
-// what follows ord_ in an order's number, and <sequence>, of five bytes, is that of
+// where <epoch> is eight bytes, <record> is l and a license's 16 bytes, o and what
+// follows ord_ in an order's number, or w and a hash of whose endpoints of webhooks they
+// are, and <sequence>, of five bytes, is that of
 // the last one. The value has what was changed as it is after the last of them,
 // what was otherwise after each, and the epoch in which the record's events before
 // stand: so a record's events are found from the latest back, and every one of them
@@ -30,11 +31,13 @@ const (
 	sequenceSize   = 5
 	eventOfLicense = 'l'
 	eventOfOrder   = 'o'
+	// of an owner's endpoints of webhooks
+	eventOfWebhooks = 'w'
 )
 
 // Field numbers of stored events.
 const (
-	eventsRecord  protowire.Number = 1 // a license's or an order's value
+	eventsRecord  protowire.Number = 1 // a license's or an order's value, or an endpoint
 	eventsOne     protowire.Number = 2 // repeated
 	eventsBefore  protowire.Number = 3 // the epoch of the events before
 	eventsAt      protowire.Number = 4 // of the first; most have it in common
@@ -55,6 +58,7 @@ var storedTypes = []licet.EventType{
 	8: licet.EventLicenseReinstated, 9: licet.EventLicenseRevoked, 10: licet.EventLicenseRenewed,
 	11: licet.EventLicenseUpdated, 12: licet.EventLicenseExpired, 13: licet.EventLicenseActivated,
 	14: licet.EventLicenseLimitReached, 15: licet.EventDeviceBound, 16: licet.EventDeviceRemoved,
+	17: licet.EventWebhookDisabled,
 }
 
 // storedActors are those who are no API keys.
@@ -95,6 +99,10 @@ func encodeEvent(e, last *licet.Event, first time.Time) []byte {
 		case l.CurrentDevices != last.License.CurrentDevices:
 			b = appendUint(b, eventCount, uint64(l.CurrentDevices)+1)
 		}
+	} else if e.Webhook != nil {
+		if e != last {
+			b = appendBytes(b, eventRecord, factsOf(e))
+		}
 	} else if toldOrder(e.Order) != toldOrder(last.Order) {
 		b = appendBytes(b, eventRecord, factsOf(e))
 	}
@@ -109,6 +117,9 @@ func factsOf(e *licet.Event) []byte {
 	if e.License != nil {
 		stored := storedLicense{license: toldLicense(e.License)}
 		return stored.encode()
+	}
+	if e.Webhook != nil {
+		return encodeEndpoint(e.Webhook)
 	}
 	order := toldOrder(e.Order)
 	order.PayToken = e.Order.PayToken
@@ -211,6 +222,18 @@ func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event,
 			return e, err
 		}
 		e.Order = &stored.order
+	case eventOfWebhooks:
+		if record != webhooksInEvents(owner) {
+			return e, errMalformed
+		}
+		endpoint, _, err := decodeEndpoint(facts)
+		if err == nil && endpoint.ID == "" {
+			err = errMalformed
+		}
+		if err != nil {
+			return e, err
+		}
+		e.Webhook = &endpoint
 	default:
 		return e, errMalformed
 	}
@@ -260,13 +283,16 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 		}
 	}
 	var created time.Time
-	if base.License != nil {
+	switch {
+	case base.Webhook != nil:
+		e.Webhook = base.Webhook
+	case base.License != nil:
 		l := *base.License
 		if count > 0 {
 			l.CurrentDevices = count - 1
 		}
 		l.Sequence, created, e.License = e.Sequence, l.CreatedAt, &l
-	} else {
+	default:
 		o := *base.Order
 		o.Sequence, e.Order = e.Sequence, &o
 	}

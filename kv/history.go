@@ -96,6 +96,14 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 		o := &stored.order
 		return orderInEvents(o.OrderNo), o.Owner, historyPlace{stored.told, o.Sequence, o.Sequence}, nil
 	}
+	if ref.Kind == licet.KindWebhooks {
+		stored, err := decodeWebhooks(ref.Owner, kv.Value)
+		if err != nil {
+			return "", owner, at, err
+		}
+		n := stored.webhooks.Sequence
+		return webhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.told, n, n}, nil
+	}
 	id := licet.LicenseKey(ref.ID).ID()
 	stored, err := decodeLicense(id, kv.Value)
 	if err != nil {

@@ -111,6 +111,8 @@ func recordKey(ref licet.Ref) string {
 		return licenseKey(licet.LicenseKey(ref.ID).ID())
 	case licet.KindOrder:
 		return orderKey(ref.Owner, ref.ID)
+	case licet.KindWebhooks:
+		return webhooksKey(ref.Owner)
 	case licet.KindClaim:
 		return claimKey(ref.Owner, ref.ID)
 	default:

@@ -24,6 +24,8 @@ type stored struct {
 	// Of an order or a product: its key in a listing that may change, see
 	// placeOfOrder and placeOfProduct.
 	listed string
+	// Of an owner's endpoints of webhooks: as they were read.
+	webhooks *storedWebhooks
 	// Of a license:
 	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
@@ -205,6 +207,11 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 		token.writers, token.unknown = product.writers, product.unknown
 		token.listed = placeOfProduct(want.Ref, &product.product)
 		snapshot.Record.Product = &product.product
+	case licet.KindWebhooks:
+		var webhooks *storedWebhooks
+		webhooks, err = decodeWebhooks(want.Ref.Owner, record.Value)
+		token.writers, token.told, token.webhooks = webhooks.writers, webhooks.told, webhooks
+		snapshot.Record.Webhooks = webhooks.webhooks.Clone()
 	case licet.KindClaim:
 		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)
 	case licet.KindLicense:

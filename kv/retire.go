@@ -23,8 +23,17 @@ type MasterUse struct {
 	// still good, until Until at the latest.
 	Keys, Previous int
 	Until          time.Time
-	// Some of these keys, up to maxMasterUsers, with no more than id and owner.
-	Users []licet.APIKey
+	// Webhooks counts the endpoints of webhooks whose secret is derived from it.
+	// Those whose secret before a rotation is count among Previous.
+	Webhooks int
+	// Some of these keys and endpoints, up to maxMasterUsers.
+	Users []MasterUser
+}
+
+// MasterUser is an API key, or an endpoint of webhooks.
+type MasterUser struct {
+	ID    string
+	Owner licet.Owner
 }
 
 const (
@@ -37,26 +46,30 @@ const (
 )
 
 // InUse tells whether anything is derived from the master key.
-func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 }
+func (u *MasterUse) InUse() bool { return u.Keys > 0 || u.Previous > 0 || u.Webhooks > 0 }
 
 // String names what is derived from the master key.
 func (u *MasterUse) String() string {
 	text := fmt.Sprintf("the secrets of %d API keys", u.Keys)
+	if u.Webhooks > 0 {
+		text += fmt.Sprintf(" and %d webhook endpoints", u.Webhooks)
+	}
 	if u.Previous > 0 {
 		text += fmt.Sprintf(" and, until %s, the secrets before of %d", u.Until.Format(time.RFC3339), u.Previous)
 	}
 	var users []string
-	for _, key := range u.Users {
-		users = append(users, fmt.Sprintf("%s (%s, %s)", key.ID, key.Owner.AccountID, key.Owner.Mode))
+	for _, user := range u.Users {
+		users = append(users, fmt.Sprintf("%s (%s, %s)", user.ID, user.Owner.AccountID, user.Owner.Mode))
 	}
-	if u.Keys+u.Previous > len(users) {
+	if u.Keys+u.Webhooks+u.Previous > len(users) {
 		users = append(users, "…")
 	}
 	return text + ": " + strings.Join(users, ", ")
 }
 
 // MasterUses tells of each master key that the store uses or has used what is
-// derived from it at now. It reads all API keys, at one revision. Ids sort.
+// derived from it at now. It reads all API keys and endpoints of webhooks, at one
+// revision. Ids sort.
 func (s *Store) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, error) {
 	found, err := s.surveyMasters(ctx, now)
 	if err != nil {
@@ -68,7 +81,9 @@ func (s *Store) MasterUses(ctx context.Context, now time.Time) ([]MasterUse, err
 // masterSurvey is how master keys are used at one revision.
 type masterSurvey struct {
 	uses []MasterUse
-	mark int64 // the revision of the mark that every change of an API key replaces
+	// The revisions of the marks that every change of an API key, and of an endpoint of
+	// webhooks, replaces.
+	mark, webhooksMark int64
 }
 
 func (m *masterSurvey) of(id string) *MasterUse {
@@ -84,6 +99,7 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(retiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(apiKeysMark),
+		clientv3.OpGet(webhooksMark),
 	}, nil)
 	if err != nil {
 		return nil, unavailable(err)
@@ -99,22 +115,36 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 	if mark := firstOf(response.Responses, 2); mark != nil {
 		found.mark = mark.ModRevision
 	}
-	prefix := layout + "k/"
+	if mark := firstOf(response.Responses, 3); mark != nil {
+		found.webhooksMark = mark.ModRevision
+	}
+	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
+		layout + "k/": found.count, webhooksPrefix: found.countWebhooks,
+	} {
+		if err := s.surveyFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// surveyFamily reads all keys of a prefix at a revision, page by page.
+func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
 		page, err := s.list(ctx, "survey_masters", from, clientv3.WithRange(end),
-			clientv3.WithLimit(masterPage), clientv3.WithRev(response.Header.Revision))
+			clientv3.WithLimit(masterPage), clientv3.WithRev(revision))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, kv := range page.Kvs {
-			if err := found.count(kv, now); err != nil {
-				return nil, err
+			if err := each(kv); err != nil {
+				return err
 			}
 			from = string(kv.Key) + "\x00"
 		}
 		if !page.More {
-			return found, nil
+			return nil
 		}
 	}
 }
@@ -134,22 +164,50 @@ func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
 	if !key.RevokedAt.IsZero() {
 		return nil
 	}
-	user := licet.APIKey{ID: key.ID, Owner: key.Owner}
+	user := MasterUser{ID: key.ID, Owner: key.Owner}
 	if use := m.of(key.MasterID); use != nil {
 		use.Keys++
 		use.Users = appendUser(use.Users, user)
 	}
-	if use := m.of(key.Previous.MasterID); use != nil && now.Before(key.Previous.Until.Add(retireMargin)) {
+	m.countPrevious(key.Previous, user, now)
+	return nil
+}
+
+// countPrevious counts what the secret before a rotation is derived from.
+func (m *masterSurvey) countPrevious(previous licet.PreviousSecret, user MasterUser, now time.Time) {
+	if use := m.of(previous.MasterID); use != nil && now.Before(previous.Until.Add(retireMargin)) {
 		use.Previous++
-		if key.Previous.Until.After(use.Until) {
-			use.Until = key.Previous.Until
+		if previous.Until.After(use.Until) {
+			use.Until = previous.Until
 		}
 		use.Users = appendUser(use.Users, user)
+	}
+}
+
+// countWebhooks counts what an owner's endpoints are derived from. Those that are
+// disabled may be enabled again.
+func (m *masterSurvey) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
+	owner, _, ok := ownerOf(string(kv.Key[len(webhooksPrefix):]))
+	if !ok {
+		return broken(fmt.Errorf("the key of endpoints of webhooks: %w", errMalformed))
+	}
+	stored, err := decodeWebhooks(owner, kv.Value)
+	if err != nil {
+		return broken(err)
+	}
+	for i := range stored.webhooks.Endpoints {
+		e := &stored.webhooks.Endpoints[i]
+		user := MasterUser{ID: e.ID, Owner: owner}
+		if use := m.of(e.MasterID); use != nil {
+			use.Webhooks++
+			use.Users = appendUser(use.Users, user)
+		}
+		m.countPrevious(e.Previous, user, now)
 	}
 	return nil
 }
 
-func appendUser(users []licet.APIKey, user licet.APIKey) []licet.APIKey {
+func appendUser(users []MasterUser, user MasterUser) []MasterUser {
 	if len(users) < maxMasterUsers {
 		users = append(users, user)
 	}
@@ -176,17 +234,17 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 		case !slices.ContainsFunc(found.uses, func(u MasterUse) bool { return u.ID != id && !u.Retired }):
 			return fmt.Errorf("the master key %q is the only one in use: make another one first", id)
 		}
-		retired, err := s.retireMaster(ctx, id, found.mark)
+		retired, err := s.retireMaster(ctx, id, found)
 		if err != nil || retired {
 			return err
 		}
 	}
-	return unavailable(errors.New("API keys keep being changed"))
+	return unavailable(errors.New("API keys or endpoints of webhooks keep being changed"))
 }
 
-// retireMaster moves the fingerprint of a master key, unless an API key was
-// made or changed since the survey.
-func (s *Store) retireMaster(ctx context.Context, id string, mark int64) (bool, error) {
+// retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
+// of webhooks was made or changed since the survey.
+func (s *Store) retireMaster(ctx context.Context, id string, found *masterSurvey) (bool, error) {
 	print, err := s.get(ctx, "retire_master", masterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
@@ -194,7 +252,8 @@ func (s *Store) retireMaster(ctx context.Context, id string, mark int64) (bool, 
 	var doubted bool
 	response, err := s.settle(ctx, "retire_master", &doubted,
 		[]clientv3.Cmp{
-			clientv3.Compare(clientv3.ModRevision(apiKeysMark), "=", mark),
+			clientv3.Compare(clientv3.ModRevision(apiKeysMark), "=", found.mark),
+			clientv3.Compare(clientv3.ModRevision(webhooksMark), "=", found.webhooksMark),
 			masterInUse(id),
 		},
 		[]clientv3.Op{

@@ -111,7 +111,7 @@ func TestRetireMasterAmongRivals(t *testing.T) {
 	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
 		t.Fatal(err)
 	}
-	if retired := must(l.store.retireMaster(l.ctx(), "old", found.mark))(t); retired {
+	if retired := must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
 		t.Error("it was retired although a key was made meanwhile")
 	}
 	if err := l.store.RetireMaster(l.ctx(), "old", testTime); err == nil {

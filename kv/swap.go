@@ -22,6 +22,9 @@ type swap struct {
 	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
 
+	known     *listening               // who listens, as far as is known
+	listeners map[licet.Owner]struct{} // who will, where it changes that; then the last of reads is of who does
+
 	told     []licet.Owner // whose events it writes
 	stamps   [][]byte      // see part
 	heeds    bool
@@ -54,6 +57,7 @@ type touch struct {
 // is removed tells by not being there.
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	sw := &swap{}
+	_, sw.known = s.fences.known()
 	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
 		if token == nil {
@@ -65,6 +69,9 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
 			return nil, err
 		}
+	}
+	if sw.listeners != nil {
+		sw.reads = append(sw.reads, []byte(listenKey))
 	}
 	if sw.broken != "" {
 		s.countBroken(sw.broken, "write")
@@ -84,6 +91,8 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	switch write.Ref.Kind {
 	case licet.KindProduct:
 		sw.putProduct(key, &write, token, writers)
+	case licet.KindWebhooks:
+		sw.putWebhooks(key, &write, token, writers)
 	case licet.KindClaim:
 		sw.put(key, encodeClaim(record.Claim, writers))
 		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)

@@ -132,11 +132,14 @@ func families() []family {
 		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
 		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
 		{"swept_events", "s/swept", each("s/swept", (*verification).checkSwept)},
+		{"webhooks_mark", "s/webhooks", each("s/webhooks", (*verification).checkWebhooksMark)},
 		{"event_mark", "t/", each("t/", (*verification).checkMark)},
 		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
+		{"webhooks", "w/", each("w/", (*verification).checkWebhooks)},
 		{"license_end", "x/l/", each("x/l/", checkDue(licet.DueLicenseEnd))},
 		{"order_end", "x/o/", each("x/o/", checkDue(licet.DueOrderEnd))},
 		{"refund", "x/r/", each("x/r/", checkDue(licet.DueRefund))},
+		{"deleted_webhook", "x/w/", each("x/w/", (*verification).checkDeletedWebhook)},
 		{"claim", "y/", each("y/", (*verification).checkClaim)},
 		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
 	}
@@ -163,18 +166,19 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 // verification is one reading of a store, at one revision. It is used by one
 // goroutine.
 type verification struct {
-	store    *Store
-	cfg      VerifyConfig
-	revision int64
-	check    *licet.KeyCheck // nil where the store has no good check key
-	checked  bool            // the store has a check key, if only a bad one
-	paged    bool            // this etcd can't stream
-	lookups  []lookup
-	epoch    epoch // the present one, and the last that was swept
-	swept    epoch
-	links    eventLinks
-	summary  VerifySummary
-	places   map[string]int // of each prefix, its family's place in summary.Families
+	store     *Store
+	cfg       VerifyConfig
+	revision  int64
+	check     *licet.KeyCheck // nil where the store has no good check key
+	checked   bool            // the store has a check key, if only a bad one
+	paged     bool            // this etcd can't stream
+	lookups   []lookup
+	epoch     epoch // the present one, and the last that was swept
+	swept     epoch
+	links     eventLinks
+	listeners listeners
+	summary   VerifySummary
+	places    map[string]int // of each prefix, its family's place in summary.Families
 }
 
 func (v *verification) run(ctx context.Context) error {
@@ -208,7 +212,7 @@ func (v *verification) run(ctx context.Context) error {
 // begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(checkKey), clientv3.OpGet(epochKey), clientv3.OpGet(sweptKey)).Commit()
+		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(checkKey), clientv3.OpGet(epochKey), clientv3.OpGet(sweptKey), clientv3.OpGet(listenKey)).Commit()
 		if err != nil {
 			return err
 		}
@@ -220,6 +224,7 @@ func (v *verification) begin(ctx context.Context) error {
 			check := licet.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
+		v.listeners = readListeners(firstOf(response.Responses, 3))
 		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
 		return nil
 	})

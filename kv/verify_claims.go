@@ -73,6 +73,12 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 			}
 		})
 	}
+	if claim.EndpointID != "" { // which may have been deleted since
+		effects++
+		if !licet.ValidEndpointID(claim.EndpointID) {
+			bad("endpoint", "the webhook endpoint that it remembers has not the form of an id")
+		}
+	}
 	if g := claim.Grant; g != nil {
 		effects++
 		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licet.ValidKeyPrefix(g.Terms.KeyPrefix) {

@@ -38,30 +38,30 @@ func (v *verification) checkAPIKey(e entry) {
 	if !key.RevokedAt.IsZero() {
 		return // nobody asks for its secrets any more
 	}
-	v.wantMaster(name, key.MasterID, false)
+	missing := func(id string) {
+		v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
+	}
+	v.wantMaster(key.MasterID, false, missing)
 	if previous := key.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != key.MasterID {
-		v.wantMaster(name, previous.MasterID, true)
+		v.wantMaster(previous.MasterID, true, missing)
 	}
 }
 
-// wantMaster asks for the fingerprint of a master key that an API secret is
-// derived from: without it a node starts with a ring that lacks the key. Where
-// the secret may have had its time, the master key may have been retired.
-func (v *verification) wantMaster(name, id string, mayBeRetired bool) {
-	missing := func() {
-		v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
-	}
+// wantMaster asks for the fingerprint of a master key that a secret is derived from:
+// without it a node starts with a ring that lacks the key. Where the secret may have
+// had its time, the master key may have been retired.
+func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
 	v.want(masterKeyKey(id), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv != nil:
 		case mayBeRetired:
 			v.want(retiredMasterKey(id), func(kv *mvccpb.KeyValue) {
 				if kv == nil {
-					missing()
+					missing(id)
 				}
 			})
 		default:
-			missing()
+			missing(id)
 		}
 	})
 }

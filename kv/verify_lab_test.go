@@ -232,7 +232,43 @@ func (l *lab) fill() specimens {
 	if err := l.store.NoteKeysUsed(l.ctx(), []node.KeyUse{{Hash: hash, At: testTime}}); err != nil {
 		l.t.Fatal(err)
 	}
+	l.webhooks()
 	return s
+}
+
+// labListener is an owner that listens to activations.
+var labListener = licet.Owner{AccountID: "acct_listener", Mode: licet.Live}
+
+// webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
+// had a third; another one listens.
+func (l *lab) webhooks() {
+	l.t.Helper()
+	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m2", [licet.MasterKeySize]byte{2}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+	orders := []licet.EventType{licet.EventOrderPaid}
+	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0good", orders...)})
+	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0gone", orders...)})
+	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0deleted", orders...)})
+	l.hook(labOwner, licet.DisableEndpoint{ID: "we_0gone", ResetAt: testTime, Because: licet.DisabledGone})
+	l.hook(labOwner, licet.DeleteEndpoint{ID: "we_0deleted"})
+	l.hook(labListener, licet.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint("we_0all")})
+}
+
+func labEndpoint(id string, types ...licet.EventType) licet.Endpoint {
+	return licet.Endpoint{ID: id, URL: "https://shop.example/licet", Types: types, SecretVersion: 1, MasterID: "m2", Since: "pos_0"}
+}
+
+// hook runs a command on an owner's endpoints, at a known time.
+func (l *lab) hook(owner licet.Owner, cmd licet.Command) {
+	l.t.Helper()
+	ref := licet.WebhooksRef(owner)
+	snapshot := loadOne(l.t, l.store, ref)
+	must(licet.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	if err != nil || !outcome.Landed {
+		l.t.Fatalf("%T: %+v, %v", cmd, outcome, err)
+	}
 }
 
 // lifeOf describes a product, and makes a license of it that has been through what

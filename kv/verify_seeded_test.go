@@ -3,6 +3,7 @@ package kv
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -99,6 +100,20 @@ func (l *lab) productValue(id string, change func(*storedProduct)) []byte {
 	record := must(decodeProduct(licet.ProductRef(labOwner, id), l.value(productKey(labOwner, id))))(l.t)
 	change(record)
 	return record.encode()
+}
+
+// hooks gives a seed that changes an owner's endpoints.
+func (l *lab) hooks(owner licet.Owner, change func(*storedWebhooks)) seed {
+	l.t.Helper()
+	record := must(decodeWebhooks(owner, l.value(webhooksKey(owner))))(l.t)
+	change(record)
+	return seed{webhooksKey(owner): record.encode()}
+}
+
+// both is two seeds in one.
+func both(a, b seed) seed {
+	maps.Copy(a, b)
+	return a
 }
 
 // claim gives a seed that changes a claim.
@@ -252,6 +267,13 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return "e/" + eventID(r.told, licenseInEvents(key.ID()), r.license.Sequence)
 	}
 	orderEvents := eventsKey(labOwner, paid.told, orderInEvents(s.paid.OrderNo), paid.order.Sequence)
+
+	hooks, listener := "w/"+ownerPath(labOwner), "w/"+ownerPath(labListener)
+	told := must(decodeWebhooks(labOwner, l.value(webhooksKey(labOwner))))(t).told
+	hookEvents := eventsKey(labOwner, told, webhooksInEvents(labOwner), 1)
+	endpoint := func(owner licet.Owner, change func(*licet.Endpoint)) seed {
+		return l.hooks(owner, func(r *storedWebhooks) { change(&r.webhooks.Endpoints[0]) })
+	}
 
 	for _, c := range []struct {
 		name string
@@ -560,6 +582,49 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a mark of an epoch that is not sealed", seed{markKey(1 << 60): (&eventMark{at: testTime, bytes: 1}).encode()}, []string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
 		{"a mark that can't be read", seed{markKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
 
+		{"endpoints that can't be read", seed{webhooksKey(labOwner): bytesOf("\x01\x0a")}, []string{"webhooks value " + hooks}},
+		{"endpoints that are gone", seed{webhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
+		{"endpoints of one who listens that are gone", seed{webhooksKey(labListener): nil}, []string{"listening webhooks_missing s/listen"}},
+		{"one who listens that is not listed", seed{listenKey: encodeListening(nil)}, []string{"webhooks listening " + listener}},
+		{"one who is listed and does not listen", seed{listenKey: encodeListening(map[licet.Owner]struct{}{labOwner: {}, labListener: {}})}, []string{"webhooks listening " + hooks}},
+		{"a stranger who is listed", seed{listenKey: encodeListening(map[licet.Owner]struct{}{stranger: {}, labListener: {}})}, []string{"listening webhooks_missing s/listen"}},
+		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licet.Endpoint) { e.Types = nil }), []string{"webhooks listening " + hooks}},
+		{"no mark of endpoints", seed{webhooksMark: nil}, []string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
+		{"a mark of endpoints with a value", seed{webhooksMark: bytesOf("x")}, []string{"webhooks_mark key s/webhooks" + odd("")}},
+		{"too many endpoints", l.hooks(labOwner, func(r *storedWebhooks) {
+			for i := range licet.MaxEndpoints {
+				e := r.webhooks.Endpoints[0]
+				e.ID = fmt.Sprintf("we_%d", i)
+				r.webhooks.Endpoints = append(r.webhooks.Endpoints, e)
+			}
+		}), []string{"webhooks limit " + hooks}},
+		{"an endpoint twice", l.hooks(labOwner, func(r *storedWebhooks) {
+			r.webhooks.Endpoints = append(r.webhooks.Endpoints, r.webhooks.Endpoints[0])
+		}), []string{"webhooks twice " + hooks}},
+		{"an endpoint's id of no form", endpoint(labOwner, func(e *licet.Endpoint) { e.ID = "we_A" }), []string{"webhooks id " + hooks}},
+		{"an endpoint without an address", endpoint(labOwner, func(e *licet.Endpoint) { e.URL = "" }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint without a beginning", endpoint(labOwner, func(e *licet.Endpoint) { e.Since = "" }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licet.Endpoint) { e.DisabledAt = testTime }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint's master key that is gone", seed{masterKeyKey("m2"): nil},
+			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks, "webhooks master_missing " + listener}},
+		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licet.Endpoint) {
+			e.Previous = licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+		}),
+			[]string{"webhooks master_missing " + listener}},
+		{"an endpoint's master key before that is retired", both(seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
+			endpoint(labListener, func(e *licet.Endpoint) {
+				e.Previous = licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+			})), nil},
+		{"an endpoint that is to be swept", seed{deletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
+		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *storedWebhooks) { r.writers = []writer{{incarnation{1}, 1}, {incarnation{1}, 2}} }),
+			[]string{"webhooks writers " + hooks}},
+		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
+		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *storedWebhooks) { r.told, r.webhooks.Sequence = 0, 0 }), []string{"event unlinked e/"}},
+		{"an endpoint's event of another owner", seed{eventsKey(labOwner, told, webhooksInEvents(stranger), 1): l.value(hookEvents)},
+			[]string{"event value e/" + eventID(told, webhooksInEvents(stranger), 1)}},
+		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.EndpointID = "", "we_A" }), []string{"claim endpoint " + claims.order}},
+		{"a claim of an endpoint that was deleted", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
+
 		{"no check key", seed{checkKey: nil},
 			[]string{"check_key missing s/check"}},
 		{"a check key that is too short", seed{checkKey: bytesOf("short")},
@@ -576,10 +641,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "u/x": {}, layout + "s/retired/ä": {},
 			layout + "e/x": {}, eventsOfOwner(labOwner) + "x": {}, layout + "h/x": {}, layout + "t/x": {},
-			epochKey + "s": {}, listenKey + "s": {}, sweptKey + "s": {},
+			epochKey + "s": {}, listenKey + "s": {}, sweptKey + "s": {}, webhooksMark + "s": {}, webhooksPrefix + "x": {}, webhooksKey(labOwner) + "x": {}, deletedWebhooksPrefix + "we_A": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
 			"event key e/" + odd("x"), "event key e/" + odd(ownerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"),
+			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"), "webhooks key w/" + odd(ownerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
 			"epoch key s/epoch" + odd("s"), "listening key s/listen" + odd("s"), "swept_events key s/swept" + odd("s"),
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
 			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"), "catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),

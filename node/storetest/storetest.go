@@ -30,6 +30,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"a stale swap is lost and brings the rival back", testStaleSwap},
 		{"all writes or none", testAllOrNone},
 		{"products are made, replaced and removed", testProducts},
+		{"endpoints of webhooks are made, changed and removed", testWebhooks},
 		{"metadata changes along with its license", testMetadata},
 		{"paying stores order and license together", testIssue},
 		{"an order and its license change together", testTogether},
@@ -69,6 +70,10 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
 			testEvents(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
+		})
+		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
+			store := open(t, hearAll)
+			testListening(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
 		})
 	}
 }

@@ -1,0 +1,119 @@
+package kv
+
+import (
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+)
+
+// listeners is who listens, as a verification reads it in the beginning.
+type listeners struct {
+	owners map[licet.Owner]struct{}
+	unread bool // it can't be read, which is reported by itself
+}
+
+func readListeners(kv *mvccpb.KeyValue) (l listeners) {
+	if kv != nil {
+		var err error
+		l.owners, err = decodeListening(kv.Value)
+		l.unread = err != nil
+	}
+	return l
+}
+
+// checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
+// to activations exactly if one of them does.
+func (v *verification) checkWebhooks(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || rest != "" {
+		v.report("webhooks", "w/"+v.opaque(e.rest), "key", "the key has not the form of an owner's")
+		return
+	}
+	name := "w/" + ownerPath(owner)
+	bad := func(rule, format string, args ...any) { v.report("webhooks", name, rule, format, args...) }
+	stored, err := decodeWebhooks(owner, e.value)
+	if err != nil {
+		v.links.unread = true
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	checkWriters(e.value, webhooksWriter, bad)
+	w := &stored.webhooks
+	if n := w.Sequence; n > 0 {
+		v.wantEvents(eventsKey(owner, stored.told, webhooksInEvents(owner), n), stored.told, bad, nil)
+	}
+	v.want(webhooksMark, func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			bad("mark_missing", "there is no mark of changes, so that nobody looks for it")
+		}
+	})
+	if _, listens := v.listeners.owners[owner]; !v.listeners.unread && listens != w.Listening() {
+		bad("listening", "an endpoint wants activations: %v; its owner is among those who listen: %v", w.Listening(), listens)
+	}
+	if len(w.Endpoints) > licet.MaxEndpoints {
+		bad("limit", "it has %d endpoints, and may have %d", len(w.Endpoints), licet.MaxEndpoints)
+	}
+	for i := range w.Endpoints {
+		v.checkEndpoint(w, &w.Endpoints[i], bad)
+	}
+}
+
+func (v *verification) checkEndpoint(w *licet.Webhooks, e *licet.Endpoint, bad func(rule, format string, args ...any)) {
+	switch {
+	case !licet.ValidEndpointID(e.ID):
+		bad("id", "an endpoint's id has not the form of one")
+		return
+	case w.Find(e.ID) != e:
+		bad("twice", "the endpoint %s is there twice", e.ID)
+		return
+	case e.URL == "" || e.SecretVersion < 1 || e.Since == "" || e.CreatedAt.IsZero() || e.ResetAt.IsZero() || e.Enabled() != (e.DisabledBecause == ""):
+		bad("endpoint", "the endpoint %s lacks what each one has, or has a reason only or no reason for being disabled", e.ID)
+	}
+	missing := func(master string) {
+		bad("master_missing", "the store has no fingerprint of the master key %q of the endpoint %s", master, e.ID)
+	}
+	v.wantMaster(e.MasterID, false, missing)
+	if previous := e.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != e.MasterID {
+		v.wantMaster(previous.MasterID, true, missing)
+	}
+	v.want(deletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
+		if kv != nil {
+			bad("deleted", "the endpoint %s is to be swept as a deleted one", e.ID)
+		}
+	})
+}
+
+// checkListening checks who listens to activations: each has endpoints that want to,
+// as those check; that they are there at all is asked for here.
+func (v *verification) checkListening(e entry) {
+	if e.rest != "" {
+		v.report("listening", "s/listen"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+		return
+	}
+	owners, err := decodeListening(e.value)
+	if err != nil {
+		v.report("listening", "s/listen", "value", "the value can't be read: %v", err)
+		return
+	}
+	for owner := range owners {
+		v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
+			if kv == nil {
+				v.report("listening", "s/listen", "webhooks_missing", "%s listens, and has no endpoints", ownerPath(owner))
+			}
+		})
+	}
+}
+
+// checkWebhooksMark checks what each change of endpoints replaces.
+func (v *verification) checkWebhooksMark(e entry) {
+	if e.rest != "" || len(e.value) > 0 {
+		v.report("webhooks_mark", "s/webhooks"+v.opaque(e.rest), "key", "there is one, and it is empty")
+	}
+}
+
+// checkDeletedWebhook checks the note that what is left of an endpoint is to go.
+func (v *verification) checkDeletedWebhook(e entry) {
+	if !licet.ValidEndpointID(e.rest) || len(e.value) > 0 {
+		v.report("deleted_webhook", "x/w/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's, or has a value")
+	}
+}

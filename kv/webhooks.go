@@ -1,0 +1,118 @@
+package kv
+
+import (
+	"crypto/sha256"
+	"maps"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"licet"
+	"licet/node"
+)
+
+// An owner's endpoints of webhooks are one record. Who delivers to them looks at all
+// of them again when webhooksMark has been written, as it is by each change. That an
+// endpoint was deleted is noted, so that a sweep removes what became of its messages.
+const (
+	webhooksPrefix        = layout + "w/"
+	webhooksMark          = layout + "s/webhooks"
+	deletedWebhooksPrefix = layout + "x/w/"
+)
+
+func webhooksKey(owner licet.Owner) string       { return webhooksPrefix + ownerPath(owner) }
+func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix + endpointID }
+
+// putWebhooks writes an owner's endpoints, and what follows from them: whether the
+// owner is among those who listen to activations, in the same transaction. All owners
+// share that key. What is written was made of who listens as far as is known here;
+// where that is not so any more the swap is lost, and is made anew.
+func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writers []writer) {
+	now, before := write.Record.Webhooks, token.webhooks
+	record := storedWebhooks{webhooks: *now, writers: writers, told: token.told}
+	var were *licet.Webhooks
+	if before != nil {
+		were = &before.webhooks
+		record.unknown, record.unknownOf = before.unknown, before.unknownOf
+	}
+	value := record.encode()
+	if told := write.Record.Events; len(told) > 0 {
+		sw.tell(value, encodeEvents(told, token.told), now.Owner, webhooksInEvents(now.Owner), now.Sequence)
+	}
+	sw.put(key, value)
+	sw.put([]byte(webhooksMark), nil)
+	if were != nil {
+		for i := range were.Endpoints {
+			if id := were.Endpoints[i].ID; now.Find(id) == nil {
+				sw.put([]byte(deletedWebhookKey(id)), nil)
+			}
+		}
+	}
+	for master := range newMasters(were, now) {
+		sw.compares = append(sw.compares, exists([]byte(masterKeyKey(master))))
+	}
+	// The record tells whether the owner is among them, since both are always written
+	// together; what is known here only mends it.
+	if listens := now.Listening(); listens != were.Listening() || listens != sw.known.has(now.Owner) {
+		sw.listen(now.Owner, listens)
+	}
+}
+
+// newMasters are the master keys from which secrets are derived that were not before:
+// each must be in use when that is stored, or it may have been retired meanwhile.
+func newMasters(before, now *licet.Webhooks) map[string]struct{} {
+	masters := make(map[string]struct{})
+	for i := range now.Endpoints {
+		e := &now.Endpoints[i]
+		if was := before.Find(e.ID); was == nil || was.MasterID != e.MasterID {
+			masters[e.MasterID] = struct{}{}
+		}
+	}
+	return masters
+}
+
+// listen adds an owner to those who listen, or removes it.
+func (sw *swap) listen(owner licet.Owner, listens bool) {
+	next := maps.Clone(sw.known.owners)
+	if next == nil {
+		next = make(map[licet.Owner]struct{})
+	}
+	if listens {
+		next[owner] = struct{}{}
+	} else {
+		delete(next, owner)
+	}
+	sw.listeners = next
+	sw.compare([]byte(listenKey), sw.known.revision)
+	sw.put([]byte(listenKey), encodeListening(next))
+}
+
+// noteListeners remembers who listens since a swap, if it changed that, landed.
+func (s *Store) noteListeners(sw *swap, revision int64) {
+	if sw.listeners != nil {
+		s.fences.noteListening(&listening{revision: revision, read: revision, owners: sw.listeners})
+	}
+}
+
+// learnFromLoss remembers who listens as it was read by a swap that was lost, since it
+// may have been lost to that.
+func (s *Store) learnFromLoss(sw *swap, r reply) error {
+	if sw.listeners == nil {
+		return nil
+	}
+	return s.noteWhoListens(firstOf(r.responses, len(sw.reads)-1), r.revision)
+}
+
+// exists demands that there is a key.
+func exists(key []byte) *etcdserverpb.Compare {
+	return &etcdserverpb.Compare{
+		Result: etcdserverpb.Compare_GREATER, Target: etcdserverpb.Compare_CREATE, Key: key,
+		TargetUnion: &etcdserverpb.Compare_CreateRevision{CreateRevision: 0},
+	}
+}
+
+// webhooksInEvents is an owner's endpoints as the record of events. An event's id is
+// made of it, and must be of one owner.
+func webhooksInEvents(owner licet.Owner) string {
+	sum := sha256.Sum256([]byte(ownerPath(owner)))
+	return string(eventOfWebhooks) + string(sum[:idLength])
+}

@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+)
+
+// EndpointCreation asks for an endpoint of webhooks. Its members have been checked.
+type EndpointCreation struct {
+	Owner            licet.Owner
+	URL, Description string
+	Types            []licet.EventType // nil: all
+	By               licet.Actor
+	Once             *Once // nil: the request came without an Idempotency-Key
+	// Stale is why the request can't be made any more, as that of a Grant.
+	Stale error
+}
+
+// EndpointRotation asks for a new secret of an endpoint. Its members have been
+// checked.
+type EndpointRotation struct {
+	Owner   licet.Owner
+	ID      string
+	Overlap time.Duration
+	By      licet.Actor
+	Once    *Once // nil: the request came without an Idempotency-Key
+}
+
+// IssuedEndpoint is an endpoint with what is shown once and kept nowhere.
+type IssuedEndpoint struct {
+	Endpoint licet.Endpoint
+	Secret   string // empty where the request was made before
+}
+
+// CreateWebhook adds an endpoint, whose events are those that are recorded from now
+// on; of activations too, if it wants them: each that is acknowledged after the
+// endpoint is stored is recorded. With in.Once it is made once: the same request again
+// answers the endpoint as it is now, without its secret, and replayed is true.
+func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued IssuedEndpoint, replayed bool, err error) {
+	return n.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licet.Command, string, error) {
+		id, err := ulid.New(ulid.Timestamp(n.Now()), n.cfg.Entropy)
+		if err != nil {
+			return nil, "", fmt.Errorf("make the id of a webhook endpoint: %w", err)
+		}
+		// The position is read before the endpoint is stored, so that nothing of what
+		// comes after that is missed. What comes between the two may be sent to it.
+		since, err := n.cfg.Events.EventsNow(ctx)
+		if err != nil {
+			return nil, "", err
+		}
+		endpoint := licet.Endpoint{
+			ID: licet.NewEndpointID(Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
+			SecretVersion: 1, MasterID: n.cfg.Ring.Current().ID, Since: string(since),
+		}
+		return licet.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
+	})
+}
+
+// RotateWebhookSecret gives an endpoint a new secret, derived from the ring's current
+// master key. With in.Once that is done once, as CreateWebhook does.
+func (n *Node) RotateWebhookSecret(ctx context.Context, in EndpointRotation) (issued IssuedEndpoint, replayed bool, err error) {
+	return n.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licet.Command, string, error) {
+		return licet.RotateEndpointSecret{ID: in.ID, MasterID: n.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By}, in.ID, nil
+	})
+}
+
+// issueWebhook does what shows a secret, once for an Idempotency-Key. What to do is
+// made up only where the same request was not made before.
+func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, stale error, what func(context.Context) (licet.Command, string, error)) (issued IssuedEndpoint, replayed bool, err error) {
+	if err := n.enter(); err != nil {
+		return issued, false, err
+	}
+	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return issued, false, err
+	}
+	defer func() { n.admission.leave(err) }()
+	c, end, err := n.begin(owner, once, stale)
+	if err != nil {
+		return issued, false, err
+	}
+	defer end()
+	if _, err := n.loadWithClaim(ctx, c); err != nil {
+		return issued, c.replayed(), err
+	}
+	if !c.replayed() {
+		if err := n.keymaker().useCurrent(ctx); err != nil {
+			return issued, false, n.explainRing(err)
+		}
+		cmd, id, err := what(ctx)
+		if err != nil {
+			return issued, false, err
+		}
+		c.effect.EndpointID = id
+		result, err := n.doClaim(ctx, licet.WebhooksRef(owner), cmd, c)
+		if err != nil {
+			return issued, c.replayed(), err
+		}
+		if !c.replayed() { // another node may have been first meanwhile
+			issued.Endpoint = *result.Endpoint
+			issued.Secret, err = n.cfg.Ring.WebhookSecret(result.Endpoint)
+			return issued, false, err
+		}
+	}
+	issued.Endpoint, err = n.readWebhook(ctx, owner, c.earlier.EndpointID)
+	return issued, err == nil, err
+}
+
+// Webhooks reads the endpoints of an owner, linearizably, the newest first.
+func (n *Node) Webhooks(ctx context.Context, owner licet.Owner) (endpoints []licet.Endpoint, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { n.admission.leave(err) }()
+	webhooks, err := n.readWebhooks(ctx, owner)
+	if err != nil || webhooks == nil {
+		return nil, err
+	}
+	slices.Reverse(webhooks.Endpoints)
+	return webhooks.Endpoints, nil
+}
+
+// Webhook looks an endpoint of an owner up, linearizably.
+func (n *Node) Webhook(ctx context.Context, owner licet.Owner, id string) (endpoint licet.Endpoint, err error) {
+	if err := n.admission.enter(ctx); err != nil {
+		return endpoint, err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.readWebhook(ctx, owner, id)
+}
+
+// readWebhook looks up an endpoint for somebody who was let in.
+func (n *Node) readWebhook(ctx context.Context, owner licet.Owner, id string) (licet.Endpoint, error) {
+	webhooks, err := n.readWebhooks(ctx, owner)
+	if err != nil {
+		return licet.Endpoint{}, err
+	}
+	if found := webhooks.Find(id); found != nil {
+		return *found, nil
+	}
+	return licet.Endpoint{}, licet.ErrWebhookNotFound
+}
+
+func (n *Node) readWebhooks(ctx context.Context, owner licet.Owner) (*licet.Webhooks, error) {
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.WebhooksRef(owner)})
+	if err != nil {
+		return nil, err
+	}
+	return loaded[0].Record.Webhooks, nil
+}
+
+// UpdateWebhook changes an endpoint, and answers it as it is then.
+func (n *Node) UpdateWebhook(ctx context.Context, owner licet.Owner, change licet.UpdateEndpoint) (licet.Endpoint, error) {
+	result, err := n.Do(ctx, licet.WebhooksRef(owner), change)
+	if err != nil {
+		return licet.Endpoint{}, err
+	}
+	return *result.Endpoint, nil
+}
+
+// DeleteWebhook removes an endpoint. What is on its way to it may still arrive.
+func (n *Node) DeleteWebhook(ctx context.Context, owner licet.Owner, id string, by licet.Actor) error {
+	_, err := n.Do(ctx, licet.WebhooksRef(owner), licet.DeleteEndpoint{ID: id, By: by})
+	return err
+}
+
+// DisableWebhook disables an endpoint on behalf of the service; see
+// licet.DisableEndpoint.
+func (n *Node) DisableWebhook(ctx context.Context, owner licet.Owner, cmd licet.DisableEndpoint) error {
+	_, err := n.Do(ctx, licet.WebhooksRef(owner), cmd)
+	return err
+}
+
+// WebhookSecrets are those that messages to an endpoint are signed with now, the
+// present one first.
+func (n *Node) WebhookSecrets(e *licet.Endpoint) ([]string, error) {
+	return n.cfg.Ring.WebhookSecrets(e, n.Now())
+}

@@ -1,0 +1,419 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// hookNode is a node that makes endpoints, with a store of its own on the etcd of all.
+func hookNode(t *testing.T, change ...func(*node.Config)) (*node.Node, *kv.Store) {
+	t.Helper()
+	store := openStore(t)
+	return hookNodeOn(t, store, store, change...), store
+}
+
+func hookNodeOn(t *testing.T, store node.Store, on *kv.Store, change ...func(*node.Config)) *node.Node {
+	t.Helper()
+	return newNode(t, store, append([]func(*node.Config){func(cfg *node.Config) {
+		cfg.Keys, cfg.Ring, cfg.Events = on, parseRing(t, lineM1+lineM2), on
+	}}, change...)...)
+}
+
+func hook(owner licet.Owner, types ...licet.EventType) node.EndpointCreation {
+	return node.EndpointCreation{Owner: owner, URL: "https://shop.example/licet", Description: "the shop", Types: types, By: "key_1"}
+}
+
+func createHook(t *testing.T, n *node.Node, in node.EndpointCreation) node.IssuedEndpoint {
+	t.Helper()
+	issued, replayed, err := n.CreateWebhook(testContext(t), in)
+	if err != nil || replayed {
+		t.Fatalf("replayed %v, %v", replayed, err)
+	}
+	return issued
+}
+
+// TestWebhooks makes endpoints, changes, rotates and deletes them, at two nodes in
+// turn.
+func TestWebhooks(t *testing.T) {
+	n, _ := hookNode(t)
+	other, _ := hookNode(t)
+	owner := newOwner(licet.Live)
+	if none, err := n.Webhooks(testContext(t), owner); err != nil || len(none) != 0 {
+		t.Fatalf("there are %+v, %v", none, err)
+	}
+	first := createHook(t, n, hook(owner))
+	second := createHook(t, other, hook(owner, licet.EventOrderPaid))
+	if !licet.ValidEndpointID(first.Endpoint.ID) || first.Endpoint.Since == "" || !strings.HasPrefix(first.Secret, "whsec_") || first.Secret == second.Secret {
+		t.Errorf("made %+v", first)
+	}
+	all, err := n.Webhooks(testContext(t), owner)
+	if err != nil || len(all) != 2 || all[0].ID != second.Endpoint.ID || all[1].ID != first.Endpoint.ID {
+		t.Errorf("listed are %+v, %v", all, err)
+	}
+	secrets := func(want ...string) {
+		t.Helper()
+		endpoint, err := other.Webhook(testContext(t), owner, first.Endpoint.ID)
+		wantError(t, err, nil)
+		if got, err := n.WebhookSecrets(&endpoint); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the secrets are %v, %v", got, err)
+		}
+	}
+	secrets(first.Secret)
+	rotated, replayed, err := other.RotateWebhookSecret(testContext(t), node.EndpointRotation{Owner: owner, ID: first.Endpoint.ID, Overlap: time.Hour})
+	if err != nil || replayed || rotated.Endpoint.SecretVersion != 2 {
+		t.Fatalf("rotated %+v, %v, %v", rotated, replayed, err)
+	}
+	secrets(rotated.Secret, first.Secret)
+	no := false
+	updated, err := n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: first.Endpoint.ID, Enabled: &no, Description: new("old")})
+	if err != nil || updated.Enabled() || updated.DisabledBecause != licet.DisabledByUser || updated.Description != "old" {
+		t.Errorf("updated %+v, %v", updated, err)
+	}
+	for _, stranger := range []licet.Owner{newOwner(licet.Live), {AccountID: owner.AccountID, Mode: licet.Test}} {
+		_, err := n.Webhook(testContext(t), stranger, first.Endpoint.ID)
+		wantError(t, err, licet.ErrWebhookNotFound)
+		_, err = n.UpdateWebhook(testContext(t), stranger, licet.UpdateEndpoint{ID: first.Endpoint.ID})
+		wantError(t, err, licet.ErrWebhookNotFound)
+		_, _, err = n.RotateWebhookSecret(testContext(t), node.EndpointRotation{Owner: stranger, ID: first.Endpoint.ID})
+		wantError(t, err, licet.ErrWebhookNotFound)
+		wantError(t, n.DeleteWebhook(testContext(t), stranger, first.Endpoint.ID, ""), licet.ErrWebhookNotFound)
+	}
+	wantError(t, n.DeleteWebhook(testContext(t), owner, first.Endpoint.ID, "key_1"), nil)
+	wantError(t, other.DeleteWebhook(testContext(t), owner, first.Endpoint.ID, "key_1"), licet.ErrWebhookNotFound)
+	_, err = other.Webhook(testContext(t), owner, first.Endpoint.ID)
+	wantError(t, err, licet.ErrWebhookNotFound)
+}
+
+// TestTooManyWebhooks makes endpoints at two nodes at once: there are never more than
+// may be, and all that may be are made.
+func TestTooManyWebhooks(t *testing.T) {
+	a, _ := hookNode(t)
+	b, _ := hookNode(t)
+	owner := newOwner(licet.Test)
+	var made, refused atomic.Int32
+	var group sync.WaitGroup
+	for i := range 2 * licet.MaxEndpoints {
+		group.Go(func() {
+			_, _, err := []*node.Node{a, b}[i%2].CreateWebhook(testContext(t), hook(owner, licet.EventOrderPaid))
+			var limit *licet.Error
+			switch {
+			case err == nil:
+				made.Add(1)
+			case errors.As(err, &limit) && limit.Reason == licet.ReasonWebhookLimit && limit.Details["max_endpoints"] == licet.MaxEndpoints:
+				refused.Add(1)
+			default:
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	group.Wait()
+	all, err := a.Webhooks(testContext(t), owner)
+	if err != nil || len(all) != licet.MaxEndpoints || made.Load() != licet.MaxEndpoints || refused.Load() != licet.MaxEndpoints {
+		t.Errorf("%d were made and %d refused; there are %d, %v", made.Load(), refused.Load(), len(all), err)
+	}
+}
+
+// TestWebhooksOnce sends the same requests to two nodes, all at once: one endpoint is
+// made and rotated once, and its secrets are told to one caller each.
+func TestWebhooksOnce(t *testing.T) {
+	first, _ := hookNode(t)
+	second, _ := hookNode(t)
+	nodes := []*node.Node{first, second}
+	owner := newOwner(licet.Test)
+	all := func(ask func(context.Context, *node.Node) (node.IssuedEndpoint, bool, error)) (told node.IssuedEndpoint) {
+		t.Helper()
+		var lock sync.Mutex
+		tellers, ids := 0, map[string]bool{}
+		var group sync.WaitGroup
+		for i := range 12 {
+			group.Go(func() {
+				ctx := testContext(t)
+				issued, replayed, err := ask(ctx, nodes[i%2])
+				for errors.Is(err, licet.ErrRequestInProgress) {
+					time.Sleep(time.Millisecond) // whoever works on it needs the processor
+					issued, replayed, err = ask(ctx, nodes[i%2])
+				}
+				wantError(t, err, nil)
+				lock.Lock()
+				defer lock.Unlock()
+				ids[issued.Endpoint.ID] = true
+				if (issued.Secret == "") != replayed {
+					t.Errorf("replayed %v with %+v", replayed, issued)
+				}
+				if !replayed {
+					told = issued
+					tellers++
+				}
+			})
+		}
+		group.Wait()
+		if tellers != 1 || len(ids) != 1 {
+			t.Errorf("%d were told the secret, of %v", tellers, ids)
+		}
+		return told
+	}
+	in := hook(owner)
+	in.Once = once(ulid.Make().String(), "r")
+	made := all(func(ctx context.Context, n *node.Node) (node.IssuedEndpoint, bool, error) {
+		return n.CreateWebhook(ctx, in)
+	})
+	rotation := node.EndpointRotation{Owner: owner, ID: made.Endpoint.ID, Once: once(ulid.Make().String(), "r")}
+	rotated := all(func(ctx context.Context, n *node.Node) (node.IssuedEndpoint, bool, error) {
+		return n.RotateWebhookSecret(ctx, rotation)
+	})
+	if rotated.Endpoint.SecretVersion != 2 || rotated.Secret == made.Secret {
+		t.Errorf("rotated to %+v", rotated.Endpoint)
+	}
+	reused := in
+	reused.Once = &node.Once{Hash: in.Once.Hash, Fingerprint: [32]byte{1}}
+	_, _, err := first.CreateWebhook(testContext(t), reused)
+	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	stale := hook(owner)
+	stale.Once, stale.Stale = once(ulid.Make().String(), "r"), licet.ErrCursorExpired
+	_, _, err = first.CreateWebhook(testContext(t), stale)
+	wantError(t, err, licet.ErrCursorExpired)
+	wantError(t, first.DeleteWebhook(testContext(t), owner, made.Endpoint.ID, ""), nil)
+	_, replayed, err := second.CreateWebhook(testContext(t), in)
+	wantError(t, err, licet.ErrWebhookNotFound)
+	if replayed {
+		t.Error("it is replayed what is not there any more")
+	}
+}
+
+// TestWebhookRefusalsAreRemembered: an endpoint that found no room finds none when the
+// same request comes again, although there is some by then.
+func TestWebhookRefusalsAreRemembered(t *testing.T) {
+	n, _ := hookNode(t)
+	owner := newOwner(licet.Test)
+	var last node.IssuedEndpoint
+	for range licet.MaxEndpoints {
+		last = createHook(t, n, hook(owner))
+	}
+	in := hook(owner)
+	in.Once = once("k", "r")
+	for i := range 2 {
+		_, replayed, err := n.CreateWebhook(testContext(t), in)
+		var limit *licet.Error
+		if !errors.As(err, &limit) || limit.Reason != licet.ReasonWebhookLimit || replayed != (i > 0) {
+			t.Errorf("replayed %v, %v", replayed, err)
+		}
+		if i == 0 {
+			wantError(t, n.DeleteWebhook(testContext(t), owner, last.Endpoint.ID, ""), nil)
+		}
+	}
+}
+
+// TestWebhookInDoubt loses the answer to a creation, made or not: asking again makes
+// it once.
+func TestWebhookInDoubt(t *testing.T) {
+	for _, made := range []bool{true, false} {
+		plain := openStore(t)
+		owner := newOwner(licet.Test)
+		failing := hookNodeOn(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+		}}, plain)
+		in := hook(owner, licet.EventOrderPaid)
+		in.Once = once("k", "r")
+		_, _, err := failing.CreateWebhook(testContext(t), in)
+		wantError(t, err, licet.ErrOutcomeUnknown)
+		n := hookNodeOn(t, plain, plain)
+		for i := range 2 {
+			if _, replayed, err := n.CreateWebhook(testContext(t), in); err != nil || replayed != (made || i > 0) {
+				t.Errorf("made %v: replayed %v, %v", made, replayed, err)
+			}
+		}
+		if all, err := n.Webhooks(testContext(t), owner); err != nil || len(all) != 1 {
+			t.Errorf("made %v: there are %+v, %v", made, all, err)
+		}
+	}
+}
+
+// TestWebhooksNeedTheRing asks nodes that were started with another ring, or drain.
+func TestWebhooksNeedTheRing(t *testing.T) {
+	n, store := hookNode(t)
+	owner := newOwner(licet.Test)
+	issued := createHook(t, n, hook(owner))
+	wrong := hookNodeOn(t, store, store, func(cfg *node.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
+	draining := hookNodeOn(t, store, store)
+	draining.StopIntake()
+	for _, other := range []*node.Node{wrong, draining} {
+		_, _, err := other.CreateWebhook(testContext(t), hook(owner))
+		wantError(t, err, licet.ErrUnavailable)
+		_, _, err = other.RotateWebhookSecret(testContext(t), node.EndpointRotation{Owner: owner, ID: issued.Endpoint.ID})
+		wantError(t, err, licet.ErrUnavailable)
+	}
+	wantError(t, wrong.DeleteWebhook(testContext(t), owner, issued.Endpoint.ID, ""), nil) // takes no ring
+}
+
+// TestSubscribeWhileActivating creates and deletes endpoints that want activations,
+// while two nodes activate all the time: each activation that was begun after the
+// creation was acknowledged is told of, and none that was begun after the deletion.
+func TestSubscribeWhileActivating(t *testing.T) {
+	a, store := hookNode(t)
+	b, _ := hookNode(t)
+	nodes := []*node.Node{a, b}
+	owner := newOwner(licet.Test)
+	unlimited := 0
+	var keys []licet.LicenseKey // of each node two: that others write too is not what is at stake
+	for range 4 {
+		granted, _, err := a.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, granted[0].License.Key)
+	}
+	var phase atomic.Int64 // of 4: nobody listens, it is changing, somebody does, it is changing
+	var lock sync.Mutex
+	var heard, unheard []string // devices that must be told of, or must not
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for w := range 6 {
+		group.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				device := fmt.Sprintf("w%d-%d", w, i)
+				before := phase.Load()
+				if _, err := activate(testContext(t), nodes[w%2], keys[w%2+2*(i%2)], device); err != nil {
+					t.Errorf("activate: %v", err)
+					return
+				}
+				lock.Lock()
+				if before == phase.Load() {
+					switch before % 4 {
+					case 0:
+						unheard = append(unheard, device)
+					case 2:
+						heard = append(heard, device)
+					}
+				}
+				lock.Unlock()
+			}
+		})
+	}
+	enough := func(list *[]string, n int) {
+		t.Helper()
+		for {
+			lock.Lock()
+			done := len(*list) >= n || t.Failed()
+			lock.Unlock()
+			if done {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	for round := range 4 {
+		enough(&unheard, 30*(round+1))
+		phase.Add(1)
+		issued := createHook(t, nodes[round%2], hook(owner, licet.EventDeviceBound))
+		phase.Add(1)
+		enough(&heard, 30*(round+1))
+		phase.Add(1)
+		wantError(t, nodes[round/2].DeleteWebhook(testContext(t), owner, issued.Endpoint.ID, ""), nil)
+		phase.Add(1)
+	}
+	close(stop)
+	group.Wait()
+	told := map[string]int{}
+	for _, e := range feedOf(t, store, owner) {
+		if e.Type == licet.EventDeviceBound {
+			told[e.Device.ID]++
+		}
+	}
+	for _, device := range heard {
+		if told[device] != 1 {
+			t.Errorf("%s is told of %d times, and was bound while somebody listened", device, told[device])
+		}
+	}
+	for _, device := range unheard {
+		if told[device] != 0 {
+			t.Errorf("%s is told of %d times, and nobody listened", device, told[device])
+		}
+	}
+}
+
+// TestOwnersSubscribeAtOnce: all owners that subscribe share one key. Each is among
+// those who listen in the end, and none of those who have left.
+func TestOwnersSubscribeAtOnce(t *testing.T) {
+	a, store := hookNode(t)
+	b, _ := hookNode(t)
+	nodes := []*node.Node{a, b}
+	var group sync.WaitGroup
+	owners := make([]licet.Owner, 10)
+	for i := range owners {
+		owners[i] = newOwner(licet.Test)
+		group.Go(func() {
+			issued, _, err := nodes[i%2].CreateWebhook(testContext(t), hook(owners[i]))
+			wantError(t, err, nil)
+			if i%3 == 0 {
+				wantError(t, nodes[(i+1)%2].DeleteWebhook(testContext(t), owners[i], issued.Endpoint.ID, ""), nil)
+			}
+		})
+	}
+	group.Wait()
+	for i, owner := range owners {
+		granted, _, err := a.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := granted[0].License.Key
+		_, err = activate(testContext(t), b, key, "d")
+		wantError(t, err, nil)
+		want := []string{"1 license.issued system", "2 license.activated system d", "3 device.bound system d"}
+		if i%3 == 0 {
+			want = want[:1]
+		}
+		wantHistory(t, store, licet.LicenseRef(key), want...)
+	}
+}
+
+// TestDisableWebhook: the service disables an endpoint once, and tells of it once,
+// unless it was changed since it was found wanting.
+func TestDisableWebhook(t *testing.T) {
+	n, store := hookNode(t)
+	owner := newOwner(licet.Test)
+	endpoint := createHook(t, n, hook(owner)).Endpoint
+	ref := licet.WebhooksRef(owner)
+	updated, err := n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: endpoint.ID, URL: new("https://shop.example/new")})
+	wantError(t, err, nil)
+	disable := licet.DisableEndpoint{ID: endpoint.ID, ResetAt: endpoint.ResetAt, Because: licet.DisabledGone}
+	wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
+	wantHistory(t, store, ref)
+	disable.ResetAt = updated.ResetAt
+	for range 2 {
+		wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
+	}
+	events := wantHistory(t, store, ref, "1 webhook.disabled system")
+	if len(events) == 1 && (events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licet.DisabledGone) {
+		t.Errorf("it tells of %+v", events[0].Webhook)
+	}
+	yes := true
+	updated, err = n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &yes})
+	wantError(t, err, nil)
+	disable.ResetAt, disable.Because = updated.ResetAt, licet.DisabledFailing
+	wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
+	wantHistory(t, store, ref, "1 webhook.disabled system", "2 webhook.disabled system")
+	if feed := feedOf(t, store, owner); !slices.Equal(lines(feed), []string{"1 webhook.disabled system", "2 webhook.disabled system"}) {
+		t.Errorf("the feed is %v", lines(feed))
+	}
+	disable.ID = "we_none"
+	wantError(t, n.DisableWebhook(testContext(t), owner, disable), licet.ErrWebhookNotFound)
+}
