@@ -2,7 +2,9 @@ package kv
 
 import (
 	"context"
+	"errors"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -22,7 +24,9 @@ func (s *Store) settle(ctx context.Context, operation string, doubted *bool, com
 		case refused:
 			return nil, gaveUp(*doubted, err)
 		case rejected:
-			s.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
+			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
+				s.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
+			}
 			if *doubted {
 				return nil, gaveUp(*doubted, err)
 			}

@@ -12,7 +12,7 @@ import (
 // DeliveryStore is what the delivery of webhooks needs of the database. Who delivers
 // to an endpoint holds a claim on it, under a lease. The lease only says when others
 // may try: what a holder writes is compared with its claim, so that one who has lost
-// it changes nothing.
+// it changes nothing. Every implementation must pass storetest.RunDeliveries.
 type DeliveryStore interface {
 	// WebhooksMark is the revision at which endpoints, or replays that were asked for,
 	// were changed last.
@@ -25,7 +25,7 @@ type DeliveryStore interface {
 
 	// Work runs do as a worker that is known to others, under a lease. The context
 	// of do ends when ctx does, or when the lease may be lost; all claims are lost
-	// with it.
+	// with it. It ends when do does, with its error.
 	Work(ctx context.Context, do func(ctx context.Context, w DeliveryWorker) error) error
 
 	// Progresses reads how far endpoints are; one of whom nothing is stored is left out.
@@ -33,7 +33,9 @@ type DeliveryStore interface {
 	// Deliveries reads a page of what became of messages to an endpoint.
 	Deliveries(ctx context.Context, endpoint string, page DeliveryPage) (Deliveries, error)
 	// AddReplay asks for events to be delivered again. The holder of the claim does it.
-	AddReplay(ctx context.Context, endpoint string, replay Replay) error
+	// It fails with ErrTooManyReplays where MaxReplays wait, and with
+	// licet.ErrWebhookNotFound where the owner has no such endpoint (any more).
+	AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay Replay) error
 
 	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
 	// keys at a time. Where it removed something there may be more.
@@ -48,13 +50,17 @@ type DeliveryWorker interface {
 	Workers(ctx context.Context) ([]Incarnation, error)
 	// Claims tells who delivers to which endpoint.
 	Claims(ctx context.Context) (map[string]Incarnation, error)
-	// Claim takes an endpoint; ok is false where somebody else has it.
-	Claim(ctx context.Context, endpoint string) (hold DeliveryHold, ok bool, err error)
+	// Claim takes an endpoint; ok is false where somebody has it already, or its owner
+	// has it not any more.
+	Claim(ctx context.Context, owner licet.Owner, endpoint string) (hold DeliveryHold, ok bool, err error)
 }
 
-// DeliveryHold is a claim on an endpoint, of the worker that has taken it.
+// DeliveryHold is a claim on an endpoint, of the worker that has taken it. All but
+// Checkpoint, Resume and Release may be called at the same time.
 type DeliveryHold interface {
-	// Resume reads where the deliveries of the endpoint stand.
+	// Resume reads where the deliveries of the endpoint stand. Where an earlier holder
+	// was stopped in a checkpoint, messages may be pending, or dead, that come after the
+	// place in the feed: they are met there again.
 	Resume(ctx context.Context) (DeliveryState, error)
 	// Jobs reads the replays that were asked for and are not done, the oldest first.
 	Jobs(ctx context.Context) ([]Replay, error)
@@ -65,6 +71,12 @@ type DeliveryHold interface {
 	Dead(ctx context.Context, after string, limit int) ([]Delivery, error)
 	// Checkpoint stores what was done. It settles attempts whose outcome is in doubt
 	// by itself, as long as ctx lives. After ErrClaimLost nothing may be sent any more.
+	// After another error the checkpoint is under way, and the next one finishes it
+	// before its own.
+	//
+	// It is stored in an order in which it may be stopped: the place in the feed, and
+	// what becomes of replays, go last. How many messages are pending and dead is
+	// counted here; what the checkpoint's Progress says of that does not matter.
 	Checkpoint(ctx context.Context, done Checkpoint) error
 	// Release gives the claim up.
 	Release(ctx context.Context) error
@@ -73,6 +85,12 @@ type DeliveryHold interface {
 // ErrClaimLost tells the holder of a claim that it is somebody else's by now, or that
 // the endpoint's deliveries were removed.
 var ErrClaimLost = errors.New("the claim on the endpoint is lost")
+
+// MaxReplays is how many replays may wait at an endpoint.
+const MaxReplays = 16
+
+// ErrTooManyReplays tells that so many replays wait that no further one is taken.
+var ErrTooManyReplays = errors.New("too many replays wait at the endpoint")
 
 // DeliveryProgress is how far the deliveries to an endpoint are.
 type DeliveryProgress struct {
@@ -133,7 +151,7 @@ type DeliveryAttempt struct {
 
 // Checkpoint is what a holder stores in one go.
 type Checkpoint struct {
-	Progress  DeliveryProgress // with its counts as they are afterwards
+	Progress  DeliveryProgress // but for its counts
 	Pending   []Delivery       // put, whatever they were before
 	Delivered []Delivery       // into the log; no longer pending or dead
 	Dead      []Delivery       // no longer pending
@@ -152,7 +170,10 @@ type Replay struct {
 	Place string
 }
 
-// DeliveryPage asks for some of an endpoint's deliveries.
+// DeliveryPage asks for some of an endpoint's deliveries: those that are pending and
+// those that are dead in the order of their events, and what was delivered lately from
+// the latest on. A page may be short while more follows. It is ErrBadPosition where
+// After is none.
 type DeliveryPage struct {
 	Status DeliveryStatus // empty: the pending ones, then the dead, then the delivered
 	After  string         // as an earlier page answered; empty: the first

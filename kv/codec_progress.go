@@ -1,0 +1,128 @@
+package kv
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+	"licet/node"
+)
+
+// Field numbers of an endpoint's progress.
+const (
+	progressOwner        protowire.Number = 1
+	progressNumber       protowire.Number = 2
+	progressPlace        protowire.Number = 3
+	progressPending      protowire.Number = 4
+	progressDead         protowire.Number = 5
+	progressSeenAt       protowire.Number = 6
+	progressFailures     protowire.Number = 7
+	progressFailingSince protowire.Number = 8
+	progressNextProbe    protowire.Number = 9
+	progressLastSuccess  protowire.Number = 10
+	progressSkippedAt    protowire.Number = 11
+	progressBehind       protowire.Number = 12
+	progressBegun        protowire.Number = 13
+	progressFirstPage    protowire.Number = 14
+	progressPages        protowire.Number = 15
+)
+
+// storedProgress is the value of an endpoint's progress.
+type storedProgress struct {
+	progress node.DeliveryProgress
+	owner    licet.Owner // of the endpoint
+	// number counts the transactions that have written it: by it a holder knows its own.
+	number uint64
+	// begun tells that it says how far the endpoint is. It does not while the first
+	// checkpoint of all is under way in several transactions.
+	begun   bool
+	log     deliveryLog
+	unknown []byte // fields of a newer format, to be kept
+}
+
+func (s *storedProgress) encode() []byte {
+	p := &s.progress
+	b := appendOwner([]byte{formatVersion}, progressOwner, s.owner)
+	b = appendUint(b, progressNumber, s.number)
+	b = appendString(b, progressPlace, string(p.Place))
+	b = appendUint(b, progressPending, uint64(p.Pending))
+	b = appendUint(b, progressDead, uint64(p.Dead))
+	b = appendTime(b, progressSeenAt, p.SeenAt)
+	b = appendUint(b, progressFailures, uint64(max(0, p.Failures)))
+	b = appendTime(b, progressFailingSince, p.FailingSince)
+	b = appendTime(b, progressNextProbe, p.NextProbe)
+	b = appendTime(b, progressLastSuccess, p.LastSuccess)
+	b = appendTime(b, progressSkippedAt, p.SkippedAt)
+	b = appendBool(b, progressBehind, p.Behind)
+	b = appendBool(b, progressBegun, s.begun)
+	b = appendUint(b, progressFirstPage, s.log.first)
+	if len(s.log.counts) > 0 {
+		var counts []byte
+		for _, n := range s.log.counts {
+			counts = protowire.AppendVarint(counts, uint64(n))
+		}
+		b = appendBytes(b, progressPages, counts)
+	}
+	return append(b, s.unknown...)
+}
+
+func decodeProgress(value []byte) (*storedProgress, error) {
+	s := &storedProgress{}
+	p := &s.progress
+	err := decodeValue(value, func(f field) (err error) {
+		switch f.num {
+		case progressOwner:
+			s.owner, err = f.owner()
+		case progressNumber:
+			s.number = f.varint
+		case progressPlace:
+			p.Place = node.FeedPosition(f.string())
+		case progressPending:
+			p.Pending, err = f.tally()
+		case progressDead:
+			p.Dead, err = f.tally()
+		case progressSeenAt:
+			p.SeenAt = f.time()
+		case progressFailures:
+			p.Failures, err = f.tally()
+		case progressFailingSince:
+			p.FailingSince = f.time()
+		case progressNextProbe:
+			p.NextProbe = f.time()
+		case progressLastSuccess:
+			p.LastSuccess = f.time()
+		case progressSkippedAt:
+			p.SkippedAt = f.time()
+		case progressBehind:
+			p.Behind = f.bool()
+		case progressBegun:
+			s.begun = f.bool()
+		case progressFirstPage:
+			s.log.first = f.varint
+		case progressPages:
+			s.log.counts, err = f.tallies()
+		default:
+			s.unknown = append(s.unknown, f.raw...)
+		}
+		return err
+	})
+	return s, owned(s.owner, err)
+}
+
+// tally reads a number of things: it can't be negative.
+func (f field) tally() (int, error) {
+	if f.bytes != nil || f.int() < 0 {
+		return 0, errMalformed
+	}
+	return f.int(), nil
+}
+
+func (f field) tallies() (all []int, err error) {
+	for b := f.bytes; len(b) > 0; {
+		v, n := protowire.ConsumeVarint(b)
+		if n < 0 || v == 0 || v > maxLogged*2 {
+			return nil, errMalformed
+		}
+		all, b = append(all, int(v)), b[n:]
+	}
+	return all, nil
+}

@@ -1,0 +1,296 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+var _ node.DeliveryStore = (*Store)(nil)
+
+const (
+	// webhooksPage is how many owners' endpoints are read at a time.
+	webhooksPage = 100
+	// replayTries bounds how often a replay is asked for that something came in
+	// between of.
+	replayTries = 8
+	// pagesAtOnce bounds the pages of the log that one listing reads.
+	pagesAtOnce = 8
+)
+
+// WebhooksMark is the revision at which endpoints were changed last, or a replay was
+// asked for.
+func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
+	response, err := s.list(ctx, "webhooks_mark", webhooksMark, clientv3.WithKeysOnly())
+	if err != nil || len(response.Kvs) == 0 {
+		return 0, err
+	}
+	return response.Kvs[0].ModRevision, nil
+}
+
+// WatchWebhooks calls wake whenever endpoints may have changed; see watchKey.
+func (s *Store) WatchWebhooks(ctx context.Context, wake func()) { s.watchKey(ctx, webhooksMark, wake) }
+
+// AllWebhooks reads the endpoints of all owners. What can't be read of one is an
+// error, and the others follow.
+func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error] {
+	return func(yield func(licet.Webhooks, error) bool) {
+		from, end := webhooksPrefix, clientv3.GetPrefixRangeEnd(webhooksPrefix)
+		for {
+			page, err := s.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
+			if err != nil {
+				yield(licet.Webhooks{}, err)
+				return
+			}
+			for _, kv := range page.Kvs {
+				if !yield(readWebhooks(string(kv.Key[len(webhooksPrefix):]), kv.Value)) {
+					return
+				}
+			}
+			if !page.More {
+				return
+			}
+			from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		}
+	}
+}
+
+func readWebhooks(rest string, value []byte) (licet.Webhooks, error) {
+	owner, rest, ok := ownerOf(rest)
+	if !ok || rest != "" {
+		return licet.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", errMalformed))
+	}
+	stored, err := decodeWebhooks(owner, value)
+	if err != nil {
+		return licet.Webhooks{}, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
+	}
+	return stored.webhooks, nil
+}
+
+// Progresses reads how far endpoints are.
+func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]node.DeliveryProgress, error) {
+	found := make(map[string]node.DeliveryProgress)
+	for some := range slices.Chunk(endpoints, maxOps) {
+		keys := make([]string, len(some))
+		for i, endpoint := range some {
+			keys[i] = progressKey(endpoint)
+		}
+		kvs, err := s.getAll(ctx, "read_progress", keys)
+		if err != nil {
+			return nil, err
+		}
+		for i, kv := range kvs {
+			if kv == nil {
+				continue
+			}
+			stored, err := decodeProgress(kv.Value)
+			if err != nil {
+				return nil, broken(fmt.Errorf("the progress of %s: %w", some[i], err))
+			}
+			found[some[i]] = stored.progress
+		}
+	}
+	return found, nil
+}
+
+// AddReplay asks for events to be delivered again, unless too many replays wait. One
+// of the same id that waits already is this one.
+func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay) error {
+	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
+	doubted := false
+	for range replayTries {
+		read, err := s.txn(ctx, "read_replays", nil, []clientv3.Op{
+			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
+			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		}, nil)
+		if err != nil {
+			return gaveUp(doubted, err)
+		}
+		stored := firstOf(read.Responses, 0)
+		is, err := hasEndpoint(owner, stored, endpoint)
+		switch {
+		case err != nil:
+			return err
+		case !is:
+			return licet.ErrWebhookNotFound
+		case firstOf(read.Responses, 1) != nil:
+			return nil
+		case read.Responses[2].GetResponseRange().Count >= node.MaxReplays:
+			return node.ErrTooManyReplays
+		}
+		// None has come since they were counted; that some are gone does not matter.
+		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
+		response, err := s.settle(ctx, "add_replay", &doubted,
+			[]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
+			[]clientv3.Op{clientv3.OpPut(key, string(encodeReplay(owner, &replay))), clientv3.OpPut(webhooksMark, "")}, nil)
+		if err != nil || response.Succeeded {
+			return err
+		}
+	}
+	return gaveUp(doubted, fmt.Errorf("others change the endpoint too"))
+}
+
+// A place in the listing of an endpoint's deliveries: behind a pending or a dead one
+// of an event, or in the log behind so many of the deliveries of a page.
+const (
+	listPending = "p"
+	listDead    = "d"
+	listLog     = "l"
+)
+
+// Deliveries reads a page of what became of messages: those that are pending and those
+// that were given up in the order of their events, and what was delivered from the
+// latest on.
+func (s *Store) Deliveries(ctx context.Context, endpoint string, page node.DeliveryPage) (found node.Deliveries, err error) {
+	stage, after := listPending, ""
+	if page.After != "" {
+		stage, after = page.After[:1], page.After[1:]
+	}
+	if status := page.Status; status != "" {
+		only := map[node.DeliveryStatus]string{node.DeliveryPending: listPending, node.DeliveryDead: listDead, node.DeliveryDelivered: listLog}[status]
+		if only == "" || page.After != "" && only != stage {
+			return found, node.ErrBadPosition
+		}
+		stage = only
+	}
+	limit := max(1, min(page.Limit, deliveriesPage))
+	for {
+		var some []node.Delivery
+		next := ""
+		switch stage {
+		case listPending:
+			some, next, err = s.listDeliveries(ctx, endpoint, node.DeliveryPending, after, limit-len(found.Items))
+		case listDead:
+			some, next, err = s.listDeliveries(ctx, endpoint, node.DeliveryDead, after, limit-len(found.Items))
+		case listLog:
+			some, next, err = s.readLog(ctx, endpoint, after, limit-len(found.Items))
+		default:
+			err = node.ErrBadPosition
+		}
+		if err != nil {
+			return node.Deliveries{}, err
+		}
+		found.Items = append(found.Items, some...)
+		switch {
+		case next != "":
+			found.Next = stage + next
+			return found, nil
+		case page.Status != "" || stage == listLog:
+			return found, nil
+		}
+		stage, after = map[string]string{listPending: listDead, listDead: listLog}[stage], ""
+		if len(found.Items) >= limit {
+			found.Next = stage
+			return found, nil
+		}
+	}
+}
+
+// listDeliveries reads those of one kind, and tells behind which of them there are more.
+func (s *Store) listDeliveries(ctx context.Context, endpoint string, status node.DeliveryStatus, after string, limit int) ([]node.Delivery, string, error) {
+	some, more, err := s.readDeliveries(ctx, endpoint, status, after, limit)
+	if err != nil || !more {
+		return some, "", err
+	}
+	return some, some[len(some)-1].EventID, nil
+}
+
+// readDeliveries reads messages that are pending or were given up, behind one of them.
+func (s *Store) readDeliveries(ctx context.Context, endpoint string, status node.DeliveryStatus, after string, limit int) (some []node.Delivery, more bool, err error) {
+	kind := byte(keyOfPending)
+	if status == node.DeliveryDead {
+		kind = keyOfDead
+	}
+	prefix := deliveriesOf(endpoint, kind)
+	from := prefix
+	if after != "" {
+		from += after + "\x00"
+	}
+	page, err := s.scan(ctx, "list_deliveries", from, clientv3.GetPrefixRangeEnd(prefix), int64(limit), 0)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, kv := range page.Kvs {
+		d, err := decodeDelivery(string(kv.Key[len(prefix):]), status, kv.Value)
+		if err != nil {
+			return nil, false, broken(err)
+		}
+		some = append(some, d)
+	}
+	return some, page.More, nil
+}
+
+// readLog reads what was delivered, the latest first. A page of the listing may be
+// short: the pages of a log may have one delivery each.
+func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []node.Delivery, next string, err error) {
+	value, err := s.get(ctx, "read_progress", progressKey(endpoint))
+	if err != nil || value == nil {
+		return nil, "", err
+	}
+	stored, err := decodeProgress(value)
+	if err != nil {
+		return nil, "", broken(err)
+	}
+	number, seen, ok := readLogPlace(after)
+	if !ok {
+		return nil, "", node.ErrBadPosition
+	}
+	if after == "" || number >= stored.log.next() {
+		number, seen = stored.log.next()-1, 0
+	}
+	if len(stored.log.counts) == 0 || number < stored.log.first {
+		return nil, "", nil
+	}
+	var keys []string
+	for at := number; len(keys) < pagesAtOnce && at >= stored.log.first && at <= number; at-- {
+		keys = append(keys, pageKey(endpoint, at))
+	}
+	pages, err := s.getAll(ctx, "read_log", keys)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, kv := range pages {
+		if kv == nil {
+			return some, "", nil // it was pushed out meanwhile, and those before it
+		}
+		logged, err := decodePage(kv.Value)
+		if err != nil {
+			return nil, "", broken(err)
+		}
+		number = binary.BigEndian.Uint64(kv.Key[len(kv.Key)-8:])
+		for at := len(logged) - 1 - seen; at >= 0; at-- {
+			if len(some) == limit {
+				return some, logPlace(number, len(logged)-1-at), nil
+			}
+			some = append(some, logged[at])
+		}
+		seen = 0
+	}
+	if number > stored.log.first {
+		return some, logPlace(number-1, 0), nil
+	}
+	return some, "", nil
+}
+
+func logPlace(number uint64, seen int) string {
+	return strconv.FormatUint(number, 10) + "." + strconv.Itoa(seen)
+}
+
+func readLogPlace(text string) (number uint64, seen int, ok bool) {
+	if text == "" {
+		return 0, 0, true
+	}
+	page, count, found := strings.Cut(text, ".")
+	number, err := strconv.ParseUint(page, 10, 64)
+	seen, err2 := strconv.Atoi(count)
+	return number, seen, found && err == nil && err2 == nil && seen >= 0 && logPlace(number, seen) == text
+}

@@ -1,0 +1,42 @@
+package kv
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// putEndpoints gives an owner endpoints, and takes some away, as changes of them do.
+func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
+	return func(t *testing.T, owner licet.Owner, endpoints []licet.Endpoint, deleted ...string) {
+		t.Helper()
+		stored := &storedWebhooks{webhooks: licet.Webhooks{Owner: owner, Endpoints: endpoints}}
+		ops := []clientv3.Op{clientv3.OpPut(webhooksKey(owner), string(stored.encode())), clientv3.OpPut(webhooksMark, "")}
+		for _, endpoint := range deleted {
+			ops = append(ops, clientv3.OpPut(deletedWebhookKey(endpoint), ""))
+		}
+		if _, err := client.Txn(testContext(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestDeliveriesConformance(t *testing.T) {
+	storetest.RunDeliveries(t, func(t *testing.T) node.DeliveryStore { return openStore(t) }, putEndpoints(server.client))
+}
+
+// TestDeliveriesConformanceUnderFaults runs the suite while every second write fails.
+func TestDeliveriesConformanceUnderFaults(t *testing.T) {
+	for seed := range uint64(3) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			storetest.RunDeliveries(t, func(t *testing.T) node.DeliveryStore { return faultyStore(t, storm(seed)) }, putEndpoints(server.client))
+		})
+	}
+}

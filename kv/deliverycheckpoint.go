@@ -1,0 +1,98 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/node"
+)
+
+// Checkpoint stores what was done: mostly in one transaction, and what one does not
+// hold in several. The log goes first, since what was delivered must not go without a
+// trace; the place in the feed, and the replays, go last.
+func (h *deliveryHold) Checkpoint(ctx context.Context, done node.Checkpoint) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.lost {
+		return node.ErrClaimLost
+	}
+	h.todo = append(h.todo, done)
+	return h.finish(ctx)
+}
+
+// finish makes what is left of all checkpoints.
+func (h *deliveryHold) finish(ctx context.Context) error {
+	for len(h.steps) > 0 || len(h.todo) > 0 {
+		if len(h.steps) == 0 {
+			steps, err := h.layOut(ctx, &h.todo[0])
+			if err != nil {
+				return err
+			}
+			h.steps, h.todo = steps, h.todo[1:]
+		}
+		revision, err := h.take(ctx, &h.steps[0])
+		if err != nil {
+			return err
+		}
+		step := h.steps[0]
+		h.stored, h.revision, h.steps = step.progress, revision, h.steps[1:]
+		for _, event := range step.left {
+			delete(h.pending, event)
+		}
+		for _, event := range step.joined {
+			h.pending[event] = struct{}{}
+		}
+	}
+	return nil
+}
+
+// take makes one transaction, and makes it again as it is until there is an answer,
+// as long as ctx lives. It gives the revision of the progress that it wrote.
+func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, error) {
+	then := append(slices.Clone(step.ops), clientv3.OpPut(progressKey(h.endpoint), string(step.progress.encode())))
+	s := h.worker.store
+	doubted := false
+	for attempt := 0; ; attempt++ {
+		if ctx.Err() != nil {
+			return 0, gaveUp(doubted, ctx.Err())
+		}
+		response, err := s.txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
+		switch classify(err) {
+		case succeeded:
+			if response.Succeeded {
+				return response.Header.Revision, nil
+			}
+			return h.judge(response, step)
+		case rejected:
+			// Nothing can be stored any more: whoever claims the endpoint next begins anew.
+			s.log.Error().Err(err).Int("operations", len(then)).Int("bytes", step.bytes).Msg("etcd rejects a checkpoint's form")
+			h.lose()
+			return 0, fmt.Errorf("%w: %w", node.ErrClaimLost, broken(err))
+		case unknown:
+			doubted = true
+			s.metrics.SwapsReissued.Inc()
+		}
+		pauseBeforeReissue(ctx, attempt)
+	}
+}
+
+var errProgressMoved = errors.New("the progress was changed though the claim is held")
+
+// judge tells of a transaction that was lost whether an earlier copy of it landed.
+// While the claim is held nobody else writes the progress, so its number tells.
+func (h *deliveryHold) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
+	now, err := h.readGuards(response)
+	switch {
+	case err != nil:
+		return 0, err
+	case now.progress != nil && now.progress.number == step.progress.number && now.revision != h.revision:
+		return now.revision, nil
+	}
+	h.worker.store.log.Error().Err(errProgressMoved).Str("endpoint", h.endpoint).Msg("deliveries begin anew")
+	h.lose()
+	return 0, fmt.Errorf("%w: %w", node.ErrClaimLost, errProgressMoved)
+}

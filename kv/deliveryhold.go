@@ -1,0 +1,223 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	// deliveriesPage is how many messages are read at a time.
+	deliveriesPage = 200
+	// resumeTries bounds how often a holder begins to read anew because history was
+	// compacted under it.
+	resumeTries = 3
+)
+
+// deliveryHold is a claim on an endpoint. Three things guard all that it writes:
+//
+//   - The claim's CreateRevision: who has lost the claim writes nothing any more,
+//     whatever he still believes of his lease.
+//   - The revision of the endpoint's progress, which each of its transactions writes:
+//     so of two copies of one, or of one that was long under way, only one lands.
+//   - That there is no x/w/<endpoint>: who sweeps the endpoint is not disturbed.
+type deliveryHold struct {
+	worker   *deliveryWorker
+	owner    licet.Owner
+	endpoint string
+	fence    int64 // the claim's CreateRevision
+
+	mu       sync.Mutex
+	lost     bool
+	resumed  bool
+	stored   storedProgress // as it is stored, or would be if it were
+	revision int64          // of the progress; 0: there is none
+	pending  map[string]struct{}
+
+	todo  []node.Checkpoint // that are not yet laid out
+	steps []checkpointStep  // that are, and not yet made
+}
+
+// Resume reads where the deliveries of the endpoint stand.
+func (h *deliveryHold) Resume(ctx context.Context) (node.DeliveryState, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.finish(ctx); err != nil {
+		return node.DeliveryState{}, err
+	}
+	for try := 1; ; try++ {
+		state, err := h.resume(ctx)
+		if !errors.Is(err, rpctypes.ErrCompacted) || try == resumeTries {
+			return state, err
+		}
+	}
+}
+
+func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, err error) {
+	s := h.worker.store
+	response, err := s.txn(ctx, "resume_deliveries", nil, h.guardReads(), nil)
+	if err != nil {
+		return state, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	at, err := h.readGuards(response)
+	if err != nil {
+		return state, err
+	}
+	h.stored, h.revision = storedProgress{owner: h.owner}, 0
+	if at.progress != nil {
+		h.stored, h.revision = *at.progress, at.revision
+	}
+	h.pending = make(map[string]struct{})
+	prefix := deliveriesOf(h.endpoint, keyOfPending)
+	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
+		d, err := decodeDelivery(id, node.DeliveryPending, value)
+		if err != nil {
+			return broken(fmt.Errorf("a pending message of %s: %w", h.endpoint, err))
+		}
+		h.pending[id] = struct{}{}
+		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+		return nil
+	})
+	if err != nil {
+		return node.DeliveryState{}, err
+	}
+	h.resumed = true
+	state.Progress, state.Found = h.stored.progress, h.stored.begun
+	return state, nil
+}
+
+// eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
+func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
+	for {
+		page, err := s.scan(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
+		if err != nil {
+			return err
+		}
+		for _, kv := range page.Kvs {
+			if err := each(string(kv.Key[len(prefix):]), kv.Value); err != nil {
+				return err
+			}
+		}
+		if !page.More {
+			return nil
+		}
+		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+	}
+}
+
+// Jobs reads the replays that were asked for and are not done, the oldest first.
+func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, error) {
+	return h.worker.store.replays(ctx, h.endpoint)
+}
+
+func (s *Store) replays(ctx context.Context, endpoint string) ([]node.Replay, error) {
+	var jobs []node.Replay
+	prefix := deliveriesOf(endpoint, keyOfReplay)
+	err := s.eachKey(ctx, "list_replays", prefix, prefix, 0, func(id string, value []byte) error {
+		_, job, err := decodeReplay(id, value)
+		jobs = append(jobs, job)
+		return broken(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return jobs, nil
+}
+
+// Pending reads messages that are to be tried again.
+func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]node.Delivery, error) {
+	var found []node.Delivery
+	for some := range slices.Chunk(events, maxOps) {
+		keys := make([]string, len(some))
+		for i, event := range some {
+			keys[i] = pendingKey(h.endpoint, event)
+		}
+		kvs, err := h.worker.store.getAll(ctx, "read_pending", keys)
+		if err != nil {
+			return nil, err
+		}
+		for i, kv := range kvs {
+			if kv == nil {
+				continue
+			}
+			d, err := decodeDelivery(some[i], node.DeliveryPending, kv.Value)
+			if err != nil {
+				return nil, broken(err)
+			}
+			found = append(found, d)
+		}
+	}
+	return found, nil
+}
+
+// Dead reads messages that were given up, in the order of their ids.
+func (h *deliveryHold) Dead(ctx context.Context, after string, limit int) ([]node.Delivery, error) {
+	dead, _, err := h.worker.store.readDeliveries(ctx, h.endpoint, node.DeliveryDead, after, limit)
+	return dead, err
+}
+
+// Release gives the claim up. Where that can't be told, it ends with the lease.
+func (h *deliveryHold) Release(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lose()
+	claim := claimOfKey(h.endpoint)
+	var doubted bool
+	_, err := h.worker.store.settle(ctx, "unclaim", &doubted,
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
+		[]clientv3.Op{clientv3.OpDelete(claim)}, nil)
+	return err
+}
+
+// lose makes the holder one that has lost its claim.
+func (h *deliveryHold) lose() {
+	if !h.lost {
+		h.lost = true
+		h.worker.drop(h.endpoint)
+	}
+}
+
+// guards is what guards a holder's writes, as it was read.
+type guards struct {
+	progress *storedProgress // nil: there is none
+	revision int64
+}
+
+func (h *deliveryHold) guardReads() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(claimOfKey(h.endpoint)), clientv3.OpGet(deletedWebhookKey(h.endpoint)), clientv3.OpGet(progressKey(h.endpoint)),
+	}
+}
+
+func (h *deliveryHold) compares() []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(claimOfKey(h.endpoint)), "=", h.fence),
+		clientv3.Compare(clientv3.CreateRevision(deletedWebhookKey(h.endpoint)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(progressKey(h.endpoint)), "=", h.revision),
+	}
+}
+
+// readGuards reads the answers to guardReads, and fails where the claim is lost.
+func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error) {
+	claim, deleted, kv := firstOf(response.Responses, 0), firstOf(response.Responses, 1), firstOf(response.Responses, 2)
+	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
+		h.lose()
+		return guards{}, node.ErrClaimLost
+	}
+	if kv == nil {
+		return guards{}, nil
+	}
+	progress, err := decodeProgress(kv.Value)
+	if err != nil {
+		return guards{}, broken(fmt.Errorf("the progress of %s: %w", h.endpoint, err))
+	}
+	return guards{progress, kv.ModRevision}, nil
+}

@@ -1,0 +1,212 @@
+package kv
+
+import (
+	"context"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/node"
+)
+
+const (
+	// stepOps and stepBytes bound one transaction of a checkpoint. etcd takes 128
+	// operations and 1.5 MiB; one operation is the progress.
+	stepOps   = maxOps - 1
+	stepBytes = 512 << 10
+)
+
+// checkpointStep is one transaction of a checkpoint. Each carries the progress as it
+// is after it, so that the counts are right and the place is one from which nothing
+// is missed, wherever a checkpoint ends before it is done.
+type checkpointStep struct {
+	ops      []clientv3.Op
+	bytes    int
+	progress storedProgress
+	joined   []string // that are pending after it
+	left     []string // and that are not any more
+}
+
+// stepsOf lays out a checkpoint in transactions.
+type stepsOf struct {
+	hold  *deliveryHold
+	steps []checkpointStep
+	next  storedProgress // as it is after the last of steps
+}
+
+// step begins a transaction.
+func (l *stepsOf) step() *checkpointStep {
+	l.next.number++
+	l.steps = append(l.steps, checkpointStep{})
+	return &l.steps[len(l.steps)-1]
+}
+
+// room gives the transaction that more operations go into.
+func (l *stepsOf) room(ops, bytes int) *checkpointStep {
+	if n := len(l.steps); n > 0 {
+		if last := &l.steps[n-1]; len(last.ops)+ops <= stepOps && last.bytes+bytes <= stepBytes {
+			return last
+		}
+	}
+	return l.step()
+}
+
+func (s *checkpointStep) put(key string, value []byte) {
+	s.ops = append(s.ops, clientv3.OpPut(key, string(value)))
+	s.bytes += len(key) + len(value)
+}
+
+func (s *checkpointStep) remove(key string) {
+	s.ops = append(s.ops, clientv3.OpDelete(key))
+	s.bytes += len(key)
+}
+
+// layOut lays out a checkpoint.
+func (h *deliveryHold) layOut(ctx context.Context, done *node.Checkpoint) ([]checkpointStep, error) {
+	if !h.resumed {
+		if _, err := h.resume(ctx); err != nil {
+			return nil, err
+		}
+	}
+	changes := changesOf(done)
+	dead, err := h.areDead(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	l := &stepsOf{hold: h, next: h.stored}
+	for _, page := range pagesOf(done.Delivered) {
+		l.addPage(page)
+	}
+	for i := range changes {
+		_, pending := h.pending[changes[i].delivery.EventID]
+		l.addChange(&changes[i], pending, dead[changes[i].delivery.EventID])
+	}
+	jobs := make([][]byte, len(done.PutJobs))
+	bytes := 0
+	for i := range done.PutJobs {
+		jobs[i] = encodeReplay(h.owner, &done.PutJobs[i])
+		bytes += len(jobs[i])
+	}
+	last := l.room(len(jobs)+len(done.EndJobs), bytes)
+	for i, job := range jobs {
+		last.put(replayKey(h.endpoint, done.PutJobs[i].ID), job)
+	}
+	for _, id := range done.EndJobs {
+		last.remove(replayKey(h.endpoint, id))
+	}
+	l.close()
+	counted := l.next.progress
+	l.next.progress, l.next.begun = done.Progress, true
+	l.next.progress.Pending, l.next.progress.Dead = counted.Pending, counted.Dead
+	last.progress = l.next
+	return l.steps, nil
+}
+
+// close says what the progress is after the transaction that is being filled.
+func (l *stepsOf) close() {
+	if n := len(l.steps); n > 0 {
+		l.steps[n-1].progress = l.next
+	}
+}
+
+// addPage puts a page, and removes those that it pushes out. Each page has a
+// transaction of its own: one that is put in it can't be pushed out by it too.
+func (l *stepsOf) addPage(page loggedPage) {
+	l.close()
+	step, log := l.step(), l.next.log
+	step.put(pageKey(l.hold.endpoint, log.next()), page.value)
+	l.next.log = log.with(page.count)
+	if kept := l.next.log.first; kept > log.first {
+		step.ops = append(step.ops, clientv3.OpDelete(pageKey(l.hold.endpoint, log.first), clientv3.WithRange(pageKey(l.hold.endpoint, kept))))
+	}
+	l.close()
+}
+
+// messageChange is how a message stands after a checkpoint.
+type messageChange struct {
+	delivery *node.Delivery
+	status   node.DeliveryStatus
+}
+
+// changesOf tells how messages stand after a checkpoint, each once. Of one that is in
+// several lists, that it was delivered counts most, and then that it was given up.
+func changesOf(done *node.Checkpoint) []messageChange {
+	var changes []messageChange
+	places := make(map[string]int)
+	add := func(messages []node.Delivery, status node.DeliveryStatus) {
+		for i := range messages {
+			d := &messages[i]
+			if at, is := places[d.EventID]; is {
+				changes[at] = messageChange{d, status}
+				continue
+			}
+			places[d.EventID] = len(changes)
+			changes = append(changes, messageChange{d, status})
+		}
+	}
+	add(done.Pending, node.DeliveryPending)
+	add(done.Dead, node.DeliveryDead)
+	add(done.Delivered, node.DeliveryDelivered)
+	return changes
+}
+
+// addChange writes how a message stands, given how it stood.
+func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
+	event, endpoint := c.delivery.EventID, l.hold.endpoint
+	if c.status == node.DeliveryDelivered && !wasPending && !wasDead {
+		return // the log has it
+	}
+	var value []byte
+	if c.status != node.DeliveryDelivered {
+		value = encodeDelivery(c.delivery)
+	}
+	l.close()
+	step := l.room(2, len(value)+2*len(deadKey(endpoint, event)))
+	switch c.status {
+	case node.DeliveryPending:
+		step.put(pendingKey(endpoint, event), value)
+		step.joined = append(step.joined, event)
+	case node.DeliveryDead:
+		step.put(deadKey(endpoint, event), value)
+	}
+	counts := &l.next.progress
+	if wasPending && c.status != node.DeliveryPending {
+		step.remove(pendingKey(endpoint, event))
+		step.left = append(step.left, event)
+		counts.Pending--
+	} else if !wasPending && c.status == node.DeliveryPending {
+		counts.Pending++
+	}
+	if wasDead && c.status != node.DeliveryDead {
+		step.remove(deadKey(endpoint, event))
+		counts.Dead--
+	} else if !wasDead && c.status == node.DeliveryDead {
+		counts.Dead++
+	}
+	l.close()
+}
+
+// areDead asks which messages were given up before. There is nothing to ask where
+// none were, which is the rule.
+func (h *deliveryHold) areDead(ctx context.Context, changes []messageChange) (map[string]bool, error) {
+	dead := make(map[string]bool)
+	if h.stored.progress.Dead == 0 {
+		return dead, nil
+	}
+	for some := range slices.Chunk(changes, maxOps) {
+		gets := make([]clientv3.Op, len(some))
+		for i := range some {
+			gets[i] = clientv3.OpGet(deadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
+		}
+		response, err := h.worker.store.txn(ctx, "read_dead", nil, gets, nil)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		for i := range some {
+			if firstOf(response.Responses, i) != nil {
+				dead[some[i].delivery.EventID] = true
+			}
+		}
+	}
+	return dead, nil
+}

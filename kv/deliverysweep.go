@@ -1,0 +1,75 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+const (
+	// sweptEndpoints is how many deleted endpoints one sweep looks at.
+	sweptEndpoints = 16
+	// sweptDeliveries bounds about how many keys it removes.
+	sweptDeliveries = 1000
+)
+
+// SweepWebhooks removes what the delivery to deleted endpoints has left. While their
+// x/w/ keys are there nobody writes of them: a holder's checkpoints compare that, and
+// claims and replays that the endpoint is in its owner's record. The key goes last,
+// and the claim with it, so that none of that changes thereafter.
+func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
+	deleted, err := s.list(ctx, "list_deleted_webhooks", deletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
+	if err != nil {
+		return 0, err
+	}
+	for _, kv := range deleted.Kvs {
+		if removed >= sweptDeliveries {
+			break
+		}
+		n, err := s.sweepEndpoint(ctx, string(kv.Key[len(deletedWebhooksPrefix):]))
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// sweepEndpoint removes some of what is left of an endpoint, or all.
+func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
+	prefix, mark := endpointPrefix(endpoint), deletedWebhookKey(endpoint)
+	end := clientv3.GetPrefixRangeEnd(prefix)
+	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
+	for removed < sweptDeliveries {
+		page, err := s.scan(ctx, "sweep_webhooks", prefix, end, sweepPage, 0, clientv3.WithKeysOnly())
+		if err != nil {
+			return removed, err
+		}
+		compares, then := []clientv3.Cmp{marked}, []clientv3.Op(nil)
+		if len(page.Kvs) > 0 {
+			last := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+			then = []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithRange(last))}
+		} else {
+			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
+			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(claimOfKey(endpoint))}
+		}
+		response, err := s.txn(ctx, "sweep_webhooks", compares, then, nil)
+		if err != nil {
+			// Whatever happened, the next sweep goes on from there.
+			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+		if !response.Succeeded {
+			return removed, nil // another node is at it
+		}
+		for _, r := range response.Responses {
+			removed += int(r.GetResponseDeleteRange().Deleted)
+		}
+		if len(page.Kvs) == 0 {
+			return removed, nil
+		}
+	}
+	return removed, nil
+}

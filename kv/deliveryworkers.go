@@ -1,0 +1,261 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	// workerTTL is for how many seconds the claims of a worker that is dead, paused or
+	// cut off are still there.
+	workerTTL = 10
+	// claimsPage is how many claims are read at a time.
+	claimsPage = 1000
+	// claimTries bounds how often a claim is tried that something came in between of.
+	claimTries = 4
+)
+
+var errLeaseLost = fmt.Errorf("%w: the lease on deliveries is lost", licet.ErrUnavailable)
+
+// Work runs do as a worker, under a lease. A store is one worker: it must not be
+// called again before it has ended.
+func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w node.DeliveryWorker) error) error {
+	starting, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	lease, err := s.client.Grant(starting, workerTTL)
+	if err != nil {
+		return fmt.Errorf("%w: take a lease: %w", licet.ErrUnavailable, err)
+	}
+	defer func() {
+		// This frees all claims at once. Where it can't be told, time does.
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = s.client.Revoke(leaving, lease.ID)
+	}()
+	// First of all, so that there is no claim without its worker.
+	if _, err := s.kv.Put(starting, workerKey(s.incarnation), "", clientv3.WithLease(lease.ID)); err != nil {
+		return fmt.Errorf("%w: register as a worker: %w", licet.ErrUnavailable, err)
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	alive, err := s.client.KeepAlive(working, lease.ID)
+	if err != nil {
+		return fmt.Errorf("%w: keep the lease: %w", licet.ErrUnavailable, err)
+	}
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	keeping.Go(func() {
+		defer stop()
+		for range alive {
+		}
+	})
+	err = do(working, &deliveryWorker{store: s, lease: lease.ID, held: make(map[string]struct{})})
+	if err == nil && working.Err() != nil && ctx.Err() == nil {
+		err = errLeaseLost
+	}
+	return err
+}
+
+// deliveryWorker is this store while it works under a lease.
+type deliveryWorker struct {
+	store *Store
+	lease clientv3.LeaseID
+
+	mu   sync.Mutex
+	held map[string]struct{} // endpoints that it holds, or is about to claim
+}
+
+// Self is the store's incarnation.
+func (w *deliveryWorker) Self() node.Incarnation { return w.store.incarnation }
+
+// Workers lists all that are up. One that is dead may be among them for some seconds.
+func (w *deliveryWorker) Workers(ctx context.Context) ([]node.Incarnation, error) {
+	response, err := w.store.list(ctx, "list_workers", workersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	var workers []node.Incarnation
+	for _, kv := range response.Kvs {
+		if by, ok := readIncarnation(kv.Key[len(workersPrefix):]); ok {
+			workers = append(workers, by)
+		}
+	}
+	return workers, nil
+}
+
+func readIncarnation(b []byte) (by incarnation, ok bool) {
+	if len(b) != len(by) {
+		return by, false
+	}
+	return incarnation(b), true
+}
+
+// Claims tells who delivers to which endpoint. One that is this worker's, and that
+// nobody here knows of, goes: it was put by a request that nobody waited for any
+// more, and would keep others off.
+func (w *deliveryWorker) Claims(ctx context.Context) (map[string]node.Incarnation, error) {
+	before := w.holds()
+	claims := make(map[string]node.Incarnation)
+	var ghosts []*mvccpb.KeyValue
+	from, end := clientv3.GetPrefixRangeEnd(workersPrefix), clientv3.GetPrefixRangeEnd(claimedPrefix)
+	for {
+		response, err := w.store.scan(ctx, "list_delivery_claims", from, end, claimsPage, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range response.Kvs {
+			endpoint := string(kv.Key[len(claimedPrefix):])
+			by, ok := readIncarnation(kv.Value)
+			switch {
+			case !ok:
+				w.store.log.Debug().Str("endpoint", endpoint).Msg("a claim on an endpoint can't be read")
+			case by == w.Self() && !before[endpoint]:
+				ghosts = append(ghosts, kv)
+			default:
+				claims[endpoint] = by
+			}
+		}
+		if !response.More {
+			break
+		}
+		from = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+	}
+	now := w.holds()
+	for _, kv := range ghosts {
+		if endpoint := string(kv.Key[len(claimedPrefix):]); now[endpoint] {
+			claims[endpoint] = w.Self()
+		} else if err := w.store.unclaim(ctx, kv); err != nil {
+			return nil, err
+		}
+	}
+	return claims, nil
+}
+
+func (w *deliveryWorker) holds() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	holds := make(map[string]bool, len(w.held))
+	for endpoint := range w.held {
+		holds[endpoint] = true
+	}
+	return holds
+}
+
+func (w *deliveryWorker) drop(endpoint string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, endpoint)
+}
+
+// unclaim removes a claim as it was read, where also holds what else is demanded.
+func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
+	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
+	_, err := s.txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
+	if err != nil {
+		return fmt.Errorf("%w: remove a claim: %w", licet.ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Claim takes an endpoint, if it is free and still in its owner's record. What is
+// compared with that record is all that keeps deliveries from going on of an
+// endpoint that was deleted, and its data swept, meanwhile.
+func (w *deliveryWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+	w.mu.Lock()
+	_, held := w.held[endpoint]
+	w.held[endpoint] = struct{}{}
+	w.mu.Unlock()
+	if held {
+		return nil, false, nil
+	}
+	fence, err := w.claim(ctx, owner, endpoint)
+	if err != nil || fence == 0 {
+		w.drop(endpoint)
+		return nil, false, err
+	}
+	return &deliveryHold{worker: w, owner: owner, endpoint: endpoint, fence: fence}, true, nil
+}
+
+// claim gives the revision at which the claim was made; 0 where it was not.
+func (w *deliveryWorker) claim(ctx context.Context, owner licet.Owner, endpoint string) (fence int64, err error) {
+	s, claim, record := w.store, claimOfKey(endpoint), webhooksKey(owner)
+	for range claimTries {
+		found, err := s.getAll(ctx, "read_claim", []string{record, claim})
+		if err != nil {
+			return 0, err
+		}
+		if is, err := hasEndpoint(owner, found[0], endpoint); err != nil || !is {
+			return 0, err
+		}
+		if found[1] != nil {
+			if free, err := w.dislodge(ctx, found[1]); err != nil || !free {
+				return 0, err
+			}
+		}
+		var doubted bool
+		response, err := s.settle(ctx, "claim", &doubted,
+			[]clientv3.Cmp{
+				clientv3.Compare(clientv3.CreateRevision(claim), "=", 0),
+				clientv3.Compare(clientv3.ModRevision(record), "=", found[0].ModRevision),
+			},
+			[]clientv3.Op{clientv3.OpPut(claim, string(s.incarnation[:]), clientv3.WithLease(w.lease))},
+			[]clientv3.Op{clientv3.OpGet(claim)})
+		switch {
+		case errors.Is(err, rpctypes.ErrLeaseNotFound):
+			return 0, errLeaseLost
+		case err != nil:
+			return 0, err
+		case response.Succeeded:
+			return response.Header.Revision, nil
+		}
+		// It was free when it was read. So one that is of this worker and lease was made
+		// by an earlier copy of this very request, or of one that nobody waits for.
+		if have := firstOf(response.Responses, 0); have != nil {
+			if slices.Equal(have.Value, s.incarnation[:]) && have.Lease == int64(w.lease) {
+				return have.CreateRevision, nil
+			}
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+// dislodge removes a claim that nobody has: its worker is not there any more, though
+// its lease should have taken the claim along, or it is left of an earlier lease of
+// this worker. What such a holder still sends meets another claim than its own.
+func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (free bool, err error) {
+	by, ok := readIncarnation(claim.Value)
+	if ok && by == w.Self() {
+		return true, w.store.unclaim(ctx, claim)
+	}
+	worker := workerKey(by)
+	found, err := w.store.getAll(ctx, "read_worker", []string{worker})
+	if err != nil || found[0] != nil {
+		return false, err
+	}
+	return true, w.store.unclaim(ctx, claim, clientv3.Compare(clientv3.CreateRevision(worker), "=", 0))
+}
+
+// hasEndpoint tells whether an endpoint is in the record of its owner's.
+func hasEndpoint(owner licet.Owner, record *mvccpb.KeyValue, endpoint string) (bool, error) {
+	if record == nil {
+		return false, nil
+	}
+	stored, err := decodeWebhooks(owner, record.Value)
+	if err != nil {
+		return false, broken(err)
+	}
+	return slices.ContainsFunc(stored.webhooks.Endpoints, func(e licet.Endpoint) bool { return e.ID == endpoint }), nil
+}

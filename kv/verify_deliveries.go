@@ -1,0 +1,168 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+	"licet/node"
+)
+
+// endpointFound is what was found of an endpoint whose keys are being read.
+type endpointFound struct {
+	endpoint string
+	progress *storedProgress // nil where there is none, or it can't be read
+	there    bool            // there is one, if only one that can't be read
+	log      []deliveryLog   // pages, each as a log of its own
+	unread   bool            // one of them can't be read
+	pending  int
+	dead     int
+	replays  int
+	owners   []licet.Owner // whose endpoint it is, as its progress and its replays say
+}
+
+// checkDeliveries checks what is kept of deliveries, endpoint by endpoint.
+func (v *verification) checkDeliveries(ctx context.Context) error {
+	keys := v.stream("v/")
+	defer keys.close()
+	var found endpointFound
+	for {
+		e, more, err := keys.next(ctx)
+		if err != nil {
+			return err
+		}
+		endpoint, kind, id, ok := "", byte(0), "", false
+		if more {
+			if endpoint, kind, id, ok = readDeliveryKey(e.rest); !ok || !licet.ValidEndpointID(endpoint) {
+				v.report("delivery", "v/"+v.opaque(e.rest), "key", "the key has not the form of one of deliveries")
+				continue
+			}
+		}
+		if endpoint != found.endpoint {
+			v.endEndpoint(found)
+			found = endpointFound{endpoint: endpoint}
+		}
+		if !more {
+			return v.settle(ctx, 0)
+		}
+		v.checkDelivery(&found, kind, id, e.value)
+		if err := v.settle(ctx, lookupBatch); err != nil {
+			return err
+		}
+	}
+}
+
+// checkDelivery checks one key of an endpoint.
+func (v *verification) checkDelivery(found *endpointFound, kind byte, id string, value []byte) {
+	var err error
+	shown := id
+	switch kind {
+	case keyOfPage:
+		var page []node.Delivery
+		number := binary.BigEndian.Uint64([]byte(id))
+		shown = fmt.Sprint(number)
+		page, err = decodePage(value)
+		found.log = append(found.log, deliveryLog{first: number, counts: []int{len(page)}})
+		found.unread = found.unread || err != nil
+	case keyOfDead:
+		found.dead++
+		_, err = decodeDelivery(id, node.DeliveryDead, value)
+	case keyOfPending:
+		found.pending++
+		_, err = decodeDelivery(id, node.DeliveryPending, value)
+	case keyOfReplay:
+		found.replays++
+		var owner licet.Owner
+		if owner, _, err = decodeReplay(id, value); err == nil && !slices.Contains(found.owners, owner) {
+			found.owners = append(found.owners, owner)
+		}
+	case keyOfProgress:
+		found.there = true
+		var progress *storedProgress
+		if progress, err = decodeProgress(value); err == nil {
+			found.progress = progress
+			if !slices.Contains(found.owners, progress.owner) {
+				found.owners = append(found.owners, progress.owner)
+			}
+		}
+	}
+	if err != nil {
+		if strings.Trim(shown, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+			shown = v.opaque(shown)
+		}
+		v.report("delivery", "v/"+found.endpoint+"/"+string(kind)+shown, "value", "the value can't be read: %v", err)
+	}
+}
+
+// endEndpoint compares the keys of an endpoint with each other, unless they are being
+// swept.
+func (v *verification) endEndpoint(found endpointFound) {
+	if found.endpoint == "" {
+		return
+	}
+	bad := func(rule, format string, args ...any) {
+		v.report("delivery", "v/"+found.endpoint, rule, format, args...)
+	}
+	v.want(deletedWebhookKey(found.endpoint), func(kv *mvccpb.KeyValue) {
+		if kv != nil {
+			return
+		}
+		for _, owner := range found.owners {
+			v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
+				// A record that can't be read is reported by itself.
+				if is, err := hasEndpoint(owner, kv, found.endpoint); err == nil && !is {
+					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", ownerPath(owner))
+				}
+			})
+		}
+		found.compare(bad)
+	})
+}
+
+func (found *endpointFound) compare(bad func(rule, format string, args ...any)) {
+	if found.replays > node.MaxReplays {
+		bad("replays", "%d replays wait, and %d may", found.replays, node.MaxReplays)
+	}
+	p := found.progress
+	if p == nil {
+		if !found.there && found.pending+found.dead+len(found.log) > 0 {
+			bad("progress_missing", "there are deliveries, and nothing says how far they are")
+		}
+		return
+	}
+	if p.progress.Pending != found.pending {
+		bad("pending_count", "it counts %d pending messages, and there are %d", p.progress.Pending, found.pending)
+	}
+	if p.progress.Dead != found.dead {
+		bad("dead_count", "it counts %d messages that were given up, and there are %d", p.progress.Dead, found.dead)
+	}
+	same := len(p.log.counts) == len(found.log)
+	for i := 0; same && i < len(found.log); i++ {
+		same = found.log[i].first == p.log.first+uint64(i) && found.log[i].counts[0] == p.log.counts[i]
+	}
+	if !same && !found.unread || len(p.log.counts) > maxPages {
+		bad("log", "the pages of its log are not those that it says")
+	}
+}
+
+// checkDeliveryClaim checks the key of a worker, or a claim. They go with leases, so
+// what they name need not be there any more.
+func (v *verification) checkDeliveryClaim(e entry) {
+	if by, is := strings.CutPrefix(e.rest, workerRoom); is {
+		if len(by) != len(incarnation{}) || len(e.value) > 0 {
+			v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
+		}
+		return
+	}
+	switch {
+	case !licet.ValidEndpointID(e.rest):
+		v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's")
+	case len(e.value) != len(incarnation{}):
+		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")
+	}
+}

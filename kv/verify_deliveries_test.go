@@ -1,0 +1,168 @@
+package kv
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet"
+	"licet/node"
+)
+
+const hooked = "we_0lab"
+
+// endpoint gives the lab's owner an endpoint.
+func (l *lab) endpoint() {
+	l.t.Helper()
+	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+	putEndpoints(l.client)(l.t, labOwner, []licet.Endpoint{{
+		ID: hooked, URL: "https://shop.example/hook", Types: []licet.EventType{licet.EventOrderPaid},
+		SecretVersion: 1, MasterID: "m1", Since: "pos_0", CreatedAt: testTime, ResetAt: testTime,
+	}})
+}
+
+// atWork runs do as the worker that a store is.
+func atWork(t *testing.T, s *Store, do func(ctx context.Context, w *deliveryWorker)) {
+	t.Helper()
+	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w node.DeliveryWorker) error {
+		do(ctx, w.(*deliveryWorker))
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// holding gives a claim on the lab's endpoint.
+func holding(t *testing.T, ctx context.Context, w *deliveryWorker) *deliveryHold {
+	t.Helper()
+	hold, ok, err := w.Claim(ctx, labOwner, hooked)
+	if err != nil || !ok {
+		t.Fatalf("claim: %v, %v", ok, err)
+	}
+	return hold.(*deliveryHold)
+}
+
+// deliver leaves something of each kind of key at the lab's endpoint, but for the
+// claim.
+func (l *lab) deliver() {
+	l.t.Helper()
+	l.endpoint()
+	message := func(event string) node.Delivery {
+		d := goldenDelivery()
+		d.EventID = event
+		return d
+	}
+	atWork(l.t, l.store, func(ctx context.Context, w *deliveryWorker) {
+		hold := holding(l.t, ctx, w)
+		for _, done := range []node.Checkpoint{
+			{Delivered: []node.Delivery{message("evt_1")}},
+			{Progress: node.DeliveryProgress{Place: "evt_4"}, Delivered: []node.Delivery{message("evt_2"), message("evt_3")},
+				Pending: []node.Delivery{message("evt_4"), message("evt_5")}, Dead: []node.Delivery{message("evt_6")}},
+		} {
+			if err := hold.Checkpoint(ctx, done); err != nil {
+				l.t.Fatal(err)
+			}
+		}
+		if err := l.store.AddReplay(ctx, labOwner, hooked, goldenReplay()); err != nil {
+			l.t.Fatal(err)
+		}
+		if err := hold.Release(ctx); err != nil {
+			l.t.Fatal(err)
+		}
+	})
+}
+
+// TestVerifyDeliveries plants corruptions of what is kept of deliveries: each is found,
+// named exactly, and nothing else is.
+func TestVerifyDeliveries(t *testing.T) {
+	l := newLab(t)
+	l.deliver()
+	summary, found := l.verify(VerifyConfig{})
+	if len(found) > 0 {
+		t.Fatalf("found %v", found)
+	}
+	counts := make(map[string]int64)
+	for _, f := range summary.Families {
+		counts[f.Name] = f.Keys
+	}
+	if counts["delivery"] != 7 || counts["delivery_claim"] != 0 {
+		t.Errorf("there are %d keys of deliveries, and %d claims", counts["delivery"], counts["delivery_claim"])
+	}
+	v := &verification{}
+	delivery, replay := goldenDelivery(), goldenReplay()
+	message := encodeDelivery(&delivery)
+	progress := func(change func(*storedProgress)) seed {
+		p := must(decodeProgress(l.value(progressKey(hooked))))(t)
+		change(p)
+		return seed{progressKey(hooked): p.encode()}
+	}
+	at := "v/" + hooked
+	stranger := licet.Owner{AccountID: "acct_stranger", Mode: licet.Live}
+	everything := seed{}
+	for _, key := range []string{pageKey(hooked, 0), pageKey(hooked, 1), deadKey(hooked, "evt_6"), pendingKey(hooked, "evt_4")} {
+		everything[key] = nil
+	}
+	everything[deletedWebhookKey("we_0gone")], everything[pendingKey("we_0gone", "evt_1")] = []byte{}, message
+	many := seed{}
+	for i := range node.MaxReplays {
+		many[replayKey(hooked, strings.Repeat("x", i+1))] = encodeReplay(labOwner, &replay)
+	}
+	for _, c := range []struct {
+		name string
+		seed seed
+		want []string
+	}{
+		{"a pending message that is gone", seed{pendingKey(hooked, "evt_4"): nil}, []string{"delivery pending_count " + at}},
+		{"a pending message more", seed{pendingKey(hooked, "evt_9"): message}, []string{"delivery pending_count " + at}},
+		{"one that was given up is gone", seed{deadKey(hooked, "evt_6"): nil}, []string{"delivery dead_count " + at}},
+		{"one more that was given up", seed{deadKey(hooked, "evt_9"): message}, []string{"delivery dead_count " + at}},
+		{"other counts", progress(func(p *storedProgress) { p.progress.Pending, p.progress.Dead = 1, 2 }),
+			[]string{"delivery pending_count " + at, "delivery dead_count " + at}},
+		{"the oldest page is gone", seed{pageKey(hooked, 0): nil}, []string{"delivery log " + at}},
+		{"the latest page is gone", seed{pageKey(hooked, 1): nil}, []string{"delivery log " + at}},
+		{"a page more", seed{pageKey(hooked, 2): l.value(pageKey(hooked, 1))}, []string{"delivery log " + at}},
+		{"another page", seed{pageKey(hooked, 1): l.value(pageKey(hooked, 0))}, []string{"delivery log " + at}},
+		{"another log", progress(func(p *storedProgress) { p.log.first++ }), []string{"delivery log " + at}},
+		{"no progress", seed{progressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
+		{"progress that can't be read", seed{progressKey(hooked): bytesOf("\x01")}, []string{"delivery value " + at + "/p"}},
+		{"a page that can't be read", seed{pageKey(hooked, 1): bytesOf("\x02")}, []string{"delivery value " + at + "/a1"}},
+		{"a message that can't be read", seed{pendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")}, []string{"delivery value " + at + "/revt_4"}},
+		{"one that was given up can't be read", seed{deadKey(hooked, "evt_6"): bytesOf("?")}, []string{"delivery value " + at + "/fevt_6"}},
+		{"a replay of nobody", seed{replayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.opaque("a\nb")}},
+		{"too many replays", many, []string{"delivery replays " + at}},
+		{"an endpoint of another owner", progress(func(p *storedProgress) { p.owner = stranger }), []string{"delivery endpoint_missing " + at}},
+		{"an endpoint that is gone", seed{webhooksKey(labOwner): (&storedWebhooks{}).encode()}, []string{"delivery endpoint_missing " + at}},
+		{"a replay at no endpoint", seed{replayKey("we_0none", goldenULID): encodeReplay(labOwner, &replay)}, []string{"delivery endpoint_missing v/we_0none"}},
+		{"what is being swept", seed{webhooksKey(labOwner): (&storedWebhooks{}).encode(), deletedWebhookKey(hooked): {}, pageKey(hooked, 0): nil, deadKey(hooked, "evt_6"): nil}, nil},
+		{"what is being swept of another one", everything, []string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
+		{"a claim of a worker that is not there", seed{claimOfKey(hooked): bytesOf("12345678"), claimOfKey("we_0gone"): bytesOf("12345678"), workerKey(incarnation{1}): {}}, nil},
+		{"a claim of nobody", seed{claimOfKey(hooked): bytesOf("1234567")}, []string{"delivery_claim value g/" + hooked}},
+		{"keys of no form", seed{
+			layout + "v/x": {}, layout + "v/we_1/": {}, layout + "v/we_1/x": {}, layout + "v/we_1/pp": {}, layout + "v/we_1/a1234567": {}, layout + "v/we_1/r": {}, layout + "v/WE/p": {},
+			layout + "g/x": bytesOf("12345678"), layout + "g/-/x": {}, workerKey(incarnation{1}): bytesOf("x"),
+		}, []string{
+			"delivery key v/" + v.opaque("x"), "delivery key v/" + v.opaque("we_1/"), "delivery key v/" + v.opaque("we_1/x"), "delivery key v/" + v.opaque("we_1/pp"),
+			"delivery key v/" + v.opaque("we_1/a1234567"), "delivery key v/" + v.opaque("we_1/r"), "delivery key v/" + v.opaque("WE/p"),
+			"delivery_claim key g/" + v.opaque("x"), "delivery_claim key g/" + v.opaque("-/x"), "delivery_claim key g/" + v.opaque("-/\x01\x00\x00\x00\x00\x00\x00\x00"),
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer l.plant(c.seed)()
+			for _, reading := range []string{"streamed", "in pages of 7 keys"} {
+				store, cfg := readings()[reading](l.store)
+				_, found := (&lab{t: t, store: store}).verify(cfg)
+				if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), names(found)); diff != "" {
+					t.Errorf("%s (-want +got):\n%s\n%v", reading, diff, found)
+				}
+			}
+		})
+	}
+	l.clean()
+}

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/node"
+)
+
+// PutEndpoints makes endpoints those of an owner, and says of others that they were
+// deleted. It is what changes of endpoints come to in the database.
+type PutEndpoints func(t *testing.T, owner licet.Owner, endpoints []licet.Endpoint, deleted ...string)
+
+// RunDeliveries checks what a store must do for the delivery of webhooks. open gives a
+// store that is a worker of its own.
+func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put PutEndpoints) {
+	for _, c := range []struct {
+		name string
+		test func(deliveries)
+	}{
+		{"a worker is known while it works", testWorkers},
+		{"an endpoint has one holder", testHolders},
+		{"a checkpoint is what the next holder resumes", testCheckpoint},
+		{"any checkpoints leave what they say", testCheckpoints},
+		{"a large checkpoint is whole", testLargeCheckpoint},
+		{"what became of messages is listed", testDeliveryList},
+		{"the log keeps the latest", testDeliveryLog},
+		{"replays wait, and are bounded", testReplays},
+		{"a deleted endpoint leaves nothing", testSweepEndpoint},
+		{"endpoints are read, and their changes noticed", testAllWebhooks},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			d := deliveries{fixture: fixture{t: t}, open: open, put: put}
+			d.owner = d.fixture.owner()
+			d.endpoint = d.newEndpoint()
+			put(t, d.owner, []licet.Endpoint{{ID: d.endpoint, URL: "https://shop.example/hook"}})
+			c.test(d)
+		})
+	}
+}
+
+// deliveries is a fixture with an endpoint.
+type deliveries struct {
+	fixture
+	open     func(t *testing.T) node.DeliveryStore
+	put      PutEndpoints
+	owner    licet.Owner
+	endpoint string
+}
+
+func (d deliveries) newEndpoint() string { return "we_0" + strings.ToLower(ulid.Make().String()) }
+
+// again does something that may be done twice until it succeeds: a store may fail.
+func (d deliveries) again(do func() error) {
+	d.t.Helper()
+	for until := time.Now().Add(20 * time.Second); ; {
+		err := do()
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) || time.Now().After(until) {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// work works until the test ends, or stop is called.
+func (d deliveries) work(s node.DeliveryStore) (w node.DeliveryWorker, stop func()) {
+	d.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	began, ended := make(chan node.DeliveryWorker, 1), make(chan error, 1)
+	go func() {
+		ended <- s.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+			began <- w
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-ended; err != nil {
+			d.t.Error(err)
+		}
+	}
+	d.t.Cleanup(stop)
+	select {
+	case w = <-began:
+	case err := <-ended:
+		d.t.Fatal(err)
+	}
+	return w, stop
+}
+
+func (d deliveries) claim(w node.DeliveryWorker) (hold node.DeliveryHold) {
+	d.t.Helper()
+	d.again(func() error {
+		h, ok, err := w.Claim(d.context(), d.owner, d.endpoint)
+		if err == nil && !ok {
+			d.t.Fatal("the endpoint is not free")
+		}
+		hold = h
+		return err
+	})
+	return hold
+}
+
+func (d deliveries) resume(hold node.DeliveryHold) (state node.DeliveryState) {
+	d.t.Helper()
+	d.again(func() (err error) { state, err = hold.Resume(d.context()); return err })
+	return state
+}
+
+func (d deliveries) checkpoint(hold node.DeliveryHold, done node.Checkpoint) {
+	d.t.Helper()
+	if err := hold.Checkpoint(d.context(), done); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d deliveries) release(hold node.DeliveryHold) {
+	d.t.Helper()
+	d.again(func() error { return hold.Release(d.context()) })
+}
+
+// all reads a listing of deliveries to its end.
+func (d deliveries) all(s node.DeliveryStore, status node.DeliveryStatus, limit int) (all []node.Delivery) {
+	d.t.Helper()
+	page := node.DeliveryPage{Status: status, Limit: limit}
+	for {
+		var got node.Deliveries
+		d.again(func() (err error) { got, err = s.Deliveries(d.context(), d.endpoint, page); return err })
+		if len(got.Items) > limit {
+			d.t.Fatalf("a page of %d has %d", limit, len(got.Items))
+		}
+		all = append(all, got.Items...)
+		if page.After = got.Next; page.After == "" {
+			return all
+		}
+	}
+}
+
+func message(n int, attempts int) node.Delivery {
+	m := node.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licet.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
+	for i := range attempts {
+		m.Attempts = append(m.Attempts, node.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute), Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
+	}
+	return m
+}
+
+func asDelivered(m node.Delivery) node.Delivery {
+	m.Status, m.Next = node.DeliveryDelivered, time.Time{}
+	return m
+}
+
+func as(status node.DeliveryStatus, m node.Delivery) node.Delivery {
+	m.Status = status
+	return m
+}
+
+func byEvent(a, b node.Delivery) int { return cmp.Compare(a.EventID, b.EventID) }

@@ -1,0 +1,234 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet/node"
+)
+
+func testWorkers(d deliveries) {
+	stores := []node.DeliveryStore{d.open(d.t), d.open(d.t)}
+	w, stop := d.work(stores[0])
+	other, _ := d.work(stores[1])
+	both := []node.Incarnation{w.Self(), other.Self()}
+	up := func() (up []node.Incarnation) {
+		workers, err := other.Workers(d.context())
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		for _, by := range workers {
+			if slices.Contains(both, by) {
+				up = append(up, by)
+			}
+		}
+		return up
+	}
+	if got := up(); len(got) != 2 {
+		d.t.Errorf("the workers are %v, want %v", got, both)
+	}
+	d.claim(w)
+	stop()
+	if got := up(); !slices.Equal(got, both[1:]) {
+		d.t.Errorf("the workers are %v, want %v", got, both[1:])
+	}
+	d.claim(other)
+	failed := errors.New("failed")
+	if err := stores[0].Work(d.context(), func(context.Context, node.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
+		d.t.Errorf("Work gives %v", err)
+	}
+}
+
+func testHolders(d deliveries) {
+	first, _ := d.work(d.open(d.t))
+	second, _ := d.work(d.open(d.t))
+	hold := d.claim(first)
+	d.resume(hold)
+	d.checkpoint(hold, node.Checkpoint{Progress: node.DeliveryProgress{Place: "pos_1"}})
+	for _, w := range []node.DeliveryWorker{first, second} {
+		if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {
+			d.t.Errorf("it is claimed twice: %v, %v", ok, err)
+		}
+		claims, err := w.Claims(d.context())
+		if err != nil || claims[d.endpoint] != first.Self() {
+			d.t.Errorf("the claims are %v, %v", claims, err)
+		}
+	}
+	d.release(hold)
+	if claims, err := second.Claims(d.context()); err != nil || claims[d.endpoint] != (node.Incarnation{}) {
+		d.t.Errorf("after the release the claims are %v, %v", claims, err)
+	}
+	next := d.claim(second)
+	if err := hold.Checkpoint(d.context(), node.Checkpoint{Progress: node.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, node.ErrClaimLost) {
+		d.t.Errorf("who has released it writes: %v", err)
+	}
+	if state := d.resume(next); state.Progress.Place != "pos_1" {
+		d.t.Errorf("it resumes at %q", state.Progress.Place)
+	}
+	if _, ok, err := first.Claim(d.context(), d.owner, d.newEndpoint()); ok || err != nil {
+		d.t.Errorf("an endpoint that is not there is claimed: %v, %v", ok, err)
+	}
+	if _, ok, err := first.Claim(d.context(), d.fixture.owner(), d.endpoint); ok || err != nil {
+		d.t.Errorf("an endpoint of another owner is claimed: %v, %v", ok, err)
+	}
+}
+
+func testCheckpoint(d deliveries) {
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	if state := d.resume(hold); state.Found || len(state.Pending) > 0 {
+		d.t.Errorf("a new endpoint resumes at %+v", state)
+	}
+	if found, err := s.Progresses(d.context(), d.endpoint); err != nil || len(found) > 0 {
+		d.t.Errorf("it has %+v, %v", found, err)
+	}
+	at := func(n int) time.Time { return created.Add(time.Duration(n) * time.Hour) }
+	progress := node.DeliveryProgress{
+		Place: "evt_0somewhere", SeenAt: at(1), Failures: 7, FailingSince: at(2), NextProbe: at(3),
+		LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
+	}
+	d.checkpoint(hold, node.Checkpoint{
+		Progress: progress, Pending: []node.Delivery{message(1, 1), message(2, 2)}, Dead: []node.Delivery{message(3, 10)},
+		Delivered: []node.Delivery{message(4, 1)},
+	})
+	progress.Pending, progress.Dead = 2, 1
+	found, err := s.Progresses(d.context(), d.endpoint, "we_none")
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.equal("the progress", found, map[string]node.DeliveryProgress{d.endpoint: progress})
+	d.release(hold)
+	w, _ = d.work(d.open(d.t))
+	hold = d.claim(w)
+	d.equal("what is resumed", d.resume(hold), node.DeliveryState{Found: true, Progress: progress, Pending: []node.PendingDelivery{
+		{EventID: message(1, 0).EventID, Attempts: 1, Next: message(1, 0).Next}, {EventID: message(2, 0).EventID, Attempts: 2, Next: message(2, 0).Next},
+	}})
+	var pending, dead []node.Delivery
+	d.again(func() (err error) {
+		pending, err = hold.Pending(d.context(), message(2, 0).EventID, "evt_none", message(3, 0).EventID)
+		return err
+	})
+	d.equal("what is pending", pending, []node.Delivery{as(node.DeliveryPending, message(2, 2))})
+	d.again(func() (err error) { dead, err = hold.Dead(d.context(), "", 10); return err })
+	d.equal("what is dead", dead, []node.Delivery{as(node.DeliveryDead, message(3, 10))})
+	d.again(func() (err error) { dead, err = hold.Dead(d.context(), message(3, 0).EventID, 10); return err })
+	d.equal("what is dead after that", dead, []node.Delivery(nil))
+}
+
+// testCheckpoints makes checkpoints at random, and compares each with a model.
+func testCheckpoints(d deliveries) {
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	d.resume(hold)
+	random := rand.New(rand.NewPCG(7, 7))
+	stands := make(map[string]node.Delivery)
+	var delivered []node.Delivery
+	for round := range 40 {
+		var done node.Checkpoint
+		for _, n := range random.Perm(30)[:random.IntN(12)] {
+			m := message(n, 1+random.IntN(4))
+			switch random.IntN(3) {
+			case 0:
+				done.Pending = append(done.Pending, m)
+				stands[m.EventID] = as(node.DeliveryPending, m)
+			case 1:
+				done.Dead = append(done.Dead, m)
+				stands[m.EventID] = as(node.DeliveryDead, m)
+			default:
+				done.Delivered = append(done.Delivered, m)
+				delivered = append(delivered, asDelivered(m))
+				delete(stands, m.EventID)
+			}
+		}
+		done.Progress.Place = node.FeedPosition(fmt.Sprint("evt_", round))
+		d.checkpoint(hold, done)
+		if random.IntN(5) == 0 {
+			d.release(hold)
+			hold = d.claim(w)
+			if random.IntN(2) == 0 {
+				d.resume(hold)
+			}
+		}
+		want := node.DeliveryProgress{Place: done.Progress.Place}
+		var all []node.Delivery
+		for _, status := range []node.DeliveryStatus{node.DeliveryPending, node.DeliveryDead} {
+			var those []node.Delivery
+			for _, m := range stands {
+				if m.Status == status {
+					those = append(those, m)
+				}
+			}
+			slices.SortFunc(those, byEvent)
+			all = append(all, those...)
+			if status == node.DeliveryPending {
+				want.Pending = len(those)
+			} else {
+				want.Dead = len(those)
+			}
+		}
+		for _, m := range slices.Backward(delivered) {
+			all = append(all, m)
+		}
+		var found map[string]node.DeliveryProgress
+		d.again(func() (err error) { found, err = s.Progresses(d.context(), d.endpoint); return err })
+		d.equal("the progress", found[d.endpoint], want)
+		d.equal("all", d.all(s, "", 7+random.IntN(90)), all)
+	}
+}
+
+func testLargeCheckpoint(d deliveries) {
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	d.resume(hold)
+	var done node.Checkpoint
+	var want []node.Delivery
+	answer := strings.Repeat("é", 512)
+	for n := range 900 {
+		m := message(n, 3)
+		m.Answer = answer
+		switch {
+		case n < 300:
+			done.Pending = append(done.Pending, m)
+			want = append(want, as(node.DeliveryPending, m))
+		case n < 600:
+			done.Dead = append(done.Dead, m)
+			want = append(want, as(node.DeliveryDead, m))
+		default:
+			done.Delivered = append(done.Delivered, m)
+		}
+	}
+	for _, m := range slices.Backward(done.Delivered) {
+		want = append(want, asDelivered(m))
+	}
+	done.Progress.Place = "evt_9"
+	done.PutJobs = []node.Replay{{ID: ulid.Make().String(), Dead: true}}
+	d.checkpoint(hold, done)
+	d.equal("all", d.all(s, "", 100), want)
+	d.release(hold)
+	hold = d.claim(w)
+	state := d.resume(hold)
+	if len(state.Pending) != 300 || state.Progress.Pending != 300 || state.Progress.Dead != 300 || state.Progress.Place != "evt_9" {
+		d.t.Errorf("it resumes with %d pending, %+v", len(state.Pending), state.Progress)
+	}
+	// All of them come through.
+	done.Delivered = slices.Concat(done.Pending, done.Dead)
+	done.EndJobs = []string{done.PutJobs[0].ID}
+	done.Pending, done.Dead, done.PutJobs = nil, nil, nil
+	d.checkpoint(hold, done)
+	if state := d.resume(hold); len(state.Pending) != 0 || state.Progress.Pending != 0 || state.Progress.Dead != 0 {
+		d.t.Errorf("then it resumes with %d pending, %+v", len(state.Pending), state.Progress)
+	}
+	if jobs, err := hold.Jobs(d.context()); err != nil || len(jobs) > 0 {
+		d.t.Errorf("there are replays %+v, %v", jobs, err)
+	}
+}

@@ -1,0 +1,120 @@
+package storetest
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+	"licet/node"
+)
+
+func testReplays(d deliveries) {
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	var want []node.Replay
+	add := func(r node.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
+	jobs := func() (jobs []node.Replay) {
+		d.again(func() (err error) { jobs, err = hold.Jobs(d.context()); return err })
+		return jobs
+	}
+	mark := func() (mark int64) {
+		d.again(func() (err error) { mark, err = s.WebhooksMark(d.context()); return err })
+		return mark
+	}
+	for n := range node.MaxReplays {
+		r := node.Replay{ID: ulid.MustNew(uint64(1000+n), nil).String()}
+		switch n % 3 {
+		case 0:
+			r.EventID = "evt_1"
+		case 1:
+			r.After, r.Until = "evt_1", "evt_2"
+		default:
+			r.Dead = true
+		}
+		before := mark()
+		for range 2 { // whoever asks twice asks once
+			d.again(func() error { return add(r) })
+		}
+		if mark() <= before {
+			d.t.Error("a replay does not move the mark")
+		}
+		want = append(want, r)
+	}
+	d.equal("the replays", jobs(), want)
+	for {
+		err := add(node.Replay{ID: ulid.Make().String(), Dead: true})
+		if errors.Is(err, licet.ErrUnavailable) {
+			continue
+		}
+		if !errors.Is(err, node.ErrTooManyReplays) {
+			d.t.Errorf("one more is %v", err)
+		}
+		break
+	}
+	want[1].Place = "evt_15"
+	d.checkpoint(hold, node.Checkpoint{PutJobs: want[1:2], EndJobs: []string{want[0].ID, want[4].ID}})
+	want = slices.Delete(slices.Delete(want, 4, 5), 0, 1)
+	d.equal("the replays", jobs(), want)
+	for _, of := range []struct {
+		owner    licet.Owner
+		endpoint string
+	}{{d.fixture.owner(), d.endpoint}, {d.owner, d.newEndpoint()}} {
+		d.again(func() error {
+			err := s.AddReplay(d.context(), of.owner, of.endpoint, node.Replay{ID: "x", Dead: true})
+			if errors.Is(err, licet.ErrWebhookNotFound) {
+				return nil
+			}
+			return cmpErr(err)
+		})
+	}
+}
+
+func cmpErr(err error) error {
+	if err == nil {
+		return errors.New("it is taken")
+	}
+	return err
+}
+
+func testSweepEndpoint(d deliveries) {
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	d.resume(hold)
+	var pending []node.Delivery
+	for n := range 600 {
+		pending = append(pending, message(n, 1))
+	}
+	d.checkpoint(hold, node.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7], PutJobs: []node.Replay{{ID: "1", Dead: true}}})
+	d.put(d.t, d.owner, nil, d.endpoint)
+	lost := func(what string) {
+		d.t.Helper()
+		if err := hold.Checkpoint(d.context(), node.Checkpoint{Pending: pending[:1]}); !errors.Is(err, node.ErrClaimLost) {
+			d.t.Errorf("%s its holder writes: %v", what, err)
+		}
+	}
+	lost("while the endpoint is swept")
+	d.again(func() error {
+		for {
+			if n, err := s.SweepWebhooks(d.context()); n == 0 || err != nil {
+				return err
+			}
+		}
+	})
+	lost("after that")
+	if found, err := s.Progresses(d.context(), d.endpoint); err != nil || len(found) > 0 {
+		d.t.Errorf("there is %+v, %v", found, err)
+	}
+	if all := d.all(s, "", 100); len(all) > 0 {
+		d.t.Errorf("%d deliveries are left", len(all))
+	}
+	if claims, err := w.Claims(d.context()); err != nil || claims[d.endpoint] != (node.Incarnation{}) {
+		d.t.Errorf("the claims are %v, %v", claims, err)
+	}
+	if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {
+		d.t.Errorf("it is claimed: %v, %v", ok, err)
+	}
+}
