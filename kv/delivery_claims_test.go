@@ -1,0 +1,229 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// TestLeaseIsLost: the context of a worker ends with its lease.
+func TestLeaseIsLost(t *testing.T) {
+	s := openStore(t)
+	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w node.DeliveryWorker) error {
+		if _, err := server.client.Revoke(ctx, w.(*deliveryWorker).lease); err != nil {
+			return err
+		}
+		owner, endpoint := ownEndpoint(t)
+		if _, ok, err := w.Claim(ctx, owner, endpoint); ok || err == nil {
+			t.Errorf("without a lease it claims: %v, %v", ok, err)
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if !errors.Is(err, errLeaseLost) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestOneOfManyClaims lets workers claim endpoints at the same time, and write: each
+// endpoint has one holder at a time, who writes what it says.
+func TestOneOfManyClaims(t *testing.T) {
+	const endpoints, rounds = 4, 10
+	owners, names := make([]licet.Owner, endpoints), make([]string, endpoints)
+	held := make([]atomic.Int32, endpoints)
+	made := make([]atomic.Int64, endpoints)
+	for i := range endpoints {
+		owners[i], names[i] = ownEndpoint(t)
+	}
+	var group sync.WaitGroup
+	for seed := range uint64(3) {
+		w := worker(t, faultyStore(t, storm(seed)))
+		for i := range endpoints {
+			group.Go(func() {
+				for round := 0; round < rounds; {
+					hold, ok, err := w.Claim(testContext(t, 20*time.Second), owners[i], names[i])
+					if err != nil && !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) {
+						t.Error(err)
+						return
+					}
+					if !ok {
+						// Claims drops those that were made though nobody was told.
+						_, _ = w.Claims(testContext(t, 20*time.Second))
+						continue
+					}
+					if n := held[i].Add(1); n != 1 {
+						t.Errorf("%d hold it", n)
+					}
+					err = hold.Checkpoint(testContext(t, 20*time.Second), node.Checkpoint{Delivered: messages(round, round+1)})
+					if err != nil {
+						t.Errorf("checkpoint: %v", err)
+					} else {
+						made[i].Add(1)
+					}
+					held[i].Add(-1)
+					if err := hold.Release(testContext(t, 20*time.Second)); err != nil {
+						t.Error(err)
+					}
+					round++
+				}
+			})
+		}
+	}
+	group.Wait()
+	for i := range endpoints {
+		if progress, _ := keptOf(t, names[i]); int64(progress.number) != made[i].Load() {
+			t.Errorf("%d checkpoints are counted of %d", progress.number, made[i].Load())
+		}
+	}
+}
+
+// TestGhostClaim: a claim that comes to be long after it was asked for, when it was
+// released already, does not keep others off.
+func TestGhostClaim(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	s, next := scripted(t)
+	w, other := worker(t, s), worker(t, openStore(t))
+	hold := holdOf(t, w, owner, endpoint)
+	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	// What a late copy of the claim comes to.
+	if _, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := other.Claim(testContext(t, 10*time.Second), owner, endpoint); ok || err != nil {
+		t.Errorf("another worker claims it: %v, %v", ok, err)
+	}
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	}
+	hold = holdOf(t, other, owner, endpoint)
+	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	// The worker itself makes it anew.
+	response, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hold := holdOf(t, w, owner, endpoint); hold.fence <= response.Header.Revision {
+		t.Errorf("it takes up the claim of %d, which was made at %d", hold.fence, response.Header.Revision)
+	}
+	if err := holdRelease(t, w, endpoint); err != nil {
+		t.Fatal(err)
+	}
+	// One that was given up in doubt.
+	ended, cancel := context.WithCancel(testContext(t, 10*time.Second))
+	lost := func() fault { cancel(); return fault{appliedNow, rpctypes.ErrTimeout} }
+	next.Store(&lost)
+	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licet.ErrOutcomeUnknown) {
+		t.Errorf("a claim in doubt: %v, %v", ok, err)
+	}
+	next.Store(nil)
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	}
+	holdOf(t, other, owner, endpoint)
+}
+
+// holdRelease removes the claim of a worker as a release does.
+func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
+	t.Helper()
+	w.drop(endpoint)
+	_, err := server.client.Delete(testContext(t, 10*time.Second), claimOfKey(endpoint))
+	return err
+}
+
+// TestForsakenClaims: a claim whose worker is not there, or that is left of an earlier
+// lease of this one, keeps nobody off.
+func TestForsakenClaims(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	s := openStore(t)
+	put := func(value string, opts ...clientv3.OpOption) {
+		t.Helper()
+		if _, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), value, opts...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, value := range map[string]string{"of a worker that is gone": "12345678", "that can't be read": "x"} {
+		put(value)
+		atWork(t, s, func(ctx context.Context, w *deliveryWorker) {
+			if _, ok, err := w.Claim(ctx, owner, endpoint); !ok || err != nil {
+				t.Errorf("a claim %s: %v, %v", name, ok, err)
+			}
+		})
+	}
+	earlier, err := server.client.Grant(testContext(t, 10*time.Second), 3600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(string(s.incarnation[:]), clientv3.WithLease(earlier.ID))
+	atWork(t, s, func(ctx context.Context, w *deliveryWorker) {
+		hold := holdOf(t, w, owner, endpoint)
+		if _, err := server.client.Revoke(ctx, earlier.ID); err != nil {
+			t.Error(err)
+		}
+		if err := hold.Checkpoint(ctx, node.Checkpoint{Pending: messages(0, 1)}); err != nil {
+			t.Errorf("the claim went with the earlier lease: %v", err)
+		}
+	})
+}
+
+// TestRestoredClaims: of a store that is put back from a backup the leases go on, and
+// end, so that claims of nodes that are no more keep nobody off for long.
+func TestRestoredClaims(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "backup.db")
+	func() {
+		etcd := startEmbedded(t, t.TempDir())
+		l := labOn(t, etcd.Endpoints())
+		l.endpoint()
+		atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
+			hold := holding(t, ctx, w)
+			if err := hold.Checkpoint(ctx, node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Backup(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: l.store.log}, path, nil); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}()
+	after := filepath.Join(dir, "after")
+	if _, err := Restore(testContext(t, time.Minute), path, after, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, after))}
+	l.client = l.store.client
+	if claim := must(l.client.Get(l.ctx(), claimOfKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
+		t.Fatalf("the claim is %v", claim.Kvs)
+	}
+	l.clean()
+	atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
+		for until := time.Now().Add(3 * workerTTL * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			hold, ok, err := w.Claim(ctx, labOwner, hooked)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok {
+				state, err := hold.Resume(ctx)
+				if err != nil || state.Progress.Place != "evt_1" || len(state.Pending) != 1 {
+					t.Errorf("it resumes at %+v, %v", state, err)
+				}
+				return
+			}
+			if time.Now().After(until) {
+				t.Fatal("the restored claim keeps others off")
+			}
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// TestReplaysAreBounded lets two nodes ask for more replays than may wait.
+func TestReplaysAreBounded(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	stores := []*Store{openStore(t), openStore(t)}
+	var taken, refused atomic.Int32
+	var group sync.WaitGroup
+	for i := range 40 {
+		group.Go(func() {
+			for {
+				err := stores[i%2].AddReplay(testContext(t, 20*time.Second), owner, endpoint, node.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
+				switch {
+				case err == nil:
+					taken.Add(1)
+				case errors.Is(err, node.ErrTooManyReplays):
+					refused.Add(1)
+				case errors.Is(err, licet.ErrUnavailable):
+					continue
+				default:
+					t.Error(err)
+				}
+				return
+			}
+		})
+	}
+	group.Wait()
+	if _, kinds := keptOf(t, endpoint); taken.Load() != node.MaxReplays || refused.Load() != 40-node.MaxReplays || kinds[keyOfReplay] != node.MaxReplays {
+		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[keyOfReplay])
+	}
+}
+
+// TestSweepAgainstHolder deletes endpoints whose holders go on writing, and sweeps them
+// by two nodes: nothing is left, and nothing comes after.
+func TestSweepAgainstHolder(t *testing.T) {
+	sweepers := []*Store{openStore(t), openStore(t)}
+	w := worker(t, openStore(t))
+	for range 5 {
+		owner, endpoint := ownEndpoint(t)
+		hold := holdOf(t, w, owner, endpoint)
+		wrote, lost := make(chan struct{}), make(chan struct{})
+		var group sync.WaitGroup
+		group.Go(func() {
+			defer close(lost)
+			for n := 0; ; n++ {
+				err := hold.Checkpoint(testContext(t, 20*time.Second), node.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
+				if errors.Is(err, node.ErrClaimLost) {
+					return
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if n == 20 {
+					close(wrote)
+				}
+			}
+		})
+		group.Go(func() {
+			for asked := false; ; {
+				err := sweepers[0].AddReplay(testContext(t, 20*time.Second), owner, endpoint, node.Replay{ID: "1", Dead: true})
+				if errors.Is(err, licet.ErrWebhookNotFound) {
+					if !asked {
+						t.Error("no replay was taken")
+					}
+					return
+				}
+				asked = asked || err == nil
+			}
+		})
+		<-wrote
+		putEndpoints(server.client)(t, owner, nil, endpoint)
+		for _, s := range sweepers {
+			group.Go(func() {
+				for {
+					mark, err := server.client.Get(testContext(t, 10*time.Second), deletedWebhookKey(endpoint))
+					if err != nil || len(mark.Kvs) == 0 {
+						return
+					}
+					if _, err := s.SweepWebhooks(testContext(t, 10*time.Second)); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		<-lost
+		group.Wait()
+		for _, prefix := range []string{endpointPrefix(endpoint), claimOfKey(endpoint), deletedWebhookKey(endpoint)} {
+			if left, err := server.client.Get(testContext(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
+				t.Errorf("there is %v, %v", left.Kvs, err)
+			}
+		}
+	}
+}
