@@ -11,6 +11,8 @@
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                              events of a record, those of one transaction, see below
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
+//	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
+//	g/-/<incarnation>             empty: a worker that delivers, under its lease
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
 //	c/<account>/<mode>/<ms><product>
 //	                              empty: a product in its owner's listing, by creation
@@ -24,6 +26,11 @@
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
+//	v/<endpoint>/p                how far the deliveries to an endpoint are
+//	v/<endpoint>/r<event>         a message to it that is to be tried again
+//	v/<endpoint>/f<event>         one that was given up
+//	v/<endpoint>/a<page>          a page of what was delivered to it, by its number, eight bytes
+//	v/<endpoint>/j<replay>        a replay that was asked for and is not done, by its ULID
 //	w/<account>/<mode>/           an owner's endpoints of webhooks, all of them
 //	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
@@ -87,6 +94,23 @@
 // many is known from marks, so that none of them need be read. What is to go is said
 // first, in s/swept, and then removed: whoever reads on at or before it is told so,
 // and never misses an event without knowing.
+//
+// # Deliveries
+//
+// The feed is the queue. Of an endpoint is stored how far in the feed it is; only what
+// has failed has keys of its own, and so has, for a while, what was delivered.
+//
+// One node delivers to an endpoint at a time: who holds the claim on it. The claim goes
+// with a lease, but no lease decides who may write. Each transaction of a holder compares
+// the claim's CreateRevision, and writes the progress, whose revision it compares too. So
+// who has lost the claim, and a request that was long under way, change nothing. A
+// checkpoint that one transaction does not hold is several, in an order in which it may
+// be stopped: each carries the progress as it is after it, with the right counts, and the
+// place in the feed moves with the last.
+//
+// A claim, and a replay, also compare the record that the endpoint is in. So nothing is
+// written of one that was deleted: while its x/w/ key is there its holder's transactions
+// fail, and what there is of it is removed; the key goes last, and the claim with it.
 //
 // # Values
 //
