@@ -41,6 +41,10 @@ type feedState struct {
 	revision int64
 }
 
+// end is the epoch in which the feed ends. Where no epoch has begun it is the first one
+// that there can be.
+func (f *feedState) end() epoch { return max(f.epoch, f.swept+1) }
+
 // feedState reads it, linearizably.
 func (s *Store) feedState(ctx context.Context) (feedState, error) {
 	state, _, err := s.feedStateWith(ctx, epochKey)
@@ -74,7 +78,7 @@ func (s *Store) EventsNow(ctx context.Context) (node.FeedPosition, error) {
 	if err != nil {
 		return "", err
 	}
-	return node.FeedPosition(place{epoch: state.epoch, revision: state.revision}.text(node.Cell)), nil
+	return node.FeedPosition(place{epoch: state.end(), revision: state.revision}.text(node.Cell)), nil
 }
 
 // ReadEvents reads a page of an owner's feed.
@@ -109,7 +113,7 @@ func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedP
 		after.epoch = state.swept + 1
 	case after.epoch <= state.swept:
 		return node.Feed{}, licet.ErrCursorExpired
-	case !after.behindEvent() && (after.epoch > state.epoch || after.epoch == state.epoch && after.revision > state.revision):
+	case !after.behindEvent() && (after.epoch > state.end() || after.epoch == state.end() && after.revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
 		// wait in vain.
 		return node.Feed{}, node.ErrBadPosition

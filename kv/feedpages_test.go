@@ -45,6 +45,31 @@ func TestPositionsAhead(t *testing.T) {
 	}
 }
 
+// TestFeedBeforeTheFirstEpoch takes positions in a store in which none has begun: what
+// is recorded first comes after them.
+func TestFeedBeforeTheFirstEpoch(t *testing.T) {
+	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
+	l.store = openStoreOn(t, l.etcd)
+	ctx, owner := testContext(t, 10*time.Second), acct("first")
+	now := must(l.store.EventsNow(ctx))(t)
+	begin := must(l.store.ReadEvents(ctx, owner, node.FeedPage{Limit: 1}))(t).Next
+	for range 2 {
+		for _, p := range []node.FeedPosition{now, begin} {
+			if got, err := l.after(owner, p); err != nil || len(got) != 0 {
+				t.Errorf("after %s: %v, %v", p, got, err)
+			}
+		}
+		l.license(l.store, acct("other"))
+	}
+	l.license(l.store, owner)
+	l.seal()
+	for _, p := range []node.FeedPosition{now, begin} {
+		if got, err := l.after(owner, p); err != nil || !slices.Equal(kindsOf(got), []string{"1 license.issued"}) {
+			t.Errorf("after %s: %v, %v", p, kindsOf(got), err)
+		}
+	}
+}
+
 // counting counts the ranges that are read.
 type counting struct {
 	clientv3.KV
