@@ -13,7 +13,8 @@ import (
 // whoever reads it may sort it by revision and has seen all of it.
 //
 // It is not written before a transaction is sent, and anew where it was sent in
-// vain: [part].stamps are the places.
+// vain: [part].stamps are the places. Nobody reads those meanwhile: a request is turned
+// into bytes before the call that sends it returns, also one whose time is over.
 type epoch uint64
 
 const (

@@ -239,10 +239,10 @@ func TestSweepUnderReaders(t *testing.T) {
 			}
 		})
 	}
-	expired, read := 0, 0
+	var mu sync.Mutex
+	expired, read := 0, 0 // guarded by mu
 	for range 2 {
 		s := l.open(nil)
-		var mu sync.Mutex
 		group.Go(func() {
 			page, last := node.FeedPage{Limit: 3}, uint64(0)
 			for ctx.Err() == nil {

@@ -275,7 +275,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		return l.hooks(owner, func(r *storedWebhooks) { change(&r.webhooks.Endpoints[0]) })
 	}
 
-	for _, c := range []struct {
+	for i, c := range []struct {
 		name string
 		seed seed
 		want []string // family, rule and key
@@ -664,8 +664,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			defer l.plant(c.seed)()
 			for name, reading := range readings() {
-				if name == "in pages" {
-					continue // pages of 7 do the same
+				if name == "in pages" || name == "key by key" && i%5 != 0 {
+					continue // pages of 7 do the same; and key by key takes long
 				}
 				store, cfg := reading(l.store)
 				_, found := (&lab{t: t, store: store}).verify(cfg)
