@@ -95,6 +95,35 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 	}
 }
 
+// TestRestoreRegistersOwnersAnew loses the key of an owner with the store: a node that was
+// up writes it again before the next event, so that the sweep finds that.
+func TestRestoreRegistersOwnersAnew(t *testing.T) {
+	for name, after := range map[string]func(*disaster){
+		"it finds the earlier epoch":    func(*disaster) {},
+		"another node begins a new one": func(d *disaster) { labOn(d.t, d.etcd.Endpoints()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDisaster(t)
+			late := licet.Owner{AccountID: "acct_late", Mode: licet.Test}
+			order := func() {
+				t.Helper()
+				if _, _, err := d.node.CreateOrder(d.ctx(), late, node.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			order()
+			d.eventIDs() // which begins an epoch, so that the node knows a later one than the backup
+			d.restore(revisionBump)
+			after(d)
+			order()
+			d.clean()
+			if owners := must(d.store.listEventOwners(d.ctx()))(t); !slices.Contains(owners, late) {
+				t.Errorf("registered are %v", owners)
+			}
+		})
+	}
+}
+
 // keptIDs gives the ids of all events in the store, without a seal.
 func (l *lab) keptIDs() []string {
 	l.t.Helper()

@@ -146,8 +146,8 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 		}
 		switch string(key) {
 		case epochKey:
-			if epoch(revision) < top.epoch {
-				return true, s.afterRestore(epoch(revision))
+			if is := epoch(revision); is < top.epoch || is >= top.epoch+revisionBump/2 {
+				return true, s.afterRestore(is)
 			}
 			moved = s.fences.noteEpoch(epoch(revision)) || epoch(revision) != top.epoch || moved
 		case listenKey:
@@ -164,8 +164,9 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 }
 
 // afterRestore begins an epoch in a store that was restored under a node that was up
-// all the time: the one that it has may also have been that of events which are lost
-// with the store. The owners that the node knows of may be lost too.
+// all the time, whether another has begun one there, see revisionBump, or not: the one
+// that it has may also have been that of events which are lost with the store. The
+// owners that the node knows of may be lost too.
 func (s *Store) afterRestore(is epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
