@@ -7,6 +7,9 @@ const (
 	Attempts = 10
 	// MaxRetryAfter is the longest that a receiver can have itself waited for.
 	MaxRetryAfter = 24 * time.Hour
+	// MaxFailing is how long an endpoint may fail, with nothing that comes through, until
+	// it should be disabled: as long as its first message is tried.
+	MaxFailing = 75*time.Hour + 35*time.Minute
 	// jitter is by how much of itself a pause is longer or shorter.
 	jitter = 0.2
 )

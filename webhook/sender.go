@@ -23,10 +23,10 @@ const (
 	maxAnswer = 64 << 10 // bytes of an answer's header and of its body that are read
 	maxKept   = 1 << 10  // bytes of the body that are told
 
-	// An endpoint gets messages one after another at best, so a connection or two
-	// are worth keeping for it, and not for long.
-	idlePerHost = 2
-	idleAll     = 128
+	// An endpoint that is well gets some dozen messages at a time. A connection that
+	// is not kept for the next one costs both sides more than the message does.
+	idlePerHost = 32
+	idleAll     = 256
 	idleTimeout = 30 * time.Second
 )
 
