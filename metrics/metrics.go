@@ -54,6 +54,30 @@ type Metrics struct {
 	// provider was about to be), made (it is recorded) or refused (for good).
 	Refunds *prometheus.CounterVec
 
+	// EventFeedLag is how old the epoch of events is that is not in the feed yet, if
+	// anything was written into it, in seconds.
+	EventFeedLag prometheus.Gauge
+	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered,
+	// failed or gone (the endpoint wants nothing any more).
+	WebhookAttempts *prometheus.CounterVec
+	// WebhookAttemptDuration is how long they took, in seconds.
+	WebhookAttemptDuration prometheus.Histogram
+	// WebhookEndpoints counts the endpoints that this node delivers to, by state:
+	// delivering, failing or idle.
+	WebhookEndpoints *prometheus.GaugeVec
+	// WebhookPending is how many messages to them are to be tried again,
+	// WebhookDeadLetters how many were given up.
+	WebhookPending, WebhookDeadLetters prometheus.Gauge
+	// WebhookLag is how old the oldest event is that was not sent yet to one of them
+	// that is not failing, in seconds.
+	WebhookLag prometheus.Gauge
+	// WebhookCheckpoints counts what was stored of deliveries, by outcome: ok, lost
+	// (another node has the endpoint) or unknown.
+	WebhookCheckpoints *prometheus.CounterVec
+	// WebhookSkips counts how often events were not kept any more that an endpoint had
+	// not got.
+	WebhookSkips prometheus.Counter
+
 	// APIKeyLookups counts how API keys were looked up: hit and unknown were
 	// answered from memory, miss and untrusted by the store, the last because no
 	// scan had succeeded lately.
@@ -147,6 +171,43 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 			Name: "licet_refunds_total",
 			Help: "Steps of refunds: the provider was asked, the refund was made, or the provider has refused it.",
 		}, []string{"outcome"}),
+		EventFeedLag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_event_feed_lag_seconds",
+			Help: "Age of the events that were recorded and are not in the feed yet. All nodes find about the same.",
+		}),
+		WebhookAttempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_webhook_attempts_total",
+			Help: "Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the endpoint has answered 410.",
+		}, []string{"outcome"}),
+		WebhookAttemptDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "licet_webhook_attempt_duration_seconds",
+			Help:    "Time of one attempt to deliver an event.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15},
+		}),
+		WebhookEndpoints: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "licet_webhook_endpoints",
+			Help: "Webhook endpoints that this node delivers to, by state.",
+		}, []string{"state"}),
+		WebhookPending: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_webhook_pending",
+			Help: "Messages to this node's webhook endpoints that have failed and are to be tried again.",
+		}),
+		WebhookDeadLetters: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_webhook_dead_letters",
+			Help: "Messages to this node's webhook endpoints that were given up, and are kept.",
+		}),
+		WebhookLag: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_webhook_lag_seconds",
+			Help: "Age of the oldest event that was read for one of this node's webhook endpoints and not sent yet, without those that are failing.",
+		}),
+		WebhookCheckpoints: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_webhook_checkpoints_total",
+			Help: "Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node delivers to by now.",
+		}, []string{"outcome"}),
+		WebhookSkips: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "licet_webhook_skips_total",
+			Help: "Times that events were not kept any more which a webhook endpoint had not got.",
+		}),
 		APIKeyLookups: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_api_key_lookups_total",
 			Help: "Lookups of API keys: answered from memory (hit, unknown), or by the store (miss, untrusted).",
@@ -187,6 +248,8 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	reg.MustRegister(
 		m.HTTPDuration, m.HTTPInFlight, m.RateLimited, m.Mailboxes, m.FoldCommands, m.SwapsLost, m.Hops, m.HopCommands, m.HopCommandsRun,
 		m.CommandsUnderWay, m.CommandsLimit, m.CommandsShed, m.Panics, m.RefundsDue, m.Refunds,
+		m.EventFeedLag, m.WebhookAttempts, m.WebhookAttemptDuration, m.WebhookEndpoints, m.WebhookPending, m.WebhookDeadLetters,
+		m.WebhookLag, m.WebhookCheckpoints, m.WebhookSkips,
 		m.APIKeyLookups, m.APIKeyScan, m.StoreDuration, m.StoreBatch, m.StoreBatchesLost, m.SwapsReissued, m.InvariantViolations, build,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

@@ -137,7 +137,7 @@ func TestEveryInstrumentIsRegistered(t *testing.T) {
 // TestLabelsHoldNoSecrets: no label may carry a key, a device, an order or an
 // address, whatever the golden file says.
 func TestLabelsHoldNoSecrets(t *testing.T) {
-	allowed := []string{"method", "route", "code", "operation", "outcome", "result", "kind", "limit", "reason", "version", "revision", "goversion"}
+	allowed := []string{"method", "route", "code", "operation", "outcome", "result", "kind", "limit", "reason", "state", "version", "revision", "goversion"}
 	for _, f := range gathered(t, observed(t)) {
 		for _, label := range f.GetMetric()[0].GetLabel() {
 			if !slices.Contains(allowed, label.GetName()) {

@@ -86,6 +86,11 @@ func (n *Node) KeepSealing(ctx context.Context) {
 			known, since = epoch.Number, looked
 		}
 		looked = now
+		var lag time.Duration
+		if epoch.Written {
+			lag = now.Sub(since)
+		}
+		n.cfg.Metrics.EventFeedLag.Set(lag.Seconds())
 		if due := now.Sub(since) >= sealAfter || epoch.Bytes >= sealBytes; !due || !epoch.Written {
 			continue
 		}

@@ -59,6 +59,8 @@ type Config struct {
 	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
 	KeepEvents EventRetention
 
+	Deliveries DeliveryStore // tells of the delivery of webhooks; nil: this node does not
+
 	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
 	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
 
@@ -80,15 +82,16 @@ const (
 // Node runs commands against a store. Make it with [New]; it is safe for
 // concurrent use.
 type Node struct {
-	cfg       Config
-	admission *admission
-	lists     *listGate
-	placement *placement
-	keys      *keyCache
-	feed      *feed
-	seed      maphash.Seed
-	shards    [shardCount]shard
-	seen      seenDevices
+	cfg        Config
+	admission  *admission
+	lists      *listGate
+	placement  *placement
+	keys       *keyCache
+	feed       *feed
+	delivering chan struct{} // bounds the pages of events that are read for deliveries
+	seed       maphash.Seed
+	shards     [shardCount]shard
+	seen       seenDevices
 
 	claimLock sync.Mutex
 	claiming  map[licet.Ref]struct{} // claims being worked on here; guarded by claimLock
@@ -140,14 +143,15 @@ func New(cfg Config) *Node {
 	}
 	admission := newAdmission(&cfg)
 	n := &Node{
-		cfg:       cfg,
-		admission: admission,
-		lists:     newListGate(),
-		placement: newPlacement(&cfg),
-		keys:      newKeyCache(&cfg, admission),
-		feed:      newFeed(),
-		seed:      maphash.MakeSeed(),
-		claiming:  make(map[licet.Ref]struct{}),
+		cfg:        cfg,
+		admission:  admission,
+		lists:      newListGate(),
+		placement:  newPlacement(&cfg),
+		keys:       newKeyCache(&cfg, admission),
+		feed:       newFeed(),
+		delivering: make(chan struct{}, deliveryPages),
+		seed:       maphash.MakeSeed(),
+		claiming:   make(map[licet.Ref]struct{}),
 	}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)

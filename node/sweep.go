@@ -34,13 +34,14 @@ type Chore struct {
 
 // Chores are those of every node: to remove the claims of Idempotency-Keys whose
 // time is over, to record which orders and licenses have ended, and to remove events
-// that are not kept any more.
+// that are not kept any more and what is left of webhook endpoints that were deleted.
 func (n *Node) Chores() []Chore {
 	return []Chore{
 		{"the sweep of old claims", n.SweepOnce},
 		{"the record of orders that have run out", n.RecordOrderEnds},
 		{"the record of licenses that have ended", n.RecordLicenseEnds},
 		{"the sweep of old events", n.SweepEvents},
+		{"the sweep of deleted webhook endpoints", n.SweepWebhooks},
 	}
 }
 
@@ -82,6 +83,19 @@ func (n *Node) SweepEvents(ctx context.Context) error {
 	}
 	for {
 		swept, err := n.cfg.Events.SweepEvents(ctx, n.Now(), n.cfg.KeepEvents)
+		if err != nil || swept == 0 {
+			return err
+		}
+	}
+}
+
+// SweepWebhooks removes what is left of endpoints that were deleted.
+func (n *Node) SweepWebhooks(ctx context.Context) error {
+	if n.cfg.Deliveries == nil {
+		return nil
+	}
+	for {
+		swept, err := n.cfg.Deliveries.SweepWebhooks(ctx)
 		if err != nil || swept == 0 {
 			return err
 		}
