@@ -51,6 +51,7 @@ var house = []room{
 		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
 		pure:   true,
 	},
+	{path: "delivery", ours: []string{"webhook", "node", "metrics", "."}},
 	{path: "peer", ours: []string{"node", "metrics", "."}},
 	{path: "payment", ours: []string{"node", "."}},
 	{

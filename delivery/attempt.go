@@ -1,0 +1,164 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"licet"
+	"licet/node"
+	"licet/webhook"
+)
+
+// attempted is what came of a message.
+type attempted struct {
+	message *message
+	before  node.Delivery // as it was
+	attempt webhook.Attempt
+	err     error // nothing is known, or it was not sent
+	lost    bool  // its event is not kept any more
+}
+
+// failureInternal is a failure of ours: the event could not be made a message.
+const failureInternal webhook.Failure = "internal"
+
+// send begins as many attempts as may be.
+func (r *route) send(ctx context.Context, now time.Time) {
+	for {
+		extra := r.queue.flying > 0
+		if extra {
+			select {
+			case r.engine.extra <- struct{}{}:
+			default:
+				return // until one of ours has ended
+			}
+		}
+		m := r.queue.next(now)
+		if m == nil {
+			if extra {
+				<-r.engine.extra
+			}
+			return
+		}
+		endpoint := r.queue.endpoint
+		r.attempts.Go(func() {
+			done := r.attempt(ctx, m, &endpoint)
+			if extra {
+				<-r.engine.extra
+			}
+			r.sent <- done
+		})
+	}
+}
+
+// attempt sends a message once.
+func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (done attempted) {
+	done.message = m
+	defer func() {
+		if p := recover(); p != nil {
+			r.engine.cfg.Metrics.Panics.Inc()
+			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("webhook_id", r.id).Msg("an attempt to deliver an event panicked")
+			done.attempt, done.err = spoilt(r.now()), nil
+		}
+	}()
+	view := m.view
+	if view == nil {
+		if view = r.find(ctx, &done); view == nil {
+			return done
+		}
+	} else {
+		done.before.Type = view.Type
+	}
+	done.attempt, done.err = r.post(ctx, view, to)
+	return done
+}
+
+// find reads what is to be sent of a pending message; nil: it can't be.
+func (r *route) find(ctx context.Context, done *attempted) *node.EventView {
+	id := done.message.id
+	if known := done.message.known; known != nil {
+		done.before = *known
+	} else {
+		pending, err := r.hold.Pending(ctx, id)
+		if err != nil {
+			done.err = err
+			return nil
+		}
+		if len(pending) > 0 {
+			done.before = pending[0]
+		}
+	}
+	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, id)
+	if err != nil {
+		done.err = err
+		return nil
+	}
+	if view == nil {
+		done.before.EventID, done.lost = id, true
+		return nil
+	}
+	done.before.Type = view.Type
+	return view
+}
+
+// post makes the attempt.
+func (r *route) post(ctx context.Context, view *node.EventView, to *licet.Endpoint) (webhook.Attempt, error) {
+	texts, err := r.engine.cfg.Node.WebhookSecrets(to)
+	if err != nil {
+		return webhook.Attempt{}, fmt.Errorf("the endpoint's secret: %w", err)
+	}
+	secrets := make([]webhook.Secret, len(texts))
+	for i, text := range texts {
+		if secrets[i], err = webhook.ParseSecret(text); err != nil {
+			return webhook.Attempt{}, err
+		}
+	}
+	body, err := r.engine.cfg.Render(view)
+	if err != nil {
+		r.engine.cfg.Log.Error().Err(err).Str("event_id", view.ID).Msg("an event can't be told")
+		return spoilt(r.now()), nil
+	}
+	attempt, err := r.engine.cfg.Sender.Send(ctx, webhook.Message{ID: view.ID, URL: to.URL, Body: body, Secrets: secrets})
+	if err != nil {
+		return attempt, err
+	}
+	outcome := "delivered"
+	switch attempt.Outcome {
+	case webhook.Retry:
+		outcome = "failed"
+	case webhook.Gone:
+		outcome = "gone"
+	}
+	r.engine.cfg.Metrics.WebhookAttempts.WithLabelValues(outcome).Inc()
+	r.engine.cfg.Metrics.WebhookAttemptDuration.Observe(attempt.Duration.Seconds())
+	if attempt.Err != nil {
+		r.engine.cfg.Log.Debug().Err(attempt.Err).Str("webhook_id", r.id).Str("event_id", view.ID).Msg("an event was not delivered")
+	}
+	return attempt, nil
+}
+
+func spoilt(at time.Time) webhook.Attempt {
+	return webhook.Attempt{Outcome: webhook.Retry, At: at, Failure: failureInternal}
+}
+
+// took takes what came of a message.
+func (r *route) took(done attempted) {
+	now := r.now()
+	switch {
+	case done.lost:
+		r.engine.cfg.Metrics.WebhookSkips.Inc()
+		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
+		r.queue.lost(done.message, done.before, now)
+	case done.err != nil:
+		if !errors.Is(done.err, context.Canceled) {
+			r.engine.cfg.Log.Debug().Err(done.err).Str("webhook_id", r.id).Str("event_id", done.message.id).Msg("an event could not be sent; it is tried again")
+		}
+		r.queue.putBack(done.message, now)
+	case done.attempt.Failure == failureInternal:
+		r.queue.spoilt(done.message, done.before, &done.attempt, now)
+	default:
+		r.queue.ended(done.message, done.before, &done.attempt, now)
+	}
+}

@@ -1,0 +1,149 @@
+package delivery
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"licet/metrics"
+	"licet/node"
+	"licet/webhook"
+)
+
+const (
+	// scanEvery is about how often a worker looks which endpoints it should have. It
+	// is woken when endpoints or replays have changed.
+	scanEvery = time.Second
+	// listEvery is how often at least it reads all endpoints: the mark that tells of
+	// changes is trusted, but not for ever.
+	listEvery = time.Minute
+
+	// attemptsAtOnce bounds the attempts under way on a node, beside the one that each
+	// endpoint may always have.
+	attemptsAtOnce = 256
+	// eventsAtOnce is about how many events lie here at once, beside a few for each
+	// endpoint.
+	eventsAtOnce = 20_000
+
+	// workPause is between two tries to become a worker.
+	workPause = 2 * time.Second
+	// drainTimeout is how long attempts that are under way are waited for at a stop.
+	drainTimeout = 5 * time.Second
+)
+
+// Config is what an engine is made of. Every field is needed unless it says otherwise.
+type Config struct {
+	Store  node.DeliveryStore
+	Node   *node.Node
+	Sender *webhook.Sender
+	// Render makes the body of a message.
+	Render func(*node.EventView) ([]byte, error)
+
+	Clock   func() time.Time
+	Random  func() float64 // from [0, 1); nil: math/rand/v2's
+	Metrics *metrics.Metrics
+	Log     zerolog.Logger
+}
+
+// Engine is one node's part of the deliveries. Make it with [New].
+type Engine struct {
+	cfg   Config
+	extra chan struct{} // a place for each attempt but the first of an endpoint
+	wake  chan struct{} // there is something to look for
+	load  load
+	nap   time.Duration // the longest that a route does not look at the clock
+
+	mu     sync.Mutex
+	routes map[string]*route // the endpoints that it delivers to
+
+	stopping chan struct{} // closed when it drains
+	stopOnce sync.Once
+	cancel   context.CancelFunc
+	done     chan struct{} // closed when it has ended
+}
+
+// New makes an engine.
+func New(cfg Config) *Engine {
+	if cfg.Random == nil {
+		cfg.Random = rand.Float64
+	}
+	return &Engine{
+		cfg: cfg, extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, routes: make(map[string]*route),
+		stopping: make(chan struct{}), done: make(chan struct{}),
+	}
+}
+
+// Start begins to deliver. It returns at once.
+func (e *Engine) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	e.cancel = cancel
+	go func() {
+		defer close(e.done)
+		e.run(ctx)
+	}()
+}
+
+// Stop ends it, and waits for that: no attempt is begun any more, those under way may
+// end, what came of them is stored, and the endpoints are given up, so that other
+// nodes go on at once. Where ctx ends, or that takes too long, the rest is cut off, and
+// sent again by others.
+func (e *Engine) Stop(ctx context.Context) error {
+	e.stopOnce.Do(func() { close(e.stopping) })
+	select {
+	case <-e.done:
+		return nil
+	case <-ctx.Done():
+	}
+	e.Kill()
+	return ctx.Err()
+}
+
+// Kill ends it at once, as a crash would, and waits for that.
+func (e *Engine) Kill() {
+	e.cancel()
+	<-e.done
+}
+
+// run works until ctx ends or the engine stops.
+func (e *Engine) run(ctx context.Context) {
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watch, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	watching.Go(func() { e.cfg.Store.WatchWebhooks(watch, e.rouse) })
+	for {
+		err := e.cfg.Store.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+			return newWorker(e, w).run(ctx)
+		})
+		if ctx.Err() != nil || e.isStopping() {
+			return
+		}
+		e.cfg.Log.Debug().Err(err).Msg("this node does not deliver for a moment")
+		timer := time.NewTimer(workPause/2 + rand.N(workPause))
+		select {
+		case <-timer.C:
+		case <-e.stopping:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
+}
+
+func (e *Engine) rouse() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (e *Engine) isStopping() bool {
+	select {
+	case <-e.stopping:
+		return true
+	default:
+		return false
+	}
+}

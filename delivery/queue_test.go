@@ -1,0 +1,328 @@
+package delivery
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"licet"
+	"licet/node"
+	"licet/webhook"
+)
+
+// simulation is a queue with a feed, a store and a receiver that are known wholly.
+type simulation struct {
+	t   *rapid.T
+	now time.Time
+
+	events int // in the feed: evt_00001, evt_00002, ...
+	oldest int // the first that is kept
+	q      *queue
+	flying []*message
+	asked  []asked
+
+	// As they are stored.
+	found     bool
+	progress  node.DeliveryProgress
+	pending   map[string]node.Delivery
+	delivered map[string]int
+	dead      map[string]node.Delivery
+
+	accepted map[string]int // by the receiver
+	endpoint licet.Endpoint
+	last     *node.Checkpoint // taken, and not stored yet
+	gone     int              // the events before it were skipped
+}
+
+type asked struct {
+	void, limit int
+	after       node.FeedPosition
+}
+
+func eventName(n int) string { return fmt.Sprintf("evt_%05d", n) }
+
+// behind is the number of the last event before a position.
+func (s *simulation) behind(at node.FeedPosition) int {
+	n := 0
+	if at != "" {
+		if _, err := fmt.Sscanf(string(at)[4:], "%d", &n); err != nil {
+			s.t.Fatalf("position %q", at)
+		}
+	}
+	return n
+}
+
+// kindOf makes every third event one that the endpoint does not want.
+func kindOf(n int) licet.EventType {
+	if n%3 == 0 {
+		return licet.EventOrderCreated
+	}
+	return licet.EventOrderPaid
+}
+
+func newSimulation(t *rapid.T) *simulation {
+	s := &simulation{
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
+		pending: map[string]node.Delivery{}, delivered: map[string]int{}, dead: map[string]node.Delivery{}, accepted: map[string]int{},
+	}
+	s.endpoint = licet.Endpoint{ID: "we_1", Types: []licet.EventType{licet.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
+	s.resume()
+	return s
+}
+
+// resume begins with what is stored, as after a crash.
+func (s *simulation) resume() {
+	state := node.DeliveryState{Progress: s.progress, Found: s.found}
+	for id, d := range s.pending {
+		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+	}
+	slices.SortFunc(state.Pending, func(a, b node.PendingDelivery) int { return a.Next.Compare(b.Next) })
+	s.q = newQueue(s.endpoint, state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
+	s.flying, s.asked, s.last = nil, nil, nil
+}
+
+// send begins what may be begun.
+func (s *simulation) send() {
+	for {
+		m := s.q.next(s.now)
+		if m == nil {
+			break
+		}
+		s.flying = append(s.flying, m)
+		if m.probe && len(s.flying) > 1 {
+			s.t.Fatalf("a failing endpoint has %d attempts under way", len(s.flying))
+		}
+		if len(s.flying) > maxWindow {
+			s.t.Fatalf("%d attempts are under way", len(s.flying))
+		}
+	}
+	if len(s.asked) == 0 {
+		c := &s.q.feed
+		if limit := s.q.wantsPage(c, s.now); limit > 0 {
+			c.look = false
+			s.asked = append(s.asked, asked{c.void, limit, c.read})
+		}
+	}
+	if len(s.q.waiting) > maxPending {
+		s.t.Fatalf("%d messages are pending", len(s.q.waiting))
+	}
+}
+
+func (s *simulation) read() {
+	if len(s.asked) == 0 {
+		return
+	}
+	a := s.asked[0]
+	s.asked = nil
+	from := s.behind(a.after)
+	if a.after != "" && from < s.oldest-1 {
+		if a.void == s.q.feed.void {
+			s.q.expired(&s.q.feed, s.now)
+			s.gone = s.oldest
+		}
+		return
+	}
+	if a.after == "" {
+		s.gone = s.oldest // since it was told so
+	}
+	var page node.EventFeed
+	from = max(from, s.oldest-1)
+	to := from
+	for to < s.events && len(page.Events) < a.limit {
+		to++
+		if kindOf(to) == licet.EventOrderPaid {
+			view := node.EventView{}
+			view.ID, view.Type, view.At = eventName(to), kindOf(to), s.now
+			page.Events = append(page.Events, view)
+		}
+	}
+	page.Next = node.FeedPosition(fmt.Sprintf("pos_%05d", to))
+	if len(page.Events) == a.limit {
+		page.Next = node.FeedPosition(page.Events[a.limit-1].ID)
+	}
+	page.More = to < s.events
+	s.q.page(&s.q.feed, a.void, page, s.now)
+}
+
+// end lets one attempt end.
+func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Duration) {
+	if len(s.flying) == 0 {
+		return
+	}
+	at := rapid.IntRange(0, len(s.flying)-1).Draw(s.t, "which")
+	m := s.flying[at]
+	s.flying = slices.Delete(s.flying, at, at+1)
+	if outcome == webhook.Delivered {
+		s.accepted[m.id]++
+	}
+	failing := s.q.health.failing()
+	s.q.ended(m, s.before(m), &webhook.Attempt{Outcome: outcome, At: s.now, Status: status, RetryAfter: retryAfter}, s.now)
+	if probe := s.q.health.probe; !failing && s.q.health.failing() || m.probe && outcome == webhook.Retry && s.q.isCurrent(m) {
+		if pause := probe.Sub(s.now); pause < 4*time.Second || pause > longestPause {
+			s.t.Fatalf("the next probe is in %v", pause)
+		}
+	}
+}
+
+func (s *simulation) before(m *message) node.Delivery {
+	switch {
+	case m.known != nil:
+		return *m.known
+	case m.step == nil:
+		return s.pending[m.id]
+	}
+	return node.Delivery{Type: m.view.Type}
+}
+
+func (s *simulation) take() {
+	if s.last == nil && !s.q.checkpointAt().IsZero() {
+		c := s.q.take(s.now)
+		s.last = &c
+	}
+}
+
+// store stores a checkpoint that was taken, and checks what is stored then.
+func (s *simulation) store() {
+	c := s.last
+	if c == nil {
+		return
+	}
+	s.last = nil
+	if n := len(c.Pending) + len(c.Delivered) + len(c.Dead); n > fullCheckpoint {
+		s.t.Fatalf("a checkpoint of %d results", n)
+	}
+	for _, d := range c.Pending {
+		s.pending[d.EventID] = d
+		delete(s.dead, d.EventID)
+	}
+	for _, d := range c.Delivered {
+		delete(s.pending, d.EventID)
+		delete(s.dead, d.EventID)
+		s.delivered[d.EventID]++
+		if s.delivered[d.EventID] > s.accepted[d.EventID] {
+			s.t.Fatalf("%s is counted as delivered %d times, and was %d times", d.EventID, s.delivered[d.EventID], s.accepted[d.EventID])
+		}
+	}
+	for _, d := range c.Dead {
+		delete(s.pending, d.EventID)
+		s.dead[d.EventID] = d
+		if len(d.Attempts) != webhook.Attempts {
+			s.t.Fatalf("%s was given up after %d attempts", d.EventID, len(d.Attempts))
+		}
+	}
+	before := s.behind(s.progress.Place)
+	s.progress, s.found = c.Progress, true
+	s.q.stored(c)
+	place := s.behind(s.progress.Place)
+	if place < before && s.gone == 0 {
+		s.t.Fatalf("the place went back from %d to %d", before, place)
+	}
+	for n := max(1, s.gone); n <= place; n++ {
+		if kindOf(n) == licet.EventOrderPaid {
+			s.mustBeKnown(n)
+		}
+	}
+}
+
+func (s *simulation) mustBeKnown(n int) {
+	id := eventName(n)
+	_, pending := s.pending[id]
+	_, dead := s.dead[id]
+	if s.delivered[id] == 0 && !pending && !dead {
+		s.t.Fatalf("%s is before the place, and neither delivered, nor pending, nor dead", id)
+	}
+}
+
+// TestQueueLosesNothing: whatever happens in whatever order, no event is passed over.
+func TestQueueLosesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulation(t)
+		fails := rapid.IntRange(0, 100).Draw(t, "percent of failures")
+		s.t.Repeat(map[string]func(*rapid.T){
+			"record": func(t *rapid.T) {
+				s.events += rapid.IntRange(1, 150).Draw(t, "events")
+				s.q.news()
+			},
+			"pass": func(t *rapid.T) {
+				s.now = s.now.Add(time.Duration(rapid.IntRange(1, 600_000).Draw(t, "ms")) * time.Millisecond)
+			},
+			"pass long": func(t *rapid.T) { s.now = s.now.Add(time.Duration(rapid.IntRange(1, 30).Draw(t, "hours")) * time.Hour) },
+			"read":      func(*rapid.T) { s.read() },
+			"end some": func(t *rapid.T) {
+				for range rapid.IntRange(1, 40).Draw(t, "how many") {
+					s.send()
+					outcome, status := webhook.Delivered, 200
+					if rapid.IntRange(1, 100).Draw(t, "luck") <= fails {
+						outcome, status = webhook.Retry, rapid.SampledFrom([]int{0, 429, 500}).Draw(t, "status")
+					}
+					s.end(outcome, status, time.Duration(rapid.IntRange(0, 1000).Draw(t, "retry after"))*time.Second)
+				}
+			},
+			"put back": func(t *rapid.T) {
+				if len(s.flying) > 0 {
+					m := s.flying[0]
+					s.flying = s.flying[1:]
+					s.q.putBack(m, s.now)
+				}
+			},
+			"take":  func(*rapid.T) { s.take() },
+			"store": func(*rapid.T) { s.store() },
+			"crash": func(*rapid.T) { s.resume() },
+			"change types and back": func(*rapid.T) {
+				other := s.endpoint
+				other.Types = nil
+				s.q.change(other, s.now)
+				s.q.change(s.endpoint, s.now)
+			},
+			"enable": func(*rapid.T) {
+				s.endpoint.ResetAt = s.now
+				s.q.change(s.endpoint, s.now)
+			},
+			"sweep": func(t *rapid.T) {
+				if s.events > 0 && rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
+					s.oldest = max(s.oldest, rapid.IntRange(1, s.events).Draw(t, "oldest"))
+				}
+			},
+			"": func(*rapid.T) { s.send() },
+		})
+		s.settle()
+	})
+}
+
+// settle lets everything be delivered, and checks that it is.
+func (s *simulation) settle() {
+	s.endpoint.ResetAt = s.now.Add(time.Millisecond)
+	s.q.change(s.endpoint, s.now)
+	s.q.news()
+	for range 100_000 {
+		s.send()
+		s.read()
+		s.end(webhook.Delivered, 200, 0)
+		s.take()
+		s.store()
+		if len(s.flying) > 0 || len(s.asked) > 0 {
+			continue
+		}
+		if s.q.idle() && len(s.q.waiting) == 0 && !s.q.feed.more && !s.q.feed.look && s.q.feed.ahead() == 0 && s.q.moved.IsZero() {
+			break
+		}
+		s.now = s.now.Add(time.Second)
+		if len(s.q.waiting) == 0 && s.q.idle() {
+			s.now = s.now.Add(placeAfter)
+		}
+	}
+	if place := s.behind(s.progress.Place); place != s.events {
+		s.t.Fatalf("in the end the place is %d of %d events; %d are pending", place, s.events, len(s.q.waiting))
+	}
+	if s.progress.Behind || len(s.pending) > 0 || s.progress.Pending > 0 {
+		s.t.Fatalf("in the end there is still something to do: %+v, %d pending", s.progress, len(s.pending))
+	}
+	for id := range s.delivered {
+		if n := s.behind(node.FeedPosition(id)); n < 1 || n > s.events || kindOf(n) != licet.EventOrderPaid {
+			s.t.Fatalf("%s was delivered, and is no event that was wanted", id)
+		}
+	}
+}

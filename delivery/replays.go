@@ -1,0 +1,58 @@
+package delivery
+
+import (
+	"time"
+
+	"licet/node"
+)
+
+// span is a replay of a part of the feed.
+type span struct {
+	cursor
+	job node.Replay
+}
+
+// beginSpan begins or goes on with the replay of a part of the feed, of which there is
+// one at a time.
+func (q *queue) beginSpan(job node.Replay) {
+	at := node.FeedPosition(job.After)
+	if job.Place != "" {
+		at = node.FeedPosition(job.Place)
+	}
+	q.replay = &span{job: job, cursor: cursor{place: at, read: at, last: job.Until, ends: true, more: true}}
+}
+
+// redeliver makes messages pending again that were given up, or delivered: as if they
+// were new, and due now.
+func (q *queue) redeliver(again []node.Delivery, now time.Time) {
+	for _, d := range again {
+		if w := q.waiting[d.EventID]; w != nil {
+			if !w.flying {
+				w.next = now
+			}
+			continue
+		}
+		if d.Status == node.DeliveryDead {
+			q.dead = max(q.dead-1, 0)
+		}
+		pending := &node.Delivery{EventID: d.EventID, Type: d.Type, Status: node.DeliveryPending, Next: now}
+		q.wait(pending)
+		q.results = append(q.results, result{delivery: pending})
+	}
+	q.touch(now)
+}
+
+// cameTo notes how far a replay is, once all before is stored.
+func (q *queue) cameTo(job node.Replay, now time.Time) {
+	q.results = append(q.results, result{putReplay: &job})
+	q.touch(now)
+}
+
+// endReplay notes that a replay is done, once all before is stored.
+func (q *queue) endReplay(id string, now time.Time) {
+	if q.replay != nil && q.replay.job.ID == id {
+		q.replay = nil
+	}
+	q.results = append(q.results, result{endReplay: id})
+	q.touch(now)
+}

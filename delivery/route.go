@@ -1,0 +1,364 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+const (
+	// retryPause is until something that the store has refused is asked again.
+	retryPause = time.Second
+	// longestSleep is how long a route sleeps at most: the clock may be put forward.
+	longestSleep = 5 * time.Second
+)
+
+// route delivers to one endpoint, as long as the claim on it is held.
+type route struct {
+	engine *Engine
+	id     string
+	hold   node.DeliveryHold
+	owner  licet.Owner
+
+	mu       sync.Mutex
+	target   target // as it is by now
+	changed  bool   // that is new
+	released bool   // it is to be given up
+	poked    chan struct{}
+	seen     standing // for the metrics
+
+	// All else is the goroutine's own.
+	queue    *queue
+	attempts sync.WaitGroup
+	sent     chan attempted
+	pages    chan pageRead
+	stores   chan stored
+	jobs     chan replayRead
+	disabled chan error
+
+	reading, storing, disabling bool
+	retryPage, retryDisable     time.Time
+	held                        int // events that are counted in engine.load
+	replays                     replays
+	counted                     atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
+}
+
+type (
+	pageRead struct {
+		cursor *cursor
+		void   int
+		feed   node.EventFeed
+		err    error
+	}
+	stored struct {
+		checkpoint node.Checkpoint
+		err        error
+	}
+)
+
+// standing is what is told of a route.
+type standing struct {
+	failing       bool
+	busy          bool
+	pending, dead int
+	oldest        time.Time
+}
+
+func newRoute(e *Engine, id string, to target, hold node.DeliveryHold) *route {
+	return &route{
+		engine: e, id: id, hold: hold, owner: to.owner, target: to, poked: make(chan struct{}, 1),
+		sent: make(chan attempted), pages: make(chan pageRead, 2), stores: make(chan stored, 1),
+		jobs: make(chan replayRead, 1), disabled: make(chan error, 1), replays: newReplays(),
+	}
+}
+
+// change takes the endpoint as it is by now, and looks for replays.
+func (r *route) change(to target) {
+	r.mu.Lock()
+	r.target, r.changed = to, true
+	r.mu.Unlock()
+	r.poke()
+}
+
+// giveUp has the endpoint given up once what is under way has ended.
+func (r *route) giveUp() {
+	r.mu.Lock()
+	r.released = true
+	r.mu.Unlock()
+	r.poke()
+}
+
+func (r *route) poke() {
+	select {
+	case r.poked <- struct{}{}:
+	default:
+	}
+}
+
+// run delivers until the endpoint is given up, the claim is lost or ctx ends.
+func (r *route) run(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer func() {
+		cancel()
+		r.abandon()
+	}()
+	state, err := r.hold.Resume(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.engine.cfg.Log.Warn().Err(err).Str("webhook_id", r.id).Msg("where the deliveries to an endpoint stand could not be read")
+			_ = r.hold.Release(ctx)
+		}
+		return
+	}
+	r.mu.Lock()
+	endpoint := r.target.endpoint
+	r.mu.Unlock()
+	r.queue = newQueue(endpoint, state, r.now(), r.engine.cfg.Random)
+	if r.loop(ctx) {
+		_ = r.hold.Release(ctx)
+	}
+}
+
+// abandon waits for what is under way, which knows by its context that it must end.
+func (r *route) abandon() {
+	go func() {
+		for range r.sent { //nolint:revive // nobody asks any more what came of them
+		}
+	}()
+	r.attempts.Wait()
+	close(r.sent)
+	r.engine.load.events.Add(-int64(r.held))
+}
+
+func (r *route) now() time.Time { return r.engine.cfg.Clock() }
+
+// loop tells at its end whether the claim is to be released.
+func (r *route) loop(ctx context.Context) (release bool) {
+	sending, stopSending := context.WithCancel(ctx)
+	defer stopSending()
+	var cutOff <-chan time.Time // when attempts under way are not waited for any longer
+	news := r.engine.cfg.Node.NewEvents()
+	for {
+		now := r.now()
+		leaving := r.heed(now)
+		if leaving && cutOff == nil {
+			timer := time.NewTimer(drainTimeout)
+			defer timer.Stop()
+			cutOff = timer.C
+		}
+		if leaving && r.queue.idle() && !r.storing && !r.reading {
+			if r.queue.moved.IsZero() {
+				return true
+			}
+			r.queue.touch(now) // its place
+		}
+		r.send(sending, now)
+		r.act(ctx, now, leaving)
+		r.tell()
+		timer := time.NewTimer(r.sleep(now))
+		select {
+		case <-timer.C:
+		case <-r.poked:
+		case <-news:
+			news = r.engine.cfg.Node.NewEvents()
+			r.queue.news()
+		case done := <-r.sent:
+			r.took(done)
+		case read := <-r.pages:
+			r.turned(read)
+		case s := <-r.stores:
+			if !r.wasStored(ctx, s) {
+				timer.Stop()
+				return false
+			}
+		case read := <-r.jobs:
+			r.tookReplay(read)
+		case err := <-r.disabled:
+			r.wasDisabled(err)
+		case <-cutOff:
+			stopSending() // they are put back
+		case <-ctx.Done():
+			timer.Stop()
+			return false
+		}
+		timer.Stop()
+	}
+}
+
+// heed takes what the worker has told.
+func (r *route) heed(now time.Time) (leaving bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.changed {
+		r.changed, r.replays.ask = false, true
+		r.queue.change(r.target.endpoint, now)
+	}
+	if r.released {
+		r.queue.paused = true
+	}
+	return r.released
+}
+
+// act begins what there is to begin.
+func (r *route) act(ctx context.Context, now time.Time, leaving bool) {
+	if counted := r.counted.Swap(0); counted > 0 {
+		r.queue.dead = int(counted) - 1
+	}
+	r.readOn(ctx, now)
+	r.checkpoint(ctx, now, leaving)
+	if !leaving {
+		r.runReplays(ctx, now)
+		r.disableIfDue(ctx, now)
+	}
+}
+
+// readOn has a page read where one is wanted.
+func (r *route) readOn(ctx context.Context, now time.Time) {
+	if r.reading || now.Before(r.retryPage) {
+		return
+	}
+	c, types := &r.queue.feed, r.queue.types()
+	limit := r.queue.wantsPage(c, now)
+	if replay := r.queue.replay; limit == 0 && replay != nil {
+		// All types, since the last one may be of another.
+		c, types = &replay.cursor, nil
+		limit = r.queue.wantsPage(c, now)
+	}
+	if limit == 0 {
+		return
+	}
+	if r.engine.load.events.Load() > eventsAtOnce {
+		limit = min(limit, smallPage)
+	}
+	r.reading = true
+	c.look = false
+	void, page := c.void, node.FeedPage{After: c.read, Types: types, Limit: limit}
+	r.attempts.Go(func() {
+		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
+		r.pages <- pageRead{c, void, feed, err}
+	})
+}
+
+// turned takes a page that was read.
+func (r *route) turned(read pageRead) {
+	r.reading = false
+	now := r.now()
+	switch {
+	case read.err == nil:
+		r.queue.page(read.cursor, read.void, read.feed, now)
+	case read.void != read.cursor.void:
+	case errors.Is(read.err, licet.ErrCursorExpired):
+		r.queue.expired(read.cursor, now)
+		r.engine.cfg.Metrics.WebhookSkips.Inc()
+		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
+	case errors.Is(read.err, node.ErrBadPosition) && read.cursor != &r.queue.feed:
+		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("a replay is of no place in the feed; it is given up")
+		if r.queue.replay != nil && read.cursor == &r.queue.replay.cursor {
+			r.queue.endReplay(r.queue.replay.job.ID, now)
+		}
+	case errors.Is(read.err, node.ErrBadPosition):
+		// A store that was restored may not have the event that the place is behind of.
+		r.queue.expired(read.cursor, now)
+		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
+	default:
+		read.cursor.look = true
+		r.retryPage = now.Add(retryPause)
+	}
+}
+
+// checkpoint has what has ended stored, where that is due.
+func (r *route) checkpoint(ctx context.Context, now time.Time, leaving bool) {
+	at := r.queue.checkpointAt()
+	if r.storing || at.IsZero() || now.Before(at) && (!leaving || r.queue.flying > 0) {
+		return
+	}
+	r.storing = true
+	c := r.queue.take(now)
+	r.attempts.Go(func() { r.stores <- stored{c, r.hold.Checkpoint(ctx, c)} })
+}
+
+// wasStored tells whether to go on.
+func (r *route) wasStored(ctx context.Context, s stored) bool {
+	r.storing = false
+	outcome := "ok"
+	switch {
+	case errors.Is(s.err, node.ErrClaimLost):
+		outcome = "lost"
+	case s.err != nil:
+		outcome = "unknown"
+	}
+	r.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
+	if s.err != nil {
+		if ctx.Err() == nil {
+			r.engine.cfg.Log.Info().Err(s.err).Str("webhook_id", r.id).Msg("an endpoint is not this node's any more")
+		}
+		return false
+	}
+	r.queue.stored(&s.checkpoint)
+	if len(s.checkpoint.EndJobs) > 0 {
+		r.recount(ctx)
+	}
+	return true
+}
+
+// disableIfDue has the endpoint disabled where it should be.
+func (r *route) disableIfDue(ctx context.Context, now time.Time) {
+	why := r.queue.disable
+	if why == "" || r.disabling || now.Before(r.retryDisable) {
+		return
+	}
+	r.disabling = true
+	command := licet.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
+	r.attempts.Go(func() { r.disabled <- r.engine.cfg.Node.DisableWebhook(ctx, r.owner, command) })
+}
+
+func (r *route) wasDisabled(err error) {
+	r.disabling = false
+	if err != nil {
+		r.retryDisable = r.now().Add(retryPause)
+		return
+	}
+	// The worker finds it disabled, or changed meanwhile, or gone.
+	r.retryDisable = r.now().Add(longestSleep)
+	r.engine.cfg.Log.Info().Str("webhook_id", r.id).Str("because", string(r.queue.disable)).Msg("an endpoint is disabled")
+	r.engine.rouse()
+}
+
+// sleep is how long there is nothing to do by the time alone.
+func (r *route) sleep(now time.Time) time.Duration {
+	sleep := r.engine.nap
+	for _, at := range []time.Time{r.queue.wake(now), r.storeAt(), r.retryPage, r.retryDisable, r.replays.retry} {
+		if !at.IsZero() && at.After(now) {
+			sleep = min(sleep, at.Sub(now))
+		}
+	}
+	return sleep
+}
+
+func (r *route) storeAt() time.Time {
+	if r.storing {
+		return time.Time{}
+	}
+	return r.queue.checkpointAt()
+}
+
+// tell notes how it stands.
+func (r *route) tell() {
+	held := r.queue.feed.ahead() + r.queue.flying
+	if r.queue.replay != nil {
+		held += r.queue.replay.ahead()
+	}
+	r.engine.load.events.Add(int64(held - r.held))
+	r.held = held
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = standing{
+		failing: r.queue.health.failing(), busy: r.queue.flying > 0 || r.queue.behind(),
+		pending: len(r.queue.waiting), dead: r.queue.dead, oldest: r.queue.oldest(),
+	}
+}
