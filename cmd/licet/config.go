@@ -29,9 +29,10 @@ type config struct {
 	QueueDelay    time.Duration
 	// RecordActivations has the events of activations recorded for everybody.
 	RecordActivations bool
-	LogLevel          string
-	LogFormat         string
-	ShutdownTimeout   time.Duration
+	eventsConfig
+	LogLevel        string
+	LogFormat       string
+	ShutdownTimeout time.Duration
 
 	AddressLimit, APIKeyLimit, LicenseLimit limits.Rate
 
@@ -53,6 +54,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.TextVar(&c.LicenseLimit, "rate-limit-license", limits.Rate{}, "at what `rate` activations and validations are taken for each license, such as 10/m; 0: no limit")
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "`networks` of the proxies whose X-Forwarded-For tells a client's address, such as 10.0.0.0/8,192.0.2.7")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations, "record the events of activations and devices, too, for all accounts; each costs a key in etcd")
+	c.eventsConfig.addFlags(fs)
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
@@ -67,6 +69,7 @@ type devConfig struct {
 
 func (c *devConfig) addFlags(fs *pflag.FlagSet) {
 	c.config = config{Listen: "127.0.0.1:8080", RecordActivations: true, LogFormat: "console", ShutdownTimeout: 10 * time.Second}
+	c.Loopback = true
 	fs.SortFlags = false
 	c.config.addFlags(fs)
 	fs.StringVar(&c.DataDir, "data-dir", "./licet-data", "`directory` of the store and the keys; made if there is none")
@@ -137,6 +140,9 @@ func (c *config) validate() error {
 	}
 	if _, err := limits.ParseProxies(c.TrustedProxies); err != nil {
 		return badUsage("--trusted-proxies: %w", err)
+	}
+	if err := c.eventsConfig.validate(); err != nil {
+		return err
 	}
 	if c.ShutdownTimeout <= 0 {
 		return badUsage("--shutdown-timeout is %v: it must be more than 0s", c.ShutdownTimeout)

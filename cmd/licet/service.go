@@ -52,6 +52,7 @@ type service struct {
 	instruments *metrics.Metrics
 	store       *kv.Store
 	check       licet.KeyCheck
+	version     string
 
 	// Set by the start, before answer:
 	ring licet.MasterRing
@@ -119,6 +120,7 @@ func (s *service) listen(ctx context.Context, remote bool) error {
 // open opens the store at cfg's endpoints.
 func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
+	s.version = build.version
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
 	cfg.Metrics, cfg.Log, cfg.Remembered, cfg.HearAll = s.instruments, s.log, s.cfg.Remember, s.cfg.RecordActivations
 	var err error
@@ -143,6 +145,8 @@ func (s *service) answer() error {
 		Log:           s.log,
 		QueueDelay:    s.cfg.QueueDelay,
 		Events:        s.store,
+		KeepEvents:    node.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
+		Deliveries:    s.store,
 		Keys:          s.store,
 		Ring:          s.ring,
 		OrderLifetime: s.cfg.OrderLifetime, TestOrderLifetime: s.cfg.TestOrders,
@@ -188,10 +192,18 @@ func (s *service) answer() error {
 	if front.PublicURL == "" {
 		front.PublicURL = s.url
 	}
+	policy, err := s.cfg.policy()
+	if err != nil {
+		return err
+	}
+	sender := s.sender(policy)
+	api := handlers.New(front)
+	// Before what it answers is heard, so that it is stopped after that.
+	s.deliver(n, sender, api)
 	if s.admin != nil {
 		s.serve("metrics", handlers.NewAdmin(front, s.registry), s.admin)
 	}
-	s.serve("the API", handlers.New(front), s.listener)
+	s.serve("the API", api, s.listener)
 	s.parts.started("readiness", func(ctx context.Context) error {
 		n.Leave()
 		// Whoever sends requests here needs a while to notice.
