@@ -26,6 +26,7 @@ const (
 	ReasonInvalidLicenseState  Reason = "invalid_license_state"
 	ReasonPaymentNotConfigured Reason = "payment_not_configured"
 	ReasonWebhookLimit         Reason = "webhook_limit"
+	ReasonReplayLimit          Reason = "replay_limit"
 	ReasonRequestInProgress    Reason = "request_in_progress"
 	ReasonIdempotencyKeyReused Reason = "idempotency_key_reused"
 	ReasonCursorExpired        Reason = "cursor_expired"
@@ -59,7 +60,8 @@ func (e *Error) Final() bool {
 	switch e.Reason {
 	case ReasonLicenseRevoked, ReasonLicenseSuspended, ReasonLicenseExpired, ReasonProductMismatch,
 		ReasonSelfServiceForbidden, ReasonDeviceLimitReached,
-		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured, ReasonWebhookLimit:
+		ReasonInvalidOrderState, ReasonInvalidLicenseState, ReasonPaymentNotConfigured,
+		ReasonWebhookLimit, ReasonReplayLimit:
 		return true
 	}
 	return false

@@ -1,5 +1,5 @@
 // Package cli is the commands that call a service: licet orders, licenses,
-// products, events, redact and profile, and licet keys where it is told of no store.
+// products, events, webhooks, redact and profile, and licet keys where it is told of no store.
 //
 // Each command is a [spec]: what it is called, which route it stands for, and a
 // function that calls that route. What they share happens around it. [Service]
@@ -22,7 +22,8 @@ import (
 // Commands gives the commands of this package but for those of licet keys.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		setup.productCommands(), setup.orderCommands(), setup.licenseCommands(), setup.eventCommands(), setup.redactCommand(), setup.profileCommands(),
+		setup.productCommands(), setup.orderCommands(), setup.licenseCommands(), setup.eventCommands(), setup.webhookCommands(),
+		setup.redactCommand(), setup.profileCommands(),
 	}
 }
 

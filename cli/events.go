@@ -164,6 +164,7 @@ func (o object) about() string {
 		Order   *client.Order   `json:"order"`
 		License *client.License `json:"license"`
 		Device  *client.Device  `json:"device"`
+		Webhook *client.Webhook `json:"webhook"`
 	}
 	if json.Unmarshal(o.get("data"), &data) != nil {
 		return "-"
@@ -174,6 +175,8 @@ func (o object) about() string {
 		text = data.License.LicenseKey
 	case data.Order != nil:
 		text = data.Order.OrderNo
+	case data.Webhook != nil:
+		text = data.Webhook.ID
 	}
 	if data.Device != nil {
 		text += " " + data.Device.DeviceID

@@ -127,6 +127,9 @@ func (c *session) fields(bad []client.FieldError) (text string, mine bool) {
 	var all []string
 	for _, f := range bad {
 		name := f.Field
+		if name == "url" {
+			name = "endpoint_url" // --url is the service's
+		}
 		flag := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 		switch {
 		case c.cmd.Flags().Lookup(flag) != nil:

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"licet/client"
 )
 
 // exchange is a request of the API's golden files with its answer.
@@ -83,19 +86,24 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 		args = append(args, map[string]string{
 			"LICENSE_KEY": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "LICENSE_KEY...": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1",
 			"ORDER_NO": "ord_001Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor", "EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
+			"ENDPOINT_ID": exampleEndpoint, "ENDPOINT_URL": "https://shop.example.com/licet",
 		}[name])
 	}
-	switch found.Name() {
-	case "create":
+	switch found.Parent().Name() + " " + found.Name() {
+	case "orders create":
 		args = append(args, "--product-id", "editor", "--amount", "1", "--currency", "USD")
-	case "grant":
+	case "licenses grant":
 		args = append(args, "--product-id", "editor")
-	case "renew":
+	case "licenses renew":
 		args = append(args, "--extend", "P1M")
-	case "redact":
+	case "licet redact":
 		args = append(args, "--buyer-email", "anna@example.com")
-	case "update":
+	case "licenses update":
 		args = append(args, "--max-devices", "1")
+	case "webhooks update":
+		args = append(args, "--enabled=false")
+	case "webhooks replay":
+		args = append(args, "--dead")
 	}
 	return args
 }
@@ -126,7 +134,7 @@ func TestGoldenCommands(t *testing.T) {
 			fmt.Fprintf(&printed, "licet: %v\n", got.err)
 		}
 		printed.WriteString("\n")
-		if answer.status >= 300 {
+		if answer.status >= 300 || errors.Is(got.err, client.ErrSecretLost) {
 			continue
 		}
 		// As JSON it is what came, to the byte.

@@ -65,6 +65,14 @@ func (o object) cell(name string) string {
 		}
 	case "about":
 		return o.about()
+	case "tries":
+		return strconv.Itoa(len(o.attempts()))
+	case "last_try":
+		return o.lastTry()
+	case "came_of_it":
+		return o.cameOfIt()
+	case "waiting":
+		return o.waiting()
 	case "amount":
 		return amount(value, o.cell("currency"))
 	}
@@ -169,6 +177,14 @@ func objectText(data json.RawMessage) (string, error) {
 		}
 		if strings.HasSuffix(m.name, "next_cursor") && string(m.value) == "null" {
 			continue
+		}
+		if m.name == "delivery" {
+			if inner, err := parseObject(m.value); err == nil {
+				for _, part := range inner {
+					fmt.Fprintf(rows, "%s %s\t%s\n", title(m.name), title(part.name), inner.cell(part.name))
+				}
+				continue
+			}
 		}
 		fmt.Fprintf(rows, "%s\t%s\n", title(m.name), o.cell(m.name))
 	}

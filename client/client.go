@@ -109,8 +109,10 @@ func parseBase(address string) (string, error) {
 
 const (
 	// requestTimeout is for one request with its answer. A service ends the work
-	// on one within 4 seconds; the rest is the network's.
+	// on one within 4 seconds, but for a try of a webhook endpoint, which takes 15; the
+	// rest is the network's.
 	requestTimeout = 20 * time.Second
+	headerTimeout  = 18 * time.Second
 	// idleTimeout is less than the 75 seconds after which a service closes a
 	// connection, so that no request meets its end.
 	idleTimeout = 60 * time.Second
@@ -122,7 +124,7 @@ func newTransport() *http.Transport {
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 5 * time.Second, KeepAlive: 15 * time.Second}).DialContext,
 		TLSHandshakeTimeout:    5 * time.Second,
-		ResponseHeaderTimeout:  15 * time.Second,
+		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxIdleConns:           connections,
 		MaxIdleConnsPerHost:    connections,

@@ -195,6 +195,7 @@ func walk(t *testing.T, shop *client.Client) {
 		t.Errorf("the license is %+v", l)
 	}
 	walkEvents(t, shop, order.OrderNo, key)
+	walkWebhooks(t, shop, order.OrderNo)
 	walkKeys(t, shop)
 	if err := shop.DeleteProduct(ctx, product); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Event is one change of an order or a license.
+// Event is one change of an order or a license, or tells that a webhook endpoint was
+// disabled.
 type Event struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"` // such as order.paid
@@ -20,12 +21,14 @@ type Event struct {
 	Data      EventData `json:"data"`
 }
 
-// EventData is what was changed, as it was right after that: an order or a license.
+// EventData is what was changed, as it was right after that: an order, a license or a
+// webhook endpoint.
 // What may be redacted is as it is now.
 type EventData struct {
 	Order   *Order   `json:"order"`
 	License *License `json:"license"` // without its devices
 	Device  *Device  `json:"device"`  // that is meant, if one is
+	Webhook *Webhook `json:"webhook"` // of webhook.disabled: the endpoint
 }
 
 // Now, as the After of an [EventFilter], stands for the end of the feed.

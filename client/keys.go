@@ -74,17 +74,22 @@ type Rotation struct {
 	Overlap *time.Duration // in whole seconds; nil: 24 hours
 }
 
+type rotationBody struct {
+	Overlap string `json:"overlap,omitempty"`
+}
+
+func (r Rotation) body() (in rotationBody) {
+	if r.Overlap != nil {
+		in.Overlap = fmt.Sprintf("PT%dS", *r.Overlap/time.Second)
+	}
+	return in
+}
+
 // RotateKey gives an API key a new secret, which is shown this once. If that
 // answer is lost it returns [ErrSecretLost]: rotate it again.
 func (c *Client) RotateKey(ctx context.Context, id string, rotation Rotation, options ...CallOption) (*IssuedKey, error) {
-	var in struct {
-		Overlap string `json:"overlap,omitempty"`
-	}
-	if rotation.Overlap != nil {
-		in.Overlap = fmt.Sprintf("PT%dS", *rotation.Overlap/time.Second)
-	}
 	k := new(IssuedKey)
-	if err := c.do(ctx, "POST /v1/keys/{key_id}/rotate", []string{id}, nil, in, k, options); err != nil {
+	if err := c.do(ctx, "POST /v1/keys/{key_id}/rotate", []string{id}, nil, rotation.body(), k, options); err != nil {
 		return nil, err
 	}
 	if k.APISecret == "" {

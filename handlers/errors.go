@@ -25,6 +25,7 @@ var (
 	errUnauthenticated   = &licet.Error{Reason: reasonUnauthenticated, Message: "a valid API key is needed: send Authorization: Bearer <API_KEY>"}
 	errSignatureRequired = &licet.Error{Reason: reasonSignatureRequired, Message: "requests with this API key must be signed with its secret"}
 	errNoSecret          = &licet.Error{Reason: licet.ReasonUnavailable, Message: "this node lacks the master key that the API secret is derived from; nothing was changed"}
+	errNoWebhookSecret   = &licet.Error{Reason: licet.ReasonUnavailable, Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent"}
 	errNotFound          = &licet.Error{Reason: reasonNotFound, Message: "no such route"}
 	errMethodNotAllowed  = &licet.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
 	errBodyTooLarge      = &licet.Error{Reason: reasonBodyTooLarge, Message: "the body is too large"}
@@ -98,6 +99,7 @@ func kinds() map[licet.Reason]kind {
 		licet.ReasonInvalidLicenseState:  {status: 409, n: 3},
 		licet.ReasonPaymentNotConfigured: {status: 409, n: 4},
 		licet.ReasonWebhookLimit:         {status: 409, n: 5},
+		licet.ReasonReplayLimit:          {status: 409, n: 6},
 		licet.ReasonCursorExpired:        {status: 410, n: 0},
 		reasonBodyTooLarge:               {status: 413, n: 0},
 		reasonURITooLong:                 {status: 414, n: 0},

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -26,11 +27,12 @@ type event struct {
 }
 
 // eventData is what was changed: an order, or a license with the device that is
-// meant, if one is.
+// meant, if one is, or a webhook endpoint.
 type eventData struct {
-	Order   *order        `json:"order,omitempty"`
-	License *eventLicense `json:"license,omitempty"`
-	Device  *device       `json:"device,omitempty"`
+	Order   *order           `json:"order,omitempty"`
+	License *eventLicense    `json:"license,omitempty"`
+	Device  *device          `json:"device,omitempty"`
+	Webhook *webhookEndpoint `json:"webhook,omitempty"`
 }
 
 // eventLicense is a license without its devices.
@@ -53,7 +55,25 @@ func (s *Server) eventAnswer(v *node.EventView) event {
 	if v.Device != nil {
 		answer.Data.Device = &deviceAnswers([]licet.Device{*v.Device})[0]
 	}
+	if v.Webhook != nil {
+		e := webhookAnswer(v.Webhook, v.Owner, v.At)
+		answer.Data.Webhook = &e
+	}
 	return answer
+}
+
+// RenderEvent writes an event as the body of a webhook: what a lookup of it answers.
+func (s *Server) RenderEvent(v *node.EventView) ([]byte, error) {
+	return encodeEvent(s.eventAnswer(v))
+}
+
+// encodeEvent writes an event as the body of a webhook.
+func encodeEvent(e event) ([]byte, error) {
+	body, err := encode(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode an event: %w", err)
+	}
+	return bytes.TrimSuffix(body, []byte("\n")), nil
 }
 
 // eventList is a page of events.

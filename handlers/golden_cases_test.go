@@ -573,6 +573,85 @@ var goldenCases = []struct {
 		return wire{method: "GET", path: "/v1/events?after=x&types=order&limit=0&wait=26", key: keyAll}
 	}},
 	{"42200_events_after", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
+	{"webhook_create", nil, func(*service) wire {
+		return newWebhook(`{"url":"https://shop.example.com/licet","description":"Mails to buyers","event_types":["order.paid","license.revoked"]}`)
+	}},
+	{"webhook_create_replayed", nil, func(s *service) wire {
+		w := newWebhook(`{"url":"https://shop.example.com/licet"}`).once("hook-1")
+		s.sendWire(w).must(s.t, 0)
+		return w
+	}},
+	{"webhooks", nil, func(s *service) wire {
+		s.webhook("http://127.0.0.1:1/first")
+		s.failing(s.webhook("https://shop.example.com/second"))
+		return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyAll}
+	}},
+	{"webhooks_page", nil, func(s *service) wire {
+		s.webhook("https://shop.example.com/first")
+		s.webhook("https://shop.example.com/second")
+		return wire{method: "GET", path: "/v1/webhook_endpoints?limit=1", key: keyAll}
+	}},
+	{"webhook", nil, func(s *service) wire {
+		id := s.webhook("https://shop.example.com/licet")
+		s.failing(id)
+		return wire{method: "GET", path: webhookPath(id, ""), key: keyAll}
+	}},
+	{"webhook_update", nil, func(s *service) wire {
+		return wire{method: "PATCH", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll,
+			body: `{"url":"http://localhost:9000/licet","description":"here","event_types":["device.bound"],"status":"disabled"}`}
+	}},
+	{"webhook_delete", nil, func(s *service) wire {
+		return wire{method: "DELETE", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll}
+	}},
+	{"webhook_rotate", nil, func(s *service) wire {
+		return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/rotate"), key: keyAll, body: `{"overlap":"PT1H"}`}
+	}},
+	{"webhook_test_refused", nil, func(s *service) wire {
+		return wire{method: "POST", path: webhookPath(s.webhook("http://127.0.0.1:1/licet"), "/test"), key: keyAll}
+	}},
+	{"webhook_deliveries", nil, func(s *service) wire {
+		id := s.webhook("https://shop.example.com/licet")
+		s.failing(id)
+		return wire{method: "GET", path: webhookPath(id, "/deliveries"), key: keyAll}
+	}},
+	{"webhook_deliveries_page", nil, func(s *service) wire {
+		id := s.webhook("https://shop.example.com/licet")
+		s.failing(id)
+		return wire{method: "GET", path: webhookPath(id, "/deliveries?status=pending&limit=1"), key: keyAll}
+	}},
+	{"webhook_replay_event", nil, func(s *service) wire {
+		s.told()
+		return s.replay(`{"event_id":"evt_00000000000000000000000002"}`)
+	}},
+	{"webhook_replay_span", nil, func(s *service) wire {
+		s.told()
+		return s.replay(`{"since":"evt_00000000000000000000000001","until":"evt_00000000000000000000000003"}`)
+	}},
+	{"webhook_replay_dead", nil, func(s *service) wire { return s.replay(`{"dead":true}`) }},
+	{"40406_replay", nil, func(s *service) wire { return s.replay(`{"event_id":"evt_00000000000000000000000002"}`) }},
+	{"40300_webhooks", nil, func(*service) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
+	{"40405", nil, func(*service) wire { return wire{method: "GET", path: webhookPath("we_x", ""), key: keyAll} }},
+	{"40905", nil, func(s *service) wire {
+		for range licet.MaxEndpoints {
+			s.webhook("https://shop.example.com/licet")
+		}
+		return newWebhook(`{"url":"https://shop.example.com/licet"}`)
+	}},
+	{"40906", nil, func(s *service) wire {
+		w := s.replay(`{"dead":true}`)
+		for range maxMemReplays {
+			s.sendWire(w).must(s.t, 0)
+		}
+		return w
+	}},
+	{"42200_webhook", nil, func(*service) wire {
+		return newWebhook(`{"url":"http://shop.example.com/licet","description":"a\nb","event_types":["order.paid","order.paid"]}`).once("")
+	}},
+	{"42200_webhook_update", nil, func(s *service) wire {
+		return wire{method: "PATCH", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll,
+			body: `{"url":"https://127.0.0.1.example.com:444/","event_types":["*","order.paid"],"status":"on"}`}
+	}},
+	{"42200_replay", nil, func(s *service) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
 	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
 	{"50300_licenses", nil, func(s *service) wire {
 		s.store.breakWith(licet.ErrUnavailable, nil)

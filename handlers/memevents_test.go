@@ -16,10 +16,13 @@ import (
 func (s *memStore) tell(w node.Write) {
 	for _, e := range w.Record.Events {
 		told := node.RecordedEvent{ID: fmt.Sprintf("evt_%026d", len(s.events)+1), Revision: s.revision, Event: e}
-		if e.License != nil {
+		switch {
+		case e.Webhook != nil:
+			told.Owner = w.Ref.Owner
+		case e.License != nil:
 			l := *e.License
 			told.Owner, l.StateReason, told.License = l.Owner, "", &l
-		} else {
+		default:
 			o := *e.Order
 			o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL, o.StateReason = "", "", "", "", ""
 			told.Owner, told.Order = o.Owner, &o

@@ -20,6 +20,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
+	"licet/webhook"
 )
 
 // Config is what a server is made of. Every field is needed unless it says
@@ -37,9 +38,13 @@ type Config struct {
 
 	// Ring is what API secrets are derived from, which requests may be signed
 	// with. Not needed by the admin listener.
-	Ring    licet.MasterRing
-	Limits  *limits.Limits // nil: none
-	Proxies limits.Proxies // believed for where a request came from
+	Ring licet.MasterRing
+	// Webhooks judges the URLs of webhook endpoints, and Pings tries them. Neither is
+	// needed by the admin listener.
+	Webhooks webhook.Policy
+	Pings    *webhook.Sender
+	Limits   *limits.Limits // nil: none
+	Proxies  limits.Proxies // believed for where a request came from
 
 	RequestTimeout time.Duration // for the work on one request; 0: 4 s
 	ReadTimeout    time.Duration // for one whole request to arrive; 0: 5 s
@@ -69,6 +74,7 @@ type Server struct {
 	bodyLimits map[string]int       // by path, where it is not the usual one
 	deadlines  deadlines
 	times      *metrics.RequestTimes
+	pings      pings
 	exchanges  sync.Pool  // of *exchange
 	refusals   []*refusal // never changed
 	fast       *fasthttp.Server

@@ -21,6 +21,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
+	"licet/webhook"
 )
 
 // The API keys of the test service.
@@ -41,6 +42,7 @@ type service struct {
 	t        *testing.T
 	addr     string
 	store    *memStore
+	sent     *memDeliveries
 	node     *node.Node
 	clock    *clock
 	log      *logBuffer
@@ -127,20 +129,27 @@ func newService(t *testing.T, options ...option) *service {
 		log:      &logBuffer{},
 		registry: prometheus.NewRegistry(),
 	}
+	s.sent = newMemDeliveries(s.store)
 	log := zerolog.New(s.log)
 	instruments := metrics.New(s.registry, "test", "test", "test")
 	nodeConfig := node.Config{
-		Store:    s.store,
-		Events:   s.store,
-		Keys:     s.store,
-		Ring:     testRing(t),
-		KeyCheck: licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
-		Clock:    s.clock.Now,
-		Entropy:  &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
-		Metrics:  instruments,
-		Log:      log,
+		Store:      s.store,
+		Events:     s.store,
+		Deliveries: s.sent,
+		Keys:       s.store,
+		Ring:       testRing(t),
+		KeyCheck:   licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+		Clock:      s.clock.Now,
+		Entropy:    &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
+		Metrics:    instruments,
+		Log:        log,
 	}
-	s.config = handlers.Config{Metrics: instruments, Log: log, PublicURL: publicURL}
+	policy := webhook.Policy{Loopback: true}
+	s.config = handlers.Config{
+		Metrics: instruments, Log: log, PublicURL: publicURL,
+		Webhooks: policy, Pings: webhook.NewSender(webhook.Config{Policy: policy, Version: "test", Clock: s.clock.Now}),
+	}
+	t.Cleanup(s.config.Pings.Close)
 	for _, o := range options {
 		o(&s.config, &nodeConfig)
 	}

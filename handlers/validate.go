@@ -16,25 +16,26 @@ import (
 
 // The limits of members. Lengths count Unicode code points.
 const (
-	maxProductID      = 64
-	maxDeviceID       = 255
-	maxDeviceName     = 255
-	maxPin            = 255
-	maxDescription    = 1000
-	maxProductName    = 255
-	maxEmail          = 254
-	maxSuccessURL     = 2000
-	maxAmount         = 1_000_000_000_000
-	maxMetadataName   = 40
-	maxQuantity       = 1000
-	maxMaxDevices     = 1_000_000
-	maxRemovals       = 1_000_000
-	maxTimestampYear  = 9999
-	problemRequired   = "is required"
-	problemLineBreaks = "must not contain control characters other than line breaks and tabs"
-	problemControl    = "must not contain control characters"
-	problemPast       = "must be in the future"
-	problemEmail      = "must be a plain e-mail address of at most 254 characters"
+	maxProductID          = 64
+	maxDeviceID           = 255
+	maxDeviceName         = 255
+	maxPin                = 255
+	maxDescription        = 1000
+	maxProductName        = 255
+	maxEmail              = 254
+	maxWebhookDescription = 255
+	maxSuccessURL         = 2000
+	maxAmount             = 1_000_000_000_000
+	maxMetadataName       = 40
+	maxQuantity           = 1000
+	maxMaxDevices         = 1_000_000
+	maxRemovals           = 1_000_000
+	maxTimestampYear      = 9999
+	problemRequired       = "is required"
+	problemLineBreaks     = "must not contain control characters other than line breaks and tabs"
+	problemControl        = "must not contain control characters"
+	problemPast           = "must be in the future"
+	problemEmail          = "must be a plain e-mail address of at most 254 characters"
 )
 
 // problems collects what is wrong with a request: every bad member, each

@@ -41,8 +41,9 @@ type Metrics struct {
 	CommandsLimit prometheus.Gauge
 	// CommandsShed counts those that were refused because too much was under
 	// way, by reason: limit (of the node), share (of one record), mailbox (that is
-	// full), deadline (that would have passed), background (nobody waits) or lists
-	// (too many pages of lists are being read).
+	// full), deadline (that would have passed), background (nobody waits), lists
+	// (too many pages of lists are being read), waits (for events) or pings (of webhook
+	// endpoints).
 	CommandsShed *prometheus.CounterVec
 	// Panics counts panics that were caught; each has a stack in the log.
 	Panics prometheus.Counter

@@ -20,6 +20,8 @@ type (
 	License = client.License
 	// Device is a device of a license. One that found no slot has neither time.
 	Device = client.Device
+	// Endpoint is an endpoint that events are sent to.
+	Endpoint = client.Webhook
 )
 
 // Types of events that are always recorded. There may be types that are not listed
@@ -37,6 +39,7 @@ const (
 	LicenseRenewed    = "license.renewed"
 	LicenseUpdated    = "license.updated"
 	LicenseExpired    = "license.expired"
+	WebhookDisabled   = "webhook.disabled" // the service has given an endpoint up
 )
 
 // Types that are recorded while somebody listens to them.
@@ -46,6 +49,10 @@ const (
 	DeviceBound         = "device.bound"
 	DeviceRemoved       = "device.removed"
 )
+
+// Ping is the type of a message that tries the endpoint. It is no event: nothing has
+// happened, its sequence is 0, and its id is known nowhere else.
+const Ping = "webhook.ping"
 
 // parseEvent reads an event whose signature holds. Members that are not known
 // here are skipped, since the service may gain some.

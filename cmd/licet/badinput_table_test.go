@@ -43,9 +43,11 @@ type badThings struct {
 	license, doomed, absentKey             string // license keys
 	unpaid, paid, canceled, absentOrder    string // order numbers
 	keyID, doomedKey                       string
-	event, theirEvent                      string            // ids
-	token                                  string            // of the pay page of the order unpaid
-	theirLicense, theirOrder, theirKey     string            // another account's
+	endpoint, doomedEndpoint               string // of webhooks
+	event, theirEvent                      string // ids
+	token                                  string // of the pay page of the order unpaid
+	theirLicense, theirOrder, theirKey     string // another account's
+	theirEndpoint                          string
 	cursors                                map[string]string // of the first page of each listing
 	theirCursor, filteredCursor, deviceEnd string            // of another account's orders, of filtered ones, of devices
 }
@@ -88,6 +90,19 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 	license := []badInput{badPath("license_key", 40001, badKeys...), badPath("license_key", 40401, x.absentKey, x.theirLicense)}
 	order := badPath("order_no", 40403, "x", "%00", "%FF", "ord_", x.absentOrder, x.theirOrder, x.unpaid+"x", x.unpaid+"%2Fcancel", strings.Repeat("o", 300))
 	key := badPath("key_id", 40407, "x", "%00", "%FF", "key_", "key_none", x.theirKey, x.keyID+"x", strings.ToUpper(x.keyID), strings.Repeat("k", 300))
+
+	endpoint := badPath("endpoint_id", 40405, "x", "%00", "%FF", "we_", "we_none", x.theirEndpoint, x.endpoint+"x", strings.ToUpper(x.endpoint), strings.Repeat("w", 300))
+	endpointURL := badBody("url", `""`, `"/x"`, `"//example.com"`, `"http://example.com"`, `"ftp://example.com"`, `"https://"`, `"https://a:b@example.com"`, `"https://a@127.0.0.1/"`,
+		`"https://example.com/ x"`, `"https://example.com/ü"`, `"https://example.com/\r\nX: y"`, `"https://example.com/#f"`, `"https://example.com:8443/"`, `"https://10.0.0.1/"`,
+		`"https://169.254.169.254/latest"`, `"https://[::ffff:10.0.0.1]/"`, `"https://[fe80::1%25eth0]/"`, `"https://2130706433/"`, `"https://0x7f.1/"`, `"https://example.com/`+strings.Repeat("x", 2048)+`"`)
+	kinds := badBody("event_types", `[]`, `[""]`, `["order"]`, `["Order.Paid"]`, `["order.paid","order.paid"]`, `["*","order.paid"]`, `["*","*"]`, `["webhook.ping"]`)
+	atEndpoint := map[string]string{"endpoint_id": x.endpoint}
+	overlap := badBody("overlap", `""`, `"P"`, `"PT"`, `"24h"`, `"P1M"`, `"P1Y"`, `"PT-1H"`, `"PT0.5H"`, `"P30DT1S"`, `"P1DT"`, `"pt1h"`, `"P9999999W"`, `"PT99999999999999999999S"`)
+	noEvent := func(name string) badInput {
+		in := badBody(name, `"x"`, `"evt_"`, `"now"`, `"`+x.theirEvent+`"`, `"`+x.event+`0"`, `"\u0000"`)
+		in.code = 40406
+		return in
+	}
 
 	words := []string{"", "x", " ", "\x00", "\xff"}
 	page := func(name string, most int) []badInput {
@@ -186,6 +201,31 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"POST /v1/redactions": {
 			good: map[string]string{"buyer_email": `"nobody@example.com"`}, required: []string{"buyer_email"}, bad: []badInput{email},
 		},
+		"POST /v1/webhook_endpoints": {
+			good: map[string]string{"url": `"https://shop.example.com/licet"`}, required: []string{"url"},
+			bad: []badInput{endpointURL, kinds, texts("description", 255)},
+		},
+		"GET /v1/webhook_endpoints":               {bad: page("webhook_endpoints", 100)},
+		"GET /v1/webhook_endpoints/{endpoint_id}": {path: atEndpoint, bad: []badInput{endpoint}},
+		"PATCH /v1/webhook_endpoints/{endpoint_id}": {
+			path: atEndpoint, good: map[string]string{"status": `"disabled"`},
+			bad: []badInput{endpointURL, kinds, texts("description", 255), badBody("status", `""`, `"on"`, `"Enabled"`), endpoint},
+		},
+		"DELETE /v1/webhook_endpoints/{endpoint_id}": {path: map[string]string{"endpoint_id": x.doomedEndpoint}, bad: []badInput{endpoint}},
+		"POST /v1/webhook_endpoints/{endpoint_id}/rotate": {
+			path: atEndpoint, good: map[string]string{"overlap": `"PT1H"`}, bad: []badInput{overlap, endpoint},
+		},
+		"POST /v1/webhook_endpoints/{endpoint_id}/test": {path: atEndpoint, bad: []badInput{endpoint}},
+		"GET /v1/webhook_endpoints/{endpoint_id}/deliveries": {
+			path: atEndpoint, bad: append(page("deliveries", 100), badQuery("status", append(words, "Pending", "failed", "pending,dead")...), endpoint),
+		},
+		"POST /v1/webhook_endpoints/{endpoint_id}/replay": {
+			path: atEndpoint, good: map[string]string{"until": `"` + x.event + `"`}, apart: []string{"event_id", "dead"},
+			bad: []badInput{
+				badBody("event_id", `""`, long(513)), badBody("since", `""`, long(513)), badBody("until", `""`, long(513)), badBody("dead", "false"),
+				noEvent("event_id"), noEvent("since"), noEvent("until"), endpoint,
+			},
+		},
 		"POST /v1/keys": {
 			good:     map[string]string{"name": `"shop"`, "scopes": `["orders"]`, "require_signature": "true"},
 			required: []string{"name", "scopes"},
@@ -198,8 +238,7 @@ func badTable(t *testing.T, x *badThings) map[string]badRoute {
 		"GET /v1/keys/{key_id}": {path: map[string]string{"key_id": x.keyID}, bad: []badInput{key}},
 		"POST /v1/keys/{key_id}/rotate": {
 			path: map[string]string{"key_id": x.keyID}, good: map[string]string{"overlap": `"PT1H"`},
-			bad: []badInput{badBody("overlap", `""`, `"P"`, `"PT"`, `"24h"`, `"P1M"`, `"P1Y"`, `"PT-1H"`, `"PT0.5H"`, `"P30DT1S"`, `"P1DT"`, `"pt1h"`, `"P9999999W"`,
-				`"PT99999999999999999999S"`), key},
+			bad: []badInput{overlap, key},
 		},
 		"DELETE /v1/keys/{key_id}": {path: map[string]string{"key_id": x.doomedKey}, bad: []badInput{key}},
 		"GET /pay/{order_no}/{token}": {

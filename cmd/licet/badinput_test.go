@@ -25,7 +25,10 @@ func TestBadInput(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--rate-limit-address", "0")
 	b := &badInputs{api: p.api, store: newStoreImage(t, p.socket())}
-	weak := p.want(t, 201, "POST", "/v1/keys", `{"name":"weak","scopes":["webhooks:read"]}`).Data.text("api_key")
+	weakKey := func(scope string) string {
+		return p.want(t, 201, "POST", "/v1/keys", `{"name":"weak","scopes":["`+scope+`"]}`).Data.text("api_key")
+	}
+	weakest, weakOfWebhooks := weakKey("webhooks:read"), weakKey("products:read")
 	table := badTable(t, p.badThings(t, b.store))
 	routes := parseHandlers(t).routes(t)
 	for _, r := range routes {
@@ -35,6 +38,10 @@ func TestBadInput(t *testing.T) {
 			continue
 		}
 		b.routeInputs, b.row = r, row
+		weak := weakest // a key that lacks the route's scope
+		if strings.HasPrefix(r.pattern, "/v1/webhook_endpoints") {
+			weak = weakOfWebhooks
+		}
 		t.Run(r.name(), func(t *testing.T) {
 			b.T, b.before = t, b.store.read(t)
 			b.complete()
@@ -439,7 +446,14 @@ func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
 		}
 		return next
 	}
-	for _, listing := range []string{"licenses", "orders", "products", "keys"} {
+	endpoint := func(a api) string {
+		id := a.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"http://127.0.0.1:1/licet","event_types":["order.refunded"]}`).Data.text("id")
+		// Nothing is sent to it, which would change the store.
+		a.want(t, 200, "PATCH", "/v1/webhook_endpoints/"+id, `{"status":"disabled"}`)
+		return id
+	}
+	x.endpoint, x.doomedEndpoint, x.theirEndpoint = endpoint(p.api), endpoint(p.api), endpoint(their)
+	for _, listing := range []string{"licenses", "orders", "products", "keys", "webhook_endpoints"} {
 		x.cursors[listing] = cursor(p.api, "/v1/"+listing+"?limit=1")
 	}
 	x.cursors["license events"] = cursor(p.api, "/v1/licenses/"+x.license+"/events?limit=1")
@@ -489,8 +503,8 @@ func (s *storeImage) read(t *testing.T) map[string]string {
 }
 
 // byItself is what the service writes without being asked: when API keys were used,
-// epochs of events, and marks of how old these are.
-var byItself = []string{"lc1/u/", "lc1/s/epoch", "lc1/t/"}
+// epochs of events, marks of how old these are, and who delivers webhooks.
+var byItself = []string{"lc1/u/", "lc1/s/epoch", "lc1/t/", "lc1/g/"}
 
 func storeDifference(before, after map[string]string) (text string) {
 	for _, key := range slices.Sorted(maps.Keys(after)) {

@@ -197,6 +197,7 @@ func (s *service) answer() error {
 		return err
 	}
 	sender := s.sender(policy)
+	front.Webhooks, front.Pings = policy, sender
 	api := handlers.New(front)
 	// Before what it answers is heard, so that it is stopped after that.
 	s.deliver(n, sender, api)

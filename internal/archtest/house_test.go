@@ -43,7 +43,7 @@ var house = []room{
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "limits", "node", "metrics", "."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
 	{
 		path:   "signature",

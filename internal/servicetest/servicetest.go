@@ -26,6 +26,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
+	"licet/webhook"
 )
 
 // Config says what kind of service to start. The zero value is a usual one.
@@ -108,7 +109,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	}
 	s.maker = node.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
 	s.node = node.New(node.Config{
-		Store: s.Store, Events: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
+		Store: s.Store, Events: s.Store, Deliveries: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
 		Metrics: instruments, Log: zerolog.Nop(), OrderLifetime: cfg.OrderLifetime, TestOrderLifetime: cfg.OrderLifetime,
 	})
 	s.background(s.node.FollowKeys)
@@ -133,7 +134,11 @@ func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licet.Ma
 		return err
 	}
 	s.URL = "http://" + listener.Addr().String()
+	policy := webhook.Policy{Loopback: true}
+	sender := webhook.NewSender(webhook.Config{Policy: policy, Version: "test", Clock: time.Now})
+	s.stop = append(s.stop, sender.Close)
 	front := handlers.New(handlers.Config{
+		Webhooks: policy, Pings: sender,
 		Node: s.node, Metrics: instruments, Log: zerolog.Nop(), PublicURL: s.URL, Ring: ring, Limits: bounds,
 		Desk: payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}}),
 	})

@@ -1,0 +1,123 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet/client"
+	"licet/client/webhook"
+)
+
+// walkWebhooks makes an endpoint, with a receiver that is the other half of this client,
+// and goes through all that can be done with it.
+func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
+	ctx := t.Context()
+	var handle http.Handler
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle.ServeHTTP(w, r) }))
+	defer server.Close()
+	made := must[*client.Webhook](t)(shop.CreateWebhook(ctx, client.NewWebhook{
+		URL: server.URL + "/licet", Description: "for mails", Types: []string{"order.created"},
+	}))
+	receiver, err := webhook.New(made.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := make(chan *webhook.Event, 10)
+	handle = receiver.Handler(func(_ context.Context, e *webhook.Event) error {
+		took <- e
+		return nil
+	})
+	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); !tried.Delivered || tried.Status != 204 || tried.Failure != "" || tried.At.IsZero() {
+		t.Errorf("tried %+v", tried)
+	}
+	if e := <-took; e.Type != webhook.Ping || e.Sequence != 0 || e.Data.Webhook == nil || e.Data.Webhook.ID != made.ID || !slices.Equal(e.Data.Webhook.Types, []string{"order.created"}) {
+		t.Errorf("took %+v", e)
+	}
+
+	turned := must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID, client.Rotation{Overlap: new(90 * time.Second)}))
+	if turned.Secret == made.Secret || time.Until(turned.PreviousSecretUntil) > 91*time.Second {
+		t.Errorf("rotated to %+v", turned)
+	}
+	// The receiver knows the one before.
+	must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID))
+	<-took
+	must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID, client.Rotation{Overlap: new(time.Duration(0))}))
+	if tried := must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID)); tried.Delivered || tried.Status != 401 || tried.Failure != "status" || tried.Answer == "" {
+		t.Errorf("tried %+v", tried)
+	}
+
+	off := must[*client.Webhook](t)(shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{
+		URL: new(server.URL), Description: new(""), Types: []string{client.AllTypes}, Enabled: new(false),
+	}))
+	if off.Status != "disabled" || off.DisabledBecause != "by_user" || off.URL != server.URL || off.Description != "" || !slices.Equal(off.Types, []string{client.AllTypes}) {
+		t.Errorf("the endpoint is %+v", off)
+	}
+	got := must[*client.Webhook](t)(shop.Webhook(ctx, made.ID))
+	if got.Secret != "" || !got.CreatedAt.Equal(made.CreatedAt) || got.Delivery.Dead != 0 {
+		t.Errorf("the endpoint is %+v", got)
+	}
+	if l := must[*client.List[client.Webhook]](t)(shop.ListWebhooks(ctx, client.Page{})); len(l.Items) != 1 || !cmp.Equal(l.Items[0], *got) {
+		t.Errorf("listed %+v", l)
+	}
+	for w, err := range shop.Webhooks(ctx) {
+		if err != nil || w.ID != made.ID {
+			t.Errorf("listed %+v, %v", w, err)
+		}
+	}
+
+	event := firstEvent(t, shop, orderNo)
+	for _, replay := range []client.WebhookReplay{{EventID: event}, {Until: event}, {Since: event, Until: event}, {Dead: true}} {
+		if err := shop.ReplayWebhook(ctx, made.ID, replay); err != nil {
+			t.Errorf("%+v: %v", replay, err)
+		}
+	}
+	refused(t, shop.ReplayWebhook(ctx, made.ID, client.WebhookReplay{EventID: "evt_x"}), 40406)
+	for d, err := range shop.WebhookDeliveries(ctx, made.ID, "dead") {
+		t.Errorf("dead is %+v, %v", d, err)
+	}
+
+	if err := shop.DeleteWebhook(ctx, made.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err = shop.Webhook(ctx, made.ID)
+	if refused(t, err, 40405); !client.HasReason(err, client.ReasonWebhookNotFound) {
+		t.Error(err)
+	}
+}
+
+func firstEvent(t *testing.T, shop *client.Client, orderNo string) (id string) {
+	t.Helper()
+	for e, err := range shop.OrderEvents(t.Context(), orderNo) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		id = e.ID
+	}
+	return id
+}
+
+// TestWebhookSecretsLost: an endpoint whose secret nobody has seen is told of.
+func TestWebhookSecretsLost(t *testing.T) {
+	t.Parallel()
+	w := newWire(1)
+	shop := newShop(t, nil, w.option())
+	made, err := shop.CreateWebhook(t.Context(), client.NewWebhook{URL: "https://shop.example.com/licet"})
+	if !errors.Is(err, client.ErrSecretLost) || made == nil || !strings.Contains(err.Error(), made.ID) {
+		t.Errorf("made %+v, %v", made, err)
+	}
+	w.mu.Lock()
+	w.lose = 1
+	w.mu.Unlock()
+	turned, err := shop.RotateWebhook(t.Context(), made.ID, client.Rotation{})
+	if !errors.Is(err, client.ErrSecretLost) || turned == nil || turned.ID != made.ID {
+		t.Errorf("rotated %+v, %v", turned, err)
+	}
+}

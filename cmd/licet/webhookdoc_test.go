@@ -1,0 +1,86 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+// docPage gives a page of the documentation.
+func docPage(t *testing.T, name string) string {
+	t.Helper()
+	return readText(t, filepath.Join("..", "..", "docs", name))
+}
+
+// countingReceiver takes webhooks, and counts them.
+func countingReceiver(t *testing.T) (url string, taken *atomic.Int64) {
+	t.Helper()
+	taken = new(atomic.Int64)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		taken.Add(1)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, taken
+}
+
+// TestDocumentedWebhooksRun runs all commands of docs/webhooks.md as they stand, but for
+// the receiver's address. What it does with openssl is what its library does.
+func TestDocumentedWebhooksRun(t *testing.T) {
+	t.Parallel()
+	needTools(t, "openssl", "od")
+	url, taken := countingReceiver(t)
+	p, out, blocks := runDocumented(t, strings.ReplaceAll(docPage(t, "webhooks.md"), "http://127.0.0.1:9000", url))
+	if blocks < 5 || taken.Load() == 0 || !strings.Contains(out, "DELIVERED    yes") || !strings.Contains(out, "by_user") {
+		t.Errorf("%d blocks, %d messages came, and it printed\n%s", blocks, taken.Load(), out)
+	}
+	var made struct{ Secret string }
+	if err := json.Unmarshal([]byte(readText(t, filepath.Join(filepath.Dir(p.dir), "endpoint.json"))), &made); err != nil {
+		t.Fatal(err)
+	}
+	library, err := standardwebhooks.NewWebhook(made.Secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signature, err := library.Sign("evt_1", time.Unix(1893553445, 0), []byte(`{"id":"evt_1","type":"order.paid"}`))
+	if err != nil || !strings.Contains(out, strings.TrimPrefix(signature, "v1,")+"\n") {
+		t.Errorf("openssl did not print %s, %v:\n%s", signature, err, out)
+	}
+	if left := p.want(t, 200, "GET", "/v1/webhook_endpoints", "").Data.list("webhook_endpoints"); len(left) != 0 {
+		t.Errorf("there are still %v", left)
+	}
+}
+
+// TestDocumentedWebhookRoutesRun runs what docs/api.md has about webhooks: each command
+// is answered with a success.
+func TestDocumentedWebhookRoutesRun(t *testing.T) {
+	t.Parallel()
+	needTools(t, "curl")
+	url, taken := countingReceiver(t)
+	_, section, _ := strings.Cut(docPage(t, "api.md"), "\n## Webhooks\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	commands := strings.Count(section, "\ncurl ")
+	_, out, _ := runDocumented(t, "\n```sh\n. ./licet-data/dev.env\n```\n"+strings.ReplaceAll(section, "https://shop.example.com", url))
+	answers := regexp.MustCompile(`(?m)^\{"code":0,`).FindAllString(out, -1)
+	if commands < 8 || len(answers) != commands || strings.Count(out, `{"code":`) != commands || taken.Load() != 1 {
+		t.Errorf("%d commands, %d successes, %d messages came:\n%s", commands, len(answers), taken.Load(), out)
+	}
+}
+
+// TestDocumentedEventsRun runs all commands of docs/events.md as they stand.
+func TestDocumentedEventsRun(t *testing.T) {
+	t.Parallel()
+	needTools(t, "curl")
+	_, out, blocks := runDocumented(t, docPage(t, "events.md"))
+	if blocks < 1 || strings.Count(out, `{"code":0,"message":"success","data":{"events":[`) != 2 {
+		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
+	}
+}

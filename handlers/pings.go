@@ -1,0 +1,141 @@
+package handlers
+
+import (
+	"context"
+	"sync"
+
+	"licet"
+	"licet/webhook"
+)
+
+const (
+	// maxPings bounds the endpoints that are tried at a time. Each of them holds a
+	// request for as long as its receiver takes, 15 seconds at most.
+	maxPings = 64
+	// maxOwnerPings is how many of those one account can have in a mode.
+	maxOwnerPings = 4
+
+	pingIDPrefix = "ping_" // no event's id begins so
+)
+
+// pingType is the kind of messages that try an endpoint. It is no event's.
+const pingType licet.EventType = "webhook.ping"
+
+// pings bounds the tries of endpoints that are under way.
+type pings struct {
+	mu      sync.Mutex
+	all     int
+	ofOwner map[licet.Owner]int
+}
+
+func (p *pings) enter(owner licet.Owner) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all >= maxPings || p.ofOwner[owner] >= maxOwnerPings {
+		return false
+	}
+	if p.ofOwner == nil {
+		p.ofOwner = make(map[licet.Owner]int)
+	}
+	p.all++
+	p.ofOwner[owner]++
+	return true
+}
+
+func (p *pings) leave(owner licet.Owner) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all--
+	if p.ofOwner[owner]--; p.ofOwner[owner] == 0 {
+		delete(p.ofOwner, owner)
+	}
+}
+
+// ping is what came of trying an endpoint.
+type ping struct {
+	Delivered bool   `json:"delivered"`
+	EventID   string `json:"event_id"`
+	deliveryAttempt
+	Answer *string `json:"answer"`
+}
+
+// testWebhook sends an endpoint a message at once, and answers what came of that. It is
+// nothing that is recorded or tried again; so an Idempotency-Key is looked at, and the
+// same request sends another message all the same.
+func (s *Server) testWebhook(r *request) (any, error) {
+	var bad problems
+	if err := decodeOptional(r.body()); err != nil {
+		return nil, err
+	}
+	bad.once(r)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	owner := r.callerOwner()
+	endpoint, err := s.cfg.Node.Webhook(r.ctx, owner, r.value("endpoint_id"))
+	if err != nil {
+		return nil, err
+	}
+	message, err := s.pingMessage(r, &endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if !s.pings.enter(owner) {
+		s.cfg.Metrics.CommandsShed.WithLabelValues("pings").Inc()
+		return nil, licet.ErrOverloaded
+	}
+	defer s.pings.leave(owner)
+	// A request's usual time is for its work. This one waits for somebody else, for as
+	// long as the sender does, or until the server stops.
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	attempt, err := s.cfg.Pings.Send(ctx, message)
+	if err != nil && ctx.Err() != nil {
+		return nil, licet.ErrOutcomeUnknown
+	}
+	if err != nil {
+		return nil, err
+	}
+	if attempt.Err != nil {
+		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint", endpoint.ID).Msg("a try of a webhook endpoint got no answer")
+	}
+	return ping{
+		Delivered:       attempt.Outcome == webhook.Delivered,
+		EventID:         message.ID,
+		deliveryAttempt: attemptAnswer(attempt.At, attempt.Status, attempt.Duration, string(attempt.Failure)),
+		Answer:          optional(attempt.Answer),
+	}, nil
+}
+
+// pingMessage makes a message in the form of an event, which no event is.
+func (s *Server) pingMessage(r *request, e *licet.Endpoint) (webhook.Message, error) {
+	message := webhook.Message{URL: e.URL}
+	texts, err := s.cfg.Node.WebhookSecrets(e)
+	if err != nil {
+		s.cfg.Log.Error().Err(err).Msg("a webhook endpoint can't be tried: give this node the ring of master keys and start it again")
+		return message, errNoWebhookSecret
+	}
+	for _, text := range texts {
+		secret, err := webhook.ParseSecret(text)
+		if err != nil {
+			return message, err
+		}
+		message.Secrets = append(message.Secrets, secret)
+	}
+	now := s.cfg.Node.Now()
+	message.ID = pingIDPrefix + newRequestID(now)
+	about := webhookAnswer(e, r.callerOwner(), now)
+	message.Body, err = encodeEvent(event{
+		ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: eventData{Webhook: &about},
+	})
+	return message, err
+}

@@ -1,0 +1,169 @@
+package handlers_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"licet/handlers"
+	"licet/node"
+	"licet/webhook"
+)
+
+// receiver is a server that takes what is sent to endpoints.
+type receiver struct {
+	*httptest.Server
+	mu     sync.Mutex
+	header http.Header
+	body   []byte
+}
+
+func newReceiver(t *testing.T, status int, answer string) *receiver {
+	t.Helper()
+	r := new(receiver)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		body, _ := io.ReadAll(request.Body)
+		r.mu.Lock()
+		r.header, r.body = request.Header, body
+		r.mu.Unlock()
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+// signedBy demands that the last request was signed with a secret.
+func (r *receiver) signedBy(t *testing.T, secret string, good bool) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	wh, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The service's clock is set by hand.
+	if err := wh.VerifyIgnoringTimestamp(r.body, r.header); (err == nil) != good {
+		t.Errorf("signed with %s: %v, want %v", secret, err, good)
+	}
+}
+
+// withRealClock gives senders a clock that runs.
+func withRealClock(cfg *handlers.Config, _ *node.Config) {
+	cfg.Pings = webhook.NewSender(webhook.Config{Policy: cfg.Webhooks, Version: "test", Clock: time.Now})
+}
+
+// TestPing tries an endpoint: it gets a message in the form of an event, which no event
+// is, signed with each secret that is live.
+func TestPing(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	r := newReceiver(t, 202, "thanks")
+	made := s.sendWire(newWebhook(`{"url":"`+r.URL+`/licet?shop=1","event_types":["order.paid"]}`)).must(t, 0)
+	id, first := made.text("id"), made.text("secret")
+	try := func() answer { return s.send("POST", webhookPath(id, "/test"), keyAll, "") }
+	a := try().must(t, 0)
+	if a.data["delivered"] != true || a.data["status"] != 202.0 || a.text("answer") != "thanks" || a.data["failure"] != nil {
+		t.Errorf("it answers %s", a.body)
+	}
+	r.signedBy(t, first, true)
+	body := string(r.body)
+	for _, part := range []string{
+		`{"id":"` + a.text("event_id") + `","type":"webhook.ping","timestamp":"2030-01-02T03:04:05.678Z","sequence":0,"revision":0,"actor":"key_test_all","data":{"webhook":{"id":"` + id + `",`,
+		`"event_types":["order.paid"]`,
+	} {
+		if !strings.Contains(body, part) {
+			t.Errorf("it sent %s, which has no %s", body, part)
+		}
+	}
+	if strings.Contains(body, first) || r.header.Get("webhook-id") != a.text("event_id") || strings.HasPrefix(a.text("event_id"), "evt_") {
+		t.Errorf("it sent %v %s", r.header, body)
+	}
+	s.send("GET", "/v1/events/"+a.text("event_id"), keyAll, "").must(t, 40406)
+
+	second := s.send("POST", webhookPath(id, "/rotate"), keyAll, `{"overlap":"PT1H"}`).must(t, 0).text("secret")
+	s.changeWebhook(id, `{"status":"disabled"}`).must(t, 0) // it is tried all the same
+	try().must(t, 0)
+	r.signedBy(t, first, true)
+	r.signedBy(t, second, true)
+	s.clock.advance(time.Hour)
+	try().must(t, 0)
+	r.signedBy(t, first, false)
+	r.signedBy(t, second, true)
+}
+
+// TestPingFails: what a receiver does wrong is what is answered.
+func TestPingFails(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	r := newReceiver(t, 500, strings.Repeat("ü", 1<<10))
+	a := s.send("POST", webhookPath(s.webhook(r.URL), "/test"), keyAll, "").must(t, 0)
+	if a.data["delivered"] != false || a.data["status"] != 500.0 || a.text("failure") != "status" || len(a.text("answer")) != 1<<10 {
+		t.Errorf("it answers %s", a.body)
+	}
+}
+
+// TestPingsAreBounded: receivers that hang hold a few requests of their owner's, and
+// none of others'. A stop answers who waits.
+func TestPingsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withRealClock)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		arrived <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(hanging.Close)
+	id := s.webhook(hanging.URL)
+	path := webhookPath(id, "/test")
+	const most = 4
+	answers := make(chan answer, most)
+	fill := func() {
+		for range most {
+			go func() { answers <- s.send("POST", path, keyAll, "") }()
+		}
+		for range most {
+			<-arrived
+		}
+	}
+	fill()
+	refused := s.send("POST", path, keyAll, "").must(t, 50301)
+	if refused.header.Get("Retry-After") == "" {
+		t.Errorf("refused with %v", refused.header)
+	}
+	their := s.send("POST", "/v1/webhook_endpoints", keyOther, `{"url":"`+newReceiver(t, 204, "").URL+`"}`).must(t, 0).text("id")
+	s.send("POST", webhookPath(their, "/test"), keyOther, "").must(t, 0)
+	for range most {
+		release <- struct{}{}
+	}
+	for range most {
+		if a := <-answers; a.data["delivered"] != true {
+			t.Errorf("it answers %s", a.body)
+		}
+	}
+
+	fill()
+	stopped := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		stopped <- s.server.Shutdown(ctx)
+	}()
+	for range most {
+		(<-answers).must(t, 50400)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,156 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet"
+)
+
+// errNoDeliveries: this node has no part in the delivery of webhooks.
+var errNoDeliveries = &licet.Error{Reason: licet.ReasonUnavailable, Message: "this node keeps no record of webhook deliveries; nothing was changed"}
+
+// errTooManyReplays tells the owner of an endpoint that the ones before must be done
+// first.
+var errTooManyReplays = &licet.Error{
+	Reason:  licet.ReasonReplayLimit,
+	Message: "as many replays are waiting for this endpoint as may: wait for one to be done, or enable the endpoint if it is disabled",
+}
+
+// ReplayRequest asks for events to be delivered to an endpoint again. Its members have
+// been checked, but for whether what they name is there.
+type ReplayRequest struct {
+	Owner    licet.Owner
+	Endpoint string
+	Replay   Replay // without its id
+	Once     *Once  // nil: the request came without an Idempotency-Key
+}
+
+// WebhookProgresses reads how far the deliveries to endpoints are; one to which nothing
+// was ever delivered is left out.
+func (n *Node) WebhookProgresses(ctx context.Context, endpoints ...licet.Endpoint) (progresses map[string]DeliveryProgress, err error) {
+	if len(endpoints) == 0 || n.cfg.Deliveries == nil {
+		return nil, nil
+	}
+	ids := make([]string, len(endpoints))
+	for i := range endpoints {
+		ids[i] = endpoints[i].ID
+	}
+	if err := n.admission.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer func() { n.admission.leave(err) }()
+	return n.cfg.Deliveries.Progresses(ctx, ids...)
+}
+
+// WebhookDeliveries reads a page of what became of messages to an endpoint of an owner.
+// It fails with ErrBadPosition where the page begins nowhere.
+func (n *Node) WebhookDeliveries(ctx context.Context, owner licet.Owner, id string, page DeliveryPage) (list Deliveries, err error) {
+	if _, err := n.Webhook(ctx, owner, id); err != nil {
+		return list, err
+	}
+	if n.cfg.Deliveries == nil {
+		return list, errNoDeliveries
+	}
+	if err := n.enterList(ctx); err != nil {
+		return list, err
+	}
+	defer func() { n.leaveList(err) }()
+	return n.cfg.Deliveries.Deliveries(ctx, id, page)
+}
+
+// ReplayWebhook notes that events are to be delivered to an endpoint again; who
+// delivers to it does that. With in.Once the same request again is noted no second
+// time, and replayed is true. What is noted of that comes after the replay itself: of a
+// request whose answer was lost, the events may be delivered again once more.
+func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bool, err error) {
+	if err := n.enter(); err != nil {
+		return false, err
+	}
+	defer n.work.Done()
+	if err := n.admission.enter(ctx); err != nil {
+		return false, err
+	}
+	defer func() { n.admission.leave(err) }()
+	c, end, err := n.begin(in.Owner, in.Once, nil)
+	if err != nil {
+		return false, err
+	}
+	defer end()
+	if _, err := n.loadWithClaim(ctx, c); err != nil || c.replayed() {
+		return c.replayed(), err
+	}
+	added := n.addReplay(ctx, &in)
+	if c.once == nil {
+		return false, added
+	}
+	c.effect.EndpointID = in.Endpoint
+	switch err := n.commitClaim(ctx, c, added); {
+	case errors.Is(err, ErrClaimTaken): // by the same request, at another node
+		return false, added
+	case added == nil && err != nil:
+		return false, licet.ErrOutcomeUnknown // the replay is noted, and the key is not
+	default:
+		return false, err
+	}
+}
+
+// addReplay stores a replay, provided that all that it names is there.
+func (n *Node) addReplay(ctx context.Context, in *ReplayRequest) error {
+	if _, err := n.readWebhook(ctx, in.Owner, in.Endpoint); err != nil {
+		return err
+	}
+	if n.cfg.Deliveries == nil {
+		return errNoDeliveries
+	}
+	if err := n.checkReplay(ctx, in); err != nil {
+		return err
+	}
+	id, err := ulid.New(ulid.Timestamp(n.Now()), n.cfg.Entropy)
+	if err != nil {
+		return fmt.Errorf("make the id of a replay: %w", err)
+	}
+	in.Replay.ID = id.String()
+	err = n.cfg.Deliveries.AddReplay(ctx, in.Owner, in.Endpoint, in.Replay)
+	if errors.Is(err, ErrTooManyReplays) {
+		return errTooManyReplays
+	}
+	return err
+}
+
+// checkReplay finds the events that a replay names.
+func (n *Node) checkReplay(ctx context.Context, in *ReplayRequest) error {
+	if in.Replay.EventID != "" {
+		_, err := n.keptEvent(ctx, in.Owner, in.Replay.EventID)
+		return err
+	}
+	if in.Replay.Until == "" {
+		return nil
+	}
+	last, err := n.keptEvent(ctx, in.Owner, in.Replay.Until)
+	if err != nil || in.Replay.After == "" {
+		return err
+	}
+	first, err := n.keptEvent(ctx, in.Owner, in.Replay.After)
+	if err != nil {
+		return err
+	}
+	if first.Revision > last.Revision {
+		return &licet.Error{
+			Reason: licet.ReasonInvalidField, Message: "the request has invalid members",
+			Fields: []licet.FieldProblem{{Field: "until", Problem: "must not come before since"}},
+		}
+	}
+	return nil
+}
+
+func (n *Node) keptEvent(ctx context.Context, owner licet.Owner, id string) (*RecordedEvent, error) {
+	event, err := n.cfg.Events.Event(ctx, owner, id)
+	if err == nil && event == nil {
+		err = licet.ErrEventNotFound
+	}
+	return event, err
+}
