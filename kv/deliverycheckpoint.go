@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet"
 	"licet/node"
 )
 
@@ -28,7 +29,7 @@ func (h *deliveryHold) Checkpoint(ctx context.Context, done node.Checkpoint) err
 func (h *deliveryHold) finish(ctx context.Context) error {
 	for len(h.steps) > 0 || len(h.todo) > 0 {
 		if len(h.steps) == 0 {
-			steps, err := h.layOut(ctx, &h.todo[0])
+			steps, err := h.layOutAgain(ctx, &h.todo[0])
 			if err != nil {
 				return err
 			}
@@ -50,6 +51,33 @@ func (h *deliveryHold) finish(ctx context.Context) error {
 	return nil
 }
 
+// layOutAgain lays a checkpoint out, for which something may have to be read.
+func (h *deliveryHold) layOutAgain(ctx context.Context, done *node.Checkpoint) ([]checkpointStep, error) {
+	for attempt := 0; ; attempt++ {
+		steps, err := h.layOut(ctx, done)
+		switch {
+		case err == nil:
+			return steps, nil
+		case ctx.Err() != nil:
+			return nil, unavailable(ctx.Err())
+		case !errors.Is(err, licet.ErrUnavailable):
+			return nil, h.fail(err)
+		}
+		pauseBeforeReissue(ctx, attempt)
+	}
+}
+
+// fail gives the claim up for lost where nothing can be stored any more, whatever is
+// tried: whoever claims the endpoint next begins anew.
+func (h *deliveryHold) fail(err error) error {
+	if errors.Is(err, node.ErrClaimLost) {
+		return err
+	}
+	h.worker.store.log.Error().Err(err).Str("endpoint", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
+	h.lose()
+	return fmt.Errorf("%w: %w", node.ErrClaimLost, err)
+}
+
 // take makes one transaction, and makes it again as it is until there is an answer,
 // as long as ctx lives. It gives the revision of the progress that it wrote.
 func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, error) {
@@ -68,10 +96,7 @@ func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, e
 			}
 			return h.judge(response, step)
 		case rejected:
-			// Nothing can be stored any more: whoever claims the endpoint next begins anew.
-			s.log.Error().Err(err).Int("operations", len(then)).Int("bytes", step.bytes).Msg("etcd rejects a checkpoint's form")
-			h.lose()
-			return 0, fmt.Errorf("%w: %w", node.ErrClaimLost, broken(err))
+			return 0, h.fail(fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err))
 		case unknown:
 			doubted = true
 			s.metrics.SwapsReissued.Inc()
@@ -88,11 +113,9 @@ func (h *deliveryHold) judge(response *clientv3.TxnResponse, step *checkpointSte
 	now, err := h.readGuards(response)
 	switch {
 	case err != nil:
-		return 0, err
+		return 0, h.fail(err)
 	case now.progress != nil && now.progress.number == step.progress.number && now.revision != h.revision:
 		return now.revision, nil
 	}
-	h.worker.store.log.Error().Err(errProgressMoved).Str("endpoint", h.endpoint).Msg("deliveries begin anew")
-	h.lose()
-	return 0, fmt.Errorf("%w: %w", node.ErrClaimLost, errProgressMoved)
+	return 0, h.fail(errProgressMoved)
 }

@@ -71,8 +71,8 @@ type DeliveryHold interface {
 	Dead(ctx context.Context, after string, limit int) ([]Delivery, error)
 	// Checkpoint stores what was done. It settles attempts whose outcome is in doubt
 	// by itself, as long as ctx lives. After ErrClaimLost nothing may be sent any more.
-	// After another error the checkpoint is under way, and the next one finishes it
-	// before its own.
+	// There is another error only after ctx has ended: then the checkpoint is under way,
+	// and the next one finishes it before its own.
 	//
 	// It is stored in an order in which it may be stopped: the place in the feed, and
 	// what becomes of replays, go last. How many messages are pending and dead is

@@ -1,0 +1,74 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"licet"
+	"licet/node"
+)
+
+// unreadable is an etcd of which so many requests that only read fail.
+type unreadable struct {
+	etcdserverpb.KVClient
+	left atomic.Int32
+}
+
+func (u *unreadable) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	if !writes(request) && u.left.Add(-1) >= 0 {
+		return nil, rpctypes.ErrTimeout
+	}
+	return u.KVClient.Txn(ctx, request, opts...)
+}
+
+// TestCheckpointReadsAgain: what has to be read for a checkpoint is read as often as it
+// takes, and where it can't be understood the claim is given up: while the context
+// lives there is no other error.
+func TestCheckpointReadsAgain(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	s := openStore(t)
+	w := worker(t, s)
+	hold := holdOf(t, w, owner, endpoint)
+	remote := &unreadable{KVClient: s.remote}
+	s.kv = clientv3.NewKVFromKVClient(remote, s.client)
+	for n := range 2 { // the first one reads how far it is, and the second one what is dead
+		remote.left.Store(3)
+		if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
+			t.Errorf("checkpoint %d: %v, and %d reads have not failed", n, err, remote.left.Load())
+		}
+	}
+	remote.left.Store(1 << 30)
+	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := hold.Checkpoint(ended, node.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licet.ErrUnavailable) {
+		t.Errorf("without an answer: %v", err)
+	}
+	remote.left.Store(0)
+	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Dead: messages(3, 4)}); err != nil {
+		t.Error(err)
+	}
+	if _, kinds := keptOf(t, endpoint); kinds[keyOfDead] != 4 {
+		t.Errorf("there is %v", kinds)
+	}
+	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.client.Put(testContext(t, 10*time.Second), progressKey(endpoint), "?"); err != nil {
+		t.Fatal(err)
+	}
+	hold = holdOf(t, w, owner, endpoint)
+	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{}); !errors.Is(err, node.ErrClaimLost) || !errors.Is(err, licet.ErrInternal) {
+		t.Errorf("of progress that can't be read: %v", err)
+	}
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
+	}
+}
