@@ -101,6 +101,10 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 	for name, after := range map[string]func(*disaster){
 		"it finds the earlier epoch":    func(*disaster) {},
 		"another node begins a new one": func(d *disaster) { labOn(d.t, d.etcd.Endpoints()) },
+		"and it has seen that": func(d *disaster) {
+			labOn(d.t, d.etcd.Endpoints())
+			must(d.store.EventEpoch(d.ctx()))(d.t)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisaster(t)
