@@ -25,9 +25,9 @@ const (
 	widerSlice = 4
 	fewEntries = 128
 	// readEvents is how many keys of events are read at a time at most, and firstRead how
-	// many at first. A key holds up to hundreds of events, so that those read next are
-	// as many as should come to readBytes.
-	readEvents = 100
+	// many at first. A key holds up to hundreds of events, some hundred KiB, so that those
+	// read next are as many as should come to readBytes, by those before.
+	readEvents = 32
 	firstRead  = 10
 	readBytes  = 1 << 20
 	// feedScan bounds the keys that one call reads for a page that few events match.
