@@ -28,6 +28,8 @@ func TestReasonsAreFrozen(t *testing.T) {
 		licet.ReasonInvalidOrderState:    "invalid_order_state",
 		licet.ReasonInvalidLicenseState:  "invalid_license_state",
 		licet.ReasonPaymentNotConfigured: "payment_not_configured",
+		licet.ReasonWebhookNotFound:      "webhook_endpoint_not_found",
+		licet.ReasonWebhookLimit:         "webhook_limit",
 		licet.ReasonInvalidField:         "invalid_field",
 		licet.ReasonInternal:             "internal",
 		licet.ReasonProviderFailed:       "provider_failed",
@@ -61,7 +63,7 @@ func sentinels() []*licet.Error {
 	return []*licet.Error{
 		licet.ErrInvalidLicenseKey, licet.ErrLicenseRevoked, licet.ErrLicenseSuspended,
 		licet.ErrLicenseExpired, licet.ErrProductMismatch, licet.ErrSelfService, licet.ErrLicenseNotFound,
-		licet.ErrOrderNotFound, licet.ErrProductNotFound, licet.ErrPaymentNotConfigured,
+		licet.ErrOrderNotFound, licet.ErrProductNotFound, licet.ErrWebhookNotFound, licet.ErrPaymentNotConfigured,
 		licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal,
 	}
 }
@@ -101,6 +103,7 @@ func TestErrorMessages(t *testing.T) {
 	}, "laptop")
 	noted := licensed(nil)
 	noted.Metadata = &licet.Metadata{}
+	manyHooks := licet.Record{Webhooks: &licet.Webhooks{Endpoints: make([]licet.Endpoint, licet.MaxEndpoints)}}
 	unpaid := licet.Record{Order: &licet.Order{ExpiresAt: noon.Add(day)}}
 	for _, c := range []struct {
 		record  licet.Record
@@ -115,6 +118,8 @@ func TestErrorMessages(t *testing.T) {
 		{noted, licet.UpdateLicense{Target: ours, Metadata: `[]`}},
 		{perpetual, licet.RenewLicense{Target: ours, Extend: licet.Period{Days: 1}}},
 		{unpaid, licet.RefundOrder{}},
+		{manyHooks, newEndpoint("we_99")},
+		{licet.Record{}, newEndpoint("we_1", "order.lost")},
 	} {
 		_, err := licet.Apply(&c.record, c.command, noon)
 		var e *licet.Error

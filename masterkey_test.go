@@ -170,6 +170,42 @@ func TestAPISecretsDuringRotation(t *testing.T) {
 	}
 }
 
+// TestWebhookSecretIsFrozen holds that derivation still, likewise. Receivers keep these
+// secrets for years.
+func TestWebhookSecretIsFrozen(t *testing.T) {
+	ring, err := ParseMasterRing("a:" + countingKey + "\nb:" + onesKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := func(id, masterID string, version int, want string) {
+		t.Helper()
+		got, err := ring.WebhookSecret(&Endpoint{ID: id, MasterID: masterID, SecretVersion: version})
+		if err != nil || got != want {
+			t.Errorf("secret of %s by %s, version %d: got %s, %v; want %s", id, masterID, version, got, err, want)
+		}
+	}
+	f("we_0a", "a", 1, "whsec_tcX9JXYvFgLTK6S8xUWQuMKCsSB5QgNjKU/gqz8YPMc=")
+	f("we_0a", "a", 2, "whsec_2Ds0FRtKyt5BnOWhwcEPMV6MgNjLcK1/ciw6gPzXtbg=")
+	f("we_0b", "a", 1, "whsec_zufK2q/m5Ep9hxtFisgNfpq+bbuwpWYJe2QyPeMB5FU=")
+	f("we_0a", "b", 1, "whsec_LBatgU8iypg8YTiorwY/WPgqhkmidzulCZcWhtd3BxM=")
+
+	now := time.Date(2026, 11, 20, 11, 0, 0, 0, time.UTC)
+	e := &Endpoint{ID: "we_0a", MasterID: "b", SecretVersion: 2, Previous: PreviousSecret{Version: 1, MasterID: "a", Until: now}}
+	live := func(at time.Time, want ...string) {
+		t.Helper()
+		if got, err := ring.WebhookSecrets(e, at); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the secrets are %v, %v", got, err)
+		}
+	}
+	live(now.Add(-time.Millisecond), "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=", "whsec_tcX9JXYvFgLTK6S8xUWQuMKCsSB5QgNjKU/gqz8YPMc=")
+	live(now, "whsec_k4clH5BklgLr+0RCvKx1VH/qa4TeFKdv8f8Y772ipU8=")
+	for _, lacks := range []*Endpoint{{ID: "we_0a", MasterID: "c"}, {ID: "we_0a", MasterID: "a", Previous: PreviousSecret{MasterID: "c", Until: now}}} {
+		if _, err := ring.WebhookSecrets(lacks, now.Add(-time.Hour)); err == nil || !strings.Contains(err.Error(), `"c"`) {
+			t.Errorf("a master key that the ring lacks: got error %v", err)
+		}
+	}
+}
+
 // TestFingerprintIsFrozen holds the derivation still: a store keeps the
 // fingerprints of its master keys for good. They were computed apart from this
 // code, by RFC 5869 written out in Python.
