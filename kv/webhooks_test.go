@@ -1,0 +1,398 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// hooked gives the change that a command makes of an owner's endpoints, as s sees them.
+func (l *eventsLab) hooked(s *Store, owner licet.Owner, cmd licet.Command) node.Change {
+	l.t.Helper()
+	ref := licet.WebhooksRef(owner)
+	snapshot := loadOne(l.t, s, ref)
+	must(licet.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
+}
+
+// hook runs a command on an owner's endpoints, and tells how often it was lost.
+func (l *eventsLab) hook(s *Store, owner licet.Owner, cmd licet.Command) (losses int) {
+	l.t.Helper()
+	for ; losses < 10; losses++ {
+		outcome, err := s.Commit(testContext(l.t, 10*time.Second), l.hooked(s, owner, cmd))
+		if err != nil {
+			l.t.Fatalf("%T: %v", cmd, err)
+		}
+		if outcome.Landed {
+			return losses
+		}
+	}
+	l.t.Fatalf("%T is lost again and again", cmd)
+	return losses
+}
+
+// subscribe makes an endpoint of an owner that wants activations.
+func subscribe(owner licet.Owner) licet.CreateEndpoint {
+	return licet.CreateEndpoint{Owner: owner, Endpoint: labEndpoint("we_0"+strings.ReplaceAll(owner.AccountID, "_", ""), licet.EventDeviceBound)}
+}
+
+func unsubscribe(owner licet.Owner) licet.DeleteEndpoint {
+	return licet.DeleteEndpoint{ID: subscribe(owner).Endpoint.ID}
+}
+
+// useMaster has the store know the master key of the endpoints.
+func (l *eventsLab) useMaster() {
+	l.t.Helper()
+	if err := l.store.UseMaster(testContext(l.t, 10*time.Second), must(licet.NewMasterKey("m2", [licet.MasterKeySize]byte{2}))(l.t)); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// listeners reads who listens.
+func (l *eventsLab) listeners() map[licet.Owner]struct{} {
+	l.t.Helper()
+	kvs := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenKey))(l.t).Kvs
+	if len(kvs) == 0 {
+		return nil
+	}
+	return must(decodeListening(kvs[0].Value))(l.t)
+}
+
+func (l *eventsLab) wantListeners(owners ...licet.Owner) {
+	l.t.Helper()
+	now := l.listeners()
+	for _, owner := range owners {
+		if _, is := now[owner]; !is {
+			l.t.Errorf("%v does not listen", owner)
+		}
+	}
+	if len(now) != len(owners) {
+		l.t.Errorf("%v listen, want %v", slices.Collect(maps.Keys(now)), owners)
+	}
+}
+
+func newHooksLab(t *testing.T) *eventsLab {
+	t.Helper()
+	l := newEventsLab(t)
+	l.store.hearAll = false
+	l.useMaster()
+	return l
+}
+
+// TestSubscribeDuringACommit lets an owner subscribe, or leave, after another store has
+// made up its mind whether it listens, while that one's swap meets every fault: what
+// lands after the subscription is told of, and what lands after the end of it is not.
+func TestSubscribeDuringACommit(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newHooksLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+		first  bool // the change lands before
+	}{
+		{"no fault", nil, false},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
+		{"applied late", []fault{{appliedLate, lost}}, false},
+		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNever, lost}}, false},
+	} {
+		for _, begins := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, begins %v", c.name, begins), func(t *testing.T) {
+				l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
+				owner := acct(fmt.Sprintf("during%d%v", i, begins))
+				ref := l.license(l.store, owner)
+				if !begins {
+					l.hook(l.store, owner, subscribe(owner))
+				}
+				next := script(c.faults...)
+				writes, when := 0, 1
+				if len(c.faults) > 0 {
+					when = 2
+				}
+				s := l.open(nil)
+				s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+					if writes++; writes == when {
+						if begins {
+							l.hook(l.store, owner, subscribe(owner))
+						} else {
+							l.hook(l.store, owner, unsubscribe(owner))
+						}
+					}
+					return next()
+				}}
+				outcome, err := s.Commit(testContext(t, 10*time.Second), l.bound(s, ref, "a"))
+				if err != nil || outcome.Landed != c.first {
+					t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.first)
+				}
+				if !outcome.Landed {
+					if len(outcome.Rivals) != 1 || outcome.Rivals[0].Record.Listening != begins {
+						t.Errorf("it lost to %+v", outcome.Rivals)
+					}
+					l.commit(s, l.bound(s, ref, "a"))
+				}
+				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
+				l.seal()
+				told := []string{"1 license.issued"}
+				if c.first != begins { // the first device was bound while somebody listened
+					told = append(told, "2 license.activated a", "3 device.bound a")
+				}
+				if begins {
+					told = append(told, fmt.Sprintf("%d device.bound b", len(told)+1))
+				}
+				if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, told) {
+					t.Errorf("the feed is %q, want %q", kinds, told)
+				}
+				if begins {
+					l.hook(l.store, owner, unsubscribe(owner))
+				}
+				l.wantListeners()
+				l.clean()
+			})
+		}
+	}
+}
+
+// TestSubscriptionInDoubt loses the answer to a subscription in every way. Where it is
+// said to have landed it has, once, and its owner listens; else neither.
+func TestSubscriptionInDoubt(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newHooksLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+		err    error
+		made   bool
+	}{
+		{"no fault", nil, nil, true},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, nil, true},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, nil, true},
+		{"applied late", []fault{{appliedLate, lost}}, nil, true},
+		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}, nil, true},
+		{"no space", []fault{{appliedNow, rpctypes.ErrNoSpace}}, nil, true},
+		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrUnavailable, false},
+		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrOutcomeUnknown, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
+			owner := acct(fmt.Sprint("doubt", i))
+			s := l.open(script(c.faults...))
+			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
+			if !errors.Is(err, c.err) || c.err == nil && !outcome.Landed {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+			if c.made {
+				l.wantListeners(owner)
+			}
+			l.hook(s, owner, subscribe(owner)) // again; also runs what is late
+			if now := loadOne(t, l.store, licet.WebhooksRef(owner)).Record.Webhooks; len(now.Endpoints) != 1 {
+				t.Errorf("there are %+v", now.Endpoints)
+			}
+			l.wantListeners(owner)
+			l.hook(s, owner, unsubscribe(owner))
+			l.wantListeners()
+			l.clean()
+		})
+	}
+}
+
+// TestOwnersSubscribeBetweenAttempts lets another owner subscribe, or leave, while the
+// attempts at a subscription are in doubt: what is stored of who listens was made of
+// what is not so any more, and none of the attempts may land after that.
+func TestOwnersSubscribeBetweenAttempts(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newHooksLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+		landed bool
+	}{
+		{"before the first", nil, false},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
+		{"applied late", []fault{{appliedLate, lost}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
+			owner, other, leaves := acct(fmt.Sprint("own", i)), acct(fmt.Sprint("other", i)), acct(fmt.Sprint("leaves", i))
+			l.hook(l.store, leaves, subscribe(leaves))
+			next := script(c.faults...)
+			writes := 0
+			s := l.open(nil)
+			s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+				if writes++; writes == 1+min(len(c.faults), 1) {
+					l.hook(l.store, other, subscribe(other))
+					l.hook(l.store, leaves, unsubscribe(leaves))
+				}
+				return next()
+			}}
+			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
+			if err != nil || outcome.Landed != c.landed {
+				t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.landed)
+			}
+			if losses := l.hook(s, owner, subscribe(owner)); losses != 0 {
+				t.Errorf("made anew it was lost %d times: it has not learned who listens", losses)
+			}
+			_ = s.Ping(testContext(t, 10*time.Second))
+			l.wantListeners(owner, other)
+			l.hook(s, owner, unsubscribe(owner))
+			l.hook(s, other, unsubscribe(other))
+			l.wantListeners()
+			l.clean()
+		})
+	}
+}
+
+// TestSubscriptionsInABatch sends subscriptions of some owners and activations of all
+// in few requests, flat and nested: an activation that comes after is told of.
+func TestSubscriptionsInABatch(t *testing.T) {
+	l := newHooksLab(t)
+	for _, nested := range []int32{0, 100} {
+		var owners []licet.Owner
+		var refs []licet.Ref
+		var changes []node.Change
+		for i := range 8 {
+			owner := acct(fmt.Sprintf("batch%d%d", nested, i))
+			owners, refs = append(owners, owner), append(refs, l.license(l.store, owner))
+			changes = append(changes, l.bound(l.store, refs[i], "a"), l.hooked(l.store, owner, subscribe(owner)))
+		}
+		l.store.nested.Store(nested)
+		outcomes, errs := batched(t, l.store, changes...)
+		for i, outcome := range outcomes {
+			switch {
+			case errs[i] != nil:
+				t.Errorf("change %d: %v", i, errs[i])
+			case outcome.Landed:
+			case i%2 == 0:
+				l.commit(l.store, l.bound(l.store, refs[i/2], "a"))
+			default:
+				l.hook(l.store, owners[i/2], subscribe(owners[i/2]))
+			}
+		}
+		l.wantListeners(owners...)
+		l.store.nested.Store(nested)
+		for i := range owners {
+			changes[i] = l.bound(l.store, refs[i], "b")
+		}
+		outcomes, errs = batched(t, l.store, changes[:len(owners)]...)
+		l.seal()
+		for i, owner := range owners {
+			if errs[i] != nil || !outcomes[i].Landed {
+				t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+			}
+			kinds := kindsOf(l.feed(owner, 10))
+			if last := kinds[len(kinds)-1]; !strings.HasSuffix(last, "device.bound b") {
+				t.Errorf("the feed is %q", kinds)
+			}
+			l.hook(l.store, owner, unsubscribe(owner))
+		}
+	}
+	l.wantListeners()
+}
+
+// TestMarkMovesWithEndpoints: whoever looks for endpoints looks again after each change.
+func TestMarkMovesWithEndpoints(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("mark")
+	revision := int64(0)
+	for _, cmd := range []licet.Command{
+		subscribe(owner),
+		licet.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Description: new("x")},
+		licet.RotateEndpointSecret{ID: subscribe(owner).Endpoint.ID, MasterID: "m2"},
+		unsubscribe(owner),
+	} {
+		l.hook(l.store, owner, cmd)
+		kvs := must(l.store.client.Get(testContext(t, 10*time.Second), webhooksMark))(t).Kvs
+		if len(kvs) != 1 || kvs[0].ModRevision <= revision {
+			t.Fatalf("%T: the mark is %v", cmd, kvs)
+		}
+		revision = kvs[0].ModRevision
+	}
+	deleted := must(l.store.client.Get(testContext(t, 10*time.Second), deletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
+	if len(deleted) != 1 || string(deleted[0].Key) != deletedWebhookKey(subscribe(owner).Endpoint.ID) {
+		t.Errorf("deleted are %v", deleted)
+	}
+}
+
+// TestRestoreKeepsWhoListens subscribes and leaves after a backup, and restores it: who
+// listens is who did then, also for a node that was up and knows better.
+func TestRestoreKeepsWhoListens(t *testing.T) {
+	d := newDisaster(t)
+	l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
+	key := func(owner licet.Owner) licet.Ref {
+		unlimited := 0
+		granted, _, err := d.node.Grant(d.ctx(), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return licet.LicenseRef(granted[0].License.Key)
+	}
+	late := licet.Owner{AccountID: "acct_late", Mode: licet.Test}
+	left := licet.Owner{AccountID: "acct_left", Mode: licet.Test}
+	l.hook(d.store, left, subscribe(left))
+	d.backup = backUp(t, d.etcd)
+	l.hook(d.store, late, subscribe(late))
+	l.hook(d.store, left, unsubscribe(left))
+	d.restore(revisionBump)
+	l.etcd = d.etcd
+	l.wantListeners(labListener, left)
+	for owner, hears := range map[licet.Owner]bool{late: false, left: true} {
+		ref := key(owner)
+		d.activate(licet.LicenseKey(ref.ID), "a")
+		history := must(d.store.History(d.ctx(), ref, node.HistoryPage{Limit: 10}))(t).Events
+		if got := len(history) > 1; got != hears {
+			t.Errorf("%s hears: %v, by %q", owner.AccountID, got, kindsOf(history))
+		}
+	}
+	d.clean()
+	l.hook(d.store, late, subscribe(late))
+	l.hook(d.store, left, unsubscribe(left))
+	l.wantListeners(labListener, late)
+	d.clean()
+}
+
+// TestEndpointsKeepTheirMaster: a master key that an endpoint's secret is derived from
+// is not retired, nor is a secret derived from one that was.
+func TestEndpointsKeepTheirMaster(t *testing.T) {
+	l := newHooksLab(t)
+	ctx := testContext(t, 30*time.Second)
+	if err := l.store.UseMaster(ctx, must(licet.NewMasterKey("m3", [licet.MasterKeySize]byte{3}))(t)); err != nil {
+		t.Fatal(err)
+	}
+	owner := acct("masters")
+	id := subscribe(owner).Endpoint.ID
+	refused := func(at time.Time, why string) {
+		t.Helper()
+		if err := l.store.RetireMaster(ctx, "m2", at); err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("got %v, want %s", err, why)
+		}
+	}
+	before := must(l.store.surveyMasters(ctx, testTime))(t)
+	l.hook(l.store, owner, subscribe(owner))
+	if retired := must(l.store.retireMaster(ctx, "m2", before))(t); retired {
+		t.Error("it was retired although an endpoint was made meanwhile")
+	}
+	l.hook(l.store, owner, licet.UpdateEndpoint{ID: id, Enabled: new(false)})
+	refused(testTime, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
+	l.hook(l.store, owner, licet.RotateEndpointSecret{ID: id, MasterID: "m3", Overlap: time.Hour})
+	ends := testTime.Add(time.Hour)
+	refused(ends, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+id)
+	if err := l.store.RetireMaster(ctx, "m2", ends.Add(retireMargin)); err != nil {
+		t.Error(err)
+	}
+	outcome, err := l.store.Commit(ctx, l.hooked(l.store, owner, licet.RotateEndpointSecret{ID: id, MasterID: "m2"}))
+	if err != nil || outcome.Landed {
+		t.Errorf("a secret was derived from a retired master key: %+v, %v", outcome, err)
+	}
+	l.hook(l.store, owner, licet.UpdateEndpoint{ID: id, Enabled: new(true)})
+	l.clean()
+}
