@@ -43,7 +43,7 @@ type IssuedEndpoint struct {
 // endpoint is stored is recorded. With in.Once it is made once: the same request again
 // answers the endpoint as it is now, without its secret, and replayed is true.
 func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued IssuedEndpoint, replayed bool, err error) {
-	return n.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licet.Command, string, error) {
+	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licet.Command, string, error) {
 		id, err := ulid.New(ulid.Timestamp(n.Now()), n.cfg.Entropy)
 		if err != nil {
 			return nil, "", fmt.Errorf("make the id of a webhook endpoint: %w", err)
@@ -60,14 +60,22 @@ func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued I
 		}
 		return licet.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
 	})
+	if err == nil && !replayed {
+		n.logWebhook("made", in.Owner, issued.Endpoint.ID, in.By)
+	}
+	return issued, replayed, err
 }
 
 // RotateWebhookSecret gives an endpoint a new secret, derived from the ring's current
 // master key. With in.Once that is done once, as CreateWebhook does.
 func (n *Node) RotateWebhookSecret(ctx context.Context, in EndpointRotation) (issued IssuedEndpoint, replayed bool, err error) {
-	return n.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licet.Command, string, error) {
+	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licet.Command, string, error) {
 		return licet.RotateEndpointSecret{ID: in.ID, MasterID: n.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By}, in.ID, nil
 	})
+	if err == nil && !replayed {
+		n.logWebhook("given a new secret", in.Owner, in.ID, in.By)
+	}
+	return issued, replayed, err
 }
 
 // issueWebhook does what shows a secret, once for an Idempotency-Key. What to do is
@@ -161,13 +169,23 @@ func (n *Node) UpdateWebhook(ctx context.Context, owner licet.Owner, change lice
 	if err != nil {
 		return licet.Endpoint{}, err
 	}
+	n.logWebhook("changed", owner, change.ID, change.By)
 	return *result.Endpoint, nil
 }
 
 // DeleteWebhook removes an endpoint. What is on its way to it may still arrive.
 func (n *Node) DeleteWebhook(ctx context.Context, owner licet.Owner, id string, by licet.Actor) error {
 	_, err := n.Do(ctx, licet.WebhooksRef(owner), licet.DeleteEndpoint{ID: id, By: by})
+	if err == nil {
+		n.logWebhook("deleted", owner, id, by)
+	}
 	return err
+}
+
+// logWebhook notes who has changed an endpoint, since no event tells of it.
+func (n *Node) logWebhook(what string, owner licet.Owner, id string, by licet.Actor) {
+	n.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("endpoint", id).Str("by", string(by)).
+		Msg("a webhook endpoint was " + what)
 }
 
 // DisableWebhook disables an endpoint on behalf of the service; see
