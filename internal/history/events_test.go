@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -104,32 +105,44 @@ func latest(field string) (at [2]uint64) {
 	return at
 }
 
-// listen makes the run's owner listen to activations, along with those of others.
+// listen makes the run's owner listen to activations, by an endpoint of webhooks that
+// wants them. Other runs' owners may do so at the same time.
 func (r *run) listen() error {
-	const key = "lc1/s/listen"
-	owner := protowire.AppendTag(nil, 1, protowire.BytesType)
-	owner = protowire.AppendBytes(owner, append([]byte{1<<2 | 1}, strings.TrimPrefix(r.owner.AccountID, "acct_")...))
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
+	master, err := licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1})
+	if err != nil {
+		return err
+	}
+	store, ref := r.maker.opened, licet.WebhooksRef(r.owner)
+	subscribe := licet.CreateEndpoint{Owner: r.owner, Endpoint: licet.Endpoint{
+		ID: "we_0", URL: "https://shop.example/licet", SecretVersion: 1, MasterID: master.ID, Since: "pos_0",
+	}}
 	for {
-		now, err := server.client.Get(ctx, key)
-		if err != nil {
+		if err := store.UseMaster(ctx, master); err != nil && ctx.Err() != nil {
 			return err
 		}
-		revision, value := int64(0), []byte{1}
-		if len(now.Kvs) > 0 {
-			revision, value = now.Kvs[0].ModRevision, now.Kvs[0].Value
+		loaded, err := store.Load(ctx, node.Want{Ref: ref})
+		if err == nil {
+			if _, err := licet.Apply(&loaded[0].Record, subscribe, time.Now()); err != nil {
+				return err
+			}
+			var outcome node.Outcome
+			outcome, err = store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+			if err == nil && outcome.Landed {
+				break
+			}
 		}
-		put, err := server.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", revision)).
-			Then(clientv3.OpPut(key, string(value)+string(owner))).Commit()
-		if err != nil {
-			return err
-		}
-		if put.Succeeded {
-			r.heardAfter = put.Header.Revision
-			return nil
+		if ctx.Err() != nil {
+			return fmt.Errorf("listen: %w", errors.Join(err, ctx.Err()))
 		}
 	}
+	stored, err := server.client.Get(ctx, "lc1/w/"+r.owner.AccountID+"/t/")
+	if err != nil {
+		return err
+	}
+	r.heardAfter = stored.Kvs[0].CreateRevision
+	return nil
 }
 
 // beginEpochs begins epochs of events much more often than nodes do, and in the
