@@ -60,10 +60,10 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Tell what is derived from each master key of a store",
-		Long: `Tell of each master key that a store uses, or has used, how many API keys have a secret
-that is derived from it: their present one, or the one before while the overlap of a
-rotation lasts. API keys that are revoked don't count. Where both are 0 it can be
-retired. With a ring it also tells where the key stands in it.`,
+		Long: `Tell of each master key that a store uses, or has used, how many API keys and
+webhook endpoints have a secret that is derived from it: their present one, or the one
+before while the overlap of a rotation lasts. API keys that are revoked don't count.
+Where all are 0 it can be retired. With a ring it also tells where the key stands in it.`,
 		Example: `  licet master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
   licet master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
 		Args: cobra.NoArgs,
@@ -99,10 +99,10 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 		Use:   "retire MASTER_KEY_ID",
 		Short: "Take a master key out of use, for good",
 		Long: `Take a master key out of use, for good: from then on no node needs it, and none derives
-from it. It is refused while the secret of any API key is derived from it that is not
-revoked, or one that a rotation has replaced not more than ten minutes after the end of
-its overlap. Its line may be taken out of the ring afterwards, not before. Retiring a key
-again changes nothing.`,
+from it. It is refused while the secret of any API key that is not revoked, or of any
+webhook endpoint, is derived from it, or one that a rotation has replaced not more than
+ten minutes after the end of its overlap. Its line may be taken out of the ring
+afterwards, not before. Retiring a key again changes nothing.`,
 		Example: `  licet master-key retire mk_01jd4q8x2m7r3n5t9v1w4y6z8a --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys`,
 		Args:    oneMasterKeyID,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -143,6 +143,7 @@ type masterRow struct {
 	Status   string `json:"status"` // in use, unused, retired, or not used yet
 	Ring     string `json:"ring"`   // its place there
 	Keys     int    `json:"api_keys"`
+	Webhooks int    `json:"webhook_endpoints"`
 	Previous int    `json:"previous_secrets"`
 	Until    any    `json:"previous_until"`
 }
@@ -154,7 +155,7 @@ func masterRows(uses []kv.MasterUse, ring licet.MasterRing, given bool) []master
 	told := map[string]bool{}
 	for i := range uses {
 		u := &uses[i]
-		row := masterRow{ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID), Keys: u.Keys, Previous: u.Previous, Until: stamp(u.Until)}
+		row := masterRow{ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID), Keys: u.Keys, Webhooks: u.Webhooks, Previous: u.Previous, Until: stamp(u.Until)}
 		switch {
 		case u.Retired:
 			row.Status = "retired"
@@ -189,9 +190,9 @@ func ringPlace(ring licet.MasterRing, given bool, id string) string {
 
 func showMasters(stdout io.Writer, rows []masterRow) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tPREVIOUS SECRETS\tGOOD UNTIL")
+	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")
 	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Previous, plain(r.Until))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%d\t%d\t%s\n", r.ID, r.Status, r.Ring, r.Keys, r.Webhooks, r.Previous, plain(r.Until))
 	}
 	return table.Flush()
 }
