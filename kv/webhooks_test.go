@@ -396,3 +396,50 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l.hook(l.store, owner, licet.UpdateEndpoint{ID: id, Enabled: new(true)})
 	l.clean()
 }
+
+// TestLeaveWithoutKnowing has a store change whether an owner listens that thinks it is
+// so already: it has not heard of what others did meanwhile.
+func TestLeaveWithoutKnowing(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("unknowing")
+	s := l.open(nil)
+	enable := func(s *Store, enabled bool) {
+		l.hook(s, owner, licet.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Enabled: &enabled})
+	}
+	l.hook(l.store, owner, subscribe(owner))
+	enable(s, false) // which knows of nobody who listens
+	l.wantListeners()
+	enable(l.store, true)
+	must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // from which it learns
+	enable(l.store, false)
+	enable(s, true)
+	l.wantListeners(owner)
+	l.clean()
+}
+
+// TestNewerEndpoints changes endpoints that a newer node wrote: what this one does not
+// know of them stays, also kinds of events.
+func TestNewerEndpoints(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("newer")
+	newer := appendString(nil, 99, "of a newer node")
+	first := labEndpoint("we_0first", "order.rented")
+	first.CreatedAt, first.ResetAt = testTime, testTime
+	second := first
+	second.ID = "we_0second"
+	stored := storedWebhooks{
+		webhooks: licet.Webhooks{Owner: owner, Endpoints: []licet.Endpoint{first, second}},
+		unknown:  newer, unknownOf: map[string][]byte{second.ID: newer},
+	}
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), webhooksKey(owner), string(stored.encode())); err != nil {
+		t.Fatal(err)
+	}
+	l.hook(l.store, owner, licet.UpdateEndpoint{ID: second.ID, Description: new("changed")})
+	l.hook(l.store, owner, licet.DeleteEndpoint{ID: first.ID})
+	value := must(l.store.client.Get(testContext(t, 10*time.Second), webhooksKey(owner)))(t).Kvs[0].Value
+	got := must(decodeWebhooks(owner, value))(t)
+	second.Description = "changed"
+	stored.webhooks.Endpoints, stored.writers = []licet.Endpoint{second}, got.writers
+	equal(t, got, &stored)
+	l.wantListeners()
+}
