@@ -443,3 +443,33 @@ func TestNewerEndpoints(t *testing.T) {
 	equal(t, got, &stored)
 	l.wantListeners()
 }
+
+// TestEventsOfManyEndpoints disables several endpoints in one transaction: each event
+// tells of its own.
+func TestEventsOfManyEndpoints(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("manyhooks")
+	ref := licet.WebhooksRef(owner)
+	var ids []string
+	for i := range 3 {
+		ids = append(ids, fmt.Sprint("we_0", i))
+		l.hook(l.store, owner, licet.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licet.EventOrderPaid)})
+	}
+	snapshot := loadOne(t, l.store, ref)
+	for _, id := range ids {
+		must(licet.Apply(&snapshot.Record, licet.DisableEndpoint{ID: id, ResetAt: testTime, Because: licet.DisabledGone}, testTime))(t)
+	}
+	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	l.seal()
+	var told []string
+	for i, e := range l.feed(owner, 2) {
+		told = append(told, e.Webhook.ID)
+		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() || !slices.Equal(e.Webhook.Types, []licet.EventType{licet.EventOrderPaid}) {
+			t.Errorf("event %d is %+v of %+v", i, e, e.Webhook)
+		}
+	}
+	if !slices.Equal(told, ids) {
+		t.Errorf("told of %q, want %q", told, ids)
+	}
+	l.clean()
+}
