@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // books is all that the service says there is, as it is listed and looked up at
@@ -36,7 +37,7 @@ func pages[T any](ctx context.Context, read func(context.Context, client.Page) (
 	var all []T
 	page := client.Page{Limit: pageSize}
 	for node := rand.IntN(nodeCount); ; node++ {
-		list, err := read(toward(ctx, node), page)
+		list, err := read(stage.Toward(ctx, node), page)
 		if err != nil {
 			return nil, err
 		}

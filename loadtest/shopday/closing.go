@@ -3,12 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -23,20 +19,12 @@ func (s *shop) compare(ctx context.Context) (*report, error) {
 	}
 	r := &report{
 		done:     maps.Clone(s.ledger.done),
-		broken:   s.balancer.broken.Load(),
-		moved:    s.balancer.moved.Load(),
+		traffic:  s.balancer.Traffic(),
 		lines:    compareSums(sumLedger(s.ledger, at), sumBooks(b)),
 		problems: append(slices.Clone(s.ledger.problems), audit(s.ledger, b, at)...),
 	}
-	for i := range s.balancer.sent {
-		r.sent = append(r.sent, s.balancer.sent[i].Load())
-	}
-	for i, n := range s.stage.nodes {
-		if violations, err := invariantViolations(ctx, n.Metrics); err != nil || violations != 0 {
-			r.problem("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err)
-		}
-	}
-	families, err := s.stage.verify(ctx, "--etcd-endpoints", s.stage.endpoints())
+	r.problems = append(r.problems, s.stage.Contradictions(ctx)...)
+	families, err := s.stage.Verify(ctx)
 	r.note(err)
 	r.lines = append(r.lines, sumFamilies(s.ledger, families)...)
 	for _, line := range r.lines {
@@ -52,29 +40,14 @@ func (s *shop) compare(ctx context.Context) (*report, error) {
 func (s *shop) shut(ctx context.Context, r *report) {
 	s.progress.Step("the nodes end; licet verify, licet backup, licet restore, licet verify")
 	s.balancer.CloseIdleConnections()
-	r.note(s.stage.endAll())
-	r.stop = s.stage.longestStop
-	stored, err := s.stage.verify(ctx, "--etcd-endpoints", s.stage.endpoints())
+	r.note(s.stage.EndAll())
+	r.stop = s.stage.LongestStop
+	stored, err := s.stage.Verify(ctx)
 	r.note(err)
-	restored, err := s.stage.restored(ctx)
+	restored, err := s.stage.VerifyRestored(ctx)
 	r.note(err)
 	r.problems = append(r.problems, unlike(stored, restored)...)
-	for _, text := range s.stage.logs {
-		for _, bug := range []string{"panic", "DATA RACE"} {
-			if at := strings.Index(text, bug); at >= 0 {
-				r.problem("a node's log has %q: %.2000s", bug, text[at:])
-			}
-		}
-	}
-}
-
-// keepLogs writes the logs of nodes that have ended into a directory.
-func (s *stage) keepLogs(dir string) error {
-	var errs []error
-	for i, text := range s.logs {
-		errs = append(errs, os.WriteFile(filepath.Join(dir, fmt.Sprintf("node-%d.log", i+1)), []byte(text), 0o600))
-	}
-	return errors.Join(errs...)
+	r.problems = append(r.problems, s.stage.Bugs()...)
 }
 
 // troubles are the problems so far, as an error.

@@ -10,6 +10,7 @@ import (
 
 	"licet/client"
 	"licet/loadtest/rig"
+	"licet/loadtest/stage"
 )
 
 // day plays the day from opening to closing.
@@ -38,7 +39,7 @@ func (s *shop) day(ctx context.Context) error {
 
 // open makes what there must be before anything is sold.
 func (s *shop) open(ctx context.Context) error {
-	rootKey, err := s.stage.licet.CreateKey(ctx, s.stage.etcd, "shopday")
+	rootKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "shopday")
 	if err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	}
 	s.ledger.did("products described")
 	for node := range nodeCount {
-		now, err := s.reader.Product(atNode(ctx, node), p.id)
+		now, err := s.reader.Product(stage.AtNode(ctx, node), p.id)
 		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices && now.Validity == t.validity() &&
 			now.ValidityFrom == t.validityFrom() && now.SelfServiceDeactivation == t.selfService && now.RemovalsPerMonth == t.removals,
 			"product %s is %+v, %v", p.id, now, err)
@@ -98,7 +99,7 @@ func (s *shop) morning(ctx context.Context) error {
 			s.settle(ctx, o)
 			count()
 		})
-	}, func(ctx context.Context, _ func(int)) error { return s.stage.roll(ctx, "--test-order-lifetime", "0") }, len(made))
+	}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx, "--test-order-lifetime", "0") }, len(made))
 }
 
 // forenoon sells, while one node is killed and started again.
@@ -106,9 +107,9 @@ func (s *shop) forenoon(ctx context.Context) error {
 	list := s.plan.those(func(o *orderPlan) bool { return o.made == forenoon })
 	kill := func(ctx context.Context, reached func(int)) error {
 		reached(len(list) / 4)
-		s.stage.crash(1)
+		s.stage.Crash(1)
 		reached(len(list) / 2)
-		return s.stage.nodes[1].Start(ctx)
+		return s.stage.Nodes[1].Start(ctx)
 	}
 	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)), func(ctx context.Context, count func()) {
 		each(ctx, list, func(ctx context.Context, p *orderPlan) {
@@ -151,7 +152,7 @@ func (s *shop) afternoon(ctx context.Context) error {
 			}
 			count()
 		})
-	}, func(ctx context.Context, _ func(int)) error { return s.stage.roll(ctx) }, len(list))
+	}, func(ctx context.Context, _ func(int)) error { return s.stage.Roll(ctx) }, len(list))
 }
 
 // evening is for refunds, for whatever there is to do about licenses, and for
@@ -181,7 +182,7 @@ func (s *shop) evening(ctx context.Context) error {
 			if err := s.retireMaster(ctx); err != nil {
 				return err
 			}
-			return s.stage.roll(ctx)
+			return s.stage.Roll(ctx)
 		}, len(list))
 }
 
@@ -263,18 +264,18 @@ func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Gr
 // of the service.
 func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, err error) {
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, nodeCount, cfg.seed)
-	stage, err := newStage(ctx, cfg)
+	premises, err := newStage(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	defer stage.stop()
-	s, err := newShop(cfg, stage, progress)
+	defer premises.Stop()
+	s, err := newShop(cfg, premises, progress)
 	if err != nil {
 		return nil, err
 	}
 	defer s.balancer.CloseIdleConnections()
 	if cfg.keepLogs != "" {
-		defer func() { err = errors.Join(err, stage.keepLogs(cfg.keepLogs)) }()
+		defer func() { err = errors.Join(err, premises.KeepLogs(cfg.keepLogs)) }()
 	}
 	if err := s.day(ctx); err != nil {
 		return nil, errors.Join(err, s.ledger.troubles())

@@ -11,6 +11,7 @@ import (
 
 	"licet/client"
 	"licet/loadtest/rig"
+	"licet/loadtest/stage"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
@@ -36,12 +37,12 @@ func TestSmallDay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stage, err := newStage(ctx, cfg)
+	premises, err := newStage(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer stage.stop()
-	s, err := newShop(cfg, stage, rig.NewProgress(&log))
+	defer premises.Stop()
+	s, err := newShop(cfg, premises, rig.NewProgress(&log))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestUsage(t *testing.T) {
 }
 
 func TestReportTellsWhatIsWrong(t *testing.T) {
-	r := &report{seed: 7, sent: []int64{1, 2}, done: map[string]int{"orders made": 3}}
+	r := &report{seed: 7, traffic: stage.Traffic{Sent: []int64{1, 2}}, done: map[string]int{"orders made": 3}}
 	r.lines = []line{{"orders", sum{count: 3}, sum{count: 3}}, {"orders, paid", sum{2, map[string]int64{"USD": 5}}, sum{count: 1}}}
 	r.problem("order %s is lost", "ord_1")
 	var out bytes.Buffer

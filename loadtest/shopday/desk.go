@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // tend does to a license what was planned for it at the service desk.
@@ -113,7 +114,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 	for soon := time.Second; ; soon *= 2 {
 		ends := time.Now().Add(soon).Truncate(time.Millisecond)
 		now, err := s.desk.RenewLicense(ctx, l.key, client.Renewal{ExpiresAt: ends})
-		if codeOf(err) == 42200 && time.Now().After(ends) && soon < patience {
+		if codeOf(err) == 42200 && time.Now().After(ends) && soon < stage.Patience {
 			continue // it came too late, to a busy service
 		}
 		if !s.done("renewals to a date", l.key, err) {
@@ -124,7 +125,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 		break
 	}
 	for node := range nodeCount {
-		s.check(await(atNode(ctx, node), func(ctx context.Context) bool {
+		s.check(await(stage.AtNode(ctx, node), func(ctx context.Context) bool {
 			now, err := s.desk.License(ctx, l.key)
 			return err == nil && now.Status == stateExpired
 		}), "license %s does not run out", l.key)

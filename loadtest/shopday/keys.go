@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // openKeys makes the keys that the day's work is done with, none with more
@@ -146,7 +147,7 @@ func (s *shop) rotateTill(ctx context.Context) {
 	}
 	s.watchEnd(ctx, "the secret before a rotation", old, good, until, 40101)
 	for node := range nodeCount {
-		_, err := s.till.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+		_, err := s.till.ListOrders(stage.AtNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
 		s.done("requests signed with the new secret", "till", err)
 	}
 }
@@ -162,7 +163,7 @@ func (s *shop) revokeKey(ctx context.Context) {
 		return
 	}
 	for node := range nodeCount { // each remembers it from here on
-		_, err := thief.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+		_, err := thief.ListOrders(stage.AtNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
 		s.worked("using an API key before it is revoked", "stolen", err)
 	}
 	_, err = s.root.RevokeKey(ctx, issued.ID)
@@ -203,7 +204,7 @@ func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good
 		refusals := 0
 		for refusals < 3 && ctx.Err() == nil {
 			sent := time.Now()
-			_, err := c.ListOrders(atNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
+			_, err := c.ListOrders(stage.AtNode(ctx, node), client.OrderFilter{}, client.Page{Limit: 1})
 			answered := time.Now()
 			switch got := codeOf(err); {
 			case got != 0 && got != code:

@@ -16,7 +16,7 @@ import (
 
 // addMaster makes the new master key known: nothing is derived from it yet.
 func (s *shop) addMaster(ctx context.Context) error {
-	_, err := s.stage.licet.Command(ctx, "master-key", "add", "--last", "--master-key-file", s.stage.licet.Ring())
+	_, err := s.stage.Licet.Command(ctx, "master-key", "add", "--last", "--master-key-file", s.stage.Licet.Ring())
 	return err
 }
 
@@ -40,7 +40,7 @@ func (s *shop) dropMaster() error {
 }
 
 func (s *shop) ringLines() ([]string, error) {
-	text, err := os.ReadFile(s.stage.licet.Ring())
+	text, err := os.ReadFile(s.stage.Licet.Ring())
 	if err != nil {
 		return nil, fmt.Errorf("read the master keys: %w", err)
 	}
@@ -48,7 +48,7 @@ func (s *shop) ringLines() ([]string, error) {
 }
 
 func (s *shop) writeRing(lines []string) error {
-	if err := os.WriteFile(s.stage.licet.Ring(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(s.stage.Licet.Ring(), []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
 		return fmt.Errorf("write the master keys: %w", err)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 	}
 	old, _, _ := strings.Cut(lines[len(lines)-1], ":")
 	retire := func() error {
-		_, err := s.stage.licet.Command(ctx, "master-key", "retire", old, "--etcd-endpoints", s.stage.endpoints(), "--master-key-file", s.stage.licet.Ring())
+		_, err := s.stage.Licet.Command(ctx, "master-key", "retire", old, "--etcd-endpoints", s.stage.Endpoints(), "--master-key-file", s.stage.Licet.Ring())
 		return err
 	}
 	if err := retire(); err == nil {
@@ -97,7 +97,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 
 // derivedFrom tells how many secrets are derived from a master key.
 func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
-	out, err := s.stage.licet.Command(ctx, "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.endpoints())
+	out, err := s.stage.Licet.Command(ctx, "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.Endpoints())
 	if err != nil {
 		return 0, err
 	}

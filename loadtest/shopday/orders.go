@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // make makes an order, some of them twice under one Idempotency-Key.
@@ -41,7 +42,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 	} else if made.PayURL == "" && p.made == morning && !time.Now().Before(made.ExpiresAt) {
 		s.ledger.did("orders that ran out before anybody knew where to pay")
 	} else {
-		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, publicURL+"/pay/"), "%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
+		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, stage.PublicURL+"/pay/"), "%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
 	}
 	if p.n%7 == 0 {
 		var response client.Response
@@ -81,7 +82,7 @@ func (s *shop) settle(ctx context.Context, o *orderEntry) {
 	case raced:
 		s.race(ctx, o)
 	case leftUnpaid:
-		page, err := s.browser.open(ctx, o.payURL)
+		page, err := s.browser.Open(ctx, o.payURL)
 		s.check(err == nil && strings.Contains(page, "Complete your order"), "%s: its page is not to be paid on: %v", o.plan, err)
 	}
 	if license := s.ledger.find(o); license != nil && o.plan.licensed() {
@@ -92,7 +93,7 @@ func (s *shop) settle(ctx context.Context, o *orderEntry) {
 // awaitEnd waits until an order has run out, at every node.
 func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 	for node := range nodeCount {
-		s.check(await(atNode(ctx, node), func(ctx context.Context) bool {
+		s.check(await(stage.AtNode(ctx, node), func(ctx context.Context) bool {
 			now, err := s.till.Order(ctx, o.number)
 			return err == nil && now.Status == stateExpired
 		}), "%s does not run out", o.plan)
@@ -100,7 +101,7 @@ func (s *shop) awaitEnd(ctx context.Context, o *orderEntry) {
 }
 
 func (s *shop) letRunOut(ctx context.Context, o *orderEntry) {
-	page, err := s.browser.open(ctx, o.payURL)
+	page, err := s.browser.Open(ctx, o.payURL)
 	s.check(err == nil && strings.Contains(page, "Order expired"), "%s: its page does not tell that it has run out: %v", o.plan, err)
 	_, err = s.till.CancelOrder(ctx, o.number, "too late")
 	s.refused("canceling an order that has run out", o.plan.String(), 40902, err)
@@ -149,7 +150,7 @@ func (s *shop) race(ctx context.Context, o *orderEntry) {
 		if i == 0 {
 			_, refusal = s.till.CancelOrder(ctx, o.number, reason)
 		} else {
-			_, failed = s.browser.press(ctx, to, "pay")
+			_, failed = s.browser.Press(ctx, to, "pay")
 		}
 	})
 	if !s.done("orders paid and canceled at once", o.plan.String(), failed) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // push does what a buyer does: opens the pay page, presses one of its buttons,
@@ -17,16 +18,16 @@ func (s *shop) push(ctx context.Context, o *orderEntry, action string) (string, 
 	if err != nil {
 		return "", err
 	}
-	return s.browser.press(ctx, to, action)
+	return s.browser.Press(ctx, to, action)
 }
 
 // approach opens the pay page, and gives where a button of it leads.
 func (s *shop) approach(ctx context.Context, o *orderEntry, action string) (string, error) {
-	page, err := s.browser.open(ctx, o.payURL)
+	page, err := s.browser.Open(ctx, o.payURL)
 	if err != nil {
 		return "", err
 	}
-	to, err := s.browser.form(page, o.payURL, action)
+	to, err := s.browser.Form(page, o.payURL, action)
 	if err != nil {
 		to = o.payURL // the page was open since before
 	}
@@ -60,8 +61,8 @@ func (s *shop) payAgain(ctx context.Context, o *orderEntry) {
 	now, err := s.till.Order(ctx, o.number)
 	s.check(err == nil && now.Status == statePaid && now.LicenseKey == o.license, "%s has another license after it was paid again: %v", o.plan, err)
 	_, err = s.push(ctx, o, "cancel")
-	var refused *pageError
-	s.check(errors.As(err, &refused) && refused.status == http.StatusConflict, "%s is paid, and canceling it on its page gives %v", o.plan, err)
+	var refused *stage.PageError
+	s.check(errors.As(err, &refused) && refused.Status == http.StatusConflict, "%s is paid, and canceling it on its page gives %v", o.plan, err)
 	_, err = s.till.CancelOrder(ctx, o.number, "")
 	s.refused("canceling a paid order", o.plan.String(), 40902, err)
 }
@@ -80,7 +81,7 @@ func (s *shop) payCanceled(ctx context.Context, o *orderEntry) {
 		}
 	}
 	o.paid, o.refunded = true, true
-	page, err := s.browser.open(ctx, o.payURL)
+	page, err := s.browser.Open(ctx, o.payURL)
 	s.check(err == nil && strings.Contains(page, "Order refunded"), "%s was paid after it was canceled, and its page does not tell of a refund: %v", o.plan, err)
 	now, err := s.till.Order(ctx, o.number)
 	s.check(err == nil && now.Status == stateRefunded && now.LicenseKey == "", "%s was paid after it was canceled: %+v, %v", o.plan, now, err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"licet/client"
+	"licet/loadtest/stage"
 )
 
 // giveBack refunds an order the way that was planned, and tries what must no
@@ -59,7 +60,7 @@ func (s *shop) giveBack(ctx context.Context, o *orderEntry) {
 func (s *shop) replayRefund(ctx context.Context, o *orderEntry, key client.CallOption) {
 	for node := range nodeCount {
 		var response client.Response
-		now, err := s.desk.RefundOrder(toward(ctx, node), o.number, o.reason, key, client.Record(&response))
+		now, err := s.desk.RefundOrder(stage.Toward(ctx, node), o.number, o.reason, key, client.Record(&response))
 		if s.done("refunds replayed", o.plan.String(), err) {
 			s.check(response.Replayed && now.Status == stateRefunded, "%s: the replay of its refund is %s, replayed %v", o.plan, now.Status, response.Replayed)
 		}
@@ -93,7 +94,7 @@ func (s *shop) giveBackAtOnce(ctx context.Context, o *orderEntry) {
 func (s *shop) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry) {
 	var group sync.WaitGroup
 	var failed error
-	group.Go(func() { _, failed = s.desk.RefundOrder(toward(ctx, 0), o.number, o.reason) })
+	group.Go(func() { _, failed = s.desk.RefundOrder(stage.Toward(ctx, 0), o.number, o.reason) })
 	for i := len(l.devices); i < l.maxDevices; i++ {
 		a, err := s.tryActivate(ctx, l, device(i))
 		if codeOf(err) == 40301 {

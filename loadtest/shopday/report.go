@@ -7,6 +7,8 @@ import (
 	"slices"
 	"text/tabwriter"
 	"time"
+
+	"licet/loadtest/stage"
 )
 
 // report is what came of a day.
@@ -14,9 +16,7 @@ type report struct {
 	seed     uint64
 	took     time.Duration
 	done     map[string]int
-	sent     []int64       // requests by node
-	broken   int64         // that got no answer
-	moved    int64         // that one node refused and another served
+	traffic  stage.Traffic
 	stop     time.Duration // the longest orderly one of a node
 	lines    []line
 	problems []string
@@ -41,9 +41,9 @@ func (r *report) print(out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%d\n", what, r.done[what])
 	}
 	fmt.Fprintf(table, "longest orderly stop of a node\t%v\n", r.stop.Round(time.Millisecond))
-	fmt.Fprintf(table, "requests sent to each node\t%v\n", r.sent)
-	fmt.Fprintf(table, "requests that got no answer, and were repeated\t%d\n", r.broken)
-	fmt.Fprintf(table, "requests that a node refused, and another served\t%d\n", r.moved)
+	fmt.Fprintf(table, "requests sent to each node\t%v\n", r.traffic.Sent)
+	fmt.Fprintf(table, "requests that got no answer, and were repeated\t%d\n", r.traffic.Broken)
+	fmt.Fprintf(table, "requests that a node refused, and another served\t%d\n", r.traffic.Moved)
 	if err := table.Flush(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"licet/client"
 	"licet/loadtest/rig"
+	"licet/loadtest/stage"
 )
 
 // shop is whoever does something on this day: its tills and desks with their API
@@ -19,8 +20,8 @@ import (
 type shop struct {
 	plan     *plan
 	ledger   *ledger
-	stage    *stage
-	balancer *balancer
+	stage    *stage.Stage
+	balancer *stage.Balancer
 	progress *rig.Progress
 
 	root    *client.Client // made on the store: may do everything
@@ -29,17 +30,17 @@ type shop struct {
 	clerk   *client.Client // describes products
 	reader  *client.Client // may only read
 	program *client.Client // an installed copy, without an API key
-	browser *browser
+	browser *stage.Browser
 
 	tillKey string // the text of the till's API key, and what else signs with it
 	tillID  string
 }
 
-func newShop(cfg *config, s *stage, progress *rig.Progress) (*shop, error) {
-	b := newBalancer(s.addresses())
+func newShop(cfg *config, s *stage.Stage, progress *rig.Progress) (*shop, error) {
+	b := s.Balancer()
 	shop := &shop{
 		plan: newPlan(cfg.seed, cfg.orders, cfg.refunds), ledger: newLedger(),
-		stage: s, balancer: b, progress: progress, browser: newBrowser(b),
+		stage: s, balancer: b, progress: progress, browser: stage.NewBrowser(b),
 	}
 	var err error
 	shop.program, err = shop.client("")
@@ -50,10 +51,10 @@ func newShop(cfg *config, s *stage, progress *rig.Progress) (*shop, error) {
 func (s *shop) client(apiKey string, options ...client.Option) (*client.Client, error) {
 	usual := []client.Option{
 		client.WithHTTPClient(&http.Client{Transport: s.balancer, Timeout: answerTime}),
-		client.RetryFor(patience),
+		client.RetryFor(stage.Patience),
 		client.OnRetry(s.again),
 	}
-	return client.New(publicURL, apiKey, append(usual, options...)...)
+	return client.New(stage.PublicURL, apiKey, append(usual, options...)...)
 }
 
 // again counts requests that are sent again, by why.
@@ -143,7 +144,7 @@ func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 	var group sync.WaitGroup
 	first := rand.IntN(nodeCount)
 	for i := range n {
-		group.Go(func() { do(toward(ctx, first+i), i) })
+		group.Go(func() { do(stage.Toward(ctx, first+i), i) })
 	}
 	group.Wait()
 }
@@ -151,7 +152,7 @@ func atOnce(ctx context.Context, n int, do func(ctx context.Context, i int)) {
 // await asks again and again whether something has come, as long as anybody would
 // wait.
 func await(ctx context.Context, what func(context.Context) bool) bool {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, stage.Patience)
 	defer cancel()
 	for !what(ctx) {
 		select {

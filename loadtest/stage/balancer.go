@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// balancer stands before the nodes and has each request served by one of them at
+// Balancer stands before the nodes and has each request served by one of them at
 // random, so that one often takes up what another has begun. A connection that
 // is refused is tried at another node; whatever else goes wrong is the client's
 // to deal with, as behind any balancer.
-type balancer struct {
+type Balancer struct {
 	nodes     []string // addresses
 	transport *http.Transport
 
@@ -26,8 +26,8 @@ type balancer struct {
 
 const connections = 64
 
-func newBalancer(nodes []string) *balancer {
-	return &balancer{
+func newBalancer(nodes []string) *Balancer {
+	return &Balancer{
 		nodes: nodes,
 		sent:  make([]atomic.Int64, len(nodes)),
 		open:  make([]atomic.Int64, len(nodes)),
@@ -47,18 +47,18 @@ type target struct {
 	only bool // also while it is down
 }
 
-// toward has the requests of a context served by one node while it is up.
-func toward(ctx context.Context, node int) context.Context {
+// Toward has the requests of a context served by one node while it is up.
+func Toward(ctx context.Context, node int) context.Context {
 	return context.WithValue(ctx, aim{}, target{node: node})
 }
 
-// atNode has the requests of a context served by one node or by none.
-func atNode(ctx context.Context, node int) context.Context {
+// AtNode has the requests of a context served by one node or by none.
+func AtNode(ctx context.Context, node int) context.Context {
 	return context.WithValue(ctx, aim{}, target{node: node, only: true})
 }
 
 // RoundTrip sends a request on.
-func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (b *Balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	to, aimed := r.Context().Value(aim{}).(target)
 	if !aimed {
 		to.node = rand.IntN(len(b.nodes))
@@ -79,7 +79,7 @@ func (b *balancer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func (b *balancer) send(r *http.Request, node int) (*http.Response, error) {
+func (b *Balancer) send(r *http.Request, node int) (*http.Response, error) {
 	b.sent[node].Add(1)
 	b.open[node].Add(1)
 	defer b.open[node].Add(-1)
@@ -104,5 +104,21 @@ func refusedConnection(err error) bool {
 	return errors.As(err, &failed) && failed.Op == "dial"
 }
 
+// Traffic is what a balancer has counted.
+type Traffic struct {
+	Sent   []int64 // requests by node
+	Broken int64   // that were sent, and got no answer
+	Moved  int64   // refused by one node, and served by another
+}
+
+// Traffic tells how much there was.
+func (b *Balancer) Traffic() Traffic {
+	t := Traffic{Broken: b.broken.Load(), Moved: b.moved.Load()}
+	for i := range b.sent {
+		t.Sent = append(t.Sent, b.sent[i].Load())
+	}
+	return t
+}
+
 // CloseIdleConnections lets nodes end at once.
-func (b *balancer) CloseIdleConnections() { b.transport.CloseIdleConnections() }
+func (b *Balancer) CloseIdleConnections() { b.transport.CloseIdleConnections() }

@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"context"
@@ -13,25 +13,26 @@ import (
 	"time"
 )
 
-// browser is how buyers see the pay pages: it reads them, presses their buttons
+// Browser is how buyers see the pay pages: it reads them, presses their buttons
 // and goes where it is led. Where the service is away it tries again, as buyers
 // do.
-type browser struct{ http *http.Client }
+type Browser struct{ http *http.Client }
 
-func newBrowser(b *balancer) *browser {
-	return &browser{&http.Client{
+// NewBrowser makes one whose requests go through a balancer.
+func NewBrowser(b *Balancer) *Browser {
+	return &Browser{&http.Client{
 		Transport:     b,
 		Timeout:       20 * time.Second,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// patience is how long somebody tries again.
-const patience = 30 * time.Second
+// Patience is how long somebody tries again.
+const Patience = 30 * time.Second
 
 // visit asks for a page, or sends its form, and gives the answer.
-func (b *browser) visit(ctx context.Context, address, action string) (status int, location, page string, err error) {
-	until := time.Now().Add(patience)
+func (b *Browser) visit(ctx context.Context, address, action string) (status int, location, page string, err error) {
+	until := time.Now().Add(Patience)
 	for {
 		status, location, page, err = b.try(ctx, address, action)
 		settled := err == nil && status < http.StatusInternalServerError
@@ -45,7 +46,7 @@ func (b *browser) visit(ctx context.Context, address, action string) (status int
 	}
 }
 
-func (b *browser) try(ctx context.Context, address, action string) (status int, location, page string, err error) {
+func (b *Browser) try(ctx context.Context, address, action string) (status int, location, page string, err error) {
 	method, form := http.MethodGet, ""
 	if action != "" {
 		method, form = http.MethodPost, url.Values{"action": {action}}.Encode()
@@ -56,7 +57,7 @@ func (b *browser) try(ctx context.Context, address, action string) (status int, 
 	}
 	if action != "" {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		request.Header.Set("Origin", publicURL)
+		request.Header.Set("Origin", PublicURL)
 		request.Header.Set("Sec-Fetch-Site", "same-origin")
 	}
 	response, err := b.http.Do(request)
@@ -71,8 +72,8 @@ func (b *browser) try(ctx context.Context, address, action string) (status int, 
 	return response.StatusCode, response.Header.Get("Location"), html.UnescapeString(string(text)), nil
 }
 
-// open gives a page that must be there.
-func (b *browser) open(ctx context.Context, address string) (string, error) {
+// Open gives a page that must be there.
+func (b *Browser) Open(ctx context.Context, address string) (string, error) {
 	status, _, page, err := b.visit(ctx, address, "")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("the page answers HTTP %d: %.200s", status, page)
@@ -80,8 +81,8 @@ func (b *browser) open(ctx context.Context, address string) (string, error) {
 	return page, err
 }
 
-// form finds where the form of a pay page leads, and that it has the button.
-func (b *browser) form(page, address, action string) (string, error) {
+// Form finds where the form of a pay page leads, and that it has the button.
+func (b *Browser) Form(page, address, action string) (string, error) {
 	found := regexp.MustCompile(`<form method="post" action="([^"]+)">`).FindStringSubmatch(page)
 	if found == nil || !strings.Contains(page, `name="action" value="`+action+`"`) {
 		return "", errors.New("the page has no form with that button")
@@ -97,24 +98,24 @@ func (b *browser) form(page, address, action string) (string, error) {
 	return to.String(), nil
 }
 
-// press sends the form to an address, and gives the page that this leads to.
-func (b *browser) press(ctx context.Context, address, action string) (string, error) {
+// Press sends the form to an address, and gives the page that this leads to.
+func (b *Browser) Press(ctx context.Context, address, action string) (string, error) {
 	status, location, page, err := b.visit(ctx, address, action)
 	switch {
 	case err != nil:
 		return "", err
 	case status != http.StatusSeeOther:
-		return "", &pageError{status, page}
+		return "", &PageError{status, page}
 	}
-	return b.open(ctx, location)
+	return b.Open(ctx, location)
 }
 
-// pageError is a page that tells that something was refused.
-type pageError struct {
-	status int
+// PageError is a page that tells that something was refused.
+type PageError struct {
+	Status int
 	page   string
 }
 
-func (e *pageError) Error() string {
-	return fmt.Sprintf("the page answers HTTP %d: %.200s", e.status, e.page)
+func (e *PageError) Error() string {
+	return fmt.Sprintf("the page answers HTTP %d: %.200s", e.Status, e.page)
 }

@@ -1,4 +1,4 @@
-package main
+package stage
 
 import (
 	"context"
@@ -37,8 +37,8 @@ func nobody(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-func post(ctx context.Context, b *balancer) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, publicURL+"/v1/orders", strings.NewReader("a body"))
+func post(ctx context.Context, b *Balancer) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, PublicURL+"/v1/orders", strings.NewReader("a body"))
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +65,7 @@ func TestBalancerSpreadsRequests(t *testing.T) {
 	}
 	before := served[1].Load()
 	for range 10 {
-		if _, err := post(atNode(t.Context(), 1), b); err != nil {
+		if _, err := post(AtNode(t.Context(), 1), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,14 +79,14 @@ func TestBalancerLeavesOutWhoIsDown(t *testing.T) {
 	b := newBalancer([]string{nobody(t), echo(t, &served)})
 	defer b.CloseIdleConnections()
 	for range 10 {
-		if text, err := post(toward(t.Context(), 0), b); err != nil || text != "licenses.example.com a body" {
+		if text, err := post(Toward(t.Context(), 0), b); err != nil || text != "licenses.example.com a body" {
 			t.Fatal(text, err)
 		}
 	}
 	if b.moved.Load() != 10 || b.broken.Load() != 0 {
 		t.Errorf("%d requests moved, %d broken", b.moved.Load(), b.broken.Load())
 	}
-	if _, err := post(atNode(t.Context(), 0), b); err == nil {
+	if _, err := post(AtNode(t.Context(), 0), b); err == nil {
 		t.Error("a request for one node alone was served by another")
 	}
 }
@@ -98,7 +98,7 @@ func TestBalancerRepeatsNothing(t *testing.T) {
 	defer broken.Close()
 	b := newBalancer([]string{broken.Listener.Addr().String(), echo(t, &served)})
 	defer b.CloseIdleConnections()
-	if _, err := post(toward(t.Context(), 0), b); err == nil {
+	if _, err := post(Toward(t.Context(), 0), b); err == nil {
 		t.Error("a request that broke off has an answer")
 	}
 	if served.Load() != 0 || b.broken.Load() != 1 || b.moved.Load() != 0 {

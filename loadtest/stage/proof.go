@@ -1,0 +1,111 @@
+package stage
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Verify runs licet verify on the store, or where it is told, and gives how many
+// keys of each family there are. It fails where anything is wrong.
+func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, error) {
+	if len(where) == 0 {
+		where = []string{"--etcd-endpoints", s.Endpoints()}
+	}
+	out, failed := s.Licet.Command(ctx, append([]string{"verify", "--output", "json"}, where...)...)
+	var report struct {
+		Violations []json.RawMessage `json:"violations"`
+		Summary    struct {
+			Families map[string]int `json:"families"`
+		} `json:"summary"`
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		return nil, errors.Join(failed, fmt.Errorf("licet verify: %w", err))
+	}
+	for _, v := range report.Violations {
+		failed = errors.Join(failed, fmt.Errorf("licet verify: %s", v))
+	}
+	return report.Summary.Families, failed
+}
+
+// VerifyRestored backs the store up, restores that, and gives what licet verify
+// finds in it.
+func (s *Stage) VerifyRestored(ctx context.Context) (map[string]int, error) {
+	file, dir := filepath.Join(s.dir, "backup.db"), filepath.Join(s.dir, "restored")
+	if _, err := s.Licet.Command(ctx, "backup", file, "--etcd-endpoints", s.Endpoints()); err != nil {
+		return nil, err
+	}
+	if _, err := s.Licet.Command(ctx, "restore", file, "--data-dir", dir); err != nil {
+		return nil, err
+	}
+	return s.Verify(ctx, "--data-dir", dir)
+}
+
+// Bugs are what nodes have written into their logs and must never write.
+func (s *Stage) Bugs() (found []string) {
+	for _, text := range s.Logs {
+		for _, bug := range []string{"panic", "DATA RACE"} {
+			if at := strings.Index(text, bug); at >= 0 {
+				found = append(found, fmt.Sprintf("a node's log has %q: %.2000s", bug, text[at:]))
+			}
+		}
+	}
+	return found
+}
+
+// KeepLogs writes the logs of nodes that have ended into a directory.
+func (s *Stage) KeepLogs(dir string) error {
+	var errs []error
+	for i, text := range s.Logs {
+		errs = append(errs, os.WriteFile(filepath.Join(dir, fmt.Sprintf("node-%d.log", i+1)), []byte(text), 0o600))
+	}
+	return errors.Join(errs...)
+}
+
+// Contradictions asks the nodes how often each has met a license that contradicts
+// itself, and tells of those that have.
+func (s *Stage) Contradictions(ctx context.Context) (found []string) {
+	for i, n := range s.Nodes {
+		if violations, err := invariantViolations(ctx, n.Metrics); err != nil || violations != 0 {
+			found = append(found, fmt.Sprintf("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err))
+		}
+	}
+	return found
+}
+
+func invariantViolations(ctx context.Context, address string) (float64, error) {
+	text, err := metrics(ctx, address)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(line, "licet_invariant_violations_total "); found {
+			return strconv.ParseFloat(strings.TrimSpace(value), 64)
+		}
+	}
+	return 0, errors.New("the node does not count them")
+}
+
+func metrics(ctx context.Context, address string) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return "", err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("HTTP %d", response.StatusCode)
+	}
+	return string(text), err
+}

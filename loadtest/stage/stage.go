@@ -1,0 +1,153 @@
+package stage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"licet/loadtest/rig"
+)
+
+const (
+	// PublicURL is where everybody reaches the service. The balancer leads there, so
+	// that nobody has to look the name up.
+	PublicURL = "http://licenses.example.com"
+
+	// stopTime is how long a node may take to end by itself.
+	stopTime = 30 * time.Second
+	// historyKept is how much history etcd keeps, as the operations page says.
+	historyKept = "1h"
+)
+
+// Config says what to set up.
+type Config struct {
+	rig.Setup
+	Name    string   // of the program, for its directory
+	Members int      // of etcd
+	Nodes   int      // of licet
+	Flags   []string // of the nodes, besides the usual ones
+}
+
+// Stage is an etcd, and nodes before it. Its nodes are ended, killed and started
+// by one goroutine at a time.
+type Stage struct {
+	Licet *rig.Licet
+	Etcd  *rig.Cluster
+	Nodes []*rig.Node
+
+	// Logs are those of nodes that have ended.
+	Logs []string
+	// LongestStop is the longest that a node has taken to end in order.
+	LongestStop time.Duration
+
+	dir string
+}
+
+// New sets everything up. It is ended by Stop.
+func New(ctx context.Context, cfg *Config) (s *Stage, err error) {
+	s = &Stage{}
+	if s.dir, err = os.MkdirTemp(cfg.Dir, "licet-"+cfg.Name+"-"); err != nil {
+		return nil, fmt.Errorf("make a directory for the store: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			s.Stop()
+		}
+	}()
+	if s.Licet, err = rig.BuildLicet(ctx, s.dir, &cfg.Setup); err != nil {
+		return nil, err
+	}
+	store := filepath.Join(s.dir, "store")
+	if err = os.Mkdir(store, 0o700); err != nil {
+		return nil, err
+	}
+	if s.Etcd, err = rig.StartEtcd(ctx, store, cfg.Members, historyKept); err != nil {
+		return nil, err
+	}
+	for range cfg.Nodes {
+		n, err := s.Licet.StartNode(ctx, s.Etcd, append([]string{
+			"--internal-listen", "127.0.0.1:0", "--public-url", PublicURL, "--drain-delay", "300ms",
+		}, cfg.Flags...)...)
+		if err != nil {
+			return nil, err
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	return s, nil
+}
+
+// Balancer makes one for the nodes, who keep their addresses when they are
+// restarted.
+func (s *Stage) Balancer() *Balancer {
+	var addresses []string
+	for _, n := range s.Nodes {
+		addresses = append(addresses, n.Address)
+	}
+	return newBalancer(addresses)
+}
+
+// Roll restarts one node after the other, each of them only once the one before
+// is ready again.
+func (s *Stage) Roll(ctx context.Context, flags ...string) error {
+	for _, n := range s.Nodes {
+		n.SetFlags(flags...)
+		if err := s.end(n); err != nil {
+			return err
+		}
+		if err := n.Start(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end has a node end in order.
+func (s *Stage) end(n *rig.Node) error {
+	began := time.Now()
+	err := n.End(stopTime)
+	s.LongestStop = max(s.LongestStop, time.Since(began))
+	s.keepLog(n)
+	if code := n.ExitCode(); err == nil && code != 0 {
+		err = fmt.Errorf("a node that was asked to end has exit code %d: %s", code, n.LogTail())
+	}
+	return err
+}
+
+func (s *Stage) keepLog(n *rig.Node) {
+	if text, err := n.Log(); err == nil {
+		s.Logs = append(s.Logs, text)
+	}
+}
+
+// Crash kills a node as kill -9 does.
+func (s *Stage) Crash(node int) {
+	s.Nodes[node].Kill()
+	s.keepLog(s.Nodes[node])
+}
+
+// EndAll has all nodes end in order.
+func (s *Stage) EndAll() error {
+	var errs []error
+	for _, n := range s.Nodes {
+		errs = append(errs, s.end(n))
+	}
+	return errors.Join(errs...)
+}
+
+// Stop ends whatever still runs, and removes the store.
+func (s *Stage) Stop() {
+	for _, n := range s.Nodes {
+		n.Kill()
+	}
+	if s.Etcd != nil {
+		s.Etcd.Stop()
+	}
+	_ = os.RemoveAll(s.dir)
+}
+
+// Endpoints are those of etcd, as commands take them.
+func (s *Stage) Endpoints() string { return strings.Join(s.Etcd.Endpoints, ",") }
