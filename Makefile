@@ -25,7 +25,7 @@ GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . |
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary into bin/, stamped with version and revision.
@@ -82,6 +82,10 @@ load-smoke: ## Run three scenarios for twelve seconds each, with the race detect
 .PHONY: shop-day
 shop-day: ## Play a shop's day against two nodes, and hold its ledger against the service: make shop-day ARGS='--seed 2'
 	go run ./loadtest/shopday $(ARGS)
+
+.PHONY: webhook-run
+webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is missing: make webhook-run ARGS='--seed 2'
+	go run ./loadtest/webhookrun $(ARGS)
 
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// evidence is all that the audit judges by.
+type evidence struct {
+	changes   map[change]bool // that were acknowledged
+	feed      []event         // in its order
+	followed  []string        // ids, as somebody got them who followed the feed from the beginning
+	endpoints []books
+}
+
+// books are those of one endpoint.
+type books struct {
+	name  string
+	live  bool              // it must have got everything
+	seen  map[string][]byte // bodies of all calls, by event
+	taken map[string]int    // calls that it has answered well, by event
+}
+
+// findings are what is not as it must be. Of many of a kind only the first are told.
+type findings struct {
+	list  []string
+	kinds map[string]int
+}
+
+const findingsOfAKind = 10
+
+func (f *findings) add(kind, format string, args ...any) {
+	if f.kinds == nil {
+		f.kinds = map[string]int{}
+	}
+	f.kinds[kind]++
+	if f.kinds[kind] <= findingsOfAKind {
+		f.list = append(f.list, kind+": "+fmt.Sprintf(format, args...))
+	}
+}
+
+// all are the findings, with how many were left out.
+func (f *findings) all() []string {
+	list := f.list
+	for _, kind := range slices.Sorted(maps.Keys(f.kinds)) {
+		if more := f.kinds[kind] - findingsOfAKind; more > 0 {
+			list = append(list, fmt.Sprintf("%s: %d more", kind, more))
+		}
+	}
+	return list
+}
+
+// audit holds what was acknowledged, what the feed tells, and what the endpoints got
+// against each other.
+func audit(e *evidence) []string {
+	f := &findings{}
+	known := map[string]*event{}
+	for i := range e.feed {
+		if known[e.feed[i].id] != nil {
+			f.add("an event is in the feed twice", "%s", e.feed[i].id)
+		}
+		known[e.feed[i].id] = &e.feed[i]
+	}
+	f.changes(e)
+	f.order(e)
+	f.follower(e)
+	for i := range e.endpoints {
+		f.endpoint(e, &e.endpoints[i], known)
+	}
+	return f.all()
+}
+
+// changes compares the feed with what was acknowledged, in both directions.
+func (f *findings) changes(e *evidence) {
+	told := map[change]string{} // by which event
+	for i := range e.feed {
+		one := &e.feed[i]
+		switch before := told[one.change]; {
+		case !e.changes[one.change]:
+			f.add("an event of what nobody did", "%s: %v", one.id, one.change)
+		case before != "":
+			f.add("one change has two events", "%v: %s and %s", one.change, before, one.id)
+		}
+		told[one.change] = one.id
+	}
+	for c := range e.changes {
+		if told[c] == "" {
+			f.add("a change has no event", "%v", c)
+		}
+	}
+}
+
+// order holds the numbers of each order and license against the order of the feed.
+func (f *findings) order(e *evidence) {
+	last := map[string]*event{}
+	var before *event
+	for i := range e.feed {
+		one := &e.feed[i]
+		var sequence uint64
+		if prior := last[one.subject]; prior != nil {
+			sequence = prior.sequence
+		}
+		if one.sequence != sequence+1 {
+			f.add("a gap in a sequence", "%s of %s has %d, after %d", one.id, one.subject, one.sequence, sequence)
+		}
+		if before != nil && one.revision < before.revision {
+			f.add("the feed goes back", "%s has the revision %d, after %s with %d", one.id, one.revision, before.id, before.revision)
+		}
+		last[one.subject], before = one, one
+	}
+}
+
+// follower compares what was followed with what the feed is in the end.
+func (f *findings) follower(e *evidence) {
+	for i := range max(len(e.feed), len(e.followed)) {
+		switch {
+		case i >= len(e.followed):
+			f.add("who followed the feed missed its end", "%d of %d", len(e.followed), len(e.feed))
+			return
+		case i >= len(e.feed):
+			f.add("who followed the feed got more than there is", "%s", e.followed[i])
+		case e.followed[i] != e.feed[i].id:
+			f.add("who followed the feed got another one", "%s at place %d, and the feed has %s", e.followed[i], i+1, e.feed[i].id)
+			return // all that come after it are in other places too
+		}
+	}
+}
+
+// endpoint compares what came to an endpoint with the feed, in both directions.
+func (f *findings) endpoint(e *evidence, b *books, known map[string]*event) {
+	for i := range e.feed {
+		if b.live && b.taken[e.feed[i].id] == 0 {
+			f.add("an event was not delivered to the endpoint "+b.name, "%s: %v", e.feed[i].id, e.feed[i].change)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(b.seen)) {
+		switch one := known[id]; {
+		case one == nil:
+			f.add("the endpoint "+b.name+" got an event that is not in the feed", "%.300s", b.seen[id])
+		case !bytes.Equal(one.text, b.seen[id]):
+			f.add("the endpoint "+b.name+" got another event than the feed has", "%s\nand %s", firstDifference(b.seen[id], one.text), one.text)
+		}
+	}
+}
+
+// firstDifference is where one text goes on otherwise than another.
+func firstDifference(one, other []byte) string {
+	at := 0
+	for at < min(len(one), len(other)) && one[at] == other[at] {
+		at++
+	}
+	return fmt.Sprintf("…%s", strings.ToValidUTF8(string(one[max(0, at-40):min(len(one), at+80)]), "?"))
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"licet/loadtest/rig"
+)
+
+// config is what the command line says.
+type config struct {
+	rig.Setup
+	seed       uint64
+	operations int
+	kills      int
+	nodes      int
+	members    int
+	failing    float64
+	failures   int
+	impatience time.Duration
+	limit      time.Duration
+	keepLogs   string
+}
+
+const minOperations = 100
+
+func parseConfig(args []string, stderr io.Writer) (*config, error) {
+	cfg := &config{}
+	flags := pflag.NewFlagSet("webhookrun", pflag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.SortFlags = false
+	flags.Uint64Var(&cfg.seed, "seed", 1, "what is done, which calls fail, and which nodes are killed; the same seed plans the same")
+	flags.IntVar(&cfg.operations, "operations", 20_000, "how many orders, activations and removals there are; payments and cancellations come besides")
+	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: three quarters of them while there are operations, the rest while what is left is delivered")
+	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
+	flags.IntVar(&cfg.members, "members", 3, "members of etcd")
+	flags.Float64Var(&cfg.failing, "failing", 0.2, "share of the calls that the unreliable endpoint fails")
+	flags.IntVar(&cfg.failures, "failures-each", 0, "how often that fails one event at most; 0: there is no bound")
+	flags.DurationVar(&cfg.impatience, "impatience", 15*time.Second, "after so long without a delivery, once there are no operations any more, the unreliable endpoint is disabled and enabled, which has all be tried at once that is waiting to be tried again")
+	flags.DurationVar(&cfg.limit, "limit", 45*time.Minute, "how long everything may take")
+	flags.StringVar(&cfg.keepLogs, "keep-logs", "", "directory for the nodes' logs (default: they are not kept)")
+	cfg.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		return nil, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case cfg.operations < minOperations || cfg.operations > 1_000_000:
+		return nil, fmt.Errorf("--operations is %d: it must be from %d to 1000000", cfg.operations, minOperations)
+	case cfg.kills < 0 || cfg.kills > cfg.operations/4:
+		return nil, fmt.Errorf("--kills is %d: it must be from 0 to a quarter of the operations", cfg.kills)
+	case cfg.nodes < 2:
+		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not", cfg.nodes)
+	case cfg.members < 1:
+		return nil, fmt.Errorf("--members is %d: it must be at least 1", cfg.members)
+	case cfg.failing < 0 || cfg.failing > 0.9:
+		return nil, fmt.Errorf("--failing is %v: it must be from 0 to 0.9", cfg.failing)
+	case cfg.failures < 0:
+		return nil, fmt.Errorf("--failures-each is %d: it must be at least 0", cfg.failures)
+	case cfg.impatience <= 0 || cfg.limit <= 0:
+		return nil, fmt.Errorf("--impatience and --limit must be above 0")
+	}
+	return cfg, nil
+}

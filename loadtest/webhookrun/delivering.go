@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"licet/client"
+)
+
+// deliver waits until all is delivered, while nodes are killed.
+func (s *scene) deliver(ctx context.Context) error {
+	live := 2
+	all := live * s.plan.events
+	begun := int(s.delivered.Load())
+	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun, s.cfg.kills-s.pace.kills)
+	for {
+		now := int(s.delivered.Load())
+		show(now - begun)
+		if now >= all {
+			return ctx.Err()
+		}
+		kills := s.cfg.kills - s.pace.kills
+		if s.late < kills && now-begun >= (s.late+1)*(all-begun)/(kills+1) {
+			s.late++
+			if err := s.havoc.strike(ctx); err != nil {
+				return err
+			}
+		}
+		if err := s.hurry(ctx); err != nil {
+			return err
+		}
+		if rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return fmt.Errorf("of %d deliveries %d have come: %w", all, now, context.Cause(ctx))
+		}
+	}
+}
+
+// hurry disables the unreliable endpoint and enables it again where nothing comes any
+// more but what is tried again much later, as people do who have repaired theirs:
+// what has failed twice waits for five minutes, and then for half an hour.
+func (s *scene) hurry(ctx context.Context) error {
+	got, since := s.unreliable.got()
+	if got >= s.plan.events || time.Since(since) < s.cfg.impatience {
+		return nil
+	}
+	for _, enabled := range []bool{false, true} {
+		if _, err := s.shop.desk.UpdateWebhook(ctx, s.unreliable.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
+			return fmt.Errorf("disable and enable the unreliable endpoint: %w", err)
+		}
+	}
+	s.hurried++
+	s.unreliable.wake()
+	return nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"licet/client"
+)
+
+// event is one of the feed.
+type event struct {
+	text     []byte // as the feed has it
+	id       string
+	sequence uint64
+	revision int64
+	change
+}
+
+// parseEvent reads what the audit needs.
+func parseEvent(text []byte) (event, error) {
+	var e client.Event
+	if err := json.Unmarshal(text, &e); err != nil {
+		return event{}, fmt.Errorf("an event of the feed: %w: %.300s", err, text)
+	}
+	found := event{text: text, id: e.ID, sequence: e.Sequence, revision: e.Revision, change: change{kind: e.Type}}
+	switch {
+	case e.Data.Order != nil:
+		found.subject = e.Data.Order.OrderNo
+	case e.Data.License != nil:
+		found.subject = e.Data.License.LicenseKey
+	}
+	if e.Data.Device != nil && e.Type != "license.activated" { // the journal does not know which was the first
+		found.device = e.Data.Device.DeviceID
+	}
+	return found, nil
+}
+
+// feedPage is how many events are read at a time.
+const feedPage = 100
+
+// readFeed reads the whole feed, byte for byte as it is answered.
+func readFeed(ctx context.Context, c *client.Client) ([]event, error) {
+	var all []event
+	for page := (client.Page{Limit: feedPage}); ; {
+		var response client.Response
+		read, err := c.ListEvents(ctx, client.EventFilter{}, page, 0, client.Record(&response))
+		if err != nil {
+			return nil, fmt.Errorf("read the feed: %w", err)
+		}
+		var raw struct {
+			Events []json.RawMessage `json:"events"`
+		}
+		if err := json.Unmarshal(response.Data, &raw); err != nil {
+			return nil, fmt.Errorf("read the feed: %w", err)
+		}
+		for _, text := range raw.Events {
+			e, err := parseEvent(text)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, e)
+		}
+		page.Cursor = read.NextCursor
+		if !read.HasMore {
+			return all, nil
+		}
+	}
+}
+
+// follower reads the feed while it grows and nodes are killed.
+type follower struct {
+	ids   []string
+	ended chan struct{}
+	err   error
+}
+
+// follow begins to, until ctx ends.
+func follow(ctx context.Context, c *client.Client) *follower {
+	f := &follower{ended: make(chan struct{})}
+	go func() {
+		defer close(f.ended)
+		for e, err := range c.FollowEvents(ctx, client.EventFilter{}) {
+			if err != nil {
+				if ctx.Err() == nil {
+					f.err = fmt.Errorf("follow the feed: %w", err)
+				}
+				return
+			}
+			f.ids = append(f.ids, e.ID)
+		}
+	}()
+	return f
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+)
+
+// fate is what becomes of an order.
+type fate int
+
+const (
+	left fate = iota // unpaid
+	canceled
+	paid
+)
+
+// story is a few operations that follow each other. Stories are told at the same
+// time, each by one customer.
+type story struct {
+	n int
+	// Of an order: what becomes of it, and of one that is paid, how many devices its
+	// license is activated on, and how many of them are removed again.
+	ordered  bool
+	fate     fate
+	devices  int
+	removals int
+	// Of no order: which of the licenses that everybody uses gets a device, which is
+	// removed again if removals is 1.
+	shared int
+}
+
+const (
+	// sharedLicenses is how many there are without a limit that all customers use
+	// at the same time, so that many commands are folded into one change.
+	sharedLicenses = 6
+	maxDevices     = 4 // of an order's license
+)
+
+// plan is what is to be done.
+type plan struct {
+	stories    []story
+	operations int // orders, activations and removals
+	events     int // that come of them, but for those of the shared licenses' beginning
+}
+
+// newPlan plans so many operations; the same seed plans the same.
+func newPlan(seed uint64, operations int) *plan {
+	random := rand.New(rand.NewPCG(seed, 1))
+	p := &plan{}
+	used := map[int]bool{}
+	for p.operations < operations {
+		room := operations - p.operations
+		s := story{n: len(p.stories), ordered: random.IntN(2) == 0}
+		if s.ordered {
+			s.fate = []fate{left, canceled, paid, paid, paid, paid, paid, paid}[random.IntN(8)]
+			if s.fate == paid {
+				s.devices = min(1+random.IntN(maxDevices), room-1)
+				s.removals = min(random.IntN(s.devices+1), room-1-s.devices)
+			}
+		} else {
+			s.devices, s.shared = 1, random.IntN(sharedLicenses)
+			s.removals = min(random.IntN(2), room-1)
+			if !used[s.shared] {
+				used[s.shared] = true
+				p.events++ // license.activated
+			}
+		}
+		p.operations += s.operations()
+		p.events += s.events()
+		p.stories = append(p.stories, s)
+	}
+	p.events += sharedLicenses // license.issued
+	return p
+}
+
+// operations is how many of those that are asked for the story has.
+func (s *story) operations() int {
+	n := s.devices + s.removals
+	if s.ordered {
+		n++
+	}
+	return n
+}
+
+// events is how many are told of it alone.
+func (s *story) events() int {
+	n := s.devices + s.removals
+	if !s.ordered {
+		return n
+	}
+	n++ // order.created
+	switch s.fate {
+	case canceled:
+		n++
+	case paid:
+		n += 2 // order.paid, license.issued
+		if s.devices > 0 {
+			n++ // license.activated
+		}
+	}
+	return n
+}
+
+func (s *story) String() string { return fmt.Sprintf("story %d", s.n) }
+
+// device names a device of a story.
+func (s *story) device(i int) string { return fmt.Sprintf("machine %d of story %d", i, s.n) }

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"licet/client/webhook"
+)
+
+// answer answers a call whose signature is good. It calls take where it takes the
+// event.
+type answer func(w http.ResponseWriter, r *http.Request, take func())
+
+// idOf is the event's of a call.
+func idOf(r *http.Request) string { return r.Header.Get("Webhook-Id") }
+
+// receiver is one endpoint, with books of what it was sent.
+type receiver struct {
+	name   string
+	live   bool // it must get everything
+	id     string
+	server *http.Server
+	url    string
+
+	ready  chan struct{} // closed once its secret is known
+	answer answer
+	first  func() // called with each event that it has got for the first time
+
+	mu       sync.Mutex
+	checks   *webhook.Receiver
+	seen     map[string][]byte // bodies by event, of all calls
+	taken    map[string]int    // calls that were answered well, by event
+	calls    int
+	failed   int // calls that were not answered well
+	problems []string
+	latest   time.Time // when it got an event for the first time last
+}
+
+// newReceiver begins to listen, at an address of its own. It takes calls once it
+// has its secret.
+func newReceiver(name string, answer answer) (*receiver, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	r := &receiver{
+		name: name, live: true, answer: answer, first: func() {}, url: "http://" + listener.Addr().String() + "/" + name,
+		ready: make(chan struct{}), seen: map[string][]byte{}, taken: map[string]int{}, latest: time.Now(),
+	}
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
+	go func() { _ = r.server.Serve(listener) }() // it ends by stop
+	return r, nil
+}
+
+func (r *receiver) stop() { _ = r.server.Close() }
+
+// know gives the receiver its secrets.
+func (r *receiver) know(secrets ...string) error {
+	checks, err := webhook.New(secrets...)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.checks == nil {
+		close(r.ready)
+	}
+	r.checks = checks
+	return nil
+}
+
+// ServeHTTP takes a call as any receiver does: it checks the signature first.
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // whoever sent it is gone
+	}
+	select {
+	case <-r.ready:
+	case <-request.Context().Done():
+		return
+	}
+	id, known := r.note(request, body)
+	if !known {
+		http.Error(w, "this is no event for this receiver", http.StatusBadRequest)
+		return
+	}
+	r.answer(w, request, func() { r.take(id) })
+}
+
+// note enters a call, whatever will be answered to it.
+func (r *receiver) note(request *http.Request, body []byte) (id string, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	r.failed++ // until it is answered well
+	event, err := r.checks.Receive(request.Header, body)
+	if err != nil {
+		r.problem("a call with webhook-id %q: %v", idOf(request), err)
+		return "", false
+	}
+	if request.Method != http.MethodPost || request.URL.Path != "/"+r.name {
+		r.problem("event %s came as %s %s", event.ID, request.Method, request.URL.Path)
+	}
+	if before, again := r.seen[event.ID]; !again {
+		r.seen[event.ID] = body
+	} else if !bytes.Equal(before, body) {
+		r.problem("event %s came with two bodies: %.1000s\nand %.1000s", event.ID, before, body)
+	}
+	return event.ID, true
+}
+
+// problem notes something that must not be; the lock is held.
+func (r *receiver) problem(format string, args ...any) {
+	r.problems = append(r.problems, "endpoint "+r.name+": "+fmt.Sprintf(format, args...))
+}
+
+// take notes that an event is answered well.
+func (r *receiver) take(id string) {
+	r.mu.Lock()
+	r.failed--
+	r.taken[id]++
+	first := r.taken[id] == 1
+	if first {
+		r.latest = time.Now()
+	}
+	r.mu.Unlock()
+	if first {
+		r.first()
+	}
+}
+
+// got is how many events have come, and since when no new one.
+func (r *receiver) got() (events int, since time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.taken), r.latest
+}
+
+// wake begins to wait anew for something to come.
+func (r *receiver) wake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.latest = time.Now()
+}
+
+// books are what it has entered so far.
+func (r *receiver) books() books {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return books{name: r.name, live: r.live, seen: maps.Clone(r.seen), taken: maps.Clone(r.taken)}
+}
+
+func (r *receiver) figures() deliveries {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := deliveries{name: r.name, calls: r.calls, failed: r.failed, events: len(r.taken)}
+	for _, times := range r.taken {
+		d.repeats += times - 1
+	}
+	return d
+}
+
+func (r *receiver) troubles() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.problems)
+}
+
+// well answers every call.
+func well(w http.ResponseWriter, _ *http.Request, take func()) {
+	take()
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// unreliable fails a share of all calls, in each of the ways that receivers do, but
+// none of one event that was failed so often; 0: there is no bound.
+func unreliable(seed uint64, share float64, most int) answer {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(seed, 2))
+	times := map[string]int{}
+	return func(w http.ResponseWriter, r *http.Request, take func()) {
+		mu.Lock()
+		fails, way := random.Float64() < share, random.IntN(60)
+		fails = fails && (most == 0 || times[idOf(r)] < most)
+		if fails {
+			times[idOf(r)]++
+		}
+		mu.Unlock()
+		if !fails {
+			well(w, r, take)
+			return
+		}
+		switch {
+		case way == 0: // seldom: nothing at all is sent to it in that second
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+		case way%4 == 0:
+			http.Error(w, "no", http.StatusInternalServerError)
+		case way%4 == 1:
+			http.Error(w, "the database is away", http.StatusBadGateway)
+		case way%4 == 2:
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		default:
+			panic(http.ErrAbortHandler) // it breaks off
+		}
+	}
+}
+
+// hanging answers nothing until whoever calls gives up: it is silent, or sends one
+// byte after the other.
+func hanging() answer {
+	var calls atomic.Int64
+	return func(w http.ResponseWriter, r *http.Request, _ func()) {
+		if calls.Add(1)%2 == 0 {
+			drip(r.Context(), w)
+		}
+		<-r.Context().Done()
+	}
+}
+
+func drip(ctx context.Context, w http.ResponseWriter) {
+	flush := http.NewResponseController(w)
+	w.WriteHeader(http.StatusOK)
+	for ctx.Err() == nil {
+		if _, err := io.Copy(w, strings.NewReader(".")); err != nil || flush.Flush() != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
+}

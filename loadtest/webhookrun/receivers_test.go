@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/client/webhook"
+)
+
+var testSecret = "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{7}, 32))
+
+// call sends an event as the service does, and gives the status of the answer; 0:
+// there was none.
+func call(ctx context.Context, t *testing.T, r *receiver, secret, id string, body string) int {
+	t.Helper()
+	header, err := webhook.Sign(secret, id, time.Now(), []byte(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	response, err := http.DefaultTransport.RoundTrip(request) // follows no redirects
+	if err != nil {
+		return 0
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+func listen(t *testing.T, name string, answer answer) *receiver {
+	t.Helper()
+	r, err := newReceiver(name, answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.stop)
+	if err := r.know(testSecret); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func body(id string) string { return `{"id":"` + id + `","type":"order.paid"}` }
+
+func TestReceiverKeepsBooks(t *testing.T) {
+	t.Parallel()
+	r := listen(t, "reliable", well)
+	for _, id := range []string{"evt_1", "evt_2", "evt_1"} {
+		if status := call(t.Context(), t, r, testSecret, id, body(id)); status != http.StatusNoContent {
+			t.Errorf("%s is answered %d", id, status)
+		}
+	}
+	if d := r.figures(); d != (deliveries{"reliable", 3, 0, 2, 1}) || len(r.troubles()) > 0 {
+		t.Errorf("%+v, %q", d, r.troubles())
+	}
+	// What it must complain of:
+	other := "whsec_" + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{8}, 32))
+	if status := call(t.Context(), t, r, other, "evt_3", body("evt_3")); status != http.StatusBadRequest {
+		t.Errorf("what somebody else has signed is answered %d", status)
+	}
+	call(t.Context(), t, r, testSecret, "evt_1", `{"id":"evt_1","type":"order.refunded"}`)
+	found := strings.Join(r.troubles(), "\n")
+	for _, want := range []string{`endpoint reliable: a call with webhook-id "evt_3": webhook: no signature`, "event evt_1 came with two bodies"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("it does not say %q:\n%s", want, found)
+		}
+	}
+	if b := r.books(); b.seen["evt_3"] != nil || b.taken["evt_3"] != 0 {
+		t.Error("what somebody else has signed is in the books")
+	}
+}
+
+// TestUnreliableReceiver fails its share of calls, and enters only what it has
+// answered well.
+func TestUnreliableReceiver(t *testing.T) {
+	t.Parallel()
+	const calls = 500
+	r := listen(t, "unreliable", unreliable(1, 0.2, 0))
+	good := 0
+	for i := range calls {
+		id := fmt.Sprintf("evt_%d", i)
+		status := call(t.Context(), t, r, testSecret, id, body(id))
+		if status == http.StatusNoContent {
+			good++
+		}
+		if taken := r.books().taken[id]; (taken == 1) != (status == http.StatusNoContent) {
+			t.Errorf("%s is answered %d, and was taken %d times", id, status, taken)
+		}
+	}
+	d := r.figures()
+	if d.calls != calls || d.failed != calls-good || d.failed < calls/8 || d.failed > calls*3/10 {
+		t.Errorf("of %d calls %d failed, and %d were answered well", d.calls, d.failed, good)
+	}
+}
+
+// TestUnreliableReceiverFailsAnEventOnlySoOften sends the same ones until they are
+// taken.
+func TestUnreliableReceiverFailsAnEventOnlySoOften(t *testing.T) {
+	t.Parallel()
+	r := listen(t, "unreliable", unreliable(1, 0.9, 2))
+	for i := range 20 {
+		id, failures := fmt.Sprintf("evt_%d", i), 0
+		for call(t.Context(), t, r, testSecret, id, body(id)) != http.StatusNoContent {
+			if failures++; failures > 2 {
+				t.Fatalf("%s fails more than twice", id)
+			}
+		}
+	}
+	if d := r.figures(); d.events != 20 || d.failed < 20 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// TestHangingReceiver is called twice: it is silent, and it drips.
+func TestHangingReceiver(t *testing.T) {
+	t.Parallel()
+	r := listen(t, "hanging", hanging())
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if status := call(ctx, t, r, testSecret, "evt_1", body("evt_1")); status != 0 {
+		t.Errorf("the first call is answered %d", status)
+	}
+	if status := call(t.Context(), t, r, testSecret, "evt_2", body("evt_2")); status != http.StatusOK {
+		t.Errorf("the second one begins with %d", status)
+	}
+	if d := r.figures(); d.calls != 2 || d.failed != 2 || d.events != 0 {
+		t.Errorf("%+v", d)
+	}
+}

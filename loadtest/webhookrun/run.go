@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"licet/client"
+	"licet/loadtest/rig"
+	"licet/loadtest/stage"
+)
+
+// scene is one run: the service, the shop, and its receivers.
+type scene struct {
+	cfg      *config
+	plan     *plan
+	stage    *stage.Stage
+	balancer *stage.Balancer
+	journal  *journal
+	shop     *shop
+	pace     *pace
+	havoc    *havoc
+	progress *rig.Progress
+
+	reliable, unreliable, hanging *receiver
+
+	delivered atomic.Int64 // events that live endpoints have got for the first time
+	late      int          // kills while only deliveries were left
+	hurried   int
+}
+
+// run has everything happen, and judges it.
+func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, err error) {
+	s, err := newScene(ctx, cfg, progress)
+	if err != nil {
+		return nil, err
+	}
+	defer s.stop()
+	if cfg.keepLogs != "" {
+		defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.keepLogs)) }()
+	}
+	followed, err := s.play(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.troubles())
+	}
+	e, err := s.evidence(ctx, followed)
+	if err != nil {
+		return nil, errors.Join(err, s.troubles())
+	}
+	r = s.report(e)
+	s.shut(ctx, r)
+	return r, ctx.Err()
+}
+
+// troubles are the problems so far, as an error.
+func (s *scene) troubles() error {
+	var errs []error
+	for _, p := range s.journal.troubles() {
+		errs = append(errs, errors.New(p))
+	}
+	return errors.Join(errs...)
+}
+
+func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scene, err error) {
+	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, cfg.nodes, cfg.seed)
+	s = &scene{
+		cfg: cfg, plan: newPlan(cfg.seed, cfg.operations), journal: newJournal(), progress: progress,
+		pace: newPace(cfg.operations, cfg.kills*3/4),
+	}
+	defer func() {
+		if err != nil {
+			s.stop()
+		}
+	}()
+	for _, one := range []struct {
+		as     **receiver
+		name   string
+		answer answer
+	}{
+		{&s.reliable, "reliable", well},
+		{&s.unreliable, "unreliable", unreliable(cfg.seed, cfg.failing, cfg.failures)},
+		{&s.hanging, "hanging", hanging()},
+	} {
+		if *one.as, err = newReceiver(one.name, one.answer); err != nil {
+			return nil, err
+		}
+		(*one.as).first = func() { s.delivered.Add(1) }
+	}
+	s.hanging.live = false
+	if s.stage, err = stage.New(ctx, &stage.Config{
+		Setup: cfg.Setup, Name: "webhookrun", Members: cfg.members, Nodes: cfg.nodes,
+		Flags: []string{"--webhook-allow-networks", "127.0.0.0/8"},
+	}); err != nil {
+		return nil, err
+	}
+	s.havoc = &havoc{stage: s.stage, random: rand.New(rand.NewPCG(cfg.seed, 3))}
+	s.balancer = s.stage.Balancer()
+	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "webhookrun")
+	if err != nil {
+		return nil, err
+	}
+	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.proceed}
+	if s.shop.desk, err = s.journal.newClient(s.balancer, apiKey); err != nil {
+		return nil, err
+	}
+	s.shop.program, err = s.journal.newClient(s.balancer, "")
+	return s, err
+}
+
+// receivers are all endpoints.
+func (s *scene) receivers() []*receiver {
+	return []*receiver{s.reliable, s.unreliable, s.hanging}
+}
+
+// stop ends everything.
+func (s *scene) stop() {
+	if s.balancer != nil {
+		s.balancer.CloseIdleConnections()
+	}
+	if s.stage != nil {
+		s.stage.Stop()
+	}
+	for _, r := range s.receivers() {
+		if r != nil {
+			r.stop()
+		}
+	}
+}
+
+// play has everything happen, until all is delivered.
+func (s *scene) play(ctx context.Context) (*follower, error) {
+	for _, r := range s.receivers() {
+		if err := s.subscribe(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.shop.open(ctx); err != nil {
+		return nil, err
+	}
+	// What follows the feed is told to stop once everything is in it.
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	followed := follow(following, s.shop.desk)
+	if err := s.operate(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.deliver(ctx); err != nil {
+		return nil, err
+	}
+	// The feed may hold what it should not, so its reader gets time to see that.
+	rest(ctx, 3*time.Second)
+	unfollow()
+	<-followed.ended
+	return followed, errors.Join(followed.err, ctx.Err())
+}
+
+// subscribe makes the endpoint of a receiver, for all kinds of events.
+func (s *scene) subscribe(ctx context.Context, r *receiver) error {
+	made, err := s.shop.desk.CreateWebhook(ctx, client.NewWebhook{URL: r.url, Description: r.name})
+	if err != nil {
+		return fmt.Errorf("make the endpoint %s: %w", r.name, err)
+	}
+	r.id = made.ID
+	return r.know(made.Secret)
+}
+
+// operate has the stories told, while nodes are killed.
+func (s *scene) operate(ctx context.Context) error {
+	show := s.progress.Long(s.cfg.operations, "%d orders, activations and removals, while nodes are killed %d times", s.plan.operations, s.pace.kills)
+	operating, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var group sync.WaitGroup
+	var failed, rotated error
+	group.Go(func() {
+		for s.pace.next(operating) {
+			if failed = s.havoc.strike(ctx); failed != nil {
+				cancel() // nothing would be proven any more
+				return
+			}
+			s.pace.restarted()
+			if s.havoc.times == (s.pace.kills+1)/2 {
+				rotated = s.rotate(ctx)
+			}
+		}
+	})
+	s.shop.operated = func() {
+		s.pace.operated()
+		show(s.pace.count())
+	}
+	s.shop.tell(operating, s.plan.stories)
+	s.pace.finish()
+	group.Wait()
+	return errors.Join(failed, rotated, ctx.Err())
+}
+
+// rotate replaces a secret while everything goes on. Messages are signed with both
+// for an hour.
+func (s *scene) rotate(ctx context.Context) error {
+	now, err := s.shop.desk.RotateWebhook(ctx, s.unreliable.id, client.Rotation{Overlap: new(time.Hour)})
+	if err != nil {
+		return fmt.Errorf("replace the secret of an endpoint: %w", err)
+	}
+	s.journal.did("secrets of endpoints replaced")
+	return s.unreliable.know(now.Secret)
+}
