@@ -61,7 +61,7 @@ bench: ## Run the benchmarks that match BENCH (all).
 	go test -run '^$$' -bench '$(BENCH)' -benchmem ./...
 
 .PHONY: compare
-compare: ## Measure against plain etcd puts and gets, 20 minutes: make compare ARGS='--only cold,idle'
+compare: ## Measure against plain etcd puts and gets, 40 minutes: make compare ARGS='--only cold,idle'
 	go run ./loadtest/compare $(ARGS)
 
 .PHONY: capacity

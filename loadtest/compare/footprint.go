@@ -65,7 +65,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	for i := range l.cfg.Connections {
 		c := newConn(b.node.Address)
 		defer c.close()
-		if code := client(c, list, spread(list.Count(), 0))(i); code != 0 {
+		if code := activator(c, list, spread(list.Count(), 0))(i); code != 0 {
 			return fmt.Errorf("an idle connection's one request: %s", codeName(code))
 		}
 	}

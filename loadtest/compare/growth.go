@@ -70,8 +70,8 @@ func (l *lab) compareSizes(ctx context.Context, b *bench, small, large *rig.Keys
 	}{
 		{
 			"binding it", "binding a device",
-			client(c, small, onto(l.cfg.Small)),
-			client(c, large, onto(l.cfg.Large+number*l.cfg.IdleOps)),
+			activator(c, small, onto(l.cfg.Small)),
+			activator(c, large, onto(l.cfg.Large+number*l.cfg.IdleOps)),
 		},
 		{"page 1 of each", "a page", pager(c, b.apiKey, small), pager(c, b.apiKey, large)},
 	} {

@@ -31,6 +31,8 @@ type shapes struct {
 // whatever must not be known to the measured node is done, through another
 // node.
 type bench struct {
+	licet  *rig.Licet
+	flags  []string // of the nodes
 	etcd   *cluster
 	node   *rig.Node // the one that is measured
 	seeder *rig.Node
@@ -41,12 +43,18 @@ type bench struct {
 const usualRetention = "1h"
 
 // bench sets a store up. Its parts end with stop.
-func (l *lab) bench(ctx context.Context, members int, retention string) (b *bench, err error) {
+func (l *lab) bench(ctx context.Context, members int, retention string, flags ...string) (b *bench, err error) {
+	return l.benchOf(ctx, l.licet, members, retention, flags...)
+}
+
+// benchOf is for another program than the one that everything else is measured of.
+// The flags are its nodes', besides the usual ones.
+func (l *lab) benchOf(ctx context.Context, program *rig.Licet, members int, retention string, flags ...string) (b *bench, err error) {
 	dir, err := os.MkdirTemp(l.dir, "store-")
 	if err != nil {
 		return nil, err
 	}
-	b = &bench{}
+	b = &bench{licet: program, flags: flags}
 	defer func() {
 		if err != nil {
 			b.stop()
@@ -55,11 +63,11 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 	if b.etcd, err = startEtcd(ctx, dir, members, retention); err != nil {
 		return b, err
 	}
-	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
+	if b.apiKey, err = program.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
 		return b, err
 	}
 	for _, n := range []**rig.Node{&b.seeder, &b.node} {
-		if *n, err = l.licet.StartNode(ctx, b.etcd.Cluster); err != nil {
+		if *n, err = program.StartNode(ctx, b.etcd.Cluster, flags...); err != nil {
 			return b, err
 		}
 	}
@@ -70,14 +78,20 @@ func (l *lab) bench(ctx context.Context, members int, retention string) (b *benc
 // renewNode puts a new node in the place of the measured one, which knows none
 // of the licenses so far. All rounds together have more licenses than a node
 // remembers, and what is warm in one must not depend on those before it.
-func (b *bench) renewNode(ctx context.Context, l *rig.Licet) error {
+func (b *bench) renewNode(ctx context.Context) error {
 	b.node.Kill()
-	fresh, err := l.StartNode(ctx, b.etcd.Cluster)
+	fresh, err := b.licet.StartNode(ctx, b.etcd.Cluster, b.flags...)
 	if err != nil {
 		return err
 	}
 	b.node = fresh
 	return nil
+}
+
+// alone leaves nothing to the seeder any more: the measured node is the only one.
+func (b *bench) alone() {
+	b.seeder.Kill()
+	b.seeder = b.node
 }
 
 func (b *bench) stop() {

@@ -92,6 +92,10 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		{"footprint", []string{"memory", "bytes"}, l.footprint},
 		{"members", []string{"members"}, l.members},
 		{"placement", []string{"placement"}, l.placement},
+		{"events-off", []string{"events-off"}, l.eventsOff},
+		{"events-on", []string{"events-on"}, l.eventsOn},
+		{"deliveries", []string{"deliveries"}, l.deliveries},
+		{"backlog", []string{"backlog"}, l.backlog},
 		{"soak", []string{"soak"}, l.soak},
 	} {
 		if !cfg.wants(part.rows...) {

@@ -31,7 +31,7 @@ func (l *lab) rounds(ctx context.Context) error {
 	}
 	var rates []float64
 	for number := range l.cfg.Rounds {
-		if err := b.renewNode(ctx, l.licet); err != nil {
+		if err := b.renewNode(ctx); err != nil {
 			return err
 		}
 		r := &round{lab: l, bench: b, name: fmt.Sprintf("round %d of %d", number+1, l.cfg.Rounds)}
@@ -251,7 +251,7 @@ func (r *round) idle(ctx context.Context) error {
 	puts := r.base.puts(ctx, shape{clients: 1, workers: 1})
 	c := newConn(r.node.Address)
 	defer c.close()
-	put, activation := alternate(ctx, puts[0], client(c, list, spread(list.Count(), 1)), r.cfg.IdleOps)
+	put, activation := alternate(ctx, puts[0], activator(c, list, spread(list.Count(), 1)), r.cfg.IdleOps)
 	r.base.wrote(put)
 	if err := both(put, activation); err != nil {
 		return err

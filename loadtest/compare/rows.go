@@ -65,6 +65,19 @@ func rows() []row {
 			{name: "distinct licenses on 6 nodes ÷ on 1", atLeast: true, must: 0.85, aim: 1.0},
 			{name: "hops of a distinct activation", must: 0, aim: 0},
 		}},
+		{"events-off", "new devices ÷ as it was before there were events; nobody listens", []check{
+			{name: "distinct licenses", atLeast: true, must: 0.95, aim: 1.0},
+			{name: "one license", atLeast: true, must: 0.95, aim: 1.0},
+		}},
+		{"events-on", "new devices while an endpoint gets all events ÷ while there is none", []check{
+			{name: "distinct licenses", atLeast: true, must: 0.7, aim: 0.85},
+			{name: "one license", atLeast: true, must: 0.7, aim: 0.85},
+		}},
+		{"deliveries", "deliveries to one endpoint while devices are bound", []check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
+		{"backlog", "1,000,000 events for an endpoint that is enabled again", []check{
+			{name: "RSS of the node at its peak", unit: "MiB", must: 200, aim: 150},
+			{name: "events that never came", must: 0, aim: 0},
+		}},
 		{"soak", "10 minutes at half rate: the last minute ÷ the second", []check{
 			{name: "RSS", must: 1.1, aim: 1.0},
 			{name: "goroutines", must: 1.1, aim: 1.0},

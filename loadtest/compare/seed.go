@@ -44,8 +44,8 @@ func bind(ctx context.Context, n *rig.Node, connections int, list *rig.Keys, cou
 	return o, nil
 }
 
-// client is one that activates, and waits for each answer.
-func client(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
+// activator is a client that activates, and waits for each answer.
+func activator(c *conn, list *rig.Keys, pick func(i int) (int, device)) worker {
 	request := newActivation(list.Length)
 	return func(i int) int {
 		license, d := pick(i)

@@ -91,18 +91,8 @@ func (l *lab) sweep(ctx context.Context, b *bench) (err error) {
 	}); err != nil {
 		return err
 	}
-	one, err := b.grant(ctx, 1, unlimited)
+	one, from, err := l.sweepHot(ctx, b)
 	if err != nil {
-		return err
-	}
-	from := 0
-	if l.best.hot, err = l.sweepNode("new devices on one license", func(s shape, _ int) (*sample, error) {
-		measured, err := b.activate(ctx, s, one, onto(from), closed(ctx, 0, l.cfg.SweepSpan))
-		if err == nil {
-			from += measured.made
-		}
-		return measured, err
-	}); err != nil {
 		return err
 	}
 	bound := from
@@ -113,5 +103,32 @@ func (l *lab) sweep(ctx context.Context, b *bench) (err error) {
 		}
 		return measured, err
 	})
+	return err
+}
+
+// sweepHot is for new devices on one license. It gives that, and how many it has.
+func (l *lab) sweepHot(ctx context.Context, b *bench) (one *rig.Keys, bound int, err error) {
+	if one, err = b.grant(ctx, 1, unlimited); err != nil {
+		return nil, 0, err
+	}
+	l.best.hot, err = l.sweepNode("new devices on one license", func(s shape, _ int) (*sample, error) {
+		measured, err := b.activate(ctx, s, one, onto(bound), closed(ctx, 0, l.cfg.SweepSpan))
+		if err == nil {
+			bound += measured.made
+		}
+		return measured, err
+	})
+	return one, bound, err
+}
+
+// sweepDevices finds the shapes that new devices need, unless they are known.
+func (l *lab) sweepDevices(ctx context.Context, b *bench) (err error) {
+	if l.best.hot.workers > 0 {
+		return nil
+	}
+	if l.best.bind, _, err = l.sweepBinds(ctx, b); err != nil {
+		return err
+	}
+	_, _, err = l.sweepHot(ctx, b)
 	return err
 }

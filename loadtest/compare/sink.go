@@ -1,0 +1,207 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"licet/client"
+	"licet/client/webhook"
+)
+
+// sink is a fast receiver of webhooks on this machine. It counts messages by their
+// ids, and looks at the signatures of some.
+type sink struct {
+	server *http.Server
+	url    string
+	seed   maphash.Seed
+
+	mu     sync.Mutex
+	checks *webhook.Receiver
+	ids    map[uint64]struct{} // hashes of those that have come
+	calls  int
+	wrong  int       // signatures
+	kept   []kept    // the first messages
+	latest time.Time // when a new one came last
+}
+
+// kept is a message that is sent again by others.
+type kept struct {
+	id   string
+	body []byte
+}
+
+const (
+	checkedOf = 64   // of so many calls one is checked
+	keptCalls = 1000 // messages
+)
+
+func newSink() (*sink, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w", err)
+	}
+	s := &sink{url: "http://" + listener.Addr().String() + "/", seed: maphash.MakeSeed(), ids: map[uint64]struct{}{}, latest: time.Now()}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.server.Serve(listener) }() // it ends by stop
+	return s, nil
+}
+
+func (s *sink) stop() { _ = s.server.Close() }
+
+// ServeHTTP takes whatever comes.
+func (s *sink) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body := bytes.NewBuffer(make([]byte, 0, max(r.ContentLength, 0)+bytes.MinRead))
+	if _, err := io.Copy(body, r.Body); err != nil {
+		return // whoever sent it is gone
+	}
+	id := r.Header.Get("Webhook-Id")
+	s.mu.Lock()
+	s.calls++
+	number := len(s.ids)
+	s.ids[maphash.String(s.seed, id)] = struct{}{}
+	if len(s.ids) > number {
+		s.latest = time.Now()
+	}
+	checks := s.checks
+	if s.calls%checkedOf != 0 {
+		checks = nil
+	}
+	if len(s.kept) < keptCalls {
+		s.kept = append(s.kept, kept{id, body.Bytes()})
+	}
+	s.mu.Unlock()
+	if checks != nil {
+		if _, err := checks.Receive(r.Header, body.Bytes()); err != nil {
+			s.mu.Lock()
+			s.wrong++
+			s.mu.Unlock()
+		}
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// events is how many different ones have come.
+func (s *sink) events() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ids)
+}
+
+// await waits until so many events have come. It gives up where none comes for long.
+func (s *sink) await(ctx context.Context, events int) error {
+	for {
+		s.mu.Lock()
+		have, latest := len(s.ids), s.latest
+		s.mu.Unlock()
+		switch {
+		case have >= events:
+			return nil
+		case time.Since(latest) > sinkPatience:
+			return fmt.Errorf("of %d events %d have come, and none for %v", events, have, sinkPatience)
+		}
+		if rest(ctx, 20*time.Millisecond); ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+}
+
+// quiet waits until nothing comes any more: a node needs a moment to notice that an
+// endpoint was disabled.
+func (s *sink) quiet(ctx context.Context) error {
+	for {
+		before := s.count()
+		if rest(ctx, 2*time.Second); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if s.count() == before {
+			return nil
+		}
+	}
+}
+
+func (s *sink) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls
+}
+
+// sinkPatience is how long nothing may come while something should: longer than a
+// claim of a node that was killed lasts, and a message that has failed twice waits.
+const sinkPatience = 7 * time.Minute
+
+// describe is what a row must not hide.
+func (s *sink) describe() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wrong > 0 {
+		return fmt.Sprintf("of %d signatures %d are wrong", s.calls/checkedOf, s.wrong)
+	}
+	return ""
+}
+
+// endpoint is a webhook endpoint that leads to a sink.
+type endpoint struct {
+	*sink
+	api    *client.Client
+	id     string
+	secret string
+}
+
+// webhookFlags let nodes deliver to this machine.
+func webhookFlags() []string { return []string{"--webhook-allow-networks", "127.0.0.0/8"} }
+
+// api is a client of the measured node.
+func (b *bench) api() (*client.Client, error) { return client.New("http://"+b.node.Address, b.apiKey) }
+
+// subscribe makes a sink, and an endpoint for all kinds of events.
+func (b *bench) subscribe(ctx context.Context) (*endpoint, error) {
+	api, err := b.api()
+	if err != nil {
+		return nil, err
+	}
+	into, err := newSink()
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoint{sink: into, api: api}
+	made, err := api.CreateWebhook(ctx, client.NewWebhook{URL: into.url})
+	if err == nil {
+		e.id, e.secret = made.ID, made.Secret
+		var checks *webhook.Receiver
+		checks, err = webhook.New(made.Secret)
+		into.mu.Lock()
+		into.checks = checks
+		into.mu.Unlock()
+	}
+	if err != nil {
+		into.stop()
+		return nil, fmt.Errorf("make a webhook endpoint: %w", err)
+	}
+	return e, nil
+}
+
+// enable enables the endpoint, or disables it.
+func (e *endpoint) enable(ctx context.Context, enabled bool) error {
+	if _, err := e.api.UpdateWebhook(ctx, e.id, client.WebhookUpdate{Enabled: &enabled}); err != nil {
+		return fmt.Errorf("enable or disable a webhook endpoint: %w", err)
+	}
+	return nil
+}
+
+// cancel takes the endpoint away, and the sink. It must not be left to the next load
+// to bear with what is still delivered.
+func (e *endpoint) cancel(ctx context.Context) error {
+	defer e.stop()
+	defer e.api.CloseIdleConnections()
+	if err := e.api.DeleteWebhook(ctx, e.id); err != nil {
+		return fmt.Errorf("delete a webhook endpoint: %w", err)
+	}
+	return nil
+}
