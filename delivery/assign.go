@@ -12,6 +12,9 @@ import (
 // not belong to: the one that it does belong to may be unable to.
 const freeAfter = 5 * time.Second
 
+// lentFor is how long it then keeps it.
+const lentFor = 30 * time.Second
+
 // belongs finds who among the workers an endpoint belongs to: who has the highest hash
 // with it. So all agree, and when one comes or goes, only its own ones move.
 func belongs(endpoint string, workers []node.Incarnation) (best node.Incarnation) {

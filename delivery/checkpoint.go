@@ -9,8 +9,10 @@ import (
 const (
 	// checkpointAfter is how long at most what has ended is in no checkpoint.
 	checkpointAfter = 250 * time.Millisecond
-	// fullCheckpoint is how many results a checkpoint takes.
+	// fullCheckpoint is how many results are enough for a checkpoint, and maxCheckpoint
+	// how many one takes: where the store is slow, more come while it works.
 	fullCheckpoint = 100
+	maxCheckpoint  = 250
 	// behindAfter is how soon it is stored that an endpoint has caught up, and
 	// placeAfter that it has come on past events that it does not want: an old place
 	// is one day behind what is kept.
@@ -39,7 +41,7 @@ func (q *queue) take(now time.Time) node.Checkpoint {
 	var c node.Checkpoint
 	in := make(map[string]bool)
 	n := 0
-	for ; n < min(len(q.results), fullCheckpoint); n++ {
+	for ; n < min(len(q.results), maxCheckpoint); n++ {
 		r := &q.results[n]
 		if d := r.delivery; d != nil {
 			if in[d.EventID] {

@@ -10,6 +10,7 @@ import (
 
 	"licet"
 	"licet/node"
+	"licet/webhook"
 )
 
 // mortal is a store whose user dies before or after one of its steps.
@@ -224,5 +225,37 @@ func (s *leaseless) Work(ctx context.Context, do func(context.Context, node.Deli
 			}
 		}()
 		return do(ctx, w)
+	})
+}
+
+// TestStopCutsOff: a stop does not wait for a receiver that hangs, and gives up what
+// is under way to the next one.
+func TestStopCutsOff(t *testing.T) {
+	l := newLab(t)
+	a, b := l.site(), l.site()
+	a.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: patience})
+	r := newReceiver(t)
+	r.decide(func(_ http.ResponseWriter, r *http.Request, _ string, _ int) bool {
+		<-r.Context().Done()
+		return false
+	})
+	a.subscribe(r)
+	a.deliver()
+	a.record(10)
+	events := a.recorded(10)
+	l.until("it is tried", func() bool { return r.attempts() >= firstWindow })
+	began := time.Now()
+	if err := a.engine.Stop(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if d := time.Since(began); d > 2*drainTimeout {
+		t.Errorf("the stop took %v", d)
+	}
+	r.decide(nil)
+	b.deliver()
+	l.until("all have arrived", func() bool {
+		l.pass(putBackPause)
+		_, taken := r.count()
+		return taken == len(events)
 	})
 }

@@ -7,7 +7,7 @@ import (
 
 // maxOpen bounds how far a cursor reads and sends ahead of its place. It is what may
 // be sent twice after a crash, where the event at the place takes its time.
-const maxOpen = 256
+const maxOpen = 500
 
 // step is an event that lies behind a cursor's place, or only a position up to which
 // there is nothing to send.

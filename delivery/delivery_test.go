@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -334,17 +335,24 @@ func TestRotationSignsWithTwo(t *testing.T) {
 func TestEndpointChangesWhileSending(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
-	slowly := func(_ http.ResponseWriter, r *http.Request, _ string, _ int) bool {
-		select {
-		case <-time.After(5 * time.Millisecond):
-			return true
-		case <-r.Context().Done():
-			return false
+	// They take a few at once, and the rest slowly, so that there is a rest.
+	slowly := func() func(http.ResponseWriter, *http.Request, string, int) bool {
+		var taken atomic.Int64
+		return func(_ http.ResponseWriter, r *http.Request, _ string, _ int) bool {
+			if taken.Add(1) <= 100 {
+				return true
+			}
+			select {
+			case <-time.After(500 * time.Millisecond):
+				return true
+			case <-r.Context().Done():
+				return false
+			}
 		}
 	}
 	deleted, disabled, moved, target := newReceiver(t), newReceiver(t), newReceiver(t), newReceiver(t)
-	for _, r := range []*receiver{deleted, disabled, moved, target} {
-		r.decide(slowly)
+	for _, r := range []*receiver{deleted, disabled, moved} {
+		r.decide(slowly())
 	}
 	first, second, third := s.subscribe(deleted), s.subscribe(disabled), s.subscribe(moved)
 	s.deliver()
@@ -383,6 +391,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 		t.Error("they got everything, so nothing is shown")
 	}
 	on := true
+	disabled.decide(nil)
 	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: second.ID, Enabled: &on}); err != nil {
 		t.Fatal(err)
 	}

@@ -60,8 +60,10 @@ func (q *queue) page(c *cursor, void int, page node.EventFeed, now time.Time) {
 // expired tells that what should be read next is not kept any more.
 func (q *queue) expired(c *cursor, now time.Time) {
 	c.skip()
-	q.skipped = now
-	q.touch(now)
+	if c == &q.feed {
+		q.skipped = now
+		q.touch(now)
+	}
 }
 
 // behind tells whether there is something in the feed that was not sent yet.

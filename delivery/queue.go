@@ -33,6 +33,7 @@ type queue struct {
 	replay  *span // a span of the feed that is delivered again; nil: none
 	turn    bool  // whose turn it is of the two
 	waiting map[string]*waiting
+	first   *waiting // of them, the one that is tried next; nil: it is to be looked for
 	dead    int
 	skipped time.Time
 	// hastened is how many of the waiting are due because the endpoint has become well
@@ -135,6 +136,7 @@ func (q *queue) change(endpoint licet.Endpoint, now time.Time) {
 
 // hasten makes all that is pending due, over some seconds.
 func (q *queue) hasten(now time.Time) {
+	q.first = nil
 	for _, w := range q.waiting {
 		soon := now.Add(time.Duration(q.random() * float64(spreadOver)))
 		if w.flying || !w.next.After(soon) {
@@ -163,7 +165,7 @@ func (q *queue) next(now time.Time) *message {
 	}
 	if w := q.soonest(); w != nil && !w.next.After(now) {
 		q.calm(w)
-		w.flying = true
+		w.flying, q.first = true, nil
 		q.flying++
 		return &message{id: w.id, known: w.unstored, probe: q.health.failing(), reset: q.endpoint.ResetAt}
 	}
@@ -187,13 +189,14 @@ func (q *queue) maySend(now time.Time) bool {
 
 // soonest is the pending message that is tried next.
 func (q *queue) soonest() *waiting {
-	var first *waiting
-	for _, w := range q.waiting {
-		if !w.flying && (first == nil || w.next.Before(first.next)) {
-			first = w
+	if q.first == nil {
+		for _, w := range q.waiting {
+			if !w.flying && (q.first == nil || w.next.Before(q.first.next)) {
+				q.first = w
+			}
 		}
 	}
-	return first
+	return q.first
 }
 
 // room is how many messages may become pending that are not.
@@ -240,7 +243,7 @@ func (q *queue) putBack(m *message, now time.Time) {
 		return
 	}
 	if w := q.waiting[m.id]; w != nil {
-		w.flying, w.next = false, now.Add(putBackPause)
+		w.flying, w.next, q.first = false, now.Add(putBackPause), nil
 	}
 }
 
@@ -277,6 +280,9 @@ func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt
 	}
 	q.end(m, q.retry(m, before, attempt, now), now)
 	if q.health.failing() {
+		for _, w := range q.waiting {
+			q.calm(w)
+		}
 		// Whoever fails for days needs no pages meanwhile.
 		q.feed.rewind()
 		if q.replay != nil {
@@ -329,6 +335,7 @@ func (q *queue) end(m *message, d node.Delivery, now time.Time) {
 	if w != nil {
 		q.calm(w)
 		delete(q.waiting, d.EventID)
+		q.first = nil
 	}
 	switch d.Status {
 	case node.DeliveryPending:
@@ -344,6 +351,7 @@ func (q *queue) end(m *message, d node.Delivery, now time.Time) {
 
 func (q *queue) wait(d *node.Delivery) {
 	q.waiting[d.EventID] = &waiting{id: d.EventID, next: d.Next, unstored: d}
+	q.first = nil
 }
 
 // touch notes that there is something for a checkpoint.

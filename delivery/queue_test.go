@@ -191,7 +191,7 @@ func (s *simulation) store() {
 		return
 	}
 	s.last = nil
-	if n := len(c.Pending) + len(c.Delivered) + len(c.Dead); n > fullCheckpoint {
+	if n := len(c.Pending) + len(c.Delivered) + len(c.Dead); n > maxCheckpoint {
 		s.t.Fatalf("a checkpoint of %d results", n)
 	}
 	for _, d := range c.Pending {

@@ -28,7 +28,7 @@ func (q *queue) redeliver(again []node.Delivery, now time.Time) {
 	for _, d := range again {
 		if w := q.waiting[d.EventID]; w != nil {
 			if !w.flying {
-				w.next = now
+				w.next, q.first = now, nil
 			}
 			continue
 		}

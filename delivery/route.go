@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,6 +25,8 @@ type route struct {
 	id     string
 	hold   node.DeliveryHold
 	owner  licet.Owner
+	// lentUntil is until when it is kept though it belongs to another worker.
+	lentUntil time.Time
 
 	mu       sync.Mutex
 	target   target // as it is by now
@@ -100,6 +103,20 @@ func (r *route) poke() {
 	}
 }
 
+func (r *route) isLent(now time.Time) bool { return now.Before(r.lentUntil) }
+
+// runSafely runs it. A panic must not end the node.
+func (r *route) runSafely(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.engine.cfg.Metrics.Panics.Inc()
+			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("webhook_id", r.id).Msg("the deliveries to an endpoint panicked; they begin anew")
+			_ = r.hold.Release(ctx)
+		}
+	}()
+	r.run(ctx)
+}
+
 // run delivers until the endpoint is given up, the claim is lost or ctx ends.
 func (r *route) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -174,7 +191,7 @@ func (r *route) loop(ctx context.Context) (release bool) {
 		case s := <-r.stores:
 			if !r.wasStored(ctx, s) {
 				timer.Stop()
-				return false
+				return !errors.Is(s.err, node.ErrClaimLost) && ctx.Err() == nil
 			}
 		case read := <-r.jobs:
 			r.tookReplay(read)

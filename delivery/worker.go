@@ -89,18 +89,18 @@ func (w *worker) scan(ctx context.Context) error {
 		return err
 	}
 	w.assign.look(workers)
+	now := w.engine.cfg.Clock()
 	for id, r := range w.routes {
 		to, wanted := w.targets[id]
 		switch {
 		case !wanted:
 			r.giveUp()
-		case !w.assign.mine(id) && len(workers) > 0 && slices.Contains(workers, w.assign.self):
+		case !w.assign.mine(id) && slices.Contains(workers, w.assign.self) && !r.isLent(now):
 			r.giveUp()
 		case changed:
 			r.change(to)
 		}
 	}
-	now := w.engine.cfg.Clock()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
 		if _, claimed := claims[id]; claimed || w.routes[id] != nil {
 			w.assign.taken(id)
@@ -151,11 +151,14 @@ func (w *worker) claim(ctx context.Context, id string) error {
 	}
 	w.assign.taken(id)
 	r := newRoute(w.engine, id, to, hold)
+	if !w.assign.mine(id) {
+		r.lentUntil = w.engine.cfg.Clock().Add(lentFor)
+	}
 	w.engine.mu.Lock()
 	w.routes[id] = r
 	w.engine.mu.Unlock()
 	go func() {
-		r.run(ctx)
+		r.runSafely(ctx)
 		w.ended <- r
 	}()
 	return nil
