@@ -152,7 +152,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	owner := acct("large")
 	device := strings.Repeat("d", 250)
 	e, _ := l.store.fences.known()
-	const small, keys, each = 40, 60, 512
+	const small, keys, each = 40, 45, 512
 	var ids []string
 	for range small {
 		ids = append(ids, l.putEvents(owner, e, 1, "")...)
