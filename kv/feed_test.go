@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -424,28 +425,48 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("many")
 	var ids []string
+	many := func(n int, do func(i int) error) {
+		var group sync.WaitGroup
+		for from := range 64 { // so that etcd syncs its disk for many at once
+			group.Go(func() {
+				for i := from; i < n; i += 64 {
+					if err := do(i); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		group.Wait()
+	}
 	put := func(n int) {
-		for range n {
-			made := newLicense(t, 0)
-			made.Owner = owner
-			told := licet.NewLicense(made, nil, "")
-			e, _ := l.store.fences.known()
-			value := encodeEvents(told.Events, 0)
-			if _, err := l.store.client.Put(testContext(t, 10*time.Second), eventsKey(owner, e, licenseInEvents(made.Key.ID()), 1), string(value)); err != nil {
-				t.Fatal(err)
+		made := make([]dirEntry, n)
+		e, _ := l.store.fences.known()
+		for i := range made {
+			made[i] = dirEntry{epoch: e, record: licenseInEvents(newLicense(t, 0).Key.ID()), last: 1}
+		}
+		many(n, func(i int) error {
+			license := *newLicense(t, 0)
+			license.Owner = owner
+			told := licet.NewLicense(&license, nil, "")
+			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].key(owner), string(encodeEvents(told.Events, 0)))
+			if err == nil {
+				made[i].revision = response.Header.Revision
 			}
-			ids = append(ids, eventID(e, licenseInEvents(made.Key.ID()), 1))
+			return err
+		})
+		slices.SortFunc(made, inFeedOrder)
+		for _, entry := range made {
+			ids = append(ids, eventID(entry.epoch, entry.record, 1))
 		}
 		if err := l.store.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	gap := func() {
-		for range 3000 {
-			if _, err := l.store.client.Put(testContext(t, 10*time.Second), "elsewhere", ""); err != nil {
-				t.Fatal(err)
-			}
-		}
+		many(3000, func(int) error {
+			_, err := l.store.client.Put(testContext(t, 60*time.Second), "elsewhere", "")
+			return err
+		})
 	}
 	put(1)
 	gap()
