@@ -2,7 +2,6 @@ package limits
 
 import (
 	"bytes"
-	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -11,23 +10,6 @@ import (
 // Proxies are the networks of those whose word is taken for where a request
 // came from.
 type Proxies []netip.Prefix
-
-// ParseProxies reads networks, such as 10.0.0.0/8, and single addresses.
-func ParseProxies(texts []string) (Proxies, error) {
-	var p Proxies
-	for _, text := range texts {
-		text = strings.TrimSpace(text)
-		network, err := netip.ParsePrefix(text)
-		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {
-			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-		}
-		if err != nil || network.Addr().Is4In6() {
-			return nil, fmt.Errorf("%q is no network: it must be like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7", text)
-		}
-		p = append(p, network.Masked())
-	}
-	return p, nil
-}
 
 func (p Proxies) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })

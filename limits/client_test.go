@@ -2,15 +2,12 @@ package limits
 
 import (
 	"net/netip"
-	"strings"
 	"testing"
 )
 
-func mustParseProxies(t testing.TB, texts ...string) Proxies {
-	t.Helper()
-	p, err := ParseProxies(texts)
-	if err != nil {
-		t.Fatal(err)
+func proxiesOf(networks ...string) (p Proxies) {
+	for _, network := range networks {
+		p = append(p, netip.MustParsePrefix(network))
 	}
 	return p
 }
@@ -18,7 +15,7 @@ func mustParseProxies(t testing.TB, texts ...string) Proxies {
 // TestClient is a table of who says what of whom.
 func TestClient(t *testing.T) {
 	t.Parallel()
-	proxies := mustParseProxies(t, "10.0.0.0/8", "192.0.2.7", "2001:db8:aaaa::/48")
+	proxies := proxiesOf("10.0.0.0/8", "192.0.2.7/32", "2001:db8:aaaa::/48")
 	const peer, stranger = "10.1.2.3", "198.51.100.9"
 	for _, c := range []struct {
 		name, peer string
@@ -74,27 +71,10 @@ func TestClient(t *testing.T) {
 	}
 }
 
-func TestParseProxies(t *testing.T) {
-	t.Parallel()
-	got := mustParseProxies(t, "10.1.2.3/8", " 192.0.2.7", "2001:db8::/32", "::1", "0.0.0.0/0")
-	var texts []string
-	for _, network := range got {
-		texts = append(texts, network.String())
-	}
-	if want := "10.0.0.0/8 192.0.2.7/32 2001:db8::/32 ::1/128 0.0.0.0/0"; strings.Join(texts, " ") != want {
-		t.Errorf("%v, want %s", texts, want)
-	}
-	for _, bad := range []string{"", "10.0.0.0/33", "10.0.0/8", "proxy.example.com", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1", "fe80::1%eth0", "10.0.0.1:80", "*"} {
-		if got, err := ParseProxies([]string{"10.0.0.0/8", bad}); err == nil || !strings.Contains(err.Error(), "10.0.0.0/8") {
-			t.Errorf("%q is %v (%v)", bad, got, err)
-		}
-	}
-}
-
 // FuzzClient: whatever a client sends, it comes out as the address that the
 // proxy has written behind it, and nobody who is no proxy is listened to.
 func FuzzClient(f *testing.F) {
-	proxies := mustParseProxies(f, "10.0.0.0/8")
+	proxies := proxiesOf("10.0.0.0/8")
 	proxy, client, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.1"), netip.MustParseAddr("198.51.100.9")
 	f.Add("1.1.1.1, 10.0.0.2")
 	f.Add("[2001:db8::1]:443,")

@@ -104,7 +104,7 @@ func TestInNamespace(t *testing.T) {
 		t.Errorf("%d requests came, want %d", got, want)
 	}
 	// A policy lets some of the others be reached.
-	s = newSender(t, nil, under(webhook.Policy{Networks: networks(t, "10.0.0.0/8", "fd00::/8", "64:ff9b::/96")}), func(cfg *webhook.Config) {
+	s = newSender(t, nil, under(webhook.Policy{Networks: networks("10.0.0.0/8", "fd00::/8", "64:ff9b::/96")}), func(cfg *webhook.Config) {
 		cfg.RootCAs = pool
 		cfg.Resolver = piped(zone)
 	})

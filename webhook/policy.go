@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 	"syscall"
 
 	"code.dny.dev/ssrf"
@@ -17,7 +16,7 @@ type Policy struct {
 	// Networks may be reached although they are not public, such as the one in
 	// which a shop's own receivers are. In a network of a NAT64 gateway lies all
 	// that the gateway leads to.
-	Networks Networks
+	Networks []netip.Prefix
 	// Loopback: this machine may be reached too, at any port and also by http://.
 	// It is for development.
 	Loopback bool
@@ -26,26 +25,6 @@ type Policy struct {
 }
 
 const httpsPort = 443
-
-// Networks are address ranges, and single addresses as ranges of one.
-type Networks []netip.Prefix
-
-// ParseNetworks reads networks, such as 10.0.0.0/8, and single addresses.
-func ParseNetworks(texts []string) (Networks, error) {
-	var networks Networks
-	for _, text := range texts {
-		text = strings.TrimSpace(text)
-		network, err := netip.ParsePrefix(text)
-		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {
-			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
-		}
-		if err != nil || network.Addr().Is4In6() {
-			return nil, fmt.Errorf("%q is no network: it must be like 10.0.0.0/8, 2001:db8::/32 or 192.0.2.7", text)
-		}
-		networks = append(networks, network.Masked())
-	}
-	return networks, nil
-}
 
 // errRefusedAddress: an address was about to be dialed that may not be reached.
 var errRefusedAddress = errors.New("the policy does not let this address be reached")

@@ -79,7 +79,7 @@ func TestANameThatChangesItsAddress(t *testing.T) {
 	})
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
 	tr := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
-	s := newSender(t, server, under(webhook.Policy{Networks: networks(t, "127.0.0.1"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
+	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
 		// A name of the server's certificate.
 		cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.1", then, "127.0.0.2"}})
 	})
@@ -104,7 +104,7 @@ func TestOneGoodAddressIsEnough(t *testing.T) {
 	server := receiver(t, func(http.ResponseWriter, *http.Request) {})
 	port := uint16(server.Listener.Addr().(*net.TCPAddr).Port)
 	tr := newTrap(t, fmt.Sprintf("127.0.0.2:%d", port))
-	s := newSender(t, server, under(webhook.Policy{Networks: networks(t, "127.0.0.1"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
+	s := newSender(t, server, under(webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{port}}), func(cfg *webhook.Config) {
 		cfg.Resolver = names(t, map[string][]string{"example.com.": {"127.0.0.2", "10.0.0.1", "127.0.0.1"}})
 	})
 	if got := send(t, s, fmt.Sprintf("https://example.com:%d/", port)); got.Outcome != webhook.Delivered {
@@ -147,7 +147,7 @@ func TestPlainHTTPStaysHere(t *testing.T) {
 	plain := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ })
 	server := startPlain(t, plain)
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	s := newSender(t, server, under(webhook.Policy{Loopback: true, Networks: networks(t, "0.0.0.0/0", "::/0"), Ports: []uint16{uint16(port)}}), func(cfg *webhook.Config) {
+	s := newSender(t, server, under(webhook.Policy{Loopback: true, Networks: networks("0.0.0.0/0", "::/0"), Ports: []uint16{uint16(port)}}), func(cfg *webhook.Config) {
 		cfg.Resolver = names(t, map[string][]string{"in.localhost.": {"127.0.0.1"}, "out.localhost.": {"192.0.2.1"}})
 	})
 	if got := send(t, s, fmt.Sprintf("http://in.localhost:%d/", port)); got.Outcome != webhook.Delivered || asked != 1 {

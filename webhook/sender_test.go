@@ -181,7 +181,7 @@ func TestNothingIsSentThroughAProxy(t *testing.T) {
 		// The policy lets the proxy be reached, so that nothing else keeps it from
 		// being.
 		s := newSender(t, nil, func(cfg *webhook.Config) {
-			cfg.Policy = webhook.Policy{Networks: networks(t, "127.0.0.1"), Ports: []uint16{443, uint16(port)}}
+			cfg.Policy = webhook.Policy{Networks: networks("127.0.0.1/32"), Ports: []uint16{443, uint16(port)}}
 			cfg.Resolver = names(t, map[string][]string{"shop.example.": {"10.0.0.1"}})
 		})
 		if got := send(t, s, "https://shop.example/"); got.Failure != webhook.FailureAddress {

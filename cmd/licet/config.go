@@ -138,7 +138,7 @@ func (c *config) validate() error {
 	if c.QueueDelay < minQueueDelay || c.QueueDelay > maxQueueDelay {
 		return badUsage("--queue-delay is %v: it must be from 10ms to 1s", c.QueueDelay)
 	}
-	if _, err := limits.ParseProxies(c.TrustedProxies); err != nil {
+	if _, err := parseNetworks(c.TrustedProxies); err != nil {
 		return badUsage("--trusted-proxies: %w", err)
 	}
 	if err := c.eventsConfig.validate(); err != nil {

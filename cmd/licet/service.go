@@ -237,7 +237,7 @@ func (s *service) limit(front *handlers.Config) (err error) {
 		front.Limits.Close()
 		return nil
 	})
-	front.Proxies, err = limits.ParseProxies(s.cfg.TrustedProxies)
+	front.Proxies, err = parseNetworks(s.cfg.TrustedProxies)
 	return err
 }
 

@@ -45,7 +45,7 @@ func (c *eventsConfig) validate() error {
 	if c.RetainedBytes < minEventBytes {
 		return badUsage("--event-retention-bytes is %d: it must be at least %d", c.RetainedBytes, minEventBytes)
 	}
-	if _, err := webhook.ParseNetworks(c.Networks); err != nil {
+	if _, err := parseNetworks(c.Networks); err != nil {
 		return badUsage("--webhook-allow-networks: %w", err)
 	}
 	if len(c.Ports) == 0 {
@@ -61,7 +61,7 @@ func (c *eventsConfig) validate() error {
 
 // policy says which receivers may be reached. The settings must have been validated.
 func (c *eventsConfig) policy() (webhook.Policy, error) {
-	networks, err := webhook.ParseNetworks(c.Networks)
+	networks, err := parseNetworks(c.Networks)
 	if err != nil {
 		return webhook.Policy{}, err
 	}
