@@ -33,6 +33,7 @@ type queue struct {
 	replay  *span // a span of the feed that is delivered again; nil: none
 	turn    bool  // whose turn it is of the two
 	waiting map[string]*waiting
+	most    int      // how many may be
 	first   *waiting // of them, the one that is tried next; nil: it is to be looked for
 	dead    int
 	skipped time.Time
@@ -85,7 +86,7 @@ type result struct {
 func newQueue(endpoint licet.Endpoint, state node.DeliveryState, now time.Time, random func() float64) *queue {
 	p := state.Progress
 	q := &queue{
-		random: random, endpoint: endpoint, waiting: make(map[string]*waiting),
+		random: random, endpoint: endpoint, waiting: make(map[string]*waiting), most: maxPending,
 		dead: p.Dead, skipped: p.SkippedAt,
 		health: health{window: firstWindow, failures: p.Failures, since: p.FailingSince, probe: p.NextProbe, success: p.LastSuccess},
 		feed:   cursor{place: p.Place, read: p.Place, more: true},
@@ -200,7 +201,7 @@ func (q *queue) soonest() *waiting {
 }
 
 // room is how many messages may become pending that are not.
-func (q *queue) room() int { return maxPending - len(q.waiting) - q.flyingNew }
+func (q *queue) room() int { return q.most - len(q.waiting) - q.flyingNew }
 
 // source is where the next message that is not pending comes from: the feed, or in
 // turn with it a replay.

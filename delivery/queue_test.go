@@ -33,6 +33,7 @@ type simulation struct {
 
 	accepted map[string]int // by the receiver
 	endpoint licet.Endpoint
+	most     int
 	last     *node.Checkpoint // taken, and not stored yet
 	gone     int              // the events before it were skipped
 }
@@ -68,6 +69,7 @@ func newSimulation(t *rapid.T) *simulation {
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
 		pending: map[string]node.Delivery{}, delivered: map[string]int{}, dead: map[string]node.Delivery{}, accepted: map[string]int{},
 	}
+	s.most = rapid.IntRange(1, 200).Draw(t, "pending at most")
 	s.endpoint = licet.Endpoint{ID: "we_1", Types: []licet.EventType{licet.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
 	s.resume()
 	return s
@@ -81,6 +83,7 @@ func (s *simulation) resume() {
 	}
 	slices.SortFunc(state.Pending, func(a, b node.PendingDelivery) int { return a.Next.Compare(b.Next) })
 	s.q = newQueue(s.endpoint, state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
+	s.q.most = s.most
 	s.flying, s.asked, s.last = nil, nil, nil
 }
 
@@ -106,7 +109,7 @@ func (s *simulation) send() {
 			s.asked = append(s.asked, asked{c.void, limit, c.read})
 		}
 	}
-	if len(s.q.waiting) > maxPending {
+	if len(s.q.waiting) > s.most {
 		s.t.Fatalf("%d messages are pending", len(s.q.waiting))
 	}
 }
@@ -324,5 +327,61 @@ func (s *simulation) settle() {
 		if n := s.behind(node.FeedPosition(id)); n < 1 || n > s.events || kindOf(n) != licet.EventOrderPaid {
 			s.t.Fatalf("%s was delivered, and is no event that was wanted", id)
 		}
+	}
+}
+
+// queueOf is a queue with events of the feed before it that were read.
+func queueOf(events int, now time.Time) *queue {
+	q := newQueue(licet.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}, node.DeliveryState{}, now, func() float64 { return 0.5 })
+	page := node.EventFeed{Next: node.FeedPosition(eventName(events))}
+	for n := 1; n <= events; n++ {
+		view := node.EventView{}
+		view.ID, view.Type = eventName(n), licet.EventOrderPaid
+		page.Events = append(page.Events, view)
+	}
+	q.page(&q.feed, q.feed.void, page, now)
+	return q
+}
+
+// TestStaleAnswers: what an endpoint has answered at its old URL says nothing of the
+// new one.
+func TestStaleAnswers(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	gone := &webhook.Attempt{Outcome: webhook.Gone, Status: 410, At: now}
+	q := queueOf(3, now)
+	old := q.next(now)
+	moved := q.endpoint
+	moved.ResetAt = now.Add(time.Second)
+	q.change(moved, now)
+	q.ended(old, node.Delivery{}, gone, now)
+	if q.disable != "" || q.health.failures != 0 {
+		t.Errorf("an old answer has it disabled because of %q, after %d failures", q.disable, q.health.failures)
+	}
+	if len(q.waiting) != 1 {
+		t.Errorf("%d messages are pending", len(q.waiting))
+	}
+	q.ended(q.next(now), node.Delivery{}, gone, now)
+	if q.disable != licet.DisabledGone {
+		t.Errorf("410 has it disabled because of %q", q.disable)
+	}
+	if m := q.next(now.Add(time.Hour)); m != nil {
+		t.Errorf("%s is sent to an endpoint that is to be disabled", m.id)
+	}
+}
+
+// TestPlaceWaitsForWhatIsNotStored: an event that is made pending while it waits in
+// the feed is not passed over until that is stored.
+func TestPlaceWaitsForWhatIsNotStored(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	q := queueOf(1, now)
+	for n := range maxCheckpoint {
+		q.cameTo(node.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
+	}
+	q.redeliver([]node.Delivery{{EventID: eventName(1), Type: licet.EventOrderPaid}}, now.Add(time.Hour))
+	if m := q.next(now); m == nil || m.id != eventName(1) {
+		t.Errorf("%+v is next", m)
+	}
+	if c := q.take(now); c.Progress.Place != "pos_00000" {
+		t.Errorf("the place is %s, and nothing is stored of what is before", c.Progress.Place)
 	}
 }
