@@ -221,14 +221,12 @@ type receiver struct {
 
 	mu      sync.Mutex
 	trusted *receiving.Receiver
-	secrets []string
 	got     map[string]int // by id of the message
 	taken   map[string]int // those that were answered 2xx
 	order   []string       // of taken
 	signed  map[int]int    // how many messages had so many signatures
 	// answer decides what is answered; nil: 200.
 	answer func(w http.ResponseWriter, r *http.Request, id string, time int) bool
-	strict bool // forged messages are errors
 }
 
 func newReceiver(t *testing.T) *receiver {
