@@ -34,7 +34,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SortFlags = false
 	flags.Uint64Var(&cfg.seed, "seed", 1, "what is done, which calls fail, and which nodes are killed; the same seed plans the same")
 	flags.IntVar(&cfg.operations, "operations", 20_000, "how many orders, activations and removals there are; payments and cancellations come besides")
-	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: three quarters of them while there are operations, the rest while what is left is delivered")
+	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there are operations, the others while what is left is delivered")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
 	flags.IntVar(&cfg.members, "members", 3, "members of etcd")
 	flags.Float64Var(&cfg.failing, "failing", 0.2, "share of the calls that the unreliable endpoint fails")

@@ -8,16 +8,24 @@ import (
 	"licet/client"
 )
 
-// deliver waits until all is delivered, while nodes are killed.
+// hopeless is how long nothing may come before what is missing is taken for lost:
+// many times as long as an endpoint is left alone by whoever had it and was killed.
+const hopeless = 90 * time.Second
+
+// deliver waits until all is delivered, while nodes are killed. Where nothing comes
+// any more it leaves it to the audit to say what is missing.
 func (s *scene) deliver(ctx context.Context) error {
 	live := 2
 	all := live * s.plan.events
 	begun := int(s.delivered.Load())
 	show := s.progress.Long(all-begun, "%d deliveries are left, while nodes are killed %d times", all-begun, s.cfg.kills-s.pace.kills)
-	for {
+	for before, since := begun, time.Now(); ; {
 		now := int(s.delivered.Load())
 		show(now - begun)
-		if now >= all {
+		if now > before {
+			before, since = now, time.Now()
+		}
+		if now >= all || time.Since(since) > hopeless {
 			return ctx.Err()
 		}
 		kills := s.cfg.kills - s.pace.kills

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +30,7 @@ type receiver struct {
 	live   bool // it must get everything
 	id     string
 	server *http.Server
+	cancel context.CancelFunc
 	url    string
 
 	ready  chan struct{} // closed once its secret is known
@@ -58,12 +58,18 @@ func newReceiver(name string, answer answer) (*receiver, error) {
 		name: name, live: true, answer: answer, first: func() {}, url: "http://" + listener.Addr().String() + "/" + name,
 		ready: make(chan struct{}), seen: map[string][]byte{}, taken: map[string]int{}, latest: time.Now(),
 	}
-	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
+	running, cancel := context.WithCancel(context.Background())
+	r.cancel = cancel
+	r.server = &http.Server{Handler: r, ReadHeaderTimeout: time.Minute, BaseContext: func(net.Listener) context.Context { return running }}
 	go func() { _ = r.server.Serve(listener) }() // it ends by stop
 	return r, nil
 }
 
-func (r *receiver) stop() { _ = r.server.Close() }
+// stop breaks off whatever is under way.
+func (r *receiver) stop() {
+	r.cancel()
+	_ = r.server.Close()
+}
 
 // know gives the receiver its secrets.
 func (r *receiver) know(secrets ...string) error {
@@ -218,28 +224,29 @@ func unreliable(seed uint64, share float64, most int) answer {
 	}
 }
 
-// hanging answers nothing until whoever calls gives up: it is silent, or sends one
-// byte after the other.
+// hanging answers nothing until whoever calls gives up: it is silent, or sends a header
+// that does not end, one byte after the other.
 func hanging() answer {
 	var calls atomic.Int64
 	return func(w http.ResponseWriter, r *http.Request, _ func()) {
 		if calls.Add(1)%2 == 0 {
 			drip(r.Context(), w)
+			return
 		}
 		<-r.Context().Done()
+		panic(http.ErrAbortHandler) // else that would be an answer
 	}
 }
 
 func drip(ctx context.Context, w http.ResponseWriter) {
-	flush := http.NewResponseController(w)
-	w.WriteHeader(http.StatusOK)
-	for ctx.Err() == nil {
-		if _, err := io.Copy(w, strings.NewReader(".")); err != nil || flush.Flush() != nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	_, err = io.WriteString(conn, "HTTP/1.1 200 OK\r\nX-More: ")
+	for err == nil && ctx.Err() == nil {
+		rest(ctx, time.Second)
+		_, err = io.WriteString(conn, ".")
 	}
 }

@@ -124,15 +124,26 @@ func TestUnreliableReceiverFailsAnEventOnlySoOften(t *testing.T) {
 func TestHangingReceiver(t *testing.T) {
 	t.Parallel()
 	r := listen(t, "hanging", hanging())
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if status := call(ctx, t, r, testSecret, "evt_1", body("evt_1")); status != 0 {
-		t.Errorf("the first call is answered %d", status)
-	}
-	if status := call(t.Context(), t, r, testSecret, "evt_2", body("evt_2")); status != http.StatusOK {
-		t.Errorf("the second one begins with %d", status)
+	for _, id := range []string{"evt_1", "evt_2"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		if status := call(ctx, t, r, testSecret, id, body(id)); status != 0 {
+			t.Errorf("%s is answered %d", id, status)
+		}
+		cancel()
 	}
 	if d := r.figures(); d.calls != 2 || d.failed != 2 || d.events != 0 {
 		t.Errorf("%+v", d)
+	}
+	answered := make(chan int)
+	go func() { answered <- call(t.Context(), t, r, testSecret, "evt_3", body("evt_3")) }()
+	go func() { answered <- call(t.Context(), t, r, testSecret, "evt_4", body("evt_4")) }()
+	for r.figures().calls < 4 {
+		time.Sleep(time.Millisecond)
+	}
+	r.stop() // breaks them off
+	for range 2 {
+		if status := <-answered; status != 0 {
+			t.Errorf("a call that is broken off is answered %d", status)
+		}
 	}
 }

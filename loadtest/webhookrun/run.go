@@ -69,7 +69,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scen
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, cfg.nodes, cfg.seed)
 	s = &scene{
 		cfg: cfg, plan: newPlan(cfg.seed, cfg.operations), journal: newJournal(), progress: progress,
-		pace: newPace(cfg.operations, cfg.kills*3/4),
+		pace: newPace(cfg.operations, cfg.kills/2),
 	}
 	defer func() {
 		if err != nil {
