@@ -191,19 +191,24 @@ func well(w http.ResponseWriter, _ *http.Request, take func()) {
 }
 
 // unreliable fails a share of all calls, in each of the ways that receivers do, but
-// none of one event that was failed so often; 0: there is no bound.
-func unreliable(seed uint64, share float64, most int) answer {
+// none of one event that was failed so often; 0: there is no bound. It takes its time, so
+// that there are always calls under way when a node is killed: those that break off
+// meanwhile are not taken.
+func unreliable(seed uint64, share float64, most int, longest time.Duration) answer {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(seed, 2))
 	times := map[string]int{}
 	return func(w http.ResponseWriter, r *http.Request, take func()) {
 		mu.Lock()
-		fails, way := random.Float64() < share, random.IntN(60)
+		fails, way, wait := random.Float64() < share, random.IntN(60), time.Duration(random.Int64N(int64(longest)+1))
 		fails = fails && (most == 0 || times[idOf(r)] < most)
 		if fails {
 			times[idOf(r)]++
 		}
 		mu.Unlock()
+		if rest(r.Context(), wait); r.Context().Err() != nil {
+			panic(http.ErrAbortHandler)
+		}
 		if !fails {
 			well(w, r, take)
 			return

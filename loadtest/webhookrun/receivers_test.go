@@ -84,7 +84,7 @@ func TestReceiverKeepsBooks(t *testing.T) {
 func TestUnreliableReceiver(t *testing.T) {
 	t.Parallel()
 	const calls = 500
-	r := listen(t, "unreliable", unreliable(1, 0.2, 0))
+	r := listen(t, "unreliable", unreliable(1, 0.2, 0, 0))
 	good := 0
 	for i := range calls {
 		id := fmt.Sprintf("evt_%d", i)
@@ -106,7 +106,7 @@ func TestUnreliableReceiver(t *testing.T) {
 // taken.
 func TestUnreliableReceiverFailsAnEventOnlySoOften(t *testing.T) {
 	t.Parallel()
-	r := listen(t, "unreliable", unreliable(1, 0.9, 2))
+	r := listen(t, "unreliable", unreliable(1, 0.9, 2, time.Millisecond))
 	for i := range 20 {
 		id, failures := fmt.Sprintf("evt_%d", i), 0
 		for call(t.Context(), t, r, testSecret, id, body(id)) != http.StatusNoContent {

@@ -14,6 +14,9 @@ import (
 	"licet/loadtest/stage"
 )
 
+// slowest is how long the unreliable endpoint takes for a call at most.
+const slowest = 40 * time.Millisecond
+
 // scene is one run: the service, the shop, and its receivers.
 type scene struct {
 	cfg      *config
@@ -82,7 +85,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scen
 		answer answer
 	}{
 		{&s.reliable, "reliable", well},
-		{&s.unreliable, "unreliable", unreliable(cfg.seed, cfg.failing, cfg.failures)},
+		{&s.unreliable, "unreliable", unreliable(cfg.seed, cfg.failing, cfg.failures, slowest)},
 		{&s.hanging, "hanging", hanging()},
 	} {
 		if *one.as, err = newReceiver(one.name, one.answer); err != nil {
