@@ -188,19 +188,23 @@ func (s *site) subscribe(r *receiver) licet.Endpoint {
 
 func (s *site) progress(id string) node.DeliveryProgress {
 	s.lab.t.Helper()
-	read, err := s.store.Progresses(s.lab.ctx(), id)
-	if err != nil {
-		s.lab.t.Fatal(err)
-	}
+	var read map[string]node.DeliveryProgress
+	s.lab.until("the progress can be read", func() (ok bool) {
+		var err error
+		read, err = s.store.Progresses(s.lab.ctx(), id)
+		return err == nil // etcd may take its time on a busy machine
+	})
 	return read[id]
 }
 
 func (s *site) endpoint(id string) licet.Endpoint {
 	s.lab.t.Helper()
-	endpoint, err := s.node.Webhook(s.lab.ctx(), s.lab.owner, id)
-	if err != nil {
-		s.lab.t.Fatal(err)
-	}
+	var endpoint licet.Endpoint
+	s.lab.until("the endpoint can be read", func() (ok bool) {
+		var err error
+		endpoint, err = s.node.Webhook(s.lab.ctx(), s.lab.owner, id)
+		return err == nil
+	})
 	return endpoint
 }
 
