@@ -81,6 +81,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	learn(t, s)
 	return s, kv.shapes
 }
 

@@ -50,6 +50,7 @@ func seenStore(t *testing.T) (*Store, *seenKV) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	learn(t, s)
 	return s, kv
 }
 

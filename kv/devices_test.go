@@ -31,6 +31,7 @@ func hookedStore(t *testing.T, before func()) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	learn(t, s)
 	s.kv = &onGet{KV: s.kv, before: before}
 	return s
 }

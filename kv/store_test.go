@@ -76,7 +76,17 @@ func openStore(t *testing.T) *Store {
 			t.Error(err)
 		}
 	})
+	learn(t, s)
 	return s
+}
+
+// learn has a store know who listens to activations, as a node does when it starts.
+// Some tests subscribe on the server of all.
+func learn(t *testing.T, s *Store) {
+	t.Helper()
+	if err := s.learnListening(testContext(t, 10*time.Second)); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // faultyStore opens a store whose writes meet faults.
@@ -87,6 +97,7 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 		t.Fatal(err)
 	}
 	s.client = server.client // watches meet no faults
+	learn(t, s)
 	return s
 }
 
@@ -98,28 +109,32 @@ func TestConformance(t *testing.T) {
 }
 
 func TestEventsConformance(t *testing.T) {
-	storetest.RunEvents(t, func(t *testing.T, hearAll bool) storetest.EventfulStore {
+	open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
 		s := openStore(t)
 		s.hearAll = hearAll
 		return s
-	})
+	}
+	storetest.RunEvents(t, open)
+	storetest.RunSubscriptions(t, open)
 }
 
 // TestConformanceUnderFaults runs the same suite while every second write
 // fails: applied or not, at once or late. Commit must settle all of it.
 func TestConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
+		open := func(t *testing.T, hearAll bool) storetest.EventfulStore {
+			s := faultyStore(t, storm(seed))
+			s.hearAll = hearAll
+			return s
+		}
 		storetest.RunClaims(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+		storetest.RunSubscriptions(t, open)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunListings(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
-			storetest.RunEvents(t, func(t *testing.T, hearAll bool) storetest.EventfulStore {
-				s := faultyStore(t, storm(seed))
-				s.hearAll = hearAll
-				return s
-			})
+			storetest.RunEvents(t, open)
 		})
 	}
 }

@@ -94,6 +94,10 @@ func openWith(t *testing.T, cfg kv.Config) *kv.Store {
 			t.Error(err)
 		}
 	})
+	// It learns who listens to activations, as a node's does: some tests subscribe.
+	if _, err := store.EventEpoch(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
 	return store
 }
 

@@ -10,7 +10,8 @@ import (
 // Store is what a node needs of the database: records that are read together
 // and swapped against the revision they were read at. Package kv keeps them in
 // etcd. Every implementation must pass storetest.Run, storetest.RunListings and
-// storetest.RunClaims.
+// storetest.RunClaims; one that tells of events, storetest.RunEvents and
+// storetest.RunSubscriptions too.
 //
 // Errors are licet.Errors. Reads fail with ErrUnavailable. Commit fails with
 // ErrUnavailable where nothing happened and never will, and with

@@ -71,6 +71,15 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 			store := open(t, hearAll)
 			testEvents(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
 		})
+	}
+}
+
+// RunSubscriptions checks what a store tells of activations while somebody subscribes
+// to them. A change of a license that was made before somebody did counts as lost,
+// whoever the license's owner is, so nothing else may change any on the same server
+// meanwhile. open is as with RunEvents.
+func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore) {
+	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
 			testListening(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
