@@ -13,19 +13,19 @@ import (
 // config is what the command line says.
 type config struct {
 	rig.Setup
-	seed       uint64
-	operations int
-	kills      int
-	nodes      int
-	members    int
-	failing    float64
-	failures   int
-	impatience time.Duration
-	limit      time.Duration
-	keepLogs   string
+	seed        uint64
+	activations int
+	kills       int
+	nodes       int
+	members     int
+	failing     float64
+	failures    int
+	impatience  time.Duration
+	limit       time.Duration
+	keepLogs    string
 }
 
-const minOperations = 100
+const minActivations = 50
 
 func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	cfg := &config{}
@@ -33,7 +33,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
 	flags.Uint64Var(&cfg.seed, "seed", 1, "what is done, which calls fail, and which nodes are killed; the same seed plans the same")
-	flags.IntVar(&cfg.operations, "operations", 20_000, "how many orders, activations and removals there are; payments and cancellations come besides")
+	flags.IntVar(&cfg.activations, "activations", 20_000, "how many activations there are; orders, payments, cancellations and removals come besides")
 	flags.IntVar(&cfg.kills, "kills", 48, "how often a node is killed and started again: half of them while there are operations, the others while what is left is delivered")
 	flags.IntVar(&cfg.nodes, "nodes", 3, "nodes of licet")
 	flags.IntVar(&cfg.members, "members", 3, "members of etcd")
@@ -49,10 +49,10 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	switch {
 	case flags.NArg() > 0:
 		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case cfg.operations < minOperations || cfg.operations > 1_000_000:
-		return nil, fmt.Errorf("--operations is %d: it must be from %d to 1000000", cfg.operations, minOperations)
-	case cfg.kills < 0 || cfg.kills > cfg.operations/4:
-		return nil, fmt.Errorf("--kills is %d: it must be from 0 to a quarter of the operations", cfg.kills)
+	case cfg.activations < minActivations || cfg.activations > 1_000_000:
+		return nil, fmt.Errorf("--activations is %d: it must be from %d to 1000000", cfg.activations, minActivations)
+	case cfg.kills < 0 || cfg.kills > cfg.activations/4:
+		return nil, fmt.Errorf("--kills is %d: it must be from 0 to a quarter of the activations", cfg.kills)
 	case cfg.nodes < 2:
 		return nil, fmt.Errorf("--nodes is %d: it must be at least 2, so that some are up while others are not", cfg.nodes)
 	case cfg.members < 1:

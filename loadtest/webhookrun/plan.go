@@ -38,33 +38,36 @@ const (
 
 // plan is what is to be done.
 type plan struct {
-	stories    []story
-	operations int // orders, activations and removals
-	events     int // that come of them, but for those of the shared licenses' beginning
+	stories     []story
+	activations int
+	operations  int // orders, activations and removals
+	events      int // that come of them, but for those of the shared licenses' beginning
 }
 
-// newPlan plans so many operations; the same seed plans the same.
-func newPlan(seed uint64, operations int) *plan {
+// newPlan plans so many activations, with orders and removals besides; the same seed
+// plans the same.
+func newPlan(seed uint64, activations int) *plan {
 	random := rand.New(rand.NewPCG(seed, 1))
 	p := &plan{}
 	used := map[int]bool{}
-	for p.operations < operations {
-		room := operations - p.operations
+	for p.activations < activations {
+		room := activations - p.activations
 		s := story{n: len(p.stories), ordered: random.IntN(2) == 0}
 		if s.ordered {
 			s.fate = []fate{left, canceled, paid, paid, paid, paid, paid, paid}[random.IntN(8)]
 			if s.fate == paid {
-				s.devices = min(1+random.IntN(maxDevices), room-1)
-				s.removals = min(random.IntN(s.devices+1), room-1-s.devices)
+				s.devices = min(1+random.IntN(maxDevices), room)
+				s.removals = random.IntN(s.devices + 1)
 			}
 		} else {
 			s.devices, s.shared = 1, random.IntN(sharedLicenses)
-			s.removals = min(random.IntN(2), room-1)
+			s.removals = random.IntN(2)
 			if !used[s.shared] {
 				used[s.shared] = true
 				p.events++ // license.activated
 			}
 		}
+		p.activations += s.devices
 		p.operations += s.operations()
 		p.events += s.events()
 		p.stories = append(p.stories, s)
@@ -73,7 +76,7 @@ func newPlan(seed uint64, operations int) *plan {
 	return p
 }
 
-// operations is how many of those that are asked for the story has.
+// operations is how many orders, activations and removals the story has.
 func (s *story) operations() int {
 	n := s.devices + s.removals
 	if s.ordered {
@@ -93,10 +96,7 @@ func (s *story) events() int {
 	case canceled:
 		n++
 	case paid:
-		n += 2 // order.paid, license.issued
-		if s.devices > 0 {
-			n++ // license.activated
-		}
+		n += 3 // order.paid, license.issued, license.activated
 	}
 	return n
 }

@@ -33,11 +33,12 @@ type receiver struct {
 	cancel context.CancelFunc
 	url    string
 
-	ready  chan struct{} // closed once its secret is known
+	ready  chan struct{} // closed once it has a secret
 	answer answer
 	first  func() // called with each event that it has got for the first time
 
 	mu       sync.Mutex
+	secrets  []string
 	checks   *webhook.Receiver
 	seen     map[string][]byte // bodies by event, of all calls
 	taken    map[string]int    // calls that were answered well, by event
@@ -71,14 +72,16 @@ func (r *receiver) stop() {
 	_ = r.server.Close()
 }
 
-// know gives the receiver its secrets.
-func (r *receiver) know(secrets ...string) error {
-	checks, err := webhook.New(secrets...)
+// know gives the receiver a secret, besides those that it has: what was signed with
+// an older one may still be on its way.
+func (r *receiver) know(secret string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.secrets = append(r.secrets, secret)
+	checks, err := webhook.New(r.secrets...)
 	if err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	if r.checks == nil {
 		close(r.ready)
 	}

@@ -71,9 +71,9 @@ func (s *scene) troubles() error {
 func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scene, err error) {
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, cfg.nodes, cfg.seed)
 	s = &scene{
-		cfg: cfg, plan: newPlan(cfg.seed, cfg.operations), journal: newJournal(), progress: progress,
-		pace: newPace(cfg.operations, cfg.kills/2),
+		cfg: cfg, plan: newPlan(cfg.seed, cfg.activations), journal: newJournal(), progress: progress,
 	}
+	s.pace = newPace(s.plan.operations, cfg.kills/2)
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -173,7 +173,8 @@ func (s *scene) subscribe(ctx context.Context, r *receiver) error {
 
 // operate has the stories told, while nodes are killed.
 func (s *scene) operate(ctx context.Context) error {
-	show := s.progress.Long(s.cfg.operations, "%d orders, activations and removals, while nodes are killed %d times", s.plan.operations, s.pace.kills)
+	show := s.progress.Long(s.plan.operations, "%d activations, and with orders and removals %d operations, while nodes are killed %d times",
+		s.plan.activations, s.plan.operations, s.pace.kills)
 	operating, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var group sync.WaitGroup
@@ -201,7 +202,7 @@ func (s *scene) operate(ctx context.Context) error {
 }
 
 // rotate replaces a secret while everything goes on. Messages are signed with both
-// for an hour.
+// for an hour, and the receiver takes either.
 func (s *scene) rotate(ctx context.Context) error {
 	now, err := s.shop.desk.RotateWebhook(ctx, s.unreliable.id, client.Rotation{Overlap: new(time.Hour)})
 	if err != nil {

@@ -35,7 +35,7 @@ func TestSmallRun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var log bytes.Buffer
-	args := []string{"--operations", "150", "--kills", "4", "--members", "1", "--failures-each", "1", "--dir", t.TempDir()}
+	args := []string{"--activations", "80", "--kills", "4", "--members", "1", "--failures-each", "1", "--dir", t.TempDir()}
 	if raceFlag != "" { // what is built with it is there already
 		args = append(args, "--build-flags", raceFlag)
 	}
@@ -104,9 +104,9 @@ func TestUsage(t *testing.T) {
 		says string
 	}{
 		{[]string{"--help"}, exitOK, "--kills"},
-		{[]string{"--operations", "many"}, exitUsage, "--operations"},
-		{[]string{"--operations", "5"}, exitUsage, "from 100"},
-		{[]string{"--operations", "200", "--kills", "51"}, exitUsage, "a quarter"},
+		{[]string{"--activations", "many"}, exitUsage, "--activations"},
+		{[]string{"--activations", "5"}, exitUsage, "from 50"},
+		{[]string{"--activations", "200", "--kills", "51"}, exitUsage, "a quarter"},
 		{[]string{"--nodes", "1"}, exitUsage, "at least 2"},
 		{[]string{"--members", "0"}, exitUsage, "at least 1"},
 		{[]string{"--failing", "1"}, exitUsage, "to 0.9"},
