@@ -81,18 +81,14 @@ func (h *deliveryHold) layOut(ctx context.Context, done *node.Checkpoint) ([]che
 		_, pending := h.pending[changes[i].delivery.EventID]
 		l.addChange(&changes[i], pending, dead[changes[i].delivery.EventID])
 	}
-	jobs := make([][]byte, len(done.PutJobs))
-	bytes := 0
-	for i := range done.PutJobs {
-		jobs[i] = encodeReplay(h.owner, &done.PutJobs[i])
-		bytes += len(jobs[i])
-	}
-	last := l.room(len(jobs)+len(done.EndJobs), bytes)
-	for i, job := range jobs {
-		last.put(replayKey(h.endpoint, done.PutJobs[i].ID), job)
-	}
-	for _, id := range done.EndJobs {
-		last.remove(replayKey(h.endpoint, id))
+	jobs, bytes := h.jobsOf(done)
+	last := l.room(len(jobs), bytes)
+	for key, job := range jobs {
+		if job == nil {
+			last.remove(key)
+		} else {
+			last.put(key, job)
+		}
 	}
 	l.close()
 	counted := l.next.progress
@@ -100,6 +96,22 @@ func (h *deliveryHold) layOut(ctx context.Context, done *node.Checkpoint) ([]che
 	l.next.progress.Pending, l.next.progress.Dead = counted.Pending, counted.Dead
 	last.progress = l.next
 	return l.steps, nil
+}
+
+// jobsOf tells what becomes of the keys of replays, and how many bytes that is. One may
+// have come on several times, and to its end: a transaction has each key once.
+func (h *deliveryHold) jobsOf(done *node.Checkpoint) (jobs map[string][]byte, bytes int) {
+	jobs = make(map[string][]byte)
+	for i := range done.PutJobs {
+		jobs[replayKey(h.endpoint, done.PutJobs[i].ID)] = encodeReplay(h.owner, &done.PutJobs[i])
+	}
+	for _, id := range done.EndJobs {
+		jobs[replayKey(h.endpoint, id)] = nil
+	}
+	for key, job := range jobs {
+		bytes += len(key) + len(job)
+	}
+	return jobs, bytes
 }
 
 // close says what the progress is after the transaction that is being filled.

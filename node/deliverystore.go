@@ -155,8 +155,8 @@ type Checkpoint struct {
 	Pending   []Delivery       // put, whatever they were before
 	Delivered []Delivery       // into the log; no longer pending or dead
 	Dead      []Delivery       // no longer pending
-	EndJobs   []string         // ids of replays
-	PutJobs   []Replay         // how far replays are
+	EndJobs   []string         // ids of replays; they are done, whatever PutJobs says
+	PutJobs   []Replay         // how far replays are; of one that is there twice, the last one counts
 }
 
 // Replay asks for events to be delivered again: one, or a span of the feed, or all

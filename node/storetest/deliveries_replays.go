@@ -55,7 +55,12 @@ func testReplays(d deliveries) {
 		break
 	}
 	want[1].Place = "evt_15"
-	d.checkpoint(hold, node.Checkpoint{PutJobs: want[1:2], EndJobs: []string{want[0].ID, want[4].ID}})
+	// A replay may come on several times, and to its end, in one checkpoint.
+	before := want[1]
+	before.Place = "evt_11"
+	d.checkpoint(hold, node.Checkpoint{
+		PutJobs: []node.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID, want[4].ID},
+	})
 	want = slices.Delete(slices.Delete(want, 4, 5), 0, 1)
 	d.equal("the replays", jobs(), want)
 	for _, of := range []struct {
