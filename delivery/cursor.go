@@ -23,6 +23,7 @@ type cursor struct {
 	place node.FeedPosition // behind all that is settled
 	read  node.FeedPosition // behind all that was read
 	last  string            // of a replay: the last event that is wanted; empty: all that there are
+	until int64             // its revision: it is never met if it was swept meanwhile
 	ends  bool              // it is of a replay
 	ended bool              // the last event was read
 	steps []*step           // between place and read
@@ -38,6 +39,11 @@ type cursor struct {
 func (c *cursor) add(page node.EventFeed, wants func(licet.EventType) bool) {
 	for i := range page.Events {
 		view := &page.Events[i]
+		if c.ends && c.until > 0 && view.Revision > c.until {
+			c.ended, c.more = true, false
+			c.advance()
+			return
+		}
 		s := &step{at: node.FeedPosition(view.ID)}
 		if wants == nil || wants(view.Type) {
 			s.view = view

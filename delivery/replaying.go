@@ -27,6 +27,7 @@ type replayRead struct {
 	jobs  []node.Replay
 	job   node.Replay
 	again []node.Delivery
+	until int64 // the revision of the last event of a span
 	err   error
 }
 
@@ -59,11 +60,33 @@ func (r *route) runReplays(ctx context.Context, now time.Time) {
 			again, err := r.hold.Dead(ctx, job.Place, limit)
 			r.jobs <- replayRead{job: job, again: again, err: err}
 		})
+	case job.Until != "":
+		s.busy = true
+		r.attempts.Go(func() { r.jobs <- r.readUntil(ctx, job) })
 	default:
-		s.done[job.ID] = true
-		s.todo = s.todo[1:]
-		r.queue.beginSpan(job)
+		r.beginSpan(job, 0)
 	}
+}
+
+func (r *route) beginSpan(job node.Replay, until int64) {
+	r.replays.done[job.ID] = true
+	r.replays.todo = r.replays.todo[1:]
+	r.queue.beginSpan(job, until)
+}
+
+// readUntil reads where the replay of a part of the feed ends. Where that event is not
+// kept any more, none before it is, and there is nothing to send.
+func (r *route) readUntil(ctx context.Context, job node.Replay) replayRead {
+	read := replayRead{job: job}
+	if job.After == job.Until {
+		return read
+	}
+	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, job.Until)
+	read.err = err
+	if view != nil {
+		read.until = view.Revision
+	}
+	return read
 }
 
 // readEvent reads what a replay of one event is about: nothing, if it is not kept.
@@ -92,9 +115,11 @@ func (r *route) tookReplay(read replayRead) {
 				s.todo = append(s.todo, job)
 			}
 		}
+	case read.until > 0:
+		r.beginSpan(read.job, read.until)
 	default:
 		r.queue.redeliver(read.again, now)
-		if read.job.EventID == "" && len(read.again) > 0 {
+		if read.job.Dead && len(read.again) > 0 {
 			job := &s.todo[0]
 			job.Place = read.again[len(read.again)-1].EventID
 			r.queue.cameTo(*job, now)

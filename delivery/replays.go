@@ -13,13 +13,13 @@ type span struct {
 }
 
 // beginSpan begins or goes on with the replay of a part of the feed, of which there is
-// one at a time.
-func (q *queue) beginSpan(job node.Replay) {
+// one at a time. until is the revision of its last event, if it has one.
+func (q *queue) beginSpan(job node.Replay, until int64) {
 	at := node.FeedPosition(job.After)
 	if job.Place != "" {
 		at = node.FeedPosition(job.Place)
 	}
-	q.replay = &span{job: job, cursor: cursor{place: at, read: at, last: job.Until, ends: true, more: true}}
+	q.replay = &span{job: job, cursor: cursor{place: at, read: at, last: job.Until, until: until, ends: true, more: true}}
 }
 
 // redeliver makes messages pending again that were given up, or delivered: as if they
