@@ -153,7 +153,9 @@ func (r *route) took(done attempted) {
 		r.queue.lost(done.message, done.before, now)
 	case done.err != nil:
 		if !errors.Is(done.err, context.Canceled) {
-			r.engine.cfg.Log.Debug().Err(done.err).Str("webhook_id", r.id).Str("event_id", done.message.id).Msg("an event could not be sent; it is tried again")
+			if pause := r.queue.trouble(now); pause > 0 {
+				r.engine.cfg.Log.Warn().Err(done.err).Str("webhook_id", r.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
+			}
 		}
 		r.queue.putBack(done.message, now)
 	case done.attempt.Failure == failureInternal:

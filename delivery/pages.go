@@ -12,7 +12,7 @@ import (
 // is more to read while what was read is sent, and as much as the endpoint takes:
 // what lies here of one that takes little is little.
 func (q *queue) wantsPage(c *cursor, now time.Time) int {
-	if q.disable != "" || q.paused || c.ended || !c.more && !c.look || q.room() <= 0 || now.Before(q.health.mayBegin()) {
+	if q.disable != "" || q.paused || c.ended || !c.more && !c.look || q.room() <= 0 || now.Before(q.mayBegin()) {
 		return 0
 	}
 	limit := fullPage

@@ -44,6 +44,9 @@ type queue struct {
 	flying    int // attempts under way
 	flyingNew int // of them, those of messages that are not pending
 
+	rest     time.Time // nothing is sent until then, for a reason of our own
+	troubles int       // such in a row
+
 	disable licet.DisableReason // the endpoint is to be disabled, so nothing is sent
 	paused  bool                // it is given up here, so nothing is sent
 
@@ -185,7 +188,7 @@ func (q *queue) maySend(now time.Time) bool {
 	if q.health.failing() {
 		limit = 1
 	}
-	return q.disable == "" && !q.paused && q.flying < limit && len(q.results) < maxUnstored && !now.Before(q.health.mayBegin())
+	return q.disable == "" && !q.paused && q.flying < limit && len(q.results) < maxUnstored && !now.Before(q.mayBegin())
 }
 
 // soonest is the pending message that is tried next.
@@ -248,8 +251,28 @@ func (q *queue) putBack(m *message, now time.Time) {
 	}
 }
 
-// putBackPause is how long what could not be sent waits, for a reason of our own.
-const putBackPause = time.Second
+const (
+	// putBackPause is how long what could not be sent waits, for a reason of our own.
+	putBackPause = time.Second
+	// longestRest is how long at most everything does. Until then it doubles.
+	longestRest = 15 * time.Second
+)
+
+// trouble has everything wait where a message could not be sent for a reason of our
+// own: the next could not be either, and each would become pending. It answers for how
+// long; 0: it waits already.
+func (q *queue) trouble(now time.Time) time.Duration {
+	if now.Before(q.rest) {
+		return 0
+	}
+	pause := min(putBackPause<<min(q.troubles, 10), longestRest)
+	q.troubles++
+	q.rest = now.Add(pause)
+	return pause
+}
+
+// mayBegin is when the next attempt may be, however many are under way.
+func (q *queue) mayBegin() time.Time { return later(q.health.mayBegin(), q.rest) }
 
 // lost takes it that the event of a pending message is not kept any more.
 func (q *queue) lost(m *message, before node.Delivery, now time.Time) {
@@ -262,6 +285,7 @@ func (q *queue) lost(m *message, before node.Delivery, now time.Time) {
 // ended takes what came of an attempt. before is the message as it was.
 func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) {
 	q.flying--
+	q.troubles = 0
 	if m.step != nil {
 		q.flyingNew--
 	}
@@ -368,7 +392,7 @@ func (q *queue) wake(now time.Time) time.Time {
 	if q.disable != "" || q.paused {
 		return time.Time{}
 	}
-	if may := q.health.mayBegin(); now.Before(may) {
+	if may := q.mayBegin(); now.Before(may) {
 		return may
 	}
 	if w := q.soonest(); w != nil {

@@ -283,6 +283,7 @@ func (r *route) turned(read pageRead) {
 		r.queue.expired(read.cursor, now)
 		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
 	default:
+		r.engine.cfg.Log.Debug().Err(read.err).Str("webhook_id", r.id).Msg("the events for an endpoint could not be read; it is tried again")
 		read.cursor.look = true
 		r.retryPage = now.Add(retryPause)
 	}

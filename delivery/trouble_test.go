@@ -1,0 +1,75 @@
+package delivery
+
+import (
+	"encoding/base64"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// TestTroubleRests: where nothing can be sent for a reason of our own, the feed is not
+// turned into pending messages, and there are pauses.
+func TestTroubleRests(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	q := newQueue(licet.Endpoint{ID: "we_1", ResetAt: now}, node.DeliveryState{}, now, func() float64 { return 0.5 })
+	page := node.EventFeed{Next: "pos_1"}
+	for _, id := range []string{"evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"} {
+		view := node.EventView{}
+		view.ID = id
+		page.Events = append(page.Events, view)
+	}
+	q.page(&q.feed, 0, page, now)
+	var tries, rested int
+	for end := now.Add(time.Minute); now.Before(end); now = now.Add(100 * time.Millisecond) {
+		var flying []*message
+		for m := q.next(now); m != nil; m = q.next(now) {
+			flying = append(flying, m)
+		}
+		for _, m := range flying {
+			tries++
+			if q.trouble(now) > 0 {
+				rested++
+			}
+			q.putBack(m, now)
+		}
+	}
+	if tries == 0 || tries > 10*firstWindow || rested > 10 {
+		t.Errorf("%d tries and %d pauses in a minute", tries, rested)
+	}
+	if n := len(q.waiting); n > firstWindow {
+		t.Errorf("%d messages are pending", n)
+	}
+}
+
+// TestSecretThatIsMissing: a node that can't sign for an endpoint, since it was started
+// before the master key came, leaves the events where they are.
+func TestSecretThatIsMissing(t *testing.T) {
+	l := newLab(t)
+	old := l.site()
+	first, second := make([]byte, 32), make([]byte, 32)
+	second[0] = 1
+	ring, err := licet.ParseMasterRing("m2:" + base64.StdEncoding.EncodeToString(second) + "\nm1:" + base64.StdEncoding.EncodeToString(first) + "\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.ring = ring
+	fresh := l.site()
+	r := newReceiver(t)
+	endpoint := fresh.subscribe(r)
+	old.deliver()
+	fresh.record(200)
+	fresh.recorded(200)
+	l.until("it was tried", func() bool { return fresh.progress(endpoint.ID).Pending > 0 })
+	fresh.record(1)
+	events := fresh.recorded(201)
+	if n := fresh.progress(endpoint.ID).Pending; n > firstWindow {
+		t.Errorf("%d messages became pending, though none could be sent", n)
+	}
+	if err := old.engine.Stop(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	fresh.deliver()
+	r.mustHaveAll(l, events)
+}
