@@ -78,6 +78,8 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	absentKey, absentOrder := s.absent(t)
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
+	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
+	absentEndpoint := licet.NewEndpointID(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
@@ -90,6 +92,14 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 		{"GET", "/v1/licenses/%s/events", "", key, absentKey},
 		{"GET", "/v1/orders/%s/events", "", order.text("order_no"), absentOrder},
 		{"GET", "/v1/events/%s", "", event, absentEvent},
+		{"GET", "/v1/webhook_endpoints/%s", "", endpoint, absentEndpoint},
+		{"PATCH", "/v1/webhook_endpoints/%s", `{"status":"disabled"}`, endpoint, absentEndpoint},
+		{"DELETE", "/v1/webhook_endpoints/%s", "", endpoint, absentEndpoint},
+		{"POST", "/v1/webhook_endpoints/%s/rotate", "", endpoint, absentEndpoint},
+		{"POST", "/v1/webhook_endpoints/%s/test", "", endpoint, absentEndpoint},
+		{"GET", "/v1/webhook_endpoints/%s/deliveries?status=dead", "", endpoint, absentEndpoint},
+		{"POST", "/v1/webhook_endpoints/%s/replay", `{"dead":true}`, endpoint, absentEndpoint},
+		{"POST", "/v1/webhook_endpoints/%s/replay", `{"event_id":"` + event + `"}`, endpoint, absentEndpoint},
 		{"DELETE", "/v1/licenses/%s/devices/laptop", "", key, absentKey},
 		{"DELETE", "/v1/licenses/%s/devices/unknown", "", key, absentKey},
 		{"POST", "/v1/licenses/activate", `{"license_key":"%s","device_id":"laptop"}`, key, absentKey},
@@ -111,7 +121,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 
 	for _, path := range []string{
 		"/v1/licenses", "/v1/licenses?order_no=" + order.text("order_no"), "/v1/licenses?buyer_email=ada@example.com",
-		"/v1/orders", "/v1/orders?buyer_email=ada@example.com", "/v1/products",
+		"/v1/orders", "/v1/orders?buyer_email=ada@example.com", "/v1/products", "/v1/webhook_endpoints",
 	} {
 		t.Run("GET "+path, func(t *testing.T) {
 			plural, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/"), "?")
@@ -145,6 +155,19 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 			listed := caller.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")
 			if len(listed) != 1 || listed[0].text("account_id")+listed[0].text("mode") != strings.TrimPrefix(listed[0].text("id"), "key_") {
 				t.Errorf("%s sees %v", name, listed)
+			}
+		}
+	})
+
+	t.Run("replay of another's event", func(t *testing.T) {
+		for name, stranger := range strangers {
+			own := stranger.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet"}`).Data.text("id")
+			for _, body := range []string{`{"event_id":"%s"}`, `{"until":"%s"}`} {
+				theirs := stranger.probe(t, "POST", "/v1/webhook_endpoints/"+own+"/replay", body, event)
+				none := stranger.probe(t, "POST", "/v1/webhook_endpoints/"+own+"/replay", body, absentEvent)
+				if theirs != none || !strings.Contains(none, `"code":40406`) {
+					t.Errorf("%s: of another's event it says\n%s\nof an absent one\n%s", name, theirs, none)
+				}
 			}
 		}
 	})
@@ -191,6 +214,9 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	})
 
 	// Nothing of all this has changed anything.
+	if e := owner.want(t, 200, "GET", "/v1/webhook_endpoints/"+endpoint, "").Data; e.text("status") != "enabled" || e.text("previous_secret_until") != "" {
+		t.Errorf("the endpoint is now %v", e)
+	}
 	license := owner.want(t, 200, "GET", "/v1/licenses/"+key, "").Data
 	if devices := license.list("devices"); len(devices) != 1 || devices[0].text("device_id") != "laptop" {
 		t.Errorf("the license is now %v", license)
@@ -219,7 +245,7 @@ func (a api) probe(t *testing.T, method, path, body, id string) string {
 	t.Helper()
 	contentType := "application/json"
 	switch {
-	case body != "":
+	case strings.Contains(body, "%s"):
 		body = fmt.Sprintf(body, id)
 	case strings.HasPrefix(path, "/pay/") && method == http.MethodPost:
 		body, contentType = "action=pay", "application/x-www-form-urlencoded"
