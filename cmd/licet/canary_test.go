@@ -38,7 +38,28 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 200, "GET", "/v1/licenses?buyer_email=canary@example.com&limit=1", "")
 	p.want(t, 200, "GET", "/v1/orders?buyer_email=canary@example.com&product_id=canary", "")
 
+	// A receiver that refuses what it gets, and one that is not there.
+	refusing := newShopServer(t)
+	refusing.status.Store(http.StatusInternalServerError)
+	endpoint := p.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+refusing.URL+`/canary?canary=canary","description":"canary"}`).Data
+	endpointPath := "/v1/webhook_endpoints/" + endpoint.text("id")
+	rotated := p.want(t, 200, "POST", endpointPath+"/rotate", `{"overlap":"PT1H"}`).Data.text("secret")
+	refusing.knows(t, endpoint.text("secret"), rotated)
+	p.want(t, 200, "POST", endpointPath+"/test", "")
+	p.want(t, 200, "POST", "/v1/licenses/"+key+"/suspend", `{"reason":"canary"}`)
+	p.until(t, endpointPath+"/deliveries", func(o object) bool { return len(o.list("deliveries")) > 0 })
+	if r := p.want(t, 200, "GET", "/v1/webhook_endpoints", ""); strings.Contains(r.body, "whsec_") {
+		t.Errorf("a list shows a secret: %s", r.body)
+	}
+	p.want(t, 200, "POST", "/v1/licenses/"+key+"/reinstate", "")
+	refusing.Close()
+	p.want(t, 200, "POST", endpointPath+"/test", "")
+	p.want(t, 200, "DELETE", endpointPath, "")
+
 	// Mistakes, which are what logs like to quote.
+	p.want(t, 422, "POST", "/v1/webhook_endpoints", `{"url":"http://canary:canary@canary.example.com/canary","event_types":["canary"]}`)
+	p.want(t, 404, "POST", "/v1/webhook_endpoints/canary/replay", `{"event_id":"canary"}`)
+	p.want(t, 422, "GET", "/v1/webhook_endpoints?cursor=canary", "")
 	stranger := api{url: p.url, key: "lk_test_canary", client: p.client}
 	stranger.want(t, 401, "GET", "/v1/licenses/"+key, "")
 	stranger.want(t, 401, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"canary"}`)
@@ -70,6 +91,8 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 		"API key":                p.key,
 		"API secret":             p.secret,
 		"pay token":              token,
+		"endpoint's secret":      rotated,
+		"one before":             endpoint.text("secret"),
 		"master key":             masterKeyOf(t, p.dir),
 		"what the requests held": mark,
 	} {
