@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -66,17 +67,23 @@ func (s *shopServer) knows(t *testing.T, secrets ...string) {
 // wait waits until an event of a type comes.
 func (s *shopServer) wait(t *testing.T, kind string) message {
 	t.Helper()
+	return s.waitAll(t, kind)
+}
+
+// waitAll waits until an event of each of some types has come, in any order, and gives
+// the last of them.
+func (s *shopServer) waitAll(t *testing.T, kinds ...string) (last message) {
+	t.Helper()
 	timeout := time.After(time.Minute)
-	for {
+	for len(kinds) > 0 {
 		select {
-		case m := <-s.came:
-			if m.Type == kind {
-				return m
-			}
+		case last = <-s.came:
+			kinds = slices.DeleteFunc(kinds, func(kind string) bool { return kind == last.Type })
 		case <-timeout:
-			t.Fatalf("no %s has come", kind)
+			t.Fatalf("no %v has come", kinds)
 		}
 	}
+	return last
 }
 
 // until asks for a thing until it is as it must be.
@@ -168,4 +175,18 @@ func TestWebhooks(t *testing.T) {
 		t.Errorf("enabled again it sent %s", m.body)
 	}
 	p.want(t, 200, "DELETE", path, "")
+}
+
+// TestWebhooksOfAllKinds: an endpoint that names no kinds gets all of them, those of
+// activations too.
+func TestWebhooksOfAllKinds(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, t.TempDir())
+	shop := newShopServer(t)
+	made := p.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"`+shop.URL+`/licet"}`).Data
+	shop.knows(t, made.text("secret"))
+	key := p.want(t, 201, "POST", "/v1/licenses", `{"product_id":"pro","quantity":1}`).Data.list("licenses")[0].text("license_key")
+	p.want(t, 200, "POST", "/v1/licenses/activate", `{"license_key":"`+key+`","device_id":"laptop"}`)
+	p.want(t, 200, "POST", "/v1/licenses/"+key+"/suspend", "")
+	shop.waitAll(t, "license.issued", "license.activated", "device.bound", "license.suspended")
 }
