@@ -106,7 +106,7 @@ func (s *Server) testWebhook(r *request) (any, error) {
 		return nil, err
 	}
 	if attempt.Err != nil {
-		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint", endpoint.ID).Msg("a try of a webhook endpoint got no answer")
+		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", endpoint.ID).Msg("a try of a webhook endpoint got no answer")
 	}
 	return ping{
 		Delivered:       attempt.Outcome == webhook.Delivered,

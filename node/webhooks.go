@@ -184,7 +184,7 @@ func (n *Node) DeleteWebhook(ctx context.Context, owner licet.Owner, id string, 
 
 // logWebhook notes who has changed an endpoint, since no event tells of it.
 func (n *Node) logWebhook(what string, owner licet.Owner, id string, by licet.Actor) {
-	n.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("endpoint", id).Str("by", string(by)).
+	n.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("endpoint_id", id).Str("by", string(by)).
 		Msg("a webhook endpoint was " + what)
 }
 
