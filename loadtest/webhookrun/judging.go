@@ -50,8 +50,9 @@ func (s *scene) report(e *evidence) *report {
 	if got, want := len(e.feed), s.plan.events; got != want {
 		r.problem("%d events were planned, and the feed has %d", want, got)
 	}
-	if r.kills < s.cfg.kills {
-		r.problem("nodes were killed %d times of %d: the deliveries were over before", r.kills, s.cfg.kills)
+	// What is left to deliver in a small run may be gone before the next kill is due.
+	if r.kills < s.pace.kills {
+		r.problem("nodes were killed %d times of %d", r.kills, s.pace.kills)
 	}
 	if hanging := r.lines[2]; hanging.calls == 0 || hanging.events > 0 {
 		r.problem("the hanging endpoint was called %d times, and took %d events", hanging.calls, hanging.events)
