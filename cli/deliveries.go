@@ -56,6 +56,10 @@ The service does that in the background; licet webhooks deliveries tells how far
 			cmd.MarkFlagsMutuallyExclusive("event-id", "since", "dead")
 		},
 		run: func(c *session, args []string) error {
+			// Such as that of a variable that is not set. It would stand for the oldest.
+			if since := changed(c, "since", in.Since); since != nil && *since == "" {
+				return BadUsage("--since is empty: give an event's id, or leave it out for all events that are kept")
+			}
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return api.ReplayWebhook(c.ctx, args[0], in, as...)
 			})

@@ -51,7 +51,7 @@ const AllTypes = "*"
 type NewWebhook struct {
 	URL         string   `json:"url"`
 	Description string   `json:"description,omitempty"`
-	Types       []string `json:"event_types,omitempty"` // empty: all
+	Types       []string `json:"event_types,omitzero"` // nil: all
 }
 
 // CreateWebhook makes an endpoint. Its secret is shown this once. If that answer is
@@ -83,7 +83,7 @@ func (c *Client) UpdateWebhook(ctx context.Context, id string, update WebhookUpd
 	in := struct {
 		URL         *string  `json:"url,omitempty"`
 		Description *string  `json:"description,omitempty"`
-		Types       []string `json:"event_types,omitempty"`
+		Types       []string `json:"event_types,omitzero"`
 		Status      string   `json:"status,omitempty"`
 	}{URL: update.URL, Description: update.Description, Types: update.Types}
 	if update.Enabled != nil {

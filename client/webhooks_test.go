@@ -54,6 +54,15 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 		t.Errorf("tried %+v", tried)
 	}
 
+	// No kinds at all are neither all nor those that it has.
+	var bad *client.Error
+	if _, err := shop.CreateWebhook(ctx, client.NewWebhook{URL: server.URL, Types: []string{}}); !errors.As(err, &bad) || bad.Code != 42200 {
+		t.Errorf("made one for nothing: %v", err)
+	}
+	if _, err := shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: []string{}}); !errors.As(err, &bad) || bad.Code != 42200 {
+		t.Errorf("changed one for nothing: %v", err)
+	}
+
 	off := must[*client.Webhook](t)(shop.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{
 		URL: new(server.URL), Description: new(""), Types: []string{client.AllTypes}, Enabled: new(false),
 	}))
