@@ -162,7 +162,11 @@ are signed with the one before, too, so that the receiver has that time to chang
 			if err := c.printOnce(data); err != nil {
 				return fmt.Errorf("the new secret could not be shown, so rotate it again: %w", err)
 			}
-			fmt.Fprintln(c.stderr, "the secret is not shown again: give it to the receiver beside the one before, and take that away when its time is over")
+			what := "beside the one before, and take that away when its time is over"
+			if overlap == 0 {
+				what = "in place of the one before, which signs nothing any more"
+			}
+			fmt.Fprintln(c.stderr, "the secret is not shown again: give it to the receiver "+what)
 			return nil
 		},
 	})

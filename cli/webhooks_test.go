@@ -54,7 +54,7 @@ func TestWebhooks(t *testing.T) {
 	if e := u.asJSON("webhooks", "update", id, "--enabled"); e["status"] != "enabled" {
 		t.Errorf("enabled %v", e)
 	}
-	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil || !strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") || !strings.Contains(got.stderr, "not shown again") {
+	if got := u.run("webhooks", "rotate", id, "--overlap", "0s"); got.err != nil || !strings.Contains(got.stdout, "whsec_") || !strings.Contains(got.stdout, "PREVIOUS SECRET UNTIL  -") || !strings.Contains(got.stderr, "not shown again: give it to the receiver in place of the one before") {
 		t.Errorf("rotated %+v", got)
 	}
 
