@@ -30,6 +30,10 @@ const (
 
 	// workPause is between two tries to become a worker.
 	workPause = 2 * time.Second
+	// failedPause and longestFailed bound how long an endpoint is left alone whose
+	// deliveries here have ended by an error: what is sent again then is sent seldom.
+	failedPause   = time.Second
+	longestFailed = time.Minute
 	// drainTimeout is how long attempts that are under way are waited for at a stop.
 	drainTimeout = 5 * time.Second
 )

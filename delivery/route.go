@@ -43,6 +43,7 @@ type route struct {
 	stores   chan stored
 	jobs     chan replayRead
 	disabled chan error
+	failed   bool // it has ended by an error, and soon
 
 	reading, storing, disabling bool
 	retryPage, retryDisable     time.Time
@@ -112,9 +113,13 @@ func (r *route) runSafely(ctx context.Context) {
 			r.engine.cfg.Metrics.Panics.Inc()
 			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("webhook_id", r.id).Msg("the deliveries to an endpoint panicked; they begin anew")
 			_ = r.hold.Release(ctx)
+			r.failed = true
 		}
 	}()
+	began := time.Now()
 	r.run(ctx)
+	// What has gone well for long may go well again.
+	r.failed = r.failed && time.Since(began) < longestFailed
 }
 
 // run delivers until the endpoint is given up, the claim is lost or ctx ends.
@@ -130,6 +135,7 @@ func (r *route) run(ctx context.Context) {
 			r.engine.cfg.Log.Warn().Err(err).Str("webhook_id", r.id).Msg("where the deliveries to an endpoint stand could not be read")
 			_ = r.hold.Release(ctx)
 		}
+		r.failed = true
 		return
 	}
 	r.mu.Lock()
@@ -315,6 +321,7 @@ func (r *route) wasStored(ctx context.Context, s stored) bool {
 		if ctx.Err() == nil {
 			r.engine.cfg.Log.Info().Err(s.err).Str("webhook_id", r.id).Msg("an endpoint is not this node's any more")
 		}
+		r.failed = true
 		return false
 	}
 	r.queue.stored(&s.checkpoint)

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -26,15 +27,17 @@ type worker struct {
 	mark    int64
 	listed  time.Time
 	targets map[string]target // the enabled ones, by endpoint
+	changed bool              // those who deliver to them do not know yet how they are
 
-	routes map[string]*route // those that are claimed here; others read it under engine.mu
-	ended  chan *route
+	failing map[string]failing // endpoints whose deliveries have ended by an error lately
+	routes  map[string]*route  // those that are claimed here; others read it under engine.mu
+	ended   chan *route
 }
 
 func newWorker(e *Engine, w node.DeliveryWorker) *worker {
 	return &worker{
 		engine: e, store: w, assign: newAssignment(w.Self()),
-		targets: make(map[string]target), routes: e.routes, ended: make(chan *route),
+		targets: make(map[string]target), failing: make(map[string]failing), routes: e.routes, ended: make(chan *route),
 	}
 }
 
@@ -76,8 +79,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // scan does what there is to do about who delivers to which endpoint.
 func (w *worker) scan(ctx context.Context) error {
-	changed, err := w.readTargets(ctx)
-	if err != nil {
+	if err := w.readTargets(ctx); err != nil {
 		return err
 	}
 	workers, err := w.store.Workers(ctx)
@@ -97,39 +99,72 @@ func (w *worker) scan(ctx context.Context) error {
 			r.giveUp()
 		case !w.assign.mine(id) && slices.Contains(workers, w.assign.self) && !r.isLent(now):
 			r.giveUp()
-		case changed:
+		case w.changed:
 			r.change(to)
 		}
 	}
+	w.changed = false
+	return w.claimFree(ctx, claims, now)
+}
+
+// claimFree claims what nobody has, as far as that can be done before it is time to
+// look again.
+func (w *worker) claimFree(ctx context.Context, claims map[string]node.Incarnation, now time.Time) error {
+	began := time.Now()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
 		if _, claimed := claims[id]; claimed || w.routes[id] != nil {
 			w.assign.taken(id)
 			continue
 		}
-		if !w.assign.claims(id, now) {
+		if !w.assign.claims(id, now) || now.Before(w.failing[id].until) {
 			continue
 		}
-		if err := w.claim(ctx, id); err != nil {
+		switch err := w.claim(ctx, id); {
+		case errors.Is(err, licet.ErrInternal):
+			// What can't be read of one is no reason to leave others alone.
+			w.engine.cfg.Log.Error().Err(err).Str("webhook_id", id).Msg("an endpoint can't be claimed")
+			w.failed(id)
+		case err != nil:
 			return err
+		}
+		if w.engine.isStopping() || time.Since(began) > scanEvery {
+			w.engine.rouse()
+			return nil
 		}
 	}
 	return nil
 }
 
+// failing is an endpoint that is left alone for a while, longer each time.
+type failing struct {
+	until time.Time
+	pause time.Duration
+}
+
+// failed has this worker not try again at once what has ended by an error.
+func (w *worker) failed(id string) {
+	pause := min(max(2*w.failing[id].pause, failedPause), longestFailed)
+	w.failing[id] = failing{w.engine.cfg.Clock().Add(pause), pause}
+}
+
 // readTargets reads the endpoints, if they may have changed.
-func (w *worker) readTargets(ctx context.Context) (changed bool, err error) {
+func (w *worker) readTargets(ctx context.Context) error {
 	mark, err := w.engine.cfg.Store.WebhooksMark(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	now := time.Now() // an age, and so by the clock that only goes forward
 	if mark == w.mark && !w.listed.IsZero() && now.Sub(w.listed) < listEvery {
-		return false, nil
+		return nil
 	}
 	targets := make(map[string]target)
 	for webhooks, err := range w.engine.cfg.Store.AllWebhooks(ctx) {
-		if err != nil {
-			return false, err
+		switch {
+		case errors.Is(err, licet.ErrInternal):
+			w.engine.cfg.Log.Error().Err(err).Msg("the endpoints of an owner can't be read, and get nothing")
+			continue
+		case err != nil:
+			return err
 		}
 		for _, endpoint := range webhooks.Endpoints {
 			if endpoint.Enabled() {
@@ -138,8 +173,11 @@ func (w *worker) readTargets(ctx context.Context) (changed bool, err error) {
 		}
 	}
 	w.targets, w.mark, w.listed = targets, mark, now
-	w.assign.keepOnly(func(id string) bool { _, there := targets[id]; return there })
-	return true, nil
+	w.changed = true
+	there := func(id string) bool { _, there := targets[id]; return there }
+	w.assign.keepOnly(there)
+	maps.DeleteFunc(w.failing, func(id string, _ failing) bool { return !there(id) })
+	return nil
 }
 
 // claim claims an endpoint and begins to deliver to it.
@@ -168,6 +206,11 @@ func (w *worker) forget(r *route) {
 	w.engine.mu.Lock()
 	defer w.engine.mu.Unlock()
 	delete(w.routes, r.id)
+	if r.failed {
+		w.failed(r.id)
+	} else {
+		delete(w.failing, r.id)
+	}
 }
 
 // drain has all endpoints given up.

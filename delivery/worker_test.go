@@ -1,0 +1,133 @@
+package delivery
+
+import (
+	"context"
+	"iter"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// spotted is a store in which some things can't be read.
+type spotted struct {
+	node.DeliveryStore
+	broken  string       // an endpoint that can't be claimed
+	claimed atomic.Int64 // how often that was tried
+	mark    atomic.Int64
+	armed   atomic.Bool // the workers can't be read once, when the endpoints have changed
+	fails   atomic.Bool
+}
+
+func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error] {
+	return func(yield func(licet.Webhooks, error) bool) {
+		if s.broken != "" && !yield(licet.Webhooks{}, licet.ErrInternal) {
+			return
+		}
+		s.DeliveryStore.AllWebhooks(ctx)(yield)
+	}
+}
+
+func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
+	mark, err := s.DeliveryStore.WebhooksMark(ctx)
+	if err == nil && s.mark.Swap(mark) != mark && s.armed.CompareAndSwap(true, false) {
+		s.fails.Store(true)
+	}
+	return mark, err
+}
+
+func (s *spotted) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
+	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+		return do(ctx, spottedWorker{w, s})
+	})
+}
+
+type spottedWorker struct {
+	node.DeliveryWorker
+	s *spotted
+}
+
+func (w spottedWorker) Workers(ctx context.Context) ([]node.Incarnation, error) {
+	if w.s.fails.CompareAndSwap(true, false) {
+		return nil, licet.ErrUnavailable
+	}
+	return w.DeliveryWorker.Workers(ctx)
+}
+
+func (w spottedWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+	if endpoint == w.s.broken {
+		w.s.claimed.Add(1)
+		return nil, false, licet.ErrInternal
+	}
+	return w.DeliveryWorker.Claim(ctx, owner, endpoint)
+}
+
+// TestWhatCannotBeReadIsLeftAlone: one owner's record, and one endpoint's claim, can't
+// be read. All others get their events.
+func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
+	l := newLab(t)
+	s := l.site()
+	r := newReceiver(t)
+	store := &spotted{DeliveryStore: s.store, broken: s.subscribe(r).ID}
+	s.through = store
+	s.subscribe(r)
+	s.deliver()
+	s.record(10)
+	r.mustHaveAll(l, s.recorded(10))
+	l.until("the other is tried again", func() bool {
+		l.pass(failedPause)
+		s.engine.rouse()
+		return store.claimed.Load() > 1
+	})
+}
+
+// TestChangeIsHeardOf, though what is read after it fails.
+func TestChangeIsHeardOf(t *testing.T) {
+	l := newLab(t)
+	s := l.site()
+	store := &spotted{DeliveryStore: s.store}
+	s.through = store
+	r, moved := newReceiver(t), newReceiver(t)
+	endpoint := s.subscribe(r)
+	s.deliver()
+	s.record(1)
+	r.mustHaveAll(l, s.recorded(1))
+	store.armed.Store(true)
+	began := time.Now()
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
+		t.Fatal(err)
+	}
+	l.until("events come to the new place", func() bool {
+		s.record(1)
+		n, _ := moved.count()
+		return n > 0
+	})
+	if d := time.Since(began); d > listEvery/2 {
+		t.Errorf("that took %v", d)
+	}
+}
+
+// TestFailedIsTriedSeldom: an endpoint whose deliveries end by an error again and again
+// is left alone for longer and longer, until they do not.
+func TestFailedIsTriedSeldom(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	e := &Engine{cfg: Config{Clock: func() time.Time { return now }}, routes: make(map[string]*route)}
+	w := &worker{engine: e, routes: e.routes, failing: make(map[string]failing)}
+	begun := 0
+	for end := now.Add(time.Hour); now.Before(end); now = now.Add(100 * time.Millisecond) {
+		if now.Before(w.failing["we_1"].until) {
+			continue
+		}
+		begun++
+		w.forget(&route{id: "we_1", failed: true})
+	}
+	if begun < 60 || begun > 70 {
+		t.Errorf("it was begun %d times in an hour", begun)
+	}
+	w.forget(&route{id: "we_1"})
+	if len(w.failing) > 0 {
+		t.Error("it is left alone though all is well")
+	}
+}
