@@ -28,12 +28,8 @@ const failureInternal webhook.Failure = "internal"
 func (r *route) send(ctx context.Context, now time.Time) {
 	for {
 		extra := r.queue.flying > 0
-		if extra {
-			select {
-			case r.engine.extra <- struct{}{}:
-			default:
-				return // until one of ours has ended
-			}
+		if extra && !r.engine.takeExtra(r.queue.health.slow) {
+			return // until one of ours has ended
 		}
 		m := r.queue.next(now)
 		if m == nil {
@@ -50,6 +46,20 @@ func (r *route) send(ctx context.Context, now time.Time) {
 			}
 			r.sent <- done
 		})
+	}
+}
+
+// takeExtra takes a place for one more attempt to an endpoint, if there is one. The
+// last quarter is for those that give it back soon.
+func (e *Engine) takeExtra(slow bool) bool {
+	if slow && len(e.extra) >= cap(e.extra)-cap(e.extra)/4 {
+		return false
+	}
+	select {
+	case e.extra <- struct{}{}:
+		return true
+	default:
+		return false
 	}
 }
 

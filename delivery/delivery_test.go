@@ -113,6 +113,60 @@ func TestSlowEndpointsDelayNobody(t *testing.T) {
 	l.until("the one that hangs is failing", func() bool { return s.progress(slow.ID).Failures >= failingAfter })
 }
 
+// TestSlowEndpointsLeavePlaces: endpoints that take each message, and their time, do not
+// have all places of the node for more than one attempt.
+func TestSlowEndpointsLeavePlaces(t *testing.T) {
+	l := newLab(t)
+	s := l.site()
+	var drips []*receiver
+	for range 6 {
+		r := newReceiver(t)
+		r.decide(func(w http.ResponseWriter, r *http.Request, _ string, _ int) bool {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			return true
+		})
+		s.subscribe(r)
+		drips = append(drips, r)
+	}
+	s.deliver()
+	places := cap(s.engine.extra)
+	s.record(6 * places)
+	// Each was answered often enough for its window to be the widest.
+	l.until("the slow ones have had several rounds", func() bool {
+		for _, r := range drips {
+			if r.attempts() < 5*firstWindow {
+				return false
+			}
+		}
+		return true
+	})
+	if n := len(s.engine.extra); n > 6*firstWindow {
+		t.Errorf("slow endpoints have %d places of %d", n, places)
+	}
+}
+
+// TestLastPlacesAreForTheQuick: who takes its time gets none of the last quarter.
+func TestLastPlacesAreForTheQuick(t *testing.T) {
+	e := New(Config{})
+	for range cap(e.extra) * 3 / 4 {
+		if !e.takeExtra(true) {
+			t.Fatalf("a slow one gets no place of %d, and %d are taken", cap(e.extra), len(e.extra))
+		}
+	}
+	if e.takeExtra(true) {
+		t.Error("a slow one takes one of the last places")
+	}
+	for range cap(e.extra) / 4 {
+		if !e.takeExtra(false) {
+			t.Fatal("a quick one does not")
+		}
+	}
+	if e.takeExtra(false) {
+		t.Error("there are more than there are")
+	}
+}
+
 // TestRetryAfter: who asks to be left alone is.
 func TestRetryAfter(t *testing.T) {
 	l := newLab(t)

@@ -14,6 +14,11 @@ const (
 	firstWindow = 4
 	maxWindow   = 32
 
+	// slowAfter is from when on an attempt has taken long. Whoever takes long gets few
+	// at once, and the places of the node only while there are many: what is quick
+	// gives them back soon, and may have any.
+	slowAfter = time.Second
+
 	// failingAfter is after how many failures in a row, of different events, an
 	// endpoint is failing: then one attempt at a time finds out whether it still is.
 	failingAfter = 5
@@ -35,6 +40,7 @@ const (
 // health is how an endpoint has taken what was sent to it lately.
 type health struct {
 	window   int
+	slow     bool     // the last attempt has taken long
 	failures int      // in a row
 	streak   []string // different events among them, up to failingAfter
 	since    time.Time
@@ -50,10 +56,13 @@ func (h *health) failing() bool { return !h.probe.IsZero() }
 func (h *health) forget() { *h = health{window: firstWindow, success: h.success} }
 
 // succeeded takes a success. It tells whether the endpoint was failing until then.
-func (h *health) succeeded(at time.Time) (recovered bool) {
+func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 	recovered = h.failing()
-	window := min(2*h.window, maxWindow)
-	*h = health{window: window, success: at, hold: h.hold}
+	slow, most := took >= slowAfter, maxWindow
+	if slow {
+		most = firstWindow
+	}
+	*h = health{window: min(2*h.window, most), slow: slow, success: at, hold: h.hold}
 	return recovered
 }
 
@@ -64,6 +73,7 @@ func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now 
 	if attempt.RetryAfter > 0 && (attempt.Status == 429 || attempt.Status == 503) {
 		h.hold = later(h.hold, now.Add(min(attempt.RetryAfter, longestHold)))
 	}
+	h.slow = attempt.Duration >= slowAfter
 	h.failures++
 	if h.failures == 1 {
 		h.since = now

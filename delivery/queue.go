@@ -293,7 +293,7 @@ func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt
 		after := tried(m, before, attempt)
 		after.Status = node.DeliveryDelivered
 		q.end(m, after, now)
-		if q.isCurrent(m) && q.health.succeeded(now) {
+		if q.isCurrent(m) && q.health.succeeded(now, attempt.Duration) {
 			q.hasten(now)
 		}
 		return
