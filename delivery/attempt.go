@@ -69,7 +69,7 @@ func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (do
 	defer func() {
 		if p := recover(); p != nil {
 			r.engine.cfg.Metrics.Panics.Inc()
-			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("webhook_id", r.id).Msg("an attempt to deliver an event panicked")
+			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("endpoint_id", r.id).Msg("an attempt to deliver an event panicked")
 			done.attempt, done.err = spoilt(r.now()), nil
 		}
 	}()
@@ -144,7 +144,7 @@ func (r *route) post(ctx context.Context, view *node.EventView, to *licet.Endpoi
 	r.engine.cfg.Metrics.WebhookAttempts.WithLabelValues(outcome).Inc()
 	r.engine.cfg.Metrics.WebhookAttemptDuration.Observe(attempt.Duration.Seconds())
 	if attempt.Err != nil {
-		r.engine.cfg.Log.Debug().Err(attempt.Err).Str("webhook_id", r.id).Str("event_id", view.ID).Msg("an event was not delivered")
+		r.engine.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", r.id).Str("event_id", view.ID).Msg("an event was not delivered")
 	}
 	return attempt, nil
 }
@@ -159,12 +159,12 @@ func (r *route) took(done attempted) {
 	switch {
 	case done.lost:
 		r.engine.cfg.Metrics.WebhookSkips.Inc()
-		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
+		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Str("event_id", done.message.id).Msg("an event is not kept any more that was to be tried again; it is given up")
 		r.queue.lost(done.message, done.before, now)
 	case done.err != nil:
 		if !errors.Is(done.err, context.Canceled) {
 			if pause := r.queue.trouble(now); pause > 0 {
-				r.engine.cfg.Log.Warn().Err(done.err).Str("webhook_id", r.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
+				r.engine.cfg.Log.Warn().Err(done.err).Str("endpoint_id", r.id).Str("event_id", done.message.id).Dur("pause", pause).Msg("nothing can be sent to an endpoint; it is tried again")
 			}
 		}
 		r.queue.putBack(done.message, now)

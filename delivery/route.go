@@ -111,7 +111,7 @@ func (r *route) runSafely(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.engine.cfg.Metrics.Panics.Inc()
-			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("webhook_id", r.id).Msg("the deliveries to an endpoint panicked; they begin anew")
+			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("endpoint_id", r.id).Msg("the deliveries to an endpoint panicked; they begin anew")
 			_ = r.hold.Release(ctx)
 			r.failed = true
 		}
@@ -132,7 +132,7 @@ func (r *route) run(ctx context.Context) {
 	state, err := r.hold.Resume(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			r.engine.cfg.Log.Warn().Err(err).Str("webhook_id", r.id).Msg("where the deliveries to an endpoint stand could not be read")
+			r.engine.cfg.Log.Warn().Err(err).Str("endpoint_id", r.id).Msg("where the deliveries to an endpoint stand could not be read")
 			_ = r.hold.Release(ctx)
 		}
 		r.failed = true
@@ -278,18 +278,18 @@ func (r *route) turned(read pageRead) {
 	case errors.Is(read.err, licet.ErrCursorExpired):
 		r.queue.expired(read.cursor, now)
 		r.engine.cfg.Metrics.WebhookSkips.Inc()
-		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
+		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
 	case errors.Is(read.err, node.ErrBadPosition) && read.cursor != &r.queue.feed:
-		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("a replay is of no place in the feed; it is given up")
+		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("a replay is of no place in the feed; it is given up")
 		if r.queue.replay != nil && read.cursor == &r.queue.replay.cursor {
 			r.queue.endReplay(r.queue.replay.job.ID, now)
 		}
 	case errors.Is(read.err, node.ErrBadPosition):
 		// A store that was restored may not have the event that the place is behind of.
 		r.queue.expired(read.cursor, now)
-		r.engine.cfg.Log.Warn().Str("webhook_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
+		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
 	default:
-		r.engine.cfg.Log.Debug().Err(read.err).Str("webhook_id", r.id).Msg("the events for an endpoint could not be read; it is tried again")
+		r.engine.cfg.Log.Debug().Err(read.err).Str("endpoint_id", r.id).Msg("the events for an endpoint could not be read; it is tried again")
 		read.cursor.look = true
 		r.retryPage = now.Add(retryPause)
 	}
@@ -319,7 +319,7 @@ func (r *route) wasStored(ctx context.Context, s stored) bool {
 	r.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
 	if s.err != nil {
 		if ctx.Err() == nil {
-			r.engine.cfg.Log.Info().Err(s.err).Str("webhook_id", r.id).Msg("an endpoint is not this node's any more")
+			r.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", r.id).Msg("an endpoint is not this node's any more")
 		}
 		r.failed = true
 		return false
@@ -350,7 +350,7 @@ func (r *route) wasDisabled(err error) {
 	}
 	// The worker finds it disabled, or changed meanwhile, or gone.
 	r.retryDisable = r.now().Add(longestSleep)
-	r.engine.cfg.Log.Info().Str("webhook_id", r.id).Str("because", string(r.queue.disable)).Msg("an endpoint is disabled")
+	r.engine.cfg.Log.Info().Str("endpoint_id", r.id).Str("because", string(r.queue.disable)).Msg("an endpoint is disabled")
 	r.engine.rouse()
 }
 

@@ -122,7 +122,7 @@ func (w *worker) claimFree(ctx context.Context, claims map[string]node.Incarnati
 		switch err := w.claim(ctx, id); {
 		case errors.Is(err, licet.ErrInternal):
 			// What can't be read of one is no reason to leave others alone.
-			w.engine.cfg.Log.Error().Err(err).Str("webhook_id", id).Msg("an endpoint can't be claimed")
+			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("an endpoint can't be claimed")
 			w.failed(id)
 		case err != nil:
 			return err

@@ -73,7 +73,7 @@ func (h *deliveryHold) fail(err error) error {
 	if errors.Is(err, node.ErrClaimLost) {
 		return err
 	}
-	h.worker.store.log.Error().Err(err).Str("endpoint", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
+	h.worker.store.log.Error().Err(err).Str("endpoint_id", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
 	h.lose()
 	return fmt.Errorf("%w: %w", node.ErrClaimLost, err)
 }

@@ -120,7 +120,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]node.Incarnatio
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
-				w.store.log.Debug().Str("endpoint", endpoint).Msg("a claim on an endpoint can't be read")
+				w.store.log.Debug().Str("endpoint_id", endpoint).Msg("a claim on an endpoint can't be read")
 			case by == w.Self() && !before[endpoint]:
 				ghosts = append(ghosts, kv)
 			default:
