@@ -145,25 +145,17 @@ func markSizes(sizes map[epoch]int64, last epoch, now time.Time) []eventMark {
 
 // sizeEvents adds up the bytes of an owner's events in sealed epochs.
 func (s *Store) sizeEvents(ctx context.Context, owner licet.Owner, from, to epoch, sizes map[epoch]int64) error {
-	prefix := eventsOfOwner(owner)
-	next, end := prefix+string(appendEpoch(nil, from)), prefix+string(appendEpoch(nil, to))
-	for {
-		response, err := s.scan(ctx, "mark_events", next, end, markPage, 0)
-		if err != nil {
-			return err
-		}
-		for _, kv := range response.Kvs {
-			at, ok := readEventsKey(kv.Key[len(prefix):])
+	prefix := len(eventsOfOwner(owner))
+	return s.walkEvents(ctx, "mark_events", owner, from, to, markPage, func(_, _ string, page *clientv3.GetResponse) error {
+		for _, kv := range page.Kvs {
+			at, ok := readEventsKey(kv.Key[prefix:])
 			if !ok {
 				continue // it is for verify to report
 			}
 			sizes[at.epoch] += int64(len(kv.Key) + len(kv.Value))
 		}
-		if !response.More {
-			return nil
-		}
-		next = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
-	}
+		return nil
+	})
 }
 
 // checkMark checks a mark of events.

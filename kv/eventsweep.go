@@ -121,30 +121,20 @@ const sweptTries = 8
 // removeMarked removes events between two marks: all of them, or about so many.
 func (s *Store) removeMarked(ctx context.Context, owners []licet.Owner, from, to epoch, most int) (removed int, err error) {
 	for _, owner := range owners {
-		prefix := eventsOfOwner(owner)
-		begin, end := prefix+string(appendEpoch(nil, from)), prefix+string(appendEpoch(nil, to))
-		for {
-			page, err := s.scan(ctx, "sweep_list", begin, end, sweepPage, 0, clientv3.WithKeysOnly())
-			if err != nil {
-				return removed, err
-			}
-			if len(page.Kvs) == 0 {
-				break
-			}
+		err := s.walkEvents(ctx, "sweep_list", owner, from, to, sweepPage, func(begin, next string, _ *clientv3.GetResponse) error {
 			if removed >= most {
-				return removed, nil
+				return errEnough
 			}
-			last := string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
 			// The epochs are sealed: nothing can have come in between.
-			response, err := s.txn(ctx, "sweep_events", nil, []clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(last))}, nil)
+			response, err := s.txn(ctx, "sweep_events", nil, []clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
 			if err != nil {
-				return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+				return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
 			}
 			removed += int(response.Responses[0].GetResponseDeleteRange().Deleted)
-			if !page.More {
-				break
-			}
-			begin = last
+			return nil
+		}, clientv3.WithKeysOnly())
+		if err != nil || removed >= most {
+			return removed, err
 		}
 	}
 	return removed, nil
