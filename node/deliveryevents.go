@@ -12,18 +12,12 @@ const deliveryPages = 8
 // DeliveryEvents reads a page of an owner's events, to be delivered. It is Feed for
 // whoever does not wait, and takes no place from callers of the API: there are some of
 // its own.
-func (n *Node) DeliveryEvents(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
+func (n *Node) DeliveryEvents(ctx context.Context, owner licet.Owner, page FeedPage) (EventFeed, error) {
 	if err := n.enterDelivery(ctx); err != nil {
-		return got, err
+		return EventFeed{}, err
 	}
 	defer n.leaveDelivery()
-	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
-	if err != nil {
-		return got, err
-	}
-	got.Next, got.More = read.Next, read.More
-	got.Events, err = n.viewEvents(ctx, owner, read.Events)
-	return got, err
+	return n.viewPage(ctx, owner, page)
 }
 
 // DeliveryEvent is Event in the same way; nil where there is none any more.
@@ -32,15 +26,7 @@ func (n *Node) DeliveryEvent(ctx context.Context, owner licet.Owner, id string) 
 		return nil, err
 	}
 	defer n.leaveDelivery()
-	event, err := n.cfg.Events.Event(ctx, owner, id)
-	if err != nil || event == nil {
-		return nil, err
-	}
-	views, err := n.viewEvents(ctx, owner, []RecordedEvent{*event})
-	if err != nil {
-		return nil, err
-	}
-	return &views[0], nil
+	return n.viewEvent(ctx, owner, id)
 }
 
 // NewEvents is closed when there may be events that no page had that was read before

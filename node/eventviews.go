@@ -101,13 +101,7 @@ func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (
 		return got, err
 	}
 	defer func() { n.leaveList(err) }()
-	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
-	if err != nil {
-		return got, err
-	}
-	got.Next, got.More = read.Next, read.More
-	got.Events, err = n.viewEvents(ctx, owner, read.Events)
-	return got, err
+	return n.viewPage(ctx, owner, page)
 }
 
 // EventsNow is the position behind all that is recorded by now.
@@ -125,18 +119,14 @@ func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (view Ev
 		return view, err
 	}
 	defer func() { n.admission.leave(err) }()
-	event, err := n.cfg.Events.Event(ctx, owner, id)
+	found, err := n.viewEvent(ctx, owner, id)
 	if err != nil {
 		return view, err
 	}
-	if event == nil {
+	if found == nil {
 		return view, licet.ErrEventNotFound
 	}
-	views, err := n.viewEvents(ctx, owner, []RecordedEvent{*event})
-	if err != nil {
-		return view, err
-	}
-	return views[0], nil
+	return *found, nil
 }
 
 // LicenseEvents reads a page of a license's history.
@@ -177,6 +167,31 @@ func (n *Node) history(ctx context.Context, owner licet.Owner, ref licet.Ref, pa
 	got.Next = read.Next
 	got.Events, err = n.viewEvents(ctx, owner, read.Events)
 	return got, err
+}
+
+// viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place
+// for that.
+func (n *Node) viewPage(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
+	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
+	if err != nil {
+		return got, err
+	}
+	got.Next, got.More = read.Next, read.More
+	got.Events, err = n.viewEvents(ctx, owner, read.Events)
+	return got, err
+}
+
+// viewEvent reads an event as it is told, in the same way; nil where there is none.
+func (n *Node) viewEvent(ctx context.Context, owner licet.Owner, id string) (*EventView, error) {
+	event, err := n.cfg.Events.Event(ctx, owner, id)
+	if err != nil || event == nil {
+		return nil, err
+	}
+	views, err := n.viewEvents(ctx, owner, []RecordedEvent{*event})
+	if err != nil {
+		return nil, err
+	}
+	return &views[0], nil
 }
 
 // viewEvents adds to events of an owner what only their records have. However many
