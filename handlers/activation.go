@@ -101,7 +101,7 @@ func (s *Server) readActivation(body []byte) (licet.Activate, error) {
 		return licet.Activate{}, err
 	}
 	bad.deviceID("device_id", device)
-	bad.deviceName("device_name", name)
+	bad.line("device_name", name, maxDeviceName)
 	bad.pin("product_id", product)
 	bad.pin("account_id", account)
 	bad.pin("mode", mode)

@@ -2,10 +2,6 @@ package handlers
 
 import (
 	"encoding/json"
-	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"licet"
 )
@@ -95,7 +91,7 @@ func readProduct(body []byte, bad *problems) (licet.PutProduct, error) {
 		return licet.PutProduct{}, err
 	}
 	terms := licet.DefaultTerms()
-	bad.productName("name", name)
+	bad.line("name", name, maxProductName)
 	if prefix.given {
 		if terms.KeyPrefix = prefix.value; !licet.ValidKeyPrefix(prefix.value) {
 			bad.add("key_prefix", "must be 2 to 8 of the characters A-Z 0-9")
@@ -113,15 +109,6 @@ func readProduct(body []byte, bad *problems) (licet.PutProduct, error) {
 	terms.SelfService = licet.SelfService{Allowed: selfService.value, RemovalsPerMonth: int(removals.value)}
 	bad.metadata("metadata", extra)
 	return licet.PutProduct{Name: name.value, Terms: terms, Metadata: extra.value}, nil
-}
-
-func (p *problems) productName(field string, in text) {
-	switch {
-	case utf8.RuneCountInString(in.value) > maxProductName:
-		p.add(field, fmt.Sprintf("must have at most %d characters", maxProductName))
-	case strings.ContainsFunc(in.value, unicode.IsControl):
-		p.add(field, problemControl)
-	}
 }
 
 // getProduct looks a product up.

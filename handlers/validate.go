@@ -98,10 +98,11 @@ func (p *problems) deviceID(field string, in text) {
 	}
 }
 
-func (p *problems) deviceName(field string, in text) {
+// line checks a text that may be left out and is shown in one line, as names are.
+func (p *problems) line(field string, in text, most int) {
 	switch {
-	case utf8.RuneCountInString(in.value) > maxDeviceName:
-		p.add(field, fmt.Sprintf("must have at most %d characters", maxDeviceName))
+	case utf8.RuneCountInString(in.value) > most:
+		p.add(field, fmt.Sprintf("must have at most %d characters", most))
 	case strings.ContainsFunc(in.value, unicode.IsControl):
 		p.add(field, problemControl)
 	}

@@ -22,7 +22,7 @@ func (s *Server) createWebhook(r *request) (any, error) {
 		bad.add("url", problemRequired)
 	}
 	s.webhookURL(&bad, "url", url)
-	bad.webhookDescription("description", description)
+	bad.line("description", description, maxWebhookDescription)
 	in := node.EndpointCreation{
 		Owner:       r.callerOwner(),
 		URL:         url.value,
@@ -86,7 +86,7 @@ func (s *Server) updateWebhook(r *request) (any, error) {
 	if url.given {
 		change.URL = &url.value
 	}
-	bad.webhookDescription("description", description)
+	bad.line("description", description, maxWebhookDescription)
 	if description.given {
 		change.Description = &description.value
 	}

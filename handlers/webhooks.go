@@ -1,12 +1,9 @@
 package handlers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"licet"
 	"licet/node"
@@ -159,15 +156,6 @@ func (s *Server) getWebhook(r *request) (any, error) {
 func (s *Server) webhookURL(bad *problems, field string, in text) {
 	if problem := s.cfg.Webhooks.CheckURL(in.value); in.given && problem != "" {
 		bad.add(field, problem)
-	}
-}
-
-func (p *problems) webhookDescription(field string, in text) {
-	switch {
-	case utf8.RuneCountInString(in.value) > maxWebhookDescription:
-		p.add(field, fmt.Sprintf("must have at most %d characters", maxWebhookDescription))
-	case strings.ContainsFunc(in.value, unicode.IsControl):
-		p.add(field, problemControl)
 	}
 }
 
