@@ -12,6 +12,14 @@ type load struct {
 	events atomic.Int64 // that lie here
 }
 
+// standing is what is told of a route.
+type standing struct {
+	failing       bool
+	busy          bool
+	pending, dead int
+	oldest        time.Time
+}
+
 // report sets the metrics of the endpoints that are held here.
 func (l *load) report(m *metrics.Metrics, routes map[string]*route, now time.Time) {
 	states := map[string]int{"delivering": 0, "failing": 0, "idle": 0}
@@ -44,3 +52,19 @@ func (l *load) report(m *metrics.Metrics, routes map[string]*route, now time.Tim
 
 // none sets them when there is none.
 func (l *load) none(m *metrics.Metrics) { l.report(m, nil, time.Time{}) }
+
+// tell notes how it stands.
+func (r *route) tell() {
+	held := r.queue.feed.ahead() + r.queue.flying
+	if r.queue.replay != nil {
+		held += r.queue.replay.ahead()
+	}
+	r.engine.load.events.Add(int64(held - r.held))
+	r.held = held
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seen = standing{
+		failing: r.queue.health.failing(), busy: r.queue.flying > 0 || r.queue.behind(),
+		pending: len(r.queue.waiting), dead: r.queue.dead, oldest: r.queue.oldest(),
+	}
+}

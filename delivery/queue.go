@@ -6,7 +6,6 @@ import (
 
 	"licet"
 	"licet/node"
-	"licet/webhook"
 )
 
 const (
@@ -56,16 +55,6 @@ type queue struct {
 	wasBehind bool      // as it is stored
 }
 
-// waiting is a message that is pending.
-type waiting struct {
-	id       string
-	next     time.Time
-	flying   bool
-	hastened bool
-	// unstored is what came of it until that is stored.
-	unstored *node.Delivery
-}
-
 // message is what an attempt is to be made of.
 type message struct {
 	id    string
@@ -74,15 +63,6 @@ type message struct {
 	step  *step           // nil: it is pending
 	probe bool            // the endpoint was failing
 	reset time.Time       // the endpoint's ResetAt
-}
-
-// result is something that ended: a message, or a step of a replay.
-type result struct {
-	delivery *node.Delivery
-	step     *step // nil: it was pending
-
-	putReplay *node.Replay
-	endReplay string
 }
 
 // newQueue goes on where the deliveries of an endpoint stand.
@@ -138,29 +118,6 @@ func (q *queue) change(endpoint licet.Endpoint, now time.Time) {
 	}
 }
 
-// hasten makes all that is pending due, over some seconds.
-func (q *queue) hasten(now time.Time) {
-	q.first = nil
-	for _, w := range q.waiting {
-		soon := now.Add(time.Duration(q.random() * float64(spreadOver)))
-		if w.flying || !w.next.After(soon) {
-			continue
-		}
-		w.next = soon
-		if !w.hastened {
-			w.hastened = true
-			q.hastened++
-		}
-	}
-}
-
-func (q *queue) calm(w *waiting) {
-	if w.hastened {
-		w.hastened = false
-		q.hastened--
-	}
-}
-
 // next gives what is to be sent now; nil: nothing. For each one there must be a call
 // of ended or putBack.
 func (q *queue) next(now time.Time) *message {
@@ -191,18 +148,6 @@ func (q *queue) maySend(now time.Time) bool {
 	return q.disable == "" && !q.paused && q.flying < limit && len(q.results) < maxUnstored && !now.Before(q.mayBegin())
 }
 
-// soonest is the pending message that is tried next.
-func (q *queue) soonest() *waiting {
-	if q.first == nil {
-		for _, w := range q.waiting {
-			if !w.flying && (q.first == nil || w.next.Before(q.first.next)) {
-				q.first = w
-			}
-		}
-	}
-	return q.first
-}
-
 // room is how many messages may become pending that are not.
 func (q *queue) room() int { return q.most - len(q.waiting) - q.flyingNew }
 
@@ -230,130 +175,6 @@ func (q *queue) source() *cursor {
 		return &q.replay.cursor
 	}
 	return nil
-}
-
-func (q *queue) isStoredPending(event string) bool {
-	w := q.waiting[event]
-	return w != nil && w.unstored == nil
-}
-
-// putBack takes a message back that was not sent, or of which nobody knows what came.
-func (q *queue) putBack(m *message, now time.Time) {
-	q.flying--
-	if m.step != nil {
-		// It is tried again as a pending one: another has begun behind it, perhaps.
-		q.flyingNew--
-		q.end(m, node.Delivery{EventID: m.id, Type: m.view.Type, Status: node.DeliveryPending, Next: now.Add(putBackPause)}, now)
-		return
-	}
-	if w := q.waiting[m.id]; w != nil {
-		w.flying, w.next, q.first = false, now.Add(putBackPause), nil
-	}
-}
-
-// lost takes it that the event of a pending message is not kept any more.
-func (q *queue) lost(m *message, before node.Delivery, now time.Time) {
-	q.flying--
-	before.Status, before.Next = node.DeliveryDead, time.Time{}
-	q.skipped = now
-	q.end(m, before, now)
-}
-
-// ended takes what came of an attempt. before is the message as it was.
-func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) {
-	q.flying--
-	q.troubles = 0
-	if m.step != nil {
-		q.flyingNew--
-	}
-	if attempt.Outcome == webhook.Delivered {
-		after := tried(m, before, attempt)
-		after.Status = node.DeliveryDelivered
-		q.end(m, after, now)
-		if q.isCurrent(m) && q.health.succeeded(now, attempt.Duration) {
-			q.hasten(now)
-		}
-		return
-	}
-	if q.isCurrent(m) {
-		if why := q.health.failed(m.id, attempt, m.probe, now, q.random()); why != "" {
-			q.disable = why
-		}
-	}
-	q.end(m, q.retry(m, before, attempt, now), now)
-	if q.health.failing() {
-		for _, w := range q.waiting {
-			q.calm(w)
-		}
-		// Whoever fails for days needs no pages meanwhile.
-		q.feed.rewind()
-		if q.replay != nil {
-			q.replay.rewind()
-		}
-	}
-}
-
-// isCurrent tells whether an attempt says something of the endpoint as it is by now.
-func (q *queue) isCurrent(m *message) bool { return m.reset.Equal(q.endpoint.ResetAt) }
-
-// spoilt takes it that a message could not be made, which is no fault of the
-// endpoint's.
-func (q *queue) spoilt(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) {
-	q.flying--
-	if m.step != nil {
-		q.flyingNew--
-	}
-	q.end(m, q.retry(m, before, attempt, now), now)
-}
-
-// retry is what becomes of a message after a failure.
-func (q *queue) retry(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) node.Delivery {
-	after := tried(m, before, attempt)
-	pause, again := webhook.Delay(len(after.Attempts), attempt.RetryAfter, q.random())
-	if !again && attempt.Outcome != webhook.Gone {
-		after.Status = node.DeliveryDead
-		return after
-	}
-	after.Status, after.Next = node.DeliveryPending, now.Add(max(pause, retryPause))
-	return after
-}
-
-// tried is a message with one more attempt.
-func tried(m *message, before node.Delivery, attempt *webhook.Attempt) node.Delivery {
-	after := before
-	after.EventID, after.Answer, after.Next = m.id, attempt.Answer, time.Time{}
-	after.Attempts = append(slices.Clone(before.Attempts), node.DeliveryAttempt{
-		At: attempt.At, Duration: attempt.Duration, Status: attempt.Status, Failure: string(attempt.Failure),
-	})
-	return after
-}
-
-// end keeps what a message has become for a checkpoint.
-func (q *queue) end(m *message, d node.Delivery, now time.Time) {
-	if m.step != nil {
-		m.step.view = nil
-	}
-	w := q.waiting[d.EventID]
-	if w != nil {
-		q.calm(w)
-		delete(q.waiting, d.EventID)
-		q.first = nil
-	}
-	switch d.Status {
-	case node.DeliveryPending:
-		q.wait(&d)
-	case node.DeliveryDead:
-		if q.dead++; q.dead >= maxDead && q.disable == "" {
-			q.disable = licet.DisabledDeadLetters
-		}
-	}
-	q.results = append(q.results, result{delivery: &d, step: m.step})
-	q.touch(now)
-}
-
-func (q *queue) wait(d *node.Delivery) {
-	q.waiting[d.EventID] = &waiting{id: d.EventID, next: d.Next, unstored: d}
-	q.first = nil
 }
 
 // touch notes that there is something for a checkpoint.

@@ -52,27 +52,6 @@ type route struct {
 	counted                     atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
 }
 
-type (
-	pageRead struct {
-		cursor *cursor
-		void   int
-		feed   node.EventFeed
-		err    error
-	}
-	stored struct {
-		checkpoint node.Checkpoint
-		err        error
-	}
-)
-
-// standing is what is told of a route.
-type standing struct {
-	failing       bool
-	busy          bool
-	pending, dead int
-	oldest        time.Time
-}
-
 func newRoute(e *Engine, id string, to target, hold node.DeliveryHold) *route {
 	return &route{
 		engine: e, id: id, hold: hold, owner: to.owner, target: to, poked: make(chan struct{}, 1),
@@ -240,97 +219,6 @@ func (r *route) act(ctx context.Context, now time.Time, leaving bool) {
 	}
 }
 
-// readOn has a page read where one is wanted.
-func (r *route) readOn(ctx context.Context, now time.Time) {
-	if r.reading || now.Before(r.retryPage) {
-		return
-	}
-	c, types := &r.queue.feed, r.queue.types()
-	limit := r.queue.wantsPage(c, now)
-	if replay := r.queue.replay; limit == 0 && replay != nil {
-		// All types, since the last one may be of another.
-		c, types = &replay.cursor, nil
-		limit = r.queue.wantsPage(c, now)
-	}
-	if limit == 0 {
-		return
-	}
-	if r.engine.load.events.Load() > eventsAtOnce {
-		limit = min(limit, smallPage)
-	}
-	r.reading = true
-	c.look = false
-	void, page := c.void, node.FeedPage{After: c.read, Types: types, Limit: limit}
-	r.attempts.Go(func() {
-		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
-		r.pages <- pageRead{c, void, feed, err}
-	})
-}
-
-// turned takes a page that was read.
-func (r *route) turned(read pageRead) {
-	r.reading = false
-	now := r.now()
-	switch {
-	case read.err == nil:
-		r.queue.page(read.cursor, read.void, read.feed, now)
-	case read.void != read.cursor.void:
-	case errors.Is(read.err, licet.ErrCursorExpired):
-		r.queue.expired(read.cursor, now)
-		r.engine.cfg.Metrics.WebhookSkips.Inc()
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
-	case errors.Is(read.err, node.ErrBadPosition) && read.cursor != &r.queue.feed:
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("a replay is of no place in the feed; it is given up")
-		if r.queue.replay != nil && read.cursor == &r.queue.replay.cursor {
-			r.queue.endReplay(r.queue.replay.job.ID, now)
-		}
-	case errors.Is(read.err, node.ErrBadPosition):
-		// A store that was restored may not have the event that the place is behind of.
-		r.queue.expired(read.cursor, now)
-		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")
-	default:
-		r.engine.cfg.Log.Debug().Err(read.err).Str("endpoint_id", r.id).Msg("the events for an endpoint could not be read; it is tried again")
-		read.cursor.look = true
-		r.retryPage = now.Add(retryPause)
-	}
-}
-
-// checkpoint has what has ended stored, where that is due.
-func (r *route) checkpoint(ctx context.Context, now time.Time, leaving bool) {
-	at := r.queue.checkpointAt()
-	if r.storing || at.IsZero() || now.Before(at) && (!leaving || r.queue.flying > 0) {
-		return
-	}
-	r.storing = true
-	c := r.queue.take(now)
-	r.attempts.Go(func() { r.stores <- stored{c, r.hold.Checkpoint(ctx, c)} })
-}
-
-// wasStored tells whether to go on.
-func (r *route) wasStored(ctx context.Context, s stored) bool {
-	r.storing = false
-	outcome := "ok"
-	switch {
-	case errors.Is(s.err, node.ErrClaimLost):
-		outcome = "lost"
-	case s.err != nil:
-		outcome = "unknown"
-	}
-	r.engine.cfg.Metrics.WebhookCheckpoints.WithLabelValues(outcome).Inc()
-	if s.err != nil {
-		if ctx.Err() == nil {
-			r.engine.cfg.Log.Info().Err(s.err).Str("endpoint_id", r.id).Msg("an endpoint is not this node's any more")
-		}
-		r.failed = true
-		return false
-	}
-	r.queue.stored(&s.checkpoint)
-	if len(s.checkpoint.EndJobs) > 0 {
-		r.recount(ctx)
-	}
-	return true
-}
-
 // disableIfDue has the endpoint disabled where it should be.
 func (r *route) disableIfDue(ctx context.Context, now time.Time) {
 	why := r.queue.disable
@@ -363,27 +251,4 @@ func (r *route) sleep(now time.Time) time.Duration {
 		}
 	}
 	return sleep
-}
-
-func (r *route) storeAt() time.Time {
-	if r.storing {
-		return time.Time{}
-	}
-	return r.queue.checkpointAt()
-}
-
-// tell notes how it stands.
-func (r *route) tell() {
-	held := r.queue.feed.ahead() + r.queue.flying
-	if r.queue.replay != nil {
-		held += r.queue.replay.ahead()
-	}
-	r.engine.load.events.Add(int64(held - r.held))
-	r.held = held
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.seen = standing{
-		failing: r.queue.health.failing(), busy: r.queue.flying > 0 || r.queue.behind(),
-		pending: len(r.queue.waiting), dead: r.queue.dead, oldest: r.queue.oldest(),
-	}
 }
