@@ -2,6 +2,7 @@ package handlers_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"licet"
 	"licet/handlers"
 	"licet/node"
 	"licet/webhook"
@@ -110,21 +112,36 @@ func TestPingFails(t *testing.T) {
 	}
 }
 
+// hanging is a receiver that does not answer before somebody has taken from it that
+// something has arrived, and then that it may.
+type hanging struct {
+	*httptest.Server
+	arrived, release chan struct{}
+}
+
+func newHanging(t *testing.T) *hanging {
+	t.Helper()
+	h := &hanging{arrived: make(chan struct{}), release: make(chan struct{})}
+	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.ReadAll(r.Body)
+		for _, step := range []chan struct{}{h.arrived, h.release} {
+			select {
+			case step <- struct{}{}:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}))
+	t.Cleanup(h.Close)
+	return h
+}
+
 // TestPingsAreBounded: receivers that hang hold a few requests of their owner's, and
 // none of others'. A stop answers who waits.
 func TestPingsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newService(t, withRealClock)
-	arrived, release := make(chan struct{}), make(chan struct{})
-	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.ReadAll(r.Body)
-		arrived <- struct{}{}
-		select {
-		case <-release:
-		case <-r.Context().Done():
-		}
-	}))
-	t.Cleanup(hanging.Close)
+	hanging := newHanging(t)
 	id := s.webhook(hanging.URL)
 	path := webhookPath(id, "/test")
 	const most = 4
@@ -134,7 +151,7 @@ func TestPingsAreBounded(t *testing.T) {
 			go func() { answers <- s.send("POST", path, keyAll, "") }()
 		}
 		for range most {
-			<-arrived
+			<-hanging.arrived
 		}
 	}
 	fill()
@@ -145,7 +162,7 @@ func TestPingsAreBounded(t *testing.T) {
 	their := s.send("POST", "/v1/webhook_endpoints", keyOther, `{"url":"`+newReceiver(t, 204, "").URL+`"}`).must(t, 0).text("id")
 	s.send("POST", webhookPath(their, "/test"), keyOther, "").must(t, 0)
 	for range most {
-		release <- struct{}{}
+		<-hanging.release
 	}
 	for range most {
 		if a := <-answers; a.data["delivered"] != true {
@@ -165,5 +182,47 @@ func TestPingsAreBounded(t *testing.T) {
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPingsOfANodeAreBounded has every account try as many endpoints as it may, until
+// the node has as many under way as it may: then others must wait for one of them.
+func TestPingsOfANodeAreBounded(t *testing.T) {
+	t.Parallel()
+	s := newService(t, withRealClock)
+	hanging := newHanging(t)
+	const most, ofOne = 64, 4
+	ping := func(account int) wire {
+		key := fmt.Sprint("lk_test_pings", account)
+		s.store.addKey(key, licet.APIKey{Owner: licet.Owner{AccountID: fmt.Sprint("acct_pings", account), Mode: licet.Test}, Scopes: []string{"webhooks"}})
+		id := s.send("POST", "/v1/webhook_endpoints", key, `{"url":"`+hanging.URL+`"}`).must(t, 0).text("id")
+		return wire{method: "POST", path: webhookPath(id, "/test"), key: key}
+	}
+	answers := make(chan answer, most)
+	try := func(w wire) {
+		go func() { answers <- s.sendWire(w) }()
+		<-hanging.arrived
+	}
+	for account := range most / ofOne {
+		w := ping(account)
+		for range ofOne {
+			try(w)
+		}
+	}
+	another := ping(most / ofOne)
+	if refused := s.sendWire(another).must(t, 50301); refused.header.Get("Retry-After") == "" {
+		t.Errorf("refused with %v", refused.header)
+	}
+	<-hanging.release
+	(<-answers).must(t, 0)
+	try(another)
+	s.sendWire(another).must(t, 50301)
+	for range most {
+		<-hanging.release
+	}
+	for range most {
+		if a := <-answers; a.data["delivered"] != true {
+			t.Errorf("it answers %s", a.body)
+		}
 	}
 }
