@@ -61,6 +61,7 @@ func TestReplays(t *testing.T) {
 	s.send("POST", "/v1/licenses", keyOther, `{"product_id":"theirs","quantity":1}`).must(t, 0)
 	their := s.send("GET", "/v1/events", keyOther, "").data["events"].([]any)[0].(map[string]any)["id"].(string)
 	const one, two, none = "evt_00000000000000000000000001", "evt_00000000000000000000000003", "evt_00000000000000000000000099"
+	const paid = "evt_00000000000000000000000002" // at the same revision as two, and before it
 	id := s.webhook("https://shop.example.com/licet")
 	ask := func(body string) wire {
 		return wire{method: "POST", path: webhookPath(id, "/replay"), key: keyAll, body: body}
@@ -68,7 +69,7 @@ func TestReplays(t *testing.T) {
 	for body, code := range map[string]int{
 		`{}`: 42200, `{"dead":false}`: 42200, `{"since":"` + one + `"}`: 42200, `{"event_id":"` + one + `","dead":true}`: 42200,
 		`{"event_id":"` + one + `","until":"` + two + `"}`: 42200, `{"until":"` + two + `","dead":true}`: 42200,
-		`{"since":"` + two + `","until":"` + one + `"}`: 42200, `{"event_id":""}`: 42200, `{"since":"","until":"` + two + `"}`: 42200,
+		`{"since":"` + two + `","until":"` + one + `"}`: 42200, `{"since":"` + two + `","until":"` + paid + `"}`: 42200, `{"event_id":""}`: 42200, `{"since":"","until":"` + two + `"}`: 42200,
 		`{"event_id":"` + none + `"}`: 40406, `{"event_id":"` + their + `"}`: 40406, `{"until":"` + none + `"}`: 40406,
 		`{"since":"` + none + `","until":"` + two + `"}`: 40406, `{"since":"` + their + `","until":"` + two + `"}`: 40406,
 	} {
@@ -82,9 +83,11 @@ func TestReplays(t *testing.T) {
 	}
 	s.sendWire(ask(`{"event_id":"`+two+`"}`).once("again-1")).must(t, 42201)
 	s.sendWire(ask(`{"since":"`+one+`","until":"`+two+`"}`)).must(t, 0)
+	s.sendWire(ask(`{"since":"`+paid+`","until":"`+two+`"}`)).must(t, 0)
+	s.sendWire(ask(`{"since":"`+two+`","until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"dead":true}`)).must(t, 0)
-	want := []node.Replay{{EventID: one}, {After: one, Until: two}, {Until: two}, {Dead: true}}
+	want := []node.Replay{{EventID: one}, {After: one, Until: two}, {After: paid, Until: two}, {After: two, Until: two}, {Until: two}, {Dead: true}}
 	asked := s.sent.asked(id)
 	if diff := cmp.Diff(want, asked, cmpopts.IgnoreFields(node.Replay{}, "ID")); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)

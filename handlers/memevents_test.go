@@ -15,7 +15,8 @@ import (
 // tell records what a write tells of. Whoever holds the lock may call it.
 func (s *memStore) tell(w node.Write) {
 	for _, e := range w.Record.Events {
-		told := node.RecordedEvent{ID: fmt.Sprintf("evt_%026d", len(s.events)+1), Revision: s.revision, Event: e}
+		id := fmt.Sprintf("evt_%026d", len(s.events)+1)
+		told := node.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
 		switch {
 		case e.Webhook != nil:
 			told.Owner = w.Ref.Owner

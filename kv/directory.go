@@ -153,19 +153,22 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 // order is paid before its license is issued.
 func inFeedOrder(a, b dirEntry) int {
 	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision),
-		cmp.Compare(a.rank(), b.rank()), cmp.Compare(a.record, b.record))
+		cmp.Compare(rankOfKind(a.record), rankOfKind(b.record)), cmp.Compare(a.record, b.record))
 }
 
-func (d *dirEntry) rank() int {
-	switch d.record[0] {
+func rankOfKind(record string) byte {
+	switch record[0] {
 	case eventOfOrder:
-		return 0
+		return '0'
 	case eventOfLicense:
-		return 1
+		return '1'
 	default:
-		return 2
+		return '2'
 	}
 }
+
+// feedRank is the same order within a revision, for whoever has events and no entries.
+func feedRank(record string) string { return string(rankOfKind(record)) + record }
 
 // readEventsKey reads what follows the owner in a key of events.
 func readEventsKey(rest []byte) (dirEntry, bool) {

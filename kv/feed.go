@@ -221,7 +221,7 @@ func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
 	if err != nil {
 		return false, broken(err)
 	}
-	hash := hashRecord(e.record)
+	hash, rank := hashRecord(e.record), feedRank(e.record)
 	for _, event := range stored.events {
 		if r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash && event.Sequence <= r.after.sequence {
 			continue // told before
@@ -232,7 +232,7 @@ func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
 		r.at(place{epoch: e.epoch, record: hash, sequence: event.Sequence})
 		if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
 			r.feed.Events = append(r.feed.Events, node.RecordedEvent{
-				ID: string(r.feed.Next), Revision: e.revision, Owner: r.owner, Event: event,
+				ID: string(r.feed.Next), Revision: e.revision, Rank: rank, Owner: r.owner, Event: event,
 			})
 		}
 	}

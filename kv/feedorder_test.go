@@ -52,9 +52,36 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 			t.Fatalf("read %d at a time (-want +got):\n%s", limit, diff)
 		}
 		for i, e := range all {
+			if i > 0 && (!all[i-1].Before(&e) || e.Before(&all[i-1])) {
+				t.Errorf("%s is not known to come before %s", want[i-1], want[i])
+			}
 			rest := must(l.store.ReadEvents(l.ctx(), labOwner, node.FeedPage{After: node.FeedPosition(e.ID), Limit: 100}))(t)
 			if diff := cmp.Diff(want[i+1:], of(rest.Events)); diff != "" && i+1 < len(want) {
 				t.Errorf("after %s (-want +got):\n%s", want[i], diff)
+			}
+		}
+	}
+}
+
+// TestBeforeOfManyRecords grants licenses in one transaction: whoever has their events
+// knows which of them the feed has first.
+func TestBeforeOfManyRecords(t *testing.T) {
+	l := newLab(t)
+	l.product()
+	if _, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: "pro", Quantity: 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
+		t.Fatal(err)
+	}
+	all := must(l.store.ReadEvents(l.ctx(), labOwner, node.FeedPage{Limit: 100}))(t).Events
+	if len(all) != 5 || all[0].Revision != all[4].Revision {
+		t.Fatalf("the feed is %+v", all)
+	}
+	for i := range all {
+		for j := range all {
+			if before := all[i].Before(&all[j]); before != (i < j) {
+				t.Errorf("event %d is before event %d: %v", i, j, before)
 			}
 		}
 	}

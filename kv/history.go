@@ -136,7 +136,7 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 			return historyPlace{at.epoch, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, node.RecordedEvent{
-			ID: eventID(at.epoch, record, e.Sequence), Revision: kv.ModRevision, Owner: owner, Event: e,
+			ID: eventID(at.epoch, record, e.Sequence), Revision: kv.ModRevision, Rank: feedRank(record), Owner: owner, Event: e,
 		})
 	}
 	before := stored.events[0].Sequence - 1

@@ -138,7 +138,7 @@ func (n *Node) checkReplay(ctx context.Context, in *ReplayRequest) error {
 	if err != nil {
 		return err
 	}
-	if first.Revision > last.Revision {
+	if last.Before(first) {
 		return &licet.Error{
 			Reason: licet.ReasonInvalidField, Message: "the request has invalid members",
 			Fields: []licet.FieldProblem{{Field: "until", Problem: "must not come before since"}},

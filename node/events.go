@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -12,8 +13,17 @@ import (
 type RecordedEvent struct {
 	ID       string
 	Revision int64 // the store's, of the change
-	Owner    licet.Owner
+	// Rank is where a feed has what one revision tells of this record: by comparing it
+	// with that of others. It is nothing else.
+	Rank  string
+	Owner licet.Owner
 	licet.Event
+}
+
+// Before tells whether a feed has an event before another of the same owner.
+func (e *RecordedEvent) Before(other *RecordedEvent) bool {
+	return cmp.Or(cmp.Compare(e.Revision, other.Revision), cmp.Compare(e.Rank, other.Rank),
+		cmp.Compare(e.Sequence, other.Sequence)) < 0
 }
 
 // FeedPosition is a place in an owner's feed: an event's id, for behind it, or what

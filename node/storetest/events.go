@@ -97,6 +97,11 @@ func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 		slices.Sort(want[1:3])
 	}
 	f.equal("the feed", got, want)
+	for i := range all[1:] {
+		if first, second := &all[i], &all[i+1]; !first.Before(second) || second.Before(first) || first.Before(first) {
+			t.Errorf("the feed has %+v before %+v", first, second)
+		}
+	}
 	for limit := 1; limit < len(all)+2; limit++ {
 		f.equal(fmt.Sprintf("the feed, %d at a time", limit), f.told(events, owner, "", limit), all)
 	}
