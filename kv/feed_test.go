@@ -320,58 +320,6 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 	}
 }
 
-// TestListenDuringACommit makes an owner listen after a writer has made up its mind
-// that nobody does: what was acknowledged after that is in the feed.
-func TestListenDuringACommit(t *testing.T) {
-	lost := rpctypes.ErrTimeout
-	l := newEventsLab(t)
-	for i, c := range []struct {
-		name   string
-		faults []fault
-		landed bool // before anybody listened
-	}{
-		{"no fault", nil, false},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
-		{"applied late", []fault{{appliedLate, lost}}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
-			owner := acct(fmt.Sprint("listens", i))
-			ref := l.license(l.store, owner)
-			l.listen()
-			next := script(c.faults...)
-			writes := 0
-			s := l.open(nil)
-			s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
-				if writes++; len(c.faults) > 0 && writes == 2 || len(c.faults) == 0 && writes == 1 {
-					l.listen(owner)
-				}
-				return next()
-			}}
-			change := l.bound(s, ref, "a")
-			outcome, err := s.Commit(testContext(t, 10*time.Second), change)
-			if err != nil || outcome.Landed != c.landed {
-				t.Fatalf("commit: %+v, %v; want landed: %v", outcome, err, c.landed)
-			}
-			want := []string{"1 license.issued"}
-			if !c.landed {
-				if len(outcome.Rivals) != 1 || !outcome.Rivals[0].Record.Listening || outcome.Rivals[0].Record.License.CurrentDevices != 0 {
-					t.Errorf("it lost to %+v", outcome.Rivals)
-				}
-				l.commit(s, l.bound(s, ref, "a"))
-				want = append(want, "2 license.activated a", "3 device.bound a")
-			}
-			l.commit(s, l.bound(s, ref, "b"))
-			want = append(want, fmt.Sprintf("%d device.bound b", len(want)+1))
-			l.seal()
-			if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, want) {
-				t.Errorf("the feed is %q, want %q", kinds, want)
-			}
-		})
-	}
-}
-
 // TestFencesInABatch sends changes of many records together while the fences move:
 // all of them land, and each is told of once.
 func TestFencesInABatch(t *testing.T) {

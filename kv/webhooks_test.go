@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
@@ -87,169 +85,6 @@ func newHooksLab(t *testing.T) *eventsLab {
 	l.store.hearAll = false
 	l.useMaster()
 	return l
-}
-
-// TestSubscribeDuringACommit lets an owner subscribe, or leave, after another store has
-// made up its mind whether it listens, while that one's swap meets every fault: what
-// lands after the subscription is told of, and what lands after the end of it is not.
-func TestSubscribeDuringACommit(t *testing.T) {
-	lost := rpctypes.ErrTimeout
-	l := newHooksLab(t)
-	for i, c := range []struct {
-		name   string
-		faults []fault
-		first  bool // the change lands before
-	}{
-		{"no fault", nil, false},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
-		{"applied late", []fault{{appliedLate, lost}}, false},
-		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNever, lost}}, false},
-	} {
-		for _, begins := range []bool{true, false} {
-			t.Run(fmt.Sprintf("%s, begins %v", c.name, begins), func(t *testing.T) {
-				l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
-				owner := acct(fmt.Sprintf("during%d%v", i, begins))
-				ref := l.license(l.store, owner)
-				if !begins {
-					l.hook(l.store, owner, subscribe(owner))
-				}
-				next := script(c.faults...)
-				writes, when := 0, 1
-				if len(c.faults) > 0 {
-					when = 2
-				}
-				s := l.open(nil)
-				s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
-					if writes++; writes == when {
-						if begins {
-							l.hook(l.store, owner, subscribe(owner))
-						} else {
-							l.hook(l.store, owner, unsubscribe(owner))
-						}
-					}
-					return next()
-				}}
-				outcome, err := s.Commit(testContext(t, 10*time.Second), l.bound(s, ref, "a"))
-				if err != nil || outcome.Landed != c.first {
-					t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.first)
-				}
-				if !outcome.Landed {
-					if len(outcome.Rivals) != 1 || outcome.Rivals[0].Record.Listening != begins {
-						t.Errorf("it lost to %+v", outcome.Rivals)
-					}
-					l.commit(s, l.bound(s, ref, "a"))
-				}
-				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
-				l.seal()
-				told := []string{"1 license.issued"}
-				if c.first != begins { // the first device was bound while somebody listened
-					told = append(told, "2 license.activated a", "3 device.bound a")
-				}
-				if begins {
-					told = append(told, fmt.Sprintf("%d device.bound b", len(told)+1))
-				}
-				if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, told) {
-					t.Errorf("the feed is %q, want %q", kinds, told)
-				}
-				if begins {
-					l.hook(l.store, owner, unsubscribe(owner))
-				}
-				l.wantListeners()
-				l.clean()
-			})
-		}
-	}
-}
-
-// TestSubscriptionInDoubt loses the answer to a subscription in every way. Where it is
-// said to have landed it has, once, and its owner listens; else neither.
-func TestSubscriptionInDoubt(t *testing.T) {
-	lost := rpctypes.ErrTimeout
-	l := newHooksLab(t)
-	for i, c := range []struct {
-		name   string
-		faults []fault
-		err    error
-		made   bool
-	}{
-		{"no fault", nil, nil, true},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, nil, true},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, nil, true},
-		{"applied late", []fault{{appliedLate, lost}}, nil, true},
-		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}, nil, true},
-		{"no space", []fault{{appliedNow, rpctypes.ErrNoSpace}}, nil, true},
-		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrUnavailable, false},
-		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrOutcomeUnknown, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
-			owner := acct(fmt.Sprint("doubt", i))
-			s := l.open(script(c.faults...))
-			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
-			if !errors.Is(err, c.err) || c.err == nil && !outcome.Landed {
-				t.Errorf("%+v, %v", outcome, err)
-			}
-			if c.made {
-				l.wantListeners(owner)
-			}
-			l.hook(s, owner, subscribe(owner)) // again; also runs what is late
-			if now := loadOne(t, l.store, licet.WebhooksRef(owner)).Record.Webhooks; len(now.Endpoints) != 1 {
-				t.Errorf("there are %+v", now.Endpoints)
-			}
-			l.wantListeners(owner)
-			l.hook(s, owner, unsubscribe(owner))
-			l.wantListeners()
-			l.clean()
-		})
-	}
-}
-
-// TestOwnersSubscribeBetweenAttempts lets another owner subscribe, or leave, while the
-// attempts at a subscription are in doubt: what is stored of who listens was made of
-// what is not so any more, and none of the attempts may land after that.
-func TestOwnersSubscribeBetweenAttempts(t *testing.T) {
-	lost := rpctypes.ErrTimeout
-	l := newHooksLab(t)
-	for i, c := range []struct {
-		name   string
-		faults []fault
-		landed bool
-	}{
-		{"before the first", nil, false},
-		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
-		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
-		{"applied late", []fault{{appliedLate, lost}}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			l := &eventsLab{t: t, etcd: l.etcd, store: l.store}
-			owner, other, leaves := acct(fmt.Sprint("own", i)), acct(fmt.Sprint("other", i)), acct(fmt.Sprint("leaves", i))
-			l.hook(l.store, leaves, subscribe(leaves))
-			next := script(c.faults...)
-			writes := 0
-			s := l.open(nil)
-			s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
-				if writes++; writes == 1+min(len(c.faults), 1) {
-					l.hook(l.store, other, subscribe(other))
-					l.hook(l.store, leaves, unsubscribe(leaves))
-				}
-				return next()
-			}}
-			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
-			if err != nil || outcome.Landed != c.landed {
-				t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.landed)
-			}
-			if losses := l.hook(s, owner, subscribe(owner)); losses != 0 {
-				t.Errorf("made anew it was lost %d times: it has not learned who listens", losses)
-			}
-			_ = s.Ping(testContext(t, 10*time.Second))
-			l.wantListeners(owner, other)
-			l.hook(s, owner, unsubscribe(owner))
-			l.hook(s, other, unsubscribe(other))
-			l.wantListeners()
-			l.clean()
-		})
-	}
 }
 
 // TestSubscriptionsInABatch sends subscriptions of some owners and activations of all

@@ -1,0 +1,212 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+
+	"licet"
+	"licet/node"
+)
+
+// interruption is what becomes of the first attempt at a change before something else
+// happens, which the next attempt must heed.
+type interruption struct {
+	name   string
+	faults []fault
+	landed bool // the change has, before that happens
+}
+
+// eachInterruption runs a test with each of them; i tells them apart.
+func (l *eventsLab) eachInterruption(run func(l *eventsLab, i int, c interruption)) {
+	lost := rpctypes.ErrTimeout
+	for i, c := range []interruption{
+		{"no fault", nil, false},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, false},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, true},
+		{"applied late", []fault{{appliedLate, lost}}, false},
+		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNever, lost}}, false},
+	} {
+		l.t.Run(c.name, func(t *testing.T) { run(l.in(t), i, c) })
+	}
+}
+
+// in is the lab for a part of its test.
+func (l *eventsLab) in(t *testing.T) *eventsLab {
+	return &eventsLab{t: t, etcd: l.etcd, store: l.store}
+}
+
+// interrupted opens a store of whose changes the first one is interrupted by what
+// happens: after the first attempt, or before it where that would not fail.
+func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
+	l.t.Helper()
+	next := script(c.faults...)
+	writes := 0
+	s := l.open(nil)
+	s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+		if writes++; writes == 1+min(len(c.faults), 1) {
+			happens()
+		}
+		return next()
+	}}
+	return s
+}
+
+func (l *eventsLab) commitInterrupted(s *Store, change node.Change, c interruption) node.Outcome {
+	l.t.Helper()
+	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
+	if err != nil || outcome.Landed != c.landed {
+		l.t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.landed)
+	}
+	return outcome
+}
+
+// leave has owners leave, who must be all that listen, and looks whether all is well.
+func (l *eventsLab) leave(s *Store, owners ...licet.Owner) {
+	l.t.Helper()
+	l.wantListeners(owners...)
+	for _, owner := range owners {
+		l.hook(s, owner, unsubscribe(owner))
+	}
+	l.wantListeners()
+	l.clean()
+}
+
+// TestListenDuringACommit makes an owner listen after a writer has made up its mind
+// that nobody does: what was acknowledged after that is in the feed.
+func TestListenDuringACommit(t *testing.T) {
+	newEventsLab(t).eachInterruption(func(l *eventsLab, i int, c interruption) {
+		owner := acct(fmt.Sprint("listens", i))
+		ref := l.license(l.store, owner)
+		l.listen()
+		s := l.interrupted(c, func() { l.listen(owner) })
+		outcome := l.commitInterrupted(s, l.bound(s, ref, "a"), c)
+		want := []string{"1 license.issued"}
+		if !c.landed {
+			if len(outcome.Rivals) != 1 || !outcome.Rivals[0].Record.Listening || outcome.Rivals[0].Record.License.CurrentDevices != 0 {
+				l.t.Errorf("it lost to %+v", outcome.Rivals)
+			}
+			l.commit(s, l.bound(s, ref, "a"))
+			want = append(want, "2 license.activated a", "3 device.bound a")
+		}
+		l.commit(s, l.bound(s, ref, "b"))
+		want = append(want, fmt.Sprintf("%d device.bound b", len(want)+1))
+		l.seal()
+		if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, want) {
+			l.t.Errorf("the feed is %q, want %q", kinds, want)
+		}
+	})
+}
+
+// TestSubscribeDuringACommit lets an owner subscribe, or leave, after another store has
+// made up its mind whether it listens, while that one's swap meets every fault: what
+// lands after the subscription is told of, and what lands after the end of it is not.
+func TestSubscribeDuringACommit(t *testing.T) {
+	lab := newHooksLab(t)
+	for _, begins := range []bool{true, false} {
+		t.Run(fmt.Sprint("begins ", begins), func(t *testing.T) {
+			lab.in(t).eachInterruption(func(l *eventsLab, i int, c interruption) {
+				owner := acct(fmt.Sprintf("during%d%v", i, begins))
+				ref := l.license(l.store, owner)
+				if !begins {
+					l.hook(l.store, owner, subscribe(owner))
+				}
+				s := l.interrupted(c, func() {
+					if begins {
+						l.hook(l.store, owner, subscribe(owner))
+					} else {
+						l.hook(l.store, owner, unsubscribe(owner))
+					}
+				})
+				outcome := l.commitInterrupted(s, l.bound(s, ref, "a"), c)
+				if !outcome.Landed {
+					if len(outcome.Rivals) != 1 || outcome.Rivals[0].Record.Listening != begins {
+						l.t.Errorf("it lost to %+v", outcome.Rivals)
+					}
+					l.commit(s, l.bound(s, ref, "a"))
+				}
+				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
+				l.seal()
+				told := []string{"1 license.issued"}
+				if c.landed != begins { // the first device was bound while somebody listened
+					told = append(told, "2 license.activated a", "3 device.bound a")
+				}
+				if begins {
+					told = append(told, fmt.Sprintf("%d device.bound b", len(told)+1))
+				}
+				if kinds := kindsOf(l.feed(owner, 10)); !slices.Equal(kinds, told) {
+					l.t.Errorf("the feed is %q, want %q", kinds, told)
+				}
+				if begins {
+					l.leave(l.store, owner)
+				} else {
+					l.leave(l.store)
+				}
+			})
+		})
+	}
+}
+
+// TestSubscriptionInDoubt loses the answer to a subscription in every way. Where it is
+// said to have landed it has, once, and its owner listens; else neither.
+func TestSubscriptionInDoubt(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	l := newHooksLab(t)
+	for i, c := range []struct {
+		name   string
+		faults []fault
+		err    error
+		made   bool
+	}{
+		{"no fault", nil, nil, true},
+		{"applied, answer lost", []fault{{appliedNow, lost}}, nil, true},
+		{"not applied, answer lost", []fault{{appliedNever, lost}}, nil, true},
+		{"applied late", []fault{{appliedLate, lost}}, nil, true},
+		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}, nil, true},
+		{"no space", []fault{{appliedNow, rpctypes.ErrNoSpace}}, nil, true},
+		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrUnavailable, false},
+		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrOutcomeUnknown, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := l.in(t)
+			owner := acct(fmt.Sprint("doubt", i))
+			s := l.open(script(c.faults...))
+			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
+			if !errors.Is(err, c.err) || c.err == nil && !outcome.Landed {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+			if c.made {
+				l.wantListeners(owner)
+			}
+			l.hook(s, owner, subscribe(owner)) // again; also runs what is late
+			if now := loadOne(t, l.store, licet.WebhooksRef(owner)).Record.Webhooks; len(now.Endpoints) != 1 {
+				t.Errorf("there are %+v", now.Endpoints)
+			}
+			l.leave(s, owner)
+		})
+	}
+}
+
+// TestOwnersSubscribeBetweenAttempts lets another owner subscribe, or leave, while the
+// attempts at a subscription are in doubt: what is stored of who listens was made of
+// what is not so any more, and none of the attempts may land after that.
+func TestOwnersSubscribeBetweenAttempts(t *testing.T) {
+	newHooksLab(t).eachInterruption(func(l *eventsLab, i int, c interruption) {
+		owner, other, leaves := acct(fmt.Sprint("own", i)), acct(fmt.Sprint("other", i)), acct(fmt.Sprint("leaves", i))
+		l.hook(l.store, leaves, subscribe(leaves))
+		s := l.interrupted(c, func() {
+			l.hook(l.store, other, subscribe(other))
+			l.hook(l.store, leaves, unsubscribe(leaves))
+		})
+		l.commitInterrupted(s, l.hooked(s, owner, subscribe(owner)), c)
+		if losses := l.hook(s, owner, subscribe(owner)); losses != 0 {
+			l.t.Errorf("made anew it was lost %d times: it has not learned who listens", losses)
+		}
+		_ = s.Ping(testContext(l.t, 10*time.Second))
+		l.leave(s, owner, other)
+	})
+}
