@@ -21,7 +21,8 @@ func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.
 	return s.eventAt(ctx, owner, at, state)
 }
 
-// eventAt reads the event that a place is behind of.
+// eventAt reads the event that a place is behind of. Its key has the record's own id, of
+// which the place has a hash alone, so the keys of its epoch are listed to find it.
 func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*node.RecordedEvent, error) {
 	dir := s.directories.find(owner, at.epoch)
 	if dir == nil {
