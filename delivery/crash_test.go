@@ -10,7 +10,6 @@ import (
 
 	"licet"
 	"licet/node"
-	"licet/webhook"
 )
 
 // mortal is a store whose user dies before or after one of its steps.
@@ -161,14 +160,12 @@ func TestWorkersShare(t *testing.T) {
 	}
 	a.record(20)
 	all(a.recorded(40))
-	began := time.Now()
+	goOn := l.stopClock() // so that they are never free for freeAfter
 	if err := first.Stop(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
 	l.until("the other has all", func() bool { return len(second.claimed()) == 12 })
-	if d := time.Since(began); d > freeAfter {
-		t.Errorf("the other node took over after %v", d)
-	}
+	goOn()
 	a.record(20)
 	all(a.recorded(60))
 	second.Kill()
@@ -233,7 +230,7 @@ func (s *leaseless) Work(ctx context.Context, do func(context.Context, node.Deli
 func TestStopCutsOff(t *testing.T) {
 	l := newLab(t)
 	a, b := l.site(), l.site()
-	a.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: patience})
+	a.sendWithin(10 * patience)
 	r := newReceiver(t)
 	r.decide(func(_ http.ResponseWriter, r *http.Request, _ string, _ int) bool {
 		<-r.Context().Done()
@@ -244,12 +241,8 @@ func TestStopCutsOff(t *testing.T) {
 	a.record(10)
 	events := a.recorded(10)
 	l.until("it is tried", func() bool { return r.attempts() >= firstWindow })
-	began := time.Now()
 	if err := a.engine.Stop(l.ctx()); err != nil {
-		t.Fatal(err)
-	}
-	if d := time.Since(began); d > 2*drainTimeout {
-		t.Errorf("the stop took %v", d)
+		t.Fatal(err) // it took as long as we wait for anything
 	}
 	r.decide(nil)
 	b.deliver()

@@ -59,6 +59,7 @@ type Engine struct {
 	wake  chan struct{} // there is something to look for
 	load  load
 	nap   time.Duration // the longest that a route does not look at the clock
+	trust time.Duration // the longest that all endpoints are not read, see listEvery
 
 	mu     sync.Mutex
 	routes map[string]*route // the endpoints that it delivers to
@@ -75,8 +76,8 @@ func New(cfg Config) *Engine {
 		cfg.Random = rand.Float64
 	}
 	return &Engine{
-		cfg: cfg, extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, routes: make(map[string]*route),
-		stopping: make(chan struct{}), done: make(chan struct{}),
+		cfg: cfg, extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
+		routes: make(map[string]*route), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 }
 

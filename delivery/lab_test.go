@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -30,8 +31,13 @@ import (
 	"licet/webhook"
 )
 
-// patience is how long what must happen is waited for.
-const patience = time.Minute
+const (
+	// patience is how long what must happen is waited for.
+	patience = time.Minute
+	// shortTimeout is that of attempts where receivers take longer than any. Elsewhere
+	// no attempt fails because the machine is busy.
+	shortTimeout = 3 * time.Second
+)
 
 // lab is an etcd of a test's own, with nodes before it that deliver.
 type lab struct {
@@ -39,6 +45,7 @@ type lab struct {
 	endpoints []string
 	ring      licet.MasterRing
 	ahead     atomic.Int64 // by how much the clock of all nodes is
+	stopped   atomic.Int64 // since when it stands still, in nanoseconds; 0: it goes
 	owner     licet.Owner
 	sites     []*site
 }
@@ -60,7 +67,20 @@ func newLab(t *testing.T) *lab {
 	return l
 }
 
-func (l *lab) now() time.Time { return time.Now().Add(time.Duration(l.ahead.Load())) }
+func (l *lab) now() time.Time {
+	now := time.Now()
+	if at := l.stopped.Load(); at != 0 {
+		now = time.Unix(0, at)
+	}
+	return now.Add(time.Duration(l.ahead.Load()))
+}
+
+// stopClock has the clock of all nodes stand still, until goOn is called: what happens
+// meanwhile has waited for no time.
+func (l *lab) stopClock() (goOn func()) {
+	l.stopped.Store(time.Now().UnixNano())
+	return func() { l.stopped.Store(0) }
+}
 
 // pass puts the clock of all nodes forward.
 func (l *lab) pass(d time.Duration) {
@@ -83,6 +103,7 @@ type site struct {
 	metrics *metrics.Metrics
 	engine  *Engine // the latest
 	through node.DeliveryStore
+	trust   time.Duration // see Engine; 0: the usual
 }
 
 // site starts a node that does not deliver yet.
@@ -114,11 +135,16 @@ func (l *lab) site() *site {
 	sealed.Go(func() { s.node.KeepSealing(sealing) })
 	l.t.Cleanup(func() { stop(); sealed.Wait() })
 	s.front = handlers.New(handlers.Config{Node: s.node, Metrics: s.metrics, Log: zerolog.Nop(), PublicURL: "https://licet.example", Ring: l.ring})
-	s.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: 3 * time.Second})
-	l.t.Cleanup(s.sender.Close)
+	s.sendWithin(patience)
 	s.through = s.store
 	l.sites = append(l.sites, s)
 	return s
+}
+
+// sendWithin sets how long an attempt takes at most.
+func (s *site) sendWithin(timeout time.Duration) {
+	s.sender = webhook.NewSender(webhook.Config{Policy: webhook.Policy{Loopback: true}, Clock: time.Now, Timeout: timeout})
+	s.lab.t.Cleanup(s.sender.Close)
 }
 
 // deliver starts an engine. It ends with the test, or before.
@@ -128,6 +154,7 @@ func (s *site) deliver() *Engine {
 	})
 	e := s.engine
 	e.nap = 50 * time.Millisecond // the clock is put forward
+	e.trust = cmp.Or(s.trust, e.trust)
 	e.Start()
 	s.lab.t.Cleanup(e.Kill)
 	return e
@@ -137,9 +164,12 @@ func (s *site) deliver() *Engine {
 func (s *site) record(n int) {
 	s.lab.t.Helper()
 	for left := n; left > 0; left -= 1000 {
-		if _, _, err := s.node.Grant(s.lab.ctx(), s.lab.owner, node.Grant{ProductID: "pro", Quantity: min(left, 1000)}); err != nil {
-			s.lab.t.Fatal(err)
-		}
+		key := ulid.Make()
+		grant := node.Grant{ProductID: "pro", Quantity: min(left, 1000), Once: &node.Once{Hash: string(key[:])}}
+		s.lab.until("licenses are granted", func() bool {
+			_, _, err := s.node.Grant(s.lab.ctx(), s.lab.owner, grant)
+			return err == nil // etcd may take its time on a busy machine
+		})
 	}
 }
 
@@ -149,10 +179,12 @@ func (s *site) feed() []string {
 	var ids []string
 	page := node.FeedPage{Limit: 1000}
 	for {
-		feed, err := s.node.Feed(s.lab.ctx(), s.lab.owner, page, node.FeedWait{})
-		if err != nil {
-			s.lab.t.Fatal(err)
-		}
+		var feed node.EventFeed
+		s.lab.until("the feed can be read", func() bool {
+			var err error
+			feed, err = s.node.Feed(s.lab.ctx(), s.lab.owner, page, node.FeedWait{})
+			return err == nil
+		})
 		for i := range feed.Events {
 			ids = append(ids, feed.Events[i].ID)
 		}
@@ -385,9 +417,9 @@ func (s *site) subscribeFrom(r *receiver, since node.FeedPosition) licet.Endpoin
 func (s *site) replay(endpoint string, replay node.Replay) {
 	s.lab.t.Helper()
 	replay.ID = ulid.Make().String()
-	if err := s.store.AddReplay(s.lab.ctx(), s.lab.owner, endpoint, replay); err != nil {
-		s.lab.t.Fatal(err)
-	}
+	s.lab.until("the replay is noted", func() bool {
+		return s.store.AddReplay(s.lab.ctx(), s.lab.owner, endpoint, replay) == nil
+	})
 }
 
 // jobs are the replays that are not done.

@@ -154,7 +154,7 @@ func (w *worker) readTargets(ctx context.Context) error {
 		return err
 	}
 	now := time.Now() // an age, and so by the clock that only goes forward
-	if mark == w.mark && !w.listed.IsZero() && now.Sub(w.listed) < listEvery {
+	if mark == w.mark && !w.listed.IsZero() && now.Sub(w.listed) < w.engine.trust {
 		return nil
 	}
 	targets := make(map[string]target)
