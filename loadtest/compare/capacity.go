@@ -79,12 +79,8 @@ func (c *capacityConfig) diskNeed() int64 {
 // capacityCommand is compare capacity but for what belongs to the process.
 func capacityCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseCapacity(args, stderr)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "compare capacity:", err)
-		return exitUsage
+	if err != nil {
+		return rig.UsageError(stderr, "compare capacity", err)
 	}
 	d, err := measureCapacity(ctx, cfg, rig.NewProgress(stderr))
 	if err == nil && !cfg.onlyJSON {
@@ -95,12 +91,12 @@ func capacityCommand(ctx context.Context, args []string, stdout, stderr io.Write
 	}
 	if err != nil {
 		fmt.Fprintln(stderr, "compare capacity:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	if anyMissed(d.Claims) && !cfg.lenient {
-		return exitFailed
+		return rig.ExitFailed
 	}
-	return exitOK
+	return rig.ExitOK
 }
 
 // measureCapacity sets a store up, fills it, and measures it.

@@ -17,10 +17,10 @@ func TestCapacityIsFilled(t *testing.T) {
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
 	args := []string{"capacity", "--devices", "3000", "--span", "300ms", "--settle", "300ms", "--no-fail", "--dir", dir}
-	if raceFlag != "" {
-		args = append(args, "--build-flags", raceFlag)
+	if rig.RaceFlag != "" {
+		args = append(args, "--build-flags", rig.RaceFlag)
 	}
-	if code := command(t.Context(), args, &stdout, &stderr); code != exitOK {
+	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
@@ -120,7 +120,7 @@ func TestCapacityConfig(t *testing.T) {
 		t.Errorf("got %+v", cfg)
 	}
 	var stdout, stderr bytes.Buffer
-	if code := command(t.Context(), []string{"capacity", "--devices", "1"}, &stdout, &stderr); code != exitUsage || stderr.Len() == 0 {
+	if code := command(t.Context(), []string{"capacity", "--devices", "1"}, &stdout, &stderr); code != rig.ExitUsage || stderr.Len() == 0 {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

@@ -12,16 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/pflag"
-
 	"licet/loadtest/rig"
-)
-
-// Exit codes, as those of licet.
-const (
-	exitOK     = 0
-	exitFailed = 1 // or a must was missed
-	exitUsage  = 2
 )
 
 func main() { rig.Main(command) }
@@ -32,17 +23,13 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return capacityCommand(ctx, args[1:], stdout, stderr)
 	}
 	cfg, err := parseConfig(args, stderr)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "compare:", err)
-		return exitUsage
+	if err != nil {
+		return rig.UsageError(stderr, "compare", err)
 	}
 	report, err := compare(ctx, cfg, rig.NewProgress(stderr))
 	if err != nil {
 		fmt.Fprintln(stderr, "compare:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	results := report.results(func(id string) bool { return cfg.wants(id) })
 	if cfg.quick {
@@ -55,12 +42,12 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}),
 	); err != nil {
 		fmt.Fprintln(stderr, "compare: print the table:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	if anyMissed(results) && !cfg.lenient {
-		return exitFailed
+		return rig.ExitFailed
 	}
-	return exitOK
+	return rig.ExitOK
 }
 
 // compare measures what is asked for, part by part. Each part has a store of

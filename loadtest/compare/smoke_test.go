@@ -3,8 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,11 +13,8 @@ import (
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(rig.MemberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
-		os.Exit(exitFailed)
-	}
-	os.Exit(m.Run())
+	rig.BeEtcd()
+	m.Run()
 }
 
 // TestEveryRowIsFilled runs the whole comparison in small: real etcd, real
@@ -28,8 +23,8 @@ func TestEveryRowIsFilled(t *testing.T) {
 	t.Parallel()
 	binary := filepath.Join(t.TempDir(), "licet")
 	build := []string{"build", "-o", binary}
-	if raceFlag != "" { // what is built with it is there already
-		build = append(build, raceFlag)
+	if rig.RaceFlag != "" { // what is built with it is there already
+		build = append(build, rig.RaceFlag)
 	}
 	if out, err := exec.CommandContext(t.Context(), "go", append(build, "licet/cmd/licet")...).CombinedOutput(); err != nil {
 		t.Fatalf("build licet: %v: %s", err, out)
@@ -37,7 +32,7 @@ func TestEveryRowIsFilled(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	// It is compared with itself: a checkout may be without its history.
 	args := []string{"--quick", "--no-fail", "--dir", t.TempDir(), "--licet", binary, "--before", binary}
-	if code := command(t.Context(), args, &stdout, &stderr); code != exitOK {
+	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
@@ -75,10 +70,10 @@ func TestEveryRowIsFilled(t *testing.T) {
 
 func TestUsageError(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != exitUsage || stderr.Len() == 0 {
+	if code := command(t.Context(), []string{"--rounds", "none"}, &stdout, &stderr); code != rig.ExitUsage || stderr.Len() == 0 {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
-	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != exitOK || !strings.Contains(stderr.String(), "--quick") {
+	if code := command(t.Context(), []string{"--help"}, &stdout, &stderr); code != rig.ExitOK || !strings.Contains(stderr.String(), "--quick") {
 		t.Errorf("exit code %d, %s", code, &stderr)
 	}
 }

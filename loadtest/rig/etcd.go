@@ -103,7 +103,7 @@ func startMember(ctx context.Context, spec memberSpec, limit time.Duration) (*Ch
 		return nil, fmt.Errorf("find this program: %w", err)
 	}
 	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), MemberVariable+"="+string(text))
+	cmd.Env = append(os.Environ(), memberVariable+"="+string(text))
 	log, err := os.Create(spec.Dir + ".log")
 	if err != nil {
 		return nil, err

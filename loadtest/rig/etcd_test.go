@@ -2,19 +2,14 @@ package rig
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(MemberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", BeEtcd(text))
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
+	BeEtcd()
+	m.Run()
 }
 
 // TestLeaderIsLostAndComesBack kills the leader of three members, and starts it

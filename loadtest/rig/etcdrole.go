@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// MemberVariable tells this program to be a member of etcd, and which.
-const MemberVariable = "LICET_LOAD_ETCD"
+// memberVariable tells this program to be a member of etcd, and which.
+const memberVariable = "LICET_LOAD_ETCD"
 
 const memberReady = "ready"
 
@@ -31,12 +31,21 @@ type memberSpec struct {
 	Retention string // how much history automatic compaction leaves
 }
 
-// BeEtcd runs a member until it fails, is told to end by SIGTERM, or whoever
+// BeEtcd is to be called before anything else. Where this process was started as a
+// member of etcd, it is nothing but that, and ends with it.
+func BeEtcd() {
+	if text := os.Getenv(memberVariable); text != "" {
+		fmt.Fprintln(os.Stderr, "etcd:", serveMember(text))
+		os.Exit(ExitFailed)
+	}
+}
+
+// serveMember runs a member until it fails, is told to end by SIGTERM, or whoever
 // started this process is gone.
-func BeEtcd(text string) error {
+func serveMember(text string) error {
 	var s memberSpec
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
-		return fmt.Errorf("%s: %w", MemberVariable, err)
+		return fmt.Errorf("%s: %w", memberVariable, err)
 	}
 	cfg, err := s.config()
 	if err != nil {

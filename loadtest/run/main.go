@@ -11,16 +11,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/spf13/pflag"
-
 	"licet/loadtest/rig"
-)
-
-// Exit codes, as those of licet.
-const (
-	exitOK     = 0
-	exitFailed = 1 // also where a threshold was missed, or a result lost
-	exitUsage  = 2
 )
 
 func main() { rig.Main(command) }
@@ -28,18 +19,14 @@ func main() { rig.Main(command) }
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseConfig(args, stderr)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "run:", err)
-		return exitUsage
+	if err != nil {
+		return rig.UsageError(stderr, "run", err)
 	}
 	if err := run(ctx, cfg, stdout, rig.NewProgress(stderr)); err != nil {
 		fmt.Fprintf(stderr, "run: %s: FAILED: %v\n", cfg.name, err)
-		return exitFailed
+		return rig.ExitFailed
 	}
-	return exitOK
+	return rig.ExitOK
 }
 
 // run is one scenario from an empty store to the proof.

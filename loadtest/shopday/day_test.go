@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,11 +15,8 @@ import (
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(rig.MemberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
-		os.Exit(exitFailed)
-	}
-	os.Exit(m.Run())
+	rig.BeEtcd()
+	m.Run()
 }
 
 // TestSmallDay plays a day in small: real etcd, real nodes. Then it does things
@@ -33,7 +29,7 @@ func TestSmallDay(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	var log bytes.Buffer
-	cfg, err := parseConfig([]string{"--orders", "60", "--refunds", "8", "--members", "1", "--dir", t.TempDir(), "--build-flags", raceFlag}, &log)
+	cfg, err := parseConfig([]string{"--orders", "60", "--refunds", "8", "--members", "1", "--dir", t.TempDir(), "--build-flags", rig.RaceFlag}, &log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,12 +113,12 @@ func TestUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--help"}, exitOK, "--refunds"},
-		{[]string{"--orders", "few"}, exitUsage, "--orders"},
-		{[]string{"--orders", "5"}, exitUsage, "from 40"},
-		{[]string{"--refunds", "400"}, exitUsage, "a quarter"},
-		{[]string{"--members", "0"}, exitUsage, "at least 1"},
-		{[]string{"now"}, exitUsage, `"now"`},
+		{[]string{"--help"}, rig.ExitOK, "--refunds"},
+		{[]string{"--orders", "few"}, rig.ExitUsage, "--orders"},
+		{[]string{"--orders", "5"}, rig.ExitUsage, "from 40"},
+		{[]string{"--refunds", "400"}, rig.ExitUsage, "a quarter"},
+		{[]string{"--members", "0"}, rig.ExitUsage, "at least 1"},
+		{[]string{"now"}, rig.ExitUsage, `"now"`},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := command(t.Context(), c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) {

@@ -9,21 +9,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"licet/loadtest/rig"
-)
-
-// Exit codes, as those of licet.
-const (
-	exitOK     = 0
-	exitFailed = 1 // also where ledger and service differ
-	exitUsage  = 2
 )
 
 func main() { rig.Main(command) }
@@ -31,12 +21,8 @@ func main() { rig.Main(command) }
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseConfig(args, stderr)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "shopday:", err)
-		return exitUsage
+	if err != nil {
+		return rig.UsageError(stderr, "shopday", err)
 	}
 	progress := rig.NewProgress(stderr)
 	began := time.Now()
@@ -44,15 +30,15 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	progress.Clear()
 	if err != nil {
 		fmt.Fprintln(stderr, "shopday: FAILED:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	r.took = time.Since(began)
 	if err := r.print(stdout); err != nil {
 		fmt.Fprintln(stderr, "shopday:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	if len(r.problems) > 0 {
-		return exitFailed
+		return rig.ExitFailed
 	}
-	return exitOK
+	return rig.ExitOK
 }

@@ -6,21 +6,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"licet/loadtest/rig"
-)
-
-// Exit codes, as those of licet.
-const (
-	exitOK     = 0
-	exitFailed = 1 // also where anything is missing, or too much
-	exitUsage  = 2
 )
 
 func main() { rig.Main(command) }
@@ -28,12 +18,8 @@ func main() { rig.Main(command) }
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg, err := parseConfig(args, stderr)
-	switch {
-	case errors.Is(err, pflag.ErrHelp):
-		return exitOK
-	case err != nil:
-		fmt.Fprintln(stderr, "webhookrun:", err)
-		return exitUsage
+	if err != nil {
+		return rig.UsageError(stderr, "webhookrun", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
 	defer cancel()
@@ -43,15 +29,15 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	progress.Clear()
 	if err != nil {
 		fmt.Fprintln(stderr, "webhookrun: FAILED:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	r.took = time.Since(began)
 	if err := r.print(stdout); err != nil {
 		fmt.Fprintln(stderr, "webhookrun:", err)
-		return exitFailed
+		return rig.ExitFailed
 	}
 	if len(r.problems) > 0 {
-		return exitFailed
+		return rig.ExitFailed
 	}
-	return exitOK
+	return rig.ExitOK
 }

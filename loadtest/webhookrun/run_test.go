@@ -3,9 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -17,11 +15,8 @@ import (
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	if text := os.Getenv(rig.MemberVariable); text != "" {
-		fmt.Fprintln(os.Stderr, "etcd:", rig.BeEtcd(text))
-		os.Exit(exitFailed)
-	}
-	os.Exit(m.Run())
+	rig.BeEtcd()
+	m.Run()
 }
 
 // TestSmallRun is a run in small: real etcd, real nodes, real kills. Then things are
@@ -36,8 +31,8 @@ func TestSmallRun(t *testing.T) {
 	defer cancel()
 	var log bytes.Buffer
 	args := []string{"--activations", "80", "--kills", "4", "--members", "1", "--failures-each", "1", "--dir", t.TempDir()}
-	if raceFlag != "" { // what is built with it is there already
-		args = append(args, "--build-flags", raceFlag)
+	if rig.RaceFlag != "" { // what is built with it is there already
+		args = append(args, "--build-flags", rig.RaceFlag)
 	}
 	cfg, err := parseConfig(args, &log)
 	if err != nil {
@@ -103,16 +98,16 @@ func TestUsage(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"--help"}, exitOK, "--kills"},
-		{[]string{"--activations", "many"}, exitUsage, "--activations"},
-		{[]string{"--activations", "5"}, exitUsage, "from 50"},
-		{[]string{"--activations", "200", "--kills", "51"}, exitUsage, "a quarter"},
-		{[]string{"--nodes", "1"}, exitUsage, "at least 2"},
-		{[]string{"--members", "0"}, exitUsage, "at least 1"},
-		{[]string{"--failing", "1"}, exitUsage, "to 0.9"},
-		{[]string{"--failures-each", "-1"}, exitUsage, "at least 0"},
-		{[]string{"--impatience", "0s"}, exitUsage, "above 0"},
-		{[]string{"now"}, exitUsage, `"now"`},
+		{[]string{"--help"}, rig.ExitOK, "--kills"},
+		{[]string{"--activations", "many"}, rig.ExitUsage, "--activations"},
+		{[]string{"--activations", "5"}, rig.ExitUsage, "from 50"},
+		{[]string{"--activations", "200", "--kills", "51"}, rig.ExitUsage, "a quarter"},
+		{[]string{"--nodes", "1"}, rig.ExitUsage, "at least 2"},
+		{[]string{"--members", "0"}, rig.ExitUsage, "at least 1"},
+		{[]string{"--failing", "1"}, rig.ExitUsage, "to 0.9"},
+		{[]string{"--failures-each", "-1"}, rig.ExitUsage, "at least 0"},
+		{[]string{"--impatience", "0s"}, rig.ExitUsage, "above 0"},
+		{[]string{"now"}, rig.ExitUsage, `"now"`},
 	} {
 		var stdout, stderr bytes.Buffer
 		if code := command(t.Context(), c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) {
