@@ -12,6 +12,7 @@ import (
 
 	"licet/client"
 	"licet/loadtest/stage"
+	"licet/loadtest/trial"
 )
 
 // books is all that the service says there is, as it is listed and looked up at
@@ -90,7 +91,7 @@ func (s *shop) readBooks(ctx context.Context) (*books, error) {
 func (s *shop) readFiltered(ctx context.Context, b *books) error {
 	var mu sync.Mutex
 	var failed error
-	each(ctx, s.ledger.orderFilters(), func(ctx context.Context, f client.OrderFilter) {
+	trial.Each(ctx, s.ledger.orderFilters(), func(ctx context.Context, f client.OrderFilter) {
 		list, err := s.ordersOf(ctx, f)
 		mu.Lock()
 		defer mu.Unlock()
@@ -100,7 +101,7 @@ func (s *shop) readFiltered(ctx context.Context, b *books) error {
 			b.ordersBy[f] = append(b.ordersBy[f], o.OrderNo)
 		}
 	})
-	each(ctx, s.ledger.licenseFilters(), func(ctx context.Context, f client.LicenseFilter) {
+	trial.Each(ctx, s.ledger.licenseFilters(), func(ctx context.Context, f client.LicenseFilter) {
 		list, err := s.licensesOf(ctx, f)
 		mu.Lock()
 		defer mu.Unlock()
@@ -118,7 +119,7 @@ func (s *shop) readFiltered(ctx context.Context, b *books) error {
 func (s *shop) readDetails(ctx context.Context, b *books) error {
 	var mu sync.Mutex
 	var failed error
-	each(ctx, s.ledger.allLicenses(), func(ctx context.Context, entry *licenseEntry) {
+	trial.Each(ctx, s.ledger.allLicenses(), func(ctx context.Context, entry *licenseEntry) {
 		l, err := s.reader.License(ctx, entry.key)
 		if err == nil && l.DevicesNextCursor == "" && len(l.Devices) > 16 {
 			l.Devices, err = nil, nil // the listing has them too

@@ -3,60 +3,52 @@ package main
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
+
+	"licet/loadtest/trial"
 )
 
 // compare holds the ledger against all that the service says, thing by thing
 // and sum by sum.
-func (s *shop) compare(ctx context.Context) (*report, error) {
+func (s *shop) compare(ctx context.Context) (*trial.Report, error) {
 	s.progress.Step("closing: everything is read back, and compared")
 	at := time.Now()
 	b, err := s.readBooks(ctx)
 	if err != nil {
-		return nil, errors.Join(err, s.ledger.troubles())
+		return nil, errors.Join(err, s.ledger.Err())
 	}
-	r := &report{
-		done:     maps.Clone(s.ledger.done),
-		traffic:  s.balancer.Traffic(),
-		lines:    compareSums(sumLedger(s.ledger, at), sumBooks(b)),
-		problems: append(slices.Clone(s.ledger.problems), audit(s.ledger, b, at)...),
-	}
-	r.problems = append(r.problems, s.stage.Contradictions(ctx)...)
+	r := s.ledger.Report()
+	r.Proven = "the ledger and the service agree"
+	r.Problems = append(r.Problems, audit(s.ledger, b, at)...)
+	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
 	families, err := s.stage.Verify(ctx)
-	r.note(err)
-	r.lines = append(r.lines, sumFamilies(s.ledger, families)...)
-	for _, line := range r.lines {
-		if !line.agrees() {
-			r.problem("%s: %v by the ledger, %v by the service", line.what, line.ledger, line.service)
-		}
-	}
+	r.Note(err)
+	report(r, append(compareSums(sumLedger(s.ledger, at), sumBooks(b)), sumFamilies(s.ledger, families)...))
 	return r, ctx.Err()
+}
+
+// report sets the totals of both sides beside each other.
+func report(r *trial.Report, totals []line) {
+	r.Line("COUNTED", "LEDGER", "SERVICE", "")
+	for _, total := range totals {
+		mark := ""
+		if !total.agrees() {
+			mark = "DIFFERS"
+			r.Problem("%s: %v by the ledger, %v by the service", total.what, total.ledger, total.service)
+		}
+		r.Line(total.what, total.ledger, total.service, mark)
+	}
 }
 
 // shut has the nodes end in order, and proves that what they leave behind is
 // whole, and in a backup as well.
-func (s *shop) shut(ctx context.Context, r *report) {
+func (s *shop) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet verify, licet backup, licet restore, licet verify")
 	s.balancer.CloseIdleConnections()
-	r.note(s.stage.EndAll())
-	r.stop = s.stage.LongestStop
-	stored, err := s.stage.Verify(ctx)
-	r.note(err)
+	stored := r.Leave(ctx, s.stage)
+	r.Count("longest orderly stop of a node", s.stage.LongestStop.Round(time.Millisecond))
+	r.CountTraffic(s.balancer.Traffic())
 	restored, err := s.stage.VerifyRestored(ctx)
-	r.note(err)
-	r.problems = append(r.problems, unlike(stored, restored)...)
-	r.problems = append(r.problems, s.stage.Bugs()...)
-}
-
-// troubles are the problems so far, as an error.
-func (l *ledger) troubles() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	var errs []error
-	for _, p := range l.problems {
-		errs = append(errs, errors.New(p))
-	}
-	return errors.Join(errs...)
+	r.Note(err)
+	r.Problems = append(r.Problems, unlike(stored, restored)...)
 }

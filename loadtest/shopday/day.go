@@ -11,6 +11,7 @@ import (
 	"licet/client"
 	"licet/loadtest/rig"
 	"licet/loadtest/stage"
+	"licet/loadtest/trial"
 )
 
 // day plays the day from opening to closing.
@@ -39,7 +40,7 @@ func (s *shop) day(ctx context.Context) error {
 
 // open makes what there must be before anything is sold.
 func (s *shop) open(ctx context.Context) error {
-	rootKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "shopday")
+	rootKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
 	if err != nil {
 		return err
 	}
@@ -65,7 +66,7 @@ func (s *shop) describe(ctx context.Context, p product, t terms) error {
 	if err != nil {
 		return fmt.Errorf("describe the product %s: %w", p.id, err)
 	}
-	s.ledger.did("products described")
+	s.ledger.Did("products described")
 	for node := range nodeCount {
 		now, err := s.reader.Product(stage.AtNode(ctx, node), p.id)
 		s.check(err == nil && now.Name == p.name && now.KeyPrefix == t.prefix && now.MaxDevices == t.maxDevices && now.Validity == t.validity() &&
@@ -83,7 +84,7 @@ func (s *shop) morning(ctx context.Context) error {
 	var mu sync.Mutex
 	early := s.plan.those(func(o *orderPlan) bool { return o.made == morning })
 	s.progress.Step("morning: %d orders that run out in %v", len(early), shortLife)
-	each(ctx, early, func(ctx context.Context, p *orderPlan) {
+	trial.Each(ctx, early, func(ctx context.Context, p *orderPlan) {
 		if o := s.make(ctx, p); o != nil {
 			s.awaitEnd(ctx, o)
 			mu.Lock()
@@ -95,7 +96,7 @@ func (s *shop) morning(ctx context.Context) error {
 		return err
 	}
 	return s.meanwhile(ctx, "they are paid late, while the nodes are restarted with a new master key", func(ctx context.Context, count func()) {
-		each(ctx, made, func(ctx context.Context, o *orderEntry) {
+		trial.Each(ctx, made, func(ctx context.Context, o *orderEntry) {
 			s.settle(ctx, o)
 			count()
 		})
@@ -112,7 +113,7 @@ func (s *shop) forenoon(ctx context.Context) error {
 		return s.stage.Nodes[1].Start(ctx)
 	}
 	return s.meanwhile(ctx, fmt.Sprintf("forenoon: %d orders, while a node is killed", len(list)), func(ctx context.Context, count func()) {
-		each(ctx, list, func(ctx context.Context, p *orderPlan) {
+		trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
 			if o := s.make(ctx, p); o != nil && p.paid == forenoon {
 				s.settle(ctx, o)
 			}
@@ -142,7 +143,7 @@ func (s *shop) afternoon(ctx context.Context) error {
 	}
 	list := s.plan.those(func(o *orderPlan) bool { return o.made != morning && o.paid == afternoon })
 	return s.meanwhile(ctx, fmt.Sprintf("afternoon: %d orders, while the nodes are restarted", len(list)), func(ctx context.Context, count func()) {
-		each(ctx, list, func(ctx context.Context, p *orderPlan) {
+		trial.Each(ctx, list, func(ctx context.Context, p *orderPlan) {
 			o := waiting[p.n]
 			if p.made == afternoon {
 				o = s.make(ctx, p)
@@ -167,7 +168,7 @@ func (s *shop) evening(ctx context.Context) error {
 	return s.meanwhile(ctx, fmt.Sprintf("evening: %d licenses are looked after, %d of them refunded, and API keys replaced", len(list),
 		len(s.plan.those(func(o *orderPlan) bool { return o.refund != noRefund }))),
 		func(ctx context.Context, count func()) {
-			each(ctx, list, func(ctx context.Context, o *orderEntry) {
+			trial.Each(ctx, list, func(ctx context.Context, o *orderEntry) {
 				if o.plan.refund != noRefund {
 					s.giveBack(ctx, o)
 				} else {
@@ -262,9 +263,8 @@ func (s *shop) enterGrant(ctx context.Context, made *client.License, g client.Gr
 
 // play plays the day, closes the shop, and compares its ledger with the books
 // of the service.
-func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, err error) {
-	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, nodeCount, cfg.seed)
-	premises, err := newStage(ctx, cfg)
+func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
+	premises, err := newStage(ctx, cfg, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -274,17 +274,15 @@ func play(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, 
 		return nil, err
 	}
 	defer s.balancer.CloseIdleConnections()
-	if cfg.keepLogs != "" {
-		defer func() { err = errors.Join(err, premises.KeepLogs(cfg.keepLogs)) }()
-	}
+	defer func() { err = errors.Join(err, premises.KeepLogs(cfg.KeepLogs)) }()
 	if err := s.day(ctx); err != nil {
-		return nil, errors.Join(err, s.ledger.troubles())
+		return nil, errors.Join(err, s.ledger.Err())
 	}
 	r, err = s.compare(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r.seed = cfg.seed
+	r.Seed = cfg.Seed
 	s.shut(ctx, r)
 	return r, ctx.Err()
 }

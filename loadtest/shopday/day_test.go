@@ -4,71 +4,47 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"strings"
+	"io"
 	"testing"
 	"time"
 
 	"licet/client"
 	"licet/loadtest/rig"
-	"licet/loadtest/stage"
+	"licet/loadtest/trial"
+	"licet/loadtest/trial/trialtest"
 )
-
-// TestMain makes this binary a member of etcd where it was started as one.
-func TestMain(m *testing.M) {
-	rig.BeEtcd()
-	m.Run()
-}
 
 // TestSmallDay plays a day in small: real etcd, real nodes. Then it does things
 // that the ledger does not know of, each of which must be found.
 func TestSmallDay(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	var log bytes.Buffer
-	cfg, err := parseConfig([]string{"--orders", "60", "--refunds", "8", "--members", "1", "--dir", t.TempDir(), "--build-flags", rig.RaceFlag}, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	premises, err := newStage(ctx, cfg)
+	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--orders", "60", "--refunds", "8")
+	premises, err := newStage(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer premises.Stop()
-	s, err := newShop(cfg, premises, rig.NewProgress(&log))
+	s, err := newShop(cfg, premises, progress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.day(ctx); err != nil {
-		t.Fatalf("%v\n%s", err, &log)
+		t.Fatal(err)
 	}
 	r, err := s.compare(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, problem := range r.problems {
-		t.Error(problem)
-	}
+	trialtest.Nothing(t, r.Problems)
 
 	wanted := s.actUnnoted(ctx, t)
 	again, err := s.compare(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := strings.Join(again.problems, "\n")
-	for _, want := range wanted {
-		if !strings.Contains(found, want) {
-			t.Errorf("it does not say %q:\n%s", want, found)
-		}
-	}
-	end := &report{}
+	trialtest.Says(t, again.Problems, wanted...)
+	end := &trial.Report{}
 	s.shut(ctx, end)
-	for _, problem := range end.problems {
-		t.Error(problem)
-	}
+	trialtest.Nothing(t, end.Problems)
 }
 
 // actUnnoted does what the ledger does not know of, and gives what must be said
@@ -108,36 +84,30 @@ func (s *shop) actUnnoted(ctx context.Context, t *testing.T) (want []string) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"--help"}, rig.ExitOK, "--refunds"},
-		{[]string{"--orders", "few"}, rig.ExitUsage, "--orders"},
-		{[]string{"--orders", "5"}, rig.ExitUsage, "from 40"},
-		{[]string{"--refunds", "400"}, rig.ExitUsage, "a quarter"},
-		{[]string{"--members", "0"}, rig.ExitUsage, "at least 1"},
-		{[]string{"now"}, rig.ExitUsage, `"now"`},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := command(t.Context(), c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) {
-			t.Errorf("%v: exit code %d, %s", c.args, code, &stderr)
-		}
-	}
+	trialtest.Refuses(t, parseConfig, map[string][]string{
+		"from 40":      {"--orders", "5"},
+		"a quarter":    {"--refunds", "400"},
+		"at least 1":   {"--members", "0"},
+		"unexpected":   {"now"},
+		"invalid":      {"--orders", "few"},
+		"unknown flag": {"--kills", "4"},
+	})
 }
 
-func TestReportTellsWhatIsWrong(t *testing.T) {
-	r := &report{seed: 7, traffic: stage.Traffic{Sent: []int64{1, 2}}, done: map[string]int{"orders made": 3}}
-	r.lines = []line{{"orders", sum{count: 3}, sum{count: 3}}, {"orders, paid", sum{2, map[string]int64{"USD": 5}}, sum{count: 1}}}
-	r.problem("order %s is lost", "ord_1")
+func TestReportTellsWhatDiffers(t *testing.T) {
+	p := program()
+	p.Run = func(context.Context, *config, *rig.Progress) (*trial.Report, error) {
+		r := &trial.Report{}
+		report(r, []line{
+			{"orders", sum{count: 3}, sum{count: 3}},
+			{"orders, paid", sum{2, map[string]int64{"USD": 5}}, sum{count: 1}},
+		})
+		return r, nil
+	}
 	var out bytes.Buffer
-	if err := r.print(&out); err != nil {
-		t.Fatal(err)
+	if code := p.Command(t.Context(), nil, &out, io.Discard); code != rig.ExitFailed {
+		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"orders made", "2  USD 5", "DIFFERS", "WRONG: order ord_1 is lost", "seed 7", "WRONG: 1"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, &out)
-		}
-	}
+	trialtest.Says(t, []string{out.String()}, "orders        3         3        \n", "orders, paid  2  USD 5  1        DIFFERS\n",
+		"WRONG: orders, paid: 2  USD 5 by the ledger, 1 by the service\n", "WRONG: 1\n")
 }

@@ -130,7 +130,7 @@ func (s *shop) end(ctx context.Context, l *licenseEntry, andRenew bool) {
 			return err == nil && now.Status == stateExpired
 		}), "license %s does not run out", l.key)
 	}
-	s.ledger.did("licenses that ran out")
+	s.ledger.Did("licenses that ran out")
 	_, err := s.tryActivate(ctx, l, device(0))
 	s.refused("activating a license that has run out", l.key, 40303, err)
 	s.validate(ctx, l, device(0))
@@ -237,7 +237,7 @@ func (s *shop) move(ctx context.Context, l *licenseEntry) {
 // done to the license meanwhile.
 func (s *shop) checkLicense(l *licenseEntry, now *client.License) {
 	for _, difference := range l.differences(now, time.Now()) {
-		s.ledger.problem("license %s: %s", l.key, difference)
+		s.ledger.Problem("license %s: %s", l.key, difference)
 	}
 }
 

@@ -85,7 +85,7 @@ func (s *shop) activateMany(ctx context.Context, l *licenseEntry, devices []stri
 	bound := 0
 	for i, err := range errs {
 		if codeOf(err) == 40901 {
-			s.ledger.did("refused: a device too many")
+			s.ledger.Did("refused: a device too many")
 		} else if s.done("activations", l.key, err) {
 			bound++
 			s.noteBound(l, devices[i], answers[i], from)
@@ -114,15 +114,15 @@ func (s *shop) moveOut(ctx context.Context, l *licenseEntry, device string) bool
 	allowed := l.terms.selfService && (l.terms.removals == 0 || l.removals[month] < l.terms.removals)
 	switch code := codeOf(err); {
 	case code == 0 && (allowed || month != before):
-		s.ledger.did("devices moved by end users")
+		s.ledger.Did("devices moved by end users")
 		delete(l.devices, device)
 		l.removals[month]++
 		s.validate(ctx, l, device)
 		return true
 	case code == 40305 && (!allowed || month != before):
-		s.ledger.did("refused: moving beyond what is allowed")
+		s.ledger.Did("refused: moving beyond what is allowed")
 	default:
-		s.ledger.problem("license %s: %d devices were moved this month, %d are allowed, and moving %q was answered %d (%v)",
+		s.ledger.Problem("license %s: %d devices were moved this month, %d are allowed, and moving %q was answered %d (%v)",
 			l.key, l.removals[month], l.terms.removals, device, code, err)
 	}
 	return false

@@ -59,7 +59,7 @@ func (s *shop) makeKey(ctx context.Context, k client.NewKey) (*client.IssuedKey,
 		}
 		switch {
 		case err == nil:
-			s.ledger.did("API keys made")
+			s.ledger.Did("API keys made")
 			return issued, nil
 		case !errors.Is(err, client.ErrSecretLost):
 			return nil, fmt.Errorf("make the API key of the %s: %w", k.Name, err)
@@ -208,16 +208,16 @@ func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good
 			answered := time.Now()
 			switch got := codeOf(err); {
 			case got != 0 && got != code:
-				s.ledger.problem("%s: a request was answered %d (%v)", what, got, err)
+				s.ledger.Problem("%s: a request was answered %d (%v)", what, got, err)
 				return
 			case got == code && answered.Before(good):
-				s.ledger.problem("%s was refused %v too early", what, good.Sub(answered))
+				s.ledger.Problem("%s was refused %v too early", what, good.Sub(answered))
 				return
 			case got == 0 && sent.After(end):
-				s.ledger.problem("%s was taken %v too late", what, sent.Sub(end))
+				s.ledger.Problem("%s was taken %v too late", what, sent.Sub(end))
 				return
 			case got == 0 && refusals > 0:
-				s.ledger.problem("%s was taken again after it had been refused", what)
+				s.ledger.Problem("%s was taken again after it had been refused", what)
 				return
 			case got == code:
 				refusals++
@@ -225,5 +225,5 @@ func (s *shop) watchEnd(ctx context.Context, what string, c *client.Client, good
 			time.Sleep(20 * time.Millisecond) // so as not to be a load
 		}
 	}
-	s.ledger.did("refused: " + what)
+	s.ledger.Did("refused: " + what)
 }

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"licet/loadtest/trial"
 )
 
 // The states of orders and licenses, as the API calls them.
@@ -125,6 +126,7 @@ func (k *keyEntry) status(now time.Time) string {
 // ledger is what the shop itself has noted of the day: each thing that the
 // service has acknowledged, and every answer that was not what it should be.
 type ledger struct {
+	trial.Tally
 	products []product
 
 	mu       sync.Mutex
@@ -132,15 +134,12 @@ type ledger struct {
 	orders   map[string]*orderEntry
 	licenses map[string]*licenseEntry
 	keys     map[string]*keyEntry
-	done     map[string]int // what was done, counted
-	problems []string
 }
 
 func newLedger() *ledger {
 	l := &ledger{
 		products: catalog(),
 		orders:   map[string]*orderEntry{}, licenses: map[string]*licenseEntry{}, keys: map[string]*keyEntry{},
-		done: map[string]int{},
 	}
 	for _, p := range l.products {
 		l.now = append(l.now, p.before)
@@ -148,26 +147,12 @@ func newLedger() *ledger {
 	return l
 }
 
-// problem notes an answer that should have been another one.
-func (l *ledger) problem(format string, args ...any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.problems = append(l.problems, fmt.Sprintf(format, args...))
-}
-
-// did counts something that was done.
-func (l *ledger) did(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.done[what]++
-}
-
 // ordered notes a new order.
 func (l *ledger) ordered(o *orderEntry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.orders[o.number] != nil {
-		l.problems = append(l.problems, fmt.Sprintf("two orders have the number %s", o.number))
+		l.Problem("two orders have the number %s", o.number)
 	}
 	l.orders[o.number] = o
 }
@@ -185,7 +170,7 @@ func (l *ledger) license(product int, key string, at time.Time) *licenseEntry {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.licenses[key] != nil {
-		l.problems = append(l.problems, fmt.Sprintf("license %s was issued twice", key))
+		l.Problem("license %s was issued twice", key)
 	}
 	t := l.now[product]
 	entry := &licenseEntry{

@@ -8,37 +8,14 @@
 package main
 
 import (
-	"context"
-	"fmt"
-	"io"
-	"time"
-
 	"licet/loadtest/rig"
+	"licet/loadtest/trial"
 )
 
-func main() { rig.Main(command) }
+const programName = "shopday"
 
-// command is the whole program but for what belongs to the process.
-func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parseConfig(args, stderr)
-	if err != nil {
-		return rig.UsageError(stderr, "shopday", err)
-	}
-	progress := rig.NewProgress(stderr)
-	began := time.Now()
-	r, err := play(ctx, cfg, progress)
-	progress.Clear()
-	if err != nil {
-		fmt.Fprintln(stderr, "shopday: FAILED:", err)
-		return rig.ExitFailed
-	}
-	r.took = time.Since(began)
-	if err := r.print(stdout); err != nil {
-		fmt.Fprintln(stderr, "shopday:", err)
-		return rig.ExitFailed
-	}
-	if len(r.problems) > 0 {
-		return rig.ExitFailed
-	}
-	return rig.ExitOK
+func main() { rig.Main(program().Command) }
+
+func program() *trial.Program[*config] {
+	return &trial.Program[*config]{Name: programName, Parse: parseConfig, Run: play}
 }

@@ -67,9 +67,9 @@ func (s *shop) retireMaster(ctx context.Context) error {
 		return err
 	}
 	if err := retire(); err == nil {
-		s.ledger.problem("a master key was retired while API secrets are derived from it")
+		s.ledger.Problem("a master key was retired while API secrets are derived from it")
 	} else {
-		s.ledger.did("refused: retiring a master key in use")
+		s.ledger.Did("refused: retiring a master key in use")
 	}
 	for id, key := range s.ledger.keys {
 		if key.revoked {
@@ -91,7 +91,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 	if err := retire(); err != nil {
 		return err
 	}
-	s.ledger.did("master keys retired")
+	s.ledger.Did("master keys retired")
 	return s.dropMaster()
 }
 

@@ -40,7 +40,7 @@ func (s *shop) make(ctx context.Context, p *orderPlan) *orderEntry {
 		s.check(made.Status == statePaid && made.PayURL == "" && made.LicenseKey != "", "%s costs nothing, and is %s", p, made.Status)
 		s.ledger.issued(o, made.LicenseKey, made.PaidAt)
 	} else if made.PayURL == "" && p.made == morning && !time.Now().Before(made.ExpiresAt) {
-		s.ledger.did("orders that ran out before anybody knew where to pay")
+		s.ledger.Did("orders that ran out before anybody knew where to pay")
 	} else {
 		s.check(made.Status == stateUnpaid && strings.HasPrefix(made.PayURL, stage.PublicURL+"/pay/"), "%s is %s at first, to be paid at %q", p, made.Status, made.PayURL)
 	}
@@ -158,12 +158,12 @@ func (s *shop) race(ctx context.Context, o *orderEntry) {
 	}
 	switch codeOf(refusal) {
 	case 0:
-		s.ledger.did("… of which canceled first")
+		s.ledger.Did("… of which canceled first")
 		o.canceled, o.paid, o.refunded, o.reason = true, true, true, reason
 	case 40902:
-		s.ledger.did("… of which paid first")
+		s.ledger.Did("… of which paid first")
 		s.notePaid(ctx, o, from)
 	default:
-		s.ledger.problem("%s: canceling was answered %v", o.plan, refusal)
+		s.ledger.Problem("%s: canceling was answered %v", o.plan, refusal)
 	}
 }

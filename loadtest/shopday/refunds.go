@@ -98,7 +98,7 @@ func (s *shop) giveBackInUse(ctx context.Context, o *orderEntry, l *licenseEntry
 	for i := len(l.devices); i < l.maxDevices; i++ {
 		a, err := s.tryActivate(ctx, l, device(i))
 		if codeOf(err) == 40301 {
-			s.ledger.did("refused: activating a refunded license")
+			s.ledger.Did("refused: activating a refunded license")
 		} else if s.done("activations", l.key, err) {
 			l.bound(device(i), nameOf(device(i)), a.ActivatedAt)
 		}

@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"licet/client"
@@ -39,7 +36,7 @@ type shop struct {
 func newShop(cfg *config, s *stage.Stage, progress *rig.Progress) (*shop, error) {
 	b := s.Balancer()
 	shop := &shop{
-		plan: newPlan(cfg.seed, cfg.orders, cfg.refunds), ledger: newLedger(),
+		plan: newPlan(cfg.Seed, cfg.orders, cfg.refunds), ledger: newLedger(),
 		stage: s, balancer: b, progress: progress, browser: stage.NewBrowser(b),
 	}
 	var err error
@@ -49,28 +46,8 @@ func newShop(cfg *config, s *stage.Stage, progress *rig.Progress) (*shop, error)
 
 // client makes a client that goes through the balancer.
 func (s *shop) client(apiKey string, options ...client.Option) (*client.Client, error) {
-	usual := []client.Option{
-		client.WithHTTPClient(&http.Client{Transport: s.balancer, Timeout: answerTime}),
-		client.RetryFor(stage.Patience),
-		client.OnRetry(s.again),
-	}
-	return client.New(stage.PublicURL, apiKey, append(usual, options...)...)
+	return s.ledger.Client(s.balancer, stage.Patience, apiKey, options...)
 }
-
-// again counts requests that are sent again, by why.
-func (s *shop) again(err error, _ time.Duration) bool {
-	why := "no answer"
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		why = fmt.Sprintf("%d %s", refused.Code, refused.Reason)
-	}
-	s.ledger.did("sent again after: " + why)
-	return true
-}
-
-// answerTime is how long one request may take with its answer; the service ends
-// the work on one within 4 seconds.
-const answerTime = 15 * time.Second
 
 // codeOf is the code of a refusal, 0 of a success, and -1 where no answer came.
 func codeOf(err error) int {
@@ -89,7 +66,7 @@ func codeOf(err error) int {
 // worked.
 func (s *shop) worked(what, about string, err error) bool {
 	if err != nil {
-		s.ledger.problem("%s: %s: %v", about, what, err)
+		s.ledger.Problem("%s: %s: %v", about, what, err)
 	}
 	return err == nil
 }
@@ -97,7 +74,7 @@ func (s *shop) worked(what, about string, err error) bool {
 // done counts a thing that must have worked, too.
 func (s *shop) done(what, about string, err error) bool {
 	if err == nil {
-		s.ledger.did(what)
+		s.ledger.Did(what)
 	}
 	return s.worked(what, about, err)
 }
@@ -105,38 +82,17 @@ func (s *shop) done(what, about string, err error) bool {
 // refused notes a thing that must have been refused with a code.
 func (s *shop) refused(what, about string, code int, err error) {
 	if got := codeOf(err); got != code {
-		s.ledger.problem("%s: %s was answered %d (%v), and must be refused with %d", about, what, got, err, code)
+		s.ledger.Problem("%s: %s was answered %d (%v), and must be refused with %d", about, what, got, err, code)
 		return
 	}
-	s.ledger.did("refused: " + what)
+	s.ledger.Did("refused: " + what)
 }
 
 // check notes something about an answer that must be so.
 func (s *shop) check(ok bool, format string, args ...any) {
 	if !ok {
-		s.ledger.problem(format, args...)
+		s.ledger.Problem(format, args...)
 	}
-}
-
-// workers is how many people do something at a time.
-const workers = 16
-
-// each does something for each of many things, some at a time.
-func each[T any](ctx context.Context, list []T, do func(context.Context, T)) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(workers, len(list)) {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1) - 1)
-				if i >= len(list) {
-					return
-				}
-				do(ctx, list[i])
-			}
-		})
-	}
-	group.Wait()
 }
 
 // atOnce does something n times at once, toward the nodes by turns.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"licet/loadtest/rig"
 	"licet/loadtest/stage"
 )
 
@@ -17,9 +18,6 @@ const (
 )
 
 // newStage sets up what the day is played on.
-func newStage(ctx context.Context, cfg *config) (*stage.Stage, error) {
-	return stage.New(ctx, &stage.Config{
-		Setup: cfg.Setup, Name: "shopday", Members: cfg.members, Nodes: nodeCount,
-		Flags: []string{"--test-order-lifetime", shortLife.String()},
-	})
+func newStage(ctx context.Context, cfg *config, progress *rig.Progress) (*stage.Stage, error) {
+	return cfg.Stage(ctx, progress, programName, nodeCount, "--test-order-lifetime", shortLife.String())
 }

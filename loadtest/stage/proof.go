@@ -60,8 +60,11 @@ func (s *Stage) Bugs() (found []string) {
 	return found
 }
 
-// KeepLogs writes the logs of nodes that have ended into a directory.
+// KeepLogs writes the logs of nodes that have ended into a directory, if one is named.
 func (s *Stage) KeepLogs(dir string) error {
+	if dir == "" {
+		return nil
+	}
 	var errs []error
 	for i, text := range s.Logs {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, fmt.Sprintf("node-%d.log", i+1)), []byte(text), 0o600))

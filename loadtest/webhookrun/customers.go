@@ -2,12 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"licet/client"
 	"licet/loadtest/stage"
@@ -25,16 +20,7 @@ type shop struct {
 	proceed  func(context.Context)
 }
 
-const (
-	// customers is how many do something at a time.
-	customers = 16
-
-	// answerTime is how long one request may take with its answer; the service ends
-	// the work on one within 4 seconds.
-	answerTime = 15 * time.Second
-
-	productID = "editor"
-)
+const productID = "editor"
 
 // open makes what there must be before anything is sold.
 func (s *shop) open(ctx context.Context) error {
@@ -53,32 +39,14 @@ func (s *shop) open(ctx context.Context) error {
 	return nil
 }
 
-// tell tells all stories, some at a time.
-func (s *shop) tell(ctx context.Context, stories []story) {
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range min(customers, len(stories)) {
-		group.Go(func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1) - 1)
-				if i >= len(stories) {
-					return
-				}
-				s.play(ctx, &stories[i])
-			}
-		})
-	}
-	group.Wait()
-}
-
 // play does what a story is about. The first thing that fails ends it, since each
 // was sent again for as long as anybody would.
-func (s *shop) play(ctx context.Context, t *story) {
+func (s *shop) play(ctx context.Context, t story) {
 	license := ""
 	if t.ordered {
 		var err error
-		if license, err = s.buy(ctx, t); err != nil {
-			s.failed(ctx, t, err)
+		if license, err = s.buy(ctx, &t); err != nil {
+			s.failed(ctx, &t, err)
 			return
 		}
 	} else {
@@ -86,13 +54,13 @@ func (s *shop) play(ctx context.Context, t *story) {
 	}
 	for i := range t.devices {
 		if err := s.activate(ctx, license, t.device(i)); err != nil {
-			s.failed(ctx, t, err)
+			s.failed(ctx, &t, err)
 			return
 		}
 	}
 	for i := range t.removals {
 		if err := s.remove(ctx, license, t.device(i)); err != nil {
-			s.failed(ctx, t, err)
+			s.failed(ctx, &t, err)
 			return
 		}
 	}
@@ -100,7 +68,7 @@ func (s *shop) play(ctx context.Context, t *story) {
 
 func (s *shop) failed(ctx context.Context, t *story, err error) {
 	if ctx.Err() == nil {
-		s.journal.problem("%v: %v", t, err)
+		s.journal.Problem("%v: %v", t, err)
 	}
 }
 
@@ -115,7 +83,7 @@ func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 		return "", fmt.Errorf("make an order: %w", err)
 	}
 	s.journal.acknowledged(change{kind: "order.created", subject: o.OrderNo})
-	s.journal.did("orders made")
+	s.journal.Did("orders made")
 	s.operated()
 	switch t.fate {
 	case canceled:
@@ -123,7 +91,7 @@ func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 			return "", fmt.Errorf("cancel order %s: %w", o.OrderNo, err)
 		}
 		s.journal.acknowledged(change{kind: "order.canceled", subject: o.OrderNo})
-		s.journal.did("orders canceled")
+		s.journal.Did("orders canceled")
 	case paid:
 		if _, err := s.browser.Press(ctx, o.PayURL, "pay"); err != nil {
 			return "", fmt.Errorf("pay order %s: %w", o.OrderNo, err)
@@ -136,7 +104,7 @@ func (s *shop) buy(ctx context.Context, t *story) (license string, err error) {
 			return "", fmt.Errorf("order %s was paid, and is %s, with license %q", o.OrderNo, now.Status, now.LicenseKey)
 		}
 		s.journal.acknowledged(change{kind: "order.paid", subject: o.OrderNo}, change{kind: "license.issued", subject: now.LicenseKey})
-		s.journal.did("orders paid")
+		s.journal.Did("orders paid")
 		return now.LicenseKey, nil
 	}
 	return "", nil
@@ -148,7 +116,7 @@ func (s *shop) activate(ctx context.Context, license, device string) error {
 		return fmt.Errorf("activate %s on %s: %w", license, device, err)
 	}
 	s.journal.activated(license, device)
-	s.journal.did("devices bound")
+	s.journal.Did("devices bound")
 	s.operated()
 	return nil
 }
@@ -164,29 +132,7 @@ func (s *shop) remove(ctx context.Context, license, device string) error {
 		return fmt.Errorf("license %s had lost %s", license, device)
 	}
 	s.journal.acknowledged(change{kind: "device.removed", subject: license, device: device})
-	s.journal.did("devices removed")
+	s.journal.Did("devices removed")
 	s.operated()
 	return nil
-}
-
-// again counts requests that are sent again, by why.
-func (j *journal) again(err error) {
-	var refused *client.Error
-	if errors.As(err, &refused) {
-		j.did(fmt.Sprintf("sent again after: %d %s", refused.Code, refused.Reason))
-		return
-	}
-	j.did("sent again after: no answer")
-}
-
-// newClient makes a client that goes through the balancer, and does not give up
-// while there may be nodes again.
-func (j *journal) newClient(b *stage.Balancer, apiKey string) (*client.Client, error) {
-	return client.New(stage.PublicURL, apiKey,
-		client.WithHTTPClient(&http.Client{Transport: b, Timeout: answerTime}),
-		client.RetryFor(2*stage.Patience),
-		client.OnRetry(func(err error, _ time.Duration) bool {
-			j.again(err)
-			return true
-		}))
 }

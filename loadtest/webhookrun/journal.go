@@ -2,9 +2,10 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+
+	"licet/loadtest/trial"
 )
 
 // change is something that must be told once: a kind of event, the order or license
@@ -18,15 +19,15 @@ func (c change) String() string {
 // journal is what the service has acknowledged, and every answer that was not what
 // it should be.
 type journal struct {
-	mu       sync.Mutex
-	changes  map[change]bool
-	begun    map[string]bool // licenses that have been activated
-	done     map[string]int  // what was done, counted
-	problems []string
+	trial.Tally
+
+	mu      sync.Mutex
+	changes map[change]bool
+	begun   map[string]bool // licenses that have been activated
 }
 
 func newJournal() *journal {
-	return &journal{changes: map[change]bool{}, begun: map[string]bool{}, done: map[string]int{}}
+	return &journal{changes: map[change]bool{}, begun: map[string]bool{}}
 }
 
 // acknowledged notes changes that the service has confirmed.
@@ -35,7 +36,7 @@ func (j *journal) acknowledged(list ...change) {
 	defer j.mu.Unlock()
 	for _, c := range list {
 		if j.changes[c] {
-			j.problems = append(j.problems, fmt.Sprintf("%v was acknowledged twice", c))
+			j.Problem("%v was acknowledged twice", c)
 		}
 		j.changes[c] = true
 	}
@@ -52,25 +53,4 @@ func (j *journal) activated(license, device string) {
 		j.acknowledged(change{kind: "license.activated", subject: license})
 	}
 	j.acknowledged(change{kind: "device.bound", subject: license, device: device})
-}
-
-// did counts something that was done.
-func (j *journal) did(what string) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.done[what]++
-}
-
-// problem notes an answer that should have been another one.
-func (j *journal) problem(format string, args ...any) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.problems = append(j.problems, fmt.Sprintf(format, args...))
-}
-
-// troubles are the problems so far.
-func (j *journal) troubles() []string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return slices.Clone(j.problems)
 }

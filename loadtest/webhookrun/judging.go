@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+
+	"licet/loadtest/trial"
 )
 
 // evidence collects what there is to judge by.
@@ -32,42 +34,46 @@ func (s *scene) inspect(ctx context.Context, r *receiver) error {
 		return fmt.Errorf("look the endpoint %s up: %w", r.name, err)
 	}
 	if now.Status != "enabled" || now.Delivery.Dead != 0 || !now.Delivery.SkippedAt.IsZero() {
-		s.journal.problem("the endpoint %s is %s, with %d dead letters, and has skipped events at %v", r.name, now.Status, now.Delivery.Dead, now.Delivery.SkippedAt)
+		s.journal.Problem("the endpoint %s is %s, with %d dead letters, and has skipped events at %v", r.name, now.Status, now.Delivery.Dead, now.Delivery.SkippedAt)
 	}
 	return nil
 }
 
 // report judges the evidence.
-func (s *scene) report(e *evidence) *report {
-	r := &report{
-		seed: s.cfg.seed, done: maps.Clone(s.journal.done), traffic: s.balancer.Traffic(), kills: s.havoc.times, both: s.havoc.both,
-		late: s.late, hurried: s.hurried, events: len(e.feed), problems: append(s.journal.troubles(), audit(e)...),
-	}
+func (s *scene) report(e *evidence) *trial.Report {
+	r := s.journal.Report()
+	r.Seed, r.Proven = s.cfg.Seed, "every event was delivered, and none was made up"
+	r.Count("nodes killed and started again", s.havoc.times)
+	r.Count("… of which two at once", s.havoc.both)
+	r.Count("… of which while only deliveries were left", s.late)
+	r.Count("times that the unreliable endpoint was enabled again", s.hurried)
+	r.CountTraffic(s.balancer.Traffic())
+	r.Count("events in the feed", len(e.feed))
+	r.Problems = append(r.Problems, audit(e)...)
+	r.Line("ENDPOINT", "CALLS", "NOT ANSWERED WELL", "EVENTS TAKEN", "TAKEN ONCE MORE")
 	for _, one := range s.receivers() {
-		r.lines = append(r.lines, one.figures())
-		r.problems = append(r.problems, one.troubles()...)
+		d := one.figures()
+		r.Line(d.name, d.calls, d.failed, d.events, d.repeats)
+		r.Problems = append(r.Problems, one.troubles()...)
 	}
 	if got, want := len(e.feed), s.plan.events; got != want {
-		r.problem("%d events were planned, and the feed has %d", want, got)
+		r.Problem("%d events were planned, and the feed has %d", want, got)
 	}
 	// What is left to deliver in a small run may be gone before the next kill is due.
-	if r.kills < s.pace.kills {
-		r.problem("nodes were killed %d times of %d", r.kills, s.pace.kills)
+	if s.havoc.times < s.pace.kills {
+		r.Problem("nodes were killed %d times of %d", s.havoc.times, s.pace.kills)
 	}
-	if hanging := r.lines[2]; hanging.calls == 0 || hanging.events > 0 {
-		r.problem("the hanging endpoint was called %d times, and took %d events", hanging.calls, hanging.events)
+	if d := s.hanging.figures(); d.calls == 0 || d.events > 0 {
+		r.Problem("the hanging endpoint was called %d times, and took %d events", d.calls, d.events)
 	}
 	return r
 }
 
 // shut has the nodes end in order, and proves that what they leave behind is whole.
-func (s *scene) shut(ctx context.Context, r *report) {
+func (s *scene) shut(ctx context.Context, r *trial.Report) {
 	s.progress.Step("the nodes end; licet verify")
 	s.balancer.CloseIdleConnections()
-	r.problems = append(r.problems, s.stage.Contradictions(ctx)...)
+	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
 	s.hanging.stop() // else each node waits for it a while
-	r.note(s.stage.EndAll())
-	_, err := s.stage.Verify(ctx)
-	r.note(err)
-	r.problems = append(r.problems, s.stage.Bugs()...)
+	r.Leave(ctx, s.stage)
 }

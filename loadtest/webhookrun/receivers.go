@@ -171,6 +171,12 @@ func (r *receiver) books() books {
 	return books{name: r.name, live: r.live, seen: maps.Clone(r.seen), taken: maps.Clone(r.taken)}
 }
 
+// deliveries are the figures of one endpoint.
+type deliveries struct {
+	name                           string
+	calls, failed, events, repeats int
+}
+
 func (r *receiver) figures() deliveries {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 	"licet/client"
 	"licet/loadtest/rig"
 	"licet/loadtest/stage"
+	"licet/loadtest/trial"
 )
 
 // slowest is how long the unreliable endpoint takes for a call at most.
@@ -37,41 +38,31 @@ type scene struct {
 }
 
 // run has everything happen, and judges it.
-func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *report, err error) {
+func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Report, err error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.limit)
+	defer cancel()
 	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		return nil, err
 	}
 	defer s.stop()
-	if cfg.keepLogs != "" {
-		defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.keepLogs)) }()
-	}
+	defer func() { err = errors.Join(err, s.stage.KeepLogs(cfg.KeepLogs)) }()
 	followed, err := s.play(ctx)
 	if err != nil {
-		return nil, errors.Join(err, s.troubles())
+		return nil, errors.Join(err, s.journal.Err())
 	}
 	e, err := s.evidence(ctx, followed)
 	if err != nil {
-		return nil, errors.Join(err, s.troubles())
+		return nil, errors.Join(err, s.journal.Err())
 	}
 	r = s.report(e)
 	s.shut(ctx, r)
 	return r, ctx.Err()
 }
 
-// troubles are the problems so far, as an error.
-func (s *scene) troubles() error {
-	var errs []error
-	for _, p := range s.journal.troubles() {
-		errs = append(errs, errors.New(p))
-	}
-	return errors.Join(errs...)
-}
-
 func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scene, err error) {
-	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", cfg.members, cfg.nodes, cfg.seed)
 	s = &scene{
-		cfg: cfg, plan: newPlan(cfg.seed, cfg.activations), journal: newJournal(), progress: progress,
+		cfg: cfg, plan: newPlan(cfg.Seed, cfg.activations), journal: newJournal(), progress: progress,
 	}
 	s.pace = newPace(s.plan.operations, cfg.kills/2)
 	defer func() {
@@ -85,7 +76,7 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scen
 		answer answer
 	}{
 		{&s.reliable, "reliable", well},
-		{&s.unreliable, "unreliable", unreliable(cfg.seed, cfg.failing, cfg.failures, slowest)},
+		{&s.unreliable, "unreliable", unreliable(cfg.Seed, cfg.failing, cfg.failures, slowest)},
 		{&s.hanging, "hanging", hanging()},
 	} {
 		if *one.as, err = newReceiver(one.name, one.answer); err != nil {
@@ -94,23 +85,21 @@ func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scen
 		(*one.as).first = func() { s.delivered.Add(1) }
 	}
 	s.hanging.live = false
-	if s.stage, err = stage.New(ctx, &stage.Config{
-		Setup: cfg.Setup, Name: "webhookrun", Members: cfg.members, Nodes: cfg.nodes,
-		Flags: []string{"--webhook-allow-networks", "127.0.0.0/8"},
-	}); err != nil {
+	if s.stage, err = cfg.Stage(ctx, progress, programName, cfg.nodes, "--webhook-allow-networks", "127.0.0.0/8"); err != nil {
 		return nil, err
 	}
-	s.havoc = &havoc{stage: s.stage, random: rand.New(rand.NewPCG(cfg.seed, 3))}
+	s.havoc = &havoc{stage: s.stage, random: rand.New(rand.NewPCG(cfg.Seed, 3))}
 	s.balancer = s.stage.Balancer()
-	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "webhookrun")
+	apiKey, err := s.stage.Licet.CreateKey(ctx, s.stage.Etcd, programName)
 	if err != nil {
 		return nil, err
 	}
 	s.shop = &shop{journal: s.journal, browser: stage.NewBrowser(s.balancer), proceed: s.pace.proceed}
-	if s.shop.desk, err = s.journal.newClient(s.balancer, apiKey); err != nil {
+	// They do not give up while there may be nodes again.
+	if s.shop.desk, err = s.journal.Client(s.balancer, 2*stage.Patience, apiKey); err != nil {
 		return nil, err
 	}
-	s.shop.program, err = s.journal.newClient(s.balancer, "")
+	s.shop.program, err = s.journal.Client(s.balancer, 2*stage.Patience, "")
 	return s, err
 }
 
@@ -195,7 +184,7 @@ func (s *scene) operate(ctx context.Context) error {
 		s.pace.operated()
 		show(s.pace.count())
 	}
-	s.shop.tell(operating, s.plan.stories)
+	trial.Each(operating, s.plan.stories, s.shop.play)
 	s.pace.finish()
 	group.Wait()
 	return errors.Join(failed, rotated, ctx.Err())
@@ -208,6 +197,6 @@ func (s *scene) rotate(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("replace the secret of an endpoint: %w", err)
 	}
-	s.journal.did("secrets of endpoints replaced")
+	s.journal.Did("secrets of endpoints replaced")
 	return s.unreliable.know(now.Secret)
 }

@@ -1,65 +1,41 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"licet/client"
-	"licet/loadtest/rig"
+	"licet/loadtest/trial"
+	"licet/loadtest/trial/trialtest"
 )
-
-// TestMain makes this binary a member of etcd where it was started as one.
-func TestMain(m *testing.M) {
-	rig.BeEtcd()
-	m.Run()
-}
 
 // TestSmallRun is a run in small: real etcd, real nodes, real kills. Then things are
 // done that the journal does not know of, and deliveries are struck from the books,
 // each of which must be found.
 func TestSmallRun(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute")
-	}
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-	defer cancel()
-	var log bytes.Buffer
-	args := []string{"--activations", "80", "--kills", "4", "--members", "1", "--failures-each", "1", "--dir", t.TempDir()}
-	if rig.RaceFlag != "" { // what is built with it is there already
-		args = append(args, "--build-flags", rig.RaceFlag)
-	}
-	cfg, err := parseConfig(args, &log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := newScene(ctx, cfg, rig.NewProgress(&log))
+	ctx, cfg, progress := trialtest.Small(t, parseConfig, "--activations", "80", "--kills", "4", "--failures-each", "1")
+	s, err := newScene(ctx, cfg, progress)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.stop()
 	followed, err := s.play(ctx)
 	if err != nil {
-		t.Fatalf("%v\n%v\n%s", err, s.troubles(), &log)
+		t.Fatalf("%v\n%v", err, s.journal.Err())
 	}
 	e, err := s.evidence(ctx, followed)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := s.report(e)
-	for _, problem := range r.problems {
-		t.Error(problem)
-	}
+	trialtest.Nothing(t, r.Problems)
 
 	// A delivery that was lost.
 	lost := slices.Sorted(maps.Keys(e.endpoints[1].taken))[7]
 	delete(e.endpoints[1].taken, lost)
-	expect(t, audit(e), "an event was not delivered to the endpoint unreliable: "+lost)
+	trialtest.Says(t, audit(e), "an event was not delivered to the endpoint unreliable: "+lost)
 
 	// An activation that nobody noted.
 	if _, err := s.shop.program.Activate(ctx, client.Activation{LicenseKey: s.shop.shared[0], DeviceID: "unnoted"}); err != nil {
@@ -74,58 +50,24 @@ func TestSmallRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	expect(t, audit(e), "device.bound of "+s.shop.shared[0]+" unnoted", "who followed the feed missed its end")
+	trialtest.Says(t, audit(e), "device.bound of "+s.shop.shared[0]+" unnoted", "who followed the feed missed its end")
 
-	end := &report{}
+	end := &trial.Report{}
 	s.shut(ctx, end)
-	for _, problem := range end.problems {
-		t.Error(problem)
-	}
-}
-
-func expect(t *testing.T, found []string, wanted ...string) {
-	t.Helper()
-	for _, want := range wanted {
-		if text := strings.Join(found, "\n"); !strings.Contains(text, want) {
-			t.Errorf("it does not say %q:\n%s", want, text)
-		}
-	}
+	trialtest.Nothing(t, end.Problems)
 }
 
 func TestUsage(t *testing.T) {
-	for _, c := range []struct {
-		args []string
-		code int
-		says string
-	}{
-		{[]string{"--help"}, rig.ExitOK, "--kills"},
-		{[]string{"--activations", "many"}, rig.ExitUsage, "--activations"},
-		{[]string{"--activations", "5"}, rig.ExitUsage, "from 50"},
-		{[]string{"--activations", "200", "--kills", "51"}, rig.ExitUsage, "a quarter"},
-		{[]string{"--nodes", "1"}, rig.ExitUsage, "at least 2"},
-		{[]string{"--members", "0"}, rig.ExitUsage, "at least 1"},
-		{[]string{"--failing", "1"}, rig.ExitUsage, "to 0.9"},
-		{[]string{"--failures-each", "-1"}, rig.ExitUsage, "at least 0"},
-		{[]string{"--impatience", "0s"}, rig.ExitUsage, "above 0"},
-		{[]string{"now"}, rig.ExitUsage, `"now"`},
-	} {
-		var stdout, stderr bytes.Buffer
-		if code := command(t.Context(), c.args, &stdout, &stderr); code != c.code || !strings.Contains(stderr.String(), c.says) {
-			t.Errorf("%v: exit code %d, %s", c.args, code, &stderr)
-		}
-	}
-}
-
-func TestReportTellsWhatIsWrong(t *testing.T) {
-	r := &report{seed: 7, events: 12, kills: 3, done: map[string]int{"orders made": 3}, lines: []deliveries{{"reliable", 14, 2, 12, 0}}}
-	r.problem("event %s is lost", "evt_1")
-	var out bytes.Buffer
-	if err := r.print(&out); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"orders made", "reliable  14     2", "WRONG: event evt_1 is lost", "seed 7", "WRONG: 1"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("it does not say %q:\n%s", want, &out)
-		}
-	}
+	trialtest.Refuses(t, parseConfig, map[string][]string{
+		"from 50":                        {"--activations", "5"},
+		"a quarter":                      {"--activations", "200", "--kills", "51"},
+		"--nodes is 1: it must":          {"--nodes", "1"},
+		"--members is 0: it must":        {"--members", "0"},
+		"to 0.9":                         {"--failing", "1"},
+		"--failures-each is -1: it must": {"--failures-each", "-1"},
+		"--impatience and --limit must":  {"--impatience", "0s"},
+		"unexpected argument":            {"now"},
+		"invalid argument":               {"--activations", "many"},
+		"unknown flag":                   {"--orders", "60"},
+	})
 }

@@ -1,0 +1,42 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"licet/loadtest/rig"
+)
+
+// Program is a trial as a command. C is what its command line says.
+type Program[C any] struct {
+	Name  string
+	Parse func(args []string, stderr io.Writer) (C, error)
+	Run   func(context.Context, C, *rig.Progress) (*Report, error)
+}
+
+// Command is the whole program but for what belongs to the process. It has failed
+// where it could not be carried through, and where the report has a problem.
+func (p *Program[C]) Command(ctx context.Context, args []string, stdout, stderr io.Writer) (exitCode int) {
+	cfg, err := p.Parse(args, stderr)
+	if err != nil {
+		return rig.UsageError(stderr, p.Name, err)
+	}
+	progress := rig.NewProgress(stderr)
+	began := time.Now()
+	r, err := p.Run(ctx, cfg, progress)
+	progress.Clear()
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: FAILED: %v\n", p.Name, err)
+		return rig.ExitFailed
+	}
+	if err := r.print(stdout, time.Since(began)); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", p.Name, err)
+		return rig.ExitFailed
+	}
+	if len(r.Problems) > 0 {
+		return rig.ExitFailed
+	}
+	return rig.ExitOK
+}

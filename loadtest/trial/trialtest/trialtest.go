@@ -1,0 +1,74 @@
+// Package trialtest helps tests that play a trial in small: with real etcd and real
+// nodes, and then with something amiss that must be found.
+package trialtest
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/loadtest/rig"
+)
+
+// parser reads a program's command line.
+type parser[C any] func(args []string, stderr io.Writer) (C, error)
+
+// Small begins a test that plays a trial in small, with these flags besides the usual
+// ones. Where it fails, the trial's progress is told.
+func Small[C any](t *testing.T, parse parser[C], more ...string) (context.Context, C, *rig.Progress) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	t.Cleanup(cancel)
+	args := append([]string{"--members", "1", "--dir", t.TempDir()}, more...)
+	if rig.RaceFlag != "" {
+		args = append(args, "--build-flags", rig.RaceFlag)
+	}
+	var log bytes.Buffer
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	cfg, err := parse(args, &log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx, cfg, rig.NewProgress(&log)
+}
+
+// Refuses fails a test where a command line is taken, or refused without saying why.
+// Command lines are given by some of what must be said.
+func Refuses[C any](t *testing.T, parse parser[C], lines map[string][]string) {
+	t.Helper()
+	for says, args := range lines {
+		if _, err := parse(args, io.Discard); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// Nothing fails a test in which there are problems.
+func Nothing(t *testing.T, problems []string) {
+	t.Helper()
+	for _, problem := range problems {
+		t.Error(problem)
+	}
+}
+
+// Says fails a test in which what is found does not tell all that it must.
+func Says(t *testing.T, found []string, wanted ...string) {
+	t.Helper()
+	text := strings.Join(found, "\n")
+	for _, want := range wanted {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %q:\n%s", want, text)
+		}
+	}
+}
