@@ -48,8 +48,8 @@ type Stage struct {
 }
 
 // New sets everything up. It is ended by Stop.
-func New(ctx context.Context, cfg *Config) (s *Stage, err error) {
-	s = &Stage{}
+func New(ctx context.Context, cfg *Config) (_ *Stage, err error) {
+	s := &Stage{}
 	if s.dir, err = os.MkdirTemp(cfg.Dir, "licet-"+cfg.Name+"-"); err != nil {
 		return nil, fmt.Errorf("make a directory for the store: %w", err)
 	}

@@ -60,8 +60,8 @@ func run(ctx context.Context, cfg *config, progress *rig.Progress) (r *trial.Rep
 	return r, ctx.Err()
 }
 
-func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (s *scene, err error) {
-	s = &scene{
+func newScene(ctx context.Context, cfg *config, progress *rig.Progress) (_ *scene, err error) {
+	s := &scene{
 		cfg: cfg, plan: newPlan(cfg.Seed, cfg.activations), journal: newJournal(), progress: progress,
 	}
 	s.pace = newPace(s.plan.operations, cfg.kills/2)

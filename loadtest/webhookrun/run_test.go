@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"licet/client"
+	"licet/loadtest/rig"
 	"licet/loadtest/trial"
 	"licet/loadtest/trial/trialtest"
 )
@@ -55,6 +58,17 @@ func TestSmallRun(t *testing.T) {
 	end := &trial.Report{}
 	s.shut(ctx, end)
 	trialtest.Nothing(t, end.Problems)
+}
+
+// TestRunThatCantBegin is given a program that is not there.
+func TestRunThatCantBegin(t *testing.T) {
+	dir := t.TempDir()
+	var stdout, stderr bytes.Buffer
+	code := program().Command(t.Context(), []string{"--dir", dir, "--licet", filepath.Join(dir, "licet")}, &stdout, &stderr)
+	if code != rig.ExitFailed || stdout.Len() > 0 {
+		t.Errorf("exit code %d\n%s", code, &stdout)
+	}
+	trialtest.Says(t, []string{stderr.String()}, "webhookrun: FAILED: ", "no such file")
 }
 
 func TestUsage(t *testing.T) {

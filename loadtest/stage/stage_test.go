@@ -1,0 +1,22 @@
+package stage
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"licet/loadtest/rig"
+)
+
+// TestStageThatCantBeSetUpLeavesNothing is given a program that is not there.
+func TestStageThatCantBeSetUpLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	s, err := New(t.Context(), &Config{Setup: rig.Setup{Dir: dir, Binary: filepath.Join(dir, "licet")}, Name: "test", Members: 1, Nodes: 1})
+	if err == nil || s != nil {
+		t.Fatalf("%v, %v", s, err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
