@@ -111,10 +111,13 @@ func (s *Stage) end(n *rig.Node) error {
 	err := n.End(stopTime)
 	s.LongestStop = max(s.LongestStop, time.Since(began))
 	s.keepLog(n)
-	if code := n.ExitCode(); err == nil && code != 0 {
-		err = fmt.Errorf("a node that was asked to end has exit code %d: %s", code, n.LogTail())
+	if err != nil {
+		return err // it may not have ended yet
 	}
-	return err
+	if code := n.ExitCode(); code != 0 {
+		return fmt.Errorf("a node that was asked to end has exit code %d: %s", code, n.LogTail())
+	}
+	return nil
 }
 
 func (s *Stage) keepLog(n *rig.Node) {
