@@ -164,6 +164,7 @@ func (s *Store) nestNext(batch []*part) bool {
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
 func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
+	blocks := s.joinEvents(top.epoch, batch)
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
 		Success: make([]*etcdserverpb.RequestOp, 0, maxOps),
@@ -171,11 +172,12 @@ func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error
 		// without asking the others.
 		Failure: appendGets(gets(batch[0].reads[:1]), top.gets, true),
 	}
-	request.Compare = append(request.Compare, top.compares...)
+	request.Compare = append(append(request.Compare, top.compares...), blocks.compares...)
 	for _, p := range batch {
 		request.Compare = append(request.Compare, p.compares...)
-		request.Success = append(request.Success, p.then...)
+		request.Success = p.appendThen(request.Success)
 	}
+	request.Success = append(request.Success, blocks.puts...)
 	response, err := s.transact("swap", request)
 	if err != nil {
 		return false, false, err
@@ -184,24 +186,18 @@ func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error
 		moved, err := s.movedSince(top, response.Responses[1:])
 		return false, moved, err
 	}
-	handOut(batch, response)
-	return true, false, nil
-}
-
-// handOut gives each part of a flat batch its share of the responses.
-func handOut(batch []*part, response *etcdserverpb.TxnResponse) {
-	rest := response.Responses
 	for _, p := range batch {
-		count := len(p.then)
-		own := rest[:count:count]
-		rest = rest[count:]
-		p.answer(reply{succeeded: true, revision: response.Header.Revision, responses: own})
+		p.answer(reply{succeeded: true, revision: response.Header.Revision})
 	}
+	return true, false, nil
 }
 
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
 func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
+	for _, p := range batch {
+		stampApart(top.epoch, p)
+	}
 	children := make([]*etcdserverpb.RequestOp, len(batch))
 	for i, p := range batch {
 		children[i] = child(p)

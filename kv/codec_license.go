@@ -55,7 +55,7 @@ type storedLicense struct {
 	writers []writer
 	devices []inlineDevice // in the order they were bound; nil where spilled
 	spilled bool
-	told    epoch  // of its latest event
+	told    site   // of its latest event
 	unknown []byte // fields of a newer format, to be kept
 }
 

@@ -41,7 +41,7 @@ const (
 type storedOrder struct {
 	order   licet.Order
 	writers []writer
-	told    epoch  // of its latest event
+	told    site   // of its latest event
 	unknown []byte // fields of a newer format, to be kept
 }
 

@@ -129,7 +129,7 @@ func goldenWebhooks() *storedWebhooks {
 			},
 			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: testTime, ResetAt: testTime},
 		}},
-		writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}, told: 0x0102030405,
+		writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}, told: site{epoch: 0x0102030405},
 	}
 }
 
@@ -167,18 +167,22 @@ func TestGoldenValues(t *testing.T) {
 	show("API key", goldenAPIKey().encode())
 	show("use of an API key", encodeKeyUse(testTime))
 	told := goldenLicense()
-	told.told, told.license.Sequence = 0x0102030405, 300
+	told.told, told.license.Sequence = site{0x0102030405, 0x86070809}, 300
 	show("license of which events tell", told.encode())
-	show("events of a license", encodeEvents(goldenEvents(), 0x0102030405))
+	show("events of a license", encodeEvents(goldenEvents(), site{epoch: 0x0102030405}))
 	orders := licet.NewOrder(goldenOrder(), "key_01")
-	show("event of an order", encodeEvents(orders.Events, 0))
+	show("event of an order", encodeEvents(orders.Events, site{}))
 	show("endpoints of webhooks", goldenWebhooks().encode())
 	disabled := licet.Record{Webhooks: &goldenWebhooks().webhooks}
 	disable := licet.DisableEndpoint{ID: "we_0", ResetAt: testTime, Because: licet.DisabledFailing}
 	if _, err := licet.Apply(&disabled, disable, testTime); err != nil {
 		t.Fatal(err)
 	}
-	show("event of an endpoint", encodeEvents(disabled.Events, 0x0102030405))
+	show("block of two records", encodeBlock([]*telling{
+		{record: orderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), last: 1, events: []byte("events")},
+		{record: webhooksInEvents(goldenOwner), last: 300, events: []byte("others")},
+	}))
+	show("event of an endpoint", encodeEvents(disabled.Events, site{epoch: 0x0102030405}))
 	show("who listens to activations", encodeListening(map[licet.Owner]struct{}{goldenOwner: {}, labOwner: {}}))
 	show("mark of events", (&eventMark{at: testTime, bytes: 1 << 20}).encode())
 	golden(t, "values.golden", b.String())
@@ -191,9 +195,10 @@ func TestGoldenKeys(t *testing.T) {
 		{"license", licenseKey(id)},
 		{"device", deviceKey(id, goldenHex)},
 		{"metadata", metadataKey(id)},
-		{"events of a license", eventsKey(goldenOwner, 0x0102030405, licenseInEvents(id), 7)},
-		{"events of an order", eventsKey(goldenOwner, 0x0102030405, orderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
-		{"events of endpoints", eventsKey(goldenOwner, 0x0102030405, webhooksInEvents(goldenOwner), 7)},
+		{"events of a license", eventsKey(goldenOwner, site{epoch: 0x0102030405}, licenseInEvents(id), 7)},
+		{"events of an order", eventsKey(goldenOwner, site{epoch: 0x0102030405}, orderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+		{"events of several records", blockKey(goldenOwner, site{0x0102030405, 0x86070809})},
+		{"events of endpoints", eventsKey(goldenOwner, site{epoch: 0x0102030405}, webhooksInEvents(goldenOwner), 7)},
 		{"owner of events", eventOwnerKey(goldenOwner)},
 		{"mark of events", markKey(0x0102030405)},
 		{"epoch", epochKey},
@@ -240,7 +245,7 @@ func TestGoldenKeys(t *testing.T) {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, storedWebhooks{}, writer{})); diff != "" {
+		cmp.AllowUnexported(site{}, storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, storedWebhooks{}, writer{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -34,7 +34,7 @@ const (
 type storedWebhooks struct {
 	webhooks licet.Webhooks
 	writers  []writer
-	told     epoch // of their latest event
+	told     site // of their latest event
 	// Fields of a newer format, to be kept: of all, and of each endpoint by its id.
 	unknown   []byte
 	unknownOf map[string][]byte

@@ -25,7 +25,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 	if err != nil {
 		return node.Outcome{}, broken(err)
 	}
-	if err := s.readyForEvents(ctx, swap.told); err != nil {
+	if err := s.readyForEvents(ctx, swap.tellings); err != nil {
 		return node.Outcome{}, unavailable(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
@@ -42,7 +42,7 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 		r, sent := s.writes.do(ctx, &part{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, doubted: inDoubt,
-			stamps: swap.stamps, heeds: swap.heeds, listened: swap.listened,
+			tellings: swap.tellings, heeds: swap.heeds, listened: swap.listened,
 		})
 		if !sent {
 			return node.Outcome{}, gaveUp(inDoubt, r.err)

@@ -30,15 +30,15 @@ type directory struct {
 	entries  []dirEntry
 }
 
-// dirEntry is one key of events.
+// dirEntry is one key of events: those of a record, or a block.
 type dirEntry struct {
-	epoch    epoch
+	site
 	revision int64
-	record   string
-	last     uint64 // sequence
+	record   string // empty where it is a block
+	last     uint64 // sequence; likewise
 }
 
-func (d *dirEntry) key(owner licet.Owner) string { return eventsKey(owner, d.epoch, d.record, d.last) }
+func (d *dirEntry) key(owner licet.Owner) string { return eventsKey(owner, d.site, d.record, d.last) }
 
 // directories keeps the latest ones: who pages through an epoch need not list it for
 // each page.
@@ -84,7 +84,7 @@ func (d *directories) keep(dir *directory) {
 
 // behind finds the first entry that is not told of at a place. It may be the one with
 // the event itself, which has others behind it. Of an event that is not there it says
-// so.
+// so, unless it might be in a block that is there.
 func (d *directory) behind(p place) (at int, ok bool) {
 	if !p.behindEvent() {
 		at, _ = slices.BinarySearchFunc(d.entries, p, func(e dirEntry, p place) int {
@@ -98,10 +98,16 @@ func (d *directory) behind(p place) (at int, ok bool) {
 		})
 		return at, true
 	}
-	found := -1
+	found, in := -1, p.record.block()
 	for i := range d.entries {
 		e := &d.entries[i]
-		if e.epoch == p.epoch && e.last >= p.sequence && hashRecord(e.record) == p.record &&
+		if e.epoch != p.epoch || e.block != in {
+			continue
+		}
+		if in != 0 {
+			return i, true
+		}
+		if e.last >= p.sequence && hashRecord(0, e.record) == p.record &&
 			(found < 0 || e.last < d.entries[found].last) {
 			found = i
 		}
@@ -150,13 +156,22 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 
 // inFeedOrder is the one order of all events: that of their revisions, and of those
 // with the same one first of orders, then of licenses, and then of all else. So an
-// order is paid before its license is issued.
+// order is paid before its license is issued. Where an owner has blocks of a revision,
+// they hold all of it that is the owner's, and sort by their numbers.
 func inFeedOrder(a, b dirEntry) int {
 	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision),
-		cmp.Compare(rankOfKind(a.record), rankOfKind(b.record)), cmp.Compare(a.record, b.record))
+		cmp.Compare(a.block, b.block), compareRecords(a.record, b.record))
+}
+
+// compareRecords is the order of records that one request tells of.
+func compareRecords(a, b string) int {
+	return cmp.Or(cmp.Compare(rankOfKind(a), rankOfKind(b)), cmp.Compare(a, b))
 }
 
 func rankOfKind(record string) byte {
+	if record == "" {
+		return 0 // a block
+	}
 	switch record[0] {
 	case eventOfOrder:
 		return '0'
@@ -172,6 +187,10 @@ func feedRank(record string) string { return string(rankOfKind(record)) + record
 
 // readEventsKey reads what follows the owner in a key of events.
 func readEventsKey(rest []byte) (dirEntry, bool) {
+	if len(rest) == epochSize+1+blockSize && rest[epochSize] == eventsOfBlock {
+		at := site{epoch(binary.BigEndian.Uint64(rest)), block(binary.BigEndian.Uint32(rest[epochSize+1:]))}
+		return dirEntry{site: at}, at.block.valid()
+	}
 	if len(rest) <= epochSize+1+sequenceSize {
 		return dirEntry{}, false
 	}
@@ -179,6 +198,6 @@ func readEventsKey(rest []byte) (dirEntry, bool) {
 	copy(eight[8-sequenceSize:], rest[len(rest)-sequenceSize:])
 	record := bytes.Clone(rest[epochSize : len(rest)-sequenceSize])
 	return dirEntry{
-		epoch: epoch(binary.BigEndian.Uint64(rest)), record: string(record), last: binary.BigEndian.Uint64(eight[:]),
+		site: site{epoch: epoch(binary.BigEndian.Uint64(rest))}, record: string(record), last: binary.BigEndian.Uint64(eight[:]),
 	}, true
 }

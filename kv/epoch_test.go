@@ -134,8 +134,10 @@ func (l *lab) keptIDs() []string {
 	var ids []string
 	dir := must(l.store.listEvents(l.ctx(), labOwner, 0, 1<<62, 0))(l.t)
 	for _, e := range dir.entries {
-		for _, event := range must(decodeEvents(labOwner, e.record, e.last, l.value(e.key(labOwner))))(l.t).events {
-			ids = append(ids, eventID(e.epoch, e.record, event.Sequence))
+		for _, run := range must(runsOf(&e, l.value(e.key(labOwner))))(l.t) {
+			for _, event := range must(decodeEvents(labOwner, run.record, run.last, run.value))(l.t).events {
+				ids = append(ids, eventID(e.site, run.record, event.Sequence))
+			}
 		}
 	}
 	return ids

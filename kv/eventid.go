@@ -10,7 +10,8 @@ import (
 )
 
 // An event is known by where it stands: the epoch, a hash of its record (since a
-// license's own id opens the license), and its number. A position in the feed that is
+// license's own id opens the license), and its number. Where it is in a block, that takes
+// the place of the first bytes of the hash. A position in the feed that is
 // no event's is known by the epoch and a revision: all before is told.
 const (
 	eventIDPrefix  = "evt_"
@@ -21,12 +22,26 @@ const (
 // feedText is Crockford's base32, as order numbers and license keys have it.
 var feedText = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
 
-// recordHash stands for a record in the ids of its events.
+// recordHash stands for a record, and a block that has its events, in the ids of these.
 type recordHash [recordHashSize]byte
 
-func hashRecord(record string) recordHash {
+func hashRecord(in block, record string) recordHash {
 	sum := sha256.Sum256([]byte(record))
-	return recordHash(sum[:])
+	hash := recordHash(sum[:])
+	hash[0] &^= 1 << 7 // as no block's number begins
+	if in != 0 {
+		copy(hash[blockSize:], sum[:])
+		binary.BigEndian.PutUint32(hash[:], uint32(in))
+	}
+	return hash
+}
+
+// block is the one that has the events, or 0.
+func (h *recordHash) block() block {
+	if b := block(binary.BigEndian.Uint32(h[:])); b.valid() {
+		return b
+	}
+	return 0
 }
 
 // place is a position in a feed: behind an event, or behind all that was recorded in
@@ -90,6 +105,6 @@ func readPlace(cell byte, text string) (p place, ok bool) {
 }
 
 // eventID is the id of an event of a record.
-func eventID(e epoch, record string, sequence uint64) string {
-	return place{epoch: e, record: hashRecord(record), sequence: sequence}.text(node.Cell)
+func eventID(at site, record string, sequence uint64) string {
+	return place{epoch: at.epoch, record: hashRecord(at.block, record), sequence: sequence}.text(node.Cell)
 }

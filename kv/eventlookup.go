@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"errors"
 
 	"licet"
 	"licet/node"
@@ -38,19 +37,34 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 	if !ok {
 		return nil, nil
 	}
-	r := &feedReading{owner: owner, page: node.FeedPage{Limit: 1}}
-	r.after = place{epoch: at.epoch, record: at.record, sequence: at.sequence - 1}
-	_, err := s.readEntries(ctx, r, dir.entries[i:i+1])
-	if errors.Is(err, licet.ErrCursorExpired) {
+	e := &dir.entries[i]
+	found, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(e.key(owner))}})
+	if found.err != nil {
+		return nil, unavailable(found.err)
+	}
+	kv := firstOf(found.responses, 0)
+	if kv == nil {
 		return nil, nil // swept meanwhile
 	}
+	runs, err := runsOf(e, kv.Value)
 	if err != nil {
-		return nil, err
+		return nil, broken(err)
 	}
-	if len(r.feed.Events) == 0 || r.feed.Events[0].Sequence != at.sequence {
-		return nil, nil
+	for i := range runs {
+		if hashRecord(e.block, runs[i].record) != at.record {
+			continue
+		}
+		stored, err := decodeEvents(owner, runs[i].record, runs[i].last, runs[i].value)
+		if err != nil {
+			return nil, broken(err)
+		}
+		for _, event := range stored.events {
+			if event.Sequence == at.sequence {
+				return &node.RecordedEvent{ID: at.text(node.Cell), Revision: e.revision, Rank: feedRank(runs[i].record), Owner: owner, Event: event}, nil
+			}
+		}
 	}
-	return &r.feed.Events[0], nil
+	return nil, nil
 }
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in

@@ -67,8 +67,8 @@ func (o *eventOwners) all() []licet.Owner {
 
 // readyForEvents sees to it, before events of owners are written, that there is an
 // epoch and that the owners have their keys. It asks etcd only for what is new here.
-func (s *Store) readyForEvents(ctx context.Context, owners []licet.Owner) error {
-	if len(owners) == 0 {
+func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
+	if len(told) == 0 {
 		return nil
 	}
 	if known, _ := s.fences.known(); known == 0 {
@@ -85,7 +85,8 @@ func (s *Store) readyForEvents(ctx context.Context, owners []licet.Owner) error 
 	}
 	known, _ := s.fences.known()
 	s.owners.heed(known)
-	for _, owner := range owners {
+	for i := range told {
+		owner := told[i].owner
 		if s.owners.has(owner) {
 			continue
 		}

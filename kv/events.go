@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -11,15 +10,17 @@ import (
 )
 
 // Events are stored by the changes that they tell of: those of one record that one
-// transaction makes are one key, however many commands it folds,
+// transaction makes are one value, however many commands it folds. It has a key of its own,
 //
 //	e/<account>/<mode>/<epoch><record><sequence>
 //
+// or, where one request changes several records of an owner, one with others: see
+// storedBlock. There
 // where <epoch> is eight bytes, <record> is l and a license's 16 bytes, o and what
 // follows ord_ in an order's number, or w and a hash of whose endpoints of webhooks they
 // are, and <sequence>, of five bytes, is that of
 // the last one. The value has what was changed as it is after the last of them,
-// what was otherwise after each, and the epoch in which the record's events before
+// what was otherwise after each, and the site at which the record's events before
 // stand: so a record's events are found from the latest back, and every one of them
 // through the record.
 //
@@ -33,13 +34,14 @@ const (
 	eventOfOrder   = 'o'
 	// of an owner's endpoints of webhooks
 	eventOfWebhooks = 'w'
+	eventsOfBlock   = 'b' // of several records
 )
 
 // Field numbers of stored events.
 const (
 	eventsRecord  protowire.Number = 1 // a license's or an order's value, or an endpoint
 	eventsOne     protowire.Number = 2 // repeated
-	eventsBefore  protowire.Number = 3 // the epoch of the events before
+	eventsBefore  protowire.Number = 3 // the site of the events before
 	eventsAt      protowire.Number = 4 // of the first; most have it in common
 	eventType     protowire.Number = 1
 	eventAfter    protowire.Number = 2 // milliseconds after the first, zigzag
@@ -65,13 +67,13 @@ var storedTypes = []licet.EventType{
 var storedActors = []licet.Actor{1: licet.EndUser, 2: licet.Provider, 3: licet.System}
 
 // encodeEvents writes events of one record.
-func encodeEvents(told []licet.Event, before epoch) []byte {
+func encodeEvents(told []licet.Event, before site) []byte {
 	last := &told[len(told)-1]
 	facts := factsOf(last)
 	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), formatVersion)
 	b = appendBytes(b, eventsRecord, facts)
-	if before != 0 {
-		b = appendBytes(b, eventsBefore, appendEpoch(nil, before))
+	if before.epoch != 0 {
+		b = appendBytes(b, eventsBefore, appendSite(nil, before))
 	}
 	b = appendTime(b, eventsAt, told[0].At)
 	for i := range told {
@@ -150,14 +152,14 @@ func toldOrder(o *licet.Order) licet.Order {
 	}
 }
 
-// storedEvents is what one key holds.
+// storedEvents is what one transaction has told of one record.
 type storedEvents struct {
 	events []licet.Event
-	before epoch // of the record's events before; 0: there are none
+	before site // of the record's events before; zero: there are none
 }
 
-// decodeEvents reads the value under a key of events, which has said whose they are,
-// of what record, and the number of the last.
+// decodeEvents reads events, given whose they are, of what record, and the number of the
+// last.
 func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
 	s := &storedEvents{}
 	var facts, before []byte
@@ -179,11 +181,11 @@ func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (
 	if err != nil {
 		return nil, err
 	}
-	if len(told) == 0 || uint64(len(told)) > last || before != nil && len(before) != epochSize {
+	if len(told) == 0 || uint64(len(told)) > last || before != nil && len(before) != siteSize {
 		return nil, errMalformed
 	}
 	if before != nil {
-		s.before = epoch(binary.BigEndian.Uint64(before))
+		s.before = readSite(before)
 	}
 	base, err := decodeFacts(owner, record, facts)
 	if err != nil {

@@ -30,7 +30,8 @@ const (
 	readEvents = 32
 	firstRead  = 10
 	readBytes  = 1 << 20
-	// feedScan bounds the keys that one call reads for a page that few events match.
+	// feedScan bounds what one call reads for a page that few events match: the events
+	// of how many changes.
 	feedScan = 2000
 )
 
@@ -130,7 +131,7 @@ type feedReading struct {
 	page    node.FeedPage
 	after   place // behind what was looked at
 	feed    node.Feed
-	scanned int // keys
+	scanned int // records' events
 	most    int // keys that are read next
 }
 
@@ -209,7 +210,6 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 		if err != nil || !whole {
 			return i, err
 		}
-		r.scanned++
 	}
 	r.most = min(max(readBytes/max(size/len(entries), 1), 1), readEvents)
 	return len(entries), nil
@@ -217,14 +217,42 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 
 // add tells of the events of one key, as far as the page has room for them.
 func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
-	stored, err := decodeEvents(r.owner, e.record, e.last, value)
+	runs, err := runsOf(e, value)
 	if err != nil {
 		return false, broken(err)
 	}
-	hash, rank := hashRecord(e.record), feedRank(e.record)
+	// Where the last event that was told is in a block, all runs before it are told too.
+	inside := e.block != 0 && r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record.block() == e.block
+	for i := range runs {
+		run := &runs[i]
+		hash := hashRecord(e.block, run.record)
+		follows := r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash
+		if inside && !follows {
+			continue
+		}
+		inside = false
+		whole, err := r.addRun(e, run, hash, follows)
+		if err != nil || !whole {
+			return false, err
+		}
+	}
+	if inside {
+		return false, node.ErrBadPosition // the event is not there
+	}
+	return true, nil
+}
+
+// addRun tells of events of one record. Some may have been told, where the last that
+// was is among them.
+func (r *feedReading) addRun(e *dirEntry, run *eventRun, hash recordHash, follows bool) (whole bool, err error) {
+	stored, err := decodeEvents(r.owner, run.record, run.last, run.value)
+	if err != nil {
+		return false, broken(err)
+	}
+	rank := feedRank(run.record)
 	for _, event := range stored.events {
-		if r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash && event.Sequence <= r.after.sequence {
-			continue // told before
+		if follows && event.Sequence <= r.after.sequence {
+			continue
 		}
 		if len(r.feed.Events) == r.page.Limit {
 			return false, nil
@@ -236,5 +264,6 @@ func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
 			})
 		}
 	}
+	r.scanned++
 	return true, nil
 }

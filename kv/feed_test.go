@@ -390,13 +390,13 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		made := make([]dirEntry, n)
 		e, _ := l.store.fences.known()
 		for i := range made {
-			made[i] = dirEntry{epoch: e, record: licenseInEvents(newLicense(t, 0).Key.ID()), last: 1}
+			made[i] = dirEntry{site: site{epoch: e}, record: licenseInEvents(newLicense(t, 0).Key.ID()), last: 1}
 		}
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licet.NewLicense(&license, nil, "")
-			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].key(owner), string(encodeEvents(told.Events, 0)))
+			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].key(owner), string(encodeEvents(told.Events, site{})))
 			if err == nil {
 				made[i].revision = response.Header.Revision
 			}
@@ -404,7 +404,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		})
 		slices.SortFunc(made, inFeedOrder)
 		for _, entry := range made {
-			ids = append(ids, eventID(entry.epoch, entry.record, 1))
+			ids = append(ids, eventID(entry.site, entry.record, 1))
 		}
 		if err := l.store.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
 			t.Fatal(err)

@@ -122,11 +122,11 @@ func (l *eventsLab) putEvents(owner licet.Owner, e epoch, n int, device string) 
 		})
 	}
 	name := licenseInEvents(made.Key.ID())
-	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), eventsKey(owner, e, name, uint64(n)), string(encodeEvents(record.Events, 0))); err != nil {
+	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), eventsKey(owner, site{epoch: e}, name, uint64(n)), string(encodeEvents(record.Events, site{}))); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range n {
-		ids = append(ids, eventID(e, name, uint64(i+1)))
+		ids = append(ids, eventID(site{epoch: e}, name, uint64(i+1)))
 	}
 	return ids
 }

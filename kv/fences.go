@@ -106,11 +106,9 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 		if lost != nil {
 			send = append(send, p)
 		}
-		writes, heeds = writes || len(p.stamps) > 0, heeds || p.heeds
-		for _, place := range p.stamps {
-			top.epoch.stamp(place)
-		}
-		if len(p.stamps) > 0 {
+		writes, heeds = writes || len(p.tellings) > 0, heeds || p.heeds
+		stampApart(top.epoch, p)
+		if len(p.tellings) > 0 {
 			bytes += p.bytes
 		}
 	}
@@ -131,8 +129,8 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	return top, send, lost
 }
 
-// fenceOps is how many compares may stand at the top for the fences.
-const fenceOps = 2
+// fenceOps is how many compares may stand at the top: those of the fences and of blocks.
+const fenceOps = 2 + maxBlocks
 
 // movedSince learns from a request that was lost whether a fence has moved: then
 // nothing else is to be concluded from the loss. The responses are those of

@@ -55,22 +55,22 @@ func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPag
 // historyPlace is the latest event that is still to be told: the key that has it ends
 // with another one, if those behind it are told already.
 type historyPlace struct {
-	epoch          epoch
+	site
 	last, sequence uint64
 }
 
 func (p historyPlace) text() string {
-	b := appendEpoch(nil, p.epoch)
+	b := appendSite(nil, p.site)
 	return feedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
 }
 
 func readHistoryPlace(text string) (p historyPlace, ok bool) {
 	b, err := feedText.DecodeString(text)
-	if err != nil || len(b) <= epochSize {
+	if err != nil || len(b) <= siteSize {
 		return p, false
 	}
-	p.epoch = epoch(binary.BigEndian.Uint64(b))
-	b = b[epochSize:]
+	p.site = readSite(b)
+	b = b[siteSize:]
 	var n int
 	if p.last, n = binary.Uvarint(b); n <= 0 {
 		return p, false
@@ -115,7 +115,7 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 
 // historyStep tells of the events of one key, and gives the place before them.
 func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
-	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(eventsKey(owner, at.epoch, record, at.last))}})
+	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
 	if r.err != nil {
 		return at, unavailable(r.err)
 	}
@@ -123,7 +123,7 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 	if kv == nil {
 		return historyPlace{}, nil // swept meanwhile, or never there
 	}
-	stored, err := decodeEvents(owner, record, at.last, kv.Value)
+	stored, err := decodeEventsAt(owner, at.site, record, at.last, kv.Value)
 	if err != nil {
 		return at, broken(fmt.Errorf("events at revision %d: %w", kv.ModRevision, err))
 	}
@@ -133,10 +133,10 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 			continue
 		}
 		if len(history.Events) == limit {
-			return historyPlace{at.epoch, at.last, e.Sequence}, nil
+			return historyPlace{at.site, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, node.RecordedEvent{
-			ID: eventID(at.epoch, record, e.Sequence), Revision: kv.ModRevision, Rank: feedRank(record), Owner: owner, Event: e,
+			ID: eventID(at.site, record, e.Sequence), Revision: kv.ModRevision, Rank: feedRank(record), Owner: owner, Event: e,
 		})
 	}
 	before := stored.events[0].Sequence - 1

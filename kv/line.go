@@ -37,8 +37,8 @@ type part struct {
 	bytes    int  // about what it adds to the request
 	doubted  bool // an earlier attempt may have been made
 
-	stamps   [][]byte // where the epoch of its events goes, in what then puts
-	heeds    bool     // it was made of who listened as of the revision listened
+	tellings []telling // the events that then puts
+	heeds    bool      // it was made of who listened as of the revision listened
 	listened int64
 
 	done  chan struct{} // closed once what follows is set

@@ -88,7 +88,7 @@ func TestBatchRules(t *testing.T) {
 		{"two read a key", false, []*part{reading("a", "c"), reading("b", "c")}, []int{2}},
 		{"reads meet no writes", true, []*part{reading("a", "c"), reading("a", "c")}, []int{2}},
 		// Two compares of fences may stand before them.
-		{"singles", false, singles(200), []int{126, 74}},
+		{"singles", false, singles(200), []int{maxOps - fenceOps, 200 - (maxOps - fenceOps)}},
 		{"nesting counts the children and the widest", true, singles(200), []int{127, 73}},
 		{"operations", false, []*part{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
 		{"a hot record travels alone", false, []*part{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},

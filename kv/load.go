@@ -18,7 +18,7 @@ type stored struct {
 	revision int64 // of the record's key
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
-	told     epoch  // of the latest event
+	told     site   // of the latest event
 	listened int64  // of a license: who listened as of this revision
 	due      due    // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see

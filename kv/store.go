@@ -55,7 +55,8 @@ type Store struct {
 	keyTurn     chan struct{} // holds one token while an API key is being changed
 
 	fences        fences
-	hearAll       bool // every owner listens
+	hearAll       bool                  // every owner listens
+	firstBlock    func(count int) block // see randomBlock
 	owners        *eventOwners
 	directories   directories
 	memory        *memory
@@ -96,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{fences: fences{listening: &listening{}}, owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
-		keyTurn: make(chan struct{}, 1)}
+		firstBlock: randomBlock, keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
 	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads)}

@@ -25,8 +25,7 @@ type swap struct {
 	known     *listening               // who listens, as far as is known
 	listeners map[licet.Owner]struct{} // who will, where it changes that; then the last of reads is of who does
 
-	told     []licet.Owner // whose events it writes
-	stamps   [][]byte      // see part
+	tellings []telling // see part
 	heeds    bool
 	listened int64
 }
@@ -180,7 +179,7 @@ func (sw *swap) putNewLicense(l *licet.License, told []licet.Event, writers []wr
 	value := fresh.encode()
 	sw.put([]byte(key), value)
 	if len(told) > 0 {
-		sw.tellLicense(value, told, 0)
+		sw.tellLicense(value, told, site{})
 	}
 	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
 	sw.list(listingKey(l.Owner, l.CreatedAt, id))

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"encoding/binary"
-	"slices"
 
 	"licet"
 )
@@ -21,14 +20,19 @@ func eventsOf[T licet.License | licet.Order](r *licet.Record, _ *T) []licet.Even
 	return of
 }
 
-// eventsKey is where events of a record stand up to a sequence number. The epoch is
+// eventsKey is the key that has events of a record up to a sequence number. The epoch is
 // written when they are sent.
-func eventsKey(owner licet.Owner, e epoch, record string, last uint64) string {
+func eventsKey(owner licet.Owner, at site, record string, last uint64) string {
 	b := append(make([]byte, 0, 96), eventsOfOwner(owner)...)
-	b = appendEpoch(b, e)
+	b = appendEpoch(b, at.epoch)
+	if at.block != 0 {
+		return string(binary.BigEndian.AppendUint32(append(b, eventsOfBlock), uint32(at.block)))
+	}
 	b = append(b, record...)
 	return string(appendSequence(b, last))
 }
+
+func blockKey(owner licet.Owner, at site) string { return eventsKey(owner, at, "", 0) }
 
 func eventsOfOwner(owner licet.Owner) string { return eventsPrefix + ownerPath(owner) }
 
@@ -41,14 +45,34 @@ func appendSequence(b []byte, n uint64) []byte {
 func licenseInEvents(id licet.LicenseID) string { return string(eventOfLicense) + string(id[:]) }
 func orderInEvents(orderNo string) string       { return string(eventOfOrder) + orderNo[len(orderPrefix):] }
 
+// telling is what a change tells of one record. It is put under a key of its own, unless
+// the request tells of other records of the owner too: see joinEvents.
+type telling struct {
+	owner  licet.Owner
+	record string
+	last   uint64 // sequence
+	events []byte // the key's value
+	op     int    // the index in the change's operations of the one that puts it
+	joined bool   // it is in a block
+
+	site  []byte // the place for its site in the record's value
+	epoch []byte // the place for the epoch in its key
+}
+
+// stamp says where the events will stand.
+func (t *telling) stamp(at site) {
+	at.stamp(t.site)
+	at.epoch.stamp(t.epoch)
+}
+
 // tellLicense puts events of a license, whose value is given, and which had its
-// latest event before in an epoch.
-func (sw *swap) tellLicense(value []byte, told []licet.Event, before epoch) {
+// latest event before at a site.
+func (sw *swap) tellLicense(value []byte, told []licet.Event, before site) {
 	l := told[len(told)-1].License
 	sw.tell(value, encodeEvents(told, before), l.Owner, licenseInEvents(l.Key.ID()), l.Sequence)
 }
 
-func (sw *swap) tellOrder(value []byte, told []licet.Event, before epoch) error {
+func (sw *swap) tellOrder(value []byte, told []licet.Event, before site) error {
 	o := told[len(told)-1].Order
 	if !licet.ValidOrderNo(o.OrderNo) {
 		return errMalformed
@@ -58,10 +82,10 @@ func (sw *swap) tellOrder(value []byte, told []licet.Event, before epoch) error 
 }
 
 func (sw *swap) tell(value, events []byte, owner licet.Owner, record string, last uint64) {
-	key := []byte(eventsKey(owner, 0, record, last))
+	key := []byte(eventsKey(owner, site{}, record, last))
+	sw.tellings = append(sw.tellings, telling{
+		owner: owner, record: record, last: last, events: events, op: len(sw.then),
+		site: stampOf(value), epoch: key[len(eventsOfOwner(owner)):][:epochSize],
+	})
 	sw.put(key, events)
-	if !slices.Contains(sw.told, owner) {
-		sw.told = append(sw.told, owner)
-	}
-	sw.stamps = append(sw.stamps, stampOf(value), key[len(eventsOfOwner(owner)):][:epochSize])
 }

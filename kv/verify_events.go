@@ -2,6 +2,8 @@ package kv
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"hash/maphash"
 	"time"
 
@@ -10,8 +12,8 @@ import (
 	"licet"
 )
 
-// eventLinks compares the keys of events that are there with those that records and
-// later events lead to, in a few bytes: each key is added once where it stands and
+// eventLinks compares the events that are there with those that records and
+// later events lead to, in a few bytes: what one change tells of a record is added once where it stands and
 // taken off where something leads to it. What is left over is there without anything
 // that leads to it, or is led to twice.
 type eventLinks struct {
@@ -21,24 +23,48 @@ type eventLinks struct {
 	owner  licet.Owner // whose events are being read
 }
 
-func (l *eventLinks) stands(key string)  { l.sum += maphash.String(l.seed, key) }
-func (l *eventLinks) pointed(key string) { l.sum -= maphash.String(l.seed, key) }
+// runAt is where events of a record are, up to a sequence number.
+type runAt struct {
+	owner licet.Owner
+	site
+	record string
+	last   uint64
+}
 
-// wantEvents asks for the key of events that something leads to, unless it may have
-// been swept.
-func (v *verification) wantEvents(key string, e epoch, bad func(rule, format string, args ...any), then func(kv *mvccpb.KeyValue)) {
-	if e <= v.swept {
+func (a *runAt) key() string { return eventsKey(a.owner, a.site, a.record, a.last) }
+
+// link is what stands for them: two that share a block have two.
+func (a *runAt) link() string {
+	apart := *a
+	apart.block = 0
+	return string(binary.BigEndian.AppendUint32([]byte(apart.key()), uint32(a.block)))
+}
+
+func (l *eventLinks) stands(a runAt)  { l.sum += maphash.String(l.seed, a.link()) }
+func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()) }
+
+// wantEvents asks for the events that something leads to, unless they may have
+// been swept. Those that can't be read are reported where they stand.
+func (v *verification) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*storedEvents)) {
+	if at.epoch <= v.swept {
 		return
 	}
-	v.links.pointed(key)
-	v.want(key, func(kv *mvccpb.KeyValue) {
-		if kv == nil {
-			v.links.stands(key) // it is not to be made up for by another one
+	v.links.pointed(at)
+	v.want(at.key(), func(kv *mvccpb.KeyValue) {
+		var stored *storedEvents
+		if kv != nil {
+			var err error
+			if stored, err = decodeEventsAt(at.owner, at.site, at.record, at.last, kv.Value); err != nil && !errors.Is(err, errNotInBlock) {
+				return
+			}
+		}
+		if stored == nil {
+			v.links.stands(at) // it is not to be made up for by another one
 			bad("event_missing", "events that it leads to are not there")
 			return
 		}
 		if then != nil {
-			then(kv)
+			then(stored)
 		}
 	})
 }
@@ -50,36 +76,56 @@ func (v *verification) checkEvents(e entry) {
 	if ok {
 		at, ok = readEventsKey([]byte(rest))
 	}
-	if !ok || at.last == 0 {
+	if !ok || at.block == 0 && at.last == 0 {
 		v.report("event", "e/"+v.opaque(e.rest), "key", "the key has not the form of events'")
 		return
 	}
-	name := "e/" + eventID(at.epoch, at.record, at.last)
+	name := fmt.Sprintf("e/%d/%08x", at.epoch, uint32(at.block))
+	if at.block == 0 {
+		name = "e/" + eventID(at.site, at.record, at.last)
+	}
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	if at.epoch > v.epoch {
 		bad("epoch", "its epoch %d has not begun: the present one is %d", at.epoch, v.epoch)
 	}
-	stored, err := decodeEvents(owner, at.record, at.last, []byte(e.value))
+	runs, err := runsOf(&at, e.value)
+	if err != nil {
+		v.links.unread = true
+		bad("value", "the value can't be read: %v", err)
+		return
+	}
+	if at.epoch > v.swept {
+		v.wantEventOwner(owner) // else it is being swept
+	}
+	for i := range runs {
+		v.checkRun(runAt{owner, at.site, runs[i].record, runs[i].last}, runs[i].value)
+	}
+}
+
+// checkRun checks the events of one record in a key.
+func (v *verification) checkRun(at runAt, value []byte) {
+	name := "e/" + eventID(at.site, at.record, at.last)
+	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
+	stored, err := decodeEvents(at.owner, at.record, at.last, value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
 	if at.epoch <= v.swept {
-		return // it is being swept
+		return
 	}
-	v.wantEventOwner(owner)
-	v.links.stands(eventsKey(owner, at.epoch, at.record, at.last))
+	v.links.stands(at)
 	v.checkTold(stored.events, bad)
 	switch first := stored.events[0].Sequence; {
-	case first == 1 && stored.before != 0:
+	case first == 1 && stored.before.epoch != 0:
 		bad("before", "it is the record's first, and says that there are some before")
-	case stored.before > at.epoch:
-		bad("before", "those before it are of a later epoch, %d", stored.before)
-	case first > 1 && stored.before == 0:
+	case stored.before.epoch > at.epoch:
+		bad("before", "those before it are of a later epoch, %d", stored.before.epoch)
+	case first > 1 && stored.before.epoch == 0:
 		bad("before", "it begins with number %d, and nothing leads to those before", first)
 	case first > 1:
-		v.wantEvents(eventsKey(owner, stored.before, at.record, first-1), stored.before, bad, followsOn(owner, at.record, &stored.events[0], bad))
+		v.wantEvents(runAt{at.owner, stored.before, at.record, first - 1}, bad, followsOn(&stored.events[0], bad))
 	}
 }
 
@@ -90,12 +136,7 @@ func (v *verification) wantLicenseEvents(stored *storedLicense, bad func(rule, f
 	if l.Sequence == 0 {
 		return
 	}
-	record := licenseInEvents(l.Key.ID())
-	v.wantEvents(eventsKey(l.Owner, stored.told, record, l.Sequence), stored.told, bad, func(kv *mvccpb.KeyValue) {
-		events, err := decodeEvents(l.Owner, record, l.Sequence, kv.Value)
-		if err != nil {
-			return // it is reported with the events
-		}
+	v.wantEvents(runAt{l.Owner, stored.told, licenseInEvents(l.Key.ID()), l.Sequence}, bad, func(events *storedEvents) {
 		told := *events.events[len(events.events)-1].License
 		told.CurrentDevices, told.ActivatedAt, told.ExpiresAt, told.Sequence = l.CurrentDevices, l.ActivatedAt, l.ExpiresAt, 0
 		if told != toldLicense(&l) {
@@ -109,12 +150,7 @@ func (v *verification) wantOrderEvents(stored *storedOrder, bad func(rule, forma
 	if o.Sequence == 0 {
 		return
 	}
-	record := orderInEvents(o.OrderNo)
-	v.wantEvents(eventsKey(o.Owner, stored.told, record, o.Sequence), stored.told, bad, func(kv *mvccpb.KeyValue) {
-		events, err := decodeEvents(o.Owner, record, o.Sequence, kv.Value)
-		if err != nil {
-			return
-		}
+	v.wantEvents(runAt{o.Owner, stored.told, orderInEvents(o.OrderNo), o.Sequence}, bad, func(events *storedEvents) {
 		told := toldOrder(events.events[len(events.events)-1].Order)
 		now := toldOrder(&o)
 		told.RefundDue, told.PaidAt = now.RefundDue, paidAt(&o, told.PaidAt)

@@ -3,8 +3,6 @@ package kv
 import (
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-
 	"licet"
 )
 
@@ -23,12 +21,8 @@ func (v *verification) checkTold(events []licet.Event, bad func(rule, format str
 }
 
 // followsOn compares the first event of a key with the last one of the key before it.
-func followsOn(owner licet.Owner, record string, first *licet.Event, bad func(rule, format string, args ...any)) func(*mvccpb.KeyValue) {
-	return func(kv *mvccpb.KeyValue) {
-		before, err := decodeEvents(owner, record, first.Sequence-1, kv.Value)
-		if err != nil {
-			return // it is reported by itself
-		}
+func followsOn(first *licet.Event, bad func(rule, format string, args ...any)) func(*storedEvents) {
+	return func(before *storedEvents) {
 		if contradicts(&before.events[len(before.events)-1], first) {
 			bad("contradicts", "number %d tells something else than the one before, of what never changes", first.Sequence)
 		}

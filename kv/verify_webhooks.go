@@ -40,7 +40,7 @@ func (v *verification) checkWebhooks(e entry) {
 	checkWriters(e.value, webhooksWriter, bad)
 	w := &stored.webhooks
 	if n := w.Sequence; n > 0 {
-		v.wantEvents(eventsKey(owner, stored.told, webhooksInEvents(owner), n), stored.told, bad, nil)
+		v.wantEvents(runAt{owner, stored.told, webhooksInEvents(owner), n}, bad, nil)
 	}
 	v.want(webhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {

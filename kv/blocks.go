@@ -1,0 +1,116 @@
+package kv
+
+import (
+	"errors"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// What one request tells of several records of an owner is not one key for each of them,
+// since a key is most of what an event costs etcd: it is put into blocks,
+//
+//	e/<account>/<mode>/<epoch>b<block>
+//
+// each with the values that the keys of its records would have. They are in the feed's
+// order, in a block and from one to the next.
+
+// Field numbers of a block.
+const (
+	blockRun  protowire.Number = 1 // repeated
+	runRecord protowire.Number = 1
+	runLast   protowire.Number = 2
+	runEvents protowire.Number = 3
+)
+
+// eventRun is what one transaction tells of one record.
+type eventRun struct {
+	record string
+	last   uint64 // sequence
+	value  []byte // see decodeEvents
+}
+
+// encodeBlock writes what is told of records, in the order given.
+func encodeBlock(told []*telling) []byte {
+	size := 1
+	for _, t := range told {
+		size += len(t.record) + len(t.events) + blockOverhead
+	}
+	b := append(make([]byte, 0, size), formatVersion)
+	for _, t := range told {
+		run := protowire.SizeTag(runRecord) + protowire.SizeBytes(len(t.record)) +
+			protowire.SizeTag(runLast) + protowire.SizeVarint(t.last) +
+			protowire.SizeTag(runEvents) + protowire.SizeBytes(len(t.events))
+		b = protowire.AppendVarint(protowire.AppendTag(b, blockRun, protowire.BytesType), uint64(run))
+		b = appendString(b, runRecord, t.record)
+		b = appendUint(b, runLast, t.last)
+		b = appendBytes(b, runEvents, t.events)
+	}
+	return b
+}
+
+// blockOverhead is the most that a run takes besides its record and its events.
+const blockOverhead = 32
+
+// runsOf reads what a key of events has, record by record.
+func runsOf(e *dirEntry, value []byte) ([]eventRun, error) {
+	if e.block == 0 {
+		return []eventRun{{e.record, e.last, value}}, nil
+	}
+	var runs []eventRun
+	err := decodeValue(value, func(f field) error {
+		if f.num != blockRun {
+			return nil
+		}
+		run, err := decodeRun(f.bytes)
+		if err != nil {
+			return err
+		}
+		if len(runs) > 0 && compareRecords(runs[len(runs)-1].record, run.record) >= 0 {
+			return errMalformed
+		}
+		runs = append(runs, run)
+		return nil
+	})
+	if err == nil && len(runs) == 0 {
+		err = errMalformed
+	}
+	return runs, err
+}
+
+func decodeRun(b []byte) (run eventRun, err error) {
+	err = decodeMessage(b, func(f field) error {
+		switch f.num {
+		case runRecord:
+			run.record = f.string()
+		case runLast:
+			run.last = f.varint
+		case runEvents:
+			run.value = f.bytes
+		}
+		return nil
+	})
+	if err == nil && (len(run.record) < 2 || run.last == 0 || run.value == nil) {
+		err = errMalformed
+	}
+	return run, err
+}
+
+// errNotInBlock is the error of events that are looked for in a block that does not have
+// them.
+var errNotInBlock = errors.New("not in this block")
+
+// decodeEventsAt reads events of a record in the value of the key that has them.
+func decodeEventsAt(owner licet.Owner, at site, record string, last uint64, value []byte) (*storedEvents, error) {
+	runs, err := runsOf(&dirEntry{site: at, record: record, last: last}, value)
+	if err != nil {
+		return nil, err
+	}
+	for i := range runs {
+		if runs[i].record == record && runs[i].last == last {
+			return decodeEvents(owner, record, last, runs[i].value)
+		}
+	}
+	return nil, errNotInBlock
+}

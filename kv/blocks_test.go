@@ -1,0 +1,442 @@
+package kv
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// binds gives changes that bind a first device to new licenses of owners, in turns.
+func (l *eventsLab) binds(n int, owners ...licet.Owner) []node.Change {
+	l.t.Helper()
+	changes := make([]node.Change, n)
+	for i := range changes {
+		changes[i] = l.bound(l.store, l.license(l.store, owners[i%len(owners)]), "a")
+	}
+	return changes
+}
+
+// together makes changes in one batch, each of which lands.
+func (l *eventsLab) together(changes []node.Change) {
+	l.t.Helper()
+	outcomes, errs := batched(l.t, l.store, changes...)
+	for i := range outcomes {
+		if errs[i] != nil || !outcomes[i].Landed {
+			l.t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+		}
+	}
+}
+
+// entries lists the keys of an owner's events in an epoch, in the feed's order.
+func (l *eventsLab) entries(owner licet.Owner, e epoch) []dirEntry {
+	l.t.Helper()
+	return must(l.store.listEvents(testContext(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
+}
+
+func blocksIn(entries []dirEntry) (blocks int) {
+	for _, e := range entries {
+		if e.block != 0 {
+			blocks++
+		}
+	}
+	return blocks
+}
+
+// verified gives what verify finds, but for the key of the license that batched makes.
+func (l *eventsLab) verified() []Violation {
+	l.t.Helper()
+	_, found := (&lab{t: l.t, store: l.store}).verify(VerifyConfig{})
+	return slices.DeleteFunc(found, func(v Violation) bool { return v.Rule == "check_characters" })
+}
+
+// readsWell reads what is told of an owner in every way, and finds the same each time.
+func (l *eventsLab) readsWell(owner licet.Owner) []node.RecordedEvent {
+	l.t.Helper()
+	ctx := testContext(l.t, time.Minute)
+	all := l.feed(owner, 1000)
+	l.inTheirEpochs(all)
+	told := make(map[string]int)
+	for _, e := range all {
+		if told[e.ID]++; told[e.ID] > 1 {
+			l.t.Errorf("%s is told twice", e.ID)
+		}
+	}
+	if !slices.IsSortedFunc(all, func(a, b node.RecordedEvent) int { return int(a.Revision - b.Revision) }) {
+		l.t.Error("the feed is not in the order of revisions")
+	}
+	for _, limit := range []int{1, 3, 16, 17} {
+		if diff := cmp.Diff(all, l.feed(owner, limit)); diff != "" {
+			l.t.Errorf("%d at a time (-all at once +got):\n%s", limit, diff)
+		}
+	}
+	var some, want []node.RecordedEvent
+	page := node.FeedPage{Limit: 5, Types: []licet.EventType{licet.EventDeviceBound}}
+	for more := true; more; {
+		got := must(l.store.ReadEvents(ctx, owner, page))(l.t)
+		some, page.After, more = append(some, got.Events...), got.Next, got.More
+	}
+	histories := make(map[licet.Ref][]node.RecordedEvent)
+	for _, e := range all {
+		if e.Type == licet.EventDeviceBound {
+			want = append(want, e)
+		}
+		if got := must(l.store.Event(ctx, owner, e.ID))(l.t); got == nil || cmp.Diff(e, *got) != "" {
+			l.t.Errorf("%s is found as %+v", e.ID, got)
+		}
+		ref := licet.LicenseRef(e.License.Key)
+		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
+	}
+	if diff := cmp.Diff(want, some); diff != "" {
+		l.t.Errorf("of one kind (-want +got):\n%s", diff)
+	}
+	for ref, want := range histories {
+		var got []node.RecordedEvent
+		page := node.HistoryPage{Limit: 1}
+		for {
+			history := must(l.store.History(ctx, ref, page))(l.t)
+			got = append(got, history.Events...)
+			if page.Before = history.Next; page.Before == "" {
+				break
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			l.t.Errorf("history (-want +got):\n%s", diff)
+		}
+	}
+	if found := l.verified(); len(found) > 0 {
+		l.t.Errorf("verify finds %v", found)
+	}
+	return all
+}
+
+// TestEventsShareKeys has batches tell of many licenses: what is told of an owner is in
+// few keys, and is read as if each license had its own.
+func TestEventsShareKeys(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		changes int
+		owners  int
+		nested  bool
+		blocks  []int // of each owner, in the epoch of the batch
+		keys    []int
+	}{
+		{"two licenses", 2, 1, false, []int{1}, []int{1}},
+		{"a full block", blockRuns, 1, false, []int{1}, []int{1}},
+		{"one more than a block has", blockRuns + 1, 1, false, []int{2}, []int{2}},
+		{"three blocks", 40, 1, false, []int{3}, []int{3}},
+		{"two owners", 20, 2, false, []int{1, 1}, []int{1, 1}},
+		{"each of another owner", 3, 3, false, []int{0, 0, 0}, []int{1, 1, 1}},
+		{"one of several owners with one license", 3, 2, false, []int{1, 0}, []int{1, 1}},
+		{"more owners than there are blocks", 2 * (maxBlocks + 1), maxBlocks + 1, false,
+			append(slices.Repeat([]int{1}, maxBlocks), 0), append(slices.Repeat([]int{1}, maxBlocks), 2)},
+		{"a nested batch", 20, 1, true, []int{0}, []int{20}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newEventsLab(t)
+			owners := make([]licet.Owner, c.owners)
+			for i := range owners {
+				owners[i] = acct(fmt.Sprintf("share%d", i))
+			}
+			changes := l.binds(c.changes, owners...)
+			e := l.seal()
+			l.store.fences.noteEpoch(e)
+			if c.nested {
+				l.store.nested.Store(2)
+			}
+			l.together(changes)
+			l.seal()
+			keys, blocks := make([]int, c.owners), make([]int, c.owners)
+			for i, owner := range owners {
+				entries := l.entries(owner, e)
+				keys[i], blocks[i] = len(entries), blocksIn(entries)
+			}
+			// Which owners have blocks where there are too many follows from the order of their
+			// changes.
+			slices.Sort(keys)
+			slices.SortFunc(blocks, func(a, b int) int { return b - a })
+			if !slices.Equal(keys, c.keys) || !slices.Equal(blocks, c.blocks) {
+				t.Errorf("owners have %v keys and %v blocks, want %v and %v", keys, blocks, c.keys, c.blocks)
+			}
+			for i, owner := range owners {
+				want := (c.changes - i + c.owners - 1) / c.owners
+				if all := l.readsWell(owner); len(all) != 3*want {
+					t.Errorf("%d events of %d licenses", len(all), want)
+				}
+			}
+			// The next changes of the same licenses follow on those in blocks, and are told
+			// alone.
+			for _, change := range changes[:2] {
+				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
+			}
+			l.seal()
+			for _, owner := range owners {
+				l.readsWell(owner)
+			}
+		})
+	}
+}
+
+// TestOrderInABlock tells of orders that are paid, each of which issues a license, in one
+// batch: the order comes first.
+func TestOrderInABlock(t *testing.T) {
+	l := newLab(t)
+	const n = 12
+	var orders []licet.Order
+	for i := range n {
+		orders = append(orders, l.order(int64(100+i)))
+	}
+	hold := make(chan struct{})
+	send := l.store.writes.send
+	awaitIdle(&l.store.writes)
+	l.store.writes.few, l.store.writes.most = 1, 1
+	l.store.writes.send = func(batch []*part) { <-hold; send(batch) }
+	done := make(chan error, n)
+	for _, order := range orders {
+		go func() {
+			_, err := l.node.PayOrder(l.ctx(), order, "sandbox_1")
+			done <- err
+		}()
+	}
+	awaitWaiting(&l.store.writes, n-1) // one is under way, and waits for us
+	close(hold)
+	for range n {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.store.OpenEpoch(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	paid := make(map[string]bool)
+	blocks, issued := 0, 0
+	page := node.FeedPage{Limit: 3}
+	for more := true; more; {
+		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
+		for _, e := range feed.Events {
+			switch e.Type {
+			case licet.EventOrderPaid:
+				paid[e.Order.OrderNo] = true
+			case licet.EventLicenseIssued:
+				issued++
+				if !paid[e.License.OrderNo] {
+					t.Errorf("the license of %s is issued before the order is paid", e.License.OrderNo)
+				}
+			}
+			if at, _ := readPlace(node.Cell, e.ID); at.record.block() != 0 {
+				blocks++
+			}
+		}
+		page.After, more = feed.Next, feed.More
+	}
+	if issued != n || len(paid) != n || blocks < 2*(n-2) {
+		t.Errorf("%d licenses and %d orders, %d events in blocks", issued, len(paid), blocks)
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("verify finds %v", found)
+	}
+}
+
+// TestBlockNumberIsTaken gives blocks of two batches one number: the second batch loses,
+// and its events stand apart. None is written over.
+func TestBlockNumberIsTaken(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("taken")
+	l.store.firstBlock = func(int) block { return 1<<31 | 7 }
+	first, second := l.binds(20, owner), l.binds(20, owner)
+	e := l.seal()
+	l.store.fences.noteEpoch(e)
+	l.together(first)
+	l.together(second)
+	l.seal()
+	if entries := l.entries(owner, e); len(entries) != 22 || blocksIn(entries) != 2 {
+		t.Errorf("%d keys, %d blocks", len(entries), blocksIn(entries))
+	}
+	if all := l.readsWell(owner); len(all) != 3*40 {
+		t.Errorf("%d events", len(all))
+	}
+}
+
+// TestBlocksInDoubt loses the answer of a batch with blocks, which was made, was not, or
+// is made late, or finds a rival, or an epoch that has begun: each change is told of once.
+func TestBlocksInDoubt(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	for _, c := range []struct {
+		name   string
+		faults []fault
+		rivals int
+		seal   bool
+	}{
+		{name: "made", faults: []fault{{appliedNow, lost}}},
+		{name: "not made", faults: []fault{{appliedNever, lost}}},
+		{name: "made late", faults: []fault{{appliedLate, lost}}},
+		{name: "made, twice in doubt", faults: []fault{{appliedNow, lost}, {appliedNever, lost}}},
+		{name: "a rival", rivals: 1},
+		{name: "a rival, and made late", rivals: 1, faults: []fault{{}, {appliedLate, lost}}},
+		{name: "an epoch has begun", seal: true},
+		{name: "an epoch has begun, and made", seal: true, faults: []fault{{}, {appliedNow, lost}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newEventsLab(t)
+			owner := acct("doubt")
+			changes := l.binds(20, owner)
+			for _, change := range changes[:c.rivals] {
+				other := l.open(nil)
+				other.hearAll = true
+				l.commit(other, l.bound(other, change.Writes[0].Ref, "rival"))
+			}
+			if c.seal {
+				l.seal()
+			}
+			sent := 0
+			plain := l.store.remote
+			next := script(append([]fault{{}, {}}, c.faults...)...)
+			l.store.remote = &faultyKV{KVClient: plain, next: func() fault { sent++; return next() }}
+			outcomes, errs := batched(t, l.store, changes...)
+			l.store.remote = plain
+			for i := range outcomes {
+				if errs[i] != nil || outcomes[i].Landed != (i >= c.rivals) {
+					t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+				}
+			}
+			// What the store remembers must be what it wrote.
+			for _, change := range changes[c.rivals:] {
+				l.commit(l.store, l.bound(l.store, change.Writes[0].Ref, "b"))
+			}
+			l.seal()
+			if all := l.readsWell(owner); len(all) != 4*20-c.rivals {
+				t.Errorf("%d events", len(all))
+			}
+			if sent < 2+len(c.faults) {
+				t.Errorf("%d requests met their faults", sent)
+			}
+		})
+	}
+}
+
+// TestPlacesInBlocks refuses what is of no event in a block.
+func TestPlacesInBlocks(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("places")
+	changes := l.binds(3, owner)
+	l.together(changes)
+	l.seal()
+	all := l.feed(owner, 100)
+	at, _ := readPlace(node.Cell, all[len(all)-1].ID)
+	if at.record.block() == 0 {
+		t.Fatal("there is no block")
+	}
+	stranger, later, elsewhere := at, at, at
+	stranger.record[recordHashSize-1]++
+	later.sequence += 5
+	elsewhere.record[1]++
+	for name, p := range map[string]place{"another record": stranger, "a later event": later, "another block": elsewhere} {
+		id := p.text(node.Cell)
+		if found, err := l.store.Event(testContext(t, 10*time.Second), owner, id); found != nil || err != nil {
+			t.Errorf("%s is found: %+v, %v", name, found, err)
+		}
+		if name == "a later event" {
+			continue // whoever goes on behind it misses nothing
+		}
+		if feed, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(id), Limit: 10}); !errors.Is(err, node.ErrBadPosition) {
+			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
+		}
+	}
+}
+
+// TestVerifyChecksBlocks plants corruptions of blocks: each is found.
+func TestVerifyChecksBlocks(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("planted")
+	l.together(l.binds(3, owner))
+	l.seal()
+	v := &lab{t: t, store: l.store, client: l.store.client}
+	if found := l.verified(); len(found) > 0 {
+		t.Fatalf("verify finds %v", found)
+	}
+	var at dirEntry
+	for _, entry := range must(l.store.listEvents(v.ctx(), owner, 0, 1<<62, 0))(t).entries {
+		if entry.block != 0 {
+			at = entry
+		}
+	}
+	key := at.key(owner)
+	value := v.value(key)
+	runs := must(runsOf(&at, value))(t)
+	if len(runs) != 3 {
+		t.Fatalf("%d runs", len(runs))
+	}
+	with := func(runs ...eventRun) []byte {
+		var told []*telling
+		for _, r := range runs {
+			told = append(told, &telling{record: r.record, last: r.last, events: r.value})
+		}
+		return encodeBlock(told)
+	}
+	name := fmt.Sprintf("e/%d/%08x", at.epoch, uint32(at.block))
+	event := func(i int) string { return "e/" + eventID(at.site, runs[i].record, runs[i].last) }
+	license := func(i int) string {
+		return "l/" + (&verification{}).name(licet.LicenseID([]byte(runs[i].record[1:])))
+	}
+	moved := blockKey(owner, site{at.epoch, at.block + 1})
+	for _, c := range []struct {
+		name string
+		seed seed
+		want []string
+	}{
+		{"a record is missing", seed{key: with(runs[0], runs[2])}, []string{"event unlinked e/", "license event_missing " + license(1)}},
+		{"one that nothing leads to", seed{moved: with(runs[1])}, []string{"event unlinked e/"}},
+		{"one has moved", seed{key: with(runs[0], runs[2]), moved: with(runs[1])}, []string{"event unlinked e/", "license event_missing " + license(1)}},
+		{"out of order", seed{key: with(runs[1], runs[0], runs[2])}, []string{"event value " + name}},
+		{"one twice", seed{key: with(runs[0], runs[0], runs[1], runs[2])}, []string{"event value " + name}},
+		{"empty", seed{key: with()}, []string{"event value " + name}},
+		{"cut short", seed{key: value[:len(value)-1]}, []string{"event value " + name}},
+		{"one that can't be read", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last, []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
+		{"another number", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last + 1, runs[1].value}, runs[2])}, []string{
+			"event event_missing e/" + eventID(at.site, runs[1].record, runs[1].last+1), "event unlinked e/", "license event_missing " + license(1)}},
+		{"no number of a block", seed{blockKey(owner, site{at.epoch, 7}): value}, []string{"event key e/" + (&verification{}).opaque(strings.TrimPrefix(blockKey(owner, site{at.epoch, 7}), eventsPrefix))}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer v.plant(maps.Clone(c.seed))()
+			found := l.verified()
+			if diff := cmp.Diff(c.want, names(found)); diff != "" {
+				t.Errorf("(-want +got):\n%s\n%v", diff, found)
+			}
+		})
+	}
+	if !bytes.Equal(value, v.value(key)) {
+		t.Error("the block is not as it was")
+	}
+}
+
+// TestBlocksAreSwept removes blocks as it does other events.
+func TestBlocksAreSwept(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("swept")
+	l.together(l.binds(20, owner))
+	l.seal()
+	ctx := testContext(t, time.Minute)
+	keep := node.EventRetention{Age: time.Hour, Bytes: 1 << 30}
+	if removed, err := l.store.SweepEvents(ctx, testTime, keep); removed != 0 || err != nil {
+		t.Fatalf("removed %d, %v", removed, err)
+	}
+	if removed, err := l.store.SweepEvents(ctx, testTime.Add(2*time.Hour), keep); removed == 0 || err != nil {
+		t.Fatalf("removed %d, %v", removed, err)
+	}
+	left := must(l.store.client.Get(ctx, eventsOfOwner(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
+	if left != 0 {
+		t.Errorf("%d keys are left", left)
+	}
+	l.readsWell(owner)
+}

@@ -1,0 +1,93 @@
+package kv
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+)
+
+const (
+	// blockRuns is of how many records a block has events at most. Whoever asks for the
+	// events of one reads all of them.
+	blockRuns = 16
+	// maxBlocks is how many blocks a request may have: each is compared, since its number
+	// is random.
+	maxBlocks = 8
+)
+
+// joined is what a flat request writes in place of some of the keys of its events.
+type joined struct {
+	compares []*etcdserverpb.Compare
+	puts     []*etcdserverpb.RequestOp
+}
+
+// joinEvents puts what a batch tells into blocks, owner by owner: all that it tells of an
+// owner, or nothing. Where the batch isn't made so, stampApart takes it back.
+func (s *Store) joinEvents(e epoch, batch []*part) joined {
+	var j joined
+	var rest []*telling
+	for _, p := range batch {
+		for i := range p.tellings {
+			rest = append(rest, &p.tellings[i])
+		}
+	}
+	for len(rest) > 1 && len(j.puts) < maxBlocks {
+		owner := rest[0].owner
+		var own []*telling
+		others := rest[:0]
+		for _, t := range rest {
+			if t.owner == owner {
+				own = append(own, t)
+			} else {
+				others = append(others, t)
+			}
+		}
+		rest = others
+		blocks := (len(own) + blockRuns - 1) / blockRuns
+		if len(own) > 1 && len(j.puts)+blocks <= maxBlocks {
+			j.join(site{e, s.firstBlock(blocks)}, own)
+		}
+	}
+	return j
+}
+
+// randomBlock gives the first of as many numbers of blocks in a row. They sort blocks of
+// one request. Others may have them, if hardly ever: then a compare keeps them apart.
+func randomBlock(count int) block { return block(1<<31 | rand.Uint32N(1<<31-uint32(count))) }
+
+// join puts what is told of an owner into blocks, from the one at a site on.
+func (j *joined) join(at site, own []*telling) {
+	slices.SortFunc(own, func(a, b *telling) int { return compareRecords(a.record, b.record) })
+	for some := range slices.Chunk(own, blockRuns) {
+		for _, t := range some {
+			t.joined = true
+			t.stamp(at)
+		}
+		key := []byte(blockKey(own[0].owner, at))
+		j.compares = append(j.compares, unchanged(key, 0))
+		j.puts = append(j.puts, put(key, encodeBlock(some)))
+		at.block++
+	}
+}
+
+// stampApart has the events of a part stand under keys of their own, in an epoch.
+func stampApart(e epoch, p *part) {
+	for i := range p.tellings {
+		t := &p.tellings[i]
+		t.joined = false
+		t.stamp(site{epoch: e})
+	}
+}
+
+// appendThen adds the operations of a part, without those that blocks make up for.
+func (p *part) appendThen(ops []*etcdserverpb.RequestOp) []*etcdserverpb.RequestOp {
+	from := 0
+	for i := range p.tellings {
+		if t := &p.tellings[i]; t.joined {
+			ops = append(ops, p.then[from:t.op]...)
+			from = t.op + 1
+		}
+	}
+	return append(ops, p.then[from:]...)
+}
