@@ -10,6 +10,8 @@
 //	m/<id>                        a license's metadata, as JSON; the license's revision guards it
 //	e/<account>/<mode>/<epoch><record><sequence>
 //	                              events of a record, those of one transaction, see below
+//	e/<account>/<mode>/<epoch>b<block>
+//	                              those of up to 16 records, likewise
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
 //	g/-/<incarnation>             empty: a worker that delivers, under its lease
@@ -73,16 +75,24 @@
 //
 // # Events
 //
-// An event is written in the transaction of the change that it tells of, and those of
-// one record that one transaction makes are one key. There is no counter that all of
+// An event is written in the transaction of the change that it tells of. Those of
+// one record that one transaction makes are one key, or, where a request holds changes
+// of several records of an owner, share one with others: see Blocks. There is no counter that all of
 // them share. <epoch>, eight bytes, is the revision of s/epoch; each request that
 // writes events demands that it is still so, all read that key, and about once a second
 // one node writes it. So an epoch that was followed by another is sealed: it can't grow,
 // and whoever has read it knows all of it. By revision, its keys are in one total order.
 //
 // <record> is a license's or an order's, or stands for an owner's endpoints, and <sequence>, five bytes, the number of its
-// last event in this key. A record has the number and the epoch of its latest event, and
-// a key of events the epoch of those before: so a record's history is found from its end.
+// last event in this key. A record has the number of its latest event and the site at which
+// it stands, the epoch and the block or none; and
+// its events know the site of those before: so a record's history is found from its end.
+//
+// Blocks: to etcd a change with a key of events costs twice one without, whatever the
+// keys hold. A flat request, of which all changes are made or none, so puts
+// what it tells of an owner's records into keys for 16 of them each. <block>, four bytes,
+// is random, and the request demands that there is no such key. Requests of one change,
+// and nested ones, have no blocks.
 //
 // Events of activations are recorded only for owners that listen. Who does stands in
 // s/listen, which each change of a license compares too, as of the revision at which it

@@ -26,9 +26,10 @@ const (
 	fewEntries = 128
 	// readEvents is how many keys of events are read at a time at most, and firstRead how
 	// many at first. A key holds up to hundreds of events, some hundred KiB, so that those
-	// read next are as many as should come to readBytes, by those before.
+	// read next are as many as should come to readBytes, and no more than should fill the
+	// page, by those before.
 	readEvents = 32
-	firstRead  = 10
+	firstRead  = 3
 	readBytes  = 1 << 20
 	// feedScan bounds what one call reads for a page that few events match: the events
 	// of how many changes.
@@ -132,6 +133,7 @@ type feedReading struct {
 	after   place // behind what was looked at
 	feed    node.Feed
 	scanned int // records' events
+	keys    int // that they are from
 	most    int // keys that are read next
 }
 
@@ -179,13 +181,18 @@ func (s *Store) readFeed(ctx context.Context, owner licet.Owner, after place, st
 	return r.feed, nil
 }
 
-// room is how many keys are to be read next. Where all events are wanted, a key has one
-// at least.
+// room is how many keys are to be read next: as many as should have what is still
+// wanted, by those before.
 func (r *feedReading) room() int {
-	if r.page.Types != nil {
+	found := len(r.feed.Events)
+	switch {
+	case found > 0:
+		return min(r.most, max(((r.page.Limit-found)*r.keys+found-1)/found, 1))
+	case r.page.Types == nil:
+		return min(r.most, r.page.Limit) // a key has one at least
+	default:
 		return r.most
 	}
-	return min(r.most, r.page.Limit-len(r.feed.Events))
 }
 
 // readEntries reads events and adds those that are wanted. It answers how many entries
@@ -210,6 +217,7 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 		if err != nil || !whole {
 			return i, err
 		}
+		r.keys++
 	}
 	r.most = min(max(readBytes/max(size/len(entries), 1), 1), readEvents)
 	return len(entries), nil
