@@ -129,8 +129,8 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	return top, send, lost
 }
 
-// fenceOps is how many compares may stand at the top: those of the fences and of blocks.
-const fenceOps = 2 + maxBlocks
+// fenceOps is how many compares may stand at the top for the fences.
+const fenceOps = 2
 
 // movedSince learns from a request that was lost whether a fence has moved: then
 // nothing else is to be concluded from the loss. The responses are those of

@@ -7,14 +7,12 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 )
 
-const (
-	// blockRuns is of how many records a block has events at most. Whoever asks for the
-	// events of one reads all of them.
-	blockRuns = 16
-	// maxBlocks is how many blocks a request may have: each is compared, since its number
-	// is random.
-	maxBlocks = 8
-)
+// blockRuns is of how many records a block has events at most. Whoever asks for the
+// events of one reads all of them.
+const blockRuns = 16
+
+// blocksFor is how many keys the events of so many records of an owner take.
+func blocksFor(records int) int { return (records + blockRuns - 1) / blockRuns }
 
 // joined is what a flat request writes in place of some of the keys of its events.
 type joined struct {
@@ -23,7 +21,7 @@ type joined struct {
 }
 
 // joinEvents puts what a batch tells into blocks, owner by owner: all that it tells of an
-// owner, or nothing. Where the batch isn't made so, stampApart takes it back.
+// owner, unless that is of one record. The packer has seen to it that there is room. Where the batch isn't made so, stampApart takes it back.
 func (s *Store) joinEvents(e epoch, batch []*part) joined {
 	var j joined
 	var rest []*telling
@@ -32,7 +30,7 @@ func (s *Store) joinEvents(e epoch, batch []*part) joined {
 			rest = append(rest, &p.tellings[i])
 		}
 	}
-	for len(rest) > 1 && len(j.puts) < maxBlocks {
+	for len(rest) > 1 {
 		owner := rest[0].owner
 		var own []*telling
 		others := rest[:0]
@@ -44,9 +42,8 @@ func (s *Store) joinEvents(e epoch, batch []*part) joined {
 			}
 		}
 		rest = others
-		blocks := (len(own) + blockRuns - 1) / blockRuns
-		if len(own) > 1 && len(j.puts)+blocks <= maxBlocks {
-			j.join(site{e, s.firstBlock(blocks)}, own)
+		if len(own) > 1 {
+			j.join(site{e, s.firstBlock(blocksFor(len(own)))}, own)
 		}
 	}
 	return j

@@ -56,8 +56,12 @@ type reply struct {
 	err       error
 }
 
-// ops is how many operations a part adds to a flat request.
-func (p *part) ops() int { return max(len(p.compares), len(p.then), len(p.reads)) }
+// width is how many operations a part has by itself.
+func (p *part) width() int { return max(len(p.compares), len(p.then), len(p.reads)) }
+
+// ops is how many operations a part adds to a flat request, but for those of its events,
+// which it may share with others.
+func (p *part) ops() int { return max(len(p.compares), len(p.then)-len(p.tellings), len(p.reads)) }
 
 // isCheck tells whether a part changes nothing and asks only whether its compares
 // hold.

@@ -1,6 +1,10 @@
 package kv
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"licet"
+)
 
 // packer decides which parts may share a request.
 type packer struct {
@@ -8,6 +12,9 @@ type packer struct {
 
 	count, ops, widest, bytes int
 	closed                    bool
+
+	told     map[licet.Owner]int // how many records' events
+	toldKeys int                 // how many keys they take; see joinEvents
 
 	// Keys, as hashes: two that are taken for one only keep two parts apart that
 	// might have travelled together. Only where apart.
@@ -20,21 +27,24 @@ func newPacker(apart bool) *packer {
 	if apart {
 		b.seed = maphash.MakeSeed()
 		b.writes, b.reads = make(map[uint64]struct{}), make(map[uint64]struct{})
+		b.told = make(map[licet.Owner]int)
 	}
 	return b
 }
 
 func (b *packer) begin() {
 	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
+	b.toldKeys = 0
+	clear(b.told)
 	clear(b.writes)
 	clear(b.reads)
 }
 
 // room is how many operations a flat request has room for, beside the compares of
-// fences.
+// fences, and the keys of events and their compares.
 func (b *packer) room() int {
 	if b.apart {
-		return maxOps - fenceOps
+		return maxOps - fenceOps - b.toldKeys
 	}
 	return maxOps
 }
@@ -45,24 +55,39 @@ func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >
 // fits lets a part in, or not. The limits are those of a flat request and of a
 // nested one, since either may be made of the batch.
 func (b *packer) fits(p *part) bool {
-	ops := p.ops()
-	alone := b.apart && ops >= hotOps
+	ops, width := p.ops(), p.width()
+	alone := b.apart && width >= hotOps
+	toldKeys := b.tell(p, 1)
 	if b.count > 0 {
 		switch {
 		case alone,
-			b.ops+ops > b.room(),
-			b.count+1+max(b.widest, ops) > maxOps,
+			b.ops+ops+toldKeys > b.room(),
+			b.count+1+max(b.widest, width) > maxOps,
 			b.bytes+p.bytes > maxBatchBytes,
 			b.apart && b.meets(p):
+			b.tell(p, -1)
 			return false
 		}
 	}
-	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, ops), b.bytes+p.bytes
+	b.toldKeys += toldKeys
+	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, width), b.bytes+p.bytes
 	b.closed = alone
 	if b.apart {
 		b.note(p)
 	}
 	return true
+}
+
+// tell counts the events of a part, or takes them off, and says how many keys more they
+// take.
+func (b *packer) tell(p *part, sign int) (keys int) {
+	for i := range p.tellings {
+		owner := p.tellings[i].owner
+		before := b.told[owner]
+		b.told[owner] = before + sign
+		keys += blocksFor(before+sign) - blocksFor(before)
+	}
+	return keys
 }
 
 // meets reports whether a part writes what the batch touches, or touches what
