@@ -70,15 +70,19 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	}
 }
 
-// counting counts the ranges that are read.
+// counting counts the ranges that are read, and the keys that etcd counts for them.
 type counting struct {
 	clientv3.KV
-	ranges atomic.Int64
+	ranges, keys atomic.Int64
 }
 
 func (c *counting) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	response, err := c.KV.Get(ctx, key, opts...)
 	c.ranges.Add(1)
-	return c.KV.Get(ctx, key, opts...)
+	if err == nil {
+		c.keys.Add(response.Count)
+	}
+	return response, err
 }
 
 // TestSparseFeed reads the feed of an owner of whom there is an event now and then,
