@@ -41,12 +41,19 @@ type Embedded struct {
 // enter, since what the store holds opens everything: license keys are bearer
 // keys.
 func StartEmbedded(ctx context.Context, dir string, log zerolog.Logger) (*Embedded, error) {
+	return startTuned(ctx, dir, log, func(*embed.Config) {})
+}
+
+// startTuned has tests start a server that is quicker and less careful.
+func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*embed.Config)) (*Embedded, error) {
 	sockets, err := openSocketDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	bridge := newEtcdLog(log)
-	etcd, err := embed.StartEtcd(embeddedConfig(filepath.Join(dir, storeName), sockets.url(), bridge))
+	cfg := embeddedConfig(filepath.Join(dir, storeName), sockets.url(), bridge)
+	tune(cfg)
+	etcd, err := embed.StartEtcd(cfg)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd: %w", err), sockets.Close())
 	}

@@ -14,13 +14,33 @@ import (
 
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
+// startServed starts a server as the program does.
+func startServed(t *testing.T, dir string) *Embedded {
+	t.Helper()
+	return startTunedBy(t, dir, func(*embed.Config) {})
+}
+
+// startEmbedded starts one that tests of something else stand on.
 func startEmbedded(t *testing.T, dir string) *Embedded {
 	t.Helper()
-	e, err := StartEmbedded(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)))
+	return startTunedBy(t, dir, quick)
+}
+
+// quick has a server not wait for the disk, since no test makes the machine fail, and
+// become the leader soon, since it is alone.
+func quick(cfg *embed.Config) {
+	cfg.UnsafeNoFsync = true
+	cfg.TickMs, cfg.ElectionMs = 10, 100
+}
+
+func startTunedBy(t *testing.T, dir string, tune func(*embed.Config)) *Embedded {
+	t.Helper()
+	e, err := startTuned(t.Context(), dir, zerolog.New(zerolog.NewTestWriter(t)), tune)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +69,12 @@ func putEmbedded(t *testing.T, e *Embedded, key, value string) {
 
 func TestEmbeddedKeepsWhatItAcknowledged(t *testing.T) {
 	dir := t.TempDir()
-	e := startEmbedded(t, dir)
+	e := startServed(t, dir)
 	putEmbedded(t, e, "key", "value")
 	e.Close()
 	e.Close() // once more does no harm
 
-	e = startEmbedded(t, dir)
+	e = startServed(t, dir)
 	got, err := dialEmbedded(t, e).Get(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +91,7 @@ func TestEmbeddedKeepsWhatItAcknowledged(t *testing.T) {
 
 func TestEmbeddedIsClosedToOtherUsers(t *testing.T) {
 	dir := t.TempDir()
-	e := startEmbedded(t, dir)
+	e := startServed(t, dir)
 	if want := "unix://" + filepath.Join(dir, "run", "etcd.sock"); e.Endpoints()[0] != want {
 		t.Errorf("it listens on %v, want %s", e.Endpoints(), want)
 	}
@@ -106,7 +126,7 @@ func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Setenv("TMPDIR", shortTempDir(t))
-			e := startEmbedded(t, dir)
+			e := startServed(t, dir)
 			putEmbedded(t, e, "key", "value")
 			sockets := e.sockets.path
 			if strings.HasPrefix(sockets, dir) {
@@ -142,7 +162,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 	t.Run("socket in the data directory", func(t *testing.T) {
 		dir := t.TempDir()
 		leaveSocket(t, filepath.Join(dir, "run"))
-		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+		putEmbedded(t, startServed(t, dir), "key", "value")
 	})
 	t.Run("socket elsewhere", func(t *testing.T) {
 		dir, elsewhere := t.TempDir(), filepath.Join(shortTempDir(t), "x")
@@ -150,7 +170,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 		if err := os.Symlink(elsewhere, filepath.Join(dir, "run")); err != nil {
 			t.Fatal(err)
 		}
-		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+		putEmbedded(t, startServed(t, dir), "key", "value")
 		wantGone(t, elsewhere)
 	})
 	t.Run("socket elsewhere, gone since", func(t *testing.T) {
@@ -158,7 +178,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 		if err := os.Symlink(filepath.Join(dir, "gone"), filepath.Join(dir, "run")); err != nil {
 			t.Fatal(err)
 		}
-		putEmbedded(t, startEmbedded(t, dir), "key", "value")
+		putEmbedded(t, startServed(t, dir), "key", "value")
 	})
 }
 
@@ -179,7 +199,7 @@ func leaveSocket(t *testing.T, dir string) {
 }
 
 func TestEmbeddedTellsThatItDied(t *testing.T) {
-	e := startEmbedded(t, t.TempDir())
+	e := startServed(t, t.TempDir())
 	e.etcd.Server.HardStop()
 	select {
 	case err := <-e.Err():
@@ -198,7 +218,7 @@ func TestEmbeddedStartGivesUpWithItsContext(t *testing.T) {
 	if _, err := StartEmbedded(ctx, dir, zerolog.Nop()); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got error %v, want the context's", err)
 	}
-	startEmbedded(t, dir) // nothing of the first try is in its way
+	startServed(t, dir) // nothing of the first try is in its way
 }
 
 func TestLockDir(t *testing.T) {

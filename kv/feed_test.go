@@ -411,7 +411,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		}
 	}
 	gap := func() {
-		many(3000, func(int) error {
+		many(2*firstSlice, func(int) error {
 			_, err := l.store.client.Put(testContext(t, 60*time.Second), "elsewhere", "")
 			return err
 		})

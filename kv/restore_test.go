@@ -168,6 +168,7 @@ func (d *disaster) wantBound(want map[string]bool) {
 }
 
 func TestBackup(t *testing.T) {
+	t.Parallel()
 	e := startEmbedded(t, t.TempDir())
 	l := labOn(t, e.Endpoints())
 	l.fill()
@@ -203,6 +204,7 @@ func TestBackup(t *testing.T) {
 }
 
 func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
+	t.Parallel()
 	e := startEmbedded(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
 	f := func(name, problem string, ctx context.Context, endpoints ...string) {

@@ -46,7 +46,7 @@ func withServer(m *testing.M) (int, error) {
 	defer os.RemoveAll(dir)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	etcd, err := StartEmbedded(ctx, dir, zerolog.Nop())
+	etcd, err := startTuned(ctx, dir, zerolog.Nop(), quick)
 	if err != nil {
 		return 1, err
 	}
