@@ -31,6 +31,8 @@ const (
 	markBytes = 16 << 20
 	// markPage is how many keys of events are read at a time to be counted.
 	markPage = 200
+	// marksPage is how many marks are read at a time: 0.8 MB.
+	marksPage = 20_000
 )
 
 // eventMark says of the events up to an epoch that they were recorded before a
@@ -75,22 +77,28 @@ func readMark(rest string, value []byte) (m eventMark, err error) {
 	return m, err
 }
 
-// eventMarks reads all marks, the oldest first, in one answer, which may be large. With
+// eventMarks reads all marks, the oldest first, some at a time. With
 // events kept for 30 days there are 4,320, one in markAfter. Where more than 33
 // revisions a second are written, whether they tell of events or not, there is one for
 // each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
 // node, sweeping once a minute, makes no more than 43,200; several may. Those that
 // markBytes adds are at most 128 for each GiB of events.
 func (s *Store) eventMarks(ctx context.Context) ([]eventMark, error) {
-	response, err := s.scan(ctx, "list_marks", marksPrefix, clientv3.GetPrefixRangeEnd(marksPrefix), 0, 0)
-	if err != nil {
-		return nil, err
-	}
-	marks := make([]eventMark, len(response.Kvs))
-	for i, kv := range response.Kvs {
-		if marks[i], err = readMark(string(kv.Key[len(marksPrefix):]), kv.Value); err != nil {
-			return nil, broken(fmt.Errorf("a mark of events: %w", err))
+	var marks []eventMark
+	for next, more := marksPrefix, true; more; {
+		page, err := s.scan(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(marksPrefix), marksPage, 0)
+		if err != nil {
+			return nil, err
 		}
+		for _, kv := range page.Kvs {
+			mark, err := readMark(string(kv.Key[len(marksPrefix):]), kv.Value)
+			if err != nil {
+				return nil, broken(fmt.Errorf("a mark of events: %w", err))
+			}
+			marks = append(marks, mark)
+			next = string(kv.Key) + "\x00"
+		}
+		more = page.More && len(page.Kvs) > 0
 	}
 	return marks, nil
 }
