@@ -34,8 +34,9 @@ type directory struct {
 type dirEntry struct {
 	site
 	revision int64
-	record   string // empty where it is a block
-	last     uint64 // sequence; likewise
+	record   string     // empty where it is a block
+	last     uint64     // sequence; likewise
+	hash     recordHash // of the record; likewise
 }
 
 func (d *dirEntry) key(owner licet.Owner) string { return eventsKey(owner, d.site, d.record, d.last) }
@@ -107,7 +108,7 @@ func (d *directory) behind(p place) (at int, ok bool) {
 		if in != 0 {
 			return i, true
 		}
-		if e.last >= p.sequence && hashRecord(0, e.record) == p.record &&
+		if e.last >= p.sequence && e.hash == p.record &&
 			(found < 0 || e.last < d.entries[found].last) {
 			found = i
 		}
@@ -133,6 +134,9 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 				return nil, broken(fmt.Errorf("a key of events: %w", errMalformed))
 			}
 			entry.revision = kv.ModRevision
+			if entry.block == 0 {
+				entry.hash = hashRecord(0, entry.record) // once, and not for each page
+			}
 			dir.entries = append(dir.entries, entry)
 		}
 		if !response.More {
