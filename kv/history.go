@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"licet"
@@ -124,6 +125,9 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 		return historyPlace{}, nil // swept meanwhile, or never there
 	}
 	stored, err := decodeEventsAt(owner, at.site, record, at.last, kv.Value)
+	if errors.Is(err, errNotInBlock) {
+		return historyPlace{}, nil // never there: it is for verify to report
+	}
 	if err != nil {
 		return at, broken(fmt.Errorf("events at revision %d: %w", kv.ModRevision, err))
 	}

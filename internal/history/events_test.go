@@ -40,11 +40,24 @@ type eventAt struct {
 	revision int64
 }
 
-// toldAt is a key of events as its one revision made it.
+// siteAt is where a record's events stand: an epoch, and a block that several records
+// share, or none.
+type siteAt struct {
+	epoch uint64
+	block uint32
+}
+
+// latestAt is what a record says of its latest event.
+type latestAt struct {
+	site     siteAt
+	sequence uint64
+}
+
+// toldAt is what one revision tells of a record.
 type toldAt struct {
-	epoch, before uint64 // before: of the record's events before
-	revision      int64
-	events        []eventAt
+	site, before siteAt // before: of the record's events before
+	revision     int64
+	events       []eventAt
 }
 
 // kinds are the types by their stored numbers.
@@ -56,22 +69,45 @@ var kinds = []licet.EventType{
 
 // told takes in a key of events. rest is what follows the owner in it.
 func (t *timeline) told(rest string, event *clientv3.Event) error {
-	if len(rest) < 8+1+5 {
+	block := len(rest) == 8+1+4 && rest[8] == 'b'
+	if !block && len(rest) < 8+1+5 {
 		return fmt.Errorf("a key of events ends with %q", rest)
 	}
 	if !event.IsCreate() {
 		t.retold = append(t.retold, rest)
 		return nil
 	}
-	record, tail := rest[8:len(rest)-5], rest[len(rest)-5:]
-	last := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, tail...))
-	k := &toldAt{epoch: binary.BigEndian.Uint64([]byte(rest)), revision: event.Kv.ModRevision}
+	at := siteAt{epoch: binary.BigEndian.Uint64([]byte(rest))}
+	if !block {
+		last := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, rest[len(rest)-5:]...))
+		return t.toldOf(rest[8:len(rest)-5], last, at, event.Kv.Value, event.Kv.ModRevision)
+	}
+	at.block = binary.BigEndian.Uint32([]byte(rest[9:]))
 	m, err := parse(event.Kv.Value[1:])
 	if err != nil {
 		return err
 	}
+	for _, of := range m.bytes[1] {
+		run, err := parse(of)
+		if err != nil {
+			return err
+		}
+		if err := t.toldOf(run.text(1), run.varints[2], at, []byte(run.text(3)), event.Kv.ModRevision); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toldOf takes in what one revision tells of a record.
+func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, revision int64) error {
+	k := &toldAt{site: at, revision: revision}
+	m, err := parse(value[min(1, len(value)):])
+	if err != nil {
+		return err
+	}
 	if before := m.text(3); before != "" {
-		k.before = binary.BigEndian.Uint64([]byte(before))
+		k.before = readSite(before)
 	}
 	facts, err := parse([]byte(m.text(1))[min(1, len(m.text(1))):])
 	if err != nil {
@@ -96,11 +132,16 @@ func (t *timeline) told(rest string, event *clientv3.Event) error {
 	return nil
 }
 
+// readSite reads a site at the beginning of a field.
+func readSite(field string) siteAt {
+	return siteAt{binary.BigEndian.Uint64([]byte(field)), binary.BigEndian.Uint32([]byte(field[8:]))}
+}
+
 // latest reads what a record says of its latest event.
-func latest(field string) (at [2]uint64) {
-	if len(field) > 8 {
-		at[0] = binary.BigEndian.Uint64([]byte(field))
-		at[1], _ = protowire.ConsumeVarint([]byte(field[8:]))
+func latest(field string) (at latestAt) {
+	if len(field) > 8+4 {
+		at.site = readSite(field)
+		at.sequence, _ = protowire.ConsumeVarint([]byte(field[8+4:]))
 	}
 	return at
 }

@@ -52,7 +52,7 @@ func (i *inspection) events(t *timeline) {
 // stateOf is what a revision of a record says of its latest event.
 type stateOf struct {
 	revision int64
-	latest   [2]uint64 // its epoch and number
+	latest   latestAt
 }
 
 // numbers: the events of a record are numbered without a gap from 1 on, each key in
@@ -60,23 +60,23 @@ type stateOf struct {
 // the latest does.
 func (i *inspection) numbers(t *timeline, record string, states []stateOf) {
 	keys := t.keysOf[record]
-	var now [2]uint64
+	var now latestAt
 	for _, s := range states {
 		if len(keys) > 0 && keys[0].revision == s.revision {
 			k := keys[0]
 			keys = keys[1:]
-			if k.before != now[0] {
-				i.add("events", "%q: the events of revision %d come after epoch %d, and say %d", record, s.revision, now[0], k.before)
+			if k.before != now.site {
+				i.add("events", "%q: the events of revision %d come after those at %v, and say %v", record, s.revision, now.site, k.before)
 			}
 			begun := sort.Search(len(t.epochs), func(n int) bool { return t.epochs[n] >= k.revision })
-			if begun == 0 || uint64(t.epochs[begun-1]) != k.epoch {
-				i.add("events", "%q: the events of revision %d stand in epoch %d", record, s.revision, k.epoch)
+			if begun == 0 || uint64(t.epochs[begun-1]) != k.site.epoch {
+				i.add("events", "%q: the events of revision %d stand in epoch %d", record, s.revision, k.site.epoch)
 			}
 			for _, e := range k.events {
-				if e.sequence != now[1]+1 {
-					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now[1], s.revision)
+				if e.sequence != now.sequence+1 {
+					i.add("events", "%q: number %d comes after %d, in revision %d", record, e.sequence, now.sequence, s.revision)
 				}
-				now = [2]uint64{k.epoch, e.sequence}
+				now = latestAt{k.site, e.sequence}
 			}
 		}
 		if s.latest != now {

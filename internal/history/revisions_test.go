@@ -34,8 +34,8 @@ type licenseAt struct {
 	writers                           []writer
 	devices                           map[string]int64 // id → bound_at
 	recordWritten, strayDeviceWritten bool
-	noteWritten                       bool      // its metadata
-	latest                            [2]uint64 // its latest event: epoch and number
+	noteWritten                       bool // its metadata
+	latest                            latestAt
 }
 
 // orderAt is an order as one revision left it.
@@ -51,7 +51,7 @@ type orderAt struct {
 	writers                  []writer
 	licensesMade             []licet.LicenseID // in the same revision, for this order
 	expired                  int64
-	latest                   [2]uint64
+	latest                   latestAt
 }
 
 type writer struct {
