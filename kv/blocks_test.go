@@ -197,7 +197,8 @@ func TestOrderInABlock(t *testing.T) {
 	send := l.store.writes.send
 	awaitIdle(&l.store.writes)
 	l.store.writes.few, l.store.writes.most = 1, 1
-	l.store.writes.send = func(batch []*part) { <-hold; send(batch) }
+	left := make(chan int, 2*n)
+	l.store.writes.send = func(batch []*part) { left <- len(batch); <-hold; send(batch) }
 	done := make(chan error, n)
 	for _, order := range orders {
 		go func() {
@@ -205,7 +206,8 @@ func TestOrderInABlock(t *testing.T) {
 			done <- err
 		}()
 	}
-	awaitWaiting(&l.store.writes, n-1) // one is under way, and waits for us
+	first := <-left // one, or as many as there were when it left
+	awaitWaiting(&l.store.writes, n-first)
 	close(hold)
 	for range n {
 		if err := <-done; err != nil {
@@ -236,7 +238,7 @@ func TestOrderInABlock(t *testing.T) {
 		}
 		page.After, more = feed.Next, feed.More
 	}
-	if issued != n || len(paid) != n || blocks < 2*(n-2) {
+	if issued != n || len(paid) != n || n-first > 1 && blocks < 2*(n-first) {
 		t.Errorf("%d licenses and %d orders, %d events in blocks", issued, len(paid), blocks)
 	}
 	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
