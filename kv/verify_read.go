@@ -216,9 +216,14 @@ func (v *verification) want(key string, then func(*mvccpb.KeyValue)) {
 func (v *verification) settle(ctx context.Context, enough int) error {
 	for len(v.lookups) > 0 && len(v.lookups) >= enough {
 		batch := v.lookups[:min(len(v.lookups), lookupBatch)]
-		gets := make([]clientv3.Op, len(batch))
-		for i, l := range batch {
-			gets[i] = clientv3.OpGet(l.key, clientv3.WithRev(v.revision))
+		// Many may want the same key: the events of records that share a block do.
+		at := make(map[string]int, len(batch))
+		var gets []clientv3.Op
+		for _, l := range batch {
+			if _, asked := at[l.key]; !asked {
+				at[l.key] = len(gets)
+				gets = append(gets, clientv3.OpGet(l.key, clientv3.WithRev(v.revision)))
+			}
 		}
 		var response *clientv3.TxnResponse
 		err := v.retry(ctx, func(ctx context.Context) (err error) {
@@ -228,9 +233,9 @@ func (v *verification) settle(ctx context.Context, enough int) error {
 		if err != nil {
 			return fmt.Errorf("look keys up: %w", err)
 		}
-		for i, l := range batch {
+		for _, l := range batch {
 			var kv *mvccpb.KeyValue
-			if kvs := response.Responses[i].GetResponseRange().Kvs; len(kvs) > 0 {
+			if kvs := response.Responses[at[l.key]].GetResponseRange().Kvs; len(kvs) > 0 {
 				kv = kvs[0]
 			}
 			l.then(kv)
