@@ -15,8 +15,7 @@ import (
 //	e/<account>/<mode>/<epoch><record><sequence>
 //
 // or, where one request changes several records of an owner, one with others: see
-// storedBlock. There
-// where <epoch> is eight bytes, <record> is l and a license's 16 bytes, o and what
+// encodeBlock. <epoch> is eight bytes, <record> is l and a license's 16 bytes, o and what
 // follows ord_ in an order's number, or w and a hash of whose endpoints of webhooks they
 // are, and <sequence>, of five bytes, is that of
 // the last one. The value has what was changed as it is after the last of them,

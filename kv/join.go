@@ -20,8 +20,9 @@ type joined struct {
 	puts     []*etcdserverpb.RequestOp
 }
 
-// joinEvents puts what a batch tells into blocks, owner by owner: all that it tells of an
-// owner, unless that is of one record. The packer has seen to it that there is room. Where the batch isn't made so, stampApart takes it back.
+// joinEvents puts what a batch tells into blocks, owner by owner; what it tells of an
+// owner of whom it has one record keeps its own key. The packer has seen to it that
+// there is room. Where the batch isn't made so, stampApart takes it back.
 func (s *Store) joinEvents(e epoch, batch []*part) joined {
 	var j joined
 	var rest []*telling
