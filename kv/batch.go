@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
@@ -89,6 +90,7 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 	}
 	r := reply{succeeded: response.Succeeded, revision: response.Header.Revision, responses: response.Responses}
 	if !response.Succeeded {
+		p.undone = true
 		if moved, err := s.movedSince(top, response.Responses[len(p.reads):]); moved || err != nil {
 			return moved, err
 		}
@@ -164,6 +166,22 @@ func (s *Store) nestNext(batch []*part) bool {
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
 func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
+	response, err := s.transact("swap", s.flat(top, batch))
+	if err != nil {
+		return false, false, err
+	}
+	if !response.Succeeded {
+		noteUndone(batch)
+		moved, err := s.movedSince(top, response.Responses[1:])
+		return false, moved, err
+	}
+	for _, p := range batch {
+		p.answer(reply{succeeded: true, revision: response.Header.Revision})
+	}
+	return true, false, nil
+}
+
+func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 	blocks := s.joinEvents(top.epoch, batch)
 	request := &etcdserverpb.TxnRequest{
 		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
@@ -178,35 +196,18 @@ func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error
 		request.Success = p.appendThen(request.Success)
 	}
 	request.Success = append(request.Success, blocks.puts...)
-	response, err := s.transact("swap", request)
-	if err != nil {
-		return false, false, err
-	}
-	if !response.Succeeded {
-		moved, err := s.movedSince(top, response.Responses[1:])
-		return false, moved, err
-	}
-	for _, p := range batch {
-		p.answer(reply{succeeded: true, revision: response.Header.Revision})
-	}
-	return true, false, nil
+	return request
 }
 
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
 func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
-	for _, p := range batch {
-		stampApart(top.epoch, p)
-	}
-	children := make([]*etcdserverpb.RequestOp, len(batch))
-	for i, p := range batch {
-		children[i] = child(p)
-	}
-	response, err := s.transact("swap", &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: appendGets(nil, top.gets, true)})
+	response, err := s.transact("swap", nested(top, batch))
 	if err != nil {
 		return false, err
 	}
 	if !response.Succeeded {
+		noteUndone(batch)
 		if moved, err := s.movedSince(top, response.Responses); moved || err != nil {
 			return moved, err
 		}
@@ -217,6 +218,15 @@ func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
 		p.answer(reply{succeeded: own.Succeeded, revision: response.Header.Revision, responses: own.Responses})
 	}
 	return false, nil
+}
+
+func nested(top fenced, batch []*part) *etcdserverpb.TxnRequest {
+	children := make([]*etcdserverpb.RequestOp, len(batch))
+	for i, p := range batch {
+		stampApart(top.epoch, p)
+		children[i] = child(p)
+	}
+	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: appendGets(nil, top.gets, true)}
 }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
@@ -235,7 +245,22 @@ func (s *Store) refuse(batch []*part, err error) {
 // fail answers every part of a batch with the error of its request.
 func fail(batch []*part, err error) {
 	for _, p := range batch {
+		if p.undone && classify(err) == refused {
+			p.answer(reply{err: fmt.Errorf("%w: %v", errUndone, err)})
+			continue
+		}
 		p.answer(reply{err: err})
+	}
+}
+
+// errUndone is what parts are told whose latest request was refused, while one before it was
+// answered: had that been sent twice on its way, the first copy may have made what the
+// second could not make any more. So it is looked at as one whose answer is lost.
+var errUndone = errors.New("not made by the first request, as far as is known, and refused then")
+
+func noteUndone(batch []*part) {
+	for _, p := range batch {
+		p.undone = true
 	}
 }
 

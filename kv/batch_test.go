@@ -154,6 +154,38 @@ func TestBatch(t *testing.T) {
 	}
 }
 
+// TestBatchSentTwice has a batch sent twice on its way, so that the first copy makes it and
+// the second is told that it was not made. Whatever becomes of what is asked next, nobody
+// is told that nothing was done.
+func TestBatchSentTwice(t *testing.T) {
+	twice := fault{appliedTwice, nil}
+	for name, faults := range map[string][]fault{
+		"nothing else":         {twice},
+		"then it is refused":   {twice, {appliedNever, rpctypes.ErrTooManyRequests}},
+		"then nothing is told": {twice, {appliedNever, rpctypes.ErrTimeout}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, shapes := countedStore(t, script())
+			var changes []node.Change
+			for range 3 {
+				ref, snapshot := createStored(t, s, "a")
+				changes = append(changes, bind(t, ref, snapshot, "a"))
+			}
+			s.remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, faults...)...)
+			before := len(shapes())
+			outcomes, errs := batched(t, s, changes...)
+			for i := range outcomes {
+				if errs[i] != nil || !outcomes[i].Landed {
+					t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
+				}
+			}
+			if got := shapes()[before+2:]; len(got) < 2 || got[0] != "flat 3" || got[1] != "nested 3" {
+				t.Errorf("requests %v", got)
+			}
+		})
+	}
+}
+
 // TestBatchRejected has etcd find fault with the form of a batch: only the part
 // at fault is hurt.
 func TestBatchRejected(t *testing.T) {

@@ -23,7 +23,8 @@ type applied int
 const (
 	appliedNow applied = iota
 	appliedNever
-	appliedLate // after the next write has been answered: an old proposal that commits behind our back
+	appliedLate  // after the next write has been answered: an old proposal that commits behind our back
+	appliedTwice // one copy after the other; the second's answer is told
 )
 
 // faultyKV makes writes fail as its script says; reads pass.
@@ -63,6 +64,11 @@ func (f *faultyKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, op
 		f.late = append(f.late, func() { _, _ = f.KVClient.Txn(context.Background(), request, opts...) })
 		f.mu.Unlock()
 		return nil, fault.tell
+	}
+	if fault.apply == appliedTwice {
+		if _, err := f.KVClient.Txn(ctx, proto.CloneOf(request), opts...); err != nil {
+			return nil, err
+		}
 	}
 	response, err := f.KVClient.Txn(ctx, request, opts...)
 	if fault.tell != nil {

@@ -36,6 +36,7 @@ type part struct {
 	reads    [][]byte
 	bytes    int  // about what it adds to the request
 	doubted  bool // an earlier attempt may have been made
+	undone   bool // etcd has answered that it has not made it, see errUndone; set by who sends it
 
 	tellings []telling // the events that then puts
 	heeds    bool      // it was made of who listened as of the revision listened
