@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"licet"
 )
 
 // blockRuns is of how many records a block has events at most. Whoever asks for the
@@ -13,6 +15,34 @@ const blockRuns = 16
 
 // blocksFor is how many keys the events of so many records of an owner take.
 func blocksFor(records int) int { return (records + blockRuns - 1) / blockRuns }
+
+// toldKeys counts the keys that what parts tell takes in a flat request.
+type toldKeys struct {
+	of   map[licet.Owner]int // of how many records of an owner is told
+	keys int
+}
+
+// add counts what a part tells, or takes it off, where sign is -1.
+func (k *toldKeys) add(tellings []telling, sign int) {
+	if k.of == nil && len(tellings) > 0 {
+		k.of = make(map[licet.Owner]int)
+	}
+	for i := range tellings {
+		owner := tellings[i].owner
+		before := k.of[owner]
+		k.keys += blocksFor(before+sign) - blocksFor(before)
+		if before+sign == 0 {
+			delete(k.of, owner)
+			continue
+		}
+		k.of[owner] = before + sign
+	}
+}
+
+func (k *toldKeys) clear() {
+	clear(k.of)
+	k.keys = 0
+}
 
 // joined is what a flat request writes in place of some of the keys of its events.
 type joined struct {

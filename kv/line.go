@@ -38,7 +38,7 @@ type part struct {
 	doubted  bool // an earlier attempt may have been made
 	undone   bool // etcd has answered that it has not made it, see errUndone; set by who sends it
 
-	tellings []telling // the events that then puts
+	tellings []telling // of the puts in then, those of events
 	heeds    bool      // it was made of who listened as of the revision listened
 	listened int64
 
@@ -110,13 +110,20 @@ type line struct {
 
 	mu      sync.Mutex
 	waiting []*part
-	ops     int // of those that wait
+	ops     int // of those that wait, without what they tell
+	told    toldKeys
 	flying  int
 }
 
 // free tells whether there is a request to be sent.
 func (l *line) free() bool {
-	return l.flying < l.few || l.flying < l.most && l.ops >= maxOps
+	return l.flying < l.few || l.flying < l.most && l.ops+l.told.keys >= maxOps
+}
+
+// leaves takes off a part that waits no more.
+func (l *line) leaves(p *part) {
+	l.ops -= p.ops()
+	l.told.add(p.tellings, -1)
 }
 
 // do takes a part through a request. Where ctx ends before it was sent, it
@@ -156,6 +163,7 @@ func (l *line) join(p *part) error {
 	}
 	l.waiting = append(l.waiting, p)
 	l.ops += p.ops()
+	l.told.add(p.tellings, 1)
 	if l.free() {
 		l.flying++
 		go l.fly()
@@ -202,9 +210,9 @@ func (l *line) board(packer *packer) []*part {
 		}
 		switch {
 		case p.gone:
-			l.ops -= p.ops()
+			l.leaves(p)
 		case packer.fits(p):
-			l.ops -= p.ops()
+			l.leaves(p)
 			p.sent = true
 			batch = append(batch, p)
 		default:

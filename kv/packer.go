@@ -1,10 +1,6 @@
 package kv
 
-import (
-	"hash/maphash"
-
-	"licet"
-)
+import "hash/maphash"
 
 // packer decides which parts may share a request.
 type packer struct {
@@ -13,8 +9,7 @@ type packer struct {
 	count, ops, widest, bytes int
 	closed                    bool
 
-	told     map[licet.Owner]int // how many records' events
-	toldKeys int                 // how many keys they take; see joinEvents
+	told toldKeys
 
 	// Keys, as hashes: two that are taken for one only keep two parts apart that
 	// might have travelled together. Only where apart.
@@ -27,15 +22,13 @@ func newPacker(apart bool) *packer {
 	if apart {
 		b.seed = maphash.MakeSeed()
 		b.writes, b.reads = make(map[uint64]struct{}), make(map[uint64]struct{})
-		b.told = make(map[licet.Owner]int)
 	}
 	return b
 }
 
 func (b *packer) begin() {
 	b.count, b.ops, b.widest, b.bytes, b.closed = 0, 0, 0, 0, false
-	b.toldKeys = 0
-	clear(b.told)
+	b.told.clear()
 	clear(b.writes)
 	clear(b.reads)
 }
@@ -44,7 +37,7 @@ func (b *packer) begin() {
 // fences, and the keys of events and their compares.
 func (b *packer) room() int {
 	if b.apart {
-		return maxOps - fenceOps - b.toldKeys
+		return maxOps - fenceOps - b.told.keys
 	}
 	return maxOps
 }
@@ -57,37 +50,26 @@ func (b *packer) full() bool { return b.closed || b.ops >= b.room() || b.bytes >
 func (b *packer) fits(p *part) bool {
 	ops, width := p.ops(), p.width()
 	alone := b.apart && width >= hotOps
-	toldKeys := b.tell(p, 1)
 	if b.count > 0 {
 		switch {
 		case alone,
-			b.ops+ops+toldKeys > b.room(),
+			b.ops+ops > b.room(),
 			b.count+1+max(b.widest, width) > maxOps,
 			b.bytes+p.bytes > maxBatchBytes,
 			b.apart && b.meets(p):
-			b.tell(p, -1)
 			return false
 		}
 	}
-	b.toldKeys += toldKeys
+	if b.told.add(p.tellings, 1); b.count > 0 && b.ops+ops > b.room() {
+		b.told.add(p.tellings, -1)
+		return false
+	}
 	b.count, b.ops, b.widest, b.bytes = b.count+1, b.ops+ops, max(b.widest, width), b.bytes+p.bytes
 	b.closed = alone
 	if b.apart {
 		b.note(p)
 	}
 	return true
-}
-
-// tell counts the events of a part, or takes them off, and says how many keys more they
-// take.
-func (b *packer) tell(p *part, sign int) (keys int) {
-	for i := range p.tellings {
-		owner := p.tellings[i].owner
-		before := b.told[owner]
-		b.told[owner] = before + sign
-		keys += blocksFor(before+sign) - blocksFor(before)
-	}
-	return keys
 }
 
 // meets reports whether a part writes what the batch touches, or touches what
