@@ -91,7 +91,7 @@ func decodeRun(b []byte) (run eventRun, err error) {
 		}
 		return nil
 	})
-	if err == nil && (len(run.record) < 2 || run.last == 0 || run.value == nil) {
+	if err == nil && (len(run.record) < 2 || run.last == 0 || run.last>>(8*sequenceSize) != 0 || run.value == nil) {
 		err = errMalformed
 	}
 	return run, err

@@ -335,17 +335,15 @@ func TestPlacesInBlocks(t *testing.T) {
 	if at.record.block() == 0 {
 		t.Fatal("there is no block")
 	}
-	stranger, later, elsewhere := at, at, at
+	stranger, later, earlier, elsewhere := at, at, at, at
 	stranger.record[recordHashSize-1]++
 	later.sequence += 5
+	earlier.sequence = 1 // of the license's issue, which was told of before
 	elsewhere.record[1]++
-	for name, p := range map[string]place{"another record": stranger, "a later event": later, "another block": elsewhere} {
+	for name, p := range map[string]place{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
 		id := p.text(node.Cell)
 		if found, err := l.store.Event(testContext(t, 10*time.Second), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
-		}
-		if name == "a later event" {
-			continue // whoever goes on behind it misses nothing
 		}
 		if feed, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(id), Limit: 10}); !errors.Is(err, node.ErrBadPosition) {
 			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
@@ -382,12 +380,14 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		}
 		return encodeBlock(told)
 	}
-	name := fmt.Sprintf("e/%d/%08x", at.epoch, uint32(at.block))
+	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
 	event := func(i int) string { return "e/" + eventID(at.site, runs[i].record, runs[i].last) }
 	license := func(i int) string {
 		return "l/" + (&verification{}).name(licet.LicenseID([]byte(runs[i].record[1:])))
 	}
 	moved := blockKey(owner, site{at.epoch, at.block + 1})
+	foreign := blockKey(acct("foreign"), at.site)
+	alone := func(i int) string { return eventsKey(owner, site{epoch: at.epoch}, runs[i].record, runs[i].last) }
 	for _, c := range []struct {
 		name string
 		seed seed
@@ -403,11 +403,17 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		{"one that can't be read", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last, []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
 		{"another number", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last + 1, runs[1].value}, runs[2])}, []string{
 			"event event_missing e/" + eventID(at.site, runs[1].record, runs[1].last+1), "event unlinked e/", "license event_missing " + license(1)}},
+		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
+			"event owner_missing e/acct_foreign/l/", "event value " + event(1), "license event_missing " + license(1)}},
+		{"taken apart", seed{key: nil, alone(0): runs[0].value, alone(1): runs[1].value, alone(2): runs[2].value}, []string{
+			"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1), "license event_missing " + license(2)}},
+		{"a number that no key of events can have", seed{key: with(runs[0], eventRun{runs[1].record, 1 << 40, runs[1].value}, runs[2])}, []string{"event value " + name}},
 		{"no number of a block", seed{blockKey(owner, site{at.epoch, 7}): value}, []string{"event key e/" + (&verification{}).opaque(strings.TrimPrefix(blockKey(owner, site{at.epoch, 7}), eventsPrefix))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()
 			found := l.verified()
+			slices.Sort(c.want)
 			if diff := cmp.Diff(c.want, names(found)); diff != "" {
 				t.Errorf("(-want +got):\n%s\n%v", diff, found)
 			}
@@ -415,6 +421,36 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	}
 	if !bytes.Equal(value, v.value(key)) {
 		t.Error("the block is not as it was")
+	}
+}
+
+// TestVerifyBoundsBlocks puts what stands in two blocks into one.
+func TestVerifyBoundsBlocks(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("bounded")
+	changes := l.binds(blockRuns+1, owner)
+	e := l.seal()
+	l.store.fences.noteEpoch(e)
+	l.together(changes)
+	l.seal()
+	v := &lab{t: t, store: l.store, client: l.store.client}
+	var told []*telling
+	var keys []string
+	for _, entry := range l.entries(owner, e) {
+		keys = append(keys, entry.key(owner))
+		for _, r := range must(runsOf(&entry, v.value(keys[len(keys)-1])))(t) {
+			told = append(told, &telling{record: r.record, last: r.last, events: r.value})
+		}
+	}
+	if len(keys) != 2 || len(told) != blockRuns+1 {
+		t.Fatalf("%d keys with %d records", len(keys), len(told))
+	}
+	defer v.plant(seed{keys[0]: encodeBlock(told), keys[1]: nil})()
+	license := (&verification{}).name(licet.LicenseID([]byte(told[blockRuns].record[1:])))
+	want := []string{"event runs e/" + ownerPath(owner), "event unlinked e/", "license event_missing l/" + license}
+	got := names(l.verified())
+	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {
+		t.Errorf("verify finds %q, want %q", got, want)
 	}
 }
 

@@ -20,31 +20,19 @@ func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.
 	return s.eventAt(ctx, owner, at, state)
 }
 
-// eventAt reads the event that a place is behind of. Its key has the record's own id, of
-// which the place has a hash alone, so the keys of its epoch are listed to find it.
+// eventAt reads the event that a place is behind of.
 func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*node.RecordedEvent, error) {
-	dir := s.directories.find(owner, at.epoch)
-	if dir == nil {
-		var err error
-		if dir, err = s.listEvents(ctx, owner, at.epoch, at.epoch+1, state.revision); err != nil {
-			return nil, err
-		}
-		if at.epoch < state.epoch {
-			s.directories.keep(dir)
-		}
+	e, err := s.entryAt(ctx, owner, at, state)
+	if err != nil || e == nil {
+		return nil, err
 	}
-	i, ok := dir.behind(at)
-	if !ok {
-		return nil, nil
-	}
-	e := &dir.entries[i]
 	found, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(e.key(owner))}})
 	if found.err != nil {
 		return nil, unavailable(found.err)
 	}
 	kv := firstOf(found.responses, 0)
 	if kv == nil {
-		return nil, nil // swept meanwhile
+		return nil, nil // swept meanwhile, or a block that never was
 	}
 	runs, err := runsOf(e, kv.Value)
 	if err != nil {
@@ -60,11 +48,35 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 		}
 		for _, event := range stored.events {
 			if event.Sequence == at.sequence {
-				return &node.RecordedEvent{ID: at.text(node.Cell), Revision: e.revision, Rank: feedRank(runs[i].record), Owner: owner, Event: event}, nil
+				return &node.RecordedEvent{ID: at.text(node.Cell), Revision: kv.ModRevision, Rank: feedRank(runs[i].record), Owner: owner, Event: event}, nil
 			}
 		}
 	}
 	return nil, nil
+}
+
+// entryAt finds the key of the event that a place is behind of. A place in a block names
+// it. Another has but a hash of the record whose id the key has, so the keys of its epoch are
+// listed.
+func (s *Store) entryAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*dirEntry, error) {
+	if in := at.record.block(); in != 0 {
+		return &dirEntry{site: site{at.epoch, in}}, nil
+	}
+	dir := s.directories.find(owner, at.epoch)
+	if dir == nil {
+		var err error
+		if dir, err = s.listEvents(ctx, owner, at.epoch, at.epoch+1, state.revision); err != nil {
+			return nil, err
+		}
+		if at.epoch < state.epoch {
+			s.directories.keep(dir)
+		}
+	}
+	i, ok := dir.behind(at)
+	if !ok {
+		return nil, nil
+	}
+	return &dir.entries[i], nil
 }
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in

@@ -257,6 +257,9 @@ func (r *feedReading) addRun(e *dirEntry, run *eventRun, hash recordHash, follow
 	if err != nil {
 		return false, broken(err)
 	}
+	if follows && e.block != 0 && (r.after.sequence < stored.events[0].Sequence || r.after.sequence > run.last) {
+		return false, node.ErrBadPosition // a record is in a block once, and the event is not there
+	}
 	rank := feedRank(run.record)
 	for _, event := range stored.events {
 		if follows && event.Sequence <= r.after.sequence {

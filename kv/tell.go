@@ -20,8 +20,8 @@ func eventsOf[T licet.License | licet.Order](r *licet.Record, _ *T) []licet.Even
 	return of
 }
 
-// eventsKey is the key that has events of a record up to a sequence number. The epoch is
-// written when they are sent.
+// eventsKey is the key that has events of a record up to a sequence number: its own, or,
+// by the site alone, a block's.
 func eventsKey(owner licet.Owner, at site, record string, last uint64) string {
 	b := append(make([]byte, 0, 96), eventsOfOwner(owner)...)
 	b = appendEpoch(b, at.epoch)

@@ -80,7 +80,7 @@ func (v *verification) checkEvents(e entry) {
 		v.report("event", "e/"+v.opaque(e.rest), "key", "the key has not the form of events'")
 		return
 	}
-	name := fmt.Sprintf("e/%d/%08x", at.epoch, uint32(at.block))
+	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
 	if at.block == 0 {
 		name = "e/" + eventID(at.site, at.record, at.last)
 	}
@@ -93,6 +93,9 @@ func (v *verification) checkEvents(e entry) {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
+	}
+	if len(runs) > blockRuns {
+		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), blockRuns)
 	}
 	if at.epoch > v.swept {
 		v.wantEventOwner(owner) // else it is being swept

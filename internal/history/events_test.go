@@ -83,7 +83,7 @@ func (t *timeline) told(rest string, event *clientv3.Event) error {
 		return t.toldOf(rest[8:len(rest)-5], last, at, event.Kv.Value, event.Kv.ModRevision)
 	}
 	at.block = binary.BigEndian.Uint32([]byte(rest[9:]))
-	m, err := parse(event.Kv.Value[1:])
+	m, err := parse(event.Kv.Value[min(1, len(event.Kv.Value)):])
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,11 @@ func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, r
 	if err != nil {
 		return err
 	}
-	if before := m.text(3); before != "" {
+	switch before := m.text(3); {
+	case before == "":
+	case len(before) != siteLength:
+		return fmt.Errorf("the site of events before has %d bytes", len(before))
+	default:
 		k.before = readSite(before)
 	}
 	facts, err := parse([]byte(m.text(1))[min(1, len(m.text(1))):])
@@ -132,6 +136,8 @@ func (t *timeline) toldOf(record string, last uint64, at siteAt, value []byte, r
 	return nil
 }
 
+const siteLength = 8 + 4
+
 // readSite reads a site at the beginning of a field.
 func readSite(field string) siteAt {
 	return siteAt{binary.BigEndian.Uint64([]byte(field)), binary.BigEndian.Uint32([]byte(field[8:]))}
@@ -139,9 +145,9 @@ func readSite(field string) siteAt {
 
 // latest reads what a record says of its latest event.
 func latest(field string) (at latestAt) {
-	if len(field) > 8+4 {
+	if len(field) > siteLength {
 		at.site = readSite(field)
-		at.sequence, _ = protowire.ConsumeVarint([]byte(field[8+4:]))
+		at.sequence, _ = protowire.ConsumeVarint([]byte(field[siteLength:]))
 	}
 	return at
 }

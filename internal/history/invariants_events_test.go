@@ -218,7 +218,8 @@ func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldA
 
 // feeds: the feed has each event once, in the order of their revisions and orders before
 // licenses, whether it was read from page to page while they were made or from the beginning in the end; and so
-// do the histories.
+// do the histories. What a revision tells of several records stands in blocks, or else
+// each record's apart: that order is made of it.
 func (i *inspection) feeds(t *timeline) {
 	type seen struct {
 		record   string
@@ -230,8 +231,13 @@ func (i *inspection) feeds(t *timeline) {
 	}
 	stored := map[seen]bool{}
 	byRecord := map[string][]seen{}
+	inBlocks := map[int64]bool{}
 	for record, keys := range t.keysOf {
 		for _, k := range keys {
+			if before, known := inBlocks[k.revision]; known && before != (k.site.block != 0) {
+				i.add("events", "revision %d tells of some records in blocks, and of some apart", k.revision)
+			}
+			inBlocks[k.revision] = k.site.block != 0
 			for _, e := range k.events {
 				s := seen{record, e.sequence, e.kind, e.at, e.device, e.revision}
 				stored[s] = true
@@ -259,8 +265,8 @@ func (i *inspection) feeds(t *timeline) {
 				i.add("feed", "%s: %+v, %s, is told again, or is not stored", name, s, events[n].ID)
 			}
 			known[s], ids[events[n].ID] = true, true
-			if n > 0 && list[n-1].revision > s.revision {
-				i.add("feed", "%s: %+v comes after revision %d", name, s, list[n-1].revision)
+			if n > 0 && !events[n-1].Before(&events[n]) {
+				i.add("feed", "%s: %+v comes after %+v", name, s, list[n-1])
 			}
 			if n > 0 && list[n-1].revision == s.revision && list[n-1].record[0] == 'l' && s.record[0] == 'o' {
 				i.add("feed", "%s: %+v, of an order, comes after a license's of the same revision", name, s)
