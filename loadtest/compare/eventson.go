@@ -17,6 +17,9 @@ func (l *lab) eventsOn(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
+	if err := b.deliversItself(ctx); err != nil {
+		return err
+	}
 	if err := l.sweepDevices(ctx, b); err != nil {
 		return err
 	}
@@ -33,7 +36,7 @@ func (l *lab) eventsRound(ctx context.Context, b *bench) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}
-	recorder, err := b.licet.StartNode(ctx, b.etcd.Cluster, append(webhookFlags(), "--record-activations")...)
+	recorder, err := b.licet.StartNode(ctx, b.etcd.Cluster, append(idle(), "--record-activations")...)
 	if err != nil {
 		return err
 	}
@@ -54,6 +57,17 @@ func (l *lab) eventsRound(ctx context.Context, b *bench) error {
 	l.informDevices("an endpoint gets all", told)
 	return nil
 }
+
+// deliversItself has the measured node deliver, as the only node would: another one, which has
+// nothing else to do, would take the same processors and heed none of the devices.
+func (b *bench) deliversItself(ctx context.Context) (err error) {
+	b.seeder.Kill()
+	b.seeder, err = b.licet.StartNode(ctx, b.etcd.Cluster, idle()...)
+	return err
+}
+
+// idle are the flags of nodes that leave the delivery to others.
+func idle() []string { return append(webhookFlags(), "--webhook-delivery=false") }
 
 // with is the same store, measured at another node.
 func (b *bench) with(n *rig.Node) *bench {

@@ -39,7 +39,8 @@ func (l *lab) sweepClients(what string, try func(shape) (*sample, error)) (best 
 	return best, nil
 }
 
-// sweepNode finds how many connections let a node do the most of something.
+// sweepNode finds how many connections let a node do the most of something, none of which
+// it refuses.
 func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, error)) (best shape, err error) {
 	l.progress.Step("finding the best concurrency of %s", what)
 	var top float64
@@ -49,7 +50,7 @@ func (l *lab) sweepNode(what string, try func(s shape, number int) (*sample, err
 		if err != nil {
 			return best, err
 		}
-		if rate := measured.rate(); rate > top {
+		if rate := measured.rate(); rate > top && (measured.describe() == "" || top == 0) {
 			best, top = s, rate
 		}
 	}
