@@ -50,9 +50,9 @@ func (r *route) send(ctx context.Context, now time.Time) {
 }
 
 // takeExtra takes a place for one more attempt to an endpoint, if there is one. The
-// last quarter is for those that give it back soon.
+// last quarter is for those that give it back soon. A busy node gives few.
 func (e *Engine) takeExtra(slow bool) bool {
-	if slow && len(e.extra) >= cap(e.extra)-cap(e.extra)/4 {
+	if slow && len(e.extra) >= cap(e.extra)-cap(e.extra)/4 || !e.yield.mayAdd() {
 		return false
 	}
 	select {

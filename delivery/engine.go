@@ -56,6 +56,7 @@ type Config struct {
 type Engine struct {
 	cfg   Config
 	extra chan struct{} // a place for each attempt but the first of an endpoint
+	yield yielding
 	wake  chan struct{} // there is something to look for
 	load  load
 	nap   time.Duration // the longest that a route does not look at the clock
@@ -76,7 +77,7 @@ func New(cfg Config) *Engine {
 		cfg.Random = rand.Float64
 	}
 	return &Engine{
-		cfg: cfg, extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
+		cfg: cfg, yield: newYielding(cfg.Node.Busy, cfg.Clock), extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
 		routes: make(map[string]*route), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
 }

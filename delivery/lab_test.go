@@ -149,15 +149,25 @@ func (s *site) sendWithin(timeout time.Duration) {
 
 // deliver starts an engine. It ends with the test, or before.
 func (s *site) deliver() *Engine {
+	e := s.newEngine()
+	s.start()
+	return e
+}
+
+// newEngine makes one that is still to be started.
+func (s *site) newEngine() *Engine {
 	s.engine = New(Config{
 		Store: s.through, Node: s.node, Sender: s.sender, Render: s.front.RenderEvent, Clock: s.lab.now, Metrics: s.metrics, Log: zerolog.Nop(),
 	})
 	e := s.engine
 	e.nap = 50 * time.Millisecond // the clock is put forward
 	e.trust = cmp.Or(s.trust, e.trust)
-	e.Start()
-	s.lab.t.Cleanup(e.Kill)
 	return e
+}
+
+func (s *site) start() {
+	s.engine.Start()
+	s.lab.t.Cleanup(s.engine.Kill)
 }
 
 // record grants licenses, and answers how many events there are of that.

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	// defaultQueueDelay is a fraction of a request's time, and several times that
 	// of a swap.
 	defaultQueueDelay = 100 * time.Millisecond
+	// busyCommands is how many commands are under way, for each thread that runs Go, where a
+	// node has most likely as much to do as it can: they wait for each other then.
+	busyCommands = 16
 	// warnEvery is how often the log is told of an overload that goes on.
 	warnEvery = time.Minute
 )
@@ -184,6 +188,11 @@ func (a *admission) enterBackground() error {
 	a.underWay.Add(1)
 	a.metrics.CommandsUnderWay.Inc()
 	return nil
+}
+
+// Busy tells whether so many commands are under way that whatever can wait should.
+func (n *Node) Busy() bool {
+	return n.admission.underWay.Load()+n.admission.hopped.Load() >= busyCommands*int64(runtime.GOMAXPROCS(0))
 }
 
 // leave ends what enter has let in. Only what the store has answered counts as

@@ -3,6 +3,7 @@ package node_test
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -309,6 +310,28 @@ func TestBackgroundYields(t *testing.T) {
 	h.StoreSeen()
 	if got := seenAt(t, h.Node, keys[0], "seen"); !got.Equal(h.clock.now()) {
 		t.Errorf("it was seen at %v, want %v", got, h.clock.now())
+	}
+}
+
+// TestBusy: a node is busy while so much waits for its store.
+func TestBusy(t *testing.T) {
+	enough := node.BusyCommands * runtime.GOMAXPROCS(0)
+	keys := grants(t, enough)
+	h := newHeld(t, func(licet.Ref) bool { return true })
+	for i, key := range keys {
+		if h.Busy() {
+			t.Fatalf("%d commands keep it busy, of %d", i, enough)
+		}
+		h.start(t, key, "held")
+		<-h.arrived
+	}
+	if !h.Busy() {
+		t.Errorf("%d commands don't", enough)
+	}
+	h.letGo()
+	h.group.Wait()
+	if h.Busy() {
+		t.Error("it is busy with nothing")
 	}
 }
 

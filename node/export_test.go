@@ -100,3 +100,6 @@ func (n *Node) AwaitListsWaiting(count int64) {
 		runtime.Gosched()
 	}
 }
+
+// BusyCommands is from how many commands on, for each thread, a node is busy.
+const BusyCommands = busyCommands

@@ -1,0 +1,33 @@
+package delivery
+
+import (
+	"runtime"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// busyAttempts is how many attempts a second, for each thread that runs Go, are made
+	// on a busy node beside the one that each endpoint may always have: a few
+	// hundredths of a processor's time.
+	busyAttempts = 100
+	// busyBurst is for how long those are saved that were not made.
+	busyBurst = 100 * time.Millisecond
+)
+
+// yielding has deliveries leave a busy node's processors to those who wait for its answers:
+// what is told later was not lost, and a second later the node may have time. See [node.Node.Busy].
+type yielding struct {
+	busy  func() bool
+	clock func() time.Time
+	limit *rate.Limiter
+}
+
+func newYielding(busy func() bool, clock func() time.Time) yielding {
+	most := float64(busyAttempts * runtime.GOMAXPROCS(0))
+	return yielding{busy, clock, rate.NewLimiter(rate.Limit(most), max(1, int(most*busyBurst.Seconds())))}
+}
+
+// mayAdd tells whether one more attempt may begin beside another one.
+func (y *yielding) mayAdd() bool { return !y.busy() || y.limit.AllowN(y.clock(), 1) }

@@ -1,0 +1,81 @@
+package delivery
+
+import (
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// TestBusyNodesGiveFewPlaces: a busy node gives as many as are saved, and one at rest all.
+func TestBusyNodesGiveFewPlaces(t *testing.T) {
+	var now time.Time
+	busy := true
+	e := New(Config{Clock: func() time.Time { return now }})
+	e.yield.busy = func() bool { return busy }
+	e.yield.limit = rate.NewLimiter(10, 2)
+	given := func() (n int) {
+		for n < 10 && e.takeExtra(false) {
+			n++
+		}
+		return n
+	}
+	if n := given(); n != 2 {
+		t.Errorf("%d places of a burst of 2", n)
+	}
+	now = now.Add(100 * time.Millisecond)
+	if n := given(); n != 1 {
+		t.Errorf("%d places after a tenth of a second at 10 a second", n)
+	}
+	if busy = false; given() != 10 {
+		t.Error("a node at rest gives fewer than there are")
+	}
+}
+
+// TestBusyNodesSendLess: on a busy node an endpoint has one attempt at a time and now and
+// then another one; nothing is lost by that, and once the node is at rest it has more.
+func TestBusyNodesSendLess(t *testing.T) {
+	const burst, enough = 2, 8
+	l := newLab(t)
+	s := l.site()
+	r := newReceiver(t)
+	s.subscribe(r)
+	s.record(300)
+	events := s.recorded(300)
+
+	var under, most atomic.Int64
+	r.decide(func(http.ResponseWriter, *http.Request, string, int) bool {
+		now := under.Add(1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		under.Add(-1)
+		return true
+	})
+	var rested atomic.Bool
+	e := s.newEngine()
+	e.yield.busy = func() bool { return !rested.Load() }
+	e.yield.limit = rate.NewLimiter(0, burst) // nothing is saved
+	s.start()
+	r.mustHaveAll(l, events)
+	if n := most.Load(); n > 1+burst {
+		t.Errorf("%d attempts at a time, want %d at most", n, 1+burst)
+	}
+
+	rested.Store(true)
+	var waiting atomic.Int64
+	together := make(chan struct{})
+	r.decide(func(_ http.ResponseWriter, request *http.Request, _ string, _ int) bool {
+		if waiting.Add(1) == enough {
+			close(together)
+		}
+		select {
+		case <-together:
+		case <-request.Context().Done():
+		}
+		return true
+	})
+	s.record(300)
+	r.mustHaveAll(l, s.recorded(600))
+}
