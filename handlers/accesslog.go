@@ -25,7 +25,7 @@ func (s *Server) finish(e *exchange, answer document) {
 	took := time.Since(e.started)
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
-	s.times.Observe(e.method, pattern, answer.status, took)
+	s.times.Observe(e.method, pattern, answer.status, answer.code, took, "")
 	s.log(s.level(e, answer), requestLine{
 		id:     e.id,
 		method: e.method,

@@ -150,7 +150,7 @@ func (s *Server) refuseAs(r *refusal, given, to []byte) []byte {
 	to = append(append(to, r.body...), id...)
 	to = append(to, r.end...)
 	took := time.Since(began)
-	s.times.Observe(r.method, r.route, r.kind.status, took)
+	s.times.Observe(r.method, r.route, r.kind.status, r.kind.code(), took, "")
 	if s.cfg.Log.GetLevel() <= zerolog.InfoLevel {
 		s.log(zerolog.InfoLevel, requestLine{
 			id:     string(id),

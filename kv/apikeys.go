@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -201,9 +200,9 @@ func (s *Store) list(ctx context.Context, operation, from string, opts ...client
 	if err := s.members.refusal(); err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, from, opts...)
-	s.observe(operation, started, err)
+	s.counts.answered(operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

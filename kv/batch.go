@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -35,7 +34,7 @@ const (
 // A request that a fence has refused has made nothing, and is sent again; see
 // fences.
 func (s *Store) sendWrites(batch []*part) {
-	s.metrics.StoreBatch.WithLabelValues("write").Observe(float64(len(batch)))
+	s.counts.writes.Observe(float64(len(batch)))
 	for range fenceTries {
 		top, send, lost := s.fence(batch)
 		s.sendLost(lost)
@@ -272,10 +271,10 @@ func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*e
 	if err := s.members.refusal(); err != nil {
 		return nil, err
 	}
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.remote.Txn(ctx, request, callOptions...)
 	err = clientv3.ContextError(ctx, err)
-	s.observe(operation, started, err)
+	s.counts.answered(operation, started, err)
 	return response, err
 }
 

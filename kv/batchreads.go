@@ -10,7 +10,7 @@ import "go.etcd.io/etcd/api/v3/etcdserverpb"
 // keys do. They hold nearly always. Where one does not, nothing was read, and
 // revisions are asked for, as they are for some batches after that.
 func (s *Store) sendReads(batch []*part) {
-	s.metrics.StoreBatch.WithLabelValues("read").Observe(float64(len(batch)))
+	s.counts.reads.Observe(float64(len(batch)))
 	held, err := s.sendChecks(batch)
 	if err == nil && !held {
 		err = s.sendGets(batch)

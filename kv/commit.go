@@ -20,6 +20,12 @@ const (
 // Commit makes a change, and settles it: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	outcome, err := s.commit(ctx, change)
+	s.counts.swap(change, outcome, err)
+	return outcome, err
+}
+
+func (s *Store) commit(ctx context.Context, change node.Change) (node.Outcome, error) {
 	me := writer{by: s.incarnation, swap: s.swaps.Add(1)}
 	swap, err := s.newSwap(change, me)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -284,10 +283,10 @@ func sliceWidth(wanted, devices int) uint64 {
 func (s *Store) scan(ctx context.Context, operation, from, to string, limit, revision int64, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, from,
 		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
-	s.observe(operation, started, err)
+	s.counts.answered(operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

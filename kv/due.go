@@ -75,9 +75,9 @@ func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from 
 	if err := s.members.refusal(); err != nil {
 		return node.DuePage{}, unavailable(err)
 	}
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
-	s.observe("due_list", started, err)
+	s.counts.answered("due_list", started, err)
 	if err != nil {
 		return node.DuePage{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

@@ -47,6 +47,7 @@ type Store struct {
 	remote  etcdserverpb.KVClient // for the hot path, see request.go
 	kv      clientv3.KV           // the same for all else
 	metrics *metrics.Metrics
+	counts  *counts
 	log     zerolog.Logger
 
 	brokenLog   zerolog.Logger // see newBrokenLog
@@ -96,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{fences: fences{listening: &listening{}}, owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, log: log, brokenLog: newBrokenLog(log),
+	s := &Store{fences: fences{listening: &listening{}}, owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, counts: newCounts(m), log: log, brokenLog: newBrokenLog(log),
 		firstBlock: randomBlock, keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
@@ -105,6 +106,7 @@ func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)
 	}
+	m.RecordsResident.From(func() float64 { return float64(s.memory.licenses.EstimatedSize()) })
 	if _, err := rand.Read(s.incarnation[:]); err != nil {
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}
@@ -172,9 +174,9 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 	if err := s.members.refusal(); err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, key, opts...)
-	s.observe(operation, started, err)
+	s.counts.answered(operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
@@ -191,15 +193,10 @@ func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.C
 	if err := s.members.refusal(); err != nil {
 		return nil, err
 	}
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
-	s.observe(operation, started, err)
+	s.counts.answered(operation, started, err)
 	return response, err
-}
-
-func (s *Store) observe(operation string, started time.Time, err error) {
-	s.metrics.StoreDuration.WithLabelValues(operation, classify(err).String()).
-		Observe(time.Since(started).Seconds())
 }
 
 // broken turns a value that can't be read into an internal error.

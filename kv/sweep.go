@@ -73,10 +73,10 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 	until := claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	started := time.Now()
+	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, claimAgePrefix,
 		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
-	s.observe("sweep_list", started, err)
+	s.counts.answered("sweep_list", started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

@@ -1,48 +1,63 @@
 package metrics
 
 import (
-	"maps"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RequestTimes observes [Metrics.HTTPDuration]. It remembers the histogram of
-// each set of labels, since to find one anew costs more than to observe. Labels
-// are few; see [Metrics].
+// RequestTimes observes [HTTP.HTTPDuration] and counts [HTTP.HTTPResponses].
 type RequestTimes struct {
-	metrics *Metrics
-	known   atomic.Pointer[map[requestLabels]prometheus.Observer] // replaced, never changed
+	known handles[requestLabels, requestHandles]
 }
 
 type requestLabels struct {
 	method, route string
-	status        int
+	status, code  int
 }
 
-// NewRequestTimes makes what observes the duration of HTTP requests.
+type requestHandles struct {
+	duration  prometheus.Observer
+	responses prometheus.Counter
+}
+
+// NewRequestTimes makes what observes HTTP requests.
 func NewRequestTimes(m *Metrics) *RequestTimes {
-	return &RequestTimes{metrics: m}
-}
-
-// Observe counts a request that was answered.
-func (t *RequestTimes) Observe(method, route string, status int, took time.Duration) {
-	labels := requestLabels{method, route, status}
-	known := t.known.Load()
-	if known != nil {
-		if observer, ok := (*known)[labels]; ok {
-			observer.Observe(took.Seconds())
-			return
+	t := &RequestTimes{}
+	t.known.find = func(l requestLabels) requestHandles {
+		status := strconv.Itoa(l.status)
+		return requestHandles{
+			duration:  m.HTTPDuration.WithLabelValues(l.method, l.route, status),
+			responses: m.HTTPResponses.WithLabelValues(l.method, l.route, status, errorLabel(l.code)),
 		}
 	}
-	observer := t.metrics.HTTPDuration.WithLabelValues(method, route, strconv.Itoa(status))
-	observer.Observe(took.Seconds())
-	grown := map[requestLabels]prometheus.Observer{labels: observer}
-	if known != nil {
-		maps.Copy(grown, *known)
+	return t
+}
+
+// errorLabel is empty for a success, so that all successes of a route are one series
+// that is told from the rest without a list of codes.
+func errorLabel(code int) string {
+	if code == 0 {
+		return ""
 	}
-	// Where another one was first, the next such request remembers.
-	t.known.CompareAndSwap(known, &grown)
+	return strconv.Itoa(code)
+}
+
+// Expect makes the series of answers that a route may give, at 0.
+func (t *RequestTimes) Expect(m *Metrics, method, route string, status, code int) {
+	m.HTTPResponses.WithLabelValues(method, route, strconv.Itoa(status), errorLabel(code))
+}
+
+// Observe counts a request that was answered with a status, and with a code in the
+// envelope, which is 0 for a success. traceID is that of the trace that the request is
+// in, if that is one that is kept, and else empty: then it is an example of its bucket.
+func (t *RequestTimes) Observe(method, route string, status, code int, took time.Duration, traceID string) {
+	h := t.known.of(requestLabels{method, route, status, code})
+	h.responses.Inc()
+	if traceID == "" {
+		h.duration.Observe(took.Seconds())
+		return
+	}
+	h.duration.(prometheus.ExemplarObserver).ObserveWithExemplar(took.Seconds(), prometheus.Labels{"trace_id": traceID})
 }

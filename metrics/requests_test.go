@@ -21,10 +21,10 @@ func TestRequestTimes(t *testing.T) {
 		all.Go(func() {
 			for range each {
 				for _, status := range []int{200, 404} {
-					times.Observe("GET", "/livez", status, time.Millisecond)
-					times.Observe("GET", "/readyz", status, time.Millisecond)
+					times.Observe("GET", "/livez", status, 0, time.Millisecond, "")
+					times.Observe("GET", "/readyz", status, 0, time.Millisecond, "")
 				}
-				times.Observe("POST", "/readyz", 200, time.Millisecond)
+				times.Observe("POST", "/readyz", 200, 0, time.Millisecond, "")
 			}
 		})
 	}
@@ -50,6 +50,6 @@ func BenchmarkRequestTimes(b *testing.B) {
 	times := metrics.NewRequestTimes(metrics.New(prometheus.NewRegistry(), "", "", ""))
 	b.ReportAllocs()
 	for b.Loop() {
-		times.Observe("POST", "/v1/licenses/activate", 200, time.Millisecond)
+		times.Observe("POST", "/v1/licenses/activate", 200, 0, time.Millisecond, "")
 	}
 }

@@ -90,6 +90,7 @@ func newAdmission(cfg *Config) *admission {
 			waits:      shed.WithLabelValues("waits"),
 		},
 	}
+	a.metrics.CommandsUnderWay.From(func() float64 { return float64(a.underWay.Load()) })
 	a.rate.begin(cfg.Clock())
 	a.setLimit()
 	return a
@@ -113,7 +114,6 @@ func (a *admission) enter(ctx context.Context) error {
 			return refuse(a.shed.deadline)
 		}
 	}
-	a.metrics.CommandsUnderWay.Inc()
 	return nil
 }
 
@@ -186,7 +186,6 @@ func (a *admission) enterBackground() error {
 		return refuse(a.shed.background)
 	}
 	a.underWay.Add(1)
-	a.metrics.CommandsUnderWay.Inc()
 	return nil
 }
 
@@ -199,7 +198,6 @@ func (n *Node) Busy() bool {
 // served: commands that all fail at their deadline make no rate.
 func (a *admission) leave(err error) {
 	a.underWay.Add(-1)
-	a.metrics.CommandsUnderWay.Dec()
 	if err == nil || wasServed(err) {
 		a.rate.served.Add(1)
 	}

@@ -204,7 +204,6 @@ func (n *Node) settleClaim(ctx context.Context, ref licet.Ref, c *call) {
 		default:
 			known = outcome.Rivals // of both only if both were to be written
 		}
-		n.cfg.Metrics.SwapsLost.Inc()
 		if !pause(ctx, try) {
 			break
 		}

@@ -71,7 +71,6 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 		if outcome.Landed {
 			return answer, nil
 		}
-		n.cfg.Metrics.SwapsLost.Inc()
 		if ctx.Err() != nil {
 			return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
 		}

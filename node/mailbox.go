@@ -146,11 +146,36 @@ func (n *Node) shardOf(ref licet.Ref) *shard {
 	return &n.shards[maphash.Comparable(n.seed, ref)%shardCount]
 }
 
+// countMailboxes tells how many records have commands waiting or running.
+func (n *Node) countMailboxes() float64 {
+	return n.sumShards(func(boxes map[licet.Ref]*mailbox) int { return len(boxes) })
+}
+
+// countWaiting tells how many commands wait in all mailboxes.
+func (n *Node) countWaiting() float64 {
+	return n.sumShards(func(boxes map[licet.Ref]*mailbox) (waiting int) {
+		for _, box := range boxes {
+			waiting += len(box.queue)
+		}
+		return waiting
+	})
+}
+
+func (n *Node) sumShards(count func(map[licet.Ref]*mailbox) int) float64 {
+	sum := 0
+	for i := range n.shards {
+		s := &n.shards[i]
+		s.mu.Lock()
+		sum += count(s.boxes) + count(s.outboxes)
+		s.mu.Unlock()
+	}
+	return float64(sum)
+}
+
 // runFirst takes a mailbox that was idle through its first turn. It runs in the
 // caller of that turn's only call, since most licenses are asked for by one
 // caller at a time; who has come meanwhile gets a goroutine.
 func (n *Node) runFirst(ctx context.Context, box *mailbox, c *call) {
-	n.cfg.Metrics.Mailboxes.Inc()
 	n.settle(ctx, box.ref, []*call{c})
 	if !n.retire(box) {
 		go n.run(box)
@@ -205,7 +230,6 @@ func (n *Node) retire(box *mailbox) bool {
 		return false
 	}
 	delete(box.home(), box.ref)
-	n.cfg.Metrics.Mailboxes.Dec()
 	n.work.Done()
 	return true
 }

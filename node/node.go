@@ -157,6 +157,8 @@ func New(cfg Config) *Node {
 		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
 		n.shards[i].outboxes = make(map[licet.Ref]*mailbox)
 	}
+	cfg.Metrics.Mailboxes.From(n.countMailboxes)
+	cfg.Metrics.CommandsWaiting.From(n.countWaiting)
 	return n
 }
 

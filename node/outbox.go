@@ -29,7 +29,6 @@ func (n *Node) open(box *mailbox, calls ...*call) error {
 	}
 	box.append(calls)
 	box.home()[box.ref] = box
-	n.cfg.Metrics.Mailboxes.Inc()
 	if box.out {
 		go n.runOut(box)
 	} else {
@@ -153,6 +152,5 @@ func (n *Node) bringBack(ref licet.Ref, calls []*call) {
 	box := &mailbox{ref: ref, shard: s}
 	box.append(calls)
 	s.boxes[ref] = box
-	n.cfg.Metrics.Mailboxes.Inc()
 	go n.run(box)
 }

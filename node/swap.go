@@ -37,7 +37,6 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 			fold.answer(calls)
 			return
 		}
-		n.cfg.Metrics.SwapsLost.Inc()
 		if calls = stillWanted(calls); len(calls) == 0 {
 			return
 		}

@@ -306,7 +306,7 @@ func (c *crowd) count(ctx context.Context) (all counted, err error) {
 			return all, err
 		}
 		for name, sum := range map[string]*float64{
-			"licet_hops_total": &all.hops, "licet_hop_commands_total": &all.hopped, "licet_swaps_lost_total": &all.lost,
+			"licet_hops_total": &all.hops, "licet_hop_commands_total": &all.hopped, `licet_swaps_total{outcome="lost"}`: &all.lost,
 			`licet_hops_total{outcome="not_taken"}`: &all.refused,
 		} {
 			value, err := sumOf(text, name)

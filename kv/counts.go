@@ -1,0 +1,99 @@
+package kv
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// counts are the instruments that every request meets, found once: to find one by
+// its labels costs more than to count.
+type counts struct {
+	inFlight                     prometheus.Gauge
+	times                        *metrics.StoreTimes
+	writes, reads                prometheus.Observer // the parts of a request
+	swapWon, swapLost, swapDoubt prometheus.Counter
+	recordRemembered, recordMiss prometheus.Counter
+	events                       map[licet.EventType]prometheus.Counter // never changed
+	orders                       map[licet.EventType]prometheus.Counter // likewise
+}
+
+func newCounts(m *metrics.Metrics) *counts {
+	c := &counts{
+		inFlight:         m.StoreInFlight,
+		times:            metrics.NewStoreTimes(m),
+		writes:           m.StoreBatch.WithLabelValues("write"),
+		reads:            m.StoreBatch.WithLabelValues("read"),
+		swapWon:          m.Swaps.WithLabelValues("won"),
+		swapLost:         m.Swaps.WithLabelValues("lost"),
+		swapDoubt:        m.Swaps.WithLabelValues("unknown"),
+		recordRemembered: m.RecordLookups.WithLabelValues("hit"),
+		recordMiss:       m.RecordLookups.WithLabelValues("miss"),
+		events:           make(map[licet.EventType]prometheus.Counter),
+		orders:           make(map[licet.EventType]prometheus.Counter),
+	}
+	for _, event := range licet.EventTypes() {
+		c.events[event] = m.EventsRecorded.WithLabelValues(string(event))
+	}
+	for event, state := range orderStates() {
+		c.orders[event] = m.Orders.WithLabelValues(state)
+	}
+	return c
+}
+
+// orderStates names the states that an order gets into, by the event that is recorded
+// along with that.
+func orderStates() map[licet.EventType]string {
+	return map[licet.EventType]string{
+		licet.EventOrderCreated:  "created",
+		licet.EventOrderPaid:     "paid",
+		licet.EventOrderCanceled: "canceled",
+		licet.EventOrderExpired:  "expired",
+		licet.EventOrderRefunded: "refunded",
+	}
+}
+
+// asked counts a request that is about to be sent, until answered.
+func (c *counts) asked() (started time.Time) {
+	c.inFlight.Inc()
+	return time.Now()
+}
+
+func (c *counts) answered(operation string, started time.Time, err error) {
+	c.inFlight.Dec()
+	c.times.Observe(operation, classify(err).String(), time.Since(started))
+}
+
+// swap counts a change by how it ended, however often it was sent, and what is told
+// of it if it was made. One that was not sent, or was refused unexecuted, is no swap.
+func (c *counts) swap(change node.Change, outcome node.Outcome, err error) {
+	switch {
+	case err == nil && outcome.Landed:
+		c.swapWon.Inc()
+		for i := range change.Writes {
+			c.told(change.Writes[i].Record.Events)
+		}
+	case err == nil:
+		c.swapLost.Inc()
+	case errors.Is(err, licet.ErrOutcomeUnknown):
+		c.swapDoubt.Inc()
+	}
+}
+
+// told counts events that were stored.
+func (c *counts) told(events []licet.Event) {
+	for i := range events {
+		event := events[i].Type
+		if counter, is := c.events[event]; is {
+			counter.Inc()
+		}
+		if order, is := c.orders[event]; is {
+			order.Inc()
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// HTTP are the instruments of what is answered over HTTP.
+type HTTP struct {
+	// HTTPDuration is the time from a request's last byte to its answer's
+	// first, in seconds, by method, route pattern and status.
+	HTTPDuration *prometheus.HistogramVec
+	// HTTPResponses counts the answers, by these and by the code in the envelope,
+	// which is empty for a success.
+	HTTPResponses *prometheus.CounterVec
+	// HTTPInFlight counts the requests that are being worked on.
+	HTTPInFlight prometheus.Gauge
+	// RateLimited counts the requests that were answered 42900, by the limit
+	// that was used up: address, api_key or license.
+	RateLimited *prometheus.CounterVec
+	// Activations counts the answers to activations, by outcome: bound, again (the
+	// device was bound already), or the reason of a refusal or failure.
+	Activations *prometheus.CounterVec
+}
+
+func newHTTP(factory promauto.Factory) HTTP {
+	return HTTP{
+		HTTPDuration: factory.NewHistogramVec(histogram(
+			"licet_http_request_duration_seconds",
+			"Time to answer an HTTP request.",
+			latencyBuckets,
+		), []string{"method", "route", "code"}),
+		HTTPResponses: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_http_responses_total",
+			Help: "Answers to HTTP requests, by status and by the code of the error in them, which is empty for a success.",
+		}, []string{"method", "route", "code", "error"}),
+		HTTPInFlight: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "licet_http_requests_in_flight",
+			Help: "HTTP requests being worked on.",
+		}),
+		RateLimited: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_rate_limited_total",
+			Help: "Requests refused because of a rate limit, by what it counts.",
+		}, []string{"limit"}),
+		Activations: factory.NewCounterVec(prometheus.CounterOpts{
+			Name: "licet_activations_total",
+			Help: "Answers to activations: bound, again where the device was bound already, or the reason why not.",
+		}, []string{"outcome"}),
+	}
+}

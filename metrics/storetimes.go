@@ -1,0 +1,28 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// StoreTimes observes [Store.StoreDuration].
+type StoreTimes struct {
+	known handles[storeLabels, prometheus.Observer]
+}
+
+type storeLabels struct{ operation, outcome string }
+
+// NewStoreTimes makes what observes the duration of etcd requests.
+func NewStoreTimes(m *Metrics) *StoreTimes {
+	t := &StoreTimes{}
+	t.known.find = func(l storeLabels) prometheus.Observer {
+		return m.StoreDuration.WithLabelValues(l.operation, l.outcome)
+	}
+	return t
+}
+
+// Observe counts a request that has ended.
+func (t *StoreTimes) Observe(operation, outcome string, took time.Duration) {
+	t.known.of(storeLabels{operation, outcome}).Observe(took.Seconds())
+}
