@@ -132,6 +132,7 @@ type Result struct {
 	// empty: it may.
 	Invalid Reason
 
+	Bound   bool // Activate: the device was not bound
 	Removed bool // RemoveDevice, DeactivateDevice: the device was bound
 	Created bool // PutProduct: there was none
 	// RefundDue: the order's money must go back, and the caller must see to it: say

@@ -68,7 +68,7 @@ func (c Activate) apply(r *Record, now time.Time) (Result, error) {
 		r.tellDevice(EventLicenseActivated, c.By, now, entry.Device)
 	}
 	r.tellDevice(EventDeviceBound, c.By, now, entry.Device)
-	return Result{License: *l, Device: entry.Device}, nil
+	return Result{License: *l, Device: entry.Device, Bound: true}, nil
 }
 
 // refresh notes that a bound device was seen. A clock that runs behind never

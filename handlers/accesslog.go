@@ -26,6 +26,9 @@ func (s *Server) finish(e *exchange, answer document) {
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
 	s.times.Observe(e.method, pattern, answer.status, answer.code, took, "")
+	if e.activates() {
+		s.activations.count(answer.code, e.made.bound)
+	}
 	s.log(s.level(e, answer), requestLine{
 		id:     e.id,
 		method: e.method,
@@ -79,6 +82,16 @@ func (e *exchange) routeLabel() string {
 		return "none"
 	}
 	return e.resource.pattern
+}
+
+// activates tells whether a request is one for an activation, whatever was found wrong
+// with it.
+func (e *exchange) activates() bool {
+	r := e.route
+	if r == nil && e.resource != nil {
+		r = e.resource.routes[e.method]
+	}
+	return r != nil && r.activates
 }
 
 const otherMethod = "other"

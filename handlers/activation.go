@@ -54,6 +54,7 @@ func (s *Server) activate(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.bound = result.Bound
 	l, d := result.License, result.Device
 	answer := &activation{
 		LicenseKey:     l.Key,

@@ -42,6 +42,7 @@ type request struct {
 	once     *node.Once     // what a good Idempotency-Key boils down to; nil: none was read
 	replayed bool           // the answer is an earlier one's
 	created  bool           // a success made something, though not all of the route's do
+	bound    bool           // a device that was not bound is now
 	counts   []limits.Count // what each limit has made of it, of those that it was held against
 	// idempotent: what was asked for is, though not all that the route may be
 	// asked for.

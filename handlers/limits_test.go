@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"strings"
@@ -128,4 +129,7 @@ func TestTooManyConnections(t *testing.T) {
 	}
 	answers[0].must(t, 50301)
 	checkCommonHeaders(t, answers[0])
+	if got := s.series("licet_commands_shed_total"); !maps.Equal(got, map[string]float64{"connection": 1}) {
+		t.Errorf("shed: %v", got)
+	}
 }

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 const (
@@ -29,6 +31,8 @@ type listener struct {
 	limit    int64
 	open     atomic.Int64
 	turnAway []byte // a whole HTTP answer for a connection too many
+	// turnedAway counts them.
+	turnedAway prometheus.Counter
 	// refuse answers the bytes of a request that needs no more than a refusal,
 	// in their own buffer, which holds readAhead. It gives nil for all others.
 	refuse func(request []byte) (answer []byte)
@@ -53,6 +57,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			return l.wrap(inner), nil
 		}
 		l.open.Add(-1)
+		l.turnedAway.Inc()
 		// At best it reads why: to wait for that, or for a TLS handshake, would
 		// hold up all others.
 		if _, secure := inner.(*tls.Conn); !secure {

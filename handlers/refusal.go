@@ -25,7 +25,9 @@ type refusal struct {
 	limit  int    // of the body
 	method string
 	route  string // its pattern
-	kind   kind
+	// activates: the route does.
+	activates bool
+	kind      kind
 
 	// The answer is these four: the request id comes between the first two and
 	// the last two, and the length of the body between the second and the third.
@@ -50,16 +52,17 @@ func (s *Server) makeRefusals(routes []route) []*refusal {
 		at := bytes.Index(parts[1], length) + len(length)
 		behind := at + bytes.IndexByte(parts[1][at:], '\r')
 		all = append(all, &refusal{
-			line:    fmt.Appendf(nil, "%s %s HTTP/1.1\r\n", r.method, r.pattern),
-			limit:   s.bodyLimits[r.pattern],
-			method:  r.method,
-			route:   r.pattern,
-			kind:    s.errors[licet.ReasonOverloaded],
-			begin:   parts[0],
-			between: parts[1][:at],
-			body:    parts[1][behind:],
-			end:     parts[2],
-			length:  len(e.ctx.Response.Body()) - len(id),
+			line:      fmt.Appendf(nil, "%s %s HTTP/1.1\r\n", r.method, r.pattern),
+			limit:     s.bodyLimits[r.pattern],
+			method:    r.method,
+			route:     r.pattern,
+			activates: r.activates,
+			kind:      s.errors[licet.ReasonOverloaded],
+			begin:     parts[0],
+			between:   parts[1][:at],
+			body:      parts[1][behind:],
+			end:       parts[2],
+			length:    len(e.ctx.Response.Body()) - len(id),
 		})
 	}
 	return all
@@ -151,6 +154,9 @@ func (s *Server) refuseAs(r *refusal, given, to []byte) []byte {
 	to = append(to, r.end...)
 	took := time.Since(began)
 	s.times.Observe(r.method, r.route, r.kind.status, r.kind.code(), took, "")
+	if r.activates {
+		s.activations.count(r.kind.code(), false)
+	}
 	if s.cfg.Log.GetLevel() <= zerolog.InfoLevel {
 		s.log(zerolog.InfoLevel, requestLine{
 			id:     string(id),

@@ -52,8 +52,10 @@ type route struct {
 	// most must be refused cheaply; see refusal. Only on POST patterns without
 	// variables.
 	command bool
-	quiet   bool // called by machines every few seconds: logged at debug level
-	handle  handler
+	// activates: its answers are counted by what they tell of the activation.
+	activates bool
+	quiet     bool // called by machines every few seconds: logged at debug level
+	handle    handler
 	// scrape, in place of handle, writes its answer itself.
 	scrape fasthttp.RequestHandler
 }
@@ -65,7 +67,7 @@ func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 func apiRoutes() []route {
 	return append([]route{
 		{method: "POST", pattern: "/v1/licenses/activate", access: open, body: jsonBody, limit: openBodyLimit,
-			idempotent: true, command: true, handle: (*Server).activate},
+			idempotent: true, command: true, activates: true, handle: (*Server).activate},
 		{method: "POST", pattern: "/v1/licenses/validate", access: open, body: jsonBody, limit: openBodyLimit,
 			idempotent: true, command: true, handle: (*Server).validateLicense},
 		{method: "POST", pattern: "/v1/licenses/deactivate", access: open, body: jsonBody, limit: openBodyLimit,

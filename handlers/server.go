@@ -69,19 +69,20 @@ type Server struct {
 	errors   map[licet.Reason]kind
 	pages    *paypage.Renderer
 
-	matcher    *router.Router
-	fixed      map[string]*resource // by path: those whose path has no variables
-	bodyLimits map[string]int       // by path, where it is not the usual one
-	deadlines  deadlines
-	times      *metrics.RequestTimes
-	pings      pings
-	exchanges  sync.Pool  // of *exchange
-	refusals   []*refusal // never changed
-	fast       *fasthttp.Server
-	listener   atomic.Pointer[listener] // set by Serve
-	leaving    atomic.Bool              // every answer closes its connection; see Shutdown
-	stopping   chan struct{}            // closed by the first Shutdown: nobody waits any more
-	stop       sync.Once
+	matcher     *router.Router
+	fixed       map[string]*resource // by path: those whose path has no variables
+	bodyLimits  map[string]int       // by path, where it is not the usual one
+	deadlines   deadlines
+	times       *metrics.RequestTimes
+	activations activations
+	pings       pings
+	exchanges   sync.Pool  // of *exchange
+	refusals    []*refusal // never changed
+	fast        *fasthttp.Server
+	listener    atomic.Pointer[listener] // set by Serve
+	leaving     atomic.Bool              // every answer closes its connection; see Shutdown
+	stopping    chan struct{}            // closed by the first Shutdown: nobody waits any more
+	stop        sync.Once
 }
 
 // New makes the server of the API and the pay page. It starts nothing.
@@ -103,8 +104,8 @@ func newServer(cfg Config, routes []route) *Server {
 	}
 	s.exchanges.New = func() any { return new(exchange) }
 	s.deadlines.timeout = cfg.RequestTimeout
-	s.times = metrics.NewRequestTimes(cfg.Metrics)
 	s.addRoutes(routes)
+	s.count(routes)
 	s.refusals = s.makeRefusals(routes)
 	s.fast = &fasthttp.Server{
 		Handler:        s.serve,
@@ -166,6 +167,7 @@ func (s *Server) newListener(inner net.Listener) *listener {
 		Listener:     inner,
 		limit:        int64(s.cfg.MaxConnections),
 		turnAway:     s.overloaded(),
+		turnedAway:   s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
 		refuse:       s.refuse,
 		idleTimeout:  s.cfg.IdleTimeout,
 		writeTimeout: s.cfg.WriteTimeout,

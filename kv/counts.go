@@ -18,24 +18,24 @@ type counts struct {
 	times                        *metrics.StoreTimes
 	writes, reads                prometheus.Observer // the parts of a request
 	swapWon, swapLost, swapDoubt prometheus.Counter
-	recordRemembered, recordMiss prometheus.Counter
+	recordHit, recordMiss        prometheus.Counter
 	events                       map[licet.EventType]prometheus.Counter // never changed
 	orders                       map[licet.EventType]prometheus.Counter // likewise
 }
 
 func newCounts(m *metrics.Metrics) *counts {
 	c := &counts{
-		inFlight:         m.StoreInFlight,
-		times:            metrics.NewStoreTimes(m),
-		writes:           m.StoreBatch.WithLabelValues("write"),
-		reads:            m.StoreBatch.WithLabelValues("read"),
-		swapWon:          m.Swaps.WithLabelValues("won"),
-		swapLost:         m.Swaps.WithLabelValues("lost"),
-		swapDoubt:        m.Swaps.WithLabelValues("unknown"),
-		recordRemembered: m.RecordLookups.WithLabelValues("hit"),
-		recordMiss:       m.RecordLookups.WithLabelValues("miss"),
-		events:           make(map[licet.EventType]prometheus.Counter),
-		orders:           make(map[licet.EventType]prometheus.Counter),
+		inFlight:   m.StoreInFlight,
+		times:      metrics.NewStoreTimes(m),
+		writes:     m.StoreBatch.WithLabelValues("write"),
+		reads:      m.StoreBatch.WithLabelValues("read"),
+		swapWon:    m.Swaps.WithLabelValues("won"),
+		swapLost:   m.Swaps.WithLabelValues("lost"),
+		swapDoubt:  m.Swaps.WithLabelValues("unknown"),
+		recordHit:  m.RecordLookups.WithLabelValues("hit"),
+		recordMiss: m.RecordLookups.WithLabelValues("miss"),
+		events:     make(map[licet.EventType]prometheus.Counter),
+		orders:     make(map[licet.EventType]prometheus.Counter),
 	}
 	for _, event := range licet.EventTypes() {
 		c.events[event] = m.EventsRecorded.WithLabelValues(string(event))

@@ -89,11 +89,11 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	}
 }
 
-func counted(t *testing.T, c prometheus.Counter) float64 {
+func counted(t *testing.T, c prometheus.Metric) float64 {
 	t.Helper()
 	var m dto.Metric
 	if err := c.Write(&m); err != nil {
 		t.Fatal(err)
 	}
-	return m.GetCounter().GetValue()
+	return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 }

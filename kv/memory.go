@@ -120,8 +120,10 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	id := licet.LicenseKey(want.Ref.ID).ID()
 	slot, last := s.memory.recall(id)
 	if slot == nil {
+		s.counts.recordMiss.Inc()
 		return node.Snapshot{}, nil, false
 	}
+	s.counts.recordHit.Inc()
 	license, err := decodeLicense(id, last.value)
 	if err != nil {
 		return node.Snapshot{}, nil, false

@@ -26,14 +26,14 @@ type Commerce struct {
 
 func newCommerce(factory promauto.Factory) Commerce {
 	return Commerce{
-		Orders: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_orders_total",
-			Help: "Orders that this node has brought into a state.",
-		}, []string{"state"}),
-		PaymentRequests: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_payment_requests_total",
-			Help: "Requests to payment providers, by what was asked for and how that ended.",
-		}, []string{"operation", "outcome"}),
+		Orders: vector(factory,
+			"licet_orders_total",
+			"Orders that this node has brought into a state.",
+			[]string{"state"}, each("created", "paid", "canceled", "expired", "refunded")...),
+		PaymentRequests: vector(factory,
+			"licet_payment_requests_total",
+			"Requests to payment providers, by what was asked for and how that ended.",
+			[]string{"operation", "outcome"}, [][]string{{"begin", "ok"}, {"begin", "redirect"}, {"begin", "failed"}, {"refund", "ok"}, {"refund", "refused"}, {"refund", "failed"}}...),
 		PaymentDuration: factory.NewHistogramVec(histogram(
 			"licet_payment_request_duration_seconds",
 			"Time of one request to a payment provider.",
@@ -43,9 +43,9 @@ func newCommerce(factory promauto.Factory) Commerce {
 			Name: "licet_refunds_due",
 			Help: "Orders whose money is to go back and has not yet, as the last pass found, up to 1000. All nodes find the same.",
 		}),
-		Refunds: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_refunds_total",
-			Help: "Steps of refunds: the provider was asked, the refund was made, or the provider has refused it.",
-		}, []string{"outcome"}),
+		Refunds: vector(factory,
+			"licet_refunds_total",
+			"Steps of refunds: the provider was asked, the refund was made, or the provider has refused it.",
+			[]string{"outcome"}, each("asked", "made", "refused")...),
 	}
 }

@@ -27,8 +27,8 @@ type Engine struct {
 	// CommandsShed counts those that were refused because too much was under
 	// way, by reason: limit (of the node), share (of one record), mailbox (that is
 	// full), deadline (that would have passed), background (nobody waits), lists
-	// (too many pages of lists are being read), waits (for events) or pings (of webhook
-	// endpoints).
+	// (too many pages of lists are being read), waits (for events), pings (of webhook
+	// endpoints) or connection (one too many, which was closed).
 	CommandsShed *prometheus.CounterVec
 	// Panics counts panics that were caught; each has a stack in the log.
 	Panics prometheus.Counter
@@ -43,10 +43,10 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			"Commands folded into one transaction.",
 			prometheus.ExponentialBuckets(1, 2, 10),
 		)),
-		Hops: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_hops_total",
-			Help: "Batches of commands sent to the node that writes their license.",
-		}, []string{"outcome"}),
+		Hops: vector(factory,
+			"licet_hops_total",
+			"Batches of commands sent to the node that writes their license.",
+			[]string{"outcome"}, each("answered", "not_taken", "unknown")...),
 		HopCommands: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_hop_commands_total",
 			Help: "Commands sent to the node that writes their license.",
@@ -60,10 +60,10 @@ func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 			Name: "licet_commands_limit",
 			Help: "Commands and reads that may be under way at present. It follows from how many a second are served.",
 		}),
-		CommandsShed: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_commands_shed_total",
-			Help: "Commands and reads refused unexecuted because of too much load.",
-		}, []string{"reason"}),
+		CommandsShed: vector(factory,
+			"licet_commands_shed_total",
+			"Commands and reads refused unexecuted because of too much load.",
+			[]string{"reason"}, each("limit", "share", "mailbox", "deadline", "background", "lists", "waits", "pings", "connection")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",

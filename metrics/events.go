@@ -44,10 +44,10 @@ func newEvents(factory promauto.Factory) Events {
 			Name: "licet_event_feed_lag_seconds",
 			Help: "Age of the events that were recorded and are not in the feed yet. All nodes find about the same.",
 		}),
-		WebhookAttempts: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_webhook_attempts_total",
-			Help: "Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the endpoint has answered 410.",
-		}, []string{"outcome"}),
+		WebhookAttempts: vector(factory,
+			"licet_webhook_attempts_total",
+			"Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the endpoint has answered 410.",
+			[]string{"outcome"}, each("delivered", "failed", "gone")...),
 		WebhookAttemptDuration: factory.NewHistogram(histogram(
 			"licet_webhook_attempt_duration_seconds",
 			"Time of one attempt to deliver an event.",
@@ -69,10 +69,10 @@ func newEvents(factory promauto.Factory) Events {
 			Name: "licet_webhook_lag_seconds",
 			Help: "Age of the oldest event that was read for one of this node's webhook endpoints and not sent yet, without those that are failing.",
 		}),
-		WebhookCheckpoints: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_webhook_checkpoints_total",
-			Help: "Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node delivers to by now.",
-		}, []string{"outcome"}),
+		WebhookCheckpoints: vector(factory,
+			"licet_webhook_checkpoints_total",
+			"Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node delivers to by now.",
+			[]string{"outcome"}, each("ok", "lost", "unknown")...),
 		WebhookSkips: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_webhook_skips_total",
 			Help: "Times that events were not kept any more which a webhook endpoint had not got.",

@@ -38,10 +38,10 @@ func newHTTP(factory promauto.Factory) HTTP {
 			Name: "licet_http_requests_in_flight",
 			Help: "HTTP requests being worked on.",
 		}),
-		RateLimited: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "licet_rate_limited_total",
-			Help: "Requests refused because of a rate limit, by what it counts.",
-		}, []string{"limit"}),
+		RateLimited: vector(factory,
+			"licet_rate_limited_total",
+			"Requests refused because of a rate limit, by what it counts.",
+			[]string{"limit"}, each("address", "api_key", "license")...),
 		Activations: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_activations_total",
 			Help: "Answers to activations: bound, again where the device was bound already, or the reason why not.",

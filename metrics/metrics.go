@@ -58,6 +58,24 @@ func Handler(reg prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
+// vector makes a counter of few labels, whose series are there from the start: a rate
+// does not see the first thing that a series counts if it comes with it.
+func vector(factory promauto.Factory, name, help string, labels []string, series ...[]string) *prometheus.CounterVec {
+	v := factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	for _, values := range series {
+		v.WithLabelValues(values...)
+	}
+	return v
+}
+
+// each makes series of a metric with one label.
+func each(values ...string) (series [][]string) {
+	for _, value := range values {
+		series = append(series, []string{value})
+	}
+	return series
+}
+
 // latencyBuckets span an in-memory answer to a request's deadline, in seconds.
 var latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 

@@ -9,7 +9,8 @@ import (
 
 // RequestTimes observes [HTTP.HTTPDuration] and counts [HTTP.HTTPResponses].
 type RequestTimes struct {
-	known handles[requestLabels, requestHandles]
+	metrics *Metrics
+	known   handles[requestLabels, requestHandles]
 }
 
 type requestLabels struct {
@@ -24,7 +25,7 @@ type requestHandles struct {
 
 // NewRequestTimes makes what observes HTTP requests.
 func NewRequestTimes(m *Metrics) *RequestTimes {
-	t := &RequestTimes{}
+	t := &RequestTimes{metrics: m}
 	t.known.find = func(l requestLabels) requestHandles {
 		status := strconv.Itoa(l.status)
 		return requestHandles{
@@ -44,9 +45,9 @@ func errorLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// Expect makes the series of answers that a route may give, at 0.
-func (t *RequestTimes) Expect(m *Metrics, method, route string, status, code int) {
-	m.HTTPResponses.WithLabelValues(method, route, strconv.Itoa(status), errorLabel(code))
+// Expect makes the series of an answer that a route may give, at 0.
+func (t *RequestTimes) Expect(method, route string, status, code int) {
+	t.metrics.HTTPResponses.WithLabelValues(method, route, strconv.Itoa(status), errorLabel(code))
 }
 
 // Observe counts a request that was answered with a status, and with a code in the

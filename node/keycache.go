@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"licet/metrics"
@@ -35,7 +36,8 @@ type keyCache struct {
 	admission *admission
 	clock     func() time.Time
 	every     time.Duration
-	metrics   *metrics.Metrics
+	lookups   map[string]prometheus.Counter // by their result; never changed
+	lastScan  prometheus.Gauge
 	log       zerolog.Logger
 
 	mu      sync.RWMutex // guards what follows
@@ -53,7 +55,8 @@ func newKeyCache(cfg *Config, admission *admission) *keyCache {
 		admission: admission,
 		clock:     cfg.Clock,
 		every:     cfg.KeyScanEvery,
-		metrics:   cfg.Metrics,
+		lookups:   countLookups(cfg.Metrics),
+		lastScan:  cfg.Metrics.APIKeyScan,
 		log:       cfg.Log,
 		keys:      make(map[[32]byte]*knownKey),
 		unknown:   make(map[[32]byte]time.Time),
@@ -68,6 +71,14 @@ const (
 	lookupMiss      = "miss"      // read from the store
 	lookupUntrusted = "untrusted" // read from the store, since no scan has succeeded lately
 )
+
+func countLookups(m *metrics.Metrics) map[string]prometheus.Counter {
+	counters := make(map[string]prometheus.Counter)
+	for _, result := range []string{lookupHit, lookupUnknown, lookupMiss, lookupUntrusted} {
+		counters[result] = m.APIKeyLookups.WithLabelValues(result)
+	}
+	return counters
+}
 
 // find answers the key of a hash, or nil where there is none. The key is shared
 // with others and must not be changed.
@@ -114,7 +125,7 @@ func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 	case unknown && elapsed(asked, now) < unknownFor:
 		result, found = lookupUnknown, true
 	}
-	c.metrics.APIKeyLookups.WithLabelValues(result).Inc()
+	c.lookups[result].Inc()
 	return key, found, turn
 }
 
@@ -179,7 +190,7 @@ func (c *keyCache) scan(ctx context.Context) error {
 		c.turn++
 	}
 	c.mark, c.scanned = mark, began
-	c.metrics.APIKeyScan.Set(float64(began.UnixMilli()) / 1000)
+	c.lastScan.Set(float64(began.UnixMilli()) / 1000)
 	return nil
 }
 

@@ -26,45 +26,6 @@ const (
 	refundHorizon = 24 * time.Hour
 )
 
-// Chore is something that is to be done now and then, whoever does it.
-type Chore struct {
-	Name string // for the log, such as "the sweep of old claims"
-	Once func(context.Context) error
-}
-
-// Chores are those of every node: to remove the claims of Idempotency-Keys whose
-// time is over, to record which orders and licenses have ended, and to remove events
-// that are not kept any more and what is left of webhook endpoints that were deleted.
-func (n *Node) Chores() []Chore {
-	return []Chore{
-		{"the sweep of old claims", n.SweepOnce},
-		{"the record of orders that have run out", n.RecordOrderEnds},
-		{"the record of licenses that have ended", n.RecordLicenseEnds},
-		{"the sweep of old events", n.SweepEvents},
-		{"the sweep of deleted webhook endpoints", n.SweepWebhooks},
-	}
-}
-
-// Sweep does chores, one after the other, again and again at about the given
-// interval, until ctx ends. Any number of nodes may do the same ones: each leaves
-// alone what another has done.
-func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
-	for {
-		timer := time.NewTimer(every/2 + rand.N(every))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		}
-		for _, chore := range chores {
-			if err := chore.Once(ctx); err != nil && ctx.Err() == nil {
-				n.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
-			}
-		}
-	}
-}
-
 // SweepOnce removes all claims whose time is over.
 func (n *Node) SweepOnce(ctx context.Context) error {
 	before := n.Now().Add(-licet.ClaimLifetime)
@@ -127,7 +88,8 @@ func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(l
 	})
 }
 
-// errNoRoom ends a pass: others wait for what the node could do for them.
+// errNoRoom ends a pass: others wait for what the node could do for them. That is as it
+// should be, and the pass is put off.
 var errNoRoom = errors.New("the node has much else to do")
 
 // EachRefundDue calls send for each order whose refund is due by now, with only
@@ -162,9 +124,6 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 			break
 		}
 		from = page.Next
-	}
-	if errors.Is(failed, errNoRoom) {
-		return nil // which is as it should be
 	}
 	return failed
 }

@@ -28,7 +28,7 @@ type answer struct {
 	Named          bool
 	BoundAt        millis
 	LastSeenAt     millis
-	Removed        bool
+	Bound, Removed bool
 	Error          *licet.Error
 }
 
@@ -120,7 +120,7 @@ func (c codec) reply(a node.HopAnswer) ([]byte, error) {
 		*to = answer{
 			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
 			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt), LastSeenAt: toMillis(device.LastSeenAt),
-			Removed: from.Result.Removed,
+			Bound: from.Result.Bound, Removed: from.Result.Removed,
 		}
 	}
 	return c.encode.Marshal(r)
@@ -155,7 +155,7 @@ func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
 				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
 				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),
 			},
-			Removed: from.Removed,
+			Bound: from.Bound, Removed: from.Removed,
 		}
 		to.Result.License.CurrentDevices = from.CurrentDevices
 	}

@@ -174,12 +174,12 @@ func (s *service) answer() error {
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
-	desk := payment.NewDesk(n, s.providers)
+	desk := payment.NewDesk(n, payment.Counted(s.instruments, s.providers))
 	every := cmp.Or(s.sweepEvery, sweepEvery)
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
 	// Apart from those, since a provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
-		n.Sweep(ctx, every, node.Chore{Name: "sending back what is due", Once: desk.SendRefundsDue})
+		n.Sweep(ctx, every, node.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
 		s.background("the thrift", thrift.keep)

@@ -376,10 +376,10 @@ import (
 
 import (
 	_ "licet/kv"
-	_ "licet/metrics"
+	_ "licet/handlers"
 )
 `,
-			[]string{"payment/x.go:4: payment must not import kv", "payment/x.go:5: payment must not import metrics"},
+			[]string{"payment/x.go:4: payment must not import kv", "payment/x.go:5: payment must not import handlers"},
 		},
 		{
 			"handlers imports kv", "handlers/x.go", "package handlers\n\nimport _ \"licet/kv\"\n",

@@ -54,7 +54,7 @@ var house = []room{
 	},
 	{path: "delivery", ours: []string{"webhook", "node", "metrics", "."}},
 	{path: "peer", ours: []string{"node", "metrics", "."}},
-	{path: "payment", ours: []string{"node", "."}},
+	{path: "payment", ours: []string{"node", "metrics", "."}},
 	{
 		path:  "webhook",
 		ours:  []string{"metrics", "."},

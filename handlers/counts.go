@@ -1,0 +1,79 @@
+package handlers
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+
+	"licet"
+	"licet/metrics"
+)
+
+// count makes what counts the answers of routes. Those that tell whether the service
+// is there have their series from the start, so that a rate sees the first failure too.
+func (s *Server) count(routes []route) {
+	s.times = metrics.NewRequestTimes(s.cfg.Metrics)
+	for i := range routes {
+		r := &routes[i]
+		status := fasthttp.StatusOK
+		if r.created {
+			status = fasthttp.StatusCreated
+		}
+		s.times.Expect(r.method, r.pattern, status, 0)
+		for _, reason := range []licet.Reason{licet.ReasonInternal, licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown} {
+			k := s.errors[reason]
+			s.times.Expect(r.method, r.pattern, k.status, k.code())
+		}
+	}
+	if slices.ContainsFunc(routes, func(r route) bool { return r.activates }) {
+		s.activations = newActivations(s.cfg.Metrics, s.errors)
+	}
+}
+
+// activations counts the answers to activations, whatever has become of them on their
+// way: the one node that answers counts, once, and what it answers.
+type activations struct {
+	bound, again prometheus.Counter
+	failed       map[int]prometheus.Counter // by the code in the envelope; never changed
+	other        prometheus.Counter         // all that should not be
+}
+
+func newActivations(m *metrics.Metrics, reasons map[licet.Reason]kind) activations {
+	a := activations{
+		bound:  m.Activations.WithLabelValues("bound"),
+		again:  m.Activations.WithLabelValues("again"),
+		failed: make(map[int]prometheus.Counter),
+		other:  m.Activations.WithLabelValues("other"),
+	}
+	for _, reason := range activationFailures() {
+		a.failed[reasons[reason].code()] = m.Activations.WithLabelValues(string(reason))
+	}
+	return a
+}
+
+// activationFailures lists the reasons that an activation may fail for.
+func activationFailures() []licet.Reason {
+	return []licet.Reason{
+		reasonMalformedRequest, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired,
+		reasonBodyTooLarge, reasonURITooLong, reasonUnsupportedMediaType, reasonHeadersTooLarge,
+		licet.ReasonInvalidLicenseKey, licet.ReasonInvalidField, licet.ReasonRateLimited,
+		licet.ReasonLicenseNotFound, licet.ReasonLicenseRevoked, licet.ReasonLicenseSuspended, licet.ReasonLicenseExpired,
+		licet.ReasonProductMismatch, licet.ReasonDeviceLimitReached,
+		licet.ReasonInternal, licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown,
+	}
+}
+
+// count counts an answer by its code, and a success by whether it has bound the device.
+func (a *activations) count(code int, bound bool) {
+	counter, known := a.failed[code]
+	switch {
+	case code == 0 && bound:
+		counter = a.bound
+	case code == 0:
+		counter = a.again
+	case !known:
+		counter = a.other
+	}
+	counter.Inc()
+}

@@ -1,0 +1,236 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"licet"
+	"licet/node"
+)
+
+// moved gives the values of a metric by its one label, but those that are 0.
+func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	all := make(chan prometheus.Metric, 100)
+	c.Collect(all)
+	close(all)
+	values := make(map[string]float64)
+	for metric := range all {
+		var m dto.Metric
+		if err := metric.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		if value := m.GetCounter().GetValue(); value != 0 {
+			values[m.GetLabel()[0].GetValue()] = value
+		}
+	}
+	return values
+}
+
+// createOrder stores an unpaid order and gives it as it was read.
+func createOrder(t *testing.T, s *Store) (licet.Ref, node.Snapshot) {
+	t.Helper()
+	owner := licet.Owner{AccountID: "acct_counts", Mode: licet.Test}
+	record := licet.NewOrder(&licet.Order{
+		OrderNo: licet.NewOrderNo('0', ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
+		PayToken: "00112233445566778899aabbccddeeff", Terms: licet.DefaultTerms(), CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
+	}, licet.System)
+	ref := licet.OrderRef(owner, record.Order.OrderNo)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}})
+	if err != nil || !outcome.Landed {
+		t.Fatalf("create: %+v, %v", outcome, err)
+	}
+	return ref, loadOne(t, s, ref)
+}
+
+// changed gives what a command makes of an order.
+func changed(t *testing.T, ref licet.Ref, from node.Snapshot, cmd licet.Command) node.Change {
+	t.Helper()
+	record := from.Record.Clone()
+	if _, err := licet.Apply(&record, cmd, testTime); err != nil {
+		t.Fatal(err)
+	}
+	return node.Change{Writes: []node.Write{{Ref: ref, Token: from.Token, Record: record}}}
+}
+
+func pay(t *testing.T) licet.PayOrder {
+	return licet.PayOrder{Payment: "p", Terms: licet.DefaultTerms(), Key: newKey(t)}
+}
+
+// TestSwapCounts: a swap counts once, by how it ended, however often it was sent. What
+// it tells counts if it was made, and once.
+func TestSwapCounts(t *testing.T) {
+	lost := rpctypes.ErrTimeout
+	created := map[string]float64{"order.created": 1}
+	paid := map[string]float64{"order.created": 1, "order.paid": 1, "license.issued": 1}
+	for _, c := range []struct {
+		name     string
+		faults   []fault
+		rival    bool
+		swaps    map[string]float64 // the order's creation too
+		reissued float64
+		events   map[string]float64
+	}{
+		{name: "no fault", swaps: map[string]float64{"won": 2}, events: paid},
+		{name: "its answer is lost", faults: []fault{{appliedNow, lost}}, swaps: map[string]float64{"won": 2}, reissued: 1, events: paid},
+		{name: "it is lost twice", faults: []fault{{appliedNever, lost}, {appliedLate, lost}}, swaps: map[string]float64{"won": 2}, reissued: 2, events: paid},
+		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, swaps: map[string]float64{"won": 1}, events: created},
+		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}},
+			swaps: map[string]float64{"won": 1, "unknown": 1}, reissued: 1, events: created},
+		{name: "another was first", rival: true, swaps: map[string]float64{"won": 1, "lost": 1}, events: created},
+		{name: "another was first, and its answer is lost", rival: true, faults: []fault{{appliedNever, lost}},
+			swaps: map[string]float64{"won": 1, "lost": 1}, reissued: 1, events: created},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := faultyStore(t, script())
+			ref, snapshot := createOrder(t, s)
+			if c.rival {
+				rival := faultyStore(t, script())
+				if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licet.CancelOrder{})); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := moved(t, rival.metrics.Orders), map[string]float64{"canceled": 1}; !maps.Equal(got, want) {
+					t.Errorf("the rival's orders: %v, want %v", got, want)
+				}
+			}
+			s.remote.(*faultyKV).next = script(c.faults...)
+			_, _ = s.Commit(testContext(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
+			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
+				t.Errorf("swaps: %v, want %v", got, c.swaps)
+			}
+			if got := counted(t, s.metrics.SwapsReissued); got != c.reissued {
+				t.Errorf("%v were issued again, want %v", got, c.reissued)
+			}
+			if got := moved(t, s.metrics.EventsRecorded); !maps.Equal(got, c.events) {
+				t.Errorf("events: %v, want %v", got, c.events)
+			}
+			orders := map[string]float64{"created": 1}
+			if c.events["order.paid"] > 0 {
+				orders["paid"] = 1
+			}
+			if got := moved(t, s.metrics.Orders); !maps.Equal(got, orders) {
+				t.Errorf("orders: %v, want %v", got, orders)
+			}
+		})
+	}
+}
+
+// TestSharedBatchCounts: changes that share a request count each for itself, also where
+// the request is sent again because of one of them.
+func TestSharedBatchCounts(t *testing.T) {
+	for losers := range 3 {
+		t.Run(fmt.Sprint(losers, " lose"), func(t *testing.T) {
+			s, _ := countedStore(t, script())
+			var changes []node.Change
+			for i := range 3 {
+				ref, snapshot := createOrder(t, s)
+				changes = append(changes, changed(t, ref, snapshot, pay(t)))
+				if i < losers {
+					rival := faultyStore(t, script())
+					if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licet.CancelOrder{})); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			before := moved(t, s.metrics.Swaps)["won"]
+			batched(t, s, changes...)
+			won := float64(len(changes) - losers)
+			swaps := moved(t, s.metrics.Swaps)
+			// Two more are won: those of the one that keeps them waiting.
+			if swaps["lost"] != float64(losers) || swaps["won"]-before != won+2 || swaps["unknown"] != 0 {
+				t.Errorf("swaps: %v, and %v won before", swaps, before)
+			}
+			if got := moved(t, s.metrics.Orders); got["paid"] != won {
+				t.Errorf("orders: %v, want %v paid", got, won)
+			}
+			if got := moved(t, s.metrics.EventsRecorded); got["order.paid"] != won || got["license.issued"] != won {
+				t.Errorf("events: %v", got)
+			}
+			if n := counted(t, s.metrics.StoreInFlight); n != 0 {
+				t.Errorf("%v requests in flight", n)
+			}
+		})
+	}
+}
+
+// heldKV holds back every transaction until it is let go.
+type heldKV struct {
+	etcdserverpb.KVClient
+	arrived, free chan struct{}
+}
+
+func (h *heldKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	h.arrived <- struct{}{}
+	<-h.free
+	return h.KVClient.Txn(ctx, request, opts...)
+}
+
+// TestRequestsInFlight counts those that are.
+func TestRequestsInFlight(t *testing.T) {
+	s := faultyStore(t, script())
+	ref, _ := createStored(t, s)
+	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}), free: make(chan struct{})}
+	s.remote = held
+	done := make(chan error, 2)
+	for want := 1; want <= 2; want++ {
+		go func() {
+			_, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref})
+			done <- err
+		}()
+		<-held.arrived
+		if got := counted(t, s.metrics.StoreInFlight); got != float64(want) {
+			t.Errorf("%v in flight, want %d", got, want)
+		}
+	}
+	close(held.free)
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if got := counted(t, s.metrics.StoreInFlight); got != 0 {
+		t.Errorf("%v in flight at the end", got)
+	}
+}
+
+// TestLookupCounts: a license that was met is remembered, and found so.
+func TestLookupCounts(t *testing.T) {
+	maker := faultyStore(t, script())
+	ref, _ := createStored(t, maker)
+	s := faultyStore(t, script())
+	recall := func() { _, _, _ = s.Recall(node.Want{Ref: ref}) }
+	recall()
+	if got := s.metrics.RecordsResident.Value(); got != 0 {
+		t.Errorf("%v remembered before anything was met", got)
+	}
+	loadOne(t, s, ref)
+	recall()
+	recall()
+	if got, want := moved(t, s.metrics.RecordLookups), (map[string]float64{"miss": 1, "hit": 2}); !maps.Equal(got, want) {
+		t.Errorf("lookups: %v, want %v", got, want)
+	}
+	if got := s.metrics.RecordsResident.Value(); got != 1 {
+		t.Errorf("%v remembered", got)
+	}
+}
+
+// TestEventSeriesFromTheStart: no kind of event is missing before the first.
+func TestEventSeriesFromTheStart(t *testing.T) {
+	s := faultyStore(t, script())
+	all := make(chan prometheus.Metric, 100)
+	s.metrics.EventsRecorded.Collect(all)
+	if len(all) != len(licet.EventTypes()) {
+		t.Errorf("%d series for %d kinds", len(all), len(licet.EventTypes()))
+	}
+}

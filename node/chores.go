@@ -1,0 +1,92 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Chore is something that is to be done now and then, whoever does it.
+type Chore struct {
+	Name  string // for the log, such as "the sweep of old claims"
+	Label string // for the metrics, such as "claims"
+	Once  func(context.Context) error
+}
+
+// Chores are those of every node: to remove the claims of Idempotency-Keys whose
+// time is over, to record which orders and licenses have ended, and to remove events
+// that are not kept any more and what is left of webhook endpoints that were deleted.
+func (n *Node) Chores() []Chore {
+	return []Chore{
+		{"the sweep of old claims", "claims", n.SweepOnce},
+		{"the record of orders that have run out", "order_ends", n.RecordOrderEnds},
+		{"the record of licenses that have ended", "license_ends", n.RecordLicenseEnds},
+		{"the sweep of old events", "events", n.SweepEvents},
+		{"the sweep of deleted webhook endpoints", "webhooks", n.SweepWebhooks},
+	}
+}
+
+// Sweep does chores, one after the other, again and again at about the given
+// interval, until ctx ends. Any number of nodes may do the same ones: each leaves
+// alone what another has done.
+func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
+	counts := make([]passes, len(chores))
+	for i, chore := range chores {
+		counts[i] = n.countPasses(chore.Label)
+	}
+	for {
+		timer := time.NewTimer(every/2 + rand.N(every))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		for i, chore := range chores {
+			began := n.cfg.Clock()
+			err := chore.Once(ctx)
+			if err != nil && ctx.Err() != nil {
+				return // it was broken off, which tells nothing of it
+			}
+			counts[i].add(began, n.cfg.Clock(), err)
+			if err != nil && !errors.Is(err, errNoRoom) {
+				n.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
+			}
+		}
+	}
+}
+
+// passes count those of one chore.
+type passes struct {
+	ok, failed, putOff prometheus.Counter
+	duration           prometheus.Observer
+	success            prometheus.Gauge
+}
+
+func (n *Node) countPasses(label string) passes {
+	m := n.cfg.Metrics
+	return passes{
+		ok:       m.Sweeps.WithLabelValues(label, "ok"),
+		failed:   m.Sweeps.WithLabelValues(label, "failed"),
+		putOff:   m.Sweeps.WithLabelValues(label, "put_off"),
+		duration: m.SweepDuration.WithLabelValues(label),
+		success:  m.SweepSuccess.WithLabelValues(label),
+	}
+}
+
+// add counts a pass that has ended.
+func (p *passes) add(began, ended time.Time, err error) {
+	p.duration.Observe(ended.Sub(began).Seconds())
+	switch {
+	case err == nil:
+		p.ok.Inc()
+		p.success.Set(float64(ended.UnixMilli()) / 1000)
+	case errors.Is(err, errNoRoom):
+		p.putOff.Inc()
+	default:
+		p.failed.Inc()
+	}
+}

@@ -1,0 +1,153 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/storetest"
+)
+
+// TestPassesAreCounted, by how they ended; one that is broken off by the end of all is
+// none.
+func TestPassesAreCounted(t *testing.T) {
+	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	var clock still
+	clock.move(time.Hour)
+	n := newNode(t, openStore(t), func(c *node.Config) { c.Metrics, c.Clock = m, clock.now })
+	count := func(label, outcome string) float64 {
+		return written(t, m.Sweeps.WithLabelValues(label, outcome)).GetCounter().GetValue()
+	}
+	success := func(label string) float64 {
+		return written(t, m.SweepSuccess.WithLabelValues(label)).GetGauge().GetValue()
+	}
+	ctx, cancel := context.WithCancel(testContext(t))
+	passes := 0
+	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "poor", Once: func(context.Context) error {
+		if passes == 0 && (count("poor", "failed") != 0 || count("good", "ok") != 0 || success("good") != 0) {
+			t.Error("something counts before the first pass")
+		}
+		return errors.New("it fails")
+	}}, node.Chore{Label: "good", Once: func(context.Context) error {
+		clock.move(2 * time.Second)
+		return nil
+	}}, node.Chore{Label: "last", Once: func(ctx context.Context) error {
+		if passes++; passes == 3 {
+			cancel()
+			return ctx.Err()
+		}
+		return nil
+	}})
+	for _, c := range []struct {
+		label, outcome string
+		want           float64
+	}{
+		{"poor", "failed", 3}, {"poor", "ok", 0}, {"good", "ok", 3}, {"good", "failed", 0}, {"last", "ok", 2}, {"last", "failed", 0}, {"last", "put_off", 0},
+	} {
+		if got := count(c.label, c.outcome); got != c.want {
+			t.Errorf("%s, %s: %v, want %v", c.label, c.outcome, got, c.want)
+		}
+	}
+	if got, want := success("good"), float64(clock.now().UnixMilli())/1000; got != want {
+		t.Errorf("the last success was at %v, want %v", got, want)
+	}
+	if got := success("poor"); got != 0 {
+		t.Errorf("a success of what always fails at %v", got)
+	}
+	took := written(t, m.SweepDuration.WithLabelValues("good").(prometheus.Metric)).GetHistogram()
+	if took.GetSampleCount() != 3 || took.GetSampleSum() != 6 {
+		t.Errorf("%d passes took %v seconds", took.GetSampleCount(), took.GetSampleSum())
+	}
+}
+
+// TestBusyNodePutsOff what it would do in the background, and does not say that it did.
+func TestBusyNodePutsOff(t *testing.T) {
+	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	var clock still
+	var holding atomic.Bool
+	arrived, open := make(chan struct{}), make(chan struct{})
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+		if holding.Load() {
+			arrived <- struct{}{}
+			<-open
+		}
+		return storetest.Fault{}
+	}}, func(c *node.Config) {
+		c.Metrics, c.TestOrderLifetime, c.Clock = m, time.Minute, clock.now
+	})
+	_, _, err := n.CreateOrder(testContext(t), newOwner(licet.Test), newOrder(100))
+	wantError(t, err, nil)
+	clock.move(time.Hour)
+	key := grant(t, n, 0)
+	n.Admit(1, 2, 20_000)
+	holding.Store(true)
+	done := make(chan error)
+	go func() {
+		_, err := activate(testContext(t), n, key, "d")
+		done <- err
+	}()
+	<-arrived // and half of the places are taken
+
+	ctx, cancel := context.WithCancel(testContext(t))
+	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "order_ends", Once: n.RecordOrderEnds}, node.Chore{Once: func(context.Context) error {
+		cancel()
+		return nil
+	}})
+	for outcome, want := range map[string]float64{"put_off": 1, "ok": 0, "failed": 0} {
+		if got := written(t, m.Sweeps.WithLabelValues("order_ends", outcome)).GetCounter().GetValue(); got != want {
+			t.Errorf("%s: %v, want %v", outcome, got, want)
+		}
+	}
+	holding.Store(false)
+	close(open)
+	wantError(t, <-done, nil)
+}
+
+// TestChoresHaveLabels: what is counted of a chore is known by a short name of its own.
+func TestChoresHaveLabels(t *testing.T) {
+	n := newNode(t, openStore(t))
+	seen := make(map[string]bool)
+	for _, chore := range n.Chores() {
+		if chore.Label == "" || seen[chore.Label] {
+			t.Errorf("%s has the label %q", chore.Name, chore.Label)
+		}
+		seen[chore.Label] = true
+	}
+}
+
+// TestWaitingCommands: the gauges tell how many records have commands, and how many
+// commands wait for others.
+func TestWaitingCommands(t *testing.T) {
+	keys := grants(t, 2)
+	h := newHeld(t, everything)
+	want := func(boxes, waiting float64) {
+		t.Helper()
+		if got := h.metrics.Mailboxes.Value(); got != boxes {
+			t.Errorf("%v mailboxes, want %v", got, boxes)
+		}
+		if got := h.metrics.CommandsWaiting.Value(); got != waiting {
+			t.Errorf("%v commands wait, want %v", got, waiting)
+		}
+	}
+	want(0, 0)
+	for _, key := range keys {
+		h.start(t, key, "first")
+		<-h.arrived
+	}
+	want(2, 0)
+	for _, device := range []string{"second", "third", "fourth"} {
+		h.start(t, keys[0], device)
+	}
+	h.AwaitQueued(licet.LicenseRef(keys[0]), 3)
+	want(2, 3)
+	h.letGo()
+	h.group.Wait()
+	want(0, 0)
+}

@@ -1,0 +1,121 @@
+package payment_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"licet"
+	"licet/payment"
+)
+
+// scripted answers what it is told to, or panics.
+type scripted struct {
+	step payment.Step
+	err  error
+}
+
+var errPanic = errors.New("panic")
+
+func (s *scripted) Begin(context.Context, licet.Order) (payment.Step, error) {
+	if errors.Is(s.err, errPanic) {
+		panic(s.err)
+	}
+	return s.step, s.err
+}
+
+func (s *scripted) Refund(context.Context, licet.Order) error { return s.err }
+
+// TestCounted: each request counts once, by how it ended, and is passed on as it is.
+func TestCounted(t *testing.T) {
+	m := instruments()
+	inner := &scripted{}
+	p := payment.Counted(m, map[licet.Mode]payment.Provider{licet.Test: inner})[licet.Test]
+	for _, c := range []struct {
+		outcome string
+		step    payment.Step
+		err     error
+	}{
+		{outcome: "ok", step: payment.Step{Payment: "p1"}},
+		{outcome: "redirect", step: payment.Step{Redirect: "https://bank.example"}},
+		{outcome: "failed", err: errDown},
+		{outcome: "failed", err: errPanic},
+	} {
+		inner.step, inner.err = c.step, c.err
+		func() {
+			defer func() {
+				if caught := recover(); (caught != nil) != errors.Is(c.err, errPanic) {
+					t.Errorf("%s: caught %v", c.outcome, caught)
+				}
+			}()
+			if step, err := p.Begin(t.Context(), licet.Order{}); step != c.step || !errors.Is(err, c.err) {
+				t.Errorf("%s: %+v, %v", c.outcome, step, err)
+			}
+		}()
+	}
+	for _, err := range []error{nil, nil, fmt.Errorf("no: %w", payment.ErrRefused), errDown} {
+		inner.err = err
+		if got := p.Refund(t.Context(), licet.Order{}); !errors.Is(got, err) {
+			t.Errorf("refund: %v, want %v", got, err)
+		}
+	}
+	want := map[string]float64{
+		"begin ok": 1, "begin redirect": 1, "begin failed": 2,
+		"refund ok": 2, "refund refused": 1, "refund failed": 1,
+	}
+	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
+		t.Errorf("requests: %v, want %v", got, want)
+	}
+	if got, want := values(t, m.PaymentDuration), (map[string]float64{"begin": 4, "refund": 4}); !maps.Equal(got, want) {
+		t.Errorf("durations: %v, want %v", got, want)
+	}
+}
+
+// TestCountedRefunds sends money back through a desk whose bank is counted: what is
+// asked again counts again, and what is answered without the bank does not.
+func TestCountedRefunds(t *testing.T) {
+	w := newTown(t)
+	m := instruments()
+	desk := payment.NewDesk(w.node, payment.Counted(m, map[licet.Mode]payment.Provider{licet.Test: w.bank}))
+	o := w.paid()
+	w.bank.next = []answer{{says: errDown}}
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+		t.Fatal(err)
+	}
+	for range 3 { // the first one sends it, the others find it sent
+		if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := map[string]float64{"begin ok": 0, "begin redirect": 0, "begin failed": 0, "refund ok": 1, "refund refused": 0, "refund failed": 1}
+	if got := values(t, m.PaymentRequests); !maps.Equal(got, want) {
+		t.Errorf("requests: %v, want %v", got, want)
+	}
+}
+
+// values gives how much a metric has counted, by its labels.
+func values(t *testing.T, c prometheus.Collector) map[string]float64 {
+	t.Helper()
+	all := make(chan prometheus.Metric, 100)
+	c.Collect(all)
+	close(all)
+	values := make(map[string]float64)
+	for metric := range all {
+		var m dto.Metric
+		if err := metric.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		var labels []string
+		for _, l := range m.GetLabel() {
+			labels = append(labels, l.GetValue())
+		}
+		values[strings.Join(labels, " ")] = m.GetCounter().GetValue() + float64(m.GetHistogram().GetSampleCount())
+	}
+	return values
+}
