@@ -97,9 +97,8 @@ func gathered(t *testing.T, reg *prometheus.Registry) []*dto.MetricFamily {
 	})
 }
 
-// TestExposedMetrics compares name, type (and whether histograms are native, too) and
-// label names with the golden file:
-// dashboards and alerts are built on them.
+// TestExposedMetrics compares name, type (histograms are native ones, too) and label
+// names with the golden file: dashboards and alerts are built on them.
 func TestExposedMetrics(t *testing.T) {
 	var got bytes.Buffer
 	for _, f := range gathered(t, observed(t)) {
@@ -112,8 +111,32 @@ func TestExposedMetrics(t *testing.T) {
 		}
 		got.WriteByte('\n')
 	}
+	compareGolden(t, golden, got.String())
+}
+
+// TestSeriesFromTheStart compares the series that are there before anything has
+// happened with another golden file: what is known beforehand must not be missing.
+func TestSeriesFromTheStart(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	metrics.New(reg, "v1.2.3", "abcdef", "go1.26")
+	var got bytes.Buffer
+	for _, f := range gathered(t, reg) {
+		for _, m := range f.GetMetric() {
+			got.WriteString(f.GetName())
+			for _, label := range m.GetLabel() {
+				fmt.Fprintf(&got, " %s=%s", label.GetName(), label.GetValue())
+			}
+			got.WriteByte('\n')
+		}
+	}
+	compareGolden(t, "testdata/series.golden", got.String())
+}
+
+// compareGolden holds a text against a file.
+func compareGolden(t *testing.T, golden, got string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,7 +144,7 @@ func TestExposedMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got.String()); diff != "" {
+	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("metrics differ from %s; if that is meant, run with -update (-want +got):\n%s", golden, diff)
 	}
 }
