@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Chores are the instruments of what every node does again and again: sweeps.
@@ -19,7 +18,7 @@ type Chores struct {
 // sweepBuckets span a look that finds nothing to a pass with much to do, in seconds.
 var sweepBuckets = []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60, 300}
 
-func newChores(factory promauto.Factory) Chores {
+func newChores(factory builder) Chores {
 	return Chores{
 		Sweeps: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_sweeps_total",

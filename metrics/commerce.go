@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Commerce are the instruments of orders and their money.
@@ -24,7 +23,7 @@ type Commerce struct {
 	Refunds *prometheus.CounterVec
 }
 
-func newCommerce(factory promauto.Factory) Commerce {
+func newCommerce(factory builder) Commerce {
 	return Commerce{
 		Orders: vector(factory,
 			"licet_orders_total",

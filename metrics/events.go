@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Events are the instruments of events and their delivery to webhook endpoints.
@@ -34,7 +33,7 @@ type Events struct {
 	WebhookSkips prometheus.Counter
 }
 
-func newEvents(factory promauto.Factory) Events {
+func newEvents(factory builder) Events {
 	return Events{
 		EventsRecorded: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_events_recorded_total",

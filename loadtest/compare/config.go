@@ -41,8 +41,9 @@ type settings struct {
 type config struct {
 	settings
 	setup
-	only  []string
-	quick bool
+	Uncounted string // program; empty: it is built
+	only      []string
+	quick     bool
 }
 
 // setup is what every measurement has to be told.
@@ -91,6 +92,7 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	soak := flags.Duration("soak", full.Soak, "length of the long run at half rate")
 	many := flags.Int("many", full.Many, "licenses of the large store")
 	before := flags.String("before", full.Before, "what events-off compares with: a commit, which is built, or a program")
+	flags.StringVar(&cfg.Uncounted, "uncounted", "", "what metrics compares with: a program built with -tags=nometrics (default: built from the module of the working directory)")
 	backlog := flags.Int("backlog", full.Backlog, "events of the backlog")
 	cfg.addFlags(flags)
 	if err := flags.Parse(args); err != nil {

@@ -13,14 +13,20 @@ import (
 const beforeEvents = "1f34d11f1ee0a4edd93cd77a4efb57d0da0fd7c9"
 
 // eventsOff compares new devices with what they were before there were events, while
-// nobody listens. Each program has a store of its own; they take turns.
+// nobody listens.
 func (l *lab) eventsOff(ctx context.Context) error {
 	l.progress.Step("building licet as it was before events")
 	old, err := l.before(ctx)
 	if err != nil {
 		return err
 	}
-	before, err := l.benchOf(ctx, old, 1, usualRetention)
+	return l.againstProgram(ctx, "events-off", old, "before there were events", "nobody listens")
+}
+
+// againstProgram compares new devices with what they are of another program. Each of
+// the two has a store of its own; they take turns.
+func (l *lab) againstProgram(ctx context.Context, row string, other *rig.Licet, otherName, nowName string) error {
+	before, err := l.benchOf(ctx, other, 1, usualRetention)
 	if err != nil {
 		return err
 	}
@@ -34,22 +40,22 @@ func (l *lab) eventsOff(ctx context.Context) error {
 		return err
 	}
 	for number := range l.cfg.Rounds {
-		l.progress.Step("events off, round %d of %d", number+1, l.cfg.Rounds)
+		l.progress.Step("%s, round %d of %d", row, number+1, l.cfg.Rounds)
 		for _, b := range []*bench{before, now} {
 			if err := b.renewNode(ctx); err != nil {
 				return err
 			}
 		}
 		sums, err := inTurns(ctx,
-			func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, "events-off", before) },
-			func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, "events-off", now) },
+			func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, row, before) },
+			func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, row, now) },
 		)
 		if err != nil {
 			return err
 		}
-		l.compareDevices("events-off", "", sums[1], sums[0])
-		l.informDevices("before there were events", sums[0])
-		l.informDevices("nobody listens", sums[1])
+		l.compareDevices(row, "", sums[1], sums[0])
+		l.informDevices(otherName, sums[0])
+		l.informDevices(nowName, sums[1])
 	}
 	return nil
 }

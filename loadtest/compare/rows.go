@@ -69,6 +69,10 @@ func rows() []row {
 			{name: "distinct licenses", atLeast: true, must: 0.95, aim: 1.0},
 			{name: "one license", atLeast: true, must: 0.95, aim: 1.0},
 		}},
+		{"metrics", "new devices ÷ the same program without metrics", []check{
+			{name: "distinct licenses", atLeast: true, must: 0.97, aim: 0.99},
+			{name: "one license", atLeast: true, must: 0.97, aim: 0.99},
+		}},
 		{"events-on", "new devices while an endpoint gets all events ÷ while there is none", []check{
 			{name: "distinct licenses", atLeast: true, must: 0.7, aim: 0.85},
 			{name: "one license", atLeast: true, must: 0.7, aim: 0.85},
