@@ -34,6 +34,13 @@ type Events struct {
 }
 
 func newEvents(factory builder) Events {
+	endpoints := factory.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "licet_webhook_endpoints",
+		Help: "Webhook endpoints that this node delivers to, by state.",
+	}, []string{"state"})
+	for _, state := range []string{"delivering", "failing", "idle"} {
+		endpoints.WithLabelValues(state)
+	}
 	return Events{
 		EventsRecorded: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_events_recorded_total",
@@ -52,10 +59,7 @@ func newEvents(factory builder) Events {
 			"Time of one attempt to deliver an event.",
 			providerBuckets,
 		)),
-		WebhookEndpoints: factory.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "licet_webhook_endpoints",
-			Help: "Webhook endpoints that this node delivers to, by state.",
-		}, []string{"state"}),
+		WebhookEndpoints: endpoints,
 		WebhookPending: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_webhook_pending",
 			Help: "Messages to this node's webhook endpoints that have failed and are to be tried again.",

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -147,6 +148,40 @@ func compareGolden(t *testing.T, golden, got string) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("metrics differ from %s; if that is meant, run with -update (-want +got):\n%s", golden, diff)
+	}
+}
+
+// TestDocumentedMetrics compares docs/metrics.md with the golden file, both ways: each
+// metric has one row with its type and labels.
+func TestDocumentedMetrics(t *testing.T) {
+	doc, err := os.ReadFile("../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documented []string
+	code := regexp.MustCompile("`([^`]*)`")
+	for line := range strings.Lines(string(doc)) {
+		cells := strings.Split(line, "|")
+		if !strings.HasPrefix(line, "| `licet_") || len(cells) < 5 {
+			continue
+		}
+		row := strings.Trim(cells[1], " `") + " " + strings.TrimSpace(cells[2])
+		var labels []string
+		for _, label := range code.FindAllStringSubmatch(cells[3], -1) {
+			labels = append(labels, label[1])
+		}
+		slices.Sort(labels)
+		documented = append(documented, strings.Join(append([]string{row}, labels...), " "))
+	}
+	slices.Sort(documented)
+	list, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exposed := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(list), "+native", "")), "\n")
+	slices.Sort(exposed)
+	if diff := cmp.Diff(exposed, documented); diff != "" {
+		t.Errorf("docs/metrics.md differs from %s (-golden +documented):\n%s", golden, diff)
 	}
 }
 
