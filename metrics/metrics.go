@@ -26,6 +26,7 @@ type Metrics struct {
 	Commerce
 	Events
 	Chores
+	Tracing
 }
 
 // New makes the instruments and registers them, along with Go's and the
@@ -48,6 +49,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 		Commerce: newCommerce(factory),
 		Events:   newEvents(factory),
 		Chores:   newChores(factory),
+		Tracing:  newTracing(factory),
 	}
 }
 

@@ -44,7 +44,7 @@ var house = []room{
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "metrics", "."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "tracing", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
 	{
 		path:   "signature",
@@ -52,18 +52,23 @@ var house = []room{
 		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
 		pure:   true,
 	},
-	{path: "delivery", ours: []string{"webhook", "node", "metrics", "."}},
-	{path: "peer", ours: []string{"node", "metrics", "."}},
-	{path: "payment", ours: []string{"node", "metrics", "."}},
+	{path: "delivery", ours: []string{"webhook", "node", "tracing", "metrics", "."}},
+	{path: "peer", ours: []string{"node", "tracing", "metrics", "."}},
+	{path: "payment", ours: []string{"node", "tracing", "metrics", "."}},
 	{
 		path:  "webhook",
-		ours:  []string{"metrics", "."},
+		ours:  []string{"tracing", "metrics", "."},
 		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
 	},
-	{path: "kv", ours: []string{"node", "metrics", "."}},
+	{path: "kv", ours: []string{"node", "tracing", "metrics", "."}},
 	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
-	{path: "node", ours: []string{"metrics", "."}},
+	{path: "node", ours: []string{"tracing", "metrics", "."}},
 	{path: "limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
+	{
+		path:  "tracing",
+		ours:  []string{"metrics"},
+		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/rs/zerolog", "go.opentelemetry.io/otel/..."},
+	},
 	{path: "metrics", third: []string{"github.com/prometheus/..."}},
 	{
 		path:  ".",
@@ -87,6 +92,7 @@ var gates = []struct {
 	{"github.com/valyala/fasthttp/...", []string{"handlers", "peer", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 	{"github.com/dunglas/httpsfv/...", []string{"signature"}},
+	{"go.opentelemetry.io/...", []string{"tracing", "internal/..."}},
 }
 
 // sealed names the room whose exported identifiers must not mention a type of
