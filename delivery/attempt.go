@@ -9,6 +9,7 @@ import (
 
 	"licet"
 	"licet/node"
+	"licet/tracing"
 	"licet/webhook"
 )
 
@@ -66,6 +67,8 @@ func (e *Engine) takeExtra(slow bool) bool {
 // attempt sends a message once.
 func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (done attempted) {
 	done.message = m
+	ctx, span := r.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
+	defer func() { endTrace(span, &done) }()
 	defer func() {
 		if p := recover(); p != nil {
 			r.engine.cfg.Metrics.Panics.Inc()

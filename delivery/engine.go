@@ -10,6 +10,7 @@ import (
 
 	"licet/metrics"
 	"licet/node"
+	"licet/tracing"
 	"licet/webhook"
 )
 
@@ -50,6 +51,7 @@ type Config struct {
 	Random  func() float64 // from [0, 1); nil: math/rand/v2's
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
+	Tracer  *tracing.Tracer // nil: nothing is traced
 }
 
 // Engine is one node's part of the deliveries. Make it with [New].

@@ -25,7 +25,9 @@ func (s *Server) finish(e *exchange, answer document) {
 	took := time.Since(e.started)
 	pattern := e.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
-	s.times.Observe(e.method, pattern, answer.status, answer.code, took, "")
+	e.endTrace(&answer)
+	trace := e.span.TraceID()
+	s.times.Observe(e.method, pattern, answer.status, answer.code, took, trace)
 	if e.activates() {
 		s.activations.count(answer.code, e.made.bound)
 	}
@@ -37,6 +39,7 @@ func (s *Server) finish(e *exchange, answer document) {
 		code:   answer.code,
 		bytes:  len(e.ctx.Response.Body()),
 		took:   took,
+		trace:  trace,
 	})
 }
 
@@ -45,11 +48,16 @@ type requestLine struct {
 	id, method, route   string
 	status, code, bytes int
 	took                time.Duration
+	trace               string // the id of its trace; empty where it is not sampled
 }
 
 func (s *Server) log(level zerolog.Level, line requestLine) {
-	s.cfg.Log.WithLevel(level).
-		Str("request_id", line.id).
+	event := s.cfg.Log.WithLevel(level).
+		Str("request_id", line.id)
+	if line.trace != "" {
+		event = event.Str("trace_id", line.trace)
+	}
+	event.
 		Str("method", line.method).
 		Str("route", line.route).
 		Int("status", line.status).
@@ -108,7 +116,7 @@ func methodLabel(method []byte) string {
 }
 
 func (s *Server) reportPanic(e *exchange, p any) {
-	node.ReportPanic(s.cfg.Metrics, s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()), p)
+	node.ReportPanic(s.cfg.Metrics, s.errorOf(e), p)
 }
 
 // reportUnknown logs an error that no caller may see: only the types it is
@@ -118,7 +126,16 @@ func (s *Server) reportUnknown(e *exchange, err error) {
 	for ; err != nil; err = errors.Unwrap(err) {
 		types = append(types, fmt.Sprintf("%T", err))
 	}
-	s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel()).Strs("types", types).Msg("unknown error")
+	s.errorOf(e).Strs("types", types).Msg("unknown error")
+}
+
+// errorOf begins what the log says of a request that went wrong.
+func (s *Server) errorOf(e *exchange) *zerolog.Event {
+	event := s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel())
+	if e.span != nil {
+		event = event.Str("trace_id", e.span.TraceID())
+	}
+	return event
 }
 
 // brokenRequest says what was wrong with bytes that are no request. c is nil

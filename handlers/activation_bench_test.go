@@ -20,12 +20,13 @@ import (
 	"licet/handlers"
 	"licet/metrics"
 	"licet/node"
+	"licet/tracing"
 )
 
 // benchServer is a server as production has it: it logs warnings only, and its
 // clock is the real one. In its store lies one license, to which the answered
 // request binds a device, so that all but the first only read it.
-func benchServer(b *testing.B) (server *handlers.Server, request string) {
+func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	store := newMemStore()
 	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
@@ -44,9 +45,10 @@ func benchServer(b *testing.B) (server *handlers.Server, request string) {
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log}),
+		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log, Tracer: tracer}),
 		Metrics:   instruments,
 		Log:       log,
+		Tracer:    tracer,
 		PublicURL: publicURL,
 	})
 	body := fmt.Sprintf(`{"license_key":"%s","device_id":"%s","device_name":"the laptop in the office"}`, key, strings.Repeat("0123456789abcdef", 4))
@@ -56,7 +58,7 @@ func benchServer(b *testing.B) (server *handlers.Server, request string) {
 
 // BenchmarkActivation is one request from its parsed head to its answer.
 func BenchmarkActivation(b *testing.B) {
-	server, request := benchServer(b)
+	server, request := benchServer(b, nil)
 	ctx := parsed(b, request)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -69,7 +71,7 @@ func BenchmarkActivation(b *testing.B) {
 }
 
 // parsed is a request whose head was read.
-func parsed(b *testing.B, request string) *fasthttp.RequestCtx {
+func parsed(b testing.TB, request string) *fasthttp.RequestCtx {
 	b.Helper()
 	var ctx fasthttp.RequestCtx
 	ctx.Init2(&echo{}, nil, false)
@@ -84,7 +86,7 @@ func parsed(b *testing.B, request string) *fasthttp.RequestCtx {
 // BenchmarkActivationConn is one request from the bytes of a connection to the
 // bytes of its answer. All but the system calls is in it.
 func BenchmarkActivationConn(b *testing.B) {
-	server, request := benchServer(b)
+	server, request := benchServer(b, nil)
 	c := &echo{request: []byte(request)}
 	b.ReportAllocs()
 	b.ResetTimer()

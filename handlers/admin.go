@@ -9,11 +9,13 @@ import (
 )
 
 // NewAdmin makes the server of the listener for operators: /metrics with what
-// registry gathers, /livez and /readyz. It has no authentication and is not for
-// the public.
+// registry gathers, /livez and /readyz. It has no authentication and is not for the public.
+// Nothing of it is traced.
 func NewAdmin(cfg Config, registry prometheus.Gatherer) *Server {
+	cfg.Tracer = nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))
-	return newServer(cfg, append(probeRoutes(), route{
+	routes := append(probeRoutes(), route{
 		method: fasthttp.MethodGet, pattern: "/metrics", quiet: true, idempotent: true, scrape: scrape,
-	}))
+	})
+	return newServer(cfg, routes)
 }

@@ -9,6 +9,7 @@ import (
 	"licet"
 	"licet/limits"
 	"licet/node"
+	"licet/tracing"
 )
 
 // exchange is one request with its answer, as the adapter sees it. Exchanges
@@ -19,6 +20,7 @@ type exchange struct {
 	id      string
 	method  string // as a label
 	started time.Time
+	span    *tracing.Span // nil: it is not traced
 
 	resource *resource // nil: the path names none, or was never looked at
 	route    *route    // nil: no such method
@@ -141,6 +143,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	head := &e.ctx.Request.Header
 	path, query := s.target(e, head.RequestURI())
 	e.page = pageWanted(e.resource, path)
+	s.beginTrace(e)
 
 	chunked, err := checkHead(head, s.bodyLimit(head))
 	if err == nil && chunked && !e.takeChunked() {
@@ -174,7 +177,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		}
 	}
 	// fasthttp's own context never ends but at shutdown.
-	ctx := s.deadlines.of(e.started)
+	ctx := tracing.NewContext(s.deadlines.of(e.started), e.span)
 	caller, err := s.authenticate(ctx, head, e.route.access)
 	if err != nil {
 		return nil, err

@@ -22,7 +22,7 @@ func BenchmarkIdleConnection(b *testing.B) {
 	}
 	for b.Loop() {
 		// A new one each time, since a server keeps goroutines for a while.
-		server, request := benchServer(b)
+		server, request := benchServer(b, nil)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			b.Fatal(err)

@@ -36,7 +36,7 @@ func BenchmarkRateLimits(b *testing.B) {
 			defer with.Close()
 			sides := [2]*limits.Limits{with, {}}
 			var took [len(sides)][]time.Duration
-			server, request := benchServer(b)
+			server, request := benchServer(b, nil)
 			ctx := parsed(b, request)
 			const requests = 10
 			for b.Loop() {
@@ -70,7 +70,7 @@ func BenchmarkGuess(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer l.Close()
-	server, request := benchServer(b)
+	server, request := benchServer(b, nil)
 	server.SetLimits(l)
 	ctx := parsed(b, request)
 	ctx.Request.SetBodyString(`{"license_key":"LIC-00000-00000-00000-00000-00000","device_id":"d1"}`)

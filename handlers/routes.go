@@ -171,6 +171,7 @@ type resource struct {
 	allow   string            // the header
 	open    bool              // scripts of any web page may call
 	page    bool
+	quiet   bool
 }
 
 // addRoutes hands every pattern to the router, for any method: the path
@@ -189,6 +190,7 @@ func (s *Server) addRoutes(routes []route) {
 		res.routes[r.method] = r
 		res.open = res.open || r.access == open
 		res.page = res.page || r.page
+		res.quiet = res.quiet || r.quiet
 		if r.limit != 0 {
 			s.bodyLimits[r.pattern] = r.limit
 		}

@@ -20,6 +20,7 @@ import (
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
+	"licet/tracing"
 	"licet/webhook"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	Desk    *payment.Desk // not needed by the admin listener
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
+	Tracer  *tracing.Tracer // nil: nothing is traced
 
 	// PublicURL is where buyers and clients reach this service: pay links begin
 	// with it, the pay page takes forms only from its origin, and signed requests

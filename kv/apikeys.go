@@ -202,7 +202,7 @@ func (s *Store) list(ctx context.Context, operation, from string, opts ...client
 	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, from, opts...)
-	s.counts.answered(operation, started, err)
+	s.answered(ctx, operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

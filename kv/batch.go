@@ -41,6 +41,7 @@ func (s *Store) sendWrites(batch []*part) {
 		if len(send) == 0 {
 			return
 		}
+		traceSent(send)
 		moved, err := s.sendFenced(top, send)
 		if err != nil {
 			s.refuse(send, err)
@@ -70,6 +71,7 @@ func (s *Store) sendFenced(top fenced, batch []*part) (moved bool, err error) {
 			return moved, err
 		}
 		s.metrics.StoreBatchesLost.Inc()
+		traceEvent(batch, "batch lost")
 		s.nested.Store(nestedAfterLoss)
 	}
 	return s.sendNested(top, batch)
@@ -274,7 +276,7 @@ func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*e
 	started := s.counts.asked()
 	response, err := s.remote.Txn(ctx, request, callOptions...)
 	err = clientv3.ContextError(ctx, err)
-	s.counts.answered(operation, started, err)
+	s.answered(ctx, operation, started, err)
 	return response, err
 }
 

@@ -11,6 +11,7 @@ import "go.etcd.io/etcd/api/v3/etcdserverpb"
 // revisions are asked for, as they are for some batches after that.
 func (s *Store) sendReads(batch []*part) {
 	s.counts.reads.Observe(float64(len(batch)))
+	traceSent(batch)
 	held, err := s.sendChecks(batch)
 	if err == nil && !held {
 		err = s.sendGets(batch)

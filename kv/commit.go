@@ -9,6 +9,7 @@ import (
 
 	"licet"
 	"licet/node"
+	"licet/tracing"
 )
 
 // reissuePause is the longest pause before a swap is issued again; it doubles.
@@ -20,12 +21,14 @@ const (
 // Commit makes a change, and settles it: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	outcome, err := s.commit(ctx, change)
+	span := s.traceCall(ctx, "swap")
+	outcome, err := s.commit(ctx, change, span)
 	s.counts.swap(change, outcome, err)
+	endSwap(span, outcome, err)
 	return outcome, err
 }
 
-func (s *Store) commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Span) (node.Outcome, error) {
 	me := writer{by: s.incarnation, swap: s.swaps.Add(1)}
 	swap, err := s.newSwap(change, me)
 	if err != nil {
@@ -49,6 +52,7 @@ func (s *Store) commit(ctx context.Context, change node.Change) (node.Outcome, e
 			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, doubted: inDoubt,
 			tellings: swap.tellings, heeds: swap.heeds, listened: swap.listened,
+			span: span,
 		})
 		if !sent {
 			return node.Outcome{}, gaveUp(inDoubt, r.err)
@@ -72,6 +76,7 @@ func (s *Store) commit(ctx context.Context, change node.Change) (node.Outcome, e
 			return node.Outcome{}, broken(r.err)
 		case unknown:
 			inDoubt = true
+			traceRetry(span, attempt)
 			s.metrics.SwapsReissued.Inc()
 			pauseBeforeReissue(ctx, attempt)
 		}

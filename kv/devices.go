@@ -156,7 +156,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 	for _, key := range keys {
 		reads = append(reads, []byte(licenseKey(key.ID())), []byte(metadataKey(key.ID())))
 	}
-	r, _ := s.reads.do(ctx, &part{reads: reads})
+	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}
@@ -286,7 +286,7 @@ func (s *Store) scan(ctx context.Context, operation, from, to string, limit, rev
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, from,
 		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
-	s.counts.answered(operation, started, err)
+	s.answered(ctx, operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

@@ -77,7 +77,7 @@ func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from 
 	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
-	s.counts.answered("due_list", started, err)
+	s.answered(ctx, "due_list", started, err)
 	if err != nil {
 		return node.DuePage{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

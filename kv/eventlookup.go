@@ -26,7 +26,7 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 	if err != nil || e == nil {
 		return nil, err
 	}
-	found, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(e.key(owner))}})
+	found := s.read(ctx, "load", &part{reads: [][]byte{[]byte(e.key(owner))}})
 	if found.err != nil {
 		return nil, unavailable(found.err)
 	}

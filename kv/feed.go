@@ -55,7 +55,7 @@ func (s *Store) feedState(ctx context.Context) (feedState, error) {
 
 // feedStateWith reads another key along.
 func (s *Store) feedStateWith(ctx context.Context, other string) (state feedState, also *mvccpb.KeyValue, err error) {
-	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(epochKey), []byte(sweptKey), []byte(other)}})
+	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(epochKey), []byte(sweptKey), []byte(other)}})
 	if r.err != nil {
 		return state, nil, unavailable(r.err)
 	}
@@ -202,7 +202,7 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 	for i := range entries {
 		reads[i] = []byte(entries[i].key(r.owner))
 	}
-	found, _ := s.reads.do(ctx, &part{reads: reads})
+	found := s.read(ctx, "load", &part{reads: reads})
 	if found.err != nil {
 		return 0, unavailable(found.err)
 	}

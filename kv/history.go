@@ -23,7 +23,7 @@ func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPag
 			return history, node.ErrBadPosition
 		}
 	}
-	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(recordKey(ref)), []byte(sweptKey)}})
+	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(recordKey(ref)), []byte(sweptKey)}})
 	if r.err != nil {
 		return history, unavailable(r.err)
 	}
@@ -116,7 +116,7 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 
 // historyStep tells of the events of one key, and gives the place before them.
 func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
-	r, _ := s.reads.do(ctx, &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
+	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
 	if r.err != nil {
 		return at, unavailable(r.err)
 	}

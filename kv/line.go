@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet"
+	"licet/tracing"
 )
 
 // What one etcd request may hold.
@@ -41,6 +42,8 @@ type part struct {
 	tellings []telling // of the puts in then, those of events
 	heeds    bool      // it was made of who listened as of the revision listened
 	listened int64
+
+	span *tracing.Span // of whoever asks; nil: it is not traced
 
 	done  chan struct{} // closed once what follows is set
 	reply reply

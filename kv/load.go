@@ -83,7 +83,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 	for i := range queries {
 		reads = appendKeys(reads, &queries[i], []byte(recordKey(queries[i].Ref)))
 	}
-	r, _ := s.reads.do(ctx, &part{reads: reads})
+	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}
@@ -111,11 +111,19 @@ func (s *Store) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (b
 	for device := range known.assumed {
 		demand(deviceKey(licet.LicenseKey(ref.ID).ID(), device), 0)
 	}
-	r, _ := s.reads.do(ctx, check)
+	r := s.read(ctx, "check", check)
 	if r.err != nil {
 		return false, unavailable(r.err)
 	}
 	return r.succeeded, nil
+}
+
+// read takes reads or a check through a request that others may share.
+func (s *Store) read(ctx context.Context, operation string, p *part) reply {
+	p.span = s.traceCall(ctx, operation)
+	r, _ := s.reads.do(ctx, p)
+	endCall(p.span, r.err)
+	return r
 }
 
 // unavailable is the error of a read that was not made.

@@ -17,6 +17,7 @@ import (
 	"licet"
 	"licet/metrics"
 	"licet/node"
+	"licet/tracing"
 )
 
 // Config says which etcd to use. Every field is needed unless it says
@@ -33,6 +34,7 @@ type Config struct {
 	HearAll bool
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
+	Tracer  *tracing.Tracer // nil: nothing is traced
 }
 
 // callTimeout bounds one etcd request. etcd's own limit is 7 s, and its client
@@ -49,6 +51,7 @@ type Store struct {
 	metrics *metrics.Metrics
 	counts  *counts
 	log     zerolog.Logger
+	tracer  *tracing.Tracer
 
 	brokenLog   zerolog.Logger // see newBrokenLog
 	incarnation incarnation
@@ -89,7 +92,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	s.client, s.hearAll = client, cfg.HearAll
+	s.client, s.hearAll, s.tracer = client, cfg.HearAll, cfg.Tracer
 	if s.members, err = watchMembers(ctx, client, cfg.Log); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -176,7 +179,7 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, key, opts...)
-	s.counts.answered(operation, started, err)
+	s.answered(ctx, operation, started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
@@ -195,7 +198,7 @@ func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.C
 	}
 	started := s.counts.asked()
 	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
-	s.counts.answered(operation, started, err)
+	s.answered(ctx, operation, started, err)
 	return response, err
 }
 

@@ -76,7 +76,7 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, claimAgePrefix,
 		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
-	s.counts.answered("sweep_list", started, err)
+	s.answered(ctx, "sweep_list", started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

@@ -30,6 +30,8 @@ type call struct {
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
 	err      error
+
+	traced *traced // nil: it is not
 }
 
 // alone reports whether a call gets a turn of its own: one with an
@@ -66,6 +68,7 @@ func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	case <-ctx.Done():
 	}
 	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
+		n.traceWait(waitAbandoned, c)
 		return licet.Result{}, licet.ErrUnavailable
 	}
 	if !c.alone() && c.state.CompareAndSwap(callTaken, callAbandoned) {

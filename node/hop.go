@@ -7,11 +7,15 @@ import (
 	"time"
 
 	"licet"
+	"licet/tracing"
 )
 
 // defaultHopMargin is a fraction of a request's time, and much more than timers
 // are late.
 const defaultHopMargin = 250 * time.Millisecond
+
+// hopAnswered is the outcome of a hop whose commands were run over there.
+const hopAnswered = "answered"
 
 // forward sends calls to the node that writes their record, and gives back those
 // that are to be settled here: they have too little time, or were refused. Where it
@@ -31,11 +35,13 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 	for i, c := range hopping {
 		hop.Commands[i] = c.cmd
 	}
+	spans := n.traceHop(hopping)
+	hop.Trace = spans.parent()
 	reply, err := n.send(ctx, to, hop)
 	outcome := "unknown"
 	switch {
 	case err == nil && len(reply.Answers) == len(hopping):
-		outcome = "answered"
+		outcome = hopAnswered
 		served := slices.ContainsFunc(reply.Answers, func(a Answer) bool { return a.Err == nil || wasServed(a.Err) })
 		if served {
 			n.placement.taken(ref, to, reply.YieldsTo, reply.Busy)
@@ -60,6 +66,7 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 			Msg("what became of the commands of a hop is unknown")
 	}
 	n.cfg.Metrics.Hops.WithLabelValues(outcome).Inc()
+	spans.end(outcome)
 	return rest
 }
 
@@ -125,11 +132,16 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	}
 	ctx, cancel := context.WithDeadline(context.Background(), hop.Over)
 	defer cancel()
+	span := n.cfg.Tracer.Continue(hop.Trace, tracing.Start{Kind: tracing.Server, Name: "hop run"})
+	defer span.End()
 	ref := licet.LicenseRef(hop.Key)
 	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
 		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true, done: make(chan struct{})}
+		if span != nil {
+			calls[i].traced = &traced{span: span, since: time.Now()}
+		}
 	}
 	if err := n.admission.enterHop(len(calls)); err != nil {
 		return HopAnswer{}, notTaken(err.Error())

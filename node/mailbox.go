@@ -60,6 +60,9 @@ func (n *Node) do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.
 
 func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result, error) {
 	c.deadline, _ = ctx.Deadline()
+	if span := n.cfg.Tracer.Of(ctx); span != nil {
+		c.traced = &traced{span: span, since: time.Now()}
+	}
 	box, err := n.post(ref, c)
 	if err != nil {
 		return licet.Result{}, err
@@ -191,6 +194,7 @@ func (n *Node) run(box *mailbox) {
 		left := len(box.queue) > 0
 		box.shard.mu.Unlock()
 		if len(calls) > 0 {
+			n.traceWait(waitTaken, calls...)
 			began := n.cfg.Clock()
 			n.settleCalls(box.ref, calls)
 			if calls[0].work == nil { // which tells nothing of those that wait

@@ -25,6 +25,7 @@ import (
 
 	"licet"
 	"licet/metrics"
+	"licet/tracing"
 )
 
 // Cell is the character that this store cluster's ids carry. There is one
@@ -40,6 +41,7 @@ type Config struct {
 	Entropy  io.Reader // for keys and ids; crypto/rand.Reader in production
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
+	Tracer   *tracing.Tracer // nil: nothing is traced
 
 	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
 	SeenEvery     time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s

@@ -45,6 +45,7 @@ func (n *Node) runOut(box *mailbox) {
 		calls := box.take(MaxHop)
 		box.shard.mu.Unlock()
 		if len(calls) > 0 {
+			n.traceWait(waitTaken, calls...)
 			if to, yields := n.placement.owner(box.ref); yields {
 				n.hop(box.ref, calls, to)
 			} else {
@@ -126,6 +127,7 @@ func (n *Node) moveAway(ref licet.Ref, calls []*call) {
 		if !c.state.CompareAndSwap(callTaken, callWaiting) {
 			continue // its caller has given up, or the turn has panicked
 		}
+		c.waitsAgain()
 		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
 			refused = append(refused, c) // there is no room
 		}
@@ -140,6 +142,9 @@ func (n *Node) bringBack(ref licet.Ref, calls []*call) {
 	calls = slices.DeleteFunc(calls, func(c *call) bool { return !c.state.CompareAndSwap(callTaken, callWaiting) })
 	if len(calls) == 0 {
 		return
+	}
+	for _, c := range calls {
+		c.waitsAgain()
 	}
 	s := n.shardOf(ref)
 	s.mu.Lock()

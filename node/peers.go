@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet"
+	"licet/tracing"
 )
 
 // Incarnation names one start of a node: random, and new at every start. A
@@ -46,6 +47,7 @@ type Hop struct {
 	Key      licet.LicenseKey
 	Commands []licet.Command // Activate and RemoveDevice, at most MaxHop
 	Over     time.Time       // by the clock of whoever has the Hop in hand
+	Trace    tracing.Parent  // of those commands that are traced, the first one's; it goes beside the message
 }
 
 // MaxHop is how many commands may hop at once.

@@ -18,6 +18,11 @@ import (
 // store is asked whether that is still true. Either is one round trip; where
 // nothing is remembered, a read comes before the swap.
 func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
+	if n.cfg.Tracer != nil {
+		var ended func()
+		ctx, ended = n.traceTurn(ctx, ref, calls)
+		defer ended()
+	}
 	defer n.answerPanic(calls)
 	if work := calls[0].work; work != nil {
 		calls[0].answer(work(ctx))

@@ -113,6 +113,7 @@ func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, lic
 func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do func(context.Context, licet.Ref) error) error {
 	from := ""
 	var failed error
+	do = n.traceDue(do)
 	for range duePages {
 		page, err := n.cfg.Store.Due(ctx, kind, at, from, MaxDue)
 		if err != nil {

@@ -66,7 +66,9 @@ func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, re
 	if !configured {
 		return licet.Order{}, "", licet.ErrPaymentNotConfigured
 	}
+	span := beginTrace(ctx, "begin")
 	step, err := provider.Begin(ctx, order)
+	endTrace(span, err)
 	if err != nil {
 		return licet.Order{}, "", providerFailed(err)
 	}

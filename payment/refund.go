@@ -106,7 +106,10 @@ func ask(ctx context.Context, provider Provider, order licet.Order) error {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-recordTime))
 		defer cancel()
 	}
-	return provider.Refund(ctx, order)
+	span := beginTrace(ctx, "refund")
+	err := provider.Refund(ctx, order)
+	endTrace(span, err)
+	return err
 }
 
 // record stores that the money has gone back.

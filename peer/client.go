@@ -13,6 +13,7 @@ import (
 
 	"licet"
 	"licet/node"
+	"licet/tracing"
 )
 
 // Client sends commands to other nodes. It is node.Peers. Make it with
@@ -84,14 +85,14 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 	// Until the commands are sent, whatever fails has run nothing.
 	over, known := link.ageAt(hop.Over)
 	if !known {
-		if _, err := c.exchange(ctx, link, 0, nil); err != nil {
+		if _, err := c.exchange(ctx, link, 0, nil, tracing.Parent{}); err != nil {
 			return node.HopAnswer{}, notSent(err)
 		}
 		if over, known = link.ageAt(hop.Over); !known {
 			return node.HopAnswer{}, notSent(errors.New("it does not tell its age"))
 		}
 	}
-	answers, err := c.exchange(ctx, link, over, body)
+	answers, err := c.exchange(ctx, link, over, body, hop.Trace)
 	if err != nil {
 		return node.HopAnswer{}, err
 	}
@@ -102,7 +103,7 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 func (c *Client) Reach(ctx context.Context, to node.Incarnation) error {
 	link, err := c.find(ctx, to)
 	if err == nil {
-		_, err = c.exchange(ctx, link, 0, nil)
+		_, err = c.exchange(ctx, link, 0, nil, tracing.Parent{})
 	}
 	return err
 }
@@ -111,12 +112,13 @@ func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, er
 
 // exchange sends commands under a seal and gives what their answer holds. With
 // none it asks for the age.
-func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body []byte) ([]byte, error) {
+func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
 	if err != nil {
 		return nil, notSent(err)
 	}
 	request.Header.Set(sealHeader, c.sealer.seal(l.registration.Incarnation, over, body))
+	setTrace(request.Header, trace)
 	response, err := l.http.RoundTrip(request)
 	if err != nil {
 		var unreached *unreachedError

@@ -147,7 +147,7 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return
 	}
-	body, err := s.answer(ctx.Request.Header.Peek(sealHeader), ctx.PostBody())
+	body, err := s.answer(&ctx.Request.Header, ctx.PostBody())
 	switch {
 	case err == nil:
 		s.write(ctx, answered, body)
@@ -161,8 +161,8 @@ func (s *Server) handle(ctx *fasthttp.RequestCtx) {
 
 // answer runs sealed commands. An error that is not ErrNotTaken comes after they
 // were run.
-func (s *Server) answer(seal, body []byte) ([]byte, error) {
-	said, err := s.sealer.open(seal, s.self)
+func (s *Server) answer(head *fasthttp.RequestHeader, body []byte) ([]byte, error) {
+	said, err := s.sealer.open(head.Peek(sealHeader), s.self)
 	if err == nil && !said.holds(body) {
 		err = errSeal
 	}
@@ -176,7 +176,7 @@ func (s *Server) answer(seal, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, s.refuse(err)
 	}
-	hop.Over = s.born.Add(said.over)
+	hop.Over, hop.Trace = s.born.Add(said.over), traceOf(head)
 	answers, err := s.executor.Execute(hop)
 	if err != nil {
 		return nil, err

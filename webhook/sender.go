@@ -124,6 +124,8 @@ func (s *Sender) Send(ctx context.Context, m Message) (Attempt, error) {
 	}
 	begun := s.clock()
 	attempt := Attempt{At: begun}
+	span := beginTrace(ctx)
+	defer func() { endTrace(span, &attempt) }()
 	if problem := s.policy.CheckURL(m.URL); problem != "" {
 		// It was allowed when the endpoint was made.
 		attempt.fail(FailureURL, errors.New("the endpoint's URL "+problem))

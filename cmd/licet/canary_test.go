@@ -9,13 +9,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"licet/internal/otlptest"
 )
 
-// TestLogHoldsNothingThatOpensAnything does the main job, and makes mistakes
+// TestLogAndTracesHoldNothingThatOpensAnything does the main job, and makes mistakes
 // along the way, with values that can be recognized, and searches all that the
-// process has written for them.
-func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
-	p := startProcess(t, t.TempDir(), "--log-level", "debug", "--metrics-listen", "127.0.0.1:0")
+// process has written, and all of its traces, for them.
+func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
+	traces := otlptest.Start(t)
+	p := startProcess(t, t.TempDir(), "--log-level", "debug", "--metrics-listen", "127.0.0.1:0",
+		"--tracing-otlp-endpoint", traces.URL, "--tracing-sample-ratio", "1")
 	const mark = "canary"
 	created := p.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":4900,"currency":"USD",
 		"description":"canary description","buyer_email":"canary@example.com","metadata":{"canary-name":"canary-value"},
@@ -99,8 +103,20 @@ func TestLogHoldsNothingThatOpensAnything(t *testing.T) {
 		if strings.Contains(strings.ToLower(written), strings.ToLower(secret)) {
 			t.Errorf("the %s is in what licet has written:\n%s", name, written)
 		}
+		if strings.Contains(strings.ToLower(traces.Text()), strings.ToLower(secret)) {
+			t.Errorf("the %s is in the traces:\n%s", name, traces.Text())
+		}
 	}
 	wantJSONLines(t, p.log.String())
+	// The whole of it was looked at: something of each kind is there.
+	for _, name := range []string{
+		"POST /v1/licenses/activate", "GET /v1/licenses/{license_key}", "DELETE /v1/licenses/{license_key}/devices/{device_id}",
+		"POST /pay/{order_no}/{token}", "POST /v1/redactions", "GET", "fold", "hold", "etcd swap", "etcd load", "payment begin", "webhook delivery", "webhook attempt",
+	} {
+		if len(otlptest.Named(traces.Spans(), name)) == 0 {
+			t.Errorf("no span is called %q", name)
+		}
+	}
 }
 
 // wantJSONLines demands that a log is JSON and has a line for the activation

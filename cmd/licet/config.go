@@ -30,6 +30,7 @@ type config struct {
 	// RecordActivations has the events of activations recorded for everybody.
 	RecordActivations bool
 	eventsConfig
+	tracingConfig
 	LogLevel        string
 	LogFormat       string
 	ShutdownTimeout time.Duration
@@ -55,6 +56,7 @@ func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.TrustedProxies, "trusted-proxies", nil, "`networks` of the proxies whose X-Forwarded-For tells a client's address, such as 10.0.0.0/8,192.0.2.7")
 	fs.BoolVar(&c.RecordActivations, "record-activations", c.RecordActivations, "record the events of activations and devices, too, for all accounts; each costs a key in etcd")
 	c.eventsConfig.addFlags(fs)
+	c.tracingConfig.addFlags(fs)
 	fs.StringVar(&c.LogLevel, "log-level", "info", "least `level` to log: debug, info, warn or error")
 	fs.StringVar(&c.LogFormat, "log-format", c.LogFormat, "`format` of the log on stderr: console or json")
 	fs.DurationVar(&c.ShutdownTimeout, "shutdown-timeout", c.ShutdownTimeout, "how long a stop may take until what is left is cut off")
@@ -142,6 +144,9 @@ func (c *config) validate() error {
 		return badUsage("--trusted-proxies: %w", err)
 	}
 	if err := c.eventsConfig.validate(); err != nil {
+		return err
+	}
+	if err := c.tracingConfig.validate(); err != nil {
 		return err
 	}
 	if c.ShutdownTimeout <= 0 {

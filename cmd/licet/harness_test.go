@@ -53,7 +53,7 @@ func licetCommand(args ...string) *exec.Cmd {
 func plainEnvironment() []string {
 	var env []string
 	for _, pair := range os.Environ() {
-		if !strings.HasPrefix(pair, "LICET_") && !strings.Contains(strings.ToLower(pair), "_proxy=") {
+		if !strings.HasPrefix(pair, "LICET_") && !strings.HasPrefix(pair, "OTEL_") && !strings.Contains(strings.ToLower(pair), "_proxy=") {
 			env = append(env, pair)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"licet/node"
 	"licet/payment"
 	"licet/peer"
+	"licet/tracing"
 )
 
 // sweepEvery is about how often what has had its time is removed or recorded.
@@ -50,6 +51,7 @@ type service struct {
 	// Set by open:
 	registry    *prometheus.Registry
 	instruments *metrics.Metrics
+	tracer      *tracing.Tracer // nil: it is off
 	store       *kv.Store
 	check       licet.KeyCheck
 	version     string
@@ -122,7 +124,10 @@ func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
 	s.version = build.version
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
-	cfg.Metrics, cfg.Log, cfg.Remembered, cfg.HearAll = s.instruments, s.log, s.cfg.Remember, s.cfg.RecordActivations
+	if err := s.trace(ctx, build); err != nil {
+		return err
+	}
+	cfg.Metrics, cfg.Log, cfg.Tracer, cfg.Remembered, cfg.HearAll = s.instruments, s.log, s.tracer, s.cfg.Remember, s.cfg.RecordActivations
 	var err error
 	if s.store, err = kv.Open(ctx, cfg); err != nil {
 		return err
@@ -143,6 +148,7 @@ func (s *service) answer() error {
 		Entropy:       rand.Reader,
 		Metrics:       s.instruments,
 		Log:           s.log,
+		Tracer:        s.tracer,
 		QueueDelay:    s.cfg.QueueDelay,
 		Events:        s.store,
 		KeepEvents:    node.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
@@ -185,7 +191,7 @@ func (s *service) answer() error {
 		s.background("the thrift", thrift.keep)
 	}
 
-	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, PublicURL: s.cfg.PublicURL, Ring: s.ring}
+	front := handlers.Config{Node: n, Desk: desk, Metrics: s.instruments, Log: s.log, Tracer: s.tracer, PublicURL: s.cfg.PublicURL, Ring: s.ring}
 	if err := s.limit(&front); err != nil {
 		return err
 	}

@@ -102,7 +102,7 @@ func (s *service) deliver(n *node.Node, sender *webhook.Sender, front *handlers.
 	}
 	engine := delivery.New(delivery.Config{
 		Store: s.store, Node: n, Sender: sender, Render: front.RenderEvent,
-		Clock: time.Now, Metrics: s.instruments, Log: s.log,
+		Clock: time.Now, Metrics: s.instruments, Log: s.log, Tracer: s.tracer,
 	})
 	engine.Start()
 	s.parts.started("the deliveries", engine.Stop)

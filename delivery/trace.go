@@ -1,0 +1,24 @@
+package delivery
+
+import "licet/tracing"
+
+// endTrace ends the span of a message's attempt, what had to be read for it included.
+// Nobody asks for it from outside, so it is a trace of its own.
+func endTrace(span *tracing.Span, done *attempted) {
+	if span == nil {
+		return
+	}
+	span.Set(tracing.String("licet.event.id", done.message.id), tracing.String("licet.event.type", string(done.before.Type)))
+	switch {
+	case done.lost:
+		span.Fail("not_kept")
+	case done.err != nil:
+		span.Fail("not_sent")
+	default:
+		span.Set(tracing.String("licet.outcome", string(done.attempt.Outcome)))
+		if done.attempt.Failure != "" {
+			span.Fail(string(done.attempt.Failure))
+		}
+	}
+	span.End()
+}
