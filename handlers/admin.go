@@ -9,13 +9,16 @@ import (
 )
 
 // NewAdmin makes the server of the listener for operators: /metrics with what
-// registry gathers, /livez and /readyz. It has no authentication and is not for the public.
-// Nothing of it is traced.
-func NewAdmin(cfg Config, registry prometheus.Gatherer) *Server {
+// registry gathers, /livez and /readyz, and Go's profiles if they are wanted. It has
+// no authentication and is not for the public. Nothing of it is traced.
+func NewAdmin(cfg Config, registry prometheus.Gatherer, profiles bool) *Server {
 	cfg.Tracer = nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))
 	routes := append(probeRoutes(), route{
 		method: fasthttp.MethodGet, pattern: "/metrics", quiet: true, idempotent: true, scrape: scrape,
 	})
+	if profiles {
+		routes = append(routes, profileRoutes()...)
+	}
 	return newServer(cfg, routes)
 }

@@ -189,7 +189,7 @@ func (s *service) gather(name string) *dto.MetricFamily {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	admin := serve(t, handlers.NewAdmin(s.config, s.registry))
+	admin := serve(t, handlers.NewAdmin(s.config, s.registry, false))
 	both := []string{s.addr, admin}
 	f := func(live, ready int) {
 		t.Helper()
@@ -215,7 +215,7 @@ func TestHealth(t *testing.T) {
 	s.sendTo(admin, "POST", "/metrics", "", "").must(t, 40500)
 	s.sendTo(admin, "GET", "/v1/orders/x", keyAll, "").must(t, 40400)
 	s.send("GET", "/metrics", "", "").must(t, 40400)
-	unbounded := serve(t, handlers.NewAdmin(s.config, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { panic("CANARY") })))
+	unbounded := serve(t, handlers.NewAdmin(s.config, prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { panic("CANARY") }), false))
 	s.sendTo(unbounded, "GET", "/metrics", "", "").must(t, 50000)
 	if strings.Contains(s.log.String(), "CANARY") {
 		t.Error("the log holds a panic's value")

@@ -22,6 +22,7 @@ import (
 type config struct {
 	Listen        string
 	MetricsListen string
+	Profiles      bool // at MetricsListen
 	PublicURL     string
 	OrderLifetime time.Duration
 	TestOrders    time.Duration // 0: OrderLifetime
@@ -45,6 +46,7 @@ type config struct {
 func (c *config) addFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "`address` to serve on; port 0 takes a free one")
 	fs.StringVar(&c.MetricsListen, "metrics-listen", "", "`address` to serve /metrics and the probes on; empty: off")
+	fs.BoolVar(&c.Profiles, "pprof", false, "serve Go's profiles at /debug/pprof/ on --metrics-listen")
 	fs.StringVar(&c.PublicURL, "public-url", "", "`URL` that buyers and shops reach this service at, for pay links and signed requests; empty: the address served on")
 	fs.DurationVar(&c.OrderLifetime, "order-lifetime", 24*time.Hour, "how long an order can be paid, 30m to 24h")
 	fs.DurationVar(&c.TestOrders, "test-order-lifetime", 0, "the same of orders in test mode, 1s to 24h; 0: as --order-lifetime")
@@ -124,6 +126,9 @@ const (
 func (c *config) validate() error {
 	if _, err := c.level(); err != nil {
 		return err
+	}
+	if c.Profiles && c.MetricsListen == "" {
+		return badUsage("--pprof needs --metrics-listen: profiles are never served to the public")
 	}
 	if c.LogFormat != "console" && c.LogFormat != "json" {
 		return badUsage("--log-format is %q: it must be console or json", c.LogFormat)

@@ -208,7 +208,7 @@ func (s *service) answer() error {
 	// Before what it answers is heard, so that it is stopped after that.
 	s.deliver(n, sender, api)
 	if s.admin != nil {
-		s.serve("metrics", handlers.NewAdmin(front, s.registry), s.admin)
+		s.serve("metrics", handlers.NewAdmin(front, s.registry, s.cfg.Profiles), s.admin)
 	}
 	s.serve("the API", api, s.listener)
 	s.parts.started("readiness", func(ctx context.Context) error {
