@@ -5,6 +5,7 @@
 package dashboards
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
@@ -17,18 +18,17 @@ type File struct {
 	Dashboard dashboard.Dashboard
 }
 
-// All builds the dashboards, in the order in which they link to each other.
+func pages() []page { return []page{overview(), activation(), store(), commerce()} }
+
+// All builds the dashboards.
 func All() ([]File, error) {
 	var files []File
-	for _, d := range []struct {
-		name  string
-		build func() *dashboard.DashboardBuilder
-	}{} {
-		built, err := d.build().Build()
+	for _, p := range pages() {
+		built, err := p.build().Build()
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", d.name, err)
+			return nil, fmt.Errorf("%s: %w", p.file, err)
 		}
-		files = append(files, File{d.name, built})
+		files = append(files, File{p.file, built})
 	}
 	return files, nil
 }
@@ -38,6 +38,11 @@ func (f File) JSON() ([]byte, error) {
 	out, err := json.MarshalIndent(f.Dashboard, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	// The builder's types escape for HTML, whatever an encoder is told. Without, PromQL
+	// can be read, and searched for.
+	for escaped, plain := range map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&"} {
+		out = bytes.ReplaceAll(out, []byte(escaped), []byte(plain))
 	}
 	return append(out, '\n'), nil
 }

@@ -1,5 +1,7 @@
 package dashboards
 
+import "strings"
+
 // Query is one expression that a dashboard sends to Prometheus.
 type Query struct {
 	Dashboard string // its title
@@ -9,7 +11,23 @@ type Query struct {
 }
 
 // Queries gives every expression of every panel and variable, with
-// $__rate_interval replaced by rateInterval, such as "1m".
-func Queries(rateInterval string) ([]Query, error) {
-	return nil, nil
+// $__rate_interval and $__range replaced by rateInterval, such as "1m".
+func Queries(rateInterval string) []Query {
+	var queries []Query
+	for _, p := range pages() {
+		replaced := []string{"$__rate_interval", rateInterval, "$__range", rateInterval}
+		for _, v := range p.variables {
+			replaced = append(replaced, `"$`+v.name+`"`, `"`+v.all+`"`)
+		}
+		all := strings.NewReplacer(replaced...)
+		for _, v := range p.variables {
+			queries = append(queries, Query{p.title, "variable " + v.name, all.Replace(v.selector), v.label})
+		}
+		for _, panel := range p.all() {
+			for _, q := range panel.queries {
+				queries = append(queries, Query{Dashboard: p.title, Panel: panel.title, Expr: all.Replace(q.expr)})
+			}
+		}
+	}
+	return queries
 }

@@ -1,4 +1,5 @@
-// Dashboards writes Licet's Grafana dashboards as JSON into a folder.
+// Dashboards writes Licet's Grafana dashboards as JSON into a folder, and
+// beside them what the linter of dashboards is to leave out, with the reasons.
 package main
 
 import (
@@ -33,5 +34,5 @@ func run(out string) error {
 			return err
 		}
 	}
-	return nil
+	return os.WriteFile(filepath.Join(out, dashboards.LintFile), dashboards.LintExceptions(), 0o644)
 }

@@ -1,0 +1,238 @@
+package dashboards
+
+// settled are the outcomes of an activation that are no refusal.
+const settled = `outcome=~"bound|again"`
+
+func activation() page {
+	const (
+		activations = "licet_activations_total"
+		swaps       = "licet_swaps_total"
+		folds       = "licet_fold_commands"
+	)
+	all := sum("", rate(licet(activations)))
+	return page{
+		file:      "licet-activation.json",
+		uid:       "licet-activation",
+		title:     "Licet / Activation engine",
+		about:     "How commands are run: mailboxes, folds, swaps, batches, placement, admission and what is remembered. docs/architecture.md has the way of an activation.",
+		tags:      []string{"engine"},
+		variables: ofNodes(),
+		rows: []row{
+			{"At a glance", []panel{
+				{
+					title:   "Activations",
+					about:   "Activations answered in a second, refused ones included.",
+					unit:    "reqps",
+					show:    number,
+					queries: []query{{all, ""}},
+				},
+				{
+					title:   "Refused",
+					about:   "Share of activations that bound nothing: the license is full, revoked, unknown and so on, or the service could not.",
+					unit:    "percentunit",
+					show:    number,
+					queries: []query{{"1 - " + sum("", rate(licet(activations, settled))) + " / (" + all + " > 0)", ""}},
+				},
+				{
+					title:   "Commands in a fold",
+					about:   "Commands that one transaction carries, on average. 1 at rest; more where many ask for the same license, which is what folds are for.",
+					unit:    "short",
+					show:    number,
+					queries: []query{{mean("", licet(folds+"_sum"), licet(folds+"_count")), ""}},
+				},
+				{
+					title:   "Swaps lost",
+					about:   "Share of compare-and-swaps that another writer was ahead of. With --internal-listen few are.",
+					unit:    "percentunit",
+					show:    number,
+					queries: []query{{share(sum("", rate(licet(swaps, `outcome="lost"`))), sum("", rate(licet(swaps)))), ""}},
+				},
+				{
+					title: "Room used",
+					about: "What is under way as a share of what may be, on the fullest node. At 100 % it sheds.",
+					unit:  "percentunit",
+					show:  number,
+					queries: []query{{
+						highest("", licet("licet_commands_under_way")+" / "+licet("licet_commands_limit")), "",
+					}},
+					steps:    []step{warning(0.8), critical(1)},
+					runbooks: []string{"LicetShedding"},
+				},
+				{
+					title: "API keys from memory",
+					about: "Share of lookups of API keys that needed no request to the store.",
+					unit:  "percentunit",
+					show:  number,
+					queries: []query{{
+						share(sum("", rate(licet("licet_api_key_lookups_total", `result=~"hit|unknown"`))), sum("", rate(licet("licet_api_key_lookups_total")))), "",
+					}},
+				},
+			}},
+			{"Activations", []panel{
+				{
+					title:   "Activations by outcome",
+					about:   "Activations answered in a second: bound, again (the device was bound already) or the reason of the refusal.",
+					unit:    "reqps",
+					show:    stacked,
+					queries: []query{{sum("outcome", rate(licet(activations))), "{{outcome}}"}},
+					legend:  true,
+					width:   12,
+				},
+				{
+					title: "Duration of activations",
+					about: "Time to answer an activation. The objective is 99 % within 100 ms. Points are traces, where tracing is on.",
+					unit:  "s",
+					queries: []query{
+						{quantile("0.5", "", licet(requestBuckets, activating)), "p50"},
+						{quantile("0.95", "", licet(requestBuckets, activating)), "p95"},
+						{quantile("0.99", "", licet(requestBuckets, activating)), "p99"},
+					},
+					steps:    []step{warning(0.1)},
+					runbooks: []string{"LicetLatencyBudgetBurn"},
+					traces:   true,
+					width:    12,
+				},
+			}},
+			{"Mailboxes and folds", []panel{
+				{
+					title: "Mailboxes",
+					about: "Records that have commands waiting or running, and how many commands wait in their mailboxes.",
+					unit:  "short",
+					queries: []query{
+						{sum("", licet("licet_mailboxes")), "mailboxes"},
+						{sum("", licet("licet_mailbox_commands_waiting")), "commands waiting"},
+					},
+				},
+				{
+					title: "Folds",
+					about: "Folds made in a second, and the commands in them. The gap between both is what folding saves.",
+					unit:  "ops",
+					queries: []query{
+						{sum("", rate(licet(folds+"_count"))), "folds"},
+						{sum("", rate(licet(folds+"_sum"))), "commands"},
+					},
+				},
+				{
+					title:   "Size of folds",
+					about:   "How many folds had how many commands.",
+					unit:    "short",
+					show:    heat,
+					queries: []query{{sum("le", rate(licet(folds+"_bucket"))), "{{le}}"}},
+				},
+			}},
+			{"Swaps and batches", []panel{
+				{
+					title:   "Swaps by outcome",
+					about:   "Compare-and-swaps in a second. A lost one is folded again on what the rival has written; an unknown one is sent again until it is known.",
+					unit:    "ops",
+					show:    stacked,
+					queries: []query{{sum("outcome", rate(licet(swaps))), "{{outcome}}"}},
+				},
+				{
+					title: "Sent again",
+					about: "Swaps that were sent again since an earlier attempt's outcome was in doubt, and batches that went again because one of their changes was lost.",
+					unit:  "ops",
+					queries: []query{
+						{sum("", rate(licet("licet_swaps_reissued_total"))), "swaps reissued"},
+						{sum("", rate(licet("licet_store_batches_lost_total"))), "batches lost"},
+					},
+				},
+				{
+					title: "Size of batches",
+					about: "How many callers' changes or reads travel in one request to etcd. Batches grow by themselves while earlier ones are in flight.",
+					unit:  "short",
+					queries: []query{
+						{mean("kind", licet("licet_store_batch_parts_sum"), licet("licet_store_batch_parts_count")), "{{kind}} mean"},
+						{quantile("0.99", "kind", licet("licet_store_batch_parts_bucket")), "{{kind}} p99"},
+					},
+				},
+			}},
+			{"Placement", []panel{
+				{
+					title:   "Hops by outcome",
+					about:   "Batches of commands sent in a second to the node that writes their license. not_taken all the time: nodes can't reach each other, look at --internal-listen and --internal-address.",
+					unit:    "ops",
+					show:    stacked,
+					queries: []query{{sum("outcome", rate(licet("licet_hops_total"))), "{{outcome}}"}},
+				},
+				{
+					title: "Commands that hop",
+					about: "Commands sent to other nodes, and run for others, in a second and by node. One node that runs most is the writer of a busy license.",
+					unit:  "ops",
+					queries: []query{
+						{sum("pod, instance", rate(licet("licet_hop_commands_total"))), node + " sent"},
+						{sum("pod, instance", rate(licet("licet_hop_commands_run_total"))), node + " run for others"},
+					},
+				},
+				{
+					title: "Commands in a hop",
+					about: "Commands that one message to another node carries, on average.",
+					unit:  "short",
+					queries: []query{{
+						sum("", rate(licet("licet_hop_commands_total"))) + " / (" + sum("", rate(licet("licet_hops_total"))) + " > 0)", "commands",
+					}},
+				},
+			}},
+			{"Admission", []panel{
+				{
+					title: "Under way and limit",
+					about: "Commands and reads that wait or run, by node, and how many may. The limit follows from how many a second are served.",
+					unit:  "short",
+					queries: []query{
+						{sum("pod, instance", licet("licet_commands_under_way")), node},
+						{sum("pod, instance", licet("licet_commands_limit")), node + " limit"},
+					},
+					runbooks: []string{"LicetShedding"},
+				},
+				{
+					title:    "Shed by reason",
+					about:    "Commands and reads refused unexecuted in a second. limit: the node is full; share: one license has half of it; mailbox: that is full; deadline: would have passed; background: put off, nobody waits; lists, waits, pings: as many as may be are under way.",
+					unit:     "ops",
+					show:     stacked,
+					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},
+					runbooks: []string{"LicetShedding"},
+					legend:   true,
+					width:    16,
+				},
+			}},
+			{"What is remembered", []panel{
+				{
+					title: "Records in memory",
+					about: "Licenses that nodes remember, by node. --remember-licenses bounds it.",
+					unit:  "short",
+					queries: []query{{
+						sum("pod, instance", licet("licet_records_resident")), node,
+					}},
+				},
+				{
+					title: "Lookups of records",
+					about: "Lookups of what is remembered of a record, in a second. A hit saves a read from the store; no answer rests on it alone.",
+					unit:  "ops",
+					show:  stacked,
+					queries: []query{{
+						sum("result", rate(licet("licet_record_lookups_total"))), "{{result}}",
+					}},
+				},
+				{
+					title: "Lookups of API keys",
+					about: "Lookups of API keys in a second: from memory (hit, unknown) or from the store (miss; untrusted, since no scan has succeeded lately).",
+					unit:  "ops",
+					show:  stacked,
+					queries: []query{{
+						sum("result", rate(licet("licet_api_key_lookups_total"))), "{{result}}",
+					}},
+				},
+				{
+					title: "Age of what is known of API keys",
+					about: "Time since the last scan for changed API keys that succeeded began, by node. From 2 seconds on keys are read from the store.",
+					unit:  "s",
+					queries: []query{{
+						since("pod, instance", licet("licet_api_key_last_scan_timestamp_seconds")), node,
+					}},
+					steps:    []step{warning(30)},
+					runbooks: []string{"LicetAPIKeyScanStale"},
+				},
+			}},
+		},
+	}
+}

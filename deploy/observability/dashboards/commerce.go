@@ -1,0 +1,245 @@
+package dashboards
+
+func commerce() page {
+	return page{
+		file:      "licet-commerce.json",
+		uid:       "licet-commerce",
+		title:     "Licet / Commerce and webhooks",
+		about:     "Orders, payments and refunds, the events that are recorded of them, their delivery to webhook endpoints, and the chores and backups behind it all.",
+		tags:      []string{"commerce"},
+		variables: ofNodes(),
+		rows:      []row{commerceGlance(), orders(), events(), webhooks(), chores()},
+	}
+}
+
+// perMinute is for what happens too seldom to be told by the second.
+func perMinute(of string) string { return "60 * " + of }
+
+func commerceGlance() row {
+	return row{"At a glance", []panel{
+		{
+			title:   "Orders paid",
+			about:   "Orders that were paid, in a minute.",
+			unit:    "cpm",
+			show:    number,
+			queries: []query{{perMinute(sum("", rate(licet("licet_orders_total", `state="paid"`)))), ""}},
+		},
+		{
+			title:    "Refunds due",
+			about:    "Orders whose money is to go back and has not yet, up to 1,000, as the last pass over them found.",
+			unit:     "short",
+			show:     number,
+			queries:  []query{{highest("", licet("licet_refunds_due")), ""}},
+			runbooks: []string{"LicetRefundsStuck"},
+		},
+		{
+			title:    "Feed lag",
+			about:    "Age of the events that are recorded and not in the feed yet: a second or two.",
+			unit:     "s",
+			show:     number,
+			queries:  []query{{highest("", licet("licet_event_feed_lag_seconds")), ""}},
+			steps:    []step{warning(10)},
+			runbooks: []string{"LicetEventFeedLag"},
+		},
+		{
+			title:    "Delivery lag",
+			about:    "Age of the oldest event that was read and not sent yet, without endpoints that are failing.",
+			unit:     "s",
+			show:     number,
+			queries:  []query{{highest("", licet("licet_webhook_lag_seconds")), ""}},
+			steps:    []step{warning(60)},
+			runbooks: []string{"LicetWebhookLag"},
+		},
+		{
+			title:    "Dead letters",
+			about:    "Messages to webhook endpoints that were given up, and are kept.",
+			unit:     "short",
+			show:     number,
+			queries:  []query{{sum("", licet("licet_webhook_dead_letters")), ""}},
+			runbooks: []string{"LicetWebhookDeadLetters"},
+		},
+		{
+			title:    "Backup age",
+			about:    "Time since the last backup that ended well. It is recorded in etcd by licet backup.",
+			unit:     "s",
+			show:     number,
+			queries:  []query{{since("", licet("licet_backup_last_success_timestamp_seconds")), ""}},
+			steps:    []step{warning(26 * 3600), critical(74 * 3600)},
+			runbooks: []string{"LicetBackupOld"},
+			empty:    "no backup known",
+		},
+	}}
+}
+
+func orders() row {
+	return row{"Orders and payments", []panel{
+		{
+			title:   "Orders by state",
+			about:   "Orders that reached a state, in a minute.",
+			unit:    "cpm",
+			queries: []query{{perMinute(sum("state", rate(licet("licet_orders_total")))), "{{state}}"}},
+		},
+		{
+			title: "Paid of created",
+			about: "Orders paid as a share of those created. Free orders are paid at once; others are created some time before, so it may be above 100 % for a while.",
+			unit:  "percentunit",
+			queries: []query{{
+				share(sum("", rate(licet("licet_orders_total", `state="paid"`))), sum("", rate(licet("licet_orders_total", `state="created"`)))), "paid",
+			}},
+		},
+		{
+			title:    "Asked of the provider",
+			about:    "What the payment provider was asked, in a minute, and how it ended. refused: the provider says no; failed: it does not answer, or not so that it is understood.",
+			unit:     "cpm",
+			queries:  []query{{perMinute(sum("operation, outcome", rate(licet("licet_payment_requests_total")))), "{{operation}} {{outcome}}"}},
+			runbooks: []string{"LicetPaymentProviderFailing"},
+		},
+		{
+			title: "The provider fails",
+			about: "Share of what the payment provider was asked that has failed.",
+			unit:  "percentunit",
+			queries: []query{{
+				share(sum("operation", rate(licet("licet_payment_requests_total", `outcome="failed"`))), sum("operation", rate(licet("licet_payment_requests_total")))), "{{operation}}",
+			}},
+			steps:    []step{warning(0.1)},
+			runbooks: []string{"LicetPaymentProviderFailing"},
+		},
+		{
+			title:    "The provider's duration, p95",
+			about:    "Time within which 95 % of what the payment provider was asked was answered.",
+			unit:     "s",
+			queries:  []query{{quantile("0.95", "operation", licet("licet_payment_request_duration_seconds_bucket")), "{{operation}}"}},
+			runbooks: []string{"LicetPaymentProviderFailing"},
+		},
+		{
+			title: "Refunds",
+			about: "Steps of refunds, in a minute: the provider was about to be asked, the refund is recorded, or the provider has refused it for good; and how many are due.",
+			unit:  "short",
+			queries: []query{
+				{perMinute(sum("outcome", rate(licet("licet_refunds_total")))), "{{outcome}} a minute"},
+				{highest("", licet("licet_refunds_due")), "due"},
+			},
+			runbooks: []string{"LicetRefundsStuck"},
+		},
+	}}
+}
+
+func events() row {
+	return row{"Events", []panel{
+		{
+			title:   "Events recorded",
+			about:   "Events recorded in a second, by type. Those of activations and devices are, where --record-activations is on.",
+			unit:    "cps",
+			show:    stacked,
+			queries: []query{{sum("type", rate(licet("licet_events_recorded_total"))), "{{type}}"}},
+			legend:  true,
+			width:   16,
+		},
+		{
+			title:    "Feed lag over time",
+			about:    "Age of the events that are recorded and not in the feed yet. All nodes find about the same.",
+			unit:     "s",
+			queries:  []query{{highest("", licet("licet_event_feed_lag_seconds")), "lag"}},
+			steps:    []step{warning(10)},
+			runbooks: []string{"LicetEventFeedLag"},
+		},
+	}}
+}
+
+func webhooks() row {
+	const attempts = "licet_webhook_attempt_duration_seconds_bucket"
+	return row{"Webhooks", []panel{
+		{
+			title:   "Attempts by outcome",
+			about:   "Attempts to deliver an event, in a second: delivered, failed, or gone where the receiver has answered 410.",
+			unit:    "cps",
+			show:    stacked,
+			queries: []query{{sum("outcome", rate(licet("licet_webhook_attempts_total"))), "{{outcome}}"}},
+		},
+		{
+			title: "Duration of attempts",
+			about: "Time of one attempt. Receivers are cut off after 15 seconds.",
+			unit:  "s",
+			queries: []query{
+				{quantile("0.5", "", licet(attempts)), "p50"},
+				{quantile("0.95", "", licet(attempts)), "p95"},
+				{quantile("0.99", "", licet(attempts)), "p99"},
+			},
+		},
+		{
+			title:   "Endpoints by state",
+			about:   "Endpoints that are enabled: delivering, failing (one message at a time finds out whether it still does) or idle.",
+			unit:    "short",
+			show:    stacked,
+			queries: []query{{sum("state", licet("licet_webhook_endpoints")), "{{state}}"}},
+		},
+		{
+			title: "Pending and dead",
+			about: "Messages that have failed and are to be tried again, and those that were given up. Both are their receivers' doing, unless all of them have some: then look at the way out of the cluster.",
+			unit:  "short",
+			queries: []query{
+				{sum("", licet("licet_webhook_pending")), "pending"},
+				{sum("", licet("licet_webhook_dead_letters")), "dead letters"},
+			},
+			runbooks: []string{"LicetWebhookDeadLetters"},
+		},
+		{
+			title:    "Delivery lag by node",
+			about:    "Age of the oldest event that a node has read and not sent yet, without endpoints that are failing. Too few nodes, or a slow etcd.",
+			unit:     "s",
+			queries:  []query{{highest("pod, instance", licet("licet_webhook_lag_seconds")), node}},
+			steps:    []step{warning(60)},
+			runbooks: []string{"LicetWebhookLag"},
+		},
+		{
+			title: "Checkpoints and skips",
+			about: "What was stored of deliveries, in a second: ok; lost, since another node has the endpoint by now; unknown. And times that events were no longer kept which an endpoint had not got: keep them longer.",
+			unit:  "cps",
+			queries: []query{
+				{sum("outcome", rate(licet("licet_webhook_checkpoints_total"))), "{{outcome}}"},
+				{sum("", rate(licet("licet_webhook_skips_total"))), "skips"},
+			},
+			runbooks: []string{"LicetWebhookSkips"},
+		},
+	}}
+}
+
+func chores() row {
+	return row{"Chores and backups", []panel{
+		{
+			title:    "Chores by outcome",
+			about:    "Passes of the nodes' chores, in a minute. failed: it goes on later, the log says why. put_off: the node was too busy.",
+			unit:     "cpm",
+			queries:  []query{{perMinute(sum("sweep, outcome", rate(licet("licet_sweeps_total")))), "{{sweep}} {{outcome}}"}},
+			runbooks: []string{"LicetSweepFailing"},
+			legend:   true,
+			width:    12,
+		},
+		{
+			title:    "Since a chore went well",
+			about:    "Time since a pass of a chore last went well, on any node.",
+			unit:     "s",
+			queries:  []query{{since("sweep", licet("licet_sweep_last_success_timestamp_seconds")), "{{sweep}}"}},
+			runbooks: []string{"LicetSweepFailing"},
+			legend:   true,
+			width:    12,
+		},
+		{
+			title:   "Duration of chores, p95",
+			about:   "Time within which 95 % of the passes of a chore were done.",
+			unit:    "s",
+			queries: []query{{quantile("0.95", "sweep", licet("licet_sweep_duration_seconds_bucket")), "{{sweep}}"}},
+			legend:  true,
+			width:   12,
+		},
+		{
+			title:    "Backup age over time",
+			about:    "Time since the last backup that ended well. Nothing is shown where none is known.",
+			unit:     "s",
+			queries:  []query{{since("", licet("licet_backup_last_success_timestamp_seconds")), "backup"}},
+			steps:    []step{warning(26 * 3600), critical(74 * 3600)},
+			runbooks: []string{"LicetBackupOld"},
+			width:    12,
+		},
+	}}
+}

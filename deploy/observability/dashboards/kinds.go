@@ -1,0 +1,121 @@
+package dashboards
+
+import (
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/heatmap"
+	"github.com/grafana/grafana-foundation-sdk/go/stat"
+	"github.com/grafana/grafana-foundation-sdk/go/table"
+	"github.com/grafana/grafana-foundation-sdk/go/timeseries"
+)
+
+func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuilder {
+	legend := common.NewVizLegendOptionsBuilder().
+		ShowLegend(true).
+		DisplayMode(common.LegendDisplayModeList).
+		Placement(common.LegendPlacementBottom)
+	if p.legend {
+		legend = legend.
+			DisplayMode(common.LegendDisplayModeTable).
+			Placement(common.LegendPlacementRight).
+			Calcs([]string{"mean", "max"}).
+			SortBy("Mean").
+			SortDesc(true)
+	}
+	b := timeseries.NewPanelBuilder().
+		Id(id).
+		GridPos(at).
+		Title(p.title).
+		Description(p.about).
+		Datasource(datasource()).
+		Unit(p.unit).
+		Min(0).
+		Targets(p.targets()).
+		Links(p.links()).
+		Thresholds(p.thresholds()).
+		Legend(legend).
+		Tooltip(common.NewVizTooltipOptionsBuilder().Mode(common.TooltipDisplayModeMulti).Sort(common.SortOrderDescending)).
+		LineWidth(1).
+		FillOpacity(10).
+		ShowPoints(common.VisibilityModeNever)
+	if p.max > 0 {
+		b = b.Max(p.max)
+	}
+	if len(p.steps) > 0 {
+		b = b.ThresholdsStyle(common.NewGraphThresholdsStyleConfigBuilder().Mode(common.GraphThresholdsStyleModeDashed))
+	}
+	if p.show == stacked {
+		b = b.FillOpacity(60).LineWidth(0).Stacking(common.NewStackingConfigBuilder().Mode(common.StackingModeNormal).Group("A"))
+	}
+	return b
+}
+
+func (p panel) stat(id uint32, at dashboard.GridPos) *stat.PanelBuilder {
+	color := common.BigValueColorModeNone
+	if len(p.steps) > 0 {
+		color = common.BigValueColorModeValue
+	}
+	empty := p.empty
+	if empty == "" {
+		empty = "–"
+	}
+	return stat.NewPanelBuilder().
+		Id(id).
+		GridPos(at).
+		Title(p.title).
+		Description(p.about).
+		Datasource(datasource()).
+		Unit(p.unit).
+		NoValue(empty).
+		Targets(p.targets()).
+		Links(p.links()).
+		Thresholds(p.thresholds()).
+		ColorMode(color).
+		GraphMode(common.BigValueGraphModeArea).
+		Orientation(common.VizOrientationAuto).
+		ReduceOptions(common.NewReduceDataOptionsBuilder().Calcs([]string{"lastNotNull"}))
+}
+
+func (p panel) heatmap(id uint32, at dashboard.GridPos) *heatmap.PanelBuilder {
+	return heatmap.NewPanelBuilder().
+		Id(id).
+		GridPos(at).
+		Title(p.title).
+		Description(p.about).
+		Datasource(datasource()).
+		Targets(p.targets()).
+		Links(p.links()).
+		Calculate(false).
+		RowsFrame(heatmap.NewRowsHeatmapOptionsBuilder().Layout(common.HeatmapCellLayoutAuto)).
+		YAxis(heatmap.NewYAxisConfigBuilder().Unit(p.unit).AxisPlacement(common.AxisPlacementLeft)).
+		CellValues(heatmap.NewCellValuesBuilder().Unit("cps")).
+		CellGap(1).
+		Color(heatmap.NewHeatmapColorOptionsBuilder().
+			Mode(heatmap.HeatmapColorModeScheme).
+			Scheme("Blues").
+			Scale(heatmap.HeatmapColorScaleExponential).
+			Exponent(0.5).
+			Steps(64)).
+		ShowLegend()
+}
+
+// table shows the labels of one query's series in columns, with how many there are.
+func (p panel) table(id uint32, at dashboard.GridPos) *table.PanelBuilder {
+	return table.NewPanelBuilder().
+		Id(id).
+		GridPos(at).
+		Title(p.title).
+		Description(p.about).
+		Datasource(datasource()).
+		Unit(p.unit).
+		Targets(p.targets()).
+		Links(p.links()).
+		Thresholds(p.thresholds()).
+		WithTransformation(dashboard.DataTransformerConfig{
+			Id: "organize",
+			Options: map[string]any{
+				"excludeByName": map[string]bool{"Time": true},
+				"renameByName":  map[string]string{"Value": "Count"},
+			},
+		})
+}

@@ -1,0 +1,271 @@
+package dashboards
+
+// Selectors that several panels of requests share. The probes are answered to whoever
+// looks after the node, not to a caller.
+const (
+	noProbe    = `route!~"/livez|/readyz"`
+	failed     = `code=~"5.."`
+	activating = `route="/v1/licenses/activate"`
+)
+
+const (
+	requestCount   = "licet_http_request_duration_seconds_count"
+	requestBuckets = "licet_http_request_duration_seconds_bucket"
+)
+
+func overview() page {
+	served := sum("", rate(licet(requestCount, noProbe)))
+	return page{
+		file:      "licet-overview.json",
+		uid:       "licet-overview",
+		title:     "Licet / Overview",
+		about:     "Is the service well: what it is asked, what it answers, how long that takes, and what is left of its error budget. Begin here.",
+		tags:      []string{"service"},
+		variables: ofNodes(),
+		rows: []row{
+			{"At a glance", []panel{
+				{
+					title:   "Requests",
+					about:   "Requests answered in a second, without probes.",
+					unit:    "reqps",
+					show:    number,
+					queries: []query{{served, ""}},
+				},
+				{
+					title:    "Server errors",
+					about:    "Share of requests that were answered with a status of 500 or above. The error budget is 0.1 %; see the burn rates for what alerts.",
+					unit:     "percentunit",
+					show:     number,
+					queries:  []query{{share(sum("", rate(licet(requestCount, noProbe, failed))), served), ""}},
+					steps:    []step{warning(0.001), critical(0.0144)},
+					runbooks: []string{"LicetErrorBudgetBurn"},
+				},
+				{
+					title:    "Activation p99",
+					about:    "Time within which 99 % of activations were answered. The objective is 100 ms.",
+					unit:     "s",
+					show:     number,
+					queries:  []query{{quantile("0.99", "", licet(requestBuckets, activating)), ""}},
+					steps:    []step{warning(0.1), critical(0.5)},
+					runbooks: []string{"LicetLatencyBudgetBurn"},
+				},
+				{
+					title:    "Nodes ready",
+					about:    "Nodes that answer /readyz with 200: those that a load balancer sends requests to.",
+					unit:     "short",
+					show:     number,
+					queries:  []query{{sum("", licet("licet_ready")), ""}},
+					runbooks: []string{"LicetNoNodeReady", "LicetNodeDown"},
+					empty:    "none",
+				},
+				{
+					title:    "Invariant violations",
+					about:    "Records that contradict themselves, found in the time shown. Always 0 unless there is a bug.",
+					unit:     "short",
+					show:     number,
+					queries:  []query{{sum("", grown(licet("licet_invariant_violations_total"))), ""}},
+					steps:    []step{critical(0.5)},
+					runbooks: []string{"LicetInvariantViolated"},
+				},
+				{
+					title:    "Panics",
+					about:    "Panics caught in the time shown. Each is a bug; its stack is in the log.",
+					unit:     "short",
+					show:     number,
+					queries:  []query{{sum("", grown(licet("licet_panics_total"))), ""}},
+					steps:    []step{critical(0.5)},
+					runbooks: []string{"LicetPanics"},
+				},
+			}},
+			{"Requests: rate, errors, duration", []panel{
+				{
+					title:   "Requests by route",
+					about:   "Requests answered in a second, by method and route.",
+					unit:    "reqps",
+					queries: []query{{sum("method, route", rate(licet(requestCount, noProbe))), "{{method}} {{route}}"}},
+					legend:  true,
+					width:   12,
+				},
+				{
+					title:   "Requests by status",
+					about:   "Requests answered in a second, by HTTP status. 4xx are the callers' doing, 5xx are ours.",
+					unit:    "reqps",
+					show:    stacked,
+					queries: []query{{sum("code", rate(licet(requestCount, noProbe))), "{{code}}"}},
+					width:   12,
+				},
+				{
+					title: "Errors by code",
+					about: "Answers that refuse or fail, in a second, by the code in their envelope. docs/api.md has what each means: 40901 is a license without a free slot, 42900 a rate limit, 50301 too much load, 50400 an outcome that is unknown.",
+					unit:  "reqps",
+					queries: []query{{
+						sum("error", rate(licet("licet_http_responses_total", noProbe, `error!=""`))), "{{error}}",
+					}},
+					legend: true,
+					width:  12,
+				},
+				{
+					title: "Server errors by route",
+					about: "Share of each route's requests that were answered with a status of 500 or above.",
+					unit:  "percentunit",
+					queries: []query{{
+						share(sum("method, route", rate(licet(requestCount, noProbe, failed))), sum("method, route", rate(licet(requestCount, noProbe)))),
+						"{{method}} {{route}}",
+					}},
+					steps:    []step{warning(0.001), critical(0.0144)},
+					runbooks: []string{"LicetErrorBudgetBurn"},
+					legend:   true,
+					width:    12,
+				},
+				{
+					title: "Duration",
+					about: "Time to answer a request: half, 95 % and 99 % of all were quicker. GET /v1/events is left out, since it may wait for events. Points are traces, where tracing is on.",
+					unit:  "s",
+					queries: []query{
+						{quantile("0.5", "", licet(requestBuckets, noEvents)), "p50"},
+						{quantile("0.95", "", licet(requestBuckets, noEvents)), "p95"},
+						{quantile("0.99", "", licet(requestBuckets, noEvents)), "p99"},
+					},
+					traces: true,
+				},
+				{
+					title:    "Duration by route, p99",
+					about:    "Time within which 99 % of a route's requests were answered. GET /v1/events may wait for events, so for it a high value is well.",
+					unit:     "s",
+					queries:  []query{{quantile("0.99", "method, route", licet(requestBuckets, noProbe)), "{{method}} {{route}}"}},
+					runbooks: []string{"LicetLatencyBudgetBurn"},
+					legend:   true,
+					width:    16,
+				},
+				{
+					title:   "Duration of activations",
+					about:   "How many activations took how long. A second band far above the first tells of a store that stalls now and then.",
+					unit:    "s",
+					show:    heat,
+					queries: []query{{sum("le", rate(licet(requestBuckets, activating))), "{{le}}"}},
+					traces:  true,
+					width:   24,
+				},
+			}},
+			{"Service level objectives", []panel{
+				burn("Availability: burn rate", "How fast the error budget of availability is used up: at 1 it lasts exactly as long as it is meant to. Errors are answers of 500 and above, without 502, which the payment provider causes. 14.4 over an hour and 6 over six hours page somebody.",
+					"job_slo:licet_http_availability_errors", "LicetErrorBudgetBurn"),
+				burn("Latency: burn rate", "How fast the error budget of latency is used up: 99 % of activations are to be answered within 100 ms. 14.4 over an hour and 6 over six hours page somebody.",
+					"job_slo:licet_http_latency_errors", "LicetLatencyBudgetBurn"),
+			}},
+			{"Load", []panel{
+				{
+					title:   "Requests in flight",
+					about:   "Requests being worked on, by node. Many more on one node than on others: look at the load balancer.",
+					unit:    "short",
+					queries: []query{{sum("pod, instance", licet("licet_http_requests_in_flight")), node}},
+				},
+				{
+					title:   "Rate limited",
+					about:   "Requests answered 42900 in a second, by the limit that was used up. address: behind a load balancer, look whether --trusted-proxies names it.",
+					unit:    "reqps",
+					show:    stacked,
+					queries: []query{{sum("limit", rate(licet("licet_rate_limited_total"))), "{{limit}}"}},
+				},
+				{
+					title:    "Shed",
+					about:    "Commands and reads refused unexecuted in a second because of too much load, by reason. limit: the nodes or the store are too small; share: a single license is stormed.",
+					unit:     "ops",
+					show:     stacked,
+					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},
+					runbooks: []string{"LicetShedding"},
+				},
+			}},
+			processes(),
+		},
+	}
+}
+
+const noEvents = `route!~"/livez|/readyz|/v1/events"`
+
+// burn shows how many times faster than it may an error budget is used up, over the
+// windows that the alerts look at.
+func burn(title, about, rule, runbook string) panel {
+	p := panel{
+		title:    title,
+		about:    about,
+		unit:     "short",
+		of:       recording,
+		steps:    []step{warning(6), critical(14.4)},
+		runbooks: []string{runbook},
+		legend:   true,
+		width:    12,
+	}
+	for _, window := range []string{"5m", "1h", "6h", "3d"} {
+		p.queries = append(p.queries, query{
+			highest("slo", recorded(rule+":ratio_rate"+window)+" / on (job, namespace, slo) "+recorded(rule+":budget")),
+			"{{slo}} " + window,
+		})
+	}
+	return p
+}
+
+// processes is how the operating system and Go see the nodes.
+func processes() row {
+	return row{"Processes", []panel{
+		{
+			title:   "Processor time",
+			about:   "Cores that each node uses.",
+			unit:    "short",
+			queries: []query{{sum("pod, instance", rate(licet("process_cpu_seconds_total"))), node}},
+		},
+		{
+			title: "Memory",
+			about: "Memory that each node has resident, and what of it Go's heap has in use.",
+			unit:  "bytes",
+			queries: []query{
+				{sum("pod, instance", licet("process_resident_memory_bytes")), node + " resident"},
+				{sum("pod, instance", licet("go_memstats_heap_inuse_bytes")), node + " heap"},
+			},
+		},
+		{
+			title:   "Goroutines",
+			about:   "Goroutines of each node. They follow connections and what is under way; a number that only rises is a leak.",
+			unit:    "short",
+			queries: []query{{sum("pod, instance", licet("go_goroutines")), node}},
+		},
+		{
+			title: "Open files",
+			about: "Share of the file descriptors that each node may have which are open: connections, for the most part.",
+			unit:  "percentunit",
+			queries: []query{{
+				sum("pod, instance", licet("process_open_fds")) + " / " + sum("pod, instance", licet("process_max_fds")), node,
+			}},
+			steps: []step{warning(0.8)},
+		},
+		{
+			title: "Garbage collection",
+			about: "Share of the time that all of a node's goroutines stand still for Go's collector.",
+			unit:  "percentunit",
+			queries: []query{{
+				sum("pod, instance", rate(licet("go_gc_duration_seconds_sum"))), node,
+			}},
+		},
+		{
+			title:   "Up for",
+			about:   "How long each node has been running. A saw of many teeth is a node that restarts.",
+			unit:    "s",
+			queries: []query{{"time() - " + highest("pod, instance", licet("process_start_time_seconds")), node}},
+		},
+		{
+			title:   "Builds",
+			about:   "What is running, and on how many nodes. Two rows are well while a new version rolls out.",
+			unit:    "short",
+			show:    columns,
+			queries: []query{{by("count", "version, revision, goversion", licet("licet_build_info")), ""}},
+			width:   16,
+		},
+		{
+			title:   "Spans dropped",
+			about:   "Spans of traces that were lost, in a second, by reason, where tracing is on. Requests are served all the same.",
+			unit:    "cps",
+			show:    stacked,
+			queries: []query{{sum("reason", rate(licet("licet_trace_spans_dropped_total"))), "{{reason}}"}},
+		},
+	}}
+}

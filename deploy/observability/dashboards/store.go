@@ -1,0 +1,411 @@
+package dashboards
+
+// Buckets of how long a member's disk takes, which bounds how long a write does.
+const (
+	fsyncs  = "etcd_disk_wal_fsync_duration_seconds_bucket"
+	commits = "etcd_disk_backend_commit_duration_seconds_bucket"
+)
+
+func store() page {
+	return page{
+		file:      "licet-store.json",
+		uid:       "licet-store",
+		title:     "Licet / Store",
+		about:     "etcd, as the nodes see it and as its members tell of themselves: leader, disk, space against the quota, Raft, traffic.",
+		tags:      []string{"etcd"},
+		variables: append(ofNodes(), ofMembers()...),
+		rows:      []row{storeGlance(), storeSeen(), storeCluster(), storeDisk(), storeSpace(), storeRaft(), storeTraffic(), storeProcesses()},
+	}
+}
+
+func storeGlance() row {
+	const requests = "licet_store_request_duration_seconds_count"
+	return row{"At a glance", []panel{
+		{
+			title: "Requests unknown",
+			about: "Share of the nodes' requests to etcd of which the outcome is unknown: no answer came in time, or one that leaves it open.",
+			unit:  "percentunit",
+			show:  number,
+			queries: []query{{
+				share(sum("", rate(licet(requests, `outcome="unknown"`))), sum("", rate(licet(requests)))), "",
+			}},
+			steps: []step{warning(0.01)},
+		},
+		{
+			title:    "Members up",
+			about:    "Members of etcd that Prometheus reaches. With fewer than a majority nothing can be written.",
+			unit:     "short",
+			show:     number,
+			of:       members,
+			queries:  []query{{sum("", etcd("up")), ""}},
+			runbooks: []string{"LicetEtcdMemberDown", "LicetEtcdInsufficientMembers"},
+		},
+		{
+			title:    "Without a leader",
+			about:    "Members that know of no leader: cut off from the others, or in an election.",
+			unit:     "short",
+			show:     number,
+			of:       members,
+			queries:  []query{{sum("", "1 - "+etcd("etcd_server_has_leader")), ""}},
+			steps:    []step{critical(1)},
+			runbooks: []string{"LicetEtcdNoLeader"},
+		},
+		{
+			title:    "Fullest database",
+			about:    "The fullest member's database as a share of its quota. At 100 % etcd takes no more writes.",
+			unit:     "percentunit",
+			show:     number,
+			of:       members,
+			queries:  []query{{highest("", etcd("etcd_mvcc_db_total_size_in_bytes")+" / "+etcd("etcd_server_quota_backend_bytes")), ""}},
+			steps:    []step{warning(0.6), critical(0.8)},
+			runbooks: []string{"LicetEtcdDatabaseFilling"},
+		},
+		{
+			title:    "Fsync p99",
+			about:    "Time within which 99 % of the write-ahead log's writes are on the slowest member's disk. Every change waits for a majority of them.",
+			unit:     "s",
+			show:     number,
+			of:       members,
+			queries:  []query{{highest("", quantile("0.99", "instance", etcd(fsyncs))), ""}},
+			steps:    []step{warning(0.01), critical(0.5)},
+			runbooks: []string{"LicetEtcdSlowFsync"},
+		},
+		{
+			title: "Alarms",
+			about: "Alarms of members, such as NOSPACE: the quota was used up. A member that was told to disarm may go on counting it until it restarts; etcdctl alarm list decides.",
+			unit:  "short",
+			show:  number,
+			of:    members,
+			queries: []query{{
+				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"), by("count", "", etcd("etcd_server_has_leader"))), "",
+			}},
+			steps:    []step{critical(1)},
+			runbooks: []string{"LicetEtcdAlarm"},
+		},
+	}}
+}
+
+func storeSeen() row {
+	const (
+		count   = "licet_store_request_duration_seconds_count"
+		buckets = "licet_store_request_duration_seconds_bucket"
+	)
+	return row{"As the nodes see it", []panel{
+		{
+			title:   "Requests by operation",
+			about:   "The nodes' requests to etcd in a second, by what they are for.",
+			unit:    "reqps",
+			queries: []query{{sum("operation", rate(licet(count))), "{{operation}}"}},
+			legend:  true,
+			width:   12,
+		},
+		{
+			title:   "Duration by operation, p99",
+			about:   "Time within which 99 % of an operation's requests were answered. A request is given up after two seconds.",
+			unit:    "s",
+			queries: []query{{quantile("0.99", "operation", licet(buckets)), "{{operation}}"}},
+			legend:  true,
+			width:   12,
+		},
+		{
+			title:   "Requests by outcome",
+			about:   "Requests to etcd in a second: ok; refused, so not executed; unknown, which is found out by sending the same again.",
+			unit:    "reqps",
+			show:    stacked,
+			queries: []query{{sum("outcome", rate(licet(count))), "{{outcome}}"}},
+		},
+		{
+			title: "Duration",
+			about: "Time of one request to etcd, of all operations: half, 95 % and 99 % were quicker.",
+			unit:  "s",
+			queries: []query{
+				{quantile("0.5", "", licet(buckets)), "p50"},
+				{quantile("0.95", "", licet(buckets)), "p95"},
+				{quantile("0.99", "", licet(buckets)), "p99"},
+			},
+		},
+		{
+			title:   "Requests in flight",
+			about:   "Requests to etcd that are under way, by node.",
+			unit:    "short",
+			queries: []query{{sum("pod, instance", licet("licet_store_requests_in_flight")), node}},
+		},
+	}}
+}
+
+func storeCluster() row {
+	return row{"Cluster", []panel{
+		{
+			title:    "Leader",
+			about:    "Which member leads: 1 is the leader. Lines that cross are elections.",
+			unit:     "short",
+			of:       members,
+			queries:  []query{{sum("instance", etcd("etcd_server_is_leader")), member}},
+			runbooks: []string{"LicetEtcdNoLeader", "LicetEtcdLeaderChanges"},
+			max:      1,
+		},
+		{
+			title:    "Leader changes",
+			about:    "Elections that each member has seen within ten minutes. Some belong to a rolling restart; else the disk is slow or the network is.",
+			unit:     "short",
+			of:       members,
+			queries:  []query{{sum("instance", "increase("+etcd("etcd_server_leader_changes_seen_total")+"[10m])"), member}},
+			runbooks: []string{"LicetEtcdLeaderChanges"},
+		},
+		{
+			title: "Alarms by member",
+			about: "Alarms, by kind and by the id of the member that has it. NOSPACE: compact, defragment, then etcdctl alarm disarm.",
+			unit:  "short",
+			of:    members,
+			queries: []query{{
+				highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms")) +
+					` or label_replace(0 * ` + highest("", etcd("etcd_server_has_leader")) + `, "alarm_type", "none", "", "")`,
+				"{{alarm_type}} {{server_id}}",
+			}},
+			runbooks: []string{"LicetEtcdAlarm"},
+		},
+		{
+			title:   "Health checks failed",
+			about:   "Health checks that each member has answered with a failure, in a second.",
+			unit:    "cps",
+			of:      members,
+			queries: []query{{sum("instance", rate(etcd("etcd_server_health_failures"))), member}},
+		},
+		{
+			title:   "Round trip between members, p99",
+			about:   "Time within which 99 % of the messages between members were answered. Every change waits for one. A cluster of one member has none.",
+			unit:    "s",
+			of:      members,
+			queries: []query{{quantile("0.99", "instance", etcd("etcd_network_peer_round_trip_time_seconds_bucket")), member}},
+		},
+		{
+			title:   "Versions",
+			about:   "Versions of etcd that run, and on how many members. It must be 3.6.14 or later, or 3.7.1 or later.",
+			unit:    "short",
+			show:    columns,
+			of:      members,
+			queries: []query{{by("count", "server_version", etcd("etcd_server_version")), ""}},
+		},
+	}}
+}
+
+func storeDisk() row {
+	return row{"Disk", []panel{
+		{
+			title:    "Fsync of the log, p99",
+			about:    "Time within which 99 % of the write-ahead log's writes are on the disk, by member. Above 10 ms the disk is too slow for etcd.",
+			unit:     "s",
+			of:       members,
+			queries:  []query{{quantile("0.99", "instance", etcd(fsyncs)), member}},
+			steps:    []step{warning(0.01), critical(0.5)},
+			runbooks: []string{"LicetEtcdSlowFsync"},
+		},
+		{
+			title:    "Commit of the database, p99",
+			about:    "Time within which 99 % of the database's commits are on the disk, by member.",
+			unit:     "s",
+			of:       members,
+			queries:  []query{{quantile("0.99", "instance", etcd(commits)), member}},
+			steps:    []step{warning(0.025)},
+			runbooks: []string{"LicetEtcdSlowCommit"},
+		},
+		{
+			title:   "Log written",
+			about:   "Bytes that each member writes to its log in a second.",
+			unit:    "Bps",
+			of:      members,
+			queries: []query{{sum("instance", rate(etcd("etcd_disk_wal_write_bytes_total"))), member}},
+		},
+	}}
+}
+
+func storeSpace() row {
+	return row{"Space", []panel{
+		{
+			title: "Database and quota",
+			about: "Size of each member's database, what of it is in use, and its quota. Where in use is far below the size, defragment, one member at a time and the leader last.",
+			unit:  "bytes",
+			of:    members,
+			queries: []query{
+				{sum("instance", etcd("etcd_mvcc_db_total_size_in_bytes")), member + " size"},
+				{sum("instance", etcd("etcd_mvcc_db_total_size_in_use_in_bytes")), member + " in use"},
+				{sum("instance", etcd("etcd_server_quota_backend_bytes")), member + " quota"},
+			},
+			runbooks: []string{"LicetEtcdDatabaseFilling"},
+		},
+		{
+			title: "Database of quota",
+			about: "Size of each member's database as a share of its quota.",
+			unit:  "percentunit",
+			of:    members,
+			queries: []query{{
+				sum("instance", etcd("etcd_mvcc_db_total_size_in_bytes")) + " / " + sum("instance", etcd("etcd_server_quota_backend_bytes")), member,
+			}},
+			steps:    []step{warning(0.6), critical(0.8)},
+			runbooks: []string{"LicetEtcdDatabaseFilling"},
+			max:      1,
+		},
+		{
+			title:   "Keys",
+			about:   "Keys that each member holds, older revisions included until they are compacted. docs/performance.md has what a key costs.",
+			unit:    "short",
+			of:      members,
+			queries: []query{{sum("instance", etcd("etcd_debugging_mvcc_keys_total")), member}},
+		},
+		{
+			title: "Revisions kept",
+			about: "Revisions since the last compaction: history that takes space. A saw that goes on rising: compaction does not run.",
+			unit:  "short",
+			of:    members,
+			queries: []query{{
+				sum("instance", etcd("etcd_debugging_mvcc_current_revision")) + " - " + sum("instance", etcd("etcd_debugging_mvcc_compact_revision")), member,
+			}},
+		},
+		{
+			title:   "Keys compacted",
+			about:   "Old revisions that compaction removes in a second. It walks the whole store.",
+			unit:    "cps",
+			of:      members,
+			queries: []query{{sum("instance", rate(etcd("etcd_debugging_mvcc_db_compaction_keys_total"))), member}},
+		},
+		{
+			title:   "Put and deleted",
+			about:   "Puts and deletes that are applied in a second, by the busiest member; all apply the same.",
+			unit:    "ops",
+			of:      members,
+			queries: []query{{highest("", rate(etcd("etcd_mvcc_put_total"))), "puts"}, {highest("", rate(etcd("etcd_mvcc_delete_total"))), "deletes"}},
+		},
+	}}
+}
+
+func storeRaft() row {
+	return row{"Raft", []panel{
+		{
+			title: "Proposals",
+			about: "Changes that the cluster agrees on in a second, and those that a member applies.",
+			unit:  "ops",
+			of:    members,
+			queries: []query{
+				{highest("", rate(etcd("etcd_server_proposals_committed_total"))), "committed"},
+				{by("min", "", rate(etcd("etcd_server_proposals_applied_total"))), "applied by the slowest"},
+			},
+		},
+		{
+			title:   "Proposals pending",
+			about:   "Changes that wait to be agreed on, by member. Many: the disk or the network is slow, or too much is asked.",
+			unit:    "short",
+			of:      members,
+			queries: []query{{sum("instance", etcd("etcd_server_proposals_pending")), member}},
+		},
+		{
+			title:    "Proposals failed",
+			about:    "Changes that were given up in a second: elections, or no majority.",
+			unit:     "cps",
+			of:       members,
+			queries:  []query{{sum("instance", rate(etcd("etcd_server_proposals_failed_total"))), member}},
+			runbooks: []string{"LicetEtcdProposalsFailing"},
+		},
+		{
+			title: "Slow and failed",
+			about: "Applies and reads that took a member too long, reads that failed, and heartbeats of the leader that went out late, in a second. All of it is 0 on a good disk.",
+			unit:  "cps",
+			of:    members,
+			queries: []query{
+				{sum("", rate(etcd("etcd_server_slow_apply_total"))), "slow applies"},
+				{sum("", rate(etcd("etcd_server_slow_read_indexes_total"))), "slow reads"},
+				{sum("", rate(etcd("etcd_server_read_indexes_failed_total"))), "failed reads"},
+				{sum("", rate(etcd("etcd_server_heartbeat_send_failures_total"))), "late heartbeats"},
+			},
+		},
+		{
+			title:   "Apply, p99",
+			about:   "Time within which 99 % of what was agreed on is applied, by kind of request, on the slowest member.",
+			unit:    "s",
+			of:      members,
+			queries: []query{{highest("op", quantile("0.99", "op, instance", etcd("etcd_server_apply_duration_seconds_bucket", `op=~"Txn|Put|Range|DeleteRange|Compaction"`))), "{{op}}"}},
+		},
+		{
+			title:   "Not applied yet",
+			about:   "Changes that are agreed on and not applied yet, by member. Above 5,000 etcd refuses requests.",
+			unit:    "short",
+			of:      members,
+			queries: []query{{sum("instance", etcd("etcd_server_proposals_committed_total")) + " - " + sum("instance", etcd("etcd_server_proposals_applied_total")), member}},
+		},
+	}}
+}
+
+func storeTraffic() row {
+	return row{"Clients of etcd", []panel{
+		{
+			title:   "Requests by method",
+			about:   "Requests for keys that members answer in a second. The nodes' changes are Txn.",
+			unit:    "reqps",
+			of:      members,
+			show:    stacked,
+			queries: []query{{sum("grpc_method", rate(etcd("grpc_server_handled_total", `grpc_service="etcdserverpb.KV"`))), "{{grpc_method}}"}},
+		},
+		{
+			title: "Requests failed",
+			about: "Requests that members answer with a failure of their own, in a second, by gRPC's code.",
+			unit:  "reqps",
+			of:    members,
+			queries: []query{{
+				sum("grpc_code", rate(etcd("grpc_server_handled_total", `grpc_code=~"Unavailable|DeadlineExceeded|ResourceExhausted|Internal|Unknown"`))), "{{grpc_code}}",
+			}},
+		},
+		{
+			title: "Bytes from and to clients",
+			about: "Bytes that members take from clients and send them, in a second.",
+			unit:  "Bps",
+			of:    members,
+			queries: []query{
+				{sum("", rate(etcd("etcd_network_client_grpc_received_bytes_total"))), "received"},
+				{sum("", rate(etcd("etcd_network_client_grpc_sent_bytes_total"))), "sent"},
+			},
+		},
+		{
+			title: "Watchers",
+			about: "Watchers of clients, and those of them that lag behind.",
+			unit:  "short",
+			of:    members,
+			queries: []query{
+				{sum("", etcd("etcd_debugging_mvcc_watcher_total")), "watchers"},
+				{sum("", etcd("etcd_debugging_mvcc_slow_watcher_total")), "slow"},
+			},
+		},
+		{
+			title:   "Bytes between members",
+			about:   "Bytes that members send each other in a second.",
+			unit:    "Bps",
+			of:      members,
+			queries: []query{{sum("instance", rate(etcd("etcd_network_peer_sent_bytes_total"))), member}},
+		},
+	}}
+}
+
+func storeProcesses() row {
+	return row{"Processes of etcd", []panel{
+		{
+			title:   "Processor time of etcd",
+			about:   "Cores that each member uses.",
+			unit:    "short",
+			of:      members,
+			queries: []query{{sum("instance", rate(etcd("process_cpu_seconds_total"))), member}},
+		},
+		{
+			title:   "Memory of etcd",
+			about:   "Memory that each member has resident: about 240 bytes a key, and its database as far as it is read.",
+			unit:    "bytes",
+			of:      members,
+			queries: []query{{sum("instance", etcd("process_resident_memory_bytes")), member}},
+		},
+		{
+			title:   "Open files of etcd",
+			about:   "Share of the file descriptors that each member may have which are open.",
+			unit:    "percentunit",
+			of:      members,
+			queries: []query{{sum("instance", etcd("process_open_fds")) + " / " + sum("instance", etcd("process_max_fds")), member}},
+			steps:   []step{warning(0.8)},
+		},
+	}}
+}

@@ -1,0 +1,97 @@
+package dashboards
+
+import (
+	"fmt"
+
+	"github.com/grafana/grafana-foundation-sdk/go/common"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+)
+
+// Runbooks is where the runbooks are read, unless whoever imports the dashboards
+// says otherwise.
+const Runbooks = "https://github.com/licet/licet/blob/main/docs/runbooks"
+
+// variable is one that lists a label's values, several of which may be chosen.
+type variable struct {
+	name, title, about string
+	selector           string // of the series
+	label              string
+	all                string // regular expression of what "All" stands for
+}
+
+// Of a service's labels those of its build are enough: every node tells it.
+const build = "licet_build_info"
+
+// optional is what "All" stands for where series may lack the label.
+const optional = ".*"
+
+// ofNodes are the variables of all dashboards: each narrows down those that follow.
+func ofNodes() []variable {
+	return []variable{
+		{"job", "Job", "Prometheus' name for what it scrapes Licet's nodes as.", build, "job", ".+"},
+		{"namespace", "Namespace", "Kubernetes namespace. Elsewhere leave it at All.", build + `{job=~"$job"}`, "namespace", optional},
+		{"pod", "Pod", "Kubernetes pod. Elsewhere leave it at All.", build + `{job=~"$job", namespace=~"$namespace"}`, "pod", optional},
+		{"instance", "Instance", "Address that a node is scraped at.", build + `{job=~"$job", namespace=~"$namespace", pod=~"$pod"}`, "instance", ".+"},
+	}
+}
+
+// ofMembers are those of the dashboard that shows etcd, which may well live outside
+// of the nodes' namespace.
+func ofMembers() []variable {
+	const told = "etcd_server_has_leader"
+	return []variable{
+		{"etcd_job", "etcd job", "Prometheus' name for what it scrapes etcd's members as.", told, "job", ".+"},
+		{"etcd_namespace", "etcd namespace", "Kubernetes namespace of etcd. Elsewhere leave it at All.", told + `{job=~"$etcd_job"}`, "namespace", optional},
+		{"etcd_instance", "etcd member", "Address that a member is scraped at.", told + `{job=~"$etcd_job", namespace=~"$etcd_namespace"}`, "instance", ".+"},
+	}
+}
+
+func (v variable) query() string { return fmt.Sprintf("label_values(%s, %s)", v.selector, v.label) }
+
+func (v variable) build() *dashboard.QueryVariableBuilder {
+	text := v.query()
+	all := true
+	return dashboard.NewQueryVariableBuilder(v.name).
+		Label(v.title).
+		Description(v.about).
+		Datasource(datasource()).
+		Query(dashboard.StringOrMap{Map: map[string]any{"query": text, "refId": v.name, "qryType": 1}}).
+		Definition(text).
+		Multi(true).
+		IncludeAll(true).
+		AllValue(v.all).
+		Current(dashboard.VariableOption{
+			Selected: &all,
+			Text:     dashboard.StringOrArrayOfString{ArrayOfString: []string{"All"}},
+			Value:    dashboard.StringOrArrayOfString{ArrayOfString: []string{"$__all"}},
+		}).
+		Refresh(dashboard.VariableRefreshOnTimeRangeChanged).
+		Sort(dashboard.VariableSortAlphabeticalAsc)
+}
+
+// datasource is the Prometheus that is chosen at the top.
+func datasource() common.DataSourceRef {
+	kind, uid := "prometheus", "$datasource"
+	return common.DataSourceRef{Type: &kind, Uid: &uid}
+}
+
+func datasourceVariable() *dashboard.DatasourceVariableBuilder {
+	return dashboard.NewDatasourceVariableBuilder("datasource").
+		Label("Data source").
+		Description("The Prometheus that scrapes Licet and etcd.").
+		Type("prometheus")
+}
+
+// runbooksVariable is a constant, and not shown.
+type runbooksVariable struct{}
+
+func (runbooksVariable) Build() (dashboard.VariableModel, error) {
+	base, hide := Runbooks, dashboard.VariableHideHideVariable
+	built, err := dashboard.NewConstantVariableBuilder("runbooks").
+		Label("Runbooks").
+		Description("Where the panels' links to runbooks lead.").
+		Value(dashboard.StringOrMap{String: &base}).
+		Build()
+	built.Hide = &hide
+	return built, err
+}
