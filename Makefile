@@ -25,7 +25,7 @@ GOLDEN_PKGS ?= $(shell grep -rl --include='*_test.go' 'flag[.]Bool."update"' . |
 
 .PHONY: help
 help: ## List the targets.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the binary into bin/, stamped with version and revision.
@@ -91,6 +91,14 @@ webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is 
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
 	go test $(GOLDEN_PKGS) -run Golden -update
+
+.PHONY: dashboards
+dashboards: ## Write Grafana's dashboards and the linter's exceptions into deploy/grafana.
+	cd deploy/observability && go run ./cmd/dashboards
+
+.PHONY: dashboards-lint
+dashboards-lint: ## Run Grafana's linter over the dashboards.
+	cd deploy/observability/linter && go test -count=1 ./...
 
 .PHONY: fmt
 fmt: ## Format the code.

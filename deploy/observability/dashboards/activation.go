@@ -55,7 +55,6 @@ func activation() page {
 					queries: []query{{
 						highest("", licet("licet_commands_under_way")+" / "+licet("licet_commands_limit")), "",
 					}},
-					steps:    []step{warning(0.8), critical(1)},
 					runbooks: []string{"LicetShedding"},
 				},
 				{
@@ -191,8 +190,16 @@ func activation() page {
 					show:     stacked,
 					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},
 					runbooks: []string{"LicetShedding"},
-					legend:   true,
-					width:    16,
+				},
+				{
+					title: "Shed of requests",
+					about: "What was refused because of too much load, as a share of all requests. What was put off (background) is refused to nobody.",
+					unit:  "percentunit",
+					queries: []query{{
+						sum("", rate(licet("licet_commands_shed_total", `reason!="background"`))) + " / (" + sum("", rate(licet("licet_http_responses_total", noProbe))) + " > 0)", "shed",
+					}},
+					steps:    []step{warning(0.01)},
+					runbooks: []string{"LicetShedding"},
 				},
 			}},
 			{"What is remembered", []panel{
@@ -203,6 +210,7 @@ func activation() page {
 					queries: []query{{
 						sum("pod, instance", licet("licet_records_resident")), node,
 					}},
+					width: 6,
 				},
 				{
 					title: "Lookups of records",
@@ -212,6 +220,7 @@ func activation() page {
 					queries: []query{{
 						sum("result", rate(licet("licet_record_lookups_total"))), "{{result}}",
 					}},
+					width: 6,
 				},
 				{
 					title: "Lookups of API keys",
@@ -221,9 +230,10 @@ func activation() page {
 					queries: []query{{
 						sum("result", rate(licet("licet_api_key_lookups_total"))), "{{result}}",
 					}},
+					width: 6,
 				},
 				{
-					title: "Age of what is known of API keys",
+					title: "Age of API keys",
 					about: "Time since the last scan for changed API keys that succeeded began, by node. From 2 seconds on keys are read from the store.",
 					unit:  "s",
 					queries: []query{{
@@ -231,6 +241,7 @@ func activation() page {
 					}},
 					steps:    []step{warning(30)},
 					runbooks: []string{"LicetAPIKeyScanStale"},
+					width:    6,
 				},
 			}},
 		},

@@ -174,6 +174,15 @@ func webhooks() row {
 			queries: []query{{sum("state", licet("licet_webhook_endpoints")), "{{state}}"}},
 		},
 		{
+			title:    "Given up",
+			about:    "Messages to webhook endpoints that were given up within six hours, or fewer kept where it is negative. Receivers' doing, unless many have some: then look at the way out of the cluster.",
+			unit:     "short",
+			of:       recording,
+			queries:  []query{{sum("", "delta("+recorded("job:licet_webhook_dead_letters:sum")+"[6h])"), "given up"}},
+			steps:    []step{warning(100)},
+			runbooks: []string{"LicetWebhookDeadLetters"},
+		},
+		{
 			title: "Pending and dead",
 			about: "Messages that have failed and are to be tried again, and those that were given up. Both are their receivers' doing, unless all of them have some: then look at the way out of the cluster.",
 			unit:  "short",
@@ -219,6 +228,7 @@ func chores() row {
 			title:    "Since a chore went well",
 			about:    "Time since a pass of a chore last went well, on any node.",
 			unit:     "s",
+			steps:    []step{warning(900)},
 			queries:  []query{{since("sweep", licet("licet_sweep_last_success_timestamp_seconds")), "{{sweep}}"}},
 			runbooks: []string{"LicetSweepFailing"},
 			legend:   true,

@@ -1,9 +1,9 @@
 package dashboards
 
-// Selectors that several panels of requests share. The probes are answered to whoever
-// looks after the node, not to a caller.
+// Selectors that several panels of requests share. Probes and scrapes are answered to
+// whoever looks after the node, not to a caller.
 const (
-	noProbe    = `route!~"/livez|/readyz"`
+	noProbe    = `route!~"/livez|/readyz|/metrics"`
 	failed     = `code=~"5.."`
 	activating = `route="/v1/licenses/activate"`
 )
@@ -26,7 +26,7 @@ func overview() page {
 			{"At a glance", []panel{
 				{
 					title:   "Requests",
-					about:   "Requests answered in a second, without probes.",
+					about:   "Requests answered in a second, without probes and scrapes.",
 					unit:    "reqps",
 					show:    number,
 					queries: []query{{served, ""}},
@@ -46,7 +46,7 @@ func overview() page {
 					unit:     "s",
 					show:     number,
 					queries:  []query{{quantile("0.99", "", licet(requestBuckets, activating)), ""}},
-					steps:    []step{warning(0.1), critical(0.5)},
+					steps:    []step{warning(0.1)},
 					runbooks: []string{"LicetLatencyBudgetBurn"},
 				},
 				{
@@ -148,9 +148,9 @@ func overview() page {
 				},
 			}},
 			{"Service level objectives", []panel{
-				burn("Availability: burn rate", "How fast the error budget of availability is used up: at 1 it lasts exactly as long as it is meant to. Errors are answers of 500 and above, without 502, which the payment provider causes. 14.4 over an hour and 6 over six hours page somebody.",
+				burn("Availability: burn rate", "How fast the error budget of availability is used up: at 1 it lasts exactly as long as it is meant to. Errors are answers of 500 and above, without 502, which the payment provider causes. 14.4 over an hour and 6 over six hours are critical, 3 over a day and 1 over three days a warning.",
 					"job_slo:licet_http_availability_errors", "LicetErrorBudgetBurn"),
-				burn("Latency: burn rate", "How fast the error budget of latency is used up: 99 % of activations are to be answered within 100 ms. 14.4 over an hour and 6 over six hours page somebody.",
+				burn("Latency: burn rate", "How fast the error budget of latency is used up: 99 % of activations are to be answered within 100 ms. 14.4 over an hour and 6 over six hours are critical, 3 over a day and 1 over three days a warning.",
 					"job_slo:licet_http_latency_errors", "LicetLatencyBudgetBurn"),
 			}},
 			{"Load", []panel{
@@ -181,7 +181,7 @@ func overview() page {
 	}
 }
 
-const noEvents = `route!~"/livez|/readyz|/v1/events"`
+const noEvents = `route!~"/livez|/readyz|/metrics|/v1/events"`
 
 // burn shows how many times faster than it may an error budget is used up, over the
 // windows that the alerts look at.
@@ -191,12 +191,11 @@ func burn(title, about, rule, runbook string) panel {
 		about:    about,
 		unit:     "short",
 		of:       recording,
-		steps:    []step{warning(6), critical(14.4)},
+		steps:    []step{warning(1), warning(3), critical(6), critical(14.4)},
 		runbooks: []string{runbook},
-		legend:   true,
 		width:    12,
 	}
-	for _, window := range []string{"5m", "1h", "6h", "3d"} {
+	for _, window := range []string{"1h", "6h", "1d", "3d"} {
 		p.queries = append(p.queries, query{
 			highest("slo", recorded(rule+":ratio_rate"+window)+" / on (job, namespace, slo) "+recorded(rule+":budget")),
 			"{{slo}} " + window,
@@ -212,52 +211,51 @@ func processes() row {
 			title:   "Processor time",
 			about:   "Cores that each node uses.",
 			unit:    "short",
-			queries: []query{{sum("pod, instance", rate(licet("process_cpu_seconds_total"))), node}},
+			queries: []query{{sum("pod, instance", ofNode(rate(licet("process_cpu_seconds_total")))), node}},
 		},
 		{
 			title: "Memory",
 			about: "Memory that each node has resident, and what of it Go's heap has in use.",
 			unit:  "bytes",
 			queries: []query{
-				{sum("pod, instance", licet("process_resident_memory_bytes")), node + " resident"},
-				{sum("pod, instance", licet("go_memstats_heap_inuse_bytes")), node + " heap"},
+				{sum("pod, instance", ofNode(licet("process_resident_memory_bytes"))), node + " resident"},
+				{sum("pod, instance", ofNode(licet("go_memstats_heap_inuse_bytes"))), node + " heap"},
 			},
 		},
 		{
 			title:   "Goroutines",
 			about:   "Goroutines of each node. They follow connections and what is under way; a number that only rises is a leak.",
 			unit:    "short",
-			queries: []query{{sum("pod, instance", licet("go_goroutines")), node}},
+			queries: []query{{sum("pod, instance", ofNode(licet("go_goroutines"))), node}},
 		},
 		{
 			title: "Open files",
 			about: "Share of the file descriptors that each node may have which are open: connections, for the most part.",
 			unit:  "percentunit",
 			queries: []query{{
-				sum("pod, instance", licet("process_open_fds")) + " / " + sum("pod, instance", licet("process_max_fds")), node,
+				sum("pod, instance", ofNode(licet("process_open_fds"))) + " / " + sum("pod, instance", ofNode(licet("process_max_fds"))), node,
 			}},
-			steps: []step{warning(0.8)},
 		},
 		{
 			title: "Garbage collection",
 			about: "Share of the time that all of a node's goroutines stand still for Go's collector.",
 			unit:  "percentunit",
 			queries: []query{{
-				sum("pod, instance", rate(licet("go_gc_duration_seconds_sum"))), node,
+				sum("pod, instance", ofNode(rate(licet("go_gc_duration_seconds_sum")))), node,
 			}},
 		},
 		{
 			title:   "Up for",
 			about:   "How long each node has been running. A saw of many teeth is a node that restarts.",
 			unit:    "s",
-			queries: []query{{"time() - " + highest("pod, instance", licet("process_start_time_seconds")), node}},
+			queries: []query{{"time() - " + highest("pod, instance", ofNode(licet("process_start_time_seconds"))), node}},
 		},
 		{
 			title:   "Builds",
 			about:   "What is running, and on how many nodes. Two rows are well while a new version rolls out.",
 			unit:    "short",
 			show:    columns,
-			queries: []query{{by("count", "version, revision, goversion", licet("licet_build_info")), ""}},
+			queries: []query{{by("count", "version, revision, goversion", licet(build)), ""}},
 			width:   16,
 		},
 		{

@@ -32,6 +32,16 @@ func etcd(metric string, more ...string) string { return selector(metric, ofEtcd
 // recorded selects what a rule has recorded for a job in a namespace.
 func recorded(metric string, more ...string) string { return selector(metric, ofRecorded, more) }
 
+// ofNode and ofMember say of whom series are that every Go program has. Without, "All"
+// would mean whatever Prometheus scrapes.
+func ofNode(series string) string {
+	return series + " and on (job, instance) " + licet(build)
+}
+
+func ofMember(series string) string {
+	return series + " and on (job, instance) " + etcd(leading)
+}
+
 // rate is how much a counter grows in a second.
 func rate(series string) string { return "rate(" + series + "[$__rate_interval])" }
 

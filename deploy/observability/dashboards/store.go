@@ -29,15 +29,14 @@ func storeGlance() row {
 			queries: []query{{
 				share(sum("", rate(licet(requests, `outcome="unknown"`))), sum("", rate(licet(requests)))), "",
 			}},
-			steps: []step{warning(0.01)},
 		},
 		{
 			title:    "Members up",
-			about:    "Members of etcd that Prometheus reaches. With fewer than a majority nothing can be written.",
+			about:    "Members of etcd that tell of themselves. With fewer than a majority nothing can be written.",
 			unit:     "short",
 			show:     number,
 			of:       members,
-			queries:  []query{{sum("", etcd("up")), ""}},
+			queries:  []query{{by("count", "", etcd(leading)), ""}},
 			runbooks: []string{"LicetEtcdMemberDown", "LicetEtcdInsufficientMembers"},
 		},
 		{
@@ -46,7 +45,7 @@ func storeGlance() row {
 			unit:     "short",
 			show:     number,
 			of:       members,
-			queries:  []query{{sum("", "1 - "+etcd("etcd_server_has_leader")), ""}},
+			queries:  []query{{sum("", "1 - "+etcd(leading)), ""}},
 			steps:    []step{critical(1)},
 			runbooks: []string{"LicetEtcdNoLeader"},
 		},
@@ -77,7 +76,7 @@ func storeGlance() row {
 			show:  number,
 			of:    members,
 			queries: []query{{
-				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"), by("count", "", etcd("etcd_server_has_leader"))), "",
+				orNone(by("count", "", highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms"))+" > 0"), by("count", "", etcd(leading))), "",
 			}},
 			steps:    []step{critical(1)},
 			runbooks: []string{"LicetEtcdAlarm"},
@@ -146,10 +145,11 @@ func storeCluster() row {
 		},
 		{
 			title:    "Leader changes",
-			about:    "Elections that each member has seen within ten minutes. Some belong to a rolling restart; else the disk is slow or the network is.",
+			about:    "Elections that each member has seen within 15 minutes. Some belong to a rolling restart; else the disk is slow or the network is.",
 			unit:     "short",
 			of:       members,
-			queries:  []query{{sum("instance", "increase("+etcd("etcd_server_leader_changes_seen_total")+"[10m])"), member}},
+			queries:  []query{{sum("instance", "increase("+etcd("etcd_server_leader_changes_seen_total")+"[15m])"), member}},
+			steps:    []step{warning(4)},
 			runbooks: []string{"LicetEtcdLeaderChanges"},
 		},
 		{
@@ -159,7 +159,7 @@ func storeCluster() row {
 			of:    members,
 			queries: []query{{
 				highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms")) +
-					` or label_replace(0 * ` + highest("", etcd("etcd_server_has_leader")) + `, "alarm_type", "none", "", "")`,
+					` or label_replace(0 * ` + highest("", etcd(leading)) + `, "alarm_type", "none", "", "")`,
 				"{{alarm_type}} {{server_id}}",
 			}},
 			runbooks: []string{"LicetEtcdAlarm"},
@@ -222,32 +222,32 @@ func storeDisk() row {
 func storeSpace() row {
 	return row{"Space", []panel{
 		{
-			title: "Database and quota",
-			about: "Size of each member's database, what of it is in use, and its quota. Where in use is far below the size, defragment, one member at a time and the leader last.",
+			title: "Database",
+			about: "Size of each member's database, and what of it is in use. Where in use is far below the size, defragment, one member at a time and the leader last.",
 			unit:  "bytes",
 			of:    members,
 			queries: []query{
 				{sum("instance", etcd("etcd_mvcc_db_total_size_in_bytes")), member + " size"},
 				{sum("instance", etcd("etcd_mvcc_db_total_size_in_use_in_bytes")), member + " in use"},
-				{sum("instance", etcd("etcd_server_quota_backend_bytes")), member + " quota"},
 			},
 			runbooks: []string{"LicetEtcdDatabaseFilling"},
 		},
 		{
 			title: "Database of quota",
-			about: "Size of each member's database as a share of its quota.",
+			about: "Size of each member's database, and what of it is in use, as a share of the quota. It is the size that the quota bounds.",
 			unit:  "percentunit",
 			of:    members,
-			queries: []query{{
-				sum("instance", etcd("etcd_mvcc_db_total_size_in_bytes")) + " / " + sum("instance", etcd("etcd_server_quota_backend_bytes")), member,
-			}},
+			queries: []query{
+				{sum("instance", etcd("etcd_mvcc_db_total_size_in_bytes")) + " / " + sum("instance", etcd("etcd_server_quota_backend_bytes")), member + " size"},
+				{sum("instance", etcd("etcd_mvcc_db_total_size_in_use_in_bytes")) + " / " + sum("instance", etcd("etcd_server_quota_backend_bytes")), member + " in use"},
+			},
 			steps:    []step{warning(0.6), critical(0.8)},
 			runbooks: []string{"LicetEtcdDatabaseFilling"},
 			max:      1,
 		},
 		{
 			title:   "Keys",
-			about:   "Keys that each member holds, older revisions included until they are compacted. docs/performance.md has what a key costs.",
+			about:   "Keys that each member holds, with deleted ones until they are compacted. docs/performance.md has what a key costs.",
 			unit:    "short",
 			of:      members,
 			queries: []query{{sum("instance", etcd("etcd_debugging_mvcc_keys_total")), member}},
@@ -299,10 +299,11 @@ func storeRaft() row {
 		},
 		{
 			title:    "Proposals failed",
-			about:    "Changes that were given up in a second: elections, or no majority.",
-			unit:     "cps",
+			about:    "Changes that were given up within 15 minutes, on all members: elections, or no majority.",
+			unit:     "short",
 			of:       members,
-			queries:  []query{{sum("instance", rate(etcd("etcd_server_proposals_failed_total"))), member}},
+			queries:  []query{{sum("", "increase("+etcd("etcd_server_proposals_failed_total")+"[15m])"), "failed"}},
+			steps:    []step{warning(5)},
 			runbooks: []string{"LicetEtcdProposalsFailing"},
 		},
 		{
@@ -343,6 +344,7 @@ func storeTraffic() row {
 			of:      members,
 			show:    stacked,
 			queries: []query{{sum("grpc_method", rate(etcd("grpc_server_handled_total", `grpc_service="etcdserverpb.KV"`))), "{{grpc_method}}"}},
+			width:   12,
 		},
 		{
 			title: "Requests failed",
@@ -350,8 +352,9 @@ func storeTraffic() row {
 			unit:  "reqps",
 			of:    members,
 			queries: []query{{
-				sum("grpc_code", rate(etcd("grpc_server_handled_total", `grpc_code=~"Unavailable|DeadlineExceeded|ResourceExhausted|Internal|Unknown"`))), "{{grpc_code}}",
+				sum("grpc_code", rate(etcd("grpc_server_handled_total", `grpc_service=~"etcdserverpb.*"`, `grpc_code=~"Unavailable|DeadlineExceeded|ResourceExhausted|Internal|Unknown"`))), "{{grpc_code}}",
 			}},
+			width: 12,
 		},
 		{
 			title: "Bytes from and to clients",
@@ -390,22 +393,21 @@ func storeProcesses() row {
 			about:   "Cores that each member uses.",
 			unit:    "short",
 			of:      members,
-			queries: []query{{sum("instance", rate(etcd("process_cpu_seconds_total"))), member}},
+			queries: []query{{sum("instance", ofMember(rate(etcd("process_cpu_seconds_total")))), member}},
 		},
 		{
 			title:   "Memory of etcd",
 			about:   "Memory that each member has resident: about 240 bytes a key, and its database as far as it is read.",
 			unit:    "bytes",
 			of:      members,
-			queries: []query{{sum("instance", etcd("process_resident_memory_bytes")), member}},
+			queries: []query{{sum("instance", ofMember(etcd("process_resident_memory_bytes"))), member}},
 		},
 		{
 			title:   "Open files of etcd",
 			about:   "Share of the file descriptors that each member may have which are open.",
 			unit:    "percentunit",
 			of:      members,
-			queries: []query{{sum("instance", etcd("process_open_fds")) + " / " + sum("instance", etcd("process_max_fds")), member}},
-			steps:   []step{warning(0.8)},
+			queries: []query{{sum("instance", ofMember(etcd("process_open_fds"))) + " / " + sum("instance", ofMember(etcd("process_max_fds"))), member}},
 		},
 	}}
 }

@@ -19,8 +19,11 @@ type variable struct {
 	all                string // regular expression of what "All" stands for
 }
 
-// Of a service's labels those of its build are enough: every node tells it.
-const build = "licet_build_info"
+// What every node and every member tells, and nobody else.
+const (
+	build   = "licet_build_info"
+	leading = "etcd_server_has_leader"
+)
 
 // optional is what "All" stands for where series may lack the label.
 const optional = ".*"
@@ -38,11 +41,10 @@ func ofNodes() []variable {
 // ofMembers are those of the dashboard that shows etcd, which may well live outside
 // of the nodes' namespace.
 func ofMembers() []variable {
-	const told = "etcd_server_has_leader"
 	return []variable{
-		{"etcd_job", "etcd job", "Prometheus' name for what it scrapes etcd's members as.", told, "job", ".+"},
-		{"etcd_namespace", "etcd namespace", "Kubernetes namespace of etcd. Elsewhere leave it at All.", told + `{job=~"$etcd_job"}`, "namespace", optional},
-		{"etcd_instance", "etcd member", "Address that a member is scraped at.", told + `{job=~"$etcd_job", namespace=~"$etcd_namespace"}`, "instance", ".+"},
+		{"etcd_job", "etcd job", "Prometheus' name for what it scrapes etcd's members as.", leading, "job", ".+"},
+		{"etcd_namespace", "etcd namespace", "Kubernetes namespace of etcd. Elsewhere leave it at All.", leading + `{job=~"$etcd_job"}`, "namespace", optional},
+		{"etcd_instance", "etcd member", "Address that a member is scraped at.", leading + `{job=~"$etcd_job", namespace=~"$etcd_namespace"}`, "instance", ".+"},
 	}
 }
 
