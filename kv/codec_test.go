@@ -204,6 +204,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"epoch", epochKey},
 		{"who listens to activations", listenKey},
 		{"the last epoch that is swept", sweptKey},
+		{"the last backup", backupKey},
 		{"listing", listingKey(goldenOwner, testTime, id)},
 		{"product in the listing", placeOfProduct(licet.ProductRef(goldenOwner, "pro"), &licet.Product{CreatedAt: testTime})},
 		{"order among its buyer's", placeOfOrder(goldenOrder())},

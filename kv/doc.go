@@ -40,6 +40,7 @@
 //	x/w/<endpoint>                empty: an endpoint that was deleted, whose deliveries are to be removed
 //	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
 //	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
+//	s/backup                      when the last backup was begun that ended well, as <ms>
 //	s/check                       the check key of license keys, 32 bytes
 //	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key

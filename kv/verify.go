@@ -126,6 +126,7 @@ func families() []family {
 		{"order", "o/", each("o/", (*verification).checkOrder)},
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},
+		{"backup", "s/backup", each("s/backup", (*verification).checkBackup)},
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
 		{"epoch", "s/epoch", each("s/epoch", (*verification).checkEpoch)},
 		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},

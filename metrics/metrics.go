@@ -48,7 +48,7 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 		Store:    newStore(factory, reg),
 		Commerce: newCommerce(factory),
 		Events:   newEvents(factory),
-		Chores:   newChores(factory),
+		Chores:   newChores(factory, reg),
 		Tracing:  newTracing(factory),
 	}
 }

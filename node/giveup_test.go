@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"licet"
+	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -276,11 +277,18 @@ func TestPanic(t *testing.T) {
 func TestDrain(t *testing.T) {
 	key := grant(t, newNode(t, openStore(t)), 0)
 	store, arrived, open, _ := gated(openStore(t))
-	n := newNode(t, store)
+	var told *metrics.Metrics
+	n := newNode(t, store, func(cfg *node.Config) { told = cfg.Metrics })
+	if told.Ready.Value() != 1 {
+		t.Error("licet_ready is 0 while it is ready")
+	}
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(testContext(t), n, key, "accepted"); wantError(t, err, nil) })
 	<-arrived
 	n.StopIntake()
+	if told.Ready.Value() != 0 {
+		t.Error("licet_ready is 1 while the node drains")
+	}
 	wantError(t, n.Ready(testContext(t)), licet.ErrUnavailable)
 	_, err := activate(testContext(t), n, key, "late")
 	wantError(t, err, licet.ErrUnavailable)

@@ -161,6 +161,7 @@ func New(cfg Config) *Node {
 	}
 	cfg.Metrics.Mailboxes.From(n.countMailboxes)
 	cfg.Metrics.CommandsWaiting.From(n.countWaiting)
+	cfg.Metrics.Ready.From(n.readiness)
 	return n
 }
 
@@ -205,6 +206,20 @@ func (n *Node) Ready(ctx context.Context) error {
 		return errDraining
 	}
 	return n.cfg.Store.Ping(ctx)
+}
+
+// readyTimeout bounds how long a scrape waits for the store.
+const readyTimeout = time.Second
+
+// readiness is 1 while the node is ready. Load balancers send nothing to nodes that
+// are not, so nothing that is counted of requests would show it.
+func (n *Node) readiness() float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	if n.Ready(ctx) != nil {
+		return 0
+	}
+	return 1
 }
 
 var errDraining = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -22,6 +23,9 @@ func newBackupCommand(stdout, stderr io.Writer) *cobra.Command {
 		Long: `Write a snapshot of a store to FILE, and its SHA-256 to FILE.sha256. FILE is there
 whole and checked or not at all; an earlier one is replaced. It holds every change
 that was acknowledged before the command began. A service may go on meanwhile.
+
+That it ended well is noted in the store, for the nodes' metrics. Where the store takes
+no writes, the backup is as good, and a warning says so.
 
 FILE holds license keys: keep it like a secret. The master keys are not in the
 store; keep those too, and somewhere else.`,
@@ -50,11 +54,16 @@ func runBackup(ctx context.Context, cfg storeConfig, path string, stdout, stderr
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
+	begun := time.Now()
 	bar := terminal.NewMeter(stderr, "backup", true)
 	info, err := kv.Backup(ctx, store, path, bar.Set)
 	bar.Clear()
 	if err != nil {
 		return fmt.Errorf("back up to %s: %w", path, err)
+	}
+	if err := kv.RecordBackup(ctx, store, begun); err != nil {
+		// The file is whole, so this is no failure of the command.
+		fmt.Fprintf(stderr, "warning: the backup is good, but the store could not note it, so licet_backup_last_success_timestamp_seconds does not show it: %v\n", err)
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes, every change up to revision %d\nSHA-256 %s\n",
 		path, info.Bytes, info.Revision, info.SHA256)

@@ -187,6 +187,7 @@ func (s *service) answer() error {
 	s.background("the refunds", func(ctx context.Context) {
 		n.Sweep(ctx, every, node.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
+	s.background("the time of the last backup", s.store.FollowBackups)
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
 		s.background("the thrift", thrift.keep)
 	}

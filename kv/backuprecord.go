@@ -1,0 +1,80 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// backupKey has when the last backup was begun that ended well, as eight bytes:
+	// milliseconds of Unix time. A backup has the record of the one before it, and so
+	// has a store that was made of one.
+	backupKey = layout + "s/backup"
+	// backupTimeSize is how many bytes that is.
+	backupTimeSize = 8
+	// backupLook is the pause between two looks at it. Backups are hours apart.
+	backupLook = 30 * time.Second
+)
+
+// RecordBackup notes in a store that a backup of it, begun then, has ended well, for
+// [Store.FollowBackups]. What was changed since it was begun may be missing in it.
+func RecordBackup(ctx context.Context, cfg Config, begun time.Time) error {
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.recordBackup(ctx, begun), s.Close())
+}
+
+func (s *Store) recordBackup(ctx context.Context, begun time.Time) error {
+	if _, err := s.txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(backupKey, timeInKey(begun))}, nil); err != nil {
+		return fmt.Errorf("write the time of the backup: %w", err)
+	}
+	return nil
+}
+
+// FollowBackups keeps the metric of the last backup up to date until ctx ends. While
+// the store does not answer it stays as it was: backups do not get younger by that.
+func (s *Store) FollowBackups(ctx context.Context) {
+	ticker := time.NewTicker(backupLook)
+	defer ticker.Stop()
+	for {
+		if err := s.readBackup(ctx); err != nil && ctx.Err() == nil {
+			s.log.Debug().Err(err).Msg("the time of the last backup was not read")
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// readBackup sets the metric to what is stored; nothing stored is 0.
+func (s *Store) readBackup(ctx context.Context) error {
+	value, err := s.get(ctx, "read_backup", backupKey)
+	if err != nil {
+		return err
+	}
+	begun := 0.0
+	if len(value) == backupTimeSize {
+		begun = float64(binary.BigEndian.Uint64(value)) / 1000
+	}
+	s.metrics.BackupSuccess.Set(begun)
+	return nil
+}
+
+// checkBackup checks the record of the last backup.
+func (v *verification) checkBackup(e entry) {
+	switch {
+	case e.rest != "":
+		v.report("backup", "s/backup"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+	case len(e.value) != backupTimeSize:
+		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), backupTimeSize)
+	}
+}

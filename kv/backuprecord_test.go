@@ -1,0 +1,71 @@
+package kv
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+)
+
+// toldBackup is what a store tells of the last backup.
+func toldBackup(t *testing.T, s *Store) float64 {
+	t.Helper()
+	var m dto.Metric
+	if err := s.metrics.BackupSuccess.Write(&m); err != nil {
+		t.Fatal(err)
+	}
+	return m.GetGauge().GetValue()
+}
+
+// TestBackupsAreKnown: what a backup notes in the store is what every node tells of
+// the last backup, and a store may have such a note.
+func TestBackupsAreKnown(t *testing.T) {
+	l := newLab(t)
+	told := func() float64 { return toldBackup(t, l.store) }
+	if err := l.store.readBackup(l.ctx()); err != nil || told() != 0 {
+		t.Errorf("before any backup: %v, error %v", told(), err)
+	}
+	cfg := Config{Endpoints: l.client.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
+	for _, begun := range []time.Time{testTime, testTime.Add(1500 * time.Millisecond)} {
+		if err := RecordBackup(l.ctx(), cfg, begun); err != nil {
+			t.Fatal(err)
+		}
+		err := l.store.readBackup(l.ctx())
+		if want := float64(begun.UnixMilli()) / 1000; err != nil || told() != want {
+			t.Errorf("after a backup at %v: %v, error %v", want, told(), err)
+		}
+	}
+	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
+		t.Errorf("found %v", found)
+	}
+
+	ended, end := context.WithCancel(l.ctx())
+	end()
+	if err := l.store.readBackup(ended); err == nil || told() == 0 {
+		t.Errorf("a store that does not answer: %v, error %v", told(), err)
+	}
+}
+
+// TestFollowBackupsLooksAtOnce: a node that was started just now tells of backups.
+func TestFollowBackupsLooksAtOnce(t *testing.T) {
+	l := newLab(t)
+	if err := l.store.recordBackup(l.ctx(), testTime); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(l.ctx())
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		l.store.FollowBackups(ctx)
+	}()
+	for toldBackup(t, l.store) == 0 {
+		if ctx.Err() != nil {
+			t.Fatal("it has not looked")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	<-followed
+}
