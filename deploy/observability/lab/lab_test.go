@@ -1,0 +1,218 @@
+package lab_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"licet/deploy/observability/dashboards"
+	"licet/deploy/observability/lab"
+	"licet/loadtest/rig"
+)
+
+func TestMain(m *testing.M) {
+	rig.Main(func(context.Context, []string, io.Writer, io.Writer) int { return m.Run() })
+}
+
+const (
+	// window is what dashboards put in for their rates, here.
+	window = "30s"
+	// patience is how long series may take to come: sweeps begin a minute and a half
+	// after a node at the latest.
+	patience = 150 * time.Second
+)
+
+// empty are the expressions that have no series in the lab, with why. One that has
+// some all the same is an error too.
+var empty = map[string]string{}
+
+// question is an expression that is to have series.
+type question struct {
+	place, expr string
+	label       string // that one of the series has; "": any
+}
+
+// TestExpressionsHaveSeries asks a real Prometheus, which scrapes real nodes and a real
+// etcd under load, for everything that a dashboard or a rule asks for. What is
+// misspelled has no series.
+func TestExpressionsHaveSeries(t *testing.T) {
+	l := start(t)
+	ctx := t.Context()
+	questions := asked(t, l)
+	// Proof that a misspelled metric would be noticed.
+	wrong := question{place: "a misspelled metric", expr: strings.ReplaceAll(questions[0].expr, "licet_", "lisec_")}
+	if wrong.expr == questions[0].expr {
+		t.Fatalf("%s does not name a metric of ours", wrong.expr)
+	}
+
+	open := slices.Clone(questions)
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Second) {
+		open = slices.DeleteFunc(open, func(q question) bool { return answered(t, l.Prometheus, q) == nil })
+		if len(open) <= len(empty) || time.Now().After(deadline) || ctx.Err() != nil {
+			break
+		}
+	}
+	without := map[string]bool{}
+	for _, q := range open {
+		without[q.expr] = true
+		if empty[q.expr] == "" {
+			t.Errorf("%s: %v\n%s", q.place, answered(t, l.Prometheus, q), q.expr)
+		}
+	}
+	for expr, why := range empty {
+		if !without[expr] {
+			t.Errorf("this has series, or nobody asks for it, and is listed as without (%s):\n%s", why, expr)
+		}
+	}
+	if answered(t, l.Prometheus, wrong) == nil {
+		t.Error("a misspelled metric is taken for one that has series")
+	}
+	t.Logf("%d expressions", len(questions))
+
+	t.Run("no license contradicts itself", func(t *testing.T) {
+		for _, s := range query(t, l.Prometheus, "licet_invariant_violations_total + licet_panics_total") {
+			if s.Value != 0 {
+				t.Errorf("%v: %v", s.Labels, s.Value)
+			}
+		}
+	})
+	t.Run("native histograms", func(t *testing.T) { native(t, l) })
+	t.Run("promtool check metrics", func(t *testing.T) { checkMetrics(t, l) })
+	if n, latest := l.Errors(); n > 0 {
+		t.Errorf("the load met %d answers that it did not look for, the latest: %v", n, latest)
+	}
+}
+
+func start(t *testing.T) *lab.Lab {
+	t.Helper()
+	began := time.Now()
+	l, err := lab.Start(t.Context(), lab.Config{Repository: repository(t), Programs: programs(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.Close)
+	t.Logf("started after %v", time.Since(began).Round(time.Second))
+	return l
+}
+
+func repository(t *testing.T) string {
+	t.Helper()
+	dir, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// programs is the folder with prometheus and promtool.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir := os.Getenv("LICET_PROMETHEUS")
+	if dir == "" {
+		t.Fatal("LICET_PROMETHEUS must name the folder with prometheus and promtool: run make observability")
+	}
+	return dir
+}
+
+// asked is everything that dashboards and rules ask for.
+func asked(t *testing.T, l *lab.Lab) []question {
+	t.Helper()
+	var all []question
+	for _, q := range dashboards.Queries(window) {
+		all = append(all, question{q.Dashboard + ", " + q.Panel, q.Expr, q.Label})
+	}
+	if len(all) < 50 {
+		t.Errorf("the dashboards have only %d expressions", len(all))
+	}
+	rules, err := l.Prometheus.Rules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rules) < 50 {
+		t.Errorf("Prometheus has only %d rules", len(rules))
+	}
+	for _, r := range rules {
+		place := fmt.Sprintf("%s, %s", r.Group, r.Name)
+		if r.Type == "recording" {
+			all = append(all, question{place: place, expr: r.Name}, question{place: place, expr: r.Query})
+			continue
+		}
+		parts := lab.Parts(r.Query)
+		if len(parts) == 0 {
+			t.Errorf("%s asks for nothing: %s", place, r.Query)
+		}
+		for _, part := range parts {
+			all = append(all, question{place: place, expr: part})
+		}
+	}
+	return all
+}
+
+// answered tells why an expression is not answered: at least one series must have a
+// value that is a number.
+func answered(t *testing.T, p *lab.Prometheus, q question) error {
+	t.Helper()
+	series, err := p.Query(t.Context(), q.expr)
+	if err != nil {
+		return err
+	}
+	if len(series) == 0 {
+		return fmt.Errorf("no series")
+	}
+	for _, s := range series {
+		if !math.IsNaN(s.Value) && (q.label == "" || s.Labels[q.label] != "") {
+			return nil
+		}
+	}
+	return fmt.Errorf("of %d series none has a number, and the label %q if any is wanted", len(series), q.label)
+}
+
+func query(t *testing.T, p *lab.Prometheus, expr string) []lab.Series {
+	t.Helper()
+	series, err := p.Query(t.Context(), expr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(series) == 0 {
+		t.Fatalf("no series: %s", expr)
+	}
+	return series
+}
+
+// native shows that a Prometheus that takes native histograms gets them.
+func native(t *testing.T, l *lab.Lab) {
+	for _, expr := range []string{
+		"sum(histogram_count(licet_http_request_duration_seconds))",
+		"histogram_quantile(0.99, sum(rate(licet_http_request_duration_seconds[30s])))",
+		"histogram_quantile(0.99, sum(rate(licet_store_request_duration_seconds[30s])))",
+	} {
+		for _, s := range query(t, l.Native, expr) {
+			if !(s.Value > 0) {
+				t.Errorf("%s is %v", expr, s.Value)
+			}
+		}
+	}
+}
+
+// checkMetrics has promtool look at what a node exposes.
+func checkMetrics(t *testing.T, l *lab.Lab) {
+	response, err := http.Get(l.Stage.Nodes[0].Metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	check := exec.CommandContext(t.Context(), filepath.Join(programs(t), "promtool"), "check", "metrics")
+	check.Stdin = response.Body
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,44 @@
+package lab
+
+import (
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// receivers are endpoints of webhooks as there are: one that takes everything, one that
+// fails every second time, one that wants nothing any more, and one that is not there.
+type receivers struct {
+	server *http.Server
+	urls   []string
+}
+
+func newReceivers() (*receivers, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	nobody := "http://" + closed.Addr().String() + "/nobody"
+	if err := closed.Close(); err != nil {
+		return nil, err
+	}
+	var calls atomic.Int64
+	mux := http.NewServeMux()
+	mux.HandleFunc("/well", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/now-and-then", func(w http.ResponseWriter, _ *http.Request) {
+		if calls.Add(1)%2 == 0 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	mux.HandleFunc("/gone", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusGone) })
+	base := "http://" + listener.Addr().String()
+	r := &receivers{server: &http.Server{Handler: mux}, urls: []string{base + "/well", base + "/now-and-then", base + "/gone", nobody}}
+	go func() { _ = r.server.Serve(listener) }() // it ends by close
+	return r, nil
+}
+
+func (r *receivers) close() { _ = r.server.Close() }

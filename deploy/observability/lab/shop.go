@@ -1,0 +1,234 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"licet/client"
+	"licet/loadtest/stage"
+)
+
+// shop sells licenses, and its customers use them, until it is told to stop.
+type shop struct {
+	balancer      *stage.Balancer
+	desk, program *client.Client // with an API key, and without
+	nobody        *client.Client // with an API key that nobody has
+	browser       *stage.Browser
+	receivers     *receivers
+
+	hot                         string // the license that many want at a time
+	suspended, revoked, expired string
+
+	mu     sync.Mutex
+	faults int   // guarded by mu
+	latest error // guarded by mu
+}
+
+const (
+	product    = "editor"
+	maxDevices = 2
+	// crowd is how many activate the hot license at a time, on each node.
+	crowd = 8
+	// pause is between two things that one customer does: the machine is not to be
+	// measured, and has other things to do.
+	pause = 20 * time.Millisecond
+)
+
+func openShop(ctx context.Context, s *stage.Stage, apiKey string) (*shop, error) {
+	h := &shop{balancer: s.Balancer()}
+	h.browser = stage.NewBrowser(h.balancer)
+	for _, c := range []struct {
+		into **client.Client
+		key  string
+	}{{&h.desk, apiKey}, {&h.program, ""}, {&h.nobody, "lk_test_nobody"}} {
+		var err error
+		*c.into, err = client.New(stage.PublicURL, c.key,
+			client.WithHTTPClient(&http.Client{Transport: h.balancer, Timeout: 15 * time.Second}), client.RetryFor(0))
+		if err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if h.receivers, err = newReceivers(); err != nil {
+		return nil, err
+	}
+	return h, h.stock(ctx)
+}
+
+// stock makes what there must be before anything is sold.
+func (h *shop) stock(ctx context.Context) error {
+	devices, none := maxDevices, 0
+	if _, err := h.desk.PutProduct(ctx, product, client.ProductTerms{Name: "Editor", KeyPrefix: "EDIT", MaxDevices: &devices}); err != nil {
+		return fmt.Errorf("describe the product: %w", err)
+	}
+	for _, url := range h.receivers.urls {
+		if _, err := h.desk.CreateWebhook(ctx, client.NewWebhook{URL: url}); err != nil {
+			return fmt.Errorf("make an endpoint: %w", err)
+		}
+	}
+	granted, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 3, MaxDevices: &none})
+	if err != nil {
+		return fmt.Errorf("grant licenses: %w", err)
+	}
+	h.hot, h.suspended, h.revoked = granted[0].LicenseKey, granted[1].LicenseKey, granted[2].LicenseKey
+	short, err := h.desk.GrantLicenses(ctx, client.Grant{ProductID: product, Quantity: 1, ExpiresAt: time.Now().Add(2 * time.Second)})
+	if err != nil {
+		return fmt.Errorf("grant a license that ends: %w", err)
+	}
+	h.expired = short[0].LicenseKey
+	if _, err := h.desk.SuspendLicense(ctx, h.suspended, "a test"); err != nil {
+		return err
+	}
+	_, err = h.desk.RevokeLicense(ctx, h.revoked, "a test")
+	return err
+}
+
+// work has everybody do their things until ctx ends.
+func (h *shop) work(ctx context.Context, group *sync.WaitGroup) {
+	forever := func(do func(context.Context, int) error) {
+		group.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				if err := do(ctx, i); err != nil && ctx.Err() == nil {
+					h.fault(err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(pause):
+				}
+			}
+		})
+	}
+	for range 2 {
+		forever(h.customer)
+	}
+	for node := range nodes {
+		for range crowd {
+			forever(func(ctx context.Context, i int) error {
+				_, err := h.program.Activate(stage.AtNode(ctx, node), client.Activation{LicenseKey: h.hot, DeviceID: fmt.Sprintf("%d-%d", node, i%4000)})
+				return err
+			})
+		}
+	}
+	forever(h.refused)
+	forever(h.lookups)
+	forever(h.follower)
+}
+
+// customer orders, and does with the order what customers do.
+func (h *shop) customer(ctx context.Context, i int) error {
+	o, err := h.desk.CreateOrder(ctx, client.NewOrder{ProductID: product, Amount: 4900, Currency: "USD", BuyerEmail: "ada@example.com"})
+	if err != nil {
+		return err
+	}
+	switch i % 8 {
+	case 0:
+		return nil // and never pays
+	case 1:
+		_, err := h.desk.CancelOrder(ctx, o.OrderNo, "not wanted any more")
+		return err
+	}
+	if _, err := h.browser.Press(ctx, o.PayURL, "pay"); err != nil {
+		return err
+	}
+	if o, err = h.desk.Order(ctx, o.OrderNo); err != nil {
+		return err
+	}
+	for _, device := range []string{"laptop", "phone", "laptop"} {
+		if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: o.LicenseKey, DeviceID: device}); err != nil {
+			return err
+		}
+	}
+	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: o.LicenseKey, DeviceID: "desktop"}); !refusedWith(err, 40901) {
+		return fmt.Errorf("a device too many: %w", err)
+	}
+	if _, err := h.program.Validate(ctx, client.Validation{LicenseKey: o.LicenseKey, DeviceID: "phone"}); err != nil {
+		return err
+	}
+	if _, err := h.desk.RemoveDevice(ctx, o.LicenseKey, "phone"); err != nil {
+		return err
+	}
+	if i%8 == 2 {
+		_, err = h.desk.RefundOrder(ctx, o.OrderNo, "does not like it")
+	}
+	return err
+}
+
+// refused asks for what is refused.
+func (h *shop) refused(ctx context.Context, i int) error {
+	for _, c := range []struct {
+		key  string
+		code int
+	}{{h.suspended, 40302}, {h.revoked, 40301}, {h.expired, 40303}} {
+		_, err := h.program.Activate(ctx, client.Activation{LicenseKey: c.key, DeviceID: "laptop"})
+		if c.key == h.expired && err == nil {
+			continue // it has not ended yet
+		}
+		if !refusedWith(err, c.code) {
+			return fmt.Errorf("an activation that is to be refused with %d: %w", c.code, err)
+		}
+	}
+	// A typo; after some of them the address is told no more.
+	if _, err := h.program.Activate(ctx, client.Activation{LicenseKey: "EDIT-00000-00000-00000-00000-00000", DeviceID: "laptop"}); !refusedWith(err, 40001, 42900) {
+		return fmt.Errorf("a mistyped license key: %w", err)
+	}
+	if _, err := h.nobody.License(ctx, h.hot); !refusedWith(err, 40100) {
+		return fmt.Errorf("an API key that nobody has: %w", err)
+	}
+	return nil
+}
+
+// lookups reads what shops and their back offices look at.
+func (h *shop) lookups(ctx context.Context, _ int) error {
+	if _, err := h.desk.License(ctx, h.hot); err != nil {
+		return err
+	}
+	if _, err := h.desk.ListDevices(ctx, h.hot, client.Page{}); err != nil {
+		return err
+	}
+	if _, err := h.desk.ListOrders(ctx, client.OrderFilter{}, client.Page{}); err != nil {
+		return err
+	}
+	_, err := h.desk.ListWebhooks(ctx, client.Page{})
+	return err
+}
+
+// follower reads the feed, and waits for what is not there yet.
+func (h *shop) follower(ctx context.Context, _ int) error {
+	_, err := h.desk.ListEvents(ctx, client.EventFilter{}, client.Page{}, time.Second)
+	return err
+}
+
+func refusedWith(err error, codes ...int) bool {
+	var refused *client.Error
+	if !errors.As(err, &refused) {
+		return false
+	}
+	for _, code := range codes {
+		if refused.Code == code {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *shop) fault(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.faults++
+	h.latest = err
+}
+
+func (h *shop) trouble() (int, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.faults, h.latest
+}
+
+func (h *shop) close() {
+	h.receivers.close()
+	h.balancer.CloseIdleConnections()
+}
