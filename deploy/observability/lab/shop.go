@@ -215,7 +215,13 @@ func refusedWith(err error, codes ...int) bool {
 	return false
 }
 
+// fault notes an answer that was not looked for. A machine that is busy is no fault: what
+// was not done then, or not in time, is told so.
 func (h *shop) fault(err error) {
+	var refused *client.Error
+	if !errors.As(err, &refused) || refused.Code >= 50000 {
+		return
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.faults++
