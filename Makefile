@@ -87,6 +87,14 @@ shop-day: ## Play a shop's day against two nodes, and hold its ledger against th
 webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is missing: make webhook-run ARGS='--seed 2'
 	go run ./loadtest/webhookrun $(ARGS)
 
+.PHONY: observability
+observability: ## Ask a real Prometheus, beside a service under load, for everything that dashboards and rules ask for.
+	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test ./...
+
+.PHONY: lab
+lab: ## Run that service and its Prometheus until Ctrl-C, to look at real series.
+	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && go run ./cmd/lab ../.. "$$programs"
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }
