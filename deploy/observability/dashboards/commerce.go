@@ -181,6 +181,7 @@ func webhooks() row {
 			queries:  []query{{sum("", "delta("+recorded("job:licet_webhook_dead_letters:sum")+"[6h])"), "given up"}},
 			steps:    []step{warning(100)},
 			runbooks: []string{"LicetWebhookDeadLetters"},
+			width:    6,
 		},
 		{
 			title: "Pending and dead",
@@ -191,6 +192,7 @@ func webhooks() row {
 				{sum("", licet("licet_webhook_dead_letters")), "dead letters"},
 			},
 			runbooks: []string{"LicetWebhookDeadLetters"},
+			width:    6,
 		},
 		{
 			title:    "Delivery lag by node",
@@ -199,6 +201,7 @@ func webhooks() row {
 			queries:  []query{{highest("pod, instance", licet("licet_webhook_lag_seconds")), node}},
 			steps:    []step{warning(60)},
 			runbooks: []string{"LicetWebhookLag"},
+			width:    6,
 		},
 		{
 			title: "Checkpoints and skips",
@@ -209,6 +212,7 @@ func webhooks() row {
 				{sum("", rate(licet("licet_webhook_skips_total"))), "skips"},
 			},
 			runbooks: []string{"LicetWebhookSkips"},
+			width:    6,
 		},
 	}}
 }
@@ -217,11 +221,11 @@ func chores() row {
 	return row{"Chores and backups", []panel{
 		{
 			title:    "Chores by outcome",
-			about:    "Passes of the nodes' chores, in a minute. failed: it goes on later, the log says why. put_off: the node was too busy.",
+			about:    "Passes of the nodes' chores, in a minute. failed: it goes on later, the log says why, and the panel beside this which. put_off: the node was too busy.",
 			unit:     "cpm",
-			queries:  []query{{perMinute(sum("sweep, outcome", rate(licet("licet_sweeps_total")))), "{{sweep}} {{outcome}}"}},
+			show:     stacked,
+			queries:  []query{{perMinute(sum("outcome", rate(licet("licet_sweeps_total")))), "{{outcome}}"}},
 			runbooks: []string{"LicetSweepFailing"},
-			legend:   true,
 			width:    12,
 		},
 		{

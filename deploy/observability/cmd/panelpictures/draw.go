@@ -97,7 +97,7 @@ func picture(path string, panels []panel, top, bottom int) error {
 }
 
 func style(size float64, c color.Color) draw.TextStyle {
-	return text.Style{Color: c, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Sans"}, vg.Length(size)), Handler: plot.DefaultTextHandler}
+	return text.Style{Color: c, Font: font.From(font.Font{Typeface: "Liberation", Variant: "Mono"}, vg.Length(size)), Handler: plot.DefaultTextHandler}
 }
 
 func write(c draw.Canvas, size float64, ink color.Color, x, y vg.Length, words string) {

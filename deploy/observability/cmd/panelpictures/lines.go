@@ -37,7 +37,7 @@ func (p *panel) drawLines(c draw.Canvas) {
 
 	chart := plot.New()
 	for _, a := range []*plot.Axis{&chart.X, &chart.Y} {
-		a.Tick.Label.Font = style(7, ink).Font
+		a.Tick.Label.Font = style(6.5, ink).Font
 	}
 	chart.BackgroundColor = color.Transparent
 	chart.X.Tick.Marker = plot.TimeTicks{Format: "15:04:05", Time: func(t float64) time.Time { return time.Unix(int64(t), 0).UTC() }}
@@ -107,7 +107,7 @@ func (p *panel) drawLegend(c draw.Canvas) draw.Canvas {
 		y := c.Max.Y - line
 		for i, s := range p.series {
 			if y < c.Min.Y {
-				write(c, 8, ink, c.Max.X-width+8, y+line-2, "…")
+				write(c, 7, ink, c.Max.X-width+8, y+line-2, "…")
 				break
 			}
 			key(c, i, c.Max.X-width+8, y, s.name+"   "+format(mean(s), p.unit()))
@@ -117,7 +117,7 @@ func (p *panel) drawLegend(c draw.Canvas) draw.Canvas {
 	}
 	x, y := c.Min.X, c.Min.Y+2
 	for i, s := range p.series {
-		width := style(8, ink).Width(s.name) + 18
+		width := style(7, ink).Width(s.name) + 18
 		if x+width > c.Max.X && x > c.Min.X {
 			x, y = c.Min.X, y+line
 		}
@@ -129,5 +129,5 @@ func (p *panel) drawLegend(c draw.Canvas) draw.Canvas {
 
 func key(c draw.Canvas, i int, x, y vg.Length, name string) {
 	fill(c, nth(i), vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + 7, Y: y + 7}})
-	write(c, 8, ink, x+10, y, name)
+	write(c, 7, ink, x+10, y, name)
 }
