@@ -89,7 +89,7 @@ webhook-run: ## Deliver webhooks while nodes are killed, and prove that none is 
 
 .PHONY: observability
 observability: ## Ask a real Prometheus, beside a service under load, for everything that dashboards and rules ask for.
-	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test ./...
+	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && LICET_PROMETHEUS=$$programs go test -count=1 ./...
 
 .PHONY: lab
 lab: ## Run that service and its Prometheus until Ctrl-C, to look at real series.

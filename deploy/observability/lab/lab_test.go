@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -152,6 +153,42 @@ func asked(t *testing.T, l *lab.Lab) []question {
 		}
 		for _, part := range parts {
 			all = append(all, question{place: place, expr: part})
+		}
+	}
+	return append(all, runbooks(t, l.Prometheus)...)
+}
+
+var (
+	code   = regexp.MustCompile("`([^`\n]+)`|(?m)^ {4,}(.+)$")
+	metric = regexp.MustCompile(`\b(?:licet|etcd)_[a-z_0-9]+\b`)
+)
+
+// runbooks is every metric that a runbook names. What it asks for is for times of
+// trouble and may have no series here; but it must parse.
+func runbooks(t *testing.T, p *lab.Prometheus) []question {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(repository(t), "docs", "runbooks", "*.md"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("only %d runbooks were found: %v", len(files), err)
+	}
+	var all []question
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range code.FindAllStringSubmatch(string(text), -1) {
+			expr := found[1] + found[2]
+			names := metric.FindAllString(expr, -1)
+			if len(names) == 0 {
+				continue
+			}
+			if _, err := p.Query(t.Context(), expr); err != nil {
+				t.Errorf("%s: %v\n%s", filepath.Base(file), err, expr)
+			}
+			for _, name := range names {
+				all = append(all, question{place: filepath.Base(file), expr: fmt.Sprintf(`{__name__=~"%s(_count)?"}`, name)})
+			}
 		}
 	}
 	return all
