@@ -257,6 +257,7 @@ func processes() row {
 			show:    columns,
 			queries: []query{{by("count", "version, revision, goversion", licet(build)), ""}},
 			width:   24,
+			high:    5,
 		},
 	}}
 }

@@ -58,6 +58,7 @@ type panel struct {
 	empty    string   // what a number says where there is no series
 	max      float64  // of the axis, if any
 	width    uint32   // of 24; 0 is what is usual for the display
+	high     uint32   // likewise
 }
 
 // The sizes on Grafana's grid.
@@ -80,7 +81,10 @@ func (p panel) columns() uint32 {
 }
 
 func (p panel) height() uint32 {
-	if p.show == number {
+	switch {
+	case p.high > 0:
+		return p.high
+	case p.show == number:
 		return numberHigh
 	}
 	return panelHeight

@@ -159,7 +159,7 @@ func storeCluster() row {
 			of:    members,
 			queries: []query{{
 				highest("alarm_type, server_id", etcd("etcd_debugging_server_alarms")) +
-					` or label_replace(0 * ` + highest("", etcd(leading)) + `, "alarm_type", "none", "", "")`,
+					` or on () label_replace(0 * ` + highest("", etcd(leading)) + `, "alarm_type", "none", "", "")`,
 				"{{alarm_type}} {{server_id}}",
 			}},
 			runbooks: []string{"LicetEtcdAlarm"},
