@@ -256,7 +256,15 @@ func processes() row {
 			unit:    "short",
 			show:    columns,
 			queries: []query{{by("count", "version, revision, goversion", licet(build)), ""}},
-			width:   24,
+			width:   16,
+			high:    5,
+		},
+		{
+			title:   "Spans dropped",
+			about:   "Spans of traces that were lost, in a second, by reason, where tracing is on. Requests are served all the same.",
+			unit:    "cps",
+			show:    stacked,
+			queries: []query{{sum("reason", rate(licet("licet_trace_spans_dropped_total"))), "{{reason}}"}},
 			high:    5,
 		},
 	}}
