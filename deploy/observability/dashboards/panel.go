@@ -136,7 +136,7 @@ func (l link) Build() (dashboard.DashboardLink, error) { return dashboard.Dashbo
 func (p panel) links() []cog.Builder[dashboard.DashboardLink] {
 	var links []cog.Builder[dashboard.DashboardLink]
 	for _, name := range p.runbooks {
-		url := "${runbooks}/" + name + ".md"
+		url := "${runbooks:raw}/" + name + ".md"
 		links = append(links, link{
 			Title:       "Runbook: " + name,
 			Type:        dashboard.DashboardLinkTypeLink,
