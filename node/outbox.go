@@ -124,10 +124,10 @@ func (n *Node) moveAway(ref licet.Ref, calls []*call) {
 			continue
 		}
 		c.away = false
+		c.waitsAgain()
 		if !c.state.CompareAndSwap(callTaken, callWaiting) {
 			continue // its caller has given up, or the turn has panicked
 		}
-		c.waitsAgain()
 		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
 			refused = append(refused, c) // there is no room
 		}
@@ -139,12 +139,12 @@ func (n *Node) moveAway(ref licet.Ref, calls []*call) {
 // bringBack moves calls of the outbox to the mailbox. They were let in long ago,
 // so nothing refuses them any more.
 func (n *Node) bringBack(ref licet.Ref, calls []*call) {
-	calls = slices.DeleteFunc(calls, func(c *call) bool { return !c.state.CompareAndSwap(callTaken, callWaiting) })
+	calls = slices.DeleteFunc(calls, func(c *call) bool {
+		c.waitsAgain()
+		return !c.state.CompareAndSwap(callTaken, callWaiting)
+	})
 	if len(calls) == 0 {
 		return
-	}
-	for _, c := range calls {
-		c.waitsAgain()
 	}
 	s := n.shardOf(ref)
 	s.mu.Lock()

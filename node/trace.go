@@ -42,7 +42,8 @@ func (n *Node) traceWait(outcome string, calls ...*call) {
 	})
 }
 
-// waitsAgain tells that a call has gone back to a queue.
+// waitsAgain tells that a call goes back to a queue. It comes before the call is
+// waiting: from then on its caller may give up, and tell how long it has waited.
 func (c *call) waitsAgain() {
 	if c.traced != nil {
 		c.traced.since = time.Now()
