@@ -185,7 +185,7 @@ func activation() page {
 				},
 				{
 					title:    "Shed by reason",
-					about:    "Commands and reads refused unexecuted in a second. limit: the node is full; share: one license has half of it; mailbox: that is full; deadline: would have passed; background: put off, nobody waits; lists, waits, pings: as many as may be are under way.",
+					about:    "Commands and reads refused unexecuted in a second. limit: the node is full; share: one license has half of it; mailbox: that is full; deadline: would have passed; background: put off, nobody waits; lists, waits, pings: as many as may be are under way; connection: one too many, which was closed.",
 					unit:     "ops",
 					show:     stacked,
 					queries:  []query{{sum("reason", rate(licet("licet_commands_shed_total"))), "{{reason}}"}},

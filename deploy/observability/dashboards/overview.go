@@ -1,9 +1,9 @@
 package dashboards
 
-// Selectors that several panels of requests share. Probes and scrapes are answered to
-// whoever looks after the node, not to a caller.
+// Selectors that several panels of requests share. Probes, scrapes and profiles are for
+// whoever looks after the node, and no requests.
 const (
-	noProbe    = `route!~"/livez|/readyz|/metrics"`
+	noProbe    = `route!~"/livez|/readyz|/metrics|/debug/pprof/.*"`
 	failed     = `code=~"5.."`
 	activating = `route="/v1/licenses/activate"`
 )
@@ -181,7 +181,7 @@ func overview() page {
 	}
 }
 
-const noEvents = `route!~"/livez|/readyz|/metrics|/v1/events"`
+const noEvents = `route!~"/livez|/readyz|/metrics|/debug/pprof/.*|/v1/events"`
 
 // burn shows how many times faster than it may an error budget is used up, over the
 // windows that the alerts look at.
