@@ -181,6 +181,7 @@ func webhooks() row {
 			queries:  []query{{sum("", "delta("+recorded("job:licet_webhook_dead_letters:sum")+"[6h])"), "given up"}},
 			steps:    []step{warning(100)},
 			runbooks: []string{"LicetWebhookDeadLetters"},
+			signed:   true,
 			width:    6,
 		},
 		{

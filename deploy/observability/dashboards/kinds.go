@@ -29,7 +29,6 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		Description(p.about).
 		Datasource(datasource()).
 		Unit(p.unit).
-		Min(0).
 		Targets(p.targets()).
 		Links(p.links()).
 		Thresholds(p.thresholds()).
@@ -38,6 +37,9 @@ func (p panel) timeseries(id uint32, at dashboard.GridPos) *timeseries.PanelBuil
 		LineWidth(1).
 		FillOpacity(10).
 		ShowPoints(common.VisibilityModeNever)
+	if !p.signed {
+		b = b.Min(0)
+	}
 	if p.max > 0 {
 		b = b.Max(p.max)
 	}

@@ -57,6 +57,7 @@ type panel struct {
 	legend   bool     // many series: their legend is a table beside them
 	empty    string   // what a number says where there is no series
 	max      float64  // of the axis, if any
+	signed   bool     // values may be negative; else the axis begins at 0
 	width    uint32   // of 24; 0 is what is usual for the display
 	high     uint32   // likewise
 }
