@@ -79,6 +79,7 @@ func TestExpressionsHaveSeries(t *testing.T) {
 	}
 	t.Logf("%d expressions", len(questions))
 
+	t.Run("rules are evaluated", func(t *testing.T) { evaluated(t, l) })
 	t.Run("no license contradicts itself", func(t *testing.T) {
 		for _, s := range query(t, l.Prometheus, "licet_invariant_violations_total + licet_panics_total") {
 			if s.Value != 0 {
@@ -145,6 +146,9 @@ func asked(t *testing.T, l *lab.Lab) []question {
 		place := fmt.Sprintf("%s, %s", r.Group, r.Name)
 		if r.Type == "recording" {
 			all = append(all, question{place: place, expr: r.Name}, question{place: place, expr: r.Query})
+			for _, part := range lab.Alternatives(r.Query) {
+				all = append(all, question{place: place, expr: part})
+			}
 			continue
 		}
 		parts := lab.Parts(r.Query)
@@ -223,6 +227,20 @@ func query(t *testing.T, p *lab.Prometheus, expr string) []lab.Series {
 		t.Fatalf("no series: %s", expr)
 	}
 	return series
+}
+
+// evaluated shows that Prometheus finds no fault with a rule, as it does with one whose sides
+// match in more than one way.
+func evaluated(t *testing.T, l *lab.Lab) {
+	rules, err := l.Prometheus.Rules(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		if r.Health != "ok" || r.LastError != "" {
+			t.Errorf("%s, %s: %s %s", r.Group, r.Name, r.Health, r.LastError)
+		}
+	}
 }
 
 // native shows that a Prometheus that takes native histograms gets them.

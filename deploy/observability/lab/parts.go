@@ -55,7 +55,7 @@ func split(expr string, operators []string) (left, right string, found bool) {
 			return true
 		}
 		for _, o := range operators {
-			if !strings.HasPrefix(expr[at:], o) || isWord(o[0]) && (at > 0 && isWord(expr[at-1]) || at+len(o) < len(expr) && isWord(expr[at+len(o)])) {
+			if !isOperator(expr, at, o) {
 				continue
 			}
 			left, right, found = expr[:at], withoutModifiers(expr[at+len(o):]), true
@@ -64,6 +64,30 @@ func split(expr string, operators []string) (left, right string, found bool) {
 		return true
 	})
 	return left, right, found
+}
+
+// Alternatives gives what stands before each "or" that is within brackets. What stands behind
+// it is there in its place, so that nobody would notice if it never had series.
+func Alternatives(expr string) (all []string) {
+	starts := map[int]int{} // of what is in brackets, by how many are open
+	walk(expr, func(at, depth int) bool {
+		switch {
+		case strings.HasPrefix(expr[at:], "("):
+			starts[depth+1] = at + 1
+		case depth > 0 && isOperator(expr, at, "or"):
+			all = append(all, strings.TrimSpace(expr[starts[depth]:at]))
+			starts[depth] = at + len("or")
+		}
+		return true
+	})
+	return all
+}
+
+// isOperator tells whether an operator stands at a place, and not a part of a longer word.
+func isOperator(expr string, at int, operator string) bool {
+	end := at + len(operator)
+	return strings.HasPrefix(expr[at:], operator) &&
+		!(isWord(operator[0]) && (at > 0 && isWord(expr[at-1]) || end < len(expr) && isWord(expr[end])))
 }
 
 // walk calls visit for each place in an expression that is in no quotes, with how

@@ -24,3 +24,16 @@ func TestParts(t *testing.T) {
 	f(`(a) / (b) > 1`, `(a) / (b)`)
 	f(`(a or b)`, `a`, `b`)
 }
+
+func TestAlternatives(t *testing.T) {
+	f := func(expr string, want ...string) {
+		t.Helper()
+		if got := Alternatives(expr); !slices.Equal(got, want) {
+			t.Errorf("%s\ngot  %q\nwant %q", expr, got, want)
+		}
+	}
+	f(`a or b`)
+	f(`sum(rate(or_total{x="(a or b)"}[5m])) / (sum(for_x) > 0)`)
+	f("(\n  sum by (job) (rate(a{b=\"c\"}[5m]))\n  or\n  0 * b\n)\n/\n(b > 0)", `sum by (job) (rate(a{b="c"}[5m]))`)
+	f(`max((a or b or c) + d) or (e or f)`, `a`, `b`, `e`)
+}
