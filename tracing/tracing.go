@@ -15,8 +15,8 @@
 // all others there is no Span, so what is not sampled costs as much as what is
 // off, but for that decision.
 //
-// Spans never hold what a caller sent, but for the id of its request: no license
-// key, no device, no e-mail address, no path. Whoever adds an attribute sees to that.
+// Spans never hold what a caller sent, but for the id of its request and its tracestate:
+// no license key, no device, no e-mail address, no path. Whoever adds an attribute sees to that.
 package tracing
 
 import (
