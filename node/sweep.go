@@ -92,6 +92,15 @@ func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(l
 // should be, and the pass is put off.
 var errNoRoom = errors.New("the node has much else to do")
 
+// graver is the one of two errors that a pass ends with: that there was no room tells
+// less than any other.
+func graver(one, other error) error {
+	if one == nil || other != nil && errors.Is(one, errNoRoom) {
+		return other
+	}
+	return one
+}
+
 // EachRefundDue calls send for each order whose refund is due by now, with only
 // its number and owner. Several calls may be made at a time. Then it counts what is
 // left, also of those that are to be tried later.
@@ -120,7 +129,7 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 			return err
 		}
 		goOn, err := n.doEach(ctx, page.Records, do)
-		failed = cmp.Or(err, failed)
+		failed = graver(failed, err)
 		if !goOn || page.Next == "" {
 			break
 		}
@@ -160,7 +169,7 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			failed = err
+			failed = graver(failed, err)
 			switch {
 			case errors.Is(err, errNoRoom):
 				troubles = dueTroubles
