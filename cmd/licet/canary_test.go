@@ -15,7 +15,7 @@ import (
 
 // TestLogAndTracesHoldNothingThatOpensAnything does the main job, and makes mistakes
 // along the way, with values that can be recognized, and searches all that the
-// process has written, and all of its traces, for them.
+// process has written, all of its traces and all of its metrics for them.
 func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	traces := otlptest.Start(t)
 	p := startProcess(t, t.TempDir(), "--log-level", "debug", "--metrics-listen", "127.0.0.1:0",
@@ -30,11 +30,14 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 		t.Fatalf("%v %s", err, r.body)
 	}
 	key := p.want(t, 200, "GET", "/v1/orders/"+created.text("order_no"), "").Data.text("license_key")
+	var account string
 	const device = "canary/device 1"
 	for range 2 {
-		if r, err := p.activate(t.Context(), key, device); err != nil || r.status != 200 {
+		r, err := p.activate(t.Context(), key, device)
+		if err != nil || r.status != 200 {
 			t.Fatalf("%v %s", err, r.body)
 		}
+		account = r.Data.text("account_id")
 	}
 	p.want(t, 200, "GET", "/v1/licenses/"+strings.ToLower(key), "")
 	p.want(t, 200, "GET", "/v1/licenses/"+key+"/devices?limit=5", "")
@@ -84,6 +87,7 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 	p.want(t, 405, "GET", "/v1/redactions?buyer_email=canary@example.com", "")
 	p.want(t, 200, "POST", "/v1/redactions", `{"buyer_email":"Canary@example.com"}`)
 
+	scraped := p.openMetrics(t)
 	if code := p.terminate(t); code != exitOK {
 		t.Fatalf("exit code %d", code)
 	}
@@ -106,6 +110,17 @@ func TestLogAndTracesHoldNothingThatOpensAnything(t *testing.T) {
 		if strings.Contains(strings.ToLower(traces.Text()), strings.ToLower(secret)) {
 			t.Errorf("the %s is in the traces:\n%s", name, traces.Text())
 		}
+		if strings.Contains(strings.ToLower(scraped), strings.ToLower(secret)) {
+			t.Errorf("the %s is in the metrics:\n%s", name, scraped)
+		}
+	}
+	for name, told := range map[string]string{"account": account, "order": created.text("order_no")} {
+		if strings.Contains(traces.Text(), told) || strings.Contains(scraped, told) {
+			t.Errorf("the %s is in the traces or the metrics", name)
+		}
+	}
+	if !strings.Contains(scraped, `# {trace_id="`) {
+		t.Errorf("the metrics have no exemplar:\n%s", scraped)
 	}
 	wantJSONLines(t, p.log.String())
 	// The whole of it was looked at: something of each kind is there.

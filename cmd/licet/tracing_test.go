@@ -371,6 +371,18 @@ func TestTracingSettings(t *testing.T) {
 // exemplars gives the buckets of the requests' durations, in the form that has exemplars.
 func (p *process) exemplars(t *testing.T) string {
 	t.Helper()
+	var buckets strings.Builder
+	for line := range strings.Lines(p.openMetrics(t)) {
+		if strings.HasPrefix(line, "licet_http_request_duration_seconds_bucket") {
+			buckets.WriteString(line)
+		}
+	}
+	return buckets.String()
+}
+
+// openMetrics scrapes metrics in the format that has exemplars.
+func (p *process) openMetrics(t *testing.T) string {
+	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, logged(p.log.String(), "metrics", "url"), http.NoBody)
 	if err != nil {
 		t.Fatal(err)
@@ -380,13 +392,7 @@ func (p *process) exemplars(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var buckets strings.Builder
-	for line := range strings.Lines(r.body) {
-		if strings.HasPrefix(line, "licet_http_request_duration_seconds_bucket") {
-			buckets.WriteString(line)
-		}
-	}
-	return buckets.String()
+	return r.body
 }
 
 // theOne gives the only span of a name.
