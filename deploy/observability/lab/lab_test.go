@@ -34,7 +34,9 @@ const (
 
 // empty are the expressions that have no series in the lab, with why. One that has
 // some all the same is an error too.
-var empty = map[string]string{}
+var empty = map[string]string{
+	"job:licet_refunds_due:max offset 1d": "the lab is not a day old",
+}
 
 // question is an expression that is to have series.
 type question struct {
