@@ -28,7 +28,7 @@ const (
 	// sealVersion goes up with every change of requests and replies too: a node of
 	// another version refuses them then, and runs nothing of which the reply could not
 	// be read.
-	sealVersion = 1
+	sealVersion = 2
 	overSize    = 8
 	sizeSize    = 8
 	digestSize  = sha256.Size
