@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"licet"
 )
 
@@ -104,8 +106,8 @@ func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
 // queue lets calls wait in a mailbox that is running, all of them or none. The
 // shard's lock is held.
 func (n *Node) queue(box *mailbox, calls ...*call) error {
-	if err := n.mayQueue(box, calls...); err != nil {
-		return err
+	if full := n.fullFor(box, calls...); full != nil {
+		return refuse(full)
 	}
 	if n.isDraining() {
 		return errDraining
@@ -120,18 +122,18 @@ func (b *mailbox) append(calls []*call) {
 	b.own += countOwn(calls)
 }
 
-// mayQueue decides whether calls, which have one deadline, may wait in a mailbox
-// that is running.
-func (n *Node) mayQueue(box *mailbox, calls ...*call) error {
+// fullFor decides whether calls, which have one deadline, may wait in a mailbox
+// that is running: nil, or what their refusal is counted by.
+func (n *Node) fullFor(box *mailbox, calls ...*call) prometheus.Counter {
 	switch {
 	case len(box.queue)+len(calls) > n.cfg.QueueLimit:
-		return refuse(n.admission.shed.mailbox)
+		return n.admission.shed.mailbox
 	case calls[0].hopped: // see enterHop
 		return nil
 	case !n.admission.mayJoin(box.own):
-		return refuse(n.admission.shed.share)
+		return n.admission.shed.share
 	case box.wait() > 0 && box.wait() > time.Until(calls[0].deadline):
-		return refuse(n.admission.shed.deadline)
+		return n.admission.shed.deadline
 	}
 	return nil
 }

@@ -128,7 +128,9 @@ func (n *Node) moveAway(ref licet.Ref, calls []*call) {
 		if !c.state.CompareAndSwap(callTaken, callWaiting) {
 			continue // its caller has given up, or the turn has panicked
 		}
-		if n.postOut(s, ref, c) != nil && c.state.CompareAndSwap(callWaiting, callTaken) {
+		box := s.outboxes[ref]
+		full := box != nil && n.fullFor(box, c) != nil // which is nobody's refusal: it is run here
+		if (full || n.postOut(s, ref, c) != nil) && c.state.CompareAndSwap(callWaiting, callTaken) {
 			refused = append(refused, c) // there is no room
 		}
 	}
