@@ -161,7 +161,8 @@ func asked(t *testing.T, l *lab.Lab) []question {
 			all = append(all, question{place: place, expr: part})
 		}
 	}
-	return append(all, runbooks(t, l.Prometheus)...)
+	all = append(all, runbooks(t, l.Prometheus)...)
+	return append(all, pages(t)...)
 }
 
 var (
@@ -194,6 +195,57 @@ func runbooks(t *testing.T, p *lab.Prometheus) []question {
 			}
 			for _, name := range names {
 				all = append(all, question{place: filepath.Base(file), expr: fmt.Sprintf(`{__name__=~"%s(_count)?"}`, name)})
+			}
+		}
+	}
+	return all
+}
+
+var (
+	fenced   = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	indented = regexp.MustCompile(`(?m)(?:^ {4,}.+\n)+`)
+	named    = regexp.MustCompile(`\b(?:licet|etcd|process|go)_[a-z_0-9]+\b`)
+)
+
+// pages is what the pages for operators ask Prometheus for. Unlike a runbook's it is
+// asked while all is well, so an expression that stands by itself has series here;
+// one in a line is for cases too, and what it names has.
+func pages(t *testing.T) []question {
+	t.Helper()
+	var all []question
+	for _, name := range []string{"operations.md", "sizing.md", "upgrade.md"} {
+		text, err := os.ReadFile(filepath.Join(repository(t), "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		prose := fenced.ReplaceAllString(string(text), "")
+		for _, expr := range expressions(prose) {
+			all = append(all, question{place: name, expr: expr})
+		}
+		for _, metric := range named.FindAllString(prose, -1) {
+			all = append(all, question{place: name, expr: fmt.Sprintf(`{__name__=~"%s(_count)?"}`, metric)})
+		}
+	}
+	return all
+}
+
+// expressions are the blocks of a page that name a metric. One that goes on in the
+// next line is indented further there.
+func expressions(prose string) []string {
+	var all []string
+	for _, block := range indented.FindAllString(prose, -1) {
+		var expr []string
+		for line := range strings.Lines(block) {
+			line = strings.TrimRight(strings.TrimPrefix(line, "    "), "\n")
+			if n := len(expr); n > 0 && strings.HasPrefix(line, " ") {
+				expr[n-1] += " " + strings.TrimSpace(line)
+			} else {
+				expr = append(expr, line)
+			}
+		}
+		for _, e := range expr {
+			if named.MatchString(e) {
+				all = append(all, e)
 			}
 		}
 	}
