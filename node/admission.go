@@ -47,6 +47,7 @@ const (
 // down. See docs/decisions/0010-admission.md.
 type admission struct {
 	serving  int64 // servedAtOnce, but for tests
+	crowd    int64 // see Busy
 	delay    time.Duration
 	clock    func() time.Time
 	metrics  *metrics.Metrics
@@ -76,6 +77,7 @@ func newAdmission(cfg *Config) *admission {
 	shed := cfg.Metrics.CommandsShed
 	a := &admission{
 		serving: servedAtOnce,
+		crowd:   busyCommands * int64(runtime.GOMAXPROCS(0)),
 		delay:   cfg.QueueDelay,
 		clock:   cfg.Clock,
 		metrics: cfg.Metrics,
@@ -191,7 +193,7 @@ func (a *admission) enterBackground() error {
 
 // Busy tells whether so many commands are under way that whatever can wait should.
 func (n *Node) Busy() bool {
-	return n.admission.underWay.Load()+n.admission.hopped.Load() >= busyCommands*int64(runtime.GOMAXPROCS(0))
+	return n.admission.underWay.Load()+n.admission.hopped.Load() >= n.admission.crowd
 }
 
 // leave ends what enter has let in. Only what the store has answered counts as
