@@ -1,35 +1,16 @@
 package handlers_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"licet/handlers"
 	"licet/internal/otlptest"
-	"licet/metrics"
 	"licet/node"
 	"licet/tracing"
 )
-
-// newTestTracer makes a tracer, and what it sends to.
-func newTestTracer(t testing.TB, ratio float64) (*tracing.Tracer, *otlptest.Collector) {
-	t.Helper()
-	collector := otlptest.Start(t)
-	tracer, err := tracing.New(t.Context(), tracing.Config{
-		Endpoint: collector.URL + "/v1/traces", Ratio: ratio,
-		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tracer.Close(context.Background()) })
-	return tracer, collector
-}
 
 func withTracer(tracer *tracing.Tracer) option {
 	return func(front *handlers.Config, behind *node.Config) { front.Tracer, behind.Tracer = tracer, tracer }
@@ -38,7 +19,7 @@ func withTracer(tracer *tracing.Tracer) option {
 // TestUnsampledRequestsAllocateNothingMore: an activation allocates as much with
 // tracing as without, unless it is sampled.
 func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
-	unsampled, _ := newTestTracer(t, 0)
+	unsampled, _ := otlptest.Tracer(t, 0)
 	count := func(tracer *tracing.Tracer) float64 {
 		server, request := benchServer(t, tracer)
 		ctx := parsed(t, request)
@@ -61,7 +42,7 @@ func TestUnsampledRequestsAllocateNothingMore(t *testing.T) {
 
 // TestTraceHeaders: how what callers send of W3C Trace Context is read.
 func TestTraceHeaders(t *testing.T) {
-	tracer, collector := newTestTracer(t, 0)
+	tracer, collector := otlptest.Tracer(t, 0)
 	s := newService(t, withTracer(tracer))
 	const id, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	good := "00-" + id + "-" + span + "-01"
@@ -105,7 +86,7 @@ func TestTraceHeaders(t *testing.T) {
 // TestTraceOfAFailure: an answer of 5xx is a failure, and the panic's line names the
 // trace.
 func TestTraceOfAFailure(t *testing.T) {
-	tracer, collector := newTestTracer(t, 1)
+	tracer, collector := otlptest.Tracer(t, 1)
 	s := newService(t, withTracer(tracer))
 	s.store.onRead(func() { panic("CANARY") })
 	s.send("GET", "/v1/products/x", keyAll, "").must(t, 50000)

@@ -7,36 +7,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/rs/zerolog"
-
 	"licet"
 	"licet/internal/otlptest"
-	"licet/metrics"
 	"licet/tracing"
 )
 
 // traceParent is that of a caller whose trace is sampled.
 const traceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
-func stateTracer(t *testing.T, ratio float64) (*tracing.Tracer, *otlptest.Collector) {
-	t.Helper()
-	collector := otlptest.Start(t)
-	tracer, err := tracing.New(t.Context(), tracing.Config{
-		Endpoint: collector.URL + "/v1/traces", Ratio: ratio,
-		Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { tracer.Close(context.Background()) })
-	return tracer, collector
-}
-
 // TestGivingUpWhileACallGoesBack: a caller may give up as soon as its call is in a queue
 // again, and tells how long it has waited there. The race detector looks on.
 func TestGivingUpWhileACallGoesBack(t *testing.T) {
-	tracer, collector := stateTracer(t, 0)
+	tracer, collector := otlptest.Tracer(t, 0)
 	n := stateNode(&sends{})
 	n.cfg.Tracer = tracer
 	c := stateCall(time.Minute, callTaken, false)
@@ -69,7 +51,7 @@ func TestGivingUpWhileACallGoesBack(t *testing.T) {
 // and says what kind of record it is, and how it ended.
 func TestTraceOfWhatIsDue(t *testing.T) {
 	for ratio, want := range map[float64]int{0: 0, 1: 2} {
-		tracer, collector := stateTracer(t, ratio)
+		tracer, collector := otlptest.Tracer(t, ratio)
 		n := stateNode(&sends{})
 		n.cfg.Tracer = tracer
 		under := 0
