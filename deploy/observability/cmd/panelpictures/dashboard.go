@@ -27,7 +27,7 @@ type panel struct {
 	FieldConfig struct {
 		Defaults struct {
 			Unit, NoValue string
-			Max           *float64
+			Min, Max      *float64
 			Thresholds    struct{ Steps []threshold }
 			Custom        struct{ Stacking struct{ Mode string } }
 		}

@@ -199,7 +199,12 @@ func (p *panel) drawCells(c draw.Canvas) {
 		cells = append(cells, row)
 	}
 	area := draw.Crop(c, 46, 0, 0, 0)
-	high, width := area.Size().Y/vg.Length(len(buckets)), area.Size().X
+	wide := 1 // as many columns as the longest row has cells
+	for _, row := range cells {
+		wide = max(wide, len(row))
+	}
+	step := (last - first) / float64(max(1, wide-1))
+	high, width := area.Size().Y/vg.Length(len(buckets)), area.Size().X/vg.Length(wide)
 	for i, row := range cells {
 		y := area.Min.Y + vg.Length(i)*high
 		if math.IsInf(buckets[i].le, 1) {
@@ -211,10 +216,13 @@ func (p *panel) drawCells(c draw.Canvas) {
 			if cell.value == 0 || most == 0 {
 				continue
 			}
-			x := area.Min.X + vg.Length((cell.at-first)/(last-first+1))*width
+			x := area.Min.X
+			if step > 0 {
+				x += vg.Length((cell.at-first)/step) * width
+			}
 			shade := uint8(230 - 200*math.Sqrt(cell.value/most))
 			fill(c, color.NRGBA{shade, shade, 255, 255}, vg.Rectangle{
-				Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + width/vg.Length(len(row)), Y: y + high - 0.5},
+				Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + width, Y: y + high - 0.5},
 			})
 		}
 	}

@@ -46,7 +46,7 @@ func (p *panel) drawLines(c draw.Canvas) {
 	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{235}, color.Gray{235}
 	chart.Add(grid)
 
-	top := 0.0
+	bottom, top := 0.0, 0.0
 	stacked := p.FieldConfig.Defaults.Custom.Stacking.Mode == "normal"
 	below := map[float64]float64{}
 	for i, s := range p.series {
@@ -57,7 +57,7 @@ func (p *panel) drawLines(c draw.Canvas) {
 				value += below[at.at]
 				below[at.at] = value
 			}
-			top = max(top, value)
+			bottom, top = min(bottom, value), max(top, value)
 			line = append(line, plotter.XY{X: at.at, Y: value})
 		}
 		drawn, err := plotter.NewLine(line)
@@ -81,12 +81,15 @@ func (p *panel) drawLines(c draw.Canvas) {
 		drawn.Color, drawn.Dashes = hex(t.Color), []vg.Length{4, 3}
 		chart.Add(drawn)
 	}
-	chart.Y.Min, chart.Y.Max = 0, top*1.05
+	chart.Y.Min, chart.Y.Max = bottom*1.05, top*1.05
+	if limit := p.FieldConfig.Defaults.Min; limit != nil {
+		chart.Y.Min = *limit
+	}
 	if limit := p.FieldConfig.Defaults.Max; limit != nil {
 		chart.Y.Max = *limit
 	}
-	if chart.Y.Max == 0 {
-		chart.Y.Max = 1
+	if chart.Y.Max <= chart.Y.Min {
+		chart.Y.Max = chart.Y.Min + 1
 	}
 	chart.Draw(area)
 }
@@ -110,7 +113,8 @@ func (p *panel) drawLegend(c draw.Canvas) draw.Canvas {
 				write(c, 7, ink, c.Max.X-width+8, y+line-2, "…")
 				break
 			}
-			key(c, i, c.Max.X-width+8, y, s.name+"   "+format(mean(s), p.unit()))
+			value := "   " + format(mean(s), p.unit())
+			key(c, i, c.Max.X-width+8, y, shortened(s.name, width-18-style(7, ink).Width(value))+value)
 			y -= line
 		}
 		return draw.Crop(c, 0, -width, 0, 0)
@@ -125,6 +129,15 @@ func (p *panel) drawLegend(c draw.Canvas) draw.Canvas {
 		x += width
 	}
 	return draw.Crop(c, 0, 0, y+line-c.Min.Y+2, 0)
+}
+
+// shortened is as much of a name as there is room for.
+func shortened(name string, room vg.Length) string {
+	for whole := []rune(name); style(7, ink).Width(name) > room && len(whole) > 1; {
+		whole = whole[:len(whole)-1]
+		name = string(whole) + "…"
+	}
+	return name
 }
 
 func key(c draw.Canvas, i int, x, y vg.Length, name string) {
