@@ -197,7 +197,7 @@ func webhooks() row {
 		},
 		{
 			title:    "Delivery lag by node",
-			about:    "Age of the oldest event that a node has read and not sent yet, without endpoints that are failing. Too few nodes, or a slow etcd.",
+			about:    "Age of the oldest event that a node has read and not sent yet, without endpoints that are failing. Too few nodes, a slow etcd, or an endpoint that fails now and then: while 1,000 of its messages are to be tried again, new ones wait.",
 			unit:     "s",
 			queries:  []query{{highest("pod, instance", licet("licet_webhook_lag_seconds")), node}},
 			steps:    []step{warning(60)},

@@ -210,7 +210,7 @@ func storeProcesses() row {
 		},
 		{
 			title:   "Memory of etcd",
-			about:   "Memory that each member has resident: about 240 bytes a key, and its database as far as it is read.",
+			about:   "Memory that each member has resident: about half a kilobyte a key, and its database as far as it is read. docs/sizing.md reckons it.",
 			unit:    "bytes",
 			of:      members,
 			queries: []query{{sum("instance", ofMember(etcd("process_resident_memory_bytes"))), member}},
