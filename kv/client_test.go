@@ -1,0 +1,65 @@
+package kv
+
+import (
+	"context"
+	"crypto/tls"
+	"os"
+	"strings"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/internal/etcdtest"
+)
+
+// TestCertificatesAreReadAgain: neither etcd nor its clients are restarted for new
+// certificates. A client whose certificate etcd refuses is let in once the file holds another
+// one, and etcd shows the new one of its own to whoever comes next.
+func TestCertificatesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	ca, stranger := etcdtest.NewCA(t), etcdtest.NewCA(t)
+	cluster := etcdtest.StartTLS(t, ca.Issue(t, "etcd", 10))
+	endpoint := cluster.Endpoints()[0]
+	good, foreign := ca.Issue(t, "node", 20), stranger.Issue(t, "node", 21)
+	files := TLS{CAFile: ca.File, CertFile: foreign.Cert, KeyFile: foreign.Key}
+	client := must(newClient(&Config{Endpoints: []string{endpoint}, TLS: files}))(t)
+	t.Cleanup(func() { _ = client.Close() })
+
+	if serial, err := ask(t, client, files, endpoint); err == nil {
+		t.Fatalf("etcd took the certificate of another authority, and showed its own with the serial %d", serial)
+	}
+	replace(t, foreign.Cert, good.Cert)
+	replace(t, foreign.Key, good.Key)
+	if serial, err := ask(t, client, files, endpoint); err != nil || serial != 10 {
+		t.Fatalf("with the client's certificate replaced: %v; etcd shows the serial %d", err, serial)
+	}
+	ca.Issue(t, "etcd", 11)
+	if serial, err := ask(t, client, files, endpoint); err != nil || serial != 11 {
+		t.Fatalf("with etcd's certificate replaced: %v; etcd shows the serial %d", err, serial)
+	}
+}
+
+// ask asks etcd by a new connection of the client, and tells which certificate it shows.
+func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (serial int64, err error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	defer cancel()
+	if _, err := client.Status(ctx, endpoint); err != nil { // it makes a connection of its own
+		return 0, err
+	}
+	config := must(files.clientConfig())(t)
+	conn, err := tls.Dial("tcp", strings.TrimPrefix(endpoint, "https://"), config)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64(), nil
+}
+
+// replace gives a file the content of another one.
+func replace(t *testing.T, path, by string) {
+	t.Helper()
+	if err := os.WriteFile(path, must(os.ReadFile(by))(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
