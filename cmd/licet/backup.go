@@ -15,8 +15,27 @@ import (
 	"licet/terminal"
 )
 
+// backupConfig is the settings of licet backup.
+type backupConfig struct {
+	storeConfig
+	Keep int // 0: the argument is a file
+}
+
+func (c *backupConfig) addFlags(fs *pflag.FlagSet) {
+	c.storeConfig.addFlags(fs)
+	fs.IntVar(&c.Keep, "keep", 0, "take FILE for a directory of backups, named by their times, and remove the oldest until this `number` is left")
+	nameVariables(fs)
+}
+
+func (c *backupConfig) validate() error {
+	if c.Keep < 0 {
+		return badUsage("--keep is %d: it must be at least 1, or 0 for a single file", c.Keep)
+	}
+	return c.storeConfig.validate()
+}
+
 func newBackupCommand(stdout, stderr io.Writer) *cobra.Command {
-	var cfg storeConfig
+	var cfg backupConfig
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
 		Short: "Write a snapshot of a store to a file",
@@ -27,9 +46,13 @@ that was acknowledged before the command began. A service may go on meanwhile.
 That it ended well is noted in the store, for the nodes' metrics. Where the store takes
 no writes, the backup is as good, and a warning says so.
 
+With --keep, FILE is a directory that exists: the snapshot becomes licet-<UTC time>.db
+in it, and of those that are called so the oldest others are removed once it is made.
+
 FILE holds license keys: keep it like a secret. The master keys are not in the
 store; keep those too, and somewhere else.`,
 		Example: `  licet backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  licet backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 two days of them, if made each hour
   licet backup store.db --data-dir ./licet-data                                  of a stopped licet dev
   licet backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    of a running one`,
 		Args: cobra.ExactArgs(1),
@@ -44,17 +67,19 @@ store; keep those too, and somewhere else.`,
 		},
 	}
 	cfg.addFlags(cmd.Flags())
-	nameVariables(cmd.Flags())
 	return cmd
 }
 
-func runBackup(ctx context.Context, cfg storeConfig, path string, stdout, stderr io.Writer) (err error) {
+func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stderr io.Writer) (err error) {
 	store, leave, err := cfg.reach(ctx, stderr)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, leave()) }()
 	begun := time.Now()
+	if cfg.Keep > 0 {
+		path = kv.BackupPath(path, begun)
+	}
 	bar := terminal.NewMeter(stderr, "backup", true)
 	info, err := kv.Backup(ctx, store, path, bar.Set)
 	bar.Clear()
@@ -64,6 +89,11 @@ func runBackup(ctx context.Context, cfg storeConfig, path string, stdout, stderr
 	if err := kv.RecordBackup(ctx, store, begun); err != nil {
 		// The file is whole, so this is no failure of the command.
 		fmt.Fprintf(stderr, "warning: the backup is good, but the store could not note it, so licet_backup_last_success_timestamp_seconds does not show it: %v\n", err)
+	}
+	if cfg.Keep > 0 {
+		if err := kv.PruneBackups(path, cfg.Keep); err != nil {
+			return fmt.Errorf("%s is a good backup, but of the older ones some could not be removed: %w", path, err)
+		}
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes, every change up to revision %d\nSHA-256 %s\n",
 		path, info.Bytes, info.Revision, info.SHA256)

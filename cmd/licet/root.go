@@ -32,7 +32,7 @@ on a limited number of devices, looked up, and taken off a device again.`,
   licet serve --help                 a node of a service, on an etcd cluster
   licet keys create --help           the first API key
   licet verify --help                prove that a store does not contradict itself
-  licet backup --help                and licet restore
+  licet backup --help                and licet restore, licet defragment
   licet version
   licet completion bash              completion for a shell, also zsh, fish, powershell`,
 		Version:       build.version,
@@ -51,7 +51,7 @@ on a limited number of devices, looked up, and taken off a device again.`,
 	root.SetErr(stderr)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir}
 	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVerifyCommand(stdout, stderr),
-		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr),
+		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr), newDefragmentCommand(stdout, stderr),
 		newKeysCommand(setup, stdout, stderr), newMasterKeyCommand(stdout, stderr), newVersion(build, stdout))
 	root.AddCommand(cli.Commands(setup)...)
 	return root

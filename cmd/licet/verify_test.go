@@ -130,7 +130,7 @@ func TestStoreFlags(t *testing.T) {
 			t.Errorf("licet %v has made %s", args, none)
 		}
 	}
-	for _, command := range [][]string{{"verify"}, {"backup", "file"}} {
+	for _, command := range [][]string{{"verify"}, {"backup", "file"}, {"defragment"}} {
 		f(exitUsage, "--etcd-endpoints must name", command...)
 		f(exitUsage, "name two stores", append(command, "--data-dir", none, "--etcd-endpoints", "127.0.0.1:1")...)
 		f(exitUsage, "--etcd-cert and --etcd-key", append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
@@ -138,6 +138,9 @@ func TestStoreFlags(t *testing.T) {
 	}
 	f(exitUsage, `--output is "xml"`, "verify", "--data-dir", none, "-o", "xml")
 	f(exitUsage, "accepts 1 arg", "backup", "--data-dir", none)
+	f(exitUsage, "--keep is -1", "backup", none, "--keep=-1", "--etcd-endpoints", "127.0.0.1:1")
+	f(exitUsage, "invalid argument", "backup", none, "--keep=two", "--etcd-endpoints", "127.0.0.1:1")
+	f(exitUsage, "unknown command", "defragment", "now", "--data-dir", none)
 	f(exitUsage, "accepts 1 arg", "restore", "--data-dir", none)
 	f(exitUsage, "--data-dir must name", "restore", "file")
 	f(exitFailed, "no such file", "restore", filepath.Join(t.TempDir(), "file"), "--data-dir", none)

@@ -1,0 +1,68 @@
+package kv
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"time"
+)
+
+// backupName is what backups are called that are kept in a set: by the time at which they
+// were begun, so that their order is that of their names.
+var backupName = regexp.MustCompile(`^licet-\d{8}T\d{6}Z\.db$`)
+
+const backupTime = "licet-20060102T150405Z.db"
+
+// BackupPath is where a backup that is begun now lies in a directory of such.
+func BackupPath(dir string, now time.Time) string {
+	return filepath.Join(dir, now.UTC().Format(backupTime))
+}
+
+// PruneBackups removes the oldest of the backups that lie where [BackupPath] says, until
+// keep are left, and what processes that were killed have left of theirs. What else is in
+// the directory stays, and so does the one that was just made, whatever its clock said.
+func PruneBackups(made string, keep int) error {
+	dir := filepath.Dir(made)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var names []string
+	var failures []error
+	for _, entry := range entries {
+		name := entry.Name()
+		if backupName.MatchString(name) && entry.Type().IsRegular() && name != filepath.Base(made) {
+			names = append(names, name)
+		}
+		if base, ok := unfinished(name); ok && backupName.MatchString(base) {
+			failures = append(failures, removeAbandoned(filepath.Join(dir, name)))
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names[:max(0, len(names)-(keep-1))] {
+		path := filepath.Join(dir, name)
+		failures = append(failures, removeAny(path), removeAny(path+checksumSuffix))
+	}
+	return errors.Join(append(failures, syncDir(dir))...)
+}
+
+// unfinished tells the name that a file would have got.
+func unfinished(name string) (string, bool) {
+	base := name[:len(name)-len(filepath.Ext(name))]
+	return base, filepath.Ext(name) == newSuffix
+}
+
+// removeAbandoned removes a file that nobody is writing any more.
+func removeAbandoned(path string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // lockNew would make it
+	}
+	file, err := lockNew(path)
+	if err != nil {
+		return nil // somebody is writing it, or has finished it
+	}
+	return errors.Join(removeAny(path), file.Close())
+}

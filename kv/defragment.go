@@ -1,0 +1,188 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const (
+	// defragmentTimeout bounds the work on one member, which writes its database anew.
+	defragmentTimeout = 10 * time.Minute
+	// wellTimeout is how long a member may take afterward until it serves again.
+	wellTimeout = time.Minute
+	// worthShare is the share of a database, one in so many, and worthBytes how many bytes
+	// of it, that must be free for it to be worth the work.
+	worthShare = 10
+	worthBytes = 1 << 20
+)
+
+// Defragmented tells what was done with a member.
+type Defragmented struct {
+	Endpoint      string
+	Before, After int64 // bytes of its database's file
+	Done          bool  // false: there was too little to give back
+}
+
+// Defragment gives back to the disk what compaction has freed in the members'
+// databases: one member after the other, since each serves nobody meanwhile. The leader is
+// the last, and hands its part to another member before, so that writes go on. It stops at
+// the first member that is not well, since another one less could be one too many.
+//
+// All members must be named. told is called for each one that was looked at.
+func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
+	d := &defragmenter{cfg: cfg, told: told}
+	if d.client, err = newClient(&cfg); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.client.Close()) }()
+	states, err := d.survey(ctx)
+	if err != nil {
+		return fmt.Errorf("nothing was done: %w", err)
+	}
+	// The leader last, so that whoever leads after it need not hand its part on again.
+	last := slices.IndexFunc(states, memberState.leads)
+	for i, s := range states {
+		if i != last {
+			if err := d.member(ctx, s.endpoint); err != nil {
+				return err
+			}
+		}
+	}
+	if last < 0 {
+		return nil // the lead changed while they were asked, and all have been worked on
+	}
+	return d.member(ctx, states[last].endpoint)
+}
+
+type defragmenter struct {
+	cfg    Config
+	client *clientv3.Client
+	told   func(Defragmented)
+}
+
+// memberState is what a member says of itself.
+type memberState struct {
+	endpoint string
+	*pb.StatusResponse
+}
+
+func (s memberState) id() uint64  { return s.Header.MemberId }
+func (s memberState) leads() bool { return s.Leader == s.id() }
+
+// worthwhile tells whether enough of the file holds nothing.
+func (s memberState) worthwhile() bool {
+	return s.DbSize-s.DbSizeInUse >= max(s.DbSize/worthShare, worthBytes)
+}
+
+// survey asks all members. Each must be well, and all of them be named.
+func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
+	var states []memberState
+	seen := map[uint64]string{}
+	for _, endpoint := range d.cfg.Endpoints {
+		s, err := d.well(ctx, endpoint)
+		if err != nil {
+			return nil, fmt.Errorf("etcd at %s is not well: %w", endpoint, err)
+		}
+		if other := seen[s.id()]; other != "" {
+			return nil, fmt.Errorf("%s and %s are the same member of etcd", other, endpoint)
+		}
+		seen[s.id()] = endpoint
+		states = append(states, s)
+	}
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	members, err := d.client.MemberList(call)
+	if err != nil {
+		return nil, fmt.Errorf("list the members: %w", err)
+	}
+	for _, m := range members.Members {
+		if seen[m.ID] == "" {
+			return nil, fmt.Errorf("the member %q of etcd is not among the endpoints: name all %d", m.Name, len(members.Members))
+		}
+	}
+	return states, nil
+}
+
+// well asks a member for its state and for a linearizable read, which needs a quorum that
+// talks to it.
+func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState, err error) {
+	call, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	conn, err := d.client.Dial(endpoint)
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	s.endpoint = endpoint
+	if s.StatusResponse, err = pb.NewMaintenanceClient(conn).Status(call, &pb.StatusRequest{}); err != nil {
+		return s, err
+	}
+	_, err = pb.NewKVClient(conn).Range(call, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true})
+	return s, err
+}
+
+// member works on one member, if all are well. One that leads, perhaps only since a moment
+// ago, hands its part on before.
+func (d *defragmenter) member(ctx context.Context, endpoint string) error {
+	states, err := d.survey(ctx)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(states, func(s memberState) bool { return s.endpoint == endpoint })
+	s := states[at]
+	done := Defragmented{Endpoint: endpoint, Before: s.DbSize, After: s.DbSize}
+	if !s.worthwhile() {
+		d.told(done)
+		return nil
+	}
+	// A single member has nobody to hand anything to, and a learner can't lead.
+	next := slices.IndexFunc(states, func(o memberState) bool { return o.endpoint != endpoint && !o.IsLearner })
+	if s.leads() && next >= 0 {
+		if err := d.moveLeader(ctx, endpoint, states[next].id()); err != nil {
+			return fmt.Errorf("have etcd at %s hand on the lead: %w", endpoint, err)
+		}
+	}
+	call, cancel := context.WithTimeout(ctx, defragmentTimeout)
+	defer cancel()
+	if _, err := d.client.Defragment(call, endpoint); err != nil {
+		return fmt.Errorf("defragment etcd at %s: %w", endpoint, err)
+	}
+	after, err := d.again(ctx, endpoint)
+	if err != nil {
+		return fmt.Errorf("etcd at %s is not well after it was defragmented: %w", endpoint, err)
+	}
+	done.After, done.Done = after.DbSize, true
+	d.told(done)
+	return nil
+}
+
+// again waits until a member is well again.
+func (d *defragmenter) again(ctx context.Context, endpoint string) (memberState, error) {
+	ctx, cancel := context.WithTimeout(ctx, wellTimeout)
+	defer cancel()
+	for {
+		s, err := d.well(ctx, endpoint)
+		if err == nil || !pause(ctx, probePause/10) {
+			return s, err
+		}
+	}
+}
+
+// moveLeader must ask the leader itself.
+func (d *defragmenter) moveLeader(ctx context.Context, leader string, next uint64) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, wellTimeout)
+	defer cancel()
+	conn, err := d.client.Dial(leader)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	_, err = pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: next})
+	return err
+}
