@@ -13,7 +13,10 @@ import (
 
 const folder = "../../grafana"
 
-// TestCommitted: what is committed is what the builders make.
+// manifest makes ConfigMaps of the dashboards, for Kubernetes.
+const manifest = "kustomization.yaml"
+
+// TestCommitted: what is committed is what the builders make, and what Kubernetes gets.
 func TestCommitted(t *testing.T) {
 	files, err := All()
 	if err != nil {
@@ -29,8 +32,17 @@ func TestCommitted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	configs, err := os.ReadFile(filepath.Join(folder, manifest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if !strings.Contains(string(configs), "files: ["+f.Name+"]\n") {
+			t.Errorf("%s is in no ConfigMap of %s", f.Name, manifest)
+		}
+	}
 	for _, entry := range entries {
-		if _, ok := want[entry.Name()]; !ok {
+		if _, ok := want[entry.Name()]; !ok && entry.Name() != manifest {
 			t.Errorf("%s is built by nothing: remove it", entry.Name())
 		}
 	}
