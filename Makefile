@@ -8,6 +8,16 @@ VERSION  ?= $(shell git describe --tags --dirty 2>/dev/null || echo dev)
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS  := -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
+CREATED  ?= $(shell git log -1 --format=%cI 2>/dev/null)
+
+# Of make image. A tag may have no plus sign, as versions may.
+IMAGE      ?= licet:$(subst +,-,$(VERSION))
+IMAGE_ARCH ?= $(shell go env GOARCH)
+
+# How programs of the image and those of Kubernetes are built, so that what tests need of both
+# is compiled once.
+STATIC := CGO_ENABLED=0 GOFLAGS="$${GOFLAGS:-} -trimpath"
+
 ARGS     ?=
 BENCH    ?= .
 FUZZTIME ?= 30s
@@ -30,6 +40,25 @@ help: ## List the targets.
 .PHONY: build
 build: ## Build the binary into bin/, stamped with version and revision.
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+.PHONY: image
+image: ## Make the container image, without an engine, and its SBOM: make image IMAGE=registry.example.com/licet:1.2.3
+	rm -rf bin/image
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(IMAGE_ARCH) go build -trimpath -buildvcs=false -ldflags '-s -w $(LDFLAGS)' -o bin/image/programs/ ./cmd/...
+	cd deploy/image && go run . tar --programs ../../bin/image/programs --out ../../bin/image --image '$(IMAGE)' \
+		--version '$(VERSION)' --revision '$(REVISION)' --created '$(CREATED)'
+
+.PHONY: image-check
+image-check: ## Walk through the Dockerfile by hand, and hold what comes of it against that image.
+	cd deploy/image && $(STATIC) go test -count=1 ./...
+
+.PHONY: manifests
+manifests: ## Write the Prometheus operator's rules into deploy/k8s.
+	cd deploy/k8s/check && go run ./cmd/rules
+
+.PHONY: k8s-check
+k8s-check: ## Have a real API server of Kubernetes take the manifests, and refuse broken ones. Builds it first.
+	programs=$$(deploy/k8s/tools/build kube-apiserver etcd etcdutl) && cd deploy/k8s/check && LICET_KUBE=$$programs $(STATIC) go test -count=1 ./...
 
 .PHONY: run
 run: ## Run a development server with everything inside: make run ARGS='--listen 127.0.0.1:9000'

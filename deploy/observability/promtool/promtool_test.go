@@ -41,6 +41,23 @@ func TestRules(t *testing.T) {
 
 func TestConfig(t *testing.T) {
 	promtool(t, "check", "config", "--lint-fatal", filepath.Join(folder, "prometheus.yml"))
+	promtool(t, "check", "config", "--lint-fatal", filepath.Join(folder, "../compose/prometheus.yml"))
+}
+
+// TestAdapter: what prometheus-adapter makes of its rule, for the autoscaler's metric, is
+// PromQL.
+func TestAdapter(t *testing.T) {
+	_, query, ok := strings.Cut(read(t, "../../k8s/metrics-adapter.yaml"), "    metricsQuery: >-\n")
+	if !ok {
+		t.Fatal("the adapter's rule has no query")
+	}
+	query = strings.NewReplacer("<<.GroupBy>>", "pod", "<<.LabelMatchers>>", `namespace="licet",pod=~"licet-1|licet-2"`).Replace(query)
+	file := filepath.Join(t.TempDir(), "rule.yml")
+	rule := "groups:\n- name: adapter\n  rules:\n  - record: licet:queue_pressure\n    expr: >-\n" + query
+	if err := os.WriteFile(file, []byte(rule), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	promtool(t, "check", "rules", "--lint-fatal", file)
 }
 
 // TestRulesFire runs the rules on series for which is known what fires and what does not.

@@ -1,0 +1,297 @@
+package check
+
+import (
+	"crypto/tls"
+	"encoding/base64"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"licet/deploy/k8s/check/manifests"
+)
+
+// TestMemberRuns starts the one member of the development overlay as its pod does, but at other
+// addresses: with the certificates that the Job makes and all of its settings. It answers
+// probes where kubelets ask, takes no client without a certificate, and is worked on by the
+// commands of the CronJobs. Of the backup that one of them makes the Jobs of a restore make the
+// members of production.
+func TestMemberRuns(t *testing.T) {
+	set := render(t, "dev")
+	applied(t, set)
+	makeCertificates(t, set, "Job/etcd-certificates")
+	pod := find(t, set, "StatefulSet/etcd").template.Spec
+	folders := mountSecrets(t, set, pod)
+	folders["/var/lib/etcd"] = t.TempDir()
+	client, metrics := startMember(t, inFolders(environment(t, set, pod.Containers[0]), folders))
+
+	c := pod.Containers[0]
+	for what, probe := range map[string]*corev1.Probe{"startup": c.StartupProbe, "liveness": c.LivenessProbe, "readiness": c.ReadinessProbe} {
+		switch {
+		case probe == nil || probe.HTTPGet == nil:
+			t.Errorf("members have no %s probe", what)
+		case probe.HTTPGet.Port.String() != "metrics":
+			t.Errorf("%s asks at port %s, where a certificate is asked for", what, probe.HTTPGet.Port.String())
+		case probe.HTTPGet.Path == "/readyz" != (what == "readiness"):
+			t.Errorf("%s asks for %s: a restart brings no majority back", what, probe.HTTPGet.Path)
+		default:
+			if status, err := status(metrics + probe.HTTPGet.Path); status != http.StatusOK {
+				t.Errorf("%s: %s answers %d, %v", what, probe.HTTPGet.Path, status, err)
+			}
+		}
+	}
+	if status, err := status(metrics + "/metrics"); status != http.StatusOK {
+		t.Errorf("metrics: %d, %v", status, err)
+	}
+	if err := stranger(client); err == nil {
+		t.Error("a client without a certificate is served")
+	}
+
+	backups := t.TempDir()
+	run := func(name string) {
+		t.Helper()
+		pod := find(t, set, name).template.Spec
+		folders := mountSecrets(t, set, pod)
+		folders["/backups"] = backups
+		env := inFolders(environment(t, set, pod.Containers[0]), folders)
+		env["LICET_ETCD_ENDPOINTS"] = client
+		command(t, program(t, "licet"), expand(pod.Containers[0].Args, nil, folders), env)
+	}
+	run("CronJob/etcd-defragment")
+	run("CronJob/licet-backup")
+	made, err := filepath.Glob(filepath.Join(backups, "licet-*Z.db"))
+	if err != nil || len(made) != 1 {
+		t.Fatalf("the backup's CronJob has made %q, %v", made, err)
+	}
+	restore(t, made[0])
+}
+
+// restore runs the Jobs that make members out of a backup, as their pods do.
+func restore(t *testing.T, backup string) {
+	t.Helper()
+	jobs, err := manifests.Render("../restore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	production := render(t, "prod")
+	etcd := production.Find("StatefulSet/etcd").Typed.(*appsv1.StatefulSet)
+	member := environment(t, production, etcd.Spec.Template.Spec.Containers[0])
+	for i := range int(*etcd.Spec.Replicas) {
+		pod := find(t, jobs, fmt.Sprintf("Job/etcd-restore-%d", i)).template.Spec
+		env := environment(t, jobs, pod.Containers[0])
+		name, claim := fmt.Sprintf("etcd-%d", i), fmt.Sprintf("data-etcd-%d", i)
+		args := expand(pod.Containers[0].Args, env, nil)
+		for _, want := range []string{
+			"--name=" + name, "--data-dir=" + member["ETCD_DATA_DIR"], "--initial-cluster=" + member["ETCD_INITIAL_CLUSTER"],
+			"--initial-advertise-peer-urls=" + strings.ReplaceAll(member["ETCD_INITIAL_ADVERTISE_PEER_URLS"], "etcd-0", name),
+			// Without these two, nodes take a revision of the lost store for one of this.
+			"--bump-revision=1000000000", "--mark-compacted",
+		} {
+			if !slices.Contains(args, want) {
+				t.Errorf("Job/etcd-restore-%d: %q has no %s", i, args, want)
+			}
+		}
+		if env["TOKEN"] == member["ETCD_INITIAL_CLUSTER_TOKEN"] {
+			t.Error("the restored cluster passes for the lost one")
+		}
+		found := jobs.Find("PersistentVolumeClaim/" + claim)
+		if found == nil {
+			t.Fatalf("no claim %s is made", claim)
+		}
+		want := etcd.Spec.VolumeClaimTemplates[0].Spec
+		if have := found.Typed.(*corev1.PersistentVolumeClaim).Spec; have.Resources.Requests.Storage().Cmp(*want.Resources.Requests.Storage()) != 0 ||
+			!slices.Equal(have.AccessModes, want.AccessModes) {
+			t.Errorf("the claim %s is another one than the StatefulSet makes", claim)
+		}
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		}) {
+			t.Errorf("Job/etcd-restore-%d does not write to %s", i, claim)
+		}
+		env["BACKUP"] = filepath.Base(backup)
+		data := t.TempDir()
+		args = expand(pod.Containers[0].Args, env, map[string]string{"/backups": filepath.Dir(backup), "/var/lib/etcd": data})
+		command(t, kube(t, filepath.Base(pod.Containers[0].Command[0])), args, nil)
+		if _, err := os.Stat(filepath.Join(data, filepath.Base(member["ETCD_DATA_DIR"]), "member/snap/db")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// mountSecrets writes the Secrets that a pod mounts into folders, and answers which is where.
+func mountSecrets(t *testing.T, set manifests.Set, pod corev1.PodSpec) map[string]string {
+	t.Helper()
+	folders := map[string]string{}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		for _, volume := range pod.Volumes {
+			if volume.Name != mount.Name || volume.Secret == nil {
+				continue
+			}
+			secret, err := api(t).Get(t.Context(), "/api/v1/namespaces/"+set[0].Raw.GetName()+"/secrets/"+volume.Secret.SecretName)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, _, err := unstructured.NestedStringMap(secret.Object, "data")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			folders[mount.MountPath] = dir
+			for name, text := range data {
+				plain, err := base64.StdEncoding.DecodeString(text)
+				if err == nil {
+					err = os.WriteFile(filepath.Join(dir, name), plain, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return folders
+}
+
+// inFolders has settings name the folders that stand for those of a pod.
+func inFolders(env, folders map[string]string) map[string]string {
+	moved := map[string]string{}
+	for name, value := range env {
+		moved[name] = inFolder(value, folders)
+	}
+	return moved
+}
+
+func inFolder(text string, folders map[string]string) string {
+	for mounted, dir := range folders {
+		text = strings.ReplaceAll(text, mounted, dir)
+	}
+	return text
+}
+
+// expand makes of a container's arguments what Kubernetes makes of them.
+func expand(args []string, env, folders map[string]string) []string {
+	var list []string
+	for _, arg := range args {
+		arg = inFolder(arg, folders)
+		for name, value := range env {
+			arg = strings.ReplaceAll(arg, "$("+name+")", value)
+		}
+		list = append(list, arg)
+	}
+	return list
+}
+
+// command runs a program to its good end.
+func command(t *testing.T, path string, args []string, env map[string]string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = variables(env)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %v: %v\n%s", filepath.Base(path), args, err, out)
+	}
+}
+
+func variables(env map[string]string) []string {
+	list := []string{} // not nil, which would be all of this process's
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// startMember runs etcd until the test ends, and answers where its clients are served, and
+// its probes.
+func startMember(t *testing.T, env map[string]string) (client, metrics string) {
+	t.Helper()
+	for _, name := range []string{"CLIENT", "PEER", "METRICS"} {
+		u, err := url.Parse(env["ETCD_LISTEN_"+name+"_URLS"])
+		if err != nil || u.Hostname() != "0.0.0.0" {
+			t.Fatalf("members listen for %s at %s: %v", name, u, err)
+		}
+		env["ETCD_LISTEN_"+name+"_URLS"] = u.Scheme + "://" + freeAddress(t)
+	}
+	cmd := exec.CommandContext(t.Context(), kube(t, "etcd"))
+	cmd.Env = variables(env)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 30 * time.Second
+	log, err := os.Create(filepath.Join(t.TempDir(), "etcd.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() { <-ended }) // the test's context has ended by then
+	metrics = env["ETCD_LISTEN_METRICS_URLS"]
+	for deadline := time.Now().Add(time.Minute); ; {
+		code, err := status(metrics + "/readyz")
+		if code == http.StatusOK {
+			break
+		}
+		select {
+		case err := <-ended:
+			ended <- err
+		case <-time.After(50 * time.Millisecond):
+			if time.Now().Before(deadline) {
+				continue
+			}
+		}
+		text, _ := os.ReadFile(log.Name())
+		t.Fatalf("the member is not ready: %d, %v\n%s", code, err, text)
+	}
+	// Its certificate names no address.
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(env["ETCD_LISTEN_CLIENT_URLS"], "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "localhost:" + port, metrics
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func status(url string) (int, error) {
+	answer, err := http.Get(url)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, answer.Body.Close()
+}
+
+// stranger asks a member as somebody who has no certificate.
+func stranger(address string) error {
+	conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// In TLS 1.3 the client is done before the server has said no; one that is let in gets
+	// the first frame of HTTP/2.
+	if err := conn.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}
