@@ -124,6 +124,11 @@ observability: ## Ask a real Prometheus, beside a service under load, for everyt
 lab: ## Run that service and its Prometheus until Ctrl-C, to look at real series.
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && go run ./cmd/lab ../.. "$$programs"
 
+.PHONY: k8s-e2e
+k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs/kubernetes.md: sudo make k8s-e2e [ARGS=--hold]
+	cd deploy/k8s/e2e && go build -o ../../../bin/k8s-e2e .
+	bin/k8s-e2e $(ARGS)
+
 .PHONY: golden
 golden: ## Rewrite the golden files; read the diff before you commit it.
 	@test -n "$(strip $(GOLDEN_PKGS))" || { echo 'no test knows the flag -update' >&2; exit 1; }

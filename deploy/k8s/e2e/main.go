@@ -1,0 +1,144 @@
+// Command e2e checks deploy/k8s end to end. It starts a Kubernetes of its own on this
+// machine: a control plane, and three nodes, each a kubelet with a containerd in namespaces
+// of its own. In it the production overlay runs, and every command on docs/kubernetes.md is
+// run as it is written there, and what must come of it is held against what does: nodes are
+// updated under load, drained and killed, the store loses members and everything, and comes
+// back.
+//
+// Nothing is mocked but the machines: what the kubelets run are containers. Nothing is
+// installed, and all of it is gone afterwards, which is held against what was there before.
+//
+//	cd deploy/k8s/e2e && go build -o ../../../bin/k8s-e2e . && sudo ../../../bin/k8s-e2e
+//
+// The files: machine.go looks at this machine before and after; namespace.go, network.go
+// and process.go make machines out of namespaces; programs.go and packages.go get what they
+// run; pki.go, control.go and node.go make a cluster of them; page.go reads the page, and
+// steps*.go do what it says.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	// Processes are to die with this one. Linux sends them that signal when the thread ends
+	// that has started them, and this one ends with the process.
+	runtime.LockOSThread()
+	if len(os.Args) == 4 && os.Args[1] == firstProcess {
+		fmt.Fprintf(os.Stderr, "e2e: %v\n", beFirst(os.Args[2], os.Args[3]))
+		os.Exit(exitFailed)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer cancel()
+	os.Exit(command(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// config is the settings.
+type config struct {
+	root string // of the repository
+	out  string
+	only string
+	hold bool
+}
+
+func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var cfg config
+	flags := flag.NewFlagSet("e2e", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&cfg.root, "root", ".", "`folder` of the repository")
+	flags.StringVar(&cfg.out, "out", "", "`folder` for logs (default: load-results/k8s-e2e in the repository)")
+	flags.StringVar(&cfg.only, "only", "", "`steps` to do after the main job, by the beginnings of their names, such as drain,backup (default: all)")
+	flags.BoolVar(&cfg.hold, "hold", false, "after the last step, or one that failed, leave the cluster up until Ctrl-C")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		return exitUsage
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "e2e: %q is not understood: there are flags only\n", flags.Arg(0))
+		return exitUsage
+	}
+	if err := run(ctx, cfg, stdout); err != nil {
+		fmt.Fprintf(stderr, "e2e: %v\n", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// run is everything from the first look at the machine to the last.
+func run(ctx context.Context, cfg config, stdout io.Writer) (err error) {
+	if os.Geteuid() != 0 {
+		return errors.New("this must be run by root: it makes namespaces, mounts and cgroups, and removes them again. Nothing is installed. Try: sudo make k8s-e2e")
+	}
+	if cfg.root, err = filepath.Abs(cfg.root); err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(cfg.root, pagePath)); err != nil {
+		return fmt.Errorf("%s is not the folder of the repository: %w", cfg.root, err)
+	}
+	if cfg.out == "" {
+		cfg.out = filepath.Join(cfg.root, "load-results", "k8s-e2e")
+	}
+	unlock, err := onlyOne()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	// What a run left that was ended by SIGKILL.
+	if err := sweep(); err != nil {
+		return fmt.Errorf("remove what an earlier run left: %w", err)
+	}
+	if err := refuse(); err != nil {
+		return err
+	}
+	report := newReport(stdout)
+	defer func() { err = errors.Join(err, report.summary()) }()
+
+	p, err := newPage(cfg.root)
+	if err != nil {
+		return err
+	}
+	var tools *programs
+	if err := report.step(ctx, "programs: build or find them", func(ctx context.Context) (err error) {
+		tools, err = findPrograms(ctx, cfg.root, report)
+		return err
+	}); err != nil {
+		return err
+	}
+	before, err := look(ctx, tools)
+	if err != nil {
+		return err
+	}
+	c, err := newCluster(cfg, tools, report)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		// Also after Ctrl-C, so not bound by ctx.
+		down := report.step(context.WithoutCancel(ctx), "teardown: the machine is as it was", func(ctx context.Context) error {
+			return errors.Join(c.stop(err != nil), before.compare(ctx, tools))
+		})
+		err = errors.Join(err, down)
+	}()
+	r := &run1{cluster: c, page: p, report: report, cfg: cfg}
+	err = r.steps(ctx)
+	if cfg.hold && ctx.Err() == nil {
+		report.say("the cluster stays until Ctrl-C. To look at it: %s", c.hint())
+		<-ctx.Done()
+	}
+	return err
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// pagePath is the page whose commands are run.
+const pagePath = "docs/kubernetes.md"
+
+// page is the commands of the page: each fence of sh has a name behind it, which readers do
+// not see.
+type page struct {
+	root  string
+	names []string // in the order of the page
+	text  map[string]string
+	ran   map[string]bool
+}
+
+func newPage(root string) (*page, error) {
+	text, err := os.ReadFile(filepath.Join(root, pagePath))
+	if err != nil {
+		return nil, err
+	}
+	p := &page{root: root, ran: map[string]bool{}}
+	p.names, p.text, err = blocks(string(text))
+	return p, err
+}
+
+// blocks finds the fences of sh. One without a name would be a command that nobody runs.
+func blocks(text string) (names []string, found map[string]string, err error) {
+	found = map[string]string{}
+	fence := regexp.MustCompile("(?m)^```sh(.*)\n((?s:.*?))^```$")
+	for _, match := range fence.FindAllStringSubmatch(text, -1) {
+		name := strings.TrimSpace(match[1])
+		switch {
+		case name == "":
+			return nil, nil, fmt.Errorf("%s has commands without a name behind the fence: %.60q", pagePath, match[2])
+		case found[name] != "":
+			return nil, nil, fmt.Errorf("%s has two blocks named %q", pagePath, name)
+		}
+		names, found[name] = append(names, name), match[2]
+	}
+	return names, found, nil
+}
+
+// unrun lists the blocks that no step has run.
+func (p *page) unrun() []string {
+	return slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return p.ran[name] })
+}
+
+// block runs one block, as one who works through the page does: in the folder of the
+// repository, in a shell that knows what the blocks before have set. What it prints is in
+// the logs and answered.
+func (r *run1) block(ctx context.Context, name string) (string, error) {
+	text, ok := r.page.text[name]
+	if !ok {
+		return "", fmt.Errorf("%s has no block named %q", pagePath, name)
+	}
+	r.page.ran[name] = true
+	return r.shell(ctx, name, text)
+}
+
+// shell runs lines as block does.
+func (r *run1) shell(ctx context.Context, name, text string) (string, error) {
+	state := filepath.Join(workDir, "shell")
+	script := fmt.Sprintf("set -euo pipefail\n[[ ! -e %[1]s ]] || . %[1]s\n%[2]s\nexport -p >%[1]s\n", state, text)
+	cmd := r.control.onNetwork(ctx, "bash", "-c", script)
+	// Of what is there twice the last one counts.
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+r.pki.path("admin.kubeconfig"),
+		"PATH="+r.tools.bin+":"+r.tools.folder+":"+os.Getenv("PATH"))
+	cmd.Dir = r.cfg.root
+	log := filepath.Join(r.logs, "page-"+name+".log")
+	out, err := os.Create(log)
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	fmt.Fprintf(out, "%s\n--\n", text)
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	err = cmd.Wait()
+	// What it has left in the background.
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	printed, readErr := os.ReadFile(log)
+	if readErr != nil {
+		return "", readErr
+	}
+	_, said, _ := strings.Cut(string(printed), "\n--\n")
+	if err != nil {
+		return said, fmt.Errorf("the commands %q of %s: %w:\n%s", name, pagePath, err, tail(log, 25))
+	}
+	return said, nil
+}
+
+// variable reads what a block has exported.
+func (r *run1) variable(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(workDir, "shell"))
+	if err != nil {
+		return "", err
+	}
+	match := regexp.MustCompile(`(?m)^declare -x ` + name + `="(.*)"$`).FindStringSubmatch(string(text))
+	if match == nil {
+		return "", fmt.Errorf("no block has exported %s", name)
+	}
+	return match[1], nil
+}
+
+// settings sets what the page's first block has readers set, in its stead: the very same
+// variables, with this cluster's values.
+func (r *run1) settings(values map[string]string) error {
+	const name = "settings"
+	r.page.ran[name] = true
+	var lines []string
+	line := regexp.MustCompile(`(?m)^export ([A-Z_]+)=`)
+	for _, match := range line.FindAllStringSubmatch(r.page.text[name], -1) {
+		value, ok := values[match[1]]
+		if !ok {
+			return fmt.Errorf("%s has readers set %s, and this check does not know to what", pagePath, match[1])
+		}
+		lines = append(lines, fmt.Sprintf("declare -x %s=%q", match[1], value))
+	}
+	if len(lines) != len(values) {
+		return fmt.Errorf("this check sets %d variables, and %s only %d", len(values), pagePath, len(lines))
+	}
+	return os.WriteFile(filepath.Join(workDir, "shell"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
+}

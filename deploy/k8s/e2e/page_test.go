@@ -1,0 +1,60 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+// TestPageIsRun holds the page and the steps together: no block is forgotten, and no step
+// names one that there is not.
+func TestPageIsRun(t *testing.T) {
+	p, err := newPage("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("steps*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	called := map[string]bool{"settings": true}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range regexp.MustCompile(`\.block\(ctx, "([a-z0-9-]+)"\)`).FindAllStringSubmatch(string(text), -1) {
+			called[match[1]] = true
+		}
+	}
+	for _, name := range p.names {
+		if !called[name] {
+			t.Errorf("no step runs the commands named %q", name)
+		}
+	}
+	for name := range called {
+		if !slices.Contains(p.names, name) {
+			t.Errorf("a step runs the commands named %q, and %s has none", name, pagePath)
+		}
+	}
+	if len(p.names) < 10 {
+		t.Errorf("the page has %d blocks only", len(p.names))
+	}
+}
+
+func TestBlocks(t *testing.T) {
+	names, found, err := blocks("# A page\n\n```sh first\necho 1\necho 2\n```\n\n```text\nno command\n```\n\n```sh second\necho 3\n```\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(names, []string{"first", "second"}) || found["first"] != "echo 1\necho 2\n" || found["second"] != "echo 3\n" {
+		t.Errorf("found %q, %q", names, found)
+	}
+	for _, text := range []string{"```sh\necho\n```\n", "```sh a\necho\n```\n```sh a\necho\n```\n"} {
+		if _, _, err := blocks(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
+	}
+}

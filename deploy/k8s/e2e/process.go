@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// daemon is a process that runs until the end.
+type daemon struct {
+	name string
+	log  string
+	cmd  *exec.Cmd
+	over chan struct{}
+	err  error // once over is closed
+}
+
+// start starts a daemon, with a log of its own.
+func (c *cluster) start(on *machine, name string, env []string, program string, args ...string) (*daemon, error) {
+	d := &daemon{name: on.name + "/" + name, log: filepath.Join(c.logs, on.name+"-"+name+".log"), over: make(chan struct{})}
+	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	// It outlives the step that starts it, and ends with its machine.
+	d.cmd = on.inside(context.Background(), program, args...)
+	d.cmd.Env = append(c.environ(), env...)
+	d.cmd.Stdout, d.cmd.Stderr = log, log
+	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if err := d.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.name, err)
+	}
+	go func() {
+		d.err = d.cmd.Wait()
+		close(d.over)
+	}()
+	c.daemons = append(c.daemons, d)
+	return d, nil
+}
+
+// ended tells of a daemon that is no more, which none may be.
+func (c *cluster) ended() error {
+	for _, d := range c.daemons {
+		select {
+		case <-d.over:
+			return fmt.Errorf("%s has ended: %w; the end of %s:\n%s", d.name, d.err, d.log, tail(d.log, 15))
+		default:
+		}
+	}
+	return nil
+}
+
+// tail is the end of a file.
+func tail(path string, lines int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}
+
+// output runs a command to its end and answers what it has printed. An error has all that
+// it said.
+func output(cmd *exec.Cmd) (string, error) {
+	var out, problems bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &problems
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	// The whole session: what is below nsenter and shells must end too.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Run(); err != nil {
+		said := strings.TrimSpace(problems.String() + "\n" + out.String())
+		return out.String(), fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, said)
+	}
+	return out.String(), nil
+}
+
+// until asks again and again until it is so, and at most as long as it may take. What was
+// wrong last is in the error.
+func (c *cluster) until(all context.Context, longest time.Duration, what string, is func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(all, longest)
+	defer cancel()
+	var last error
+	for {
+		err := is(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err
+		}
+		if dead := c.ended(); dead != nil {
+			return dead
+		}
+		select {
+		case <-ctx.Done():
+			if all.Err() != nil {
+				return fmt.Errorf("%s: %w", what, context.Cause(all))
+			}
+			return fmt.Errorf("%s: not within %v: %w", what, longest, errors.Join(last, context.Cause(ctx)))
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// step is a part of the walk.
+type step struct {
+	name string
+	do   func(context.Context) error
+}
+
+// run1 is one walk through the page.
+type run1 struct {
+	*cluster
+	page   *page
+	report *report
+	cfg    config
+	order  string // of the first activation
+	key    string // of the license that came of it
+}
+
+// steps does all steps in turn, and stops at the first that fails: those after it stand on
+// it.
+func (r *run1) steps(ctx context.Context) error {
+	const needed = 4 // steps that all others stand on
+	list := []step{
+		{"cluster: control plane, three nodes, DNS, volumes, metrics", r.up},
+		{"install: the production overlay, from an empty cluster", r.install},
+		{"spread: members, and nodes, are each on another machine", r.spread},
+		{"main job: order, pay, activate through the Service", r.mainJob},
+		{"verify: licet verify in a pod", r.verify},
+		{"update: a rolling update under k6 loses no request", r.update},
+		{"rollback: back to the version before", r.rollback},
+		{"kill: a container, and a member of etcd, under k6", r.kill},
+		{"drain: the budgets hold", r.drain},
+		{"maintenance: defragmentation, certificates, new authorities", r.maintain},
+		{"backup: the CronJob's job", r.backup},
+		{"disaster: all of etcd is lost, and restored", r.restore},
+		{"autoscaler: out under load, and back", r.scale},
+		{"remove: as the page says", r.remove},
+	}
+	defer func() { _ = os.RemoveAll(r.overlay()) }()
+	only := strings.FieldsFunc(r.cfg.only, func(c rune) bool { return c == ',' })
+	for _, name := range only {
+		if !slices.ContainsFunc(list[needed:], func(s step) bool { return strings.HasPrefix(s.name, name) }) {
+			return fmt.Errorf("--only %s: no step after the main job is called so", name)
+		}
+	}
+	leftOut := false
+	for i, step := range list {
+		if i >= needed && len(only) > 0 && !slices.ContainsFunc(only, func(name string) bool { return strings.HasPrefix(step.name, name) }) {
+			leftOut = true
+			continue
+		}
+		if err := r.report.step(ctx, step.name, func(ctx context.Context) error {
+			return errors.Join(step.do(ctx), r.ended())
+		}); err != nil {
+			return err
+		}
+	}
+	if leftOut {
+		r.report.note("steps were left out")
+		return nil
+	}
+	r.report.note("not tried here: NetworkPolicies (the pods' bridge ignores them), a load balancer, dynamic volumes and pulls of images")
+	if left := r.page.unrun(); len(left) > 0 {
+		return fmt.Errorf("commands of %s that no step has run: %s", pagePath, strings.Join(left, ", "))
+	}
+	return nil
+}
+
+// overlay is the folder that the page has readers make.
+func (r *run1) overlay() string { return filepath.Join(r.cfg.root, overlayPath) }
+
+const overlayPath = "deploy/k8s/overlays/e2e"
+
+// address is the Service's, which the component "small" gives it.
+const address = "http://10.96.0.80"
+
+// install goes from an empty cluster to nodes that are ready.
+func (r *run1) install(ctx context.Context) error {
+	if err := r.settings(map[string]string{
+		"OVERLAY": overlayPath, "IMAGE": firstImage, "NEXT_IMAGE": secondImage, "LICET_URL": address, "MACHINE": nodeNames()[1],
+	}); err != nil {
+		return err
+	}
+	definitions, err := filepath.Glob(filepath.Join(r.tools.definitions, "*_*.yaml"))
+	if err != nil || len(definitions) == 0 {
+		return fmt.Errorf("the operator's definitions in %s: %w", r.tools.definitions, errors.Join(err, os.ErrNotExist))
+	}
+	for _, file := range definitions {
+		if strings.Contains(file, "_servicemonitors") || strings.Contains(file, "_prometheusrules") {
+			if _, err := r.kubectl(ctx, "apply", "--server-side", "--filename", file); err != nil {
+				return err
+			}
+		}
+	}
+	const keys = "master.keys"
+	if _, err := os.Stat(filepath.Join(r.cfg.root, keys)); err == nil {
+		return fmt.Errorf("%s is there already, and the page's commands would change it: move it away", keys)
+	}
+	// A run that was killed may have left it; the name is this check's own.
+	if err := os.RemoveAll(r.overlay()); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "image"); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "overlay"); err != nil {
+		return err
+	}
+	// What three nodes on one machine need other than a cluster does.
+	file, err := os.OpenFile(filepath.Join(r.overlay(), "kustomization.yaml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString("components: [../../e2e/small]\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "secrets"); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(r.cfg.root, keys)); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "apply"); err != nil {
+		return err
+	}
+	_, err = r.block(ctx, "ready")
+	return err
+}
+
+// spread holds where pods run against what affinity and topology spread ask for.
+func (r *run1) spread(ctx context.Context) error {
+	for label, what := range map[string]string{"etcd": "members", "licet": "nodes"} {
+		component := map[string]string{"etcd": "store", "licet": "node"}[label]
+		out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/name="+label+",app.kubernetes.io/component="+component,
+			"--output", "jsonpath={range .items[*]}{.spec.nodeName} {end}")
+		if err != nil {
+			return err
+		}
+		on := map[string]bool{}
+		for _, name := range strings.Fields(out) {
+			on[name] = true
+		}
+		if len(on) != 3 {
+			return fmt.Errorf("the %s are on %q, and not on three machines", what, out)
+		}
+	}
+	return nil
+}
+
+// mainJob makes the first key, and then does what a shop and its customer do.
+func (r *run1) mainJob(ctx context.Context) (err error) {
+	if _, err := r.block(ctx, "first-key"); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "port-forward"); err != nil {
+		return err
+	}
+	out, err := r.block(ctx, "activate")
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(out, "activated") {
+		return fmt.Errorf("no license was activated: %s", out)
+	}
+	if r.order, err = r.variable("ORDER"); err != nil {
+		return err
+	}
+	r.key, err = r.variable("LICENSE")
+	return err
+}
+
+// verify has the whole store checked.
+func (r *run1) verify(ctx context.Context) error {
+	_, err := r.block(ctx, "verify")
+	return err
+}
+
+// maintain runs what the CronJobs run once a week, and what is done every ten years.
+func (r *run1) maintain(ctx context.Context) error {
+	if _, err := r.block(ctx, "defragment"); err != nil {
+		return err
+	}
+	out, err := r.block(ctx, "certificates")
+	if err != nil {
+		return err
+	}
+	if strings.Count(out, ": good") != 3 {
+		return fmt.Errorf("certificates were made anew that are good: %s", out)
+	}
+	if _, err := r.block(ctx, "authority"); err != nil {
+		return err
+	}
+	return r.verify(ctx)
+}
+
+// remove takes all away but what holds data.
+func (r *run1) remove(ctx context.Context) error {
+	if _, err := r.block(ctx, "remove"); err != nil {
+		return err
+	}
+	out, err := r.in(ctx, "get", "pods", "--output", "name")
+	if err == nil && strings.TrimSpace(out) != "" {
+		err = fmt.Errorf("pods are left: %s", out)
+	}
+	return err
+}
+
+// number asks for one number of one thing; none is 0.
+func (r *run1) number(ctx context.Context, thing, path string) (int, error) {
+	out, err := r.in(ctx, "get", thing, "--output", "jsonpath={"+path+"}")
+	if err != nil || out == "" {
+		return 0, err
+	}
+	return strconv.Atoi(out)
+}

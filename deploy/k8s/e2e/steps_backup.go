@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// backup runs the CronJob's job, and does something afterwards that is lost with the store.
+func (r *run1) backup(ctx context.Context) error {
+	out, err := r.block(ctx, "backup")
+	if err != nil {
+		return err
+	}
+	name, err := r.variable("BACKUP")
+	if err != nil || name == "" {
+		return fmt.Errorf("no backup was named: %w: %s", err, out)
+	}
+	r.report.saw("%s", name)
+	_, err = r.shell(ctx, "after-backup", `
+		AFTER=$(licet orders create --product-id after --amount 100 --currency USD --output json | jq -r .order_no)
+		export AFTER
+		licet orders get "$AFTER"`)
+	return err
+}
+
+// restore loses all members with their volumes, and has the page's commands bring back what
+// the backup holds.
+func (r *run1) restore(ctx context.Context) error {
+	if _, err := r.block(ctx, "stop-nodes"); err != nil {
+		return err
+	}
+	// The disaster. The page begins where there is nothing any more.
+	if _, err := r.in(ctx, "delete", "statefulset/etcd", "--wait"); err != nil {
+		return err
+	}
+	if _, err := r.in(ctx, "wait", "--for=delete", "pod", "--selector", "app.kubernetes.io/component=store", "--timeout=2m"); err != nil {
+		return err
+	}
+	if _, err := r.in(ctx, "delete", "pvc", "data-etcd-0", "data-etcd-1", "data-etcd-2"); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "restore"); err != nil {
+		return err
+	}
+	if _, err := r.block(ctx, "start-nodes"); err != nil {
+		return err
+	}
+	if err := r.verify(ctx); err != nil {
+		return err
+	}
+	return r.came(ctx)
+}
+
+// came looks for what was there before the backup, and for what must be gone.
+func (r *run1) came(ctx context.Context) error {
+	out, err := r.shell(ctx, "after-restore", `
+		licet licenses get "$LICENSE" --output json
+		licet orders get "$ORDER" --output json
+		licet orders get "$AFTER" --output json 2>&1 || true`)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for what, must := range map[string]string{
+		"the license has its device": `"current_devices":1`,
+		"the order is paid":          `"status":"paid"`,
+		"what came after is gone":    "order_not_found",
+	} {
+		if !strings.Contains(out, must) {
+			problems = append(problems, fmt.Errorf("%s: not in the answers: %s", what, out))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+	// And it goes on from there.
+	return r.under(ctx, load{"mixed", 10, 15 * time.Second}, func(context.Context) error { return nil })
+}

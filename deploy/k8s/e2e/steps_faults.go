@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// update rolls a new version out while k6 asks for everything that there is, from clients
+// that repeat nothing but refused connections.
+func (r *run1) update(ctx context.Context) error {
+	return r.under(ctx, load{"rolling-restart", 15, 100 * time.Second}, func(ctx context.Context) error {
+		began := time.Now()
+		if _, err := r.block(ctx, "upgrade"); err != nil {
+			return err
+		}
+		r.report.saw("rolled out within %.0f s", time.Since(began).Seconds())
+		return r.runs(ctx, secondImage)
+	})
+}
+
+// runs tells whether all nodes run an image.
+func (r *run1) runs(ctx context.Context, image string) error {
+	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--field-selector", "status.phase=Running",
+		"--output", `jsonpath={range .items[*]}{.metadata.deletionTimestamp}{"|"}{.spec.containers[0].image}{" "}{end}`)
+	if err != nil {
+		return err
+	}
+	for _, pod := range strings.Fields(out) {
+		if ending, has, _ := strings.Cut(pod, "|"); ending == "" && has != image {
+			return fmt.Errorf("a node runs %s, and not %s", has, image)
+		}
+	}
+	return nil
+}
+
+func (r *run1) rollback(ctx context.Context) error {
+	if _, err := r.block(ctx, "rollback"); err != nil {
+		return err
+	}
+	return r.runs(ctx, firstImage)
+}
+
+// kill ends a node's process, and deletes a member of etcd, while k6 sends requests that
+// are repeated as the answers allow.
+func (r *run1) kill(ctx context.Context) error {
+	// Or the autoscaler might take away the one that is killed.
+	if err := r.calm(ctx); err != nil {
+		return err
+	}
+	err := r.under(ctx, load{"node-loss", 15, 75 * time.Second}, func(ctx context.Context) error {
+		if err := r.killNode(ctx); err != nil {
+			return err
+		}
+		began := time.Now()
+		if _, err := r.block(ctx, "member"); err != nil {
+			return err
+		}
+		r.report.saw("the member was back after %.0f s", time.Since(began).Seconds())
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return r.verify(ctx)
+}
+
+// killNode sends SIGKILL to a node's process, and waits for the kubelet to start it again.
+func (r *run1) killNode(ctx context.Context) error {
+	// Not one that goes anyway, and the autoscaler takes the youngest first.
+	out, err := r.in(ctx, "get", "pods", "--selector", "app.kubernetes.io/component=node", "--sort-by=.metadata.creationTimestamp", "--output",
+		`jsonpath={range .items[*]}{.metadata.name} {.spec.nodeName} {.status.containerStatuses[0].containerID} {.status.containerStatuses[0].restartCount} {.metadata.deletionTimestamp}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	var pod, on, id string
+	var restarts int
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) != 4 {
+			continue
+		}
+		pod, on, id = fields[0], fields[1], strings.TrimPrefix(fields[2], "containerd://")
+		if restarts, err = strconv.Atoi(fields[3]); err != nil {
+			return fmt.Errorf("%q: %w", line, err)
+		}
+		break
+	}
+	if pod == "" {
+		return fmt.Errorf("no node stays: %q", out)
+	}
+	for _, n := range r.nodes {
+		if n.name == on {
+			if err := r.killContainer(ctx, n, id); err != nil {
+				return err
+			}
+		}
+	}
+	began := time.Now()
+	if err := r.until(ctx, time.Minute, pod+" is ready again", func(ctx context.Context) error {
+		out, err := r.in(ctx, "get", "pod", pod, "--output", "jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+		if err == nil && out != fmt.Sprintf("%d true", restarts+1) {
+			err = fmt.Errorf("restarts and readiness: %s", out)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	r.report.saw("the killed node was ready after %.0f s", time.Since(began).Seconds())
+	return nil
+}
+
+// drain drains a machine, sees that no more than one node and one member are away at any
+// time, and that a second drain is refused the member which the first has left missing.
+func (r *run1) drain(ctx context.Context) error {
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	least := map[string]int{"pdb/etcd": 99, "pdb/licet": 99}
+	var wait sync.WaitGroup
+	var broken error
+	wait.Go(func() {
+		for watching.Err() == nil {
+			for thing, low := range least {
+				have, err := r.number(watching, thing, ".status.currentHealthy")
+				want, err2 := r.number(watching, thing, ".status.desiredHealthy")
+				if err != nil || err2 != nil {
+					continue
+				}
+				least[thing] = min(low, have)
+				if have < want {
+					broken = fmt.Errorf("%s: %d healthy, and %d must be", thing, have, want)
+				}
+			}
+			select {
+			case <-watching.Done():
+			case <-time.After(250 * time.Millisecond):
+			}
+		}
+	})
+	_, err := r.block(ctx, "drain")
+	if err == nil {
+		err = r.refusedDrain(ctx)
+	}
+	stop()
+	wait.Wait()
+	if err := errors.Join(err, broken); err != nil {
+		return err
+	}
+	r.report.saw("never fewer healthy than: members %d, nodes %d", least["pdb/etcd"], least["pdb/licet"])
+	if _, err := r.block(ctx, "uncordon"); err != nil {
+		return err
+	}
+	return r.verify(ctx)
+}
+
+// refusedDrain drains another machine of its member.
+func (r *run1) refusedDrain(ctx context.Context) error {
+	other := nodeNames()[2]
+	_, err := r.kubectl(ctx, "drain", other, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=12s", "--pod-selector=app.kubernetes.io/name=etcd")
+	if err == nil {
+		return errors.New("a second member could be evicted, and with it the majority")
+	}
+	if !strings.Contains(err.Error(), "disruption budget") {
+		return fmt.Errorf("the second drain was to be refused by the budget: %w", err)
+	}
+	_, err = r.kubectl(ctx, "uncordon", other)
+	return err
+}
+
+// scale has the autoscaler add nodes under load and take them away afterwards.
+func (r *run1) scale(ctx context.Context) error {
+	if err := r.until(ctx, 2*time.Minute, "the autoscaler has both metrics", func(ctx context.Context) error {
+		out, err := r.block(ctx, "autoscaler")
+		if err == nil && strings.Contains(out, "<unknown>") {
+			err = fmt.Errorf("%s", out)
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := r.calm(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := r.under(ctx, load{"reactivate", 120, 90 * time.Second}, func(ctx context.Context) error {
+		err := r.until(ctx, 85*time.Second, "more than three nodes are ready", func(ctx context.Context) error { return r.replicas(ctx, 4, 99) })
+		if err == nil {
+			r.report.saw("scaled out within %.0f s", time.Since(began).Seconds())
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	began = time.Now()
+	if err := r.calm(ctx); err != nil {
+		return err
+	}
+	r.report.saw("and back within %.0f s", time.Since(began).Seconds())
+	return nil
+}
+
+// calm waits until the autoscaler has as few nodes as it may have.
+func (r *run1) calm(ctx context.Context) error {
+	return r.until(ctx, 5*time.Minute, "three nodes", func(ctx context.Context) error { return r.replicas(ctx, 3, 3) })
+}
+
+// replicas tells whether there are as many nodes, and all of them ready.
+func (r *run1) replicas(ctx context.Context, least, most int) error {
+	have, err := r.number(ctx, "deployment/licet", ".status.replicas")
+	ready, err2 := r.number(ctx, "deployment/licet", ".status.readyReplicas")
+	if err := errors.Join(err, err2); err != nil {
+		return err
+	}
+	if ready < least || have > most {
+		return fmt.Errorf("%d nodes, %d of them ready", have, ready)
+	}
+	return nil
+}
