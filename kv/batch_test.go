@@ -22,8 +22,11 @@ import (
 // batched makes changes share one request: they are sent as a line would.
 func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []error) {
 	t.Helper()
+	ref, snapshot := createStored(t, s, "first")
+	// Once its request is back, or it would take some of the changes along when it is.
+	awaitIdle(t, &s.writes)
 	hold := make(chan struct{})
-	awaitIdle(&s.writes)
+	release := sync.OnceFunc(func() { close(hold) })
 	send := s.writes.send
 	s.writes.few, s.writes.most = 1, 1
 	s.writes.send = func(batch []*part) {
@@ -31,11 +34,11 @@ func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []
 		send(batch)
 	}
 	defer func() {
-		awaitIdle(&s.writes)
+		release()
+		awaitIdle(t, &s.writes)
 		s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights
 	}()
 	// One that holds the only flight, so that the others must wait together.
-	ref, snapshot := createHeld(t, s, hold)
 	outcomes, errs := make([]node.Outcome, len(changes)), make([]error, len(changes))
 	var group sync.WaitGroup
 	group.Go(func() {
@@ -43,32 +46,14 @@ func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []
 			t.Errorf("the one before: %v", err)
 		}
 	})
-	awaitFlying(s)
+	awaitLine(t, &s.writes, "the first is under way", func() bool { return s.writes.flying > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
 		group.Go(func() { outcomes[i], errs[i] = s.Commit(testContext(t, 10*time.Second), change) })
 	}
-	awaitWaiting(&s.writes, len(changes))
-	close(hold)
+	awaitWaiting(t, &s.writes, len(changes))
+	release()
 	group.Wait()
 	return outcomes, errs
-}
-
-func createHeld(t *testing.T, s *Store, hold chan struct{}) (licet.Ref, node.Snapshot) {
-	t.Helper()
-	go func() { hold <- struct{}{} }()
-	return createStored(t, s, "first")
-}
-
-func awaitFlying(s *Store) {
-	for {
-		s.writes.mu.Lock()
-		gone := s.writes.flying > 0 && len(s.writes.waiting) == 0
-		s.writes.mu.Unlock()
-		if gone {
-			return
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
 }
 
 // countedStore tells what its writes were made of: how many operations stood
@@ -236,7 +221,7 @@ func TestBatchedReads(t *testing.T) {
 	}
 	hold := make(chan struct{})
 	sizes := make(chan int, licenses+1)
-	awaitIdle(&s.reads)
+	awaitIdle(t, &s.reads)
 	send := s.reads.send
 	s.reads.few, s.reads.most = 1, 1
 	s.reads.send = func(batch []*part) {
@@ -259,7 +244,7 @@ func TestBatchedReads(t *testing.T) {
 	for _, ref := range refs[1:] {
 		load(ref)
 	}
-	awaitWaiting(&s.reads, licenses-1)
+	awaitWaiting(t, &s.reads, licenses-1)
 	close(hold)
 	group.Wait()
 	if got := <-sizes; got != licenses-1 {

@@ -195,7 +195,7 @@ func TestOrderInABlock(t *testing.T) {
 	}
 	hold := make(chan struct{})
 	send := l.store.writes.send
-	awaitIdle(&l.store.writes)
+	awaitIdle(t, &l.store.writes)
 	l.store.writes.few, l.store.writes.most = 1, 1
 	left := make(chan int, 2*n)
 	l.store.writes.send = func(batch []*part) { left <- len(batch); <-hold; send(batch) }
@@ -207,7 +207,7 @@ func TestOrderInABlock(t *testing.T) {
 		}()
 	}
 	first := <-left // one, or as many as there were when it left
-	awaitWaiting(&l.store.writes, n-first)
+	awaitWaiting(t, &l.store.writes, n-first)
 	close(hold)
 	for range n {
 		if err := <-done; err != nil {

@@ -150,7 +150,7 @@ func TestLineGrowsByItself(t *testing.T) {
 	for _, key := range many("later", later) {
 		do(key)
 	}
-	awaitWaiting(l, later)
+	awaitWaiting(t, l, later)
 	back <- struct{}{}
 	if got := <-sent; got != later {
 		t.Errorf("then %d left together, want %d", got, later)
@@ -159,29 +159,32 @@ func TestLineGrowsByItself(t *testing.T) {
 	group.Wait()
 }
 
-func awaitWaiting(l *line, n int) {
-	for {
-		l.mu.Lock()
-		waiting := len(l.waiting)
-		l.mu.Unlock()
-		if waiting >= n {
-			return
-		}
-		time.Sleep(100 * time.Microsecond)
-	}
+// awaitWaiting returns when so many parts wait.
+func awaitWaiting(t *testing.T, l *line, n int) {
+	t.Helper()
+	awaitLine(t, l, fmt.Sprint(n, " wait"), func() bool { return len(l.waiting) >= n })
 }
 
 // awaitIdle returns when nothing is under way; the last to be answered are so
 // shortly before.
-func awaitIdle(l *line) {
-	for {
+func awaitIdle(t *testing.T, l *line) {
+	t.Helper()
+	awaitLine(t, l, "nothing is under way", func() bool { return l.flying == 0 })
+}
+
+// awaitLine asks a line until it is as wanted.
+func awaitLine(t *testing.T, l *line, want string, is func() bool) {
+	t.Helper()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Microsecond) {
 		l.mu.Lock()
-		flying := l.flying
+		got, flying, waiting := is(), l.flying, len(l.waiting)
 		l.mu.Unlock()
-		if flying == 0 {
+		if got {
 			return
 		}
-		time.Sleep(100 * time.Microsecond)
+		if time.Now().After(until) {
+			t.Fatalf("%d requests are under way and %d parts wait; want that %s", flying, waiting, want)
+		}
 	}
 }
 
@@ -221,7 +224,7 @@ func TestLineFlights(t *testing.T) {
 		}
 	}
 	come(maxOps - 1)
-	awaitWaiting(l, maxOps-1)
+	awaitWaiting(t, l, maxOps-1)
 	none("what waits does not fill a request")
 	come(1)
 	if batch := <-flying; len(batch) != maxOps-fenceOps {
@@ -231,11 +234,11 @@ func TestLineFlights(t *testing.T) {
 	if batch := <-flying; len(batch) != maxOps-fenceOps {
 		t.Errorf("then %d left together, want %d", len(batch), maxOps-fenceOps)
 	}
-	awaitWaiting(l, 2*maxOps)
+	awaitWaiting(t, l, 2*maxOps)
 	none("the most are under way")
 	close(back)
 	group.Wait()
-	awaitIdle(l)
+	awaitIdle(t, l)
 	if l.ops != 0 || len(l.waiting) != 0 {
 		t.Errorf("in the end %d wait with %d operations", len(l.waiting), l.ops)
 	}
@@ -268,7 +271,7 @@ func TestLineGiveUp(t *testing.T) {
 	giveUpFlying, endFlying := run("under way")
 	<-flying
 	giveUpWaiting, endWaiting := run("waiting")
-	awaitWaiting(l, 1)
+	awaitWaiting(t, l, 1)
 	giveUpWaiting()
 	if e := <-endWaiting; e.sent || !errors.Is(e.r.err, context.Canceled) {
 		t.Errorf("the one that waited: %+v", e)

@@ -83,7 +83,11 @@ func TestSurvey(t *testing.T) {
 				}
 				bindNew(t, s, ref, fmt.Sprint("new-", i), node.MaxTouchedDevices)
 			}
-			<-arrived
+			select {
+			case <-arrived:
+			case <-time.After(time.Minute):
+				t.Fatal("no survey reads a second time")
+			}
 			if c.during != nil {
 				c.during(t, s, other, ref)
 			}
