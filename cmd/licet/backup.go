@@ -57,10 +57,7 @@ store; keep those too, and somewhere else.`,
   licet backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    of a running one`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cfg.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
-				return err
-			}
-			if err := cfg.validate(); err != nil {
+			if err := cfg.settle(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			return runBackup(cmd.Context(), cfg, args[0], stdout, stderr)

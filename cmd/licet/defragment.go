@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -28,10 +27,7 @@ others meanwhile. All members must be named.`,
   licet defragment --data-dir ./licet-data    of a stopped licet dev`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
-				return err
-			}
-			if err := cfg.validate(); err != nil {
+			if err := cfg.settle(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			return runDefragment(cmd.Context(), cfg, stdout, stderr)

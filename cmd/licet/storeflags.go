@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -38,6 +39,15 @@ func (c *storeConfig) fromEnvironment(fs *pflag.FlagSet, lookup func(string) (st
 		}
 		return lookup(name)
 	})
+}
+
+// settle takes from the environment what the command line did not set, and has the whole
+// validated: by validate, which knows the command's other settings too.
+func (c *storeConfig) settle(fs *pflag.FlagSet, validate func() error) error {
+	if err := c.fromEnvironment(fs, os.LookupEnv); err != nil {
+		return err
+	}
+	return validate()
 }
 
 func (c *storeConfig) validate() error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -57,10 +56,7 @@ flag. A license key is the whole secret of a license: a hash stands for each.`,
   licet verify … --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
-				return err
-			}
-			if err := cfg.validate(); err != nil {
+			if err := cfg.settle(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			return runVerify(cmd.Context(), cfg, stdout, stderr)
