@@ -3,7 +3,7 @@ package check
 import (
 	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -19,14 +19,6 @@ import (
 
 	"licet/deploy/k8s/check/cluster"
 	"licet/deploy/k8s/check/manifests"
-)
-
-// definitions is where the kinds of the Prometheus operator are, and what go.sum would say
-// of it. It is fetched as it is: it asks for half of what there is in Go, and none of that is
-// needed.
-const (
-	definitions    = "github.com/prometheus-operator/prometheus-operator@v0.85.0"
-	definitionsSum = "h1:M5xLCLEoaW2IJfnuCwFzzpL+jSVQu3KGT84Pye+fW8s="
 )
 
 // server is the API server that all tests share: started at the first one's wish.
@@ -70,20 +62,17 @@ func api(t *testing.T) *cluster.Cluster {
 
 // install has the server serve the operator's kinds.
 func install(ctx context.Context, c *cluster.Cluster) error {
-	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-json", definitions).Output()
+	out, err := exec.CommandContext(ctx, "../tools/operator-kinds").Output()
 	if err != nil {
-		return fmt.Errorf("go mod download %s: %w: %s", definitions, err, out)
-	}
-	var module struct{ Dir, Sum string }
-	if err := json.Unmarshal(out, &module); err != nil {
+		if failed := new(exec.ExitError); errors.As(err, &failed) {
+			return fmt.Errorf("operator-kinds: %w: %s", err, failed.Stderr)
+		}
 		return err
 	}
-	if module.Sum != definitionsSum {
-		return fmt.Errorf("%s has the sum %s, not %s", definitions, module.Sum, definitionsSum)
-	}
+	folder := strings.TrimSpace(string(out))
 	var list []*unstructured.Unstructured
 	for _, kind := range []string{"servicemonitors", "prometheusrules"} {
-		text, err := os.ReadFile(filepath.Join(module.Dir, "example/prometheus-operator-crd/monitoring.coreos.com_"+kind+".yaml"))
+		text, err := os.ReadFile(filepath.Join(folder, "monitoring.coreos.com_"+kind+".yaml"))
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -73,7 +72,7 @@ func findPrograms(ctx context.Context, root string, r *report) (*programs, error
 			return nil, err
 		}
 	}
-	if err := p.findDefinitions(ctx, root); err != nil {
+	if p.definitions, err = lastLine(in(ctx, root, "deploy/k8s/tools/operator-kinds")); err != nil {
 		return nil, err
 	}
 	return p, p.buildImages(ctx, root)
@@ -93,21 +92,6 @@ func lastLine(cmd *exec.Cmd) (string, error) {
 	out, err := output(cmd)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	return lines[len(lines)-1], err
-}
-
-// findDefinitions finds the Prometheus operator's, in its module.
-func (p *programs) findDefinitions(ctx context.Context, root string) error {
-	out, err := output(in(ctx, filepath.Join(root, "deploy/k8s/e2e"), "go", "mod", "download", "-json", "github.com/prometheus-operator/prometheus-operator@v0.85.0"))
-	if err != nil {
-		return err
-	}
-	var module struct{ Dir string }
-	if err := json.Unmarshal([]byte(out), &module); err != nil {
-		return err
-	}
-	p.definitions = filepath.Join(module.Dir, "example/prometheus-operator-crd")
-	_, err = os.Stat(p.definitions)
-	return err
 }
 
 // buildImages makes the images: the service's as "make image" makes it, and with the same

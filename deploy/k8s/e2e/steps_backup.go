@@ -15,8 +15,11 @@ func (r *run1) backup(ctx context.Context) error {
 		return err
 	}
 	name, err := r.variable("BACKUP")
-	if err != nil || name == "" {
-		return fmt.Errorf("no backup was named: %w: %s", err, out)
+	if err != nil {
+		return err
+	}
+	if name == "" {
+		return fmt.Errorf("no backup was named: %s", out)
 	}
 	r.report.saw("%s", name)
 	_, err = r.shell(ctx, "after-backup", `
