@@ -289,16 +289,19 @@ func TestLongDeadIsDisabled(t *testing.T) {
 	s.deliver()
 	s.record(300) // more than are tried in days, so that there always is one that is due
 	began := l.now()
-	l.until("it is disabled", func() bool {
-		before := r.attempts()
-		l.pass(20 * time.Minute)
-		disabled := func() bool {
-			now := s.endpoint(endpoint.ID)
-			return !now.Enabled()
-		}
-		l.until("it is tried again", func() bool { return r.attempts() > before || disabled() })
-		return disabled()
-	})
+	disabled := func() bool {
+		now := s.endpoint(endpoint.ID)
+		return !now.Enabled()
+	}
+	for !disabled() && l.now().Sub(began) < 2*webhook.MaxFailing {
+		before := s.progress(endpoint.ID).Failures
+		l.pass(time.Hour)
+		// Not only until it is tried: what is due next is reckoned from when that has ended.
+		l.until("it fails once more", func() bool {
+			l.pass(checkpointAfter / 2)
+			return s.progress(endpoint.ID).Failures > before || disabled()
+		})
+	}
 	after := s.endpoint(endpoint.ID)
 	if after.DisabledBecause != licet.DisabledFailing {
 		t.Errorf("disabled because of %q", after.DisabledBecause)
