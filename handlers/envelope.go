@@ -159,9 +159,10 @@ func (e *exchange) write(answer document) {
 	if wantsClose(&e.ctx.Request.Header) {
 		e.ctx.SetConnectionClose()
 	}
-	if e.refused {
+	c, _ := e.ctx.Conn().(*conn)
+	if e.refused || c != nil && e.started.After(c.old) {
 		e.ctx.SetConnectionClose()
-		if c, ok := e.ctx.Conn().(*conn); ok {
+		if c != nil {
 			c.refuse()
 		}
 	}

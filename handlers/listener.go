@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,8 @@ const (
 	// turnAwayTime bounds the answer to a connection too many, since the next
 	// one waits for it.
 	turnAwayTime = 100 * time.Millisecond
+	// ageSpread is by what share of the greatest age, one in so many, ages differ.
+	ageSpread = 5
 )
 
 // listener hands out connections that know how to be closed, and no more of
@@ -38,6 +41,7 @@ type listener struct {
 	refuse func(request []byte) (answer []byte)
 	// As fasthttp has them, for requests that it never sees.
 	idleTimeout, writeTimeout time.Duration
+	maxAge                    time.Duration // of connections, or up to a fifth less
 
 	left atomic.Bool // what is in unseen is to be closed
 	mu   sync.Mutex
@@ -95,7 +99,9 @@ func (l *listener) leave() {
 }
 
 func (l *listener) wrap(inner net.Conn) *conn {
-	c := &conn{Conn: inner, listener: l, silent: true}
+	// Those that were made together do not all end together.
+	age := l.maxAge - rand.N(l.maxAge/ageSpread+1)
+	c := &conn{Conn: inner, listener: l, silent: true, old: time.Now().Add(age)}
 	c.hidden.Store(true)
 	l.hide(c)
 	return c
@@ -106,6 +112,7 @@ func (l *listener) wrap(inner net.Conn) *conn {
 type conn struct {
 	net.Conn
 	listener *listener
+	old      time.Time // from then on the next answer closes it
 
 	// ahead holds what was read beyond what was asked for, from next to filled.
 	// While it waits for a request, fasthttp lets go of its buffers and asks for
@@ -200,12 +207,15 @@ func (c *conn) fill() (err error) {
 		if !between {
 			return nil
 		}
+		now := time.Now()
+		if now.After(c.old) {
+			return nil // the usual way ends with a close
+		}
 		answer := c.listener.refuse(c.ahead[:c.filled])
 		if answer == nil {
 			return nil
 		}
 		c.filled = 0
-		now := time.Now()
 		c.writing.wanted = now.Add(c.listener.writeTimeout)
 		if _, err := c.Write(answer); err != nil {
 			return err

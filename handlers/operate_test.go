@@ -222,6 +222,41 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestOldConnections: the answer that comes when a connection is old closes it, and reaches
+// a client that has sent more meanwhile; until then it is kept.
+func TestOldConnections(t *testing.T) {
+	t.Parallel()
+	asked := "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+	refused := activationText("{}")
+	f := func(old, full bool, code int, first, then string) {
+		t.Helper()
+		age := time.Hour
+		if old {
+			age = time.Nanosecond
+		}
+		s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.MaxConnectionAge = age })
+		if full {
+			s.fill()
+		}
+		c := s.dial()
+		c.write(first)
+		c.read().must(t, code)
+		if !old {
+			c.write(then)
+			c.read().must(t, code)
+		} else if _, err := c.reader.ReadByte(); !errors.Is(err, io.EOF) {
+			t.Errorf("an old connection ended with %v", err)
+		}
+	}
+	f(true, false, 0, asked, "")
+	f(true, false, 0, asked+asked, "")
+	f(false, false, 0, asked, asked)
+	f(false, false, 0, asked+asked, "")
+	// What is refused on the connection, before it is a request.
+	f(true, true, 50301, refused, "")
+	f(false, true, 50301, refused, refused)
+}
+
 // TestShutdownBeforeRequest: a connection that a client has opened in advance, and
 // sends nothing on, does not hold up a stop.
 func TestShutdownBeforeRequest(t *testing.T) {

@@ -53,6 +53,11 @@ type Config struct {
 	WriteTimeout   time.Duration // for one whole answer to leave; 0: 10 s
 	IdleTimeout    time.Duration // of a kept connection between requests; 0: 75 s
 	MaxConnections int           // at once; 0: 16,384. One more is told 50301
+
+	// MaxConnectionAge is the age, or up to a fifth less, at which the next answer closes a
+	// kept connection: then its client comes by the balancer again, and to nodes that were
+	// not there before. 0: 5 min.
+	MaxConnectionAge time.Duration
 }
 
 const (
@@ -61,6 +66,7 @@ const (
 	defaultWriteTimeout   = 10 * time.Second
 	defaultIdleTimeout    = 75 * time.Second
 	defaultMaxConnections = 16384
+	defaultConnectionAge  = 5 * time.Minute
 )
 
 // Server answers HTTP requests. Make it with [New] or [NewAdmin].
@@ -96,6 +102,7 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.WriteTimeout, defaultWriteTimeout)
 	setDefault(&cfg.IdleTimeout, defaultIdleTimeout)
 	setDefault(&cfg.MaxConnections, defaultMaxConnections)
+	setDefault(&cfg.MaxConnectionAge, defaultConnectionAge)
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 
@@ -173,6 +180,7 @@ func (s *Server) newListener(inner net.Listener) *listener {
 		refuse:       s.refuse,
 		idleTimeout:  s.cfg.IdleTimeout,
 		writeTimeout: s.cfg.WriteTimeout,
+		maxAge:       s.cfg.MaxConnectionAge,
 		unseen:       make(map[*conn]struct{}),
 	}
 }
