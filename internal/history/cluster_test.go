@@ -156,7 +156,7 @@ func (r *run) start(c *clock) (*process, error) {
 			return nil, err
 		}
 	}
-	if err := p.opened.OpenEpoch(ctx); err != nil {
+	if err := patiently(ctx, func() error { return p.opened.OpenEpoch(ctx) }); err != nil {
 		return nil, err
 	}
 	var store node.Store = p.opened

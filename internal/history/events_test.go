@@ -263,23 +263,38 @@ func (f *follower) follow(ctx context.Context) {
 	}
 }
 
+// patiently asks again for as long as ctx lasts where all is well, but the machine is busy.
+func patiently(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil || ctx.Err() != nil || !errors.Is(err, licet.ErrUnavailable) {
+			return err
+		}
+	}
+}
+
 // finish reads what is left, and then all of it anew, and the history of each record.
 func (r *run) finish(f *follower) error {
 	if err := seal(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
 	for more := true; more; {
-		var err error
-		if more, err = f.read(ctx, r.maker.opened); err != nil {
+		if err := patiently(ctx, func() (err error) {
+			more, err = f.read(ctx, r.maker.opened)
+			return err
+		}); err != nil {
 			return fmt.Errorf("read the feed to its end: %w", err)
 		}
 	}
 	r.followed = f.seen
 	for page := (node.FeedPage{Limit: 100}); ; {
-		got, err := r.maker.opened.ReadEvents(ctx, r.owner, page)
-		if err != nil {
+		var got node.Feed
+		if err := patiently(ctx, func() (err error) {
+			got, err = r.maker.opened.ReadEvents(ctx, r.owner, page)
+			return err
+		}); err != nil {
 			return fmt.Errorf("read the feed from its beginning: %w", err)
 		}
 		r.feed = append(r.feed, got.Events...)
@@ -293,8 +308,11 @@ func (r *run) finish(f *follower) error {
 		if r.histories[record] != nil {
 			continue
 		}
-		all, err := readBack(ctx, r.maker.opened, ref)
-		if err != nil {
+		var all []node.RecordedEvent
+		if err := patiently(ctx, func() (err error) {
+			all, err = readBack(ctx, r.maker.opened, ref)
+			return err
+		}); err != nil {
 			return fmt.Errorf("read the history of %s: %w", ref.ID, err)
 		}
 		r.histories[record] = all
