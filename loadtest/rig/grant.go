@@ -10,11 +10,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/oklog/ulid/v2"
 )
 
 const (
 	grantSize    = 1000 // licenses that one request grants: the API's limit
 	grantWorkers = 8
+	grantTries   = 10
 )
 
 // Grant has a service make licenses, over its API: what is stored is what the
@@ -56,24 +60,9 @@ func Grant(ctx context.Context, url, apiKey string, count, maxDevices int, done 
 }
 
 func grantBatch(ctx context.Context, client *http.Client, url, apiKey string, size, maxDevices int, into *Keys) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/licenses",
-		strings.NewReader(fmt.Sprintf(`{"product_id":"editor","quantity":%d,"max_devices":%d}`, size, maxDevices)))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+apiKey)
-	response, err := client.Do(request)
+	body, err := grantOnce(ctx, client, url, apiKey, size, maxDevices)
 	if err != nil {
 		return fmt.Errorf("grant licenses: %w", err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("grant licenses: %w", err)
-	}
-	if response.StatusCode != http.StatusCreated || !bytes.HasPrefix(body, []byte(`{"code":0,`)) {
-		return fmt.Errorf("grant licenses: status %d: %.300s", response.StatusCode, body)
 	}
 	// A million of these answers' members would take long to decode.
 	const before = `"license_key":"`
@@ -89,4 +78,40 @@ func grantBatch(ctx context.Context, client *http.Client, url, apiKey string, si
 		body = rest
 	}
 	return nil
+}
+
+// grantOnce has licenses granted and gives the answer. A machine that is too busy for that
+// is asked again, under the same Idempotency-Key: all of it happens once.
+func grantOnce(ctx context.Context, client *http.Client, url, apiKey string, size, maxDevices int) (body []byte, err error) {
+	once := ulid.Make().String()
+	for try := 1; ; try++ {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/licenses",
+			strings.NewReader(fmt.Sprintf(`{"product_id":"editor","quantity":%d,"max_devices":%d}`, size, maxDevices)))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer "+apiKey)
+		request.Header.Set("Idempotency-Key", once)
+		response, err := client.Do(request)
+		if err != nil {
+			return nil, err
+		}
+		body, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			return nil, err
+		}
+		if response.StatusCode == http.StatusCreated && bytes.HasPrefix(body, []byte(`{"code":0,`)) {
+			return body, nil
+		}
+		busy := response.StatusCode == http.StatusServiceUnavailable || response.StatusCode == http.StatusGatewayTimeout
+		if !busy || try == grantTries {
+			return nil, fmt.Errorf("status %d: %.300s", response.StatusCode, body)
+		}
+		select {
+		case <-time.After(time.Second): // as Retry-After says
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 }

@@ -44,6 +44,25 @@ func TestGrant(t *testing.T) {
 	}
 }
 
+// TestGrantIsRepeated: a busy service is asked again under the same key.
+func TestGrantIsRepeated(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked = append(asked, r.Header.Get("Idempotency-Key")); len(asked) == 1 {
+			w.WriteHeader(http.StatusGatewayTimeout)
+			fmt.Fprint(w, `{"code":50400,"message":"the outcome is unknown"}`)
+			return
+		}
+		w.WriteHeader(http.StatusCreated)
+		fmt.Fprint(w, `{"code":0,"message":"success","data":{"licenses":[{"license_key":"K"}]}}`)
+	}))
+	defer server.Close()
+	keys, err := Grant(t.Context(), server.URL, "secret", 1, 3, func(int) {})
+	if err != nil || keys.Count() != 1 || len(asked) != 2 || asked[0] == "" || asked[1] != asked[0] {
+		t.Errorf("got %v, asked under the keys %q", err, asked)
+	}
+}
+
 func TestGrantRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
