@@ -2,6 +2,7 @@ package kv
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -70,6 +71,8 @@ func TestSurvey(t *testing.T) {
 			other := faultyStore(t, script())
 			ref := licet.LicenseRef(putDevices(t, before, c.position))
 			reads, arrived, open := 0, make(chan struct{}), make(chan struct{})
+			release := sync.OnceFunc(func() { close(open) })
+			defer release()
 			s := hookedStore(t, func() {
 				if reads++; reads == 2 {
 					close(arrived)
@@ -91,7 +94,7 @@ func TestSurvey(t *testing.T) {
 			if c.during != nil {
 				c.during(t, s, other, ref)
 			}
-			close(open)
+			release()
 			s.background.Wait()
 			truth := loadOne(t, other, ref, "d-0", "d-7", "d-8", "new-3-5", "meanwhile-0", "meanwhile-1", "never")
 			guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
