@@ -31,6 +31,7 @@ type Client struct {
 	listed  time.Time     // when the nodes were listed last
 	failure error         // of that
 	listing chan struct{} // closed when the list that is being made is there; nil: none is
+	closed  bool          // no list is made any more
 }
 
 var _ node.Peers = (*Client)(nil)
@@ -59,8 +60,12 @@ func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registr
 	return &Client{sealer: sealer, list: list, codec: codec, links: make(map[node.Incarnation]*link)}, nil
 }
 
-// Close ends the connections that are idle.
+// Close ends the connections that are idle, once no list of the nodes is being made. What is
+// sent meanwhile goes on, and later only to nodes that are known.
 func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
 	c.background.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +158,7 @@ func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
 		c.mu.Lock()
 		l, err := c.links[to], c.failure
 		age := time.Since(c.listed)
-		if c.listing == nil && !waited && (age >= listEvery || age >= listSoonest && l == nil) {
+		if c.listing == nil && !waited && !c.closed && (age >= listEvery || age >= listSoonest && l == nil) {
 			c.refresh()
 		}
 		listing := c.listing
