@@ -172,6 +172,13 @@ func TestModel(t *testing.T) {
 		}},
 		{"first activation at another time", false, history{one, at(1, 2, bind(0), clocked(told(1, 1), still, still))}},
 		{"first activation unknown, then seen", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still }))}},
+		{"unknown before it is made, and seen", true, history{
+			at(0, 0, ask(create), lost), at(1, 2, ask(get), no(licet.ReasonLicenseNotFound)), at(1, 2, bind(0), lost),
+			at(3, 4, ask(get), no(licet.ReasonLicenseNotFound)), at(5, 6, ask(get), told(1, 0).listing(1)),
+		}},
+		{"made by what is unknown, and gone", false, history{
+			at(0, 0, ask(create), lost), at(1, 2, ask(get), fresh(0)), at(3, 4, ask(get), no(licet.ReasonLicenseNotFound)),
+		}},
 		{"first activation seen at two times", false, history{
 			one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1)),
 			at(5, 6, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still })),
@@ -183,6 +190,30 @@ func TestModel(t *testing.T) {
 				t.Errorf("the checker says %s, want %s", got, want)
 			}
 		})
+	}
+}
+
+// TestModelSearch is a history of which an order is found soon only if what is unknown is not
+// taken for without effect wherever it may be: the first activation of all was an early one,
+// that the lookups do without.
+func TestModelSearch(t *testing.T) {
+	lostAt := func(clock int64) output { return output{Verdict: unknown, Clock: span{clock, clock}} }
+	ops := []porcupine.Operation{at(0, 0, ask(create), lost)}
+	for i := range 8 {
+		ops = append(ops, at(int64(1+i), 30, bind(i), no(licet.ReasonLicenseNotFound)))
+	}
+	ops = append(ops,
+		at(31, 100, ask(get), fresh(0)), at(32, 101, valid(5), fresh(0).not(licet.NotBound)), at(32, 101, unbind(0), fresh(0)),
+		at(33, 0, bind(0), lostAt(noon)), at(40, 0, bind(0), lostAt(noon+1)))
+	for i := range 14 {
+		ops = append(ops, at(int64(44+i), 0, bind(1+i), lostAt(noon+int64(2+i))))
+	}
+	for i := range 4 {
+		ops = append(ops, at(int64(60+i), 0, unbind(i), lostAt(noon+int64(20+i))))
+	}
+	ops = append(ops, at(200, 201, ask(get), told(2, 0).listing(3)))
+	if got := porcupine.CheckOperationsTimeout(model(), ops, 10*time.Second); got != porcupine.Ok {
+		t.Errorf("the checker says %s", got)
 	}
 }
 

@@ -207,12 +207,20 @@ func (s state) timeless(in input) effect {
 
 // step lists the states that a question and its answer can lead to; none
 // where the answer is wrong.
+//
+// A question whose outcome is unknown has an effect here, and so none on a license that is
+// not there yet: it never returns, so if it had none, or never has, it can be put behind all
+// that was answered. Were it allowed to have none here as well, a search would find out at
+// the end only that it has to have one elsewhere, and try all orders of the rest before.
 func (s state) step(in input, out output) []state {
 	switch out.Verdict {
 	case nothing:
 		return []state{s}
 	case unknown:
-		states := []state{s}
+		if !s.exists && in.Action != create {
+			return nil
+		}
+		var states []state
 		for _, e := range s.effects(in, span{out.Clock.from, forever}) {
 			if !slices.Contains(states, e.next) {
 				states = append(states, e.next)

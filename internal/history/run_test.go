@@ -276,25 +276,40 @@ func check(seed uint64, b bug) (*result, error) {
 	return res, nil
 }
 
-// history gives the operations to the checker: all but those that were not
-// executed, since those explain nothing. What is unknown may happen at any
-// later time.
+// explaining leaves out the operations that explain nothing: those that were not executed,
+// and what is unknown of a license that nobody has seen.
+//
+// What is unknown has an effect where the model puts it, see state.step; one that had none can
+// be put behind all else, if somebody has seen the license, which then is there for good.
+func explaining(operations []operation) []operation {
+	seen := map[licet.LicenseKey]bool{}
+	for _, op := range operations {
+		switch {
+		case op.Out.Verdict == accepted,
+			op.Out.Verdict == refused && op.Out.Reason != licet.ReasonLicenseNotFound && op.Out.Reason != licet.ReasonInvalidField:
+			seen[op.In.Key] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(operations), func(op operation) bool {
+		return op.Out.Verdict == nothing || op.Out.Verdict == unknown && !seen[op.In.Key]
+	})
+}
+
+// history gives the operations to the checker. What is unknown may happen at any later
+// time.
 func (r *run) history() []porcupine.Operation {
 	var end time.Duration
 	for _, op := range r.operations {
 		end = max(end, op.Return+1)
 	}
 	var list []porcupine.Operation
-	for _, op := range r.operations {
+	for _, op := range explaining(r.operations) {
 		o := porcupine.Operation{
 			ClientId: op.Client, Input: op.In, Output: op.Out,
 			Call: int64(op.Call), Return: int64(op.Return),
 			Metadata: fmt.Sprintf("process %d, revisions %d to %d", op.Process, op.Before, op.After),
 		}
-		switch op.Out.Verdict {
-		case nothing:
-			continue
-		case unknown:
+		if op.Out.Verdict == unknown {
 			o.Return = int64(end)
 		}
 		list = append(list, o)
