@@ -183,7 +183,10 @@ func TestGoldenValues(t *testing.T) {
 		{record: webhooksInEvents(goldenOwner), last: 300, events: []byte("others")},
 	}))
 	show("event of an endpoint", encodeEvents(disabled.Events, site{epoch: 0x0102030405}))
-	show("who listens to activations", encodeListening(map[licet.Owner]struct{}{goldenOwner: {}, labOwner: {}}))
+	show("fence of those who listen", (&listenFence{moved: 300, moves: []listenMove{
+		{after: 200, changes: []assumption{{goldenOwner, true}, {labOwner, false}}}, {changes: []assumption{{labOwner, true}}},
+	}}).encode())
+	show("request to listen", encodeListenRequest(true))
 	show("mark of events", (&eventMark{at: testTime, bytes: 1 << 20}).encode())
 	golden(t, "values.golden", b.String())
 }
@@ -202,7 +205,9 @@ func TestGoldenKeys(t *testing.T) {
 		{"owner of events", eventOwnerKey(goldenOwner)},
 		{"mark of events", markKey(0x0102030405)},
 		{"epoch", epochKey},
-		{"who listens to activations", listenKey},
+		{"fence of those who listen", listenKey},
+		{"one who listens to activations", listenerKey(goldenOwner)},
+		{"request to listen", listenRequestKey(goldenOwner)},
 		{"the last epoch that is swept", sweptKey},
 		{"the last backup", backupKey},
 		{"listing", listingKey(goldenOwner, testTime, id)},

@@ -51,7 +51,7 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 		r, sent := s.writes.do(ctx, &part{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
 			bytes: swap.bytes, doubted: inDoubt,
-			tellings: swap.tellings, heeds: swap.heeds, listened: swap.listened,
+			tellings: swap.tellings, assumed: swap.assumed,
 			span: span,
 		})
 		if !sent {
@@ -62,9 +62,14 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 			settled = true
 			if r.succeeded {
 				s.landed(swap, r.revision)
+				if swap.pends {
+					if err := s.awaitMove(ctx, r.revision); err != nil {
+						return node.Outcome{}, gaveUp(true, err) // stored, and not in effect yet
+					}
+				}
 				return node.Outcome{Landed: true}, nil
 			}
-			return s.lost(swap, r, me, inDoubt)
+			return s.lost(ctx, swap, r, me, inDoubt)
 		case refused:
 			return node.Outcome{}, gaveUp(inDoubt, r.err)
 		case rejected:
@@ -94,7 +99,6 @@ func gaveUp(inDoubt bool, cause error) error {
 
 // landed remembers what a swap wrote.
 func (s *Store) landed(sw *swap, revision int64) {
-	s.noteListeners(sw, revision)
 	for i := range sw.fresh {
 		f := &sw.fresh[i]
 		f.slot.note(seen{revision: revision, value: f.value, spilled: f.spilled})
@@ -114,17 +118,19 @@ func (s *Store) landed(sw *swap, revision int64) {
 }
 
 // lost tells what a swap that did not go through was lost to.
-func (s *Store) lost(sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, error) {
+func (s *Store) lost(ctx context.Context, sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
 		return node.Outcome{}, broken(err)
 	}
-	if err := s.learnFromLoss(sw, r); err != nil {
-		return node.Outcome{}, broken(err)
-	}
 	s.watchSnapshots(rivals)
 	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
+	if err == nil {
+		if err := s.awaitMoves(ctx, rivals); err != nil {
+			return node.Outcome{}, gaveUp(inDoubt || outcome.Landed, err)
+		}
+	}
 	for i := range rivals {
 		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
 			outcome.Rivals = nil

@@ -32,7 +32,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 		return nil
 	}
 	sw.compare(key, token.revision)
-	sw.heeds, sw.listened = true, token.listened
+	sw.assumed = append(sw.assumed, assumption{record.License.Owner, token.listens})
 	if now := dueOf(record.License.Due()); now != token.due {
 		sw.reschedule(string(key), token.due, now, []byte(record.License.Key.Prefix()))
 	}

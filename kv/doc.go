@@ -13,6 +13,7 @@
 //	e/<account>/<mode>/<epoch>b<block>
 //	                              those of up to 16 records, likewise
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
+//	f/<account>/<mode>/           empty: an owner that listens to activations
 //	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
 //	g/-/<incarnation>             empty: a worker that delivers, under its lease
 //	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
@@ -25,6 +26,7 @@
 //	o/<account>/<mode>/<order>    an order
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product
+//	r/<account>/<mode>/           an owner's request to listen, or no longer to, until s/listen has moved
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
@@ -44,7 +46,7 @@
 //	s/check                       the check key of license keys, 32 bytes
 //	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key
-//	s/listen                      who listens to activations
+//	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //	s/swept                       the last epoch whose events are not kept any more, eight bytes
@@ -95,11 +97,12 @@
 // is random, and the request demands that there is no such key. Requests of one change,
 // and nested ones, have no blocks.
 //
-// Events of activations are recorded only for owners that listen. Who does stands in
-// s/listen, which each change of a license compares too, as of the revision at which it
-// was asked whether its owner does. Who subscribes or unsubscribes writes s/listen in the
-// transaction that stores the endpoint, compared with what it was made of: it is one key
-// of all owners.
+// Events of activations are recorded only for owners that listen: those with a key below
+// f/. Each change of a license compares the revision of s/listen, which moves whenever such
+// a key is put or removed. A change for whose owner nothing has moved is sent again as it
+// is; the others are made anew. No owner moves s/listen. The transaction that stores an
+// endpoint writes a request below r/, and any node moves s/listen for all owners that
+// wait, at most once a second; only then is the change of the endpoint acknowledged.
 //
 // Events are kept for a time and up to a number of bytes. How old they are and how
 // many is known from marks, so that none of them need be read. What is to go is said

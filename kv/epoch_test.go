@@ -61,7 +61,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			kept := d.keptIDs()
 			d.pay(d.lost.unpaid) // in the epoch in which the backup was made
 			lost := d.eventIDs() // which begins another
-			lostEpoch, _ := d.store.fences.known()
+			lostEpoch := d.store.fences.known()
 			lost = slices.DeleteFunc(lost, func(id string) bool { return slices.Contains(kept, id) })
 			if len(lost) != 2 {
 				t.Fatalf("of the payment tell %q", lost)
@@ -195,12 +195,13 @@ func TestWhoListensIsLearned(t *testing.T) {
 	if !listens() {
 		t.Error("it has not learned that somebody listens")
 	}
-	_, known := s.fences.known()
-	if err := s.noteWhoListens(nil, known.read-1); err != nil || !listens() {
+	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
 	}
-	if err := s.noteWhoListens(nil, known.read+1); err != nil || listens() {
-		t.Errorf("what was read later, of an older store, does not count: %v", err)
+	must(s.client.Delete(testContext(t, 10*time.Second), listenKey))(t) // as in a store of before, restored
+	must(s.client.Delete(testContext(t, 10*time.Second), listenerKey(owner)))(t)
+	if must(s.EventEpoch(testContext(t, 10*time.Second)))(t); listens() {
+		t.Error("what was read later, of an older store, does not count")
 	}
 }
 

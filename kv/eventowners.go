@@ -71,10 +71,10 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 	if len(told) == 0 {
 		return nil
 	}
-	if known, _ := s.fences.known(); known == 0 {
+	if known := s.fences.known(); known == 0 {
 		// Who has not called OpenEpoch: a command that writes a record or two.
 		err := s.once(ctx, func() (bool, error) {
-			if known, _ := s.fences.known(); known != 0 {
+			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
 			return false, s.SealEvents(ctx, node.Epoch{})
@@ -83,7 +83,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 			return fmt.Errorf("begin the first epoch: %w", err)
 		}
 	}
-	known, _ := s.fences.known()
+	known := s.fences.known()
 	s.owners.heed(known)
 	for i := range told {
 		owner := told[i].owner

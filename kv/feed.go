@@ -49,13 +49,17 @@ func (f *feedState) end() epoch { return max(f.epoch, f.swept+1) }
 
 // feedState reads it, linearizably.
 func (s *Store) feedState(ctx context.Context) (feedState, error) {
-	state, _, err := s.feedStateWith(ctx, epochKey)
+	state, _, err := s.feedStateWith(ctx)
 	return state, err
 }
 
-// feedStateWith reads another key along.
-func (s *Store) feedStateWith(ctx context.Context, other string) (state feedState, also *mvccpb.KeyValue, err error) {
-	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(epochKey), []byte(sweptKey), []byte(other)}})
+// feedStateWith reads other keys along.
+func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feedState, also []*mvccpb.KeyValue, err error) {
+	reads := [][]byte{[]byte(epochKey), []byte(sweptKey)}
+	for _, key := range others {
+		reads = append(reads, []byte(key))
+	}
+	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
 		return state, nil, unavailable(r.err)
 	}
@@ -71,7 +75,10 @@ func (s *Store) feedStateWith(ctx context.Context, other string) (state feedStat
 		}
 		state.swept = epoch(binary.BigEndian.Uint64(kv.Value))
 	}
-	return state, firstOf(r.responses, 2), nil
+	for i := range others {
+		also = append(also, firstOf(r.responses, 2+i))
+	}
+	return state, also, nil
 }
 
 // EventsNow is the position behind all that has been recorded by now.

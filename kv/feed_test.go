@@ -64,12 +64,15 @@ func (l *eventsLab) seal() epoch {
 // listen makes an owner listen, or nobody.
 func (l *eventsLab) listen(owners ...licet.Owner) {
 	l.t.Helper()
-	set := make(map[licet.Owner]struct{})
+	puts := []clientv3.Op{clientv3.OpPut(listenKey, string((&listenFence{}).encode()))}
 	for _, owner := range owners {
-		set[owner] = struct{}{}
+		puts = append(puts, clientv3.OpPut(listenerKey(owner), ""))
 	}
-	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), listenKey, string(encodeListening(set))); err != nil {
-		l.t.Fatal(err)
+	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(listenersPrefix, clientv3.WithPrefix())}, nil)
+	for _, op := range []clientv3.Op{nobody, clientv3.OpTxn(nil, puts, nil)} {
+		if _, err := l.store.client.Do(testContext(l.t, 10*time.Second), op); err != nil {
+			l.t.Fatal(err)
+		}
 	}
 }
 
@@ -388,7 +391,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	}
 	put := func(n int) {
 		made := make([]dirEntry, n)
-		e, _ := l.store.fences.known()
+		e := l.store.fences.known()
 		for i := range made {
 			made[i] = dirEntry{site: site{epoch: e}, record: licenseInEvents(newLicense(t, 0).Key.ID()), last: 1}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,8 +18,9 @@ import (
 // nobody writes them on the hot path.
 //
 //   - epochKey: the epoch that events are written into, see epoch.
-//   - listenKey: who listens to activations. A change was made of a snapshot that
-//     says whether its owner does; where that is not so any more it must be made anew.
+//   - listenKey: which owners listen to activations. A change of a license was made of
+//     a snapshot that says whether its owner does; a change for which that is no longer
+//     so must be made anew. No owner writes listenKey: see listenmove.go.
 //
 // What a store remembers of them is a guess, as of records. Where it was wrong, the
 // request has changed nothing, and says what is true.
@@ -31,14 +33,17 @@ const (
 type fences struct {
 	mu        sync.Mutex
 	epoch     epoch
-	written   int64      // bytes of events that were sent into it
-	listening *listening // never nil, never changed
+	written   int64 // bytes of events that were sent into it
+	listeners listeners
+
+	markLooked atomic.Int64 // the revision of webhooksMark as of which nobody waits for a move; see moveLeft
 }
 
-func (f *fences) known() (epoch, *listening) {
+// known is the epoch as far as is known; 0 before the first one.
+func (f *fences) known() epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.epoch, f.listening
+	return f.epoch
 }
 
 // noteEpoch remembers an epoch that was read. After a restore it may be a lower
@@ -63,15 +68,6 @@ func (f *fences) noteLaterEpoch(e epoch) {
 	}
 }
 
-// wrote counts what was sent into an epoch.
-func (f *fences) wrote(e epoch, bytes int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.epoch == e {
-		f.written += int64(bytes)
-	}
-}
-
 func (f *fences) bytesIn(e epoch) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,20 +79,23 @@ func (f *fences) bytesIn(e epoch) int64 {
 
 // fenced is what a batch has at its top.
 type fenced struct {
-	epoch     epoch
-	listening *listening
-	compares  []*etcdserverpb.Compare
-	gets      [][]byte // of the keys of compares, in their order
+	epoch    epoch
+	listen   int64 // the revision of listenKey
+	compares []*etcdserverpb.Compare
+	gets     [][]byte // of the keys of compares, in their order
 }
 
 // fence readies a batch for sending: it stamps its events with the epoch, and says
-// what is to be compared at the top. Parts that were made of what is no longer so
-// are not to be sent; see sendLost.
+// what is to be compared at the top. Parts whose owner is now known to have begun or
+// ceased to listen are not to be sent; see sendLost. All others are sent as they are,
+// whichever other owners listenKey has moved for.
 func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
-	top.epoch, top.listening = s.fences.known()
-	writes, heeds, bytes := false, false, 0
+	s.fences.mu.Lock()
+	defer s.fences.mu.Unlock()
+	top.epoch, top.listen = s.fences.epoch, s.fences.listeners.revision
+	writes, checks, bytes := false, false, 0
 	for i, p := range batch {
-		if p.heeds && p.listened != top.listening.revision {
+		if !s.fences.listeners.hold(p.assumed) {
 			if lost == nil {
 				send = append(send, batch[:i]...)
 			}
@@ -106,7 +105,7 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 		if lost != nil {
 			send = append(send, p)
 		}
-		writes, heeds = writes || len(p.tellings) > 0, heeds || p.heeds
+		writes, checks = writes || len(p.tellings) > 0, checks || len(p.assumed) > 0
 		stampApart(top.epoch, p)
 		if len(p.tellings) > 0 {
 			bytes += p.bytes
@@ -121,10 +120,10 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	}
 	if writes {
 		demand(epochKey, int64(top.epoch))
-		s.fences.wrote(top.epoch, bytes)
+		s.fences.written += int64(bytes)
 	}
-	if heeds {
-		demand(listenKey, top.listening.revision)
+	if checks {
+		demand(listenKey, top.listen)
 	}
 	return top, send, lost
 }
@@ -149,7 +148,7 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 			}
 			moved = s.fences.noteEpoch(epoch(revision)) || epoch(revision) != top.epoch || moved
 		case listenKey:
-			if revision == top.listening.revision {
+			if revision == top.listen {
 				continue
 			}
 			moved = true
@@ -200,12 +199,17 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 // EventEpoch tells which epoch events are recorded into. It learns too who listens: a
 // node that only refuses devices writes nothing, and so no fence tells it.
 func (s *Store) EventEpoch(ctx context.Context) (node.Epoch, error) {
-	state, listens, err := s.feedStateWith(ctx, listenKey)
+	state, also, err := s.feedStateWith(ctx, listenKey, webhooksMark)
 	if err != nil {
 		return node.Epoch{}, err
 	}
-	if err := s.noteWhoListens(listens, state.revision); err != nil {
-		return node.Epoch{}, err
+	if err := s.noteListening(ctx, also[0], state.revision); err != nil {
+		return node.Epoch{}, unavailable(err)
+	}
+	if mark := also[1]; mark != nil {
+		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
+			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
+		}
 	}
 	return node.Epoch{
 		Number: uint64(state.epoch), Written: state.revision > int64(state.epoch), Bytes: s.fences.bytesIn(state.epoch),

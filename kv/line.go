@@ -40,8 +40,7 @@ type part struct {
 	undone   bool // etcd has answered that it has not made it, see errUndone; set by who sends it
 
 	tellings []telling // of the puts in then, those of events
-	heeds    bool      // it was made of who listened as of the revision listened
-	listened int64
+	assumed  []assumption
 
 	span *tracing.Span // of whoever asks; nil: it is not traced
 

@@ -1,105 +1,185 @@
 package kv
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	"google.golang.org/protobuf/encoding/protowire"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
 )
 
-// listening is who listens, as of a revision of listenKey.
-type listening struct {
-	revision int64
-	read     int64 // the store's revision when it was read
+// listenersPrefix has a key for each owner that listens to activations. Only the
+// transaction that moves listenKey writes these keys, so they are what listenKey's
+// revision stands for.
+const (
+	listenersPrefix = layout + "f/"
+	listenersPage   = 2000
+)
+
+func listenerKey(owner licet.Owner) string { return listenersPrefix + ownerPath(owner) }
+
+// listeners is what a store knows of the owners that listen to activations, as of a
+// revision of listenKey. The lock of fences guards all of it.
+type listeners struct {
+	revision int64     // of listenKey; 0: nobody has ever listened
+	read     int64     // the store's revision when that was read
+	moved    int64     // requests to listen written up to this revision of the store are in effect
+	learned  time.Time // when revision became known here
 	owners   map[licet.Owner]struct{}
+	news     chan struct{} // closed when revision changes
 }
 
-func (l *listening) has(owner licet.Owner) bool {
+func newListeners() listeners {
+	return listeners{owners: make(map[licet.Owner]struct{}), news: make(chan struct{})}
+}
+
+// listens reports whether an owner listens, as far as is known.
+func (f *fences) listens(owner licet.Owner) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.listeners.has(owner)
+}
+
+func (l *listeners) has(owner licet.Owner) bool {
 	_, is := l.owners[owner]
 	return is
 }
 
-// noteListening remembers who listens, unless that was read later already: a change
-// that was made of what is known must not be taken for one made of something older,
-// see [Store.sendLost]. A restore may make listenKey older, but never the store.
-func (f *fences) noteListening(l *listening) {
+// assumption is what a change was made of: whether an owner listens.
+type assumption struct {
+	owner   licet.Owner
+	listens bool
+}
+
+// hold reports whether all assumptions are what is known.
+func (l *listeners) hold(assumed []assumption) bool {
+	for _, a := range assumed {
+		if l.has(a.owner) != a.listens {
+			return false
+		}
+	}
+	return true
+}
+
+// advance takes listenKey as it was read at a revision of the store. It reports false
+// where the changes since the known revision are not all named: then readListeners
+// must read every owner. An older reading is ignored; a restore may make listenKey
+// older, but never the store.
+func (f *fences) advance(revision, read int64, is *listenFence) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if l.read >= f.listening.read {
-		f.listening = l
+	l := &f.listeners
+	switch {
+	case read < l.read:
+		return true
+	case revision == l.revision:
+		l.read = read
+		return true
 	}
+	since := is.since(l.revision)
+	if since == nil {
+		return false
+	}
+	for _, m := range since {
+		for _, c := range m.changes {
+			if c.listens {
+				l.owners[c.owner] = struct{}{}
+			} else {
+				delete(l.owners, c.owner)
+			}
+		}
+	}
+	l.move(revision, read, is.moved)
+	return true
+}
+
+// replace takes all owners that listen, as they were read at a revision of the store.
+func (f *fences) replace(revision, read, moved int64, owners map[licet.Owner]struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if l := &f.listeners; read >= l.read {
+		l.owners = owners
+		l.move(revision, read, moved)
+	}
+}
+
+func (l *listeners) move(revision, read, moved int64) {
+	l.revision, l.read, l.moved, l.learned = revision, read, moved, time.Now()
+	close(l.news)
+	l.news = make(chan struct{})
 }
 
 // learnListening reads who listens.
 func (s *Store) learnListening(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	response, err := s.kv.Get(ctx, listenKey)
+	response, err := s.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(listenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	var found *mvccpb.KeyValue
-	if len(response.Kvs) > 0 {
-		found = response.Kvs[0]
-	}
-	return s.noteWhoListens(found, response.Header.Revision)
+	return s.noteListening(ctx, firstOf(response.Responses, 0), response.Header.Revision)
 }
 
-// noteWhoListens remembers listenKey as it was read at a revision of the store.
-func (s *Store) noteWhoListens(kv *mvccpb.KeyValue, read int64) (err error) {
-	now := &listening{read: read}
-	if kv != nil {
-		now.revision = kv.ModRevision
-		if now.owners, err = decodeListening(kv.Value); err != nil {
-			return broken(err)
-		}
+// noteListening takes listenKey as it was read at a revision of the store.
+func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
+	fence, revision, err := readListenFence(kv)
+	if err != nil {
+		return err
 	}
-	s.fences.noteListening(now)
+	if s.fences.advance(revision, read, &fence) {
+		return nil
+	}
+	if err := s.readListeners(ctx); err != nil {
+		return fmt.Errorf("%w: %w", errFence, err)
+	}
 	return nil
 }
 
-// sayWhoListens tells a license's snapshot whether its owner listens.
+// readListeners reads every owner that listens, page by page at one revision.
+func (s *Store) readListeners(ctx context.Context) error {
+	owners := make(map[licet.Owner]struct{})
+	end := clientv3.GetPrefixRangeEnd(listenersPrefix)
+	page := func(from string, at int64) clientv3.Op {
+		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))
+	}
+	response, err := s.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(listenKey), page(listenersPrefix, 0)}, nil)
+	if err != nil {
+		return err
+	}
+	at := response.Header.Revision
+	fence, revision, err := readListenFence(firstOf(response.Responses, 0))
+	if err != nil {
+		return err
+	}
+	for found := response.Responses[1].GetResponseRange(); ; {
+		for _, kv := range found.Kvs {
+			// A key that is not in the form of a listener's is for verify to report.
+			if owner, rest, ok := ownerOf(string(kv.Key[len(listenersPrefix):])); ok && rest == "" {
+				owners[owner] = struct{}{}
+			}
+		}
+		if !found.More {
+			break
+		}
+		next := string(found.Kvs[len(found.Kvs)-1].Key) + "\x00"
+		if response, err = s.txn(ctx, "list_listeners", nil, []clientv3.Op{page(next, at)}, nil); err != nil {
+			return err
+		}
+		found = response.Responses[0].GetResponseRange()
+	}
+	s.fences.replace(revision, at, fence.moved, owners)
+	return nil
+}
+
+// sayWhoListens notes in a license's snapshot whether its owner listens.
 func (s *Store) sayWhoListens(snapshot *node.Snapshot) {
 	token, exists := snapshot.Token.(*stored)
 	if !exists {
 		return
 	}
-	_, listening := s.fences.known()
-	token.listened = listening.revision
-	snapshot.Record.Listening = s.hearAll || listening.has(snapshot.Record.License.Owner)
-}
-
-// Field numbers of who listens.
-const listeningOwner protowire.Number = 1 // repeated
-
-func encodeListening(owners map[licet.Owner]struct{}) []byte {
-	b := []byte{formatVersion}
-	for _, owner := range slices.SortedFunc(maps.Keys(owners), compareOwners) {
-		b = appendOwner(b, listeningOwner, owner)
-	}
-	return b
-}
-
-func compareOwners(a, b licet.Owner) int {
-	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
-}
-
-func decodeListening(value []byte) (map[licet.Owner]struct{}, error) {
-	owners := make(map[licet.Owner]struct{})
-	err := decodeValue(value, func(f field) error {
-		if f.num != listeningOwner {
-			return nil
-		}
-		owner, err := f.owner()
-		owners[owner] = struct{}{}
-		return err
-	})
-	return owners, err
+	owner := snapshot.Record.License.Owner
+	token.listens = s.fences.listens(owner)
+	snapshot.Record.Listening = s.hearAll || token.listens
 }

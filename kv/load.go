@@ -19,13 +19,15 @@ type stored struct {
 	writers  []writer
 	unknown  []byte // fields that only a newer format knows
 	told     site   // of the latest event
-	listened int64  // of a license: who listened as of this revision
+	listens  bool   // of a license: its owner listened, as far as was known
 	due      due    // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
 	// placeOfOrder and placeOfProduct.
 	listed string
-	// Of an owner's endpoints of webhooks: as they were read.
+	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
+	// owner's request to listen; 0: there is none.
 	webhooks *storedWebhooks
+	request  int64
 	// Of a license:
 	inline  []inlineDevice // the devices in its record, in the order they were bound
 	spilled bool           // the devices have keys of their own
@@ -88,8 +90,14 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 		return nil, unavailable(r.err)
 	}
 	snapshots, err := s.readSnapshots(queries, r.responses, false)
+	if err != nil {
+		return nil, broken(err)
+	}
 	s.watchSnapshots(snapshots)
-	return snapshots, broken(err)
+	if err := s.awaitMoves(ctx, snapshots); err != nil {
+		return nil, unavailable(err)
+	}
+	return snapshots, nil
 }
 
 // Confirm tells whether a record is still as Recall gave it. It asks only for
@@ -135,11 +143,14 @@ func unavailable(cause error) error {
 }
 
 // appendKeys adds what is to be read for one want: its record, whose key is
-// given, its metadata and its devices.
+// given, its metadata and its devices, or its owner's request to listen.
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
 		keys = append(keys, []byte(metadataKey(licet.LicenseKey(q.Ref.ID).ID())))
+	}
+	if q.Ref.Kind == licet.KindWebhooks {
+		keys = append(keys, []byte(listenRequestKey(q.Ref.Owner)))
 	}
 	if q.devices && q.Ref.Kind == licet.KindLicense {
 		id := licet.LicenseKey(q.Ref.ID).ID()
@@ -169,6 +180,10 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 		if q.metadata() {
 			metadata = next()
 		}
+		var request *mvccpb.KeyValue
+		if q.Ref.Kind == licet.KindWebhooks {
+			request = next()
+		}
 		var entries []*mvccpb.KeyValue
 		if q.devices && q.Ref.Kind == licet.KindLicense {
 			entries = make([]*mvccpb.KeyValue, len(q.Devices))
@@ -182,6 +197,9 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 		var err error
 		if snapshots[i], err = readSnapshot(q.Want, record, entries); err != nil {
 			return nil, fmt.Errorf("record of kind %d at revision %d: %w", q.Ref.Kind, record.ModRevision, err)
+		}
+		if request != nil {
+			snapshots[i].Token.(*stored).request = request.ModRevision
 		}
 		if q.metadata() {
 			snapshots[i].Record.Metadata = &licet.Metadata{}

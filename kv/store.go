@@ -59,6 +59,8 @@ type Store struct {
 	keyTurn     chan struct{} // holds one token while an API key is being changed
 
 	fences        fences
+	moveEvery     time.Duration         // how long listenKey rests between two moves
+	moveTurn      chan struct{}         // holds one token while this store moves listenKey
 	hearAll       bool                  // every owner listens
 	firstBlock    func(count int) block // see randomBlock
 	owners        *eventOwners
@@ -100,7 +102,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{fences: fences{listening: &listening{}}, owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, counts: newCounts(m), log: log, brokenLog: newBrokenLog(log),
+	s := &Store{fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1), owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, counts: newCounts(m), log: log, brokenLog: newBrokenLog(log),
 		firstBlock: randomBlock, keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}

@@ -77,6 +77,7 @@ func openStore(t *testing.T) *Store {
 		}
 	})
 	learn(t, s)
+	s.moveEvery = 0
 	return s
 }
 
@@ -98,6 +99,7 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 	}
 	s.client = server.client // watches meet no faults
 	learn(t, s)
+	s.moveEvery = 0
 	return s
 }
 

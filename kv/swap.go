@@ -22,12 +22,11 @@ type swap struct {
 	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
 
-	known     *listening               // who listens, as far as is known
-	listeners map[licet.Owner]struct{} // who will, where it changes that; then the last of reads is of who does
+	listens func(licet.Owner) bool // whether an owner listens, as far as is known
+	pends   bool                   // it asks for an owner to listen, or no longer to
 
 	tellings []telling // see part
-	heeds    bool
-	listened int64
+	assumed  []assumption
 }
 
 // fresh is what a swap makes of a license that was there before.
@@ -55,8 +54,7 @@ type touch struct {
 // which the swap is known again, and the first of the writes tells. A record that
 // is removed tells by not being there.
 func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
-	sw := &swap{}
-	_, sw.known = s.fences.known()
+	sw := &swap{listens: s.fences.listens}
 	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
 		if token == nil {
@@ -68,9 +66,6 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
 			return nil, err
 		}
-	}
-	if sw.listeners != nil {
-		sw.reads = append(sw.reads, []byte(listenKey))
 	}
 	if sw.broken != "" {
 		s.countBroken(sw.broken, "write")

@@ -115,6 +115,7 @@ func families() []family {
 		{"catalog", "c/", each("c/", (*verification).checkCatalog)},
 		{"device", "d/", nil},
 		{"event", "e/", each("e/", (*verification).checkEvents)},
+		{"listener", "f/", each("f/", (*verification).checkListener)},
 		{"delivery_claim", "g/", each("g/", (*verification).checkDeliveryClaim)},
 		{"event_owner", "h/", each("h/", (*verification).checkEventOwner)},
 		{"listing", "i/", each("i/", (*verification).checkListing)},
@@ -126,11 +127,12 @@ func families() []family {
 		{"order", "o/", each("o/", (*verification).checkOrder)},
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},
+		{"listen_request", "r/", each("r/", (*verification).checkListenRequest)},
 		{"backup", "s/backup", each("s/backup", (*verification).checkBackup)},
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
 		{"epoch", "s/epoch", each("s/epoch", (*verification).checkEpoch)},
 		{"api_key_mark", "s/keys", each("s/keys", (*verification).checkAPIKeysMark)},
-		{"listening", "s/listen", each("s/listen", (*verification).checkListening)},
+		{"listen_fence", "s/listen", each("s/listen", (*verification).checkListenFence)},
 		{"master_key", "s/master/", each("s/master/", (*verification).checkMasterKey)},
 		{"retired_master_key", "s/retired/", each("s/retired/", (*verification).checkRetiredMaster)},
 		{"swept_events", "s/swept", each("s/swept", (*verification).checkSwept)},
@@ -169,19 +171,19 @@ func each(prefix string, one func(*verification, entry)) func(*verification, con
 // verification is one reading of a store, at one revision. It is used by one
 // goroutine.
 type verification struct {
-	store     *Store
-	cfg       VerifyConfig
-	revision  int64
-	check     *licet.KeyCheck // nil where the store has no good check key
-	checked   bool            // the store has a check key, if only a bad one
-	paged     bool            // this etcd can't stream
-	lookups   []lookup
-	epoch     epoch // the present one, and the last that was swept
-	swept     epoch
-	links     eventLinks
-	listeners listeners
-	summary   VerifySummary
-	places    map[string]int // of each prefix, its family's place in summary.Families
+	store    *Store
+	cfg      VerifyConfig
+	revision int64
+	check    *licet.KeyCheck // nil where the store has no good check key
+	checked  bool            // the store has a check key, if only a bad one
+	paged    bool            // this etcd can't stream
+	lookups  []lookup
+	epoch    epoch // the present one, and the last that was swept
+	swept    epoch
+	links    eventLinks
+	moved    int64 // requests to listen written up to this revision are in effect
+	summary  VerifySummary
+	places   map[string]int // of each prefix, its family's place in summary.Families
 }
 
 func (v *verification) run(ctx context.Context) error {
@@ -227,7 +229,8 @@ func (v *verification) begin(ctx context.Context) error {
 			check := licet.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
-		v.listeners = readListeners(firstOf(response.Responses, 3))
+		fence, _, _ := readListenFence(firstOf(response.Responses, 3)) // an error is reported with the key
+		v.moved = fence.moved
 		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
 		return nil
 	})

@@ -6,21 +6,6 @@ import (
 	"licet"
 )
 
-// listeners is who listens, as a verification reads it in the beginning.
-type listeners struct {
-	owners map[licet.Owner]struct{}
-	unread bool // it can't be read, which is reported by itself
-}
-
-func readListeners(kv *mvccpb.KeyValue) (l listeners) {
-	if kv != nil {
-		var err error
-		l.owners, err = decodeListening(kv.Value)
-		l.unread = err != nil
-	}
-	return l
-}
-
 // checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
 // to activations exactly if one of them does.
 func (v *verification) checkWebhooks(e entry) {
@@ -47,9 +32,7 @@ func (v *verification) checkWebhooks(e entry) {
 			bad("mark_missing", "there is no mark of changes, so that nobody looks for it")
 		}
 	})
-	if _, listens := v.listeners.owners[owner]; !v.listeners.unread && listens != w.Listening() {
-		bad("listening", "an endpoint wants activations: %v; its owner is among those who listen: %v", w.Listening(), listens)
-	}
+	v.checkListens(owner, w.Listening(), bad)
 	if len(w.Endpoints) > licet.MaxEndpoints {
 		bad("limit", "it has %d endpoints, and may have %d", len(w.Endpoints), licet.MaxEndpoints)
 	}
@@ -83,25 +66,56 @@ func (v *verification) checkEndpoint(w *licet.Webhooks, e *licet.Endpoint, bad f
 	})
 }
 
-// checkListening checks who listens to activations: each has endpoints that want to,
-// as those check; that they are there at all is asked for here.
-func (v *verification) checkListening(e entry) {
+// checkListens checks that an owner listens exactly if an endpoint of the owner wants
+// activations, unless a request to change that waits for the next move of listenKey.
+func (v *verification) checkListens(owner licet.Owner, wanted bool, bad func(rule, format string, args ...any)) {
+	var waits bool
+	v.want(listenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
+	v.want(listenerKey(owner), func(kv *mvccpb.KeyValue) {
+		if listens := kv != nil; listens != wanted && !waits {
+			bad("listening", "an endpoint wants activations: %v; the owner listens: %v", wanted, listens)
+		}
+	})
+}
+
+// checkListenFence checks the key that stands for all who listen.
+func (v *verification) checkListenFence(e entry) {
 	if e.rest != "" {
-		v.report("listening", "s/listen"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("listen_fence", "s/listen"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+	} else if _, err := decodeListenFence(e.value); err != nil {
+		v.report("listen_fence", "s/listen", "value", "the value can't be read: %v", err)
+	}
+}
+
+// checkListener checks the key of an owner that listens: the owner has endpoints.
+func (v *verification) checkListener(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || rest != "" || len(e.value) > 0 {
+		v.report("listener", "f/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's, or has a value")
 		return
 	}
-	owners, err := decodeListening(e.value)
-	if err != nil {
-		v.report("listening", "s/listen", "value", "the value can't be read: %v", err)
+	v.wantEndpointsOf(owner, "listener", "f/")
+}
+
+// checkListenRequest checks an owner's request to listen.
+func (v *verification) checkListenRequest(e entry) {
+	owner, rest, ok := ownerOf(e.rest)
+	if !ok || rest != "" {
+		v.report("listen_request", "r/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
-	for owner := range owners {
-		v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
-			if kv == nil {
-				v.report("listening", "s/listen", "webhooks_missing", "%s listens, and has no endpoints", ownerPath(owner))
-			}
-		})
+	if _, err := decodeListenRequest(e.value); err != nil {
+		v.report("listen_request", "r/"+ownerPath(owner), "value", "the value can't be read: %v", err)
 	}
+	v.wantEndpointsOf(owner, "listen_request", "r/")
+}
+
+func (v *verification) wantEndpointsOf(owner licet.Owner, family, prefix string) {
+	v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report(family, prefix+ownerPath(owner), "webhooks_missing", "the owner has no endpoints")
+		}
+	})
 }
 
 // checkWebhooksMark checks what each change of endpoints replaces.

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"crypto/sha256"
-	"maps"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
@@ -22,10 +21,9 @@ const (
 func webhooksKey(owner licet.Owner) string       { return webhooksPrefix + ownerPath(owner) }
 func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix + endpointID }
 
-// putWebhooks writes an owner's endpoints, and what follows from them: whether the
-// owner is among those who listen to activations, in the same transaction. All owners
-// share that key. What is written was made of who listens as far as is known here;
-// where that is not so any more the swap is lost, and is made anew.
+// putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
+// listen to activations, the request for that; see listenmove.go. Commit returns once
+// the request is in effect.
 func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writers []writer) {
 	now, before := write.Record.Webhooks, token.webhooks
 	record := storedWebhooks{webhooks: *now, writers: writers, told: token.told}
@@ -50,10 +48,9 @@ func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writer
 	for master := range newMasters(were, now) {
 		sw.compares = append(sw.compares, exists([]byte(masterKeyKey(master))))
 	}
-	// The record tells whether the owner is among them, since both are always written
-	// together; what is known here only mends it.
-	if listens := now.Listening(); listens != were.Listening() || listens != sw.known.has(now.Owner) {
-		sw.listen(now.Owner, listens)
+	// A request that changes nothing is harmless, and mends what may have gone wrong.
+	if listens := now.Listening(); listens != were.Listening() || listens != sw.listens(now.Owner) {
+		sw.pend(now.Owner, listens)
 	}
 }
 
@@ -68,38 +65,6 @@ func newMasters(before, now *licet.Webhooks) map[string]struct{} {
 		}
 	}
 	return masters
-}
-
-// listen adds an owner to those who listen, or removes it.
-func (sw *swap) listen(owner licet.Owner, listens bool) {
-	next := maps.Clone(sw.known.owners)
-	if next == nil {
-		next = make(map[licet.Owner]struct{})
-	}
-	if listens {
-		next[owner] = struct{}{}
-	} else {
-		delete(next, owner)
-	}
-	sw.listeners = next
-	sw.compare([]byte(listenKey), sw.known.revision)
-	sw.put([]byte(listenKey), encodeListening(next))
-}
-
-// noteListeners remembers who listens since a swap, if it changed that, landed.
-func (s *Store) noteListeners(sw *swap, revision int64) {
-	if sw.listeners != nil {
-		s.fences.noteListening(&listening{revision: revision, read: revision, owners: sw.listeners})
-	}
-}
-
-// learnFromLoss remembers who listens as it was read by a swap that was lost, since it
-// may have been lost to that.
-func (s *Store) learnFromLoss(sw *swap, r reply) error {
-	if sw.listeners == nil {
-		return nil
-	}
-	return s.noteWhoListens(firstOf(r.responses, len(sw.reads)-1), r.revision)
 }
 
 // exists demands that there is a key.

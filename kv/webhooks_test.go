@@ -59,11 +59,16 @@ func (l *eventsLab) useMaster() {
 // listeners reads who listens.
 func (l *eventsLab) listeners() map[licet.Owner]struct{} {
 	l.t.Helper()
-	kvs := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenKey))(l.t).Kvs
-	if len(kvs) == 0 {
-		return nil
+	found := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenersPrefix, clientv3.WithPrefix()))(l.t)
+	listeners := make(map[licet.Owner]struct{})
+	for _, kv := range found.Kvs {
+		owner, rest, ok := ownerOf(string(kv.Key[len(listenersPrefix):]))
+		if !ok || rest != "" {
+			l.t.Fatalf("%q is the key of no owner", kv.Key)
+		}
+		listeners[owner] = struct{}{}
 	}
-	return must(decodeListening(kvs[0].Value))(l.t)
+	return listeners
 }
 
 func (l *eventsLab) wantListeners(owners ...licet.Owner) {

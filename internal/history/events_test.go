@@ -184,7 +184,7 @@ func (r *run) listen() error {
 			return fmt.Errorf("listen: %w", errors.Join(err, ctx.Err()))
 		}
 	}
-	stored, err := server.client.Get(ctx, "lc1/w/"+r.owner.AccountID+"/t/")
+	stored, err := server.client.Get(ctx, "lc1/f/"+r.owner.AccountID+"/t/")
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,229 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// Every change of a license compares listenKey, so each write of it makes every node
+// send the requests under way again. No owner may cause that at its own pace. A change of
+// an owner's endpoints that makes the owner listen, or no longer listen, therefore writes
+// a request: listenRequestKey. Any node then moves listenKey for all owners that wait, at
+// most once in moveEvery. The change is acknowledged after that move, so every
+// activation that begins after the acknowledgment is made of what the owner asked for.
+//
+// A request names its owner's wish; the move names the owners and puts or deletes their
+// keys below listenersPrefix. Requests up to the fence's moved revision are in effect,
+// and are removed after the move. Where the mover dies in between, the next one removes
+// them.
+const (
+	listenRequests = layout + "r/"
+	moveEvery      = time.Second
+	// moveOwners bounds the owners of one move. The others wait for the next one, in
+	// the order of their requests.
+	moveOwners = 500
+	// moveChild is how many keys one nested transaction of a move writes: maxOps counts
+	// by depth.
+	moveChild = 100
+)
+
+// pend asks for an owner to listen, or no longer to.
+func (sw *swap) pend(owner licet.Owner, listens bool) {
+	sw.put([]byte(listenRequestKey(owner)), encodeListenRequest(listens))
+	sw.pends = true
+}
+
+// awaitMove returns once listenKey has moved for requests to listen up to a revision of
+// the store. It moves listenKey itself where that is due.
+func (s *Store) awaitMove(ctx context.Context, revision int64) error {
+	for attempt := 0; ; {
+		moved, wait, news := s.fences.nextMove(revision, s.moveEvery)
+		if moved {
+			return nil
+		}
+		if wait > 0 {
+			timer := time.NewTimer(wait + rand.N(s.moveEvery/20+1)) // the nodes shall not all try at once
+			select {
+			case <-timer.C:
+			case <-news:
+			case <-ctx.Done():
+			}
+			timer.Stop()
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			continue
+		}
+		if _, err := s.moveListeners(ctx); err != nil {
+			if ctx.Err() != nil || classify(err) == rejected {
+				return err
+			}
+			pauseBeforeReissue(ctx, attempt)
+			attempt++
+		}
+	}
+}
+
+// nextMove reports whether requests up to a revision of the store are in effect, else how
+// long listenKey must rest before its next move, and what is closed when it moves.
+func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait time.Duration, news <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := &f.listeners
+	if l.moved >= revision {
+		return true, 0, nil
+	}
+	return false, every - time.Since(l.learned), l.news
+}
+
+// awaitMoves waits for the moves that snapshots of endpoints depend on: what the
+// endpoints say is acknowledged to nobody before that.
+func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error {
+	for _, snapshot := range snapshots {
+		token, _ := snapshot.Token.(*stored)
+		if token == nil || token.request == 0 {
+			continue
+		}
+		if err := s.awaitMove(ctx, token.request); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveListeners moves listenKey for the owners that wait, unless it has moved lately or
+// another node is first. It reports whether any owner may still wait.
+func (s *Store) moveListeners(ctx context.Context) (left bool, err error) {
+	select {
+	case s.moveTurn <- struct{}{}:
+		defer func() { <-s.moveTurn }()
+	case <-ctx.Done():
+		return true, ctx.Err()
+	}
+	response, err := s.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
+		clientv3.OpGet(listenKey),
+		clientv3.OpGet(listenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
+			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
+	}, nil)
+	if err != nil {
+		return true, err
+	}
+	was := firstOf(response.Responses, 0)
+	if err := s.noteListening(ctx, was, response.Header.Revision); err != nil {
+		return true, err
+	}
+	fence, revision, err := readListenFence(was)
+	if err != nil {
+		return true, err
+	}
+	waiting := response.Responses[1].GetResponseRange()
+	due, done := splitRequests(waiting.Kvs, waiting.More, fence.moved)
+	if len(due) == 0 {
+		s.removeRequests(ctx, done)
+		return false, nil
+	}
+	if _, wait, _ := s.fences.nextMove(due[0].ModRevision, s.moveEvery); wait > 0 {
+		return true, nil
+	}
+	move := listenMove{after: revision}
+	for _, kv := range due {
+		change, err := readListenRequest(kv)
+		if err != nil {
+			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; it is left out")
+			continue
+		}
+		move.changes = append(move.changes, change)
+	}
+	next := fence.next(move, due[len(due)-1].ModRevision)
+	landed, err := s.txn(ctx, "move_listeners",
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(listenKey), "=", revision)},
+		moveOps(next, move.changes), []clientv3.Op{clientv3.OpGet(listenKey)})
+	if err != nil {
+		return true, err // listenKey is read again: only one move of this revision can land
+	}
+	if !landed.Succeeded {
+		return true, s.noteListening(ctx, firstOf(landed.Responses, 0), landed.Header.Revision)
+	}
+	at := landed.Header.Revision
+	if !s.fences.advance(at, at, next) {
+		return true, s.readListeners(ctx)
+	}
+	s.removeRequests(ctx, append(done, due...))
+	return waiting.More, nil
+}
+
+// splitRequests tells requests that wait for a move from those that are in effect. All
+// requests of one revision are due together: where more follow, those of the last revision
+// may not be complete, and wait.
+func splitRequests(found []*mvccpb.KeyValue, more bool, moved int64) (due, done []*mvccpb.KeyValue) {
+	first := slices.IndexFunc(found, func(kv *mvccpb.KeyValue) bool { return kv.ModRevision > moved })
+	if first < 0 {
+		return nil, found
+	}
+	due, done = found[first:], found[:first:first]
+	if last := due[len(due)-1].ModRevision; more && due[0].ModRevision < last {
+		due = due[:slices.IndexFunc(due, func(kv *mvccpb.KeyValue) bool { return kv.ModRevision == last })]
+	}
+	return due, done
+}
+
+// moveOps are the operations of a move: the fence, and the listeners' keys in nested
+// transactions without a compare.
+func moveOps(fence *listenFence, changes []assumption) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(listenKey, string(fence.encode()))}
+	for some := range slices.Chunk(changes, moveChild) {
+		keys := make([]clientv3.Op, len(some))
+		for i, c := range some {
+			if c.listens {
+				keys[i] = clientv3.OpPut(listenerKey(c.owner), "")
+			} else {
+				keys[i] = clientv3.OpDelete(listenerKey(c.owner))
+			}
+		}
+		ops = append(ops, clientv3.OpTxn(nil, keys, nil))
+	}
+	return ops
+}
+
+// removeRequests removes requests that are in effect, unless they were made anew since.
+// Where that fails the next mover does it.
+func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) {
+	for some := range slices.Chunk(done, moveChild) {
+		ops := make([]clientv3.Op, len(some))
+		for i, kv := range some {
+			key := string(kv.Key)
+			ops[i] = clientv3.OpTxn(
+				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
+				[]clientv3.Op{clientv3.OpDelete(key)}, nil)
+		}
+		if _, err := s.txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
+			s.log.Debug().Err(err).Msg("requests to listen that are in effect could not be removed; the next move does it")
+			return
+		}
+	}
+}
+
+// moveLeft moves listenKey for owners whose node died before it did: their endpoints have
+// changed, as webhooksMark tells, and nobody waits for the move any more.
+func (s *Store) moveLeft(ctx context.Context, mark int64) error {
+	if mark == s.fences.markLooked.Load() {
+		return nil
+	}
+	left, err := s.moveListeners(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+	}
+	if !left {
+		s.fences.markLooked.Store(mark)
+	}
+	return nil
+}
