@@ -77,6 +77,7 @@ func rows() []row {
 			{name: "distinct licenses", atLeast: true, must: 0.7, aim: 0.85},
 			{name: "one license", atLeast: true, must: 0.7, aim: 0.85},
 		}},
+		fairRow(),
 		{"deliveries", "deliveries to one endpoint while devices are bound", []check{{unit: "/s", atLeast: true, must: 2000, aim: 3000}}},
 		{"backlog", "1,000,000 events for an endpoint that is enabled again", []check{
 			{name: "RSS of the node at its peak", unit: "MiB", must: 200, aim: 150},

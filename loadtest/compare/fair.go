@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"licet/client"
+)
+
+const (
+	fairWorkers = 32 // connections of the account that only activates
+	fairRivals  = 4  // clients of the account that does its worst
+)
+
+// door is one way for an account to take what others need.
+type door struct {
+	name string
+	// open readies the rival account. It returns what one of the rival's clients does
+	// again and again, and what undoes the preparation.
+	open func(r *rival, ctx context.Context) (_ attack, undo func(context.Context) error, err error)
+}
+
+// doors are all of them: each check of the row fair is one.
+func doors() []door {
+	return []door{
+		{"changes an endpoint's event types", (*rival).flipTypes},
+		{"creates and deletes endpoints", (*rival).churnEndpoints},
+		{"creates and revokes API keys", (*rival).churnKeys},
+		{"binds and removes a device, with its events recorded", (*rival).pingPong},
+	}
+}
+
+// fairRow has a check for each door.
+func fairRow() row {
+	r := row{id: "fair", figure: "one account's new devices ÷ undisturbed, while another account"}
+	for _, d := range doors() {
+		r.checks = append(r.checks, check{name: d.name, atLeast: true, must: 0.7, aim: 0.85})
+	}
+	return r
+}
+
+// attack is one turn of one of the rival's clients.
+type attack = func(ctx context.Context, client, turn int) error
+
+// rival is the account that does its worst, with one API key and the usual limits, at a
+// node of its own.
+type rival struct {
+	api     *client.Client
+	license []byte
+	sink    *sink
+}
+
+// fair measures one account's new devices on distinct licenses while another account, at
+// another node, does its worst through one door after the other. The limits are the
+// service's defaults.
+func (l *lab) fair(ctx context.Context) error {
+	l.progress.Step("starting etcd and two nodes")
+	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--rate-limit-api-key", "500/s")...)
+	if err != nil {
+		return err
+	}
+	defer b.stop()
+	r, err := l.newRival(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer r.sink.stop()
+	list, err := b.grant(ctx, l.cfg.Licenses, unlimited)
+	if err != nil {
+		return err
+	}
+	n := list.Count()
+	if _, err := b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 0), closed(ctx, n, 0)); err != nil {
+		return err
+	}
+	next := uint64(0)
+	measure := func(what string) (*sample, error) {
+		next++
+		s, err := b.activate(ctx, shape{workers: fairWorkers}, list, spread(n, 100*next), closed(ctx, 0, l.cfg.Span))
+		if err == nil {
+			l.checkSample("fair", what, s)
+		}
+		return s, err
+	}
+	for number := range l.cfg.Rounds {
+		for _, d := range doors() {
+			l.progress.Step("round %d of %d: one account %s", number+1, l.cfg.Rounds, d.name)
+			calm, err := measure("undisturbed")
+			if err != nil {
+				return err
+			}
+			rough, done, err := r.meanwhile(ctx, d, func() (*sample, error) { return measure("while another account " + d.name) })
+			if err != nil {
+				return fmt.Errorf("another account %s: %w", d.name, err)
+			}
+			l.report.add("fair", d.name, rough.rate()/calm.rate())
+			l.report.inform("fair: undisturbed", "/s", calm.rate())
+			l.report.inform("fair: it "+d.name, "/s", float64(done)/rough.elapsed.Seconds())
+		}
+	}
+	return nil
+}
+
+func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
+	key, err := l.licet.CreateKey(ctx, b.etcd.Cluster, "rival")
+	if err != nil {
+		return nil, err
+	}
+	r := &rival{}
+	// A client that repeats refused requests would be more polite than an attacker.
+	if r.api, err = client.New("http://"+b.seeder.Address, key, client.RetryFor(0)); err != nil {
+		return nil, err
+	}
+	licenses, err := grant(ctx, b.seeder, key, 1, fairRivals)
+	if err != nil {
+		return nil, err
+	}
+	r.license = slices.Clone(licenses.At(0))
+	r.sink, err = newSink()
+	return r, err
+}
+
+// meanwhile measures while the rival's clients go through a door. It returns how often
+// they got through.
+func (r *rival) meanwhile(ctx context.Context, d door, measure func() (*sample, error)) (s *sample, done int64, err error) {
+	attack, undo, err := d.open(r, ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	attacking, stop := context.WithCancel(ctx)
+	var clients sync.WaitGroup
+	var through atomic.Int64
+	for c := range fairRivals {
+		clients.Go(func() {
+			for turn := 0; attacking.Err() == nil; turn++ {
+				if attack(attacking, c, turn) == nil { // refusals are what the door is for
+					through.Add(1)
+				}
+			}
+		})
+	}
+	s, err = measure()
+	done = through.Load()
+	stop()
+	clients.Wait()
+	return s, done, errors.Join(err, undo(ctx))
+}
+
+// flipTypes makes the account begin and cease to listen to activations.
+func (r *rival) flipTypes(ctx context.Context) (attack, func(context.Context) error, error) {
+	made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
+	if err != nil {
+		return nil, nil, err
+	}
+	flip := func(ctx context.Context, _, turn int) error {
+		types := [][]string{{"order.paid"}, {client.AllTypes}}[turn%2]
+		_, err := r.api.UpdateWebhook(ctx, made.ID, client.WebhookUpdate{Types: types})
+		return err
+	}
+	return flip, func(ctx context.Context) error { return r.api.DeleteWebhook(ctx, made.ID) }, nil
+}
+
+func (r *rival) churnEndpoints(context.Context) (attack, func(context.Context) error, error) {
+	churn := func(ctx context.Context, _, _ int) error {
+		made, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url})
+		if err != nil {
+			return err
+		}
+		return r.api.DeleteWebhook(ctx, made.ID)
+	}
+	return churn, r.deleteEndpoints, nil
+}
+
+// deleteEndpoints deletes what a client that was stopped has left.
+func (r *rival) deleteEndpoints(ctx context.Context) error {
+	list, err := r.api.ListWebhooks(ctx, client.Page{Limit: 100})
+	if err != nil {
+		return err
+	}
+	for _, w := range list.Items {
+		// The client's own request may have gone through meanwhile.
+		if failed := r.api.DeleteWebhook(ctx, w.ID); !client.HasReason(failed, "webhook_endpoint_not_found") {
+			err = errors.Join(err, failed)
+		}
+	}
+	return err
+}
+
+func (r *rival) churnKeys(context.Context) (attack, func(context.Context) error, error) {
+	churn := func(ctx context.Context, _, _ int) error {
+		made, err := r.api.CreateKey(ctx, client.NewKey{Name: "rival", Scopes: []string{"orders:read"}})
+		if err != nil {
+			return err
+		}
+		_, err = r.api.RevokeKey(ctx, made.ID)
+		return err
+	}
+	return churn, func(context.Context) error { return nil }, nil
+}
+
+// pingPong makes as many events as one license can.
+func (r *rival) pingPong(ctx context.Context) (attack, func(context.Context) error, error) {
+	if _, err := r.api.CreateWebhook(ctx, client.NewWebhook{URL: r.sink.url}); err != nil {
+		return nil, nil, err
+	}
+	bounce := func(ctx context.Context, c, _ int) error {
+		device := fmt.Sprintf("rival-%d", c)
+		if _, err := r.api.Activate(ctx, client.Activation{LicenseKey: string(r.license), DeviceID: device}); err != nil {
+			return err
+		}
+		_, err := r.api.RemoveDevice(ctx, string(r.license), device)
+		return err
+	}
+	return bounce, r.deleteEndpoints, nil
+}
