@@ -83,15 +83,6 @@ func (f *listenFence) encode() []byte {
 	return b
 }
 
-// readListenFence reads listenKey; the zero fence where there is no such key.
-func readListenFence(kv *mvccpb.KeyValue) (fence listenFence, revision int64, err error) {
-	if kv == nil {
-		return fence, 0, nil
-	}
-	fence, err = decodeListenFence(kv.Value)
-	return fence, kv.ModRevision, broken(err)
-}
-
 func decodeListenFence(value []byte) (fence listenFence, err error) {
 	err = decodeValue(value, func(f field) error {
 		switch f.num {

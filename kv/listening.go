@@ -108,7 +108,7 @@ func (f *fences) replace(revision, read, moved int64, owners map[licet.Owner]str
 }
 
 func (l *listeners) move(revision, read, moved int64) {
-	l.revision, l.read, l.moved, l.learned = revision, read, moved, time.Now()
+	l.revision, l.read, l.moved, l.learned = revision, read, max(l.moved, moved), time.Now()
 	close(l.news)
 	l.news = make(chan struct{})
 }
@@ -122,12 +122,23 @@ func (s *Store) learnListening(ctx context.Context) error {
 	return s.noteListening(ctx, firstOf(response.Responses, 0), response.Header.Revision)
 }
 
+// readListenFence reads listenKey; the zero fence where there is no such key. A value that
+// can't be read names no moves, so that every listener is read; the next move replaces it.
+func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence listenFence, revision int64) {
+	if kv == nil {
+		return fence, 0
+	}
+	fence, err := decodeListenFence(kv.Value)
+	if err != nil {
+		s.brokenLog.Error().Err(err).Str("key", listenKey).Msg("a value can't be read")
+		fence = listenFence{}
+	}
+	return fence, kv.ModRevision
+}
+
 // noteListening takes listenKey as it was read at a revision of the store.
 func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
-	fence, revision, err := readListenFence(kv)
-	if err != nil {
-		return err
-	}
+	fence, revision := s.readListenFence(kv)
 	if s.fences.advance(revision, read, &fence) {
 		return nil
 	}
@@ -149,10 +160,7 @@ func (s *Store) readListeners(ctx context.Context) error {
 		return err
 	}
 	at := response.Header.Revision
-	fence, revision, err := readListenFence(firstOf(response.Responses, 0))
-	if err != nil {
-		return err
-	}
+	fence, revision := s.readListenFence(firstOf(response.Responses, 0))
 	for found := response.Responses[1].GetResponseRange(); ; {
 		for _, kv := range found.Kvs {
 			// A key that is not in the form of a listener's is for verify to report.

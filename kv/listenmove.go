@@ -121,10 +121,7 @@ func (s *Store) moveListeners(ctx context.Context) (left bool, err error) {
 	if err := s.noteListening(ctx, was, response.Header.Revision); err != nil {
 		return true, err
 	}
-	fence, revision, err := readListenFence(was)
-	if err != nil {
-		return true, err
-	}
+	fence, revision := s.readListenFence(was)
 	waiting := response.Responses[1].GetResponseRange()
 	due, done := splitRequests(waiting.Kvs, waiting.More, fence.moved)
 	if len(due) == 0 {

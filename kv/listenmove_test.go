@@ -192,6 +192,27 @@ func TestMissedMoves(t *testing.T) {
 	}
 }
 
+// TestListenFenceIsGarbled writes nonsense over the fence: every store reads who listens,
+// changes go on, and the next move mends the fence.
+func TestListenFenceIsGarbled(t *testing.T) {
+	l := newHooksLab(t)
+	owner, next := acct("garbled"), acct("next")
+	ref := l.license(l.store, owner)
+	l.hook(l.store, owner, subscribe(owner))
+	must(l.store.client.Put(testContext(t, 10*time.Second), listenKey, "\x02"))(t)
+	s := l.open(nil)
+	for _, store := range []*Store{l.store, s} {
+		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
+	}
+	l.seal()
+	if kinds := kindsOf(l.feed(owner, 10)); len(kinds) != 4 {
+		t.Errorf("the feed is %q", kinds)
+	}
+	l.hook(s, next, subscribe(next))
+	l.wantListeners(owner, next)
+	l.clean()
+}
+
 // wantNoRequests wants that no request to listen waits or is left behind.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()

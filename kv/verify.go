@@ -229,8 +229,10 @@ func (v *verification) begin(ctx context.Context) error {
 			check := licet.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
-		fence, _, _ := readListenFence(firstOf(response.Responses, 3)) // an error is reported with the key
-		v.moved = fence.moved
+		if kv := firstOf(response.Responses, 3); kv != nil {
+			fence, _ := decodeListenFence(kv.Value) // an error is reported with the key
+			v.moved = fence.moved
+		}
 		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
 		return nil
 	})
