@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet"
-	"licet/node"
 )
 
 // finish sends an answer on its way, counts it, and writes the request's one
@@ -113,10 +112,6 @@ func methodLabel(method []byte) string {
 		}
 	}
 	return otherMethod
-}
-
-func (s *Server) reportPanic(e *exchange, p any) {
-	node.ReportPanic(s.cfg.Metrics, s.errorOf(e), p)
 }
 
 // reportUnknown logs an error that no caller may see: only the types it is

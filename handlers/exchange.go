@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
 	"licet"
@@ -116,13 +117,18 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
 
 // attempt works an answer out, and turns a panic on the way into one.
 func (s *Server) attempt(e *exchange) (answer document) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.reportPanic(e, p)
-			e.ctx.Response.Reset()
-			answer = s.failure(e, licet.ErrInternal)
-		}
-	}()
+	returned := s.guard.Catch(
+		func() { answer = s.work(e) },
+		func() *zerolog.Event { return s.errorOf(e) },
+	)
+	if !returned {
+		e.ctx.Response.Reset()
+		answer = s.failure(e, licet.ErrInternal)
+	}
+	return answer
+}
+
+func (s *Server) work(e *exchange) document {
 	value, err := s.dispatch(e)
 	if err != nil {
 		return s.failure(e, s.limitFailures(e, err))
@@ -130,7 +136,7 @@ func (s *Server) attempt(e *exchange) (answer document) {
 	if ready, ok := value.(document); ok {
 		return ready
 	}
-	answer, err = success(e, value)
+	answer, err := success(e, value)
 	if err != nil {
 		return s.failure(e, err)
 	}

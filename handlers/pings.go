@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"sync"
 
 	"licet"
@@ -87,19 +86,8 @@ func (s *Server) testWebhook(r *request) (any, error) {
 	defer s.pings.leave(owner)
 	// A request's usual time is for its work. This one waits for somebody else, for as
 	// long as the sender does, or until the server stops.
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	stopped := make(chan struct{})
-	defer close(stopped)
-	go func() {
-		select {
-		case <-s.stopping:
-			cancel()
-		case <-stopped:
-		}
-	}()
-	attempt, err := s.cfg.Pings.Send(ctx, message)
-	if err != nil && ctx.Err() != nil {
+	attempt, err := s.cfg.Pings.Send(s.life, message)
+	if err != nil && s.life.Err() != nil {
 		return nil, licet.ErrOutcomeUnknown
 	}
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/guard"
 	"licet/handlers/paypage"
 	"licet/limits"
 	"licet/metrics"
@@ -72,6 +73,7 @@ const (
 // Server answers HTTP requests. Make it with [New] or [NewAdmin].
 type Server struct {
 	cfg      Config
+	guard    *guard.Guard
 	origin   string // of PublicURL
 	basePath string // of PublicURL, without a slash at its end
 	errors   map[licet.Reason]kind
@@ -89,8 +91,8 @@ type Server struct {
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[listener] // set by Serve
 	leaving     atomic.Bool              // every answer closes its connection; see Shutdown
-	stopping    chan struct{}            // closed by the first Shutdown: nobody waits any more
-	stop        sync.Once
+	life        context.Context          // ends with the first Shutdown: nobody waits any more
+	stop        context.CancelFunc
 }
 
 // New makes the server of the API and the pay page. It starts nothing.
@@ -106,7 +108,8 @@ func newServer(cfg Config, routes []route) *Server {
 	setDefault(&cfg.Limits, new(limits.Limits))
 	cfg.PublicURL = strings.TrimRight(cfg.PublicURL, "/")
 
-	s := &Server{cfg: cfg, errors: kinds(), pages: paypage.New(), stopping: make(chan struct{})}
+	s := &Server{cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), errors: kinds(), pages: paypage.New()}
+	s.life, s.stop = context.WithCancel(context.Background())
 	if u, err := url.Parse(cfg.PublicURL); err == nil && u.Host != "" {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
@@ -201,7 +204,7 @@ const (
 // are busy have been sent away before that.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
-	s.stop.Do(func() { close(s.stopping) })
+	s.stop()
 	if l := s.listener.Load(); l != nil {
 		_ = l.Close() // fasthttp closes it once more, and reports that
 		until := time.Now().Add(leaveTime)

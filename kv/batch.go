@@ -9,8 +9,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
-
-	"licet/node"
 )
 
 const (
@@ -129,24 +127,15 @@ func (s *Store) sendLost(lost []*part) {
 // been sent.
 var errPanicked = errors.New("panic")
 
-// guarded answers a batch also where sending it panics. It is sent by a
-// goroutine of its own, in which a panic would end the process.
+// guarded answers a batch also where sending it panics.
 func (s *Store) guarded(send func([]*part)) func([]*part) {
 	return func(batch []*part) {
-		defer func() {
-			if caught := recover(); caught != nil {
-				s.reportPanic("batch", caught)
-				for _, p := range batch {
-					p.answerOnce(reply{err: errPanicked})
-				}
+		if !s.guard.Do("batch", func() { send(batch) }) {
+			for _, p := range batch {
+				p.answerOnce(reply{err: errPanicked})
 			}
-		}()
-		send(batch)
+		}
 	}
-}
-
-func (s *Store) reportPanic(where string, caught any) {
-	node.ReportPanic(s.metrics, s.log.Error().Str("where", where), caught)
 }
 
 // nestNext tells whether a flat request is not worth a try: a change that was

@@ -56,7 +56,7 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w node.De
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
 	defer stop()
-	keeping.Go(func() {
+	s.guard.StartIn(&keeping, "lease on deliveries", func() {
 		defer stop()
 		for range alive {
 		}

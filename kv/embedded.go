@@ -11,6 +11,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
+
+	"licet/guard"
 )
 
 const (
@@ -84,7 +86,7 @@ func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		return nil, fmt.Errorf("start the embedded etcd: %w", err)
 	}
 	bridge.level.SetLevel(zapcore.WarnLevel)
-	go e.watch()
+	guard.New(nil, log).Start("embedded etcd", e.watch, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errPanicked) })
 	return e, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet"
+	"licet/guard"
 	"licet/tracing"
 )
 
@@ -109,6 +110,7 @@ type line struct {
 	few, most int
 	send      func([]*part)
 	apart     bool // parts whose keys meet must not share a request
+	guard     *guard.Guard
 
 	mu      sync.Mutex
 	waiting []*part
@@ -168,7 +170,7 @@ func (l *line) join(p *part) error {
 	l.told.add(p.tellings, 1)
 	if l.free() {
 		l.flying++
-		go l.fly()
+		l.guard.Start("line", l.fly, l.abandon)
 	}
 	return nil
 }
@@ -177,14 +179,10 @@ func (l *line) join(p *part) error {
 func (l *line) fly() {
 	packer := newPacker(l.apart)
 	for {
-		l.mu.Lock()
 		batch := l.board(packer)
 		if len(batch) == 0 {
-			l.flying--
-			l.mu.Unlock()
 			return
 		}
-		l.mu.Unlock()
 		l.send(batch)
 		l.mu.Lock()
 		l.flying--
@@ -199,9 +197,25 @@ func (l *line) fly() {
 	}
 }
 
+// abandon ends a flight that a panic has ended. What has made it panic may wait still, and would
+// end each later flight too: so abandon answers all parts that wait.
+func (l *line) abandon() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.waiting
+	l.waiting, l.ops, l.told = nil, 0, toldKeys{}
+	l.flying--
+	for _, p := range waiting {
+		p.sent = true
+		p.answerOnce(reply{err: errPanicked})
+	}
+}
+
 // board takes the next batch from those who wait, first come, first served. Who
-// does not fit stays in place, and others may pass.
+// does not fit stays in place, and others may pass. Where nobody waits, board ends the flight.
 func (l *line) board(packer *packer) []*part {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	packer.begin()
 	var batch []*part
 	stay := l.waiting[:0]
@@ -223,5 +237,8 @@ func (l *line) board(packer *packer) []*part {
 	}
 	clear(l.waiting[len(stay):])
 	l.waiting = stay
+	if len(batch) == 0 {
+		l.flying--
+	}
 	return batch
 }

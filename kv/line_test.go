@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"licet"
+	"licet/guard"
 )
 
 // putting is a part that compares and writes keys.
@@ -295,5 +298,48 @@ func TestLineFull(t *testing.T) {
 	r, sent := l.do(t.Context(), putting("a"))
 	if sent || !errors.Is(r.err, licet.ErrOverloaded) {
 		t.Errorf("got %+v, sent %v", r, sent)
+	}
+}
+
+// TestLinePanics: a panic in the goroutine that sends leaves nobody waiting, and its request can be
+// sent again.
+func TestLinePanics(t *testing.T) {
+	t.Parallel()
+	flying, back := make(chan struct{}), make(chan bool)
+	l := &line{few: 1, most: 1, apart: true, guard: guard.New(nil, zerolog.Nop()), send: func(batch []*part) {
+		flying <- struct{}{}
+		panics := <-back
+		for _, p := range batch {
+			p.answer(reply{succeeded: true})
+		}
+		if panics {
+			panic("a bug")
+		}
+	}}
+	do := func(key string) <-chan reply {
+		done := make(chan reply, 1)
+		go func() {
+			r, _ := l.do(t.Context(), putting(key))
+			done <- r
+		}()
+		return done
+	}
+	first := do("first")
+	<-flying
+	waiting := do("waiting")
+	awaitWaiting(t, l, 1)
+	back <- true
+	if r := <-first; !r.succeeded {
+		t.Errorf("what was answered before the panic: %+v", r)
+	}
+	if r := <-waiting; !errors.Is(r.err, errPanicked) {
+		t.Errorf("what waited: %+v", r)
+	}
+	awaitIdle(t, l)
+	last := do("last")
+	<-flying
+	back <- false
+	if r := <-last; !r.succeeded {
+		t.Errorf("what came afterward: %+v", r)
 	}
 }

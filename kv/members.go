@@ -14,6 +14,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"licet/guard"
 )
 
 const (
@@ -38,6 +40,7 @@ type members struct {
 	client *clientv3.Client
 	list   []*member
 	log    zerolog.Logger
+	guard  *guard.Guard
 
 	// cluster is the id of the cluster that answered first. It is owned by the
 	// goroutine, like the members' fields.
@@ -65,8 +68,8 @@ var errBarred = errors.New("refused")
 // watchMembers returns once one member has answered a linearizable read, so
 // that a quorum stands behind it, and watches on from there. Others may be
 // down. It fails where a member that answers is barred, and when ctx ends.
-func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logger) (*members, error) {
-	m := &members{client: client, log: log, stopped: make(chan struct{})}
+func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logger, guard *guard.Guard) (*members, error) {
+	m := &members{client: client, log: log, guard: guard, stopped: make(chan struct{})}
 	for _, endpoint := range client.Endpoints() {
 		conn, err := client.Dial(endpoint)
 		if err != nil {
@@ -80,7 +83,10 @@ func watchMembers(ctx context.Context, client *clientv3.Client, log zerolog.Logg
 		return nil, err
 	}
 	ctx, m.cancel = context.WithCancel(context.Background())
-	go m.run(ctx)
+	m.guard.Start("etcd members", func() {
+		defer close(m.stopped)
+		m.guard.Keep(ctx, "etcd members", func() { m.run(ctx) })
+	})
 	return m, nil
 }
 
@@ -128,7 +134,6 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (m *members) run(ctx context.Context) {
-	defer close(m.stopped)
 	for pause(ctx, probePause) {
 		before := make([]error, len(m.list))
 		for i, member := range m.list {
@@ -190,7 +195,7 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 	defer cancel()
 	var group sync.WaitGroup
 	for _, member := range m.list {
-		group.Go(func() { member.err = member.probe(ctx) })
+		m.guard.StartIn(&group, "probe of etcd", func() { member.err = member.probe(ctx) }, func() { member.err = errPanicked })
 	}
 	group.Wait()
 	for _, member := range m.list {

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
+	"licet/guard"
 	"licet/metrics"
 	"licet/node"
 	"licet/tracing"
@@ -49,6 +50,7 @@ type Store struct {
 	remote  etcdserverpb.KVClient // for the hot path, see request.go
 	kv      clientv3.KV           // the same for all else
 	metrics *metrics.Metrics
+	guard   *guard.Guard
 	counts  *counts
 	log     zerolog.Logger
 	tracer  *tracing.Tracer
@@ -95,18 +97,18 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	s.client, s.hearAll, s.tracer = client, cfg.HearAll, cfg.Tracer
-	if s.members, err = watchMembers(ctx, client, cfg.Log); err != nil {
+	if s.members, err = watchMembers(ctx, client, cfg.Log, s.guard); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return s, nil
 }
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1), owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, counts: newCounts(m), log: log, brokenLog: newBrokenLog(log),
+	s := &Store{fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1), owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log, brokenLog: newBrokenLog(log),
 		firstBlock: randomBlock, keyTurn: make(chan struct{}, 1)}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true}
-	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads)}
+	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
+	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
 	var err error
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)

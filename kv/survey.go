@@ -45,15 +45,10 @@ func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
 		s.memory.rosters.putOffSurvey(id, v)
 		return
 	}
-	s.background.Go(func() {
+	s.guard.StartIn(&s.background, "survey", func() {
 		var bound map[node.DeviceCursor]struct{}
 		defer s.surveying.Store(false)
-		defer func() {
-			if caught := recover(); caught != nil {
-				s.reportPanic("survey", caught)
-			}
-			s.memory.rosters.endSurvey(id, v, bound)
-		}()
+		defer func() { s.memory.rosters.endSurvey(id, v, bound) }()
 		found, err := s.readPositions(s.life, id, v)
 		if err != nil {
 			s.log.Debug().Err(err).Int("devices", v.devices).Msg("gave up surveying the devices of a license")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"licet"
 )
 
 // Chore is something that is to be done now and then, whoever does it.
@@ -47,7 +49,7 @@ func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) 
 		}
 		for i, chore := range chores {
 			began := n.cfg.Clock()
-			err := chore.Once(ctx)
+			err := n.doChore(ctx, chore)
 			if err != nil && ctx.Err() != nil {
 				return // it was broken off, which tells nothing of it
 			}
@@ -57,6 +59,14 @@ func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) 
 			}
 		}
 	}
+}
+
+// doChore does a chore once. A panic fails this pass alone: other chores and later passes go on.
+func (n *Node) doChore(ctx context.Context, chore Chore) (err error) {
+	if !n.guard.Do(chore.Name, func() { err = chore.Once(ctx) }) {
+		return licet.ErrInternal
+	}
+	return err
 }
 
 // passes count those of one chore.

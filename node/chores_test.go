@@ -151,3 +151,33 @@ func TestWaitingCommands(t *testing.T) {
 	h.group.Wait()
 	want(0, 0)
 }
+
+// TestChorePanics: a chore that panics has failed, other chores are done, and the chore is tried
+// again at its time.
+func TestChorePanics(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
+	n := newNode(t, openStore(t), func(c *node.Config) { c.Metrics = m })
+	ctx, cancel := context.WithCancel(testContext(t))
+	passes, others := 0, 0
+	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "poor", Once: func(context.Context) error {
+		if passes++; passes == 1 {
+			panic("a bug")
+		}
+		return nil
+	}}, node.Chore{Label: "other", Once: func(ctx context.Context) error {
+		if others++; others == 2 {
+			cancel()
+		}
+		return ctx.Err()
+	}})
+	if passes != 2 || others != 2 {
+		t.Errorf("%d passes, and %d of the other chore", passes, others)
+	}
+	if got := written(t, m.Panics).GetCounter().GetValue(); got != 1 {
+		t.Errorf("%v panics are counted", got)
+	}
+	if got := written(t, m.Sweeps.WithLabelValues("poor", "failed")).GetCounter().GetValue(); got != 1 {
+		t.Errorf("%v passes have failed", got)
+	}
+}

@@ -60,9 +60,11 @@ func (f *feed) wake() {
 // KeepSealing sees to it that what is recorded gets into the feed, and tells those
 // who wait for it, until ctx ends. All nodes do it; whoever is first does it for all.
 func (n *Node) KeepSealing(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { n.cfg.Events.WatchEpochs(ctx, n.feed.wake) })
+	defer cancel() // a panic must not wait for the watch
+	n.guard.KeepIn(ctx, &watching, "watch of epochs", func() { n.cfg.Events.WatchEpochs(ctx, n.feed.wake) })
 	var known uint64
 	looked := time.Now()
 	since := looked // when known had not begun yet

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"licet"
 )
 
@@ -113,18 +115,11 @@ func (n *Node) answerUnchanging(snapshot Snapshot, calls []*call) []*call {
 }
 
 func (n *Node) apply(record *licet.Record, cmd licet.Command, now time.Time) (result licet.Result, err error, panicked bool) {
-	defer func() {
-		if p := recover(); p != nil {
-			n.reportPanic(fmt.Sprintf("%T", cmd), p)
-			panicked = true
-		}
-	}()
-	result, err = licet.Apply(record, cmd, now)
-	return result, err, false
-}
-
-func (n *Node) reportPanic(where string, p any) {
-	ReportPanic(n.cfg.Metrics, n.cfg.Log.Error().Str("where", where), p)
+	returned := n.guard.Catch(
+		func() { result, err = licet.Apply(record, cmd, now) },
+		func() *zerolog.Event { return n.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },
+	)
+	return result, err, !returned
 }
 
 func answerAll(calls []*call, err error) {

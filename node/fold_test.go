@@ -216,3 +216,44 @@ func TestFullMailbox(t *testing.T) {
 		t.Errorf("bound: %v", ids)
 	}
 }
+
+// roomless is a store that panics where it is asked how much room a record has.
+type roomless struct {
+	node.Store
+	panics atomic.Bool
+}
+
+func (s *roomless) Room(ref licet.Ref) int {
+	if s.panics.Load() {
+		panic("a bug")
+	}
+	return s.Store.Room(ref)
+}
+
+// TestTurnPanics: a panic before a turn takes a command fails all commands that wait for the
+// license, and the license can be used afterward.
+func TestTurnPanics(t *testing.T) {
+	t.Parallel()
+	inner := &roomless{Store: openStore(t)}
+	key := grant(t, newNode(t, openStore(t)), 0)
+	store, arrived, open, _ := gated(inner)
+	n := newNode(t, store)
+	ctx := testContext(t)
+	var group sync.WaitGroup
+	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	<-arrived
+	const waiting = node.MaxTouchedDevices + 1
+	for i := range waiting {
+		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, licet.ErrInternal) })
+	}
+	n.AwaitQueued(licet.LicenseRef(key), waiting)
+	inner.panics.Store(true)
+	close(open)
+	group.Wait()
+	inner.panics.Store(false)
+	_, err := activate(ctx, n, key, "last")
+	wantError(t, err, nil)
+	if count, _ := devices(t, n, key); count != 2 {
+		t.Errorf("current_devices is %d", count)
+	}
+}

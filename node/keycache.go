@@ -230,9 +230,12 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 // FollowKeys lets the node remember API keys until ctx ends. Before and after
 // that, each key is read from the store.
 func (n *Node) FollowKeys(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
 	woken := make(chan struct{}, 1)
 	var watching sync.WaitGroup
-	watching.Go(func() {
+	defer watching.Wait()
+	defer cancel() // a panic must not wait for the watch
+	n.guard.KeepIn(ctx, &watching, "watch of API keys", func() {
 		n.keys.store.WatchAPIKeys(ctx, func() {
 			select {
 			case woken <- struct{}{}:
@@ -241,5 +244,4 @@ func (n *Node) FollowKeys(ctx context.Context) {
 		})
 	})
 	n.keys.follow(ctx, woken)
-	watching.Wait()
 }

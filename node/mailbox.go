@@ -37,6 +37,8 @@ type mailbox struct {
 	running int // calls of the turn that is under way
 	own     int // of those that wait and those that run: what did not come by a hop
 
+	taken []*call // by the turn that is under way; only that turn uses it
+
 	// Of the latest turn, if it left something waiting; guarded likewise.
 	turnHeld int           // calls in it
 	turnTook time.Duration // 0: it left nothing
@@ -183,30 +185,63 @@ func (n *Node) sumShards(count func(map[licet.Ref]*mailbox) int) float64 {
 func (n *Node) runFirst(ctx context.Context, box *mailbox, c *call) {
 	n.settle(ctx, box.ref, []*call{c})
 	if !n.retire(box) {
-		go n.run(box)
+		n.guard.Start("mailbox", func() { n.run(box) })
 	}
 }
 
 // run empties a mailbox, fold by fold, and removes it when nothing waits.
 func (n *Node) run(box *mailbox) {
 	for {
-		room := n.roomFor(box)
-		box.shard.mu.Lock()
-		calls := box.take(room)
-		left := len(box.queue) > 0
-		box.shard.mu.Unlock()
-		if len(calls) > 0 {
+		n.inTurn(box, func() {
+			calls, left := box.takeTurn(n.roomFor(box))
+			if len(calls) == 0 {
+				return
+			}
 			n.traceWait(waitTaken, calls...)
 			began := n.cfg.Clock()
 			n.settleCalls(box.ref, calls)
 			if calls[0].work == nil { // which tells nothing of those that wait
 				box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
 			}
-		}
+		})
 		if n.retire(box) {
 			return
 		}
 	}
+}
+
+// inTurn runs one turn of a mailbox or an outbox. After a panic, inTurn answers the calls that the
+// turn took. If the turn took none, the same panic would end each later turn too, and inTurn
+// answers all calls that wait.
+func (n *Node) inTurn(box *mailbox, turn func()) {
+	box.taken = nil
+	if n.guard.Do("mailbox", turn) {
+		return
+	}
+	if box.taken == nil {
+		box.taken = box.takeAll()
+	}
+	answerAll(box.taken, licet.ErrInternal)
+}
+
+// takeTurn takes the calls of the next turn, and reports whether it left others.
+func (b *mailbox) takeTurn(room int) (calls []*call, left bool) {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	b.taken = b.take(room)
+	return b.taken, len(b.queue) > 0
+}
+
+// takeAll takes all calls that wait, except those whose caller has given up.
+func (b *mailbox) takeAll() []*call {
+	b.shard.mu.Lock()
+	defer b.shard.mu.Unlock()
+	all := b.queue
+	b.queue, b.running, b.own = nil, 0, 0
+	for _, c := range all {
+		c.state.CompareAndSwap(callWaiting, callTaken)
+	}
+	return all
 }
 
 // home is the map that the mailbox is in while it runs.

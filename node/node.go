@@ -24,6 +24,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet"
+	"licet/guard"
 	"licet/metrics"
 	"licet/tracing"
 )
@@ -85,6 +86,7 @@ const (
 // concurrent use.
 type Node struct {
 	cfg        Config
+	guard      *guard.Guard
 	admission  *admission
 	lists      *listGate
 	placement  *placement
@@ -146,6 +148,7 @@ func New(cfg Config) *Node {
 	admission := newAdmission(&cfg)
 	n := &Node{
 		cfg:        cfg,
+		guard:      guard.New(cfg.Metrics, cfg.Log),
 		admission:  admission,
 		lists:      newListGate(),
 		placement:  newPlacement(&cfg),
@@ -261,10 +264,10 @@ func (n *Node) StopIntake() {
 func (n *Node) Drain(ctx context.Context) error {
 	n.StopIntake()
 	done := make(chan struct{})
-	go func() {
+	n.guard.Start("drain", func() {
+		defer close(done)
 		n.work.Wait()
-		close(done)
-	}()
+	})
 	select {
 	case <-done:
 		return nil

@@ -30,9 +30,9 @@ func (n *Node) open(box *mailbox, calls ...*call) error {
 	box.append(calls)
 	box.home()[box.ref] = box
 	if box.out {
-		go n.runOut(box)
+		n.guard.Start("outbox", func() { n.runOut(box) })
 	} else {
-		go n.run(box)
+		n.guard.Start("mailbox", func() { n.run(box) })
 	}
 	return nil
 }
@@ -41,17 +41,18 @@ func (n *Node) open(box *mailbox, calls ...*call) error {
 // license is not yielded any more, what waits goes to the mailbox.
 func (n *Node) runOut(box *mailbox) {
 	for {
-		box.shard.mu.Lock()
-		calls := box.take(MaxHop)
-		box.shard.mu.Unlock()
-		if len(calls) > 0 {
+		n.inTurn(box, func() {
+			calls, _ := box.takeTurn(MaxHop)
+			if len(calls) == 0 {
+				return
+			}
 			n.traceWait(waitTaken, calls...)
 			if to, yields := n.placement.owner(box.ref); yields {
 				n.hop(box.ref, calls, to)
 			} else {
 				n.bringBack(box.ref, calls)
 			}
-		}
+		})
 		if n.retire(box) {
 			return
 		}
@@ -65,15 +66,15 @@ func (n *Node) runOut(box *mailbox) {
 // there.
 func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
 	done := make(chan struct{})
-	n.work.Add(1) // the outbox keeps a draining node from ending till now
-	go func() {
-		defer n.work.Done()
+	// The outbox keeps a draining node from ending till now.
+	n.guard.StartIn(&n.work, "hop", func() {
 		defer close(done)
-		defer n.answerPanic(calls)
-		ctx, cancel := turnContext(calls)
-		defer cancel()
-		n.bringBack(ref, n.forward(ctx, ref, calls, to))
-	}()
+		n.answering(calls, func() {
+			ctx, cancel := turnContext(calls)
+			defer cancel()
+			n.bringBack(ref, n.forward(ctx, ref, calls, to))
+		})
+	})
 	patience := 2 * n.cfg.HopMargin
 	for {
 		timer := time.NewTimer(patience)
@@ -159,5 +160,5 @@ func (n *Node) bringBack(ref licet.Ref, calls []*call) {
 	box := &mailbox{ref: ref, shard: s}
 	box.append(calls)
 	s.boxes[ref] = box
-	go n.run(box)
+	n.guard.Start("mailbox", func() { n.run(box) })
 }

@@ -117,12 +117,12 @@ func (n *Node) storeSeen() {
 		if failed.Load() {
 			break
 		}
-		group.Go(func() {
+		n.guard.StartIn(&group, "devices seen", func() {
 			defer func() { <-free }()
 			if !n.storeSeenOf(key, devices) {
 				failed.Store(true)
 			}
-		})
+		}, func() { failed.Store(true) })
 	}
 	group.Wait()
 }

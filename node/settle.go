@@ -18,12 +18,17 @@ import (
 // store is asked whether that is still true. Either is one round trip; where
 // nothing is remembered, a read comes before the swap.
 func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
-	if n.cfg.Tracer != nil {
-		var ended func()
-		ctx, ended = n.traceTurn(ctx, ref, calls)
-		defer ended()
-	}
-	defer n.answerPanic(calls)
+	n.answering(calls, func() {
+		if n.cfg.Tracer != nil {
+			var ended func()
+			ctx, ended = n.traceTurn(ctx, ref, calls)
+			defer ended()
+		}
+		n.settleTurn(ctx, ref, calls)
+	})
+}
+
+func (n *Node) settleTurn(ctx context.Context, ref licet.Ref, calls []*call) {
 	if work := calls[0].work; work != nil {
 		calls[0].answer(work(ctx))
 		return
@@ -45,12 +50,10 @@ func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	}
 }
 
-func (n *Node) answerPanic(calls []*call) {
-	if p := recover(); p != nil {
-		n.reportPanic("mailbox", p)
-		for _, c := range calls {
-			c.answer(licet.Result{}, licet.ErrInternal)
-		}
+// answering runs work, which answers calls. After a panic it answers those that are left.
+func (n *Node) answering(calls []*call, work func()) {
+	if !n.guard.Do("mailbox", work) {
+		answerAll(calls, licet.ErrInternal)
 	}
 }
 
@@ -75,20 +78,18 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 		return
 	}
 	read := make(chan []*call)
-	go func() {
+	n.guard.Start("mailbox", func() {
 		var rest []*call
 		defer func() { read <- rest }()
-		defer n.answerPanic(unknown)
-		for part := range parts(unknown) {
-			_, changing := n.read(ctx, ref, part)
-			rest = append(rest, changing...)
-		}
-	}()
-	func() {
-		// A panic here must not keep the read from being waited for.
-		defer n.answerPanic(known)
-		n.swapOrConfirm(ctx, ref, known, guess)
-	}()
+		n.answering(unknown, func() {
+			for part := range parts(unknown) {
+				_, changing := n.read(ctx, ref, part)
+				rest = append(rest, changing...)
+			}
+		})
+	})
+	// A panic here must not keep the read from being waited for.
+	n.answering(known, func() { n.swapOrConfirm(ctx, ref, known, guess) })
 	// What is left must change something after all. It was read before the swap
 	// above was made, and so is read anew.
 	if rest := <-read; len(rest) > 0 {

@@ -159,7 +159,7 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 		if over() {
 			break
 		}
-		group.Go(func() {
+		n.guard.StartIn(&group, "sweep", func() {
 			defer func() { <-free }()
 			ctx, cancel := context.WithTimeout(ctx, dueTimeout)
 			defer cancel()
@@ -185,11 +185,8 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 // doOne does something about a record. A panic must not end the node: the record
 // would be there for the next one.
 func (n *Node) doOne(ctx context.Context, ref licet.Ref, do func(context.Context, licet.Ref) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			n.reportPanic("sweep", p)
-			err = licet.ErrInternal
-		}
-	}()
-	return do(ctx, ref)
+	if !n.guard.Do("sweep", func() { err = do(ctx, ref) }) {
+		return licet.ErrInternal
+	}
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"licet"
+	"licet/guard"
 	"licet/node"
 	"licet/tracing"
 )
@@ -22,6 +23,7 @@ type Client struct {
 	sealer sealer
 	list   func(context.Context) ([]node.Registration, error)
 	codec  codec
+	guard  *guard.Guard
 
 	background sync.WaitGroup
 
@@ -48,7 +50,7 @@ const (
 )
 
 // NewClient makes a client that finds nodes by list.
-func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registration, error)) (*Client, error) {
+func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registration, error), guard *guard.Guard) (*Client, error) {
 	codec, err := newCodec()
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func NewClient(ring licet.MasterRing, list func(context.Context) ([]node.Registr
 	if err != nil {
 		return nil, err
 	}
-	return &Client{sealer: sealer, list: list, codec: codec, links: make(map[node.Incarnation]*link)}, nil
+	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[node.Incarnation]*link)}, nil
 }
 
 // Close ends the connections that are idle, once no list of the nodes is being made. What is
@@ -184,19 +186,25 @@ func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
 func (c *Client) refresh() {
 	listing := make(chan struct{})
 	c.listing = listing
-	c.background.Go(func() {
+	var nodes []node.Registration
+	err := errListPanicked
+	c.guard.StartIn(&c.background, "list of nodes", func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if err == nil {
+				c.replace(nodes)
+			}
+			c.failure, c.listed, c.listing = err, time.Now(), nil
+			close(listing)
+		}()
 		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
 		defer cancel()
-		nodes, err := c.list(ctx)
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if err == nil {
-			c.replace(nodes)
-		}
-		c.failure, c.listed, c.listing = err, time.Now(), nil
-		close(listing)
+		nodes, err = c.list(ctx)
 	})
 }
+
+var errListPanicked = errors.New("panic")
 
 // replace takes over a new list. Those that have gone are forgotten; what was
 // sent to them goes on.

@@ -4,6 +4,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/rs/zerolog"
+
+	"licet/guard"
 	"licet/peer"
 )
 
@@ -12,7 +15,7 @@ func TestCloseInUse(t *testing.T) {
 	ring := newRing(t)
 	for range 100 {
 		r := &registry{}
-		c, err := peer.NewClient(ring, r.list)
+		c, err := peer.NewClient(ring, r.list, guard.New(nil, zerolog.Nop()))
 		if err != nil {
 			t.Fatal(err)
 		}

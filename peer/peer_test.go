@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"licet"
+	"licet/guard"
 	"licet/metrics"
 	"licet/node"
 	"licet/peer"
@@ -109,7 +110,7 @@ func serveLogging(t *testing.T, self node.Incarnation, ring licet.MasterRing, e 
 
 func newClient(t *testing.T, ring licet.MasterRing, r *registry) *peer.Client {
 	t.Helper()
-	c, err := peer.NewClient(ring, r.list)
+	c, err := peer.NewClient(ring, r.list, guard.New(nil, zerolog.Nop()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet"
+	"licet/guard"
 	"licet/metrics"
 	"licet/node"
 )
@@ -57,7 +58,7 @@ type Server struct {
 	codec    codec
 	identity *identity
 	born     time.Time
-	metrics  *metrics.Metrics
+	guard    *guard.Guard
 	log      zerolog.Logger
 	refusals zerolog.Logger
 	http     *fasthttp.Server
@@ -80,7 +81,7 @@ func NewServer(self node.Incarnation, ring licet.MasterRing, executor Executor, 
 	}
 	s := &Server{
 		self: self, sealer: sealer, executor: executor, codec: codec, identity: identity,
-		born: time.Now(), metrics: m, log: log,
+		born: time.Now(), guard: guard.New(m, log), log: log,
 		refusals: log.Sample(&zerolog.BurstSampler{Burst: complaints, Period: complaintSpan}),
 	}
 	s.http = &fasthttp.Server{
@@ -135,14 +136,14 @@ func (s *Server) unread(ctx *fasthttp.RequestCtx, err error) {
 }
 
 func (s *Server) handle(ctx *fasthttp.RequestCtx) {
-	defer func() {
-		if p := recover(); p != nil {
-			node.ReportPanic(s.metrics, s.log.Error().Str("where", "hop"), p)
-			// What it did until then is not known, and 500 says nothing else.
-			ctx.Response.Reset()
-			ctx.SetStatusCode(fasthttp.StatusInternalServerError)
-		}
-	}()
+	if !s.guard.Do("hop", func() { s.serve(ctx) }) {
+		// What it did until then is not known, and 500 says nothing else.
+		ctx.Response.Reset()
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+	}
+}
+
+func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	if !ctx.IsPost() || string(ctx.Path()) != hopPath {
 		ctx.SetStatusCode(fasthttp.StatusNotFound)
 		return

@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet"
+	"licet/guard"
 	"licet/node"
 	"licet/peer"
 )
@@ -35,7 +36,7 @@ func TestSlowListHoldsNobodyUp(t *testing.T) {
 			return nil, ctx.Err()
 		}
 		return r.list(ctx)
-	})
+	}, guard.New(nil, zerolog.Nop()))
 	if err != nil {
 		t.Fatal(err)
 	}

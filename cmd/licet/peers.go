@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"licet"
+	"licet/guard"
 	"licet/node"
 	"licet/peer"
 )
@@ -41,8 +42,8 @@ func (s *serve) meet(ctx context.Context, ring licet.MasterRing) error {
 }
 
 // call makes what reaches the other nodes. It comes after the store was opened.
-func (p *peering) call(list func(context.Context) ([]node.Registration, error)) (err error) {
-	p.client, err = peer.NewClient(p.ring, list)
+func (p *peering) call(list func(context.Context) ([]node.Registration, error), guard *guard.Guard) (err error) {
+	p.client, err = peer.NewClient(p.ring, list, guard)
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet"
+	"licet/guard"
 	"licet/handlers"
 	"licet/kv"
 	"licet/limits"
@@ -51,6 +52,7 @@ type service struct {
 	// Set by open:
 	registry    *prometheus.Registry
 	instruments *metrics.Metrics
+	guard       *guard.Guard
 	tracer      *tracing.Tracer // nil: it is off
 	store       *kv.Store
 	check       licet.KeyCheck
@@ -124,6 +126,7 @@ func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
 	s.version = build.version
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
+	s.guard = guard.New(s.instruments, s.log)
 	if err := s.trace(ctx, build); err != nil {
 		return err
 	}
@@ -159,7 +162,7 @@ func (s *service) answer() error {
 		ExpiryMargin: s.expiryMargin,
 	}
 	if s.peering != nil {
-		if err := s.peering.call(s.store.Nodes); err != nil {
+		if err := s.peering.call(s.store.Nodes, s.guard); err != nil {
 			return err
 		}
 		cfg.Peers, cfg.Self = s.peering.client, s.store.Incarnation()
@@ -248,14 +251,14 @@ func (s *service) limit(front *handlers.Config) (err error) {
 	return err
 }
 
-// background runs work until the service stops.
+// background runs work until the service stops, and again after a panic.
 func (s *service) background(name string, work func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() {
+	s.guard.Start(name, func() {
 		defer close(done)
-		work(ctx)
-	}()
+		s.guard.Keep(ctx, name, func() { work(ctx) })
+	})
 	s.parts.started(name, func(context.Context) error {
 		cancel()
 		<-done
@@ -271,11 +274,12 @@ type server interface {
 
 // serve answers a listener's requests until the service stops.
 func (s *service) serve(name string, front server, listener net.Listener) {
-	go func() {
+	failed := func(err error) { s.failed <- fmt.Errorf("serve %s on %v: %w", name, listener.Addr(), err) }
+	s.guard.Start(name, func() {
 		if err := front.Serve(listener); err != nil {
-			s.failed <- fmt.Errorf("serve %s on %v: %w", name, listener.Addr(), err)
+			failed(err)
 		}
-	}()
+	}, func() { failed(errPanicked) })
 	s.parts.started(name, func(ctx context.Context) error {
 		// Clients that are slow to send or to read must not use up the time
 		// that the mailboxes and the store need to end well.
@@ -290,7 +294,7 @@ func (s *service) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.drainDelay+s.cfg.ShutdownTimeout)
 	defer cancel()
 	stopped := make(chan error, 1)
-	go func() { stopped <- s.parts.stop(ctx) }()
+	guard.New(s.instruments, s.log).Start("stop", func() { stopped <- s.parts.stop(ctx) }, func() { stopped <- errPanicked })
 	select {
 	case err := <-stopped:
 		return err
@@ -307,6 +311,9 @@ func (s *service) stop() error {
 
 // cutOff is how long what ignores its deadline is waited for beyond it.
 const cutOff = time.Second
+
+// errPanicked says that a panic has ended a part of the service; the log has its origin.
+var errPanicked = errors.New("panic")
 
 // closing closes a listener. Its server may have closed it already.
 func closing(listener net.Listener) func(context.Context) error {

@@ -20,6 +20,7 @@ type room struct {
 	pure     bool     // must not ask for the time
 	testOnly bool     // helps tests: only tests and other such rooms import it
 	state    bool     // may keep state in package-level variables
+	mayCrash bool     // is of no service: a panic may end its process
 }
 
 const everything = "*"
@@ -30,21 +31,22 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	{path: "loadtest/trial/trialtest", ours: []string{"loadtest/..."}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
-	{path: "loadtest/...", ours: []string{"client", "client/webhook"}},
+	{path: "loadtest/...", ours: []string{"client", "client/webhook"}, mayCrash: true},
 	// Programs as users would write them.
-	{path: "examples/...", ours: []string{"client/webhook"}},
-	{path: "cli", ours: []string{"bulk", "client", "terminal", "."}},
-	{path: "terminal"},
+	{path: "examples/...", ours: []string{"client/webhook"}, mayCrash: true},
+	{path: "cli", ours: []string{"bulk", "client", "terminal", "."}, mayCrash: true},
+	{path: "terminal", mayCrash: true},
 	{
-		path:  "bulk",
-		ours:  []string{"client"},
-		third: []string{"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil"},
+		path:     "bulk",
+		ours:     []string{"client"},
+		mayCrash: true,
+		third:    []string{"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil"},
 	},
 	// What receivers of webhooks import: only the client comes along, for what an event is.
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "tracing", "metrics", "."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "guard", "tracing", "metrics", "."}},
 	{path: "handlers/paypage", ours: []string{"."}},
 	{
 		path:   "signature",
@@ -52,23 +54,24 @@ var house = []room{
 		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
 		pure:   true,
 	},
-	{path: "delivery", ours: []string{"webhook", "node", "tracing", "metrics", "."}},
-	{path: "peer", ours: []string{"node", "tracing", "metrics", "."}},
+	{path: "delivery", ours: []string{"webhook", "node", "guard", "tracing", "metrics", "."}},
+	{path: "peer", ours: []string{"node", "guard", "tracing", "metrics", "."}},
 	{path: "payment", ours: []string{"node", "tracing", "metrics", "."}},
 	{
 		path:  "webhook",
 		ours:  []string{"tracing", "metrics", "."},
 		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
 	},
-	{path: "kv", ours: []string{"node", "tracing", "metrics", "."}},
+	{path: "kv", ours: []string{"node", "guard", "tracing", "metrics", "."}},
 	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
-	{path: "node", ours: []string{"tracing", "metrics", "."}},
+	{path: "node", ours: []string{"guard", "tracing", "metrics", "."}},
 	{path: "limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
 	{
 		path:  "tracing",
 		ours:  []string{"metrics"},
 		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/rs/zerolog", "go.opentelemetry.io/otel/..."},
 	},
+	{path: "guard", ours: []string{"metrics"}, third: []string{"github.com/rs/zerolog"}},
 	{path: "metrics", third: []string{"github.com/prometheus/..."}},
 	{
 		path:  ".",

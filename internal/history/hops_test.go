@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet"
+	"licet/guard"
 	"licet/metrics"
 	"licet/node"
 	"licet/peer"
@@ -63,7 +64,7 @@ func (p *process) meet(r *run) error {
 	if err != nil {
 		return err
 	}
-	p.calls, err = peer.NewClient(ring, func(context.Context) ([]node.Registration, error) { return r.registrations(), nil })
+	p.calls, err = peer.NewClient(ring, func(context.Context) ([]node.Registration, error) { return r.registrations(), nil }, guard.New(nil, zerolog.Nop()))
 	return err
 }
 
