@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"licet"
@@ -40,12 +39,8 @@ func (r *route) send(ctx context.Context, now time.Time) {
 			return
 		}
 		endpoint := r.queue.endpoint
-		r.attempts.Go(func() {
-			done := r.attempt(ctx, m, &endpoint)
-			if extra {
-				<-r.engine.extra
-			}
-			r.sent <- done
+		r.start("attempt", func() {
+			r.sent <- r.attemptIn(ctx, m, &endpoint, extra)
 		})
 	}
 }
@@ -64,28 +59,35 @@ func (e *Engine) takeExtra(slow bool) bool {
 	}
 }
 
+// attemptIn makes an attempt, and gives back its place afterward.
+func (r *route) attemptIn(ctx context.Context, m *message, to *licet.Endpoint, extra bool) attempted {
+	if extra {
+		defer func() { <-r.engine.extra }()
+	}
+	return r.attempt(ctx, m, to)
+}
+
 // attempt sends a message once.
 func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (done attempted) {
 	done.message = m
 	ctx, span := r.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
 	defer func() { endTrace(span, &done) }()
-	defer func() {
-		if p := recover(); p != nil {
-			r.engine.cfg.Metrics.Panics.Inc()
-			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("endpoint_id", r.id).Msg("an attempt to deliver an event panicked")
-			done.attempt, done.err = spoilt(r.now()), nil
-		}
-	}()
-	view := m.view
+	if !r.guard.Do("attempt", func() { r.findAndPost(ctx, to, &done) }) {
+		done.attempt, done.err = spoilt(r.now()), nil
+	}
+	return done
+}
+
+func (r *route) findAndPost(ctx context.Context, to *licet.Endpoint, done *attempted) {
+	view := done.message.view
 	if view == nil {
-		if view = r.find(ctx, &done); view == nil {
-			return done
+		if view = r.find(ctx, done); view == nil {
+			return
 		}
 	} else {
 		done.before.Type = view.Type
 	}
 	done.attempt, done.err = r.post(ctx, view, to)
-	return done
 }
 
 // find reads what is to be sent of a pending message; nil: it can't be.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/guard"
 	"licet/metrics"
 	"licet/node"
 	"licet/tracing"
@@ -57,6 +58,7 @@ type Config struct {
 // Engine is one node's part of the deliveries. Make it with [New].
 type Engine struct {
 	cfg   Config
+	guard *guard.Guard
 	extra chan struct{} // a place for each attempt but the first of an endpoint
 	yield yielding
 	wake  chan struct{} // there is something to look for
@@ -67,9 +69,11 @@ type Engine struct {
 	mu     sync.Mutex
 	routes map[string]*route // the endpoints that it delivers to
 
+	life     context.Context // of everything that the engine does
+	cancel   context.CancelFunc
+	start    sync.Once     // the engine has started, or never will
 	stopping chan struct{} // closed when it drains
 	stopOnce sync.Once
-	cancel   context.CancelFunc
 	done     chan struct{} // closed when it has ended
 }
 
@@ -78,21 +82,26 @@ func New(cfg Config) *Engine {
 	if cfg.Random == nil {
 		cfg.Random = rand.Float64
 	}
-	return &Engine{
-		cfg: cfg, yield: newYielding(cfg.Node.Busy, cfg.Clock), extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
+	e := &Engine{
+		cfg: cfg, guard: guard.New(cfg.Metrics, cfg.Log), yield: newYielding(cfg.Node.Busy, cfg.Clock), extra: make(chan struct{}, attemptsAtOnce), wake: make(chan struct{}, 1), nap: longestSleep, trust: listEvery,
 		routes: make(map[string]*route), stopping: make(chan struct{}), done: make(chan struct{}),
 	}
+	e.life, e.cancel = context.WithCancel(context.Background())
+	return e
 }
 
-// Start begins to deliver. It returns at once.
+// Start begins to deliver. It returns at once, and is a no-op after Stop or Kill.
 func (e *Engine) Start() {
-	ctx, cancel := context.WithCancel(context.Background())
-	e.cancel = cancel
-	go func() {
-		defer close(e.done)
-		e.run(ctx)
-	}()
+	e.start.Do(func() {
+		e.guard.Start("deliveries", func() {
+			defer close(e.done)
+			e.guard.Keep(e.life, "deliveries", func() { e.run(e.life) })
+		})
+	})
 }
+
+// neverStart ends an engine that has not started.
+func (e *Engine) neverStart() { e.start.Do(func() { close(e.done) }) }
 
 // Stop ends it, and waits for that: no attempt is begun any more, those under way may
 // end, what came of them is stored, and the endpoints are given up, so that other
@@ -100,6 +109,7 @@ func (e *Engine) Start() {
 // sent again by others.
 func (e *Engine) Stop(ctx context.Context) error {
 	e.stopOnce.Do(func() { close(e.stopping) })
+	e.neverStart()
 	select {
 	case <-e.done:
 		return nil
@@ -111,6 +121,7 @@ func (e *Engine) Stop(ctx context.Context) error {
 
 // Kill ends it at once, as a crash would, and waits for that.
 func (e *Engine) Kill() {
+	e.neverStart()
 	e.cancel()
 	<-e.done
 }
@@ -121,10 +132,13 @@ func (e *Engine) run(ctx context.Context) {
 	defer watching.Wait()
 	watch, unwatch := context.WithCancel(ctx)
 	defer unwatch()
-	watching.Go(func() { e.cfg.Store.WatchWebhooks(watch, e.rouse) })
+	e.guard.KeepIn(watch, &watching, "watch of endpoints", func() { e.cfg.Store.WatchWebhooks(watch, e.rouse) })
 	for {
-		err := e.cfg.Store.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
-			return newWorker(e, w).run(ctx)
+		var err error
+		e.guard.Do("delivery worker", func() {
+			err = e.cfg.Store.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+				return newWorker(e, w).run(ctx)
+			})
 		})
 		if ctx.Err() != nil || e.isStopping() {
 			return

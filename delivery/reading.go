@@ -38,7 +38,7 @@ func (r *route) readOn(ctx context.Context, now time.Time) {
 	r.reading = true
 	c.look = false
 	void, page := c.void, node.FeedPage{After: c.read, Types: types, Limit: limit}
-	r.attempts.Go(func() {
+	r.start("page of events", func() {
 		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
 		r.pages <- pageRead{c, void, feed, err}
 	})

@@ -39,7 +39,7 @@ func (r *route) runReplays(ctx context.Context, now time.Time) {
 	}
 	if s.ask {
 		s.ask, s.busy = false, true
-		r.attempts.Go(func() {
+		r.start("list of replays", func() {
 			jobs, err := r.hold.Jobs(ctx)
 			r.jobs <- replayRead{list: true, jobs: jobs, err: err}
 		})
@@ -52,17 +52,17 @@ func (r *route) runReplays(ctx context.Context, now time.Time) {
 	switch {
 	case job.EventID != "":
 		s.busy = true
-		r.attempts.Go(func() { r.jobs <- r.readEvent(ctx, job) })
+		r.start("replay", func() { r.jobs <- r.readEvent(ctx, job) })
 	case job.Dead:
 		s.busy = true
 		limit := min(deadPage, r.queue.room())
-		r.attempts.Go(func() {
+		r.start("replay", func() {
 			again, err := r.hold.Dead(ctx, job.Place, limit)
 			r.jobs <- replayRead{job: job, again: again, err: err}
 		})
 	case job.Until != "":
 		s.busy = true
-		r.attempts.Go(func() { r.jobs <- r.readUntil(ctx, job) })
+		r.start("replay", func() { r.jobs <- r.readUntil(ctx, job) })
 	default:
 		r.beginSpan(job, 0)
 	}
@@ -133,7 +133,7 @@ func (r *route) tookReplay(read replayRead) {
 
 // recount reads how many messages were given up: a replay may have been of one.
 func (r *route) recount(ctx context.Context) {
-	r.attempts.Go(func() {
+	r.start("count of dead messages", func() {
 		if read, err := r.engine.cfg.Store.Progresses(ctx, r.id); err == nil {
 			r.counted.Store(int64(read[r.id].Dead) + 1)
 		}

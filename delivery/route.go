@@ -3,12 +3,12 @@ package delivery
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"licet"
+	"licet/guard"
 	"licet/node"
 )
 
@@ -22,6 +22,7 @@ const (
 // route delivers to one endpoint, as long as the claim on it is held.
 type route struct {
 	engine *Engine
+	guard  *guard.Guard
 	id     string
 	hold   node.DeliveryHold
 	owner  licet.Owner
@@ -43,7 +44,8 @@ type route struct {
 	stores   chan stored
 	jobs     chan replayRead
 	disabled chan error
-	failed   bool // it has ended by an error, and soon
+	panicked chan struct{} // a goroutine of the route has panicked
+	failed   bool          // it has ended by an error, and soon
 
 	reading, storing, disabling bool
 	retryPage, retryDisable     time.Time
@@ -54,9 +56,9 @@ type route struct {
 
 func newRoute(e *Engine, id string, to target, hold node.DeliveryHold) *route {
 	return &route{
-		engine: e, id: id, hold: hold, owner: to.owner, target: to, poked: make(chan struct{}, 1),
+		engine: e, guard: e.guard.With("endpoint_id", id), id: id, hold: hold, owner: to.owner, target: to, poked: make(chan struct{}, 1),
 		sent: make(chan attempted), pages: make(chan pageRead, 2), stores: make(chan stored, 1),
-		jobs: make(chan replayRead, 1), disabled: make(chan error, 1), replays: newReplays(),
+		jobs: make(chan replayRead, 1), disabled: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplays(),
 	}
 }
 
@@ -85,18 +87,25 @@ func (r *route) poke() {
 
 func (r *route) isLent(now time.Time) bool { return now.Before(r.lentUntil) }
 
-// runSafely runs it. A panic must not end the node.
-func (r *route) runSafely(ctx context.Context) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.engine.cfg.Metrics.Panics.Inc()
-			r.engine.cfg.Log.Error().Interface("panic", p).Bytes("stack", debug.Stack()).Str("endpoint_id", r.id).Msg("the deliveries to an endpoint panicked; they begin anew")
-			_ = r.hold.Release(ctx)
-			r.failed = true
+// start runs work in a goroutine of the route. After a panic nobody knows what work has done, so the
+// route ends, and the deliveries to the endpoint begin anew where they were stored last.
+func (r *route) start(where string, work func()) {
+	r.guard.StartIn(&r.attempts, where, work, func() {
+		select {
+		case r.panicked <- struct{}{}:
+		default: // another goroutine has panicked too
 		}
-	}()
+	})
+}
+
+// runSafely runs it. After a panic the deliveries to the endpoint begin anew.
+func (r *route) runSafely(ctx context.Context) {
 	began := time.Now()
-	r.run(ctx)
+	if !r.guard.Do("delivery", func() { r.run(ctx) }) {
+		r.failed = true
+		_ = r.hold.Release(ctx)
+		return
+	}
 	// What has gone well for long may go well again.
 	r.failed = r.failed && time.Since(began) < longestFailed
 }
@@ -128,10 +137,10 @@ func (r *route) run(ctx context.Context) {
 
 // abandon waits for what is under way, which knows by its context that it must end.
 func (r *route) abandon() {
-	go func() {
+	r.guard.Start("delivery", func() {
 		for range r.sent { //nolint:revive // nobody asks any more what came of them
 		}
-	}()
+	})
 	r.attempts.Wait()
 	close(r.sent)
 	r.engine.load.events.Add(-int64(r.held))
@@ -182,6 +191,10 @@ func (r *route) loop(ctx context.Context) (release bool) {
 			r.tookReplay(read)
 		case err := <-r.disabled:
 			r.wasDisabled(err)
+		case <-r.panicked:
+			timer.Stop()
+			r.failed = true
+			return true
 		case <-cutOff:
 			stopSending() // they are put back
 		case <-ctx.Done():
@@ -227,7 +240,7 @@ func (r *route) disableIfDue(ctx context.Context, now time.Time) {
 	}
 	r.disabling = true
 	command := licet.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
-	r.attempts.Go(func() { r.disabled <- r.engine.cfg.Node.DisableWebhook(ctx, r.owner, command) })
+	r.start("disabling", func() { r.disabled <- r.engine.cfg.Node.DisableWebhook(ctx, r.owner, command) })
 }
 
 func (r *route) wasDisabled(err error) {

@@ -29,7 +29,7 @@ func (r *route) checkpoint(ctx context.Context, now time.Time, leaving bool) {
 	}
 	r.storing = true
 	c := r.queue.take(now)
-	r.attempts.Go(func() { r.stores <- stored{c, r.hold.Checkpoint(ctx, c)} })
+	r.start("checkpoint", func() { r.stores <- stored{c, r.hold.Checkpoint(ctx, c)} })
 }
 
 // wasStored tells whether to go on.

@@ -195,10 +195,10 @@ func (w *worker) claim(ctx context.Context, id string) error {
 	w.engine.mu.Lock()
 	w.routes[id] = r
 	w.engine.mu.Unlock()
-	go func() {
+	r.guard.Start("delivery", func() {
+		defer func() { w.ended <- r }()
 		r.runSafely(ctx)
-		w.ended <- r
-	}()
+	})
 	return nil
 }
 

@@ -1,0 +1,200 @@
+package delivery
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/node"
+)
+
+// fragile is what an engine stands on, and panics once at the step that it is told.
+type fragile struct {
+	node.DeliveryStore
+	node.EventStore
+	at atomic.Pointer[string]
+}
+
+func (f *fragile) step(name string) {
+	if at := f.at.Load(); at != nil && *at == name && f.at.CompareAndSwap(at, nil) {
+		panic("a bug in " + name)
+	}
+}
+
+func (f *fragile) ReadEvents(ctx context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+	f.step("a page")
+	return f.EventStore.ReadEvents(ctx, owner, page)
+}
+
+func (f *fragile) Event(ctx context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+	f.step("an event")
+	return f.EventStore.Event(ctx, owner, id)
+}
+
+func (f *fragile) WebhooksMark(ctx context.Context) (int64, error) {
+	f.step("the scan")
+	return f.DeliveryStore.WebhooksMark(ctx)
+}
+
+func (f *fragile) WatchWebhooks(ctx context.Context, wake func()) {
+	f.DeliveryStore.WatchWebhooks(ctx, func() { f.step("the watch"); wake() })
+}
+
+func (f *fragile) Progresses(ctx context.Context, ids ...string) (map[string]node.DeliveryProgress, error) {
+	f.step("the count of dead messages")
+	return f.DeliveryStore.Progresses(ctx, ids...)
+}
+
+func (f *fragile) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
+	return f.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+		return do(ctx, fragileWorker{w, f})
+	})
+}
+
+type fragileWorker struct {
+	node.DeliveryWorker
+	f *fragile
+}
+
+func (w fragileWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+	w.f.step("a claim")
+	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
+	return fragileHold{hold, w.f}, ok, err
+}
+
+type fragileHold struct {
+	node.DeliveryHold
+	f *fragile
+}
+
+func (h fragileHold) Resume(ctx context.Context) (node.DeliveryState, error) {
+	h.f.step("the state")
+	return h.DeliveryHold.Resume(ctx)
+}
+
+func (h fragileHold) Checkpoint(ctx context.Context, done node.Checkpoint) error {
+	h.f.step("a checkpoint")
+	return h.DeliveryHold.Checkpoint(ctx, done)
+}
+
+func (h fragileHold) Jobs(ctx context.Context) ([]node.Replay, error) {
+	h.f.step("the list of replays")
+	return h.DeliveryHold.Jobs(ctx)
+}
+
+func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]node.Delivery, error) {
+	h.f.step("the dead messages")
+	return h.DeliveryHold.Dead(ctx, after, limit)
+}
+
+// TestPanicsEndNothing: whatever panics in an engine, and in whichever of its goroutines, is
+// counted, the process lives, and the endpoint gets every event.
+func TestPanicsEndNothing(t *testing.T) {
+	l := newLab(t)
+	s := l.site()
+	f := &fragile{DeliveryStore: s.store, EventStore: s.store}
+	s.through = f
+	check, err := s.store.KeyCheck(l.ctx(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := node.New(node.Config{
+		Store: s.store, KeyCheck: check, Clock: l.now, Entropy: rand.Reader, Metrics: s.metrics, Log: zerolog.Nop(),
+		Events: f, Deliveries: s.store, Keys: s.store, Ring: l.ring,
+	})
+	sealing, stop := context.WithCancel(context.Background())
+	var sealed sync.WaitGroup
+	sealed.Go(func() { n.KeepSealing(sealing) })
+	t.Cleanup(func() { stop(); sealed.Wait() })
+	r := newReceiver(t)
+	endpoint := s.subscribe(r)
+	s.newEngine()
+	s.engine.cfg.Node = n
+	s.engine.cfg.Render = func(v *node.EventView) ([]byte, error) {
+		f.step("a message")
+		return s.front.RenderEvent(v)
+	}
+	s.start()
+	panics := func() float64 {
+		var counted dto.Metric
+		if err := s.metrics.Panics.Write(&counted); err != nil {
+			t.Fatal(err)
+		}
+		return counted.GetCounter().GetValue()
+	}
+	recorded := 0
+	served := func(after string) {
+		t.Helper()
+		s.record(1)
+		recorded++
+		events := s.recorded(recorded)
+		l.until("the endpoint has every event after "+after, func() bool {
+			l.pass(time.Second)
+			missing, _ := r.missing(events)
+			return len(missing) == 0
+		})
+	}
+	served("the start")
+	for i, step := range []string{
+		"a page", "a message", "a checkpoint", "the list of replays", "an event", "the dead messages",
+		"the count of dead messages", "the state", "a claim", "the scan", "the watch",
+	} {
+		f.at.Store(&step)
+		switch step {
+		case "an event":
+			s.replay(endpoint.ID, node.Replay{EventID: s.feed()[0]})
+		case "the list of replays", "the dead messages", "the count of dead messages":
+			s.replay(endpoint.ID, node.Replay{Dead: true})
+		case "the state", "a claim": // the deliveries begin anew
+			again := "the list of replays"
+			f.at.Store(&again)
+			s.replay(endpoint.ID, node.Replay{Dead: true})
+			l.until("the deliveries to the endpoint end", func() bool { return f.at.CompareAndSwap(nil, &step) })
+		case "the watch":
+			s.subscribe(newReceiver(t))
+		default:
+			s.record(1)
+			recorded++
+		}
+		l.until(step+" panics", func() bool {
+			l.pass(time.Second)
+			return f.at.Load() == nil
+		})
+		served(step)
+		if got := panics(); got < float64(i+1) {
+			t.Errorf("%s: %v panics were counted", step, got)
+		}
+	}
+}
+
+// TestEndsBeforeItStarts: an engine that was never started can be stopped and killed, and does not
+// start afterward.
+func TestEndsBeforeItStarts(t *testing.T) {
+	s := newLab(t).site()
+	for name, end := range map[string]func(*Engine) error{
+		"Kill": func(e *Engine) error { e.Kill(); return nil },
+		"Stop": func(e *Engine) error { return e.Stop(context.Background()) },
+		"both": func(e *Engine) error {
+			err := e.Stop(context.Background())
+			e.Kill()
+			return err
+		},
+	} {
+		e := s.newEngine()
+		if err := end(e); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		e.Start()
+		e.Kill()
+		if len(e.claimed()) > 0 {
+			t.Errorf("%s: it delivers", name)
+		}
+	}
+}
