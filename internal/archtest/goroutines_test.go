@@ -1,0 +1,114 @@
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"os"
+	"testing"
+)
+
+// guardRoom is the only package of the service that starts goroutines and recovers panics.
+const guardRoom = "guard"
+
+// unguarded lists the files that may do either all the same, and why.
+var unguarded = map[string]string{
+	"cmd/licet/main.go": "the goroutine waits for a second signal to end the process, and begins before there is a log",
+	"kv/backup.go":      "a timer of the command cancels its context, which can't panic",
+	"kv/restore.go":     "etcd panics where it can't open a database, and the command returns that as its error",
+}
+
+// checkGoroutines refuses whatever starts a goroutine without package guard, in which a panic would
+// end the node, and recover outside of that package, which counts and logs a panic without its value.
+func checkGoroutines(r *report, f *folder) {
+	if f.room == nil || f.room.path == guardRoom || f.room.testOnly || f.room.mayCrash {
+		return
+	}
+	for _, s := range f.code() {
+		if _, allowed := unguarded[s.path]; allowed {
+			continue
+		}
+		eachBare(s, func(pos token.Pos, what string) {
+			r.at(pos, "%s: use package guard, so that a panic is counted and does not end the process", what)
+		})
+	}
+}
+
+// eachBare finds the places of a file where a goroutine may start, and the calls of recover. What a
+// selector such as group.Go stands for is not looked up: no method of the service has that name.
+func eachBare(s *source, found func(pos token.Pos, what string)) {
+	ast.Inspect(s.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GoStmt:
+			found(n.Pos(), "a go statement")
+		case *ast.SelectorExpr:
+			of, _ := n.X.(*ast.Ident)
+			switch {
+			case n.Sel.Name == "Go" || n.Sel.Name == "TryGo":
+				found(n.Sel.Pos(), n.Sel.Name+" of a group")
+			case n.Sel.Name == "AfterFunc" && of != nil && (s.imports[of.Name] == "time" || s.imports[of.Name] == "context"):
+				found(n.Pos(), of.Name+".AfterFunc")
+			}
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "recover" {
+				found(n.Pos(), "recover")
+			}
+		}
+		return true
+	})
+}
+
+// TestEachExceptionIsNeeded keeps the list of exceptions as short as can be.
+func TestEachExceptionIsNeeded(t *testing.T) {
+	folders, err := load(os.DirFS("../.."), &report{fset: token.NewFileSet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	needed := map[string]bool{}
+	for _, f := range folders {
+		for _, s := range f.code() {
+			eachBare(s, func(token.Pos, string) { needed[s.path] = true })
+		}
+	}
+	for path, why := range unguarded {
+		if !needed[path] {
+			t.Errorf("%s is an exception in vain: %s", path, why)
+		}
+	}
+}
+
+func TestBareGoroutinesComplain(t *testing.T) {
+	const text = `package node
+
+import (
+	"context"
+	clock "time"
+	"sync"
+)
+
+func start(ctx context.Context, group *sync.WaitGroup) {
+	go start(ctx, group)
+	group.Go(func() {})
+	f := group.Go
+	f(func() { _ = recover() })
+	clock.AfterFunc(1, func() {})
+	context.AfterFunc(ctx, func() {})
+}
+`
+	var want []string
+	for _, c := range []struct {
+		line int
+		what string
+	}{
+		{10, "a go statement"}, {11, "Go of a group"}, {12, "Go of a group"}, {13, "recover"}, {14, "clock.AfterFunc"}, {15, "context.AfterFunc"},
+	} {
+		want = append(want, fmt.Sprintf("node/x.go:%d: %s: use package guard, so that a panic is counted and does not end the process", c.line, c.what))
+	}
+	complain(t, map[string]string{"node/x.go": text}, want)
+	complain(t, map[string]string{
+		"node/x_test.go": text, "kv/restore.go": "package kv\n\nfunc f() { _ = recover() }\n",
+		"cli/x.go":      "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
+		"guard/x.go":    "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",
+		"handlers/x.go": "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { timer.AfterFunc() }\n",
+	}, nil)
+}
