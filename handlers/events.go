@@ -120,7 +120,12 @@ func (s *Server) listEvents(r *request) (any, error) {
 		ctx, cancel = context.WithTimeout(context.Background(), wait+s.cfg.RequestTimeout)
 		defer cancel()
 	}
-	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, node.FeedWait{For: wait, Stop: s.life.Done()})
+	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, node.FeedWait{
+		For: wait, Stop: s.life.Done(), Key: r.caller, Watch: s.watcher(r),
+	})
+	if errors.Is(err, node.ErrKeyEnded) {
+		return nil, errUnauthenticated
+	}
 	if errors.Is(err, node.ErrBadPosition) {
 		bad.add(after.from, "must be "+after.kind+": there is no such place in the feed")
 		return nil, bad.err()

@@ -31,6 +31,12 @@ type EventHistory struct {
 type FeedWait struct {
 	For  time.Duration
 	Stop <-chan struct{} // ends it sooner when it is closed
+	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when it ends; nil:
+	// nobody looks after a key.
+	Key *licet.APIKey
+	// Watch begins to watch the caller: gone is closed when the caller does not wait any more,
+	// which ends the wait at once. Feed calls stop at the end. nil: nobody watches.
+	Watch func() (gone <-chan struct{}, stop func())
 }
 
 // Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
@@ -48,9 +54,22 @@ func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait 
 	defer n.feed.leave(owner)
 	timeout := time.NewTimer(wait.For)
 	defer timeout.Stop()
+	key, err := n.watchKey(ctx, wait.Key)
+	if err != nil {
+		return EventFeed{}, err
+	}
+	defer key.stop()
+	var gone <-chan struct{}
+	if wait.Watch != nil {
+		var stop func()
+		gone, stop = wait.Watch()
+		defer stop()
+	}
 	for len(got.Events) == 0 {
 		page.After = got.Next
-		if !wait.goOn(ctx, got.More, news, timeout.C) || n.isDraining() {
+		if goOn, err := wait.goOn(ctx, got.More, news, gone, timeout.C, key); err != nil {
+			return EventFeed{}, err
+		} else if !goOn || n.isDraining() {
 			return got, nil
 		}
 		news = n.feed.next()
@@ -58,31 +77,11 @@ func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait 
 			return EventFeed{}, err
 		}
 	}
+	// What came is only for a key that is still good.
+	if err := key.look(ctx); err != nil {
+		return EventFeed{}, err
+	}
 	return got, nil
-}
-
-// goOn waits until there may be more to read, and tells whether there is time for it.
-// Where there is more by now it does not wait: whoever wants few kinds may have much to
-// look through, and is told how far that got when the time is up.
-func (w FeedWait) goOn(ctx context.Context, more bool, news <-chan struct{}, timeout <-chan time.Time) bool {
-	if more {
-		select {
-		case <-timeout:
-		case <-w.Stop:
-		case <-ctx.Done():
-		default:
-			return true
-		}
-		return false
-	}
-	select {
-	case <-news:
-		return true
-	case <-timeout:
-	case <-w.Stop:
-	case <-ctx.Done():
-	}
-	return false
 }
 
 // readAwaited reads a page for somebody who has waited, as have others.

@@ -45,8 +45,9 @@ type keyCache struct {
 	unknown map[[32]byte]time.Time // when it was asked for
 	uses    map[[32]byte]time.Time // of keys that were forgotten since
 	mark    KeyMark
-	scanned time.Time // when the last scan that succeeded began; zero: none has
-	turn    int       // how often everything was forgotten
+	scanned time.Time     // when the last scan that succeeded began; zero: none has
+	turn    int           // how often everything was forgotten
+	forgot  chan struct{} // closed when everything is forgotten, and made anew
 }
 
 func newKeyCache(cfg *Config, admission *admission) *keyCache {
@@ -61,6 +62,7 @@ func newKeyCache(cfg *Config, admission *admission) *keyCache {
 		keys:      make(map[[32]byte]*knownKey),
 		unknown:   make(map[[32]byte]time.Time),
 		uses:      make(map[[32]byte]time.Time),
+		forgot:    make(chan struct{}),
 	}
 }
 
@@ -188,10 +190,20 @@ func (c *keyCache) scan(ctx context.Context) error {
 		clear(c.keys)
 		clear(c.unknown)
 		c.turn++
+		close(c.forgot)
+		c.forgot = make(chan struct{})
 	}
 	c.mark, c.scanned = mark, began
 	c.lastScan.Set(float64(began.UnixMilli()) / 1000)
 	return nil
+}
+
+// forgotten returns a channel that is closed when the cache next forgets its keys, because a key
+// may have changed.
+func (c *keyCache) forgotten() <-chan struct{} {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.forgot
 }
 
 // distrust makes every lookup read from the store until a scan has succeeded.
