@@ -26,7 +26,7 @@ var sweepBuckets = []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60, 300}
 
 func newChores(factory builder, reg prometheus.Registerer) Chores {
 	return Chores{
-		Ready: newSampled(reg, "licet_ready", "Whether requests may be sent to this node, as /readyz says: 1 or 0."),
+		Ready: newSampled(reg, "licet_ready", "Whether requests may be sent to this node: 1 or 0. It is not leaving, and the store has answered it in the last two seconds."),
 		BackupSuccess: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_backup_last_success_timestamp_seconds",
 			Help: "When the last backup of the store was begun that ended well, in Unix time; 0 where none is known. All nodes find the same.",

@@ -144,3 +144,36 @@ func TestWaitsByAKey(t *testing.T) {
 		})
 	}
 }
+
+// TestReadyAsksNobody: what a scrape is told of the node's readiness is known, and asks nothing of
+// the store, which has no Ping here.
+func TestReadyAsksNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		s := &oneKey{woken: make(chan struct{})}
+		m := metrics.New(prometheus.NewRegistry(), "", "", "")
+		n := New(Config{Store: s, Clock: time.Now, Metrics: m, Log: zerolog.Nop()})
+		want := func(want float64, when string) {
+			t.Helper()
+			if got := m.Ready.Value(); got != want {
+				t.Errorf("licet_ready is %v %s", got, when)
+			}
+		}
+		want(0, "before the store has answered")
+		go n.FollowKeys(ctx)
+		synctest.Wait()
+		want(1, "once it has")
+		time.Sleep(time.Minute)
+		want(1, "a minute later")
+		s.fails.Store(true)
+		time.Sleep(keyTrust)
+		want(0, "while the store does not answer")
+		s.fails.Store(false)
+		time.Sleep(2 * keyScanEvery)
+		want(1, "when it answers again")
+		n.Leave()
+		want(0, "while the node leaves")
+	})
+}

@@ -244,7 +244,10 @@ func TestTurnPanics(t *testing.T) {
 	<-arrived
 	const waiting = node.MaxTouchedDevices + 1
 	for i := range waiting {
-		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, licet.ErrInternal) })
+		group.Go(func() {
+			_, err := activate(ctx, n, key, fmt.Sprint("waiting-", i))
+			wantError(t, err, licet.ErrInternal)
+		})
 	}
 	n.AwaitQueued(licet.LicenseRef(key), waiting)
 	inner.panics.Store(true)

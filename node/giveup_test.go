@@ -279,8 +279,14 @@ func TestDrain(t *testing.T) {
 	store, arrived, open, _ := gated(openStore(t))
 	var told *metrics.Metrics
 	n := newNode(t, store, func(cfg *node.Config) { told = cfg.Metrics })
-	if told.Ready.Value() != 1 {
-		t.Error("licet_ready is 0 while it is ready")
+	following, stop := context.WithCancel(testContext(t))
+	defer stop()
+	go n.FollowKeys(following)
+	for told.Ready.Value() != 1 { // until the store has answered
+		if following.Err() != nil {
+			t.Fatal("licet_ready is 0 while it is ready")
+		}
+		time.Sleep(time.Millisecond)
 	}
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(testContext(t), n, key, "accepted"); wantError(t, err, nil) })

@@ -112,7 +112,7 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 	now := c.clock()
 	c.mu.RLock()
-	trusted := !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
+	trusted := c.trustedAt(now)
 	key, known := c.keys[hash]
 	asked, unknown := c.unknown[hash]
 	turn = c.turn
@@ -129,6 +129,18 @@ func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 	}
 	c.lookups[result].Inc()
 	return key, found, turn
+}
+
+// trustedAt reports whether a scan has succeeded lately. The lock must be held.
+func (c *keyCache) trustedAt(now time.Time) bool {
+	return !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
+}
+
+// trusted reports whether the store has lately answered a scan. It asks nobody.
+func (c *keyCache) trusted() bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.trustedAt(c.clock())
 }
 
 // remember keeps what the store has answered, unless everything was forgotten

@@ -211,15 +211,11 @@ func (n *Node) Ready(ctx context.Context) error {
 	return n.cfg.Store.Ping(ctx)
 }
 
-// readyTimeout bounds how long a scrape waits for the store.
-const readyTimeout = time.Second
-
-// readiness is 1 while the node is ready. Load balancers send nothing to nodes that
-// are not, so nothing that is counted of requests would show it.
+// readiness is 1 while the node is ready, as far as is known without asking the store: FollowKeys
+// asks the store every second, whoever scrapes. Load balancers send nothing to nodes that
+// are not ready, so nothing that is counted of requests would show it.
 func (n *Node) readiness() float64 {
-	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
-	defer cancel()
-	if n.Ready(ctx) != nil {
+	if n.leaving.Load() || !n.keys.trusted() {
 		return 0
 	}
 	return 1
