@@ -197,9 +197,6 @@ func (s *Store) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
 func (s *Store) list(ctx context.Context, operation, from string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.members.refusal(); err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
-	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, from, opts...)
 	s.answered(ctx, operation, started, err)

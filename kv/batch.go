@@ -259,9 +259,6 @@ func noteUndone(batch []*part) {
 func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	if err := s.members.refusal(); err != nil {
-		return nil, err
-	}
 	started := s.counts.asked()
 	response, err := s.remote.Txn(ctx, request, callOptions...)
 	err = clientv3.ContextError(ctx, err)

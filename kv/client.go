@@ -46,7 +46,7 @@ const (
 )
 
 // newClient makes a client of the endpoints. It does not wait for a connection.
-func newClient(cfg *Config) (*clientv3.Client, error) {
+func newClient(cfg *Config, options ...grpc.DialOption) (*clientv3.Client, error) {
 	security, err := cfg.TLS.clientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("TLS to etcd: %w", err)
@@ -58,12 +58,12 @@ func newClient(cfg *Config) (*clientv3.Client, error) {
 		TLS:                  security,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,
-		DialOptions: []grpc.DialOption{
+		DialOptions: append(options,
 			grpc.WithDisableServiceConfig(),
 			grpc.WithDefaultServiceConfig(balancing),
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: connectTimeout}),
 			grpc.WithNoProxy(), // the environment's would stand between us and etcd
-		},
+		),
 		// The client logs every retry along with its request's target; what
 		// matters reaches us as an error.
 		Logger: zap.NewNop(),

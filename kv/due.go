@@ -72,9 +72,6 @@ func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from 
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.members.refusal(); err != nil {
-		return node.DuePage{}, unavailable(err)
-	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
 	s.answered(ctx, "due_list", started, err)

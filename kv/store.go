@@ -86,7 +86,8 @@ var (
 // Open connects to etcd. It fails if no member has answered a read within ten
 // seconds, or one that answers is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	client, err := newClient(&cfg)
+	watched := new(members)
+	client, err := newClient(&cfg, watched.interceptors()...)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +97,8 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
-	s.client, s.hearAll, s.tracer = client, cfg.HearAll, cfg.Tracer
-	if s.members, err = watchMembers(ctx, client, cfg.Log, s.guard); err != nil {
+	s.client, s.members, s.hearAll, s.tracer = client, watched, cfg.HearAll, cfg.Tracer
+	if err := s.members.watch(ctx, client, cfg.Log, s.guard); err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
 	return s, nil
@@ -178,9 +179,6 @@ func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licet.Owner, bo
 func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3.OpOption) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.members.refusal(); err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
-	}
 	started := s.counts.asked()
 	response, err := s.kv.Get(ctx, key, opts...)
 	s.answered(ctx, operation, started, err)
@@ -197,9 +195,6 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.members.refusal(); err != nil {
-		return nil, err
-	}
 	started := s.counts.asked()
 	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
 	s.answered(ctx, operation, started, err)

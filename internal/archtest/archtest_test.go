@@ -672,6 +672,7 @@ type conn2 struct{}
 				"kv/x.go:14: Err is exported and shows go.etcd.io/etcd/client/v3: no type of it leaves kv",
 				"kv/x.go:16: Make is exported and shows go.etcd.io/etcd/server/v3/embed: no type of it leaves kv",
 				"kv/x.go:17: Y is exported and shows go.etcd.io/etcd/client/v3: no type of it leaves kv",
+				"kv/x.go:17: clientv3.New may lead to etcd without the check whether it may be asked: use the store's client",
 				"kv/x.go:21: A is exported and shows go.etcd.io/etcd/server/v3/embed: no type of it leaves kv",
 				"kv/x.go:24: B is exported and shows go.etcd.io/etcd/client/v3: no type of it leaves kv",
 				"kv/x.go:27: C is exported and shows go.etcd.io/etcd/server/v3/embed: no type of it leaves kv",

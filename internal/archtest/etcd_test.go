@@ -1,0 +1,99 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+	"testing"
+)
+
+// storeRoom is the room that asks etcd.
+const storeRoom = "kv"
+
+// doors are the ways to etcd that could lead around the check whether its members may be asked, and
+// the files that may take them. All other calls go through the client of a store, which checks that
+// of each call; see kv/bar.go.
+var doors = map[string][]string{
+	"clientv3.New":  {"kv/client.go"},                    // only newClient knows how
+	"grpc dialing":  nil,                                 // nor does anybody connect without etcd's client
+	"newClient":     {"kv/store.go", "kv/defragment.go"}, // with the check; and without: a command asks each member how it is
+	"Dial":          {"kv/members.go", "kv/defragment.go"},
+	"RetryKVClient": {"kv/store.go"},
+	"probing":       {"kv/members.go", "kv/bar.go"}, // probes ask members that are barred, too
+}
+
+func checkDoors(r *report, f *folder) {
+	if f.room == nil || f.room.path != storeRoom {
+		return
+	}
+	for _, s := range f.code() {
+		eachDoor(s, func(pos token.Pos, door string) {
+			if !slices.Contains(doors[door], s.path) {
+				r.at(pos, "%s may lead to etcd without the check whether it may be asked: use the store's client", door)
+			}
+		})
+	}
+}
+
+func eachDoor(s *source, found func(pos token.Pos, door string)) {
+	ast.Inspect(s.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			of, _ := n.X.(*ast.Ident)
+			from := ""
+			if of != nil {
+				from = s.imports[of.Name]
+			}
+			name := n.Sel.Name
+			switch {
+			case from == "go.etcd.io/etcd/client/v3" && (name == "New" || name == "NewFromURL" || name == "NewFromURLs" || name == "NewCtxClient"):
+				found(n.Pos(), "clientv3.New")
+			case from == "google.golang.org/grpc" && (name == "NewClient" || name == "Dial" || name == "DialContext"):
+				found(n.Pos(), "grpc dialing")
+			case name == "Dial" || name == "RetryKVClient":
+				found(n.Pos(), name)
+			}
+		case *ast.CallExpr:
+			if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "newClient" {
+				found(n.Pos(), "newClient")
+			}
+		case *ast.CompositeLit:
+			if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "probing" {
+				found(n.Pos(), "probing")
+			}
+		}
+		return true
+	})
+}
+
+func TestDoorsToEtcdComplain(t *testing.T) {
+	const text = `package kv
+
+import (
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+)
+
+type probing struct{}
+
+func newClient() *clientv3.Client { return nil }
+
+func around() {
+	_, _ = clientv3.New(clientv3.Config{})
+	_, _ = grpc.NewClient("")
+	_, _ = newClient().Dial("")
+	_ = clientv3.RetryKVClient(nil)
+	_ = probing{}
+}
+`
+	const why = " may lead to etcd without the check whether it may be asked: use the store's client"
+	complain(t, map[string]string{"kv/x.go": text}, []string{
+		"kv/x.go:13: clientv3.New" + why,
+		"kv/x.go:14: grpc dialing" + why,
+		"kv/x.go:15: Dial" + why,
+		"kv/x.go:15: newClient" + why,
+		"kv/x.go:16: RetryKVClient" + why,
+		"kv/x.go:17: probing" + why,
+	})
+	complain(t, map[string]string{"kv/x_test.go": text, "cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
+}
