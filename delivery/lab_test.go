@@ -436,7 +436,8 @@ func (s *site) replay(endpoint string, replay node.Replay) {
 func (s *site) jobs(endpoint string) ([]node.Replay, error) {
 	for _, r := range s.engine.held() {
 		if r.id == endpoint {
-			return r.hold.Jobs(s.lab.ctx())
+			jobs, _, err := r.hold.Jobs(s.lab.ctx())
+			return jobs, err
 		}
 	}
 	return nil, errors.New("nobody has it")

@@ -34,16 +34,18 @@ func (q *queue) wantsPage(c *cursor, now time.Time) int {
 // news tells that there may be new events.
 func (q *queue) news() { q.feed.look = true }
 
-// types are those that the endpoint's feed is read with.
-func (q *queue) types() []licet.EventType { return q.endpoint.Types }
-
 func (q *queue) wants(kind licet.EventType) bool {
 	return q.endpoint.Types == nil || slices.Contains(q.endpoint.Types, kind)
 }
 
-// page takes a page that was asked for when the cursor had been rewound void times.
+// page takes a page that was asked for when the cursor had been rewound void times, and the
+// endpoint that was read with the page. Where the endpoint has changed, the queue drops
+// events that it has read and not sent; then the page is read again behind the rest.
 func (q *queue) page(c *cursor, void int, page node.EventFeed, now time.Time) {
-	if void != c.void || c != &q.feed && (q.replay == nil || c != &q.replay.cursor) {
+	current := void == c.void && (c == &q.feed || q.replay != nil && c == &q.replay.cursor)
+	read := c.read
+	q.learn(page.Endpoint, now)
+	if !current || c.read != read || q.off > 0 {
 		return
 	}
 	before := c.place

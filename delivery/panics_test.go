@@ -84,7 +84,7 @@ func (h fragileHold) Checkpoint(ctx context.Context, done node.Checkpoint) error
 	return h.DeliveryHold.Checkpoint(ctx, done)
 }
 
-func (h fragileHold) Jobs(ctx context.Context) ([]node.Replay, error) {
+func (h fragileHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
 	h.f.step("the list of replays")
 	return h.DeliveryHold.Jobs(ctx)
 }

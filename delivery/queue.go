@@ -26,6 +26,8 @@ const (
 type queue struct {
 	random   func() float64
 	endpoint licet.Endpoint
+	asOf     int64 // the revision of the store at which endpoint was read
+	off      int64 // that at which the endpoint was read as deleted or disabled; 0: never
 	health   health
 
 	feed    cursor
@@ -66,10 +68,10 @@ type message struct {
 }
 
 // newQueue goes on where the deliveries of an endpoint stand.
-func newQueue(endpoint licet.Endpoint, state node.DeliveryState, now time.Time, random func() float64) *queue {
-	p := state.Progress
+func newQueue(state node.DeliveryState, now time.Time, random func() float64) *queue {
+	p, endpoint := state.Progress, state.Endpoint.Endpoint
 	q := &queue{
-		random: random, endpoint: endpoint, waiting: make(map[string]*waiting), most: maxPending,
+		random: random, endpoint: endpoint, asOf: state.Endpoint.Revision, waiting: make(map[string]*waiting), most: maxPending,
 		dead: p.Dead, skipped: p.SkippedAt,
 		health: health{window: firstWindow, failures: p.Failures, since: p.FailingSince, probe: p.NextProbe, success: p.LastSuccess},
 		feed:   cursor{place: p.Place, read: p.Place, more: true},
@@ -101,6 +103,22 @@ func (q *queue) forgive(now time.Time) {
 	q.disable = ""
 	q.hasten(now)
 	q.touch(now)
+}
+
+// learn takes the endpoint as it was at a revision, unless the queue knows it as of a later
+// one. Each page is read with the endpoint, at a revision at which all events of the page
+// were recorded already. So a change that was acknowledged before an event was recorded is
+// known before this event is sent, and decides whether and where it is sent.
+func (q *queue) learn(at node.EndpointAt, now time.Time) {
+	if q.off > 0 || at.Revision < q.asOf {
+		return
+	}
+	q.asOf = at.Revision
+	if !at.Enabled() {
+		q.off = at.Revision
+		return
+	}
+	q.change(at.Endpoint, now)
 }
 
 // change takes the endpoint as it is by now.

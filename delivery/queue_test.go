@@ -33,6 +33,10 @@ type simulation struct {
 
 	accepted map[string]int // by the receiver
 	endpoint licet.Endpoint
+	revision int64           // at which the endpoint was changed last
+	needed   map[int]bool    // events that the endpoint has wanted ever since they were recorded
+	page     *node.EventFeed // was read for asked, and is under way
+	expired  bool            // in its place
 	most     int
 	last     *node.Checkpoint // taken, and not stored yet
 	gone     int              // the events before it were skipped
@@ -64,8 +68,36 @@ func kindOf(n int) licet.EventType {
 	return licet.EventOrderPaid
 }
 
+// stateOf is that of an endpoint to which nothing was delivered yet.
+func stateOf(endpoint licet.Endpoint) node.DeliveryState {
+	return node.DeliveryState{Endpoint: node.EndpointAt{Endpoint: endpoint, Found: true, Revision: 1}}
+}
+
+// at is the endpoint as a read finds it.
+func (s *simulation) at() node.EndpointAt {
+	return node.EndpointAt{Endpoint: s.endpoint, Found: true, Revision: s.revision}
+}
+
+// change changes the endpoint. The queue is not told.
+func (s *simulation) change(to licet.Endpoint) {
+	s.endpoint = to
+	s.revision++
+	for n := range s.needed {
+		s.needed[n] = s.needed[n] && to.Wants(kindOf(n))
+	}
+}
+
+// record has more events be in the feed.
+func (s *simulation) record(events int) {
+	for range events {
+		s.events++
+		s.needed[s.events] = s.endpoint.Wants(kindOf(s.events))
+	}
+}
+
 func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
+		needed: map[int]bool{}, revision: 1,
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
 		pending: map[string]node.Delivery{}, delivered: map[string]int{}, dead: map[string]node.Delivery{}, accepted: map[string]int{},
 	}
@@ -77,14 +109,14 @@ func newSimulation(t *rapid.T) *simulation {
 
 // resume begins with what is stored, as after a crash.
 func (s *simulation) resume() {
-	state := node.DeliveryState{Progress: s.progress, Found: s.found}
+	state := node.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.found}
 	for id, d := range s.pending {
 		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 	}
 	slices.SortFunc(state.Pending, func(a, b node.PendingDelivery) int { return a.Next.Compare(b.Next) })
-	s.q = newQueue(s.endpoint, state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
+	s.q = newQueue(state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
 	s.q.most = s.most
-	s.flying, s.asked, s.last = nil, nil, nil
+	s.flying, s.asked, s.last, s.page, s.expired = nil, nil, nil, nil, false
 }
 
 // send begins what may be begun.
@@ -114,29 +146,40 @@ func (s *simulation) send() {
 	}
 }
 
+// read has the page that was asked for read, or what was read arrive.
 func (s *simulation) read() {
-	if len(s.asked) == 0 {
-		return
-	}
-	a := s.asked[0]
-	s.asked = nil
-	from := s.behind(a.after)
-	if a.after != "" && from < s.oldest-1 {
-		if a.void == s.q.feed.void {
+	switch {
+	case len(s.asked) == 0:
+	case s.page == nil && !s.expired:
+		s.fetch(s.asked[0])
+	default:
+		a := s.asked[0]
+		s.asked = nil
+		if s.page != nil {
+			s.q.page(&s.q.feed, a.void, *s.page, s.now)
+		} else if a.void == s.q.feed.void {
 			s.q.expired(&s.q.feed, s.now)
 			s.gone = s.oldest
 		}
+		s.page, s.expired = nil, false
+	}
+}
+
+func (s *simulation) fetch(a asked) {
+	from := s.behind(a.after)
+	if a.after != "" && from < s.oldest-1 {
+		s.expired = true
 		return
 	}
 	if a.after == "" {
 		s.gone = s.oldest // since it was told so
 	}
-	var page node.EventFeed
+	page := node.EventFeed{Endpoint: s.at()}
 	from = max(from, s.oldest-1)
 	to := from
 	for to < s.events && len(page.Events) < a.limit {
 		to++
-		if kindOf(to) == licet.EventOrderPaid {
+		if s.endpoint.Wants(kindOf(to)) {
 			view := node.EventView{}
 			view.ID, view.Type, view.At = eventName(to), kindOf(to), s.now
 			page.Events = append(page.Events, view)
@@ -147,7 +190,7 @@ func (s *simulation) read() {
 		page.Next = node.FeedPosition(page.Events[a.limit-1].ID)
 	}
 	page.More = to < s.events
-	s.q.page(&s.q.feed, a.void, page, s.now)
+	s.page = &page
 }
 
 // end lets one attempt end.
@@ -224,7 +267,7 @@ func (s *simulation) store() {
 		s.t.Fatalf("the place went back from %d to %d", before, place)
 	}
 	for n := max(1, s.gone); n <= place; n++ {
-		if kindOf(n) == licet.EventOrderPaid {
+		if s.needed[n] {
 			s.mustBeKnown(n)
 		}
 	}
@@ -246,7 +289,7 @@ func TestQueueLosesNothing(t *testing.T) {
 		fails := rapid.IntRange(0, 100).Draw(t, "percent of failures")
 		s.t.Repeat(map[string]func(*rapid.T){
 			"record": func(t *rapid.T) {
-				s.events += rapid.IntRange(1, 150).Draw(t, "events")
+				s.record(rapid.IntRange(1, 150).Draw(t, "events"))
 				s.q.news()
 			},
 			"pass": func(t *rapid.T) {
@@ -274,15 +317,16 @@ func TestQueueLosesNothing(t *testing.T) {
 			"take":  func(*rapid.T) { s.take() },
 			"store": func(*rapid.T) { s.store() },
 			"crash": func(*rapid.T) { s.resume() },
-			"change types and back": func(*rapid.T) {
+			"change types": func(t *rapid.T) {
 				other := s.endpoint
-				other.Types = nil
-				s.q.change(other, s.now)
-				s.q.change(s.endpoint, s.now)
+				other.Types = rapid.SampledFrom([][]licet.EventType{nil, {licet.EventOrderPaid}, {licet.EventOrderCreated}}).Draw(t, "types")
+				s.change(other)
 			},
+			"look": func(*rapid.T) { s.q.learn(s.at(), s.now) },
 			"enable": func(*rapid.T) {
-				s.endpoint.ResetAt = s.now
-				s.q.change(s.endpoint, s.now)
+				other := s.endpoint
+				other.ResetAt = s.now
+				s.change(other)
 			},
 			"sweep": func(t *rapid.T) {
 				if s.events > 0 && rapid.IntRange(0, 9).Draw(t, "seldom") == 0 {
@@ -297,8 +341,10 @@ func TestQueueLosesNothing(t *testing.T) {
 
 // settle lets everything be delivered, and checks that it is.
 func (s *simulation) settle() {
-	s.endpoint.ResetAt = s.now.Add(time.Millisecond)
-	s.q.change(s.endpoint, s.now)
+	last := s.endpoint
+	last.ResetAt = s.now.Add(time.Millisecond)
+	s.change(last)
+	s.q.learn(s.at(), s.now)
 	s.q.news()
 	for range 100_000 {
 		s.send()
@@ -324,16 +370,16 @@ func (s *simulation) settle() {
 		s.t.Fatalf("in the end there is still something to do: %+v, %d pending", s.progress, len(s.pending))
 	}
 	for id := range s.delivered {
-		if n := s.behind(node.FeedPosition(id)); n < 1 || n > s.events || kindOf(n) != licet.EventOrderPaid {
-			s.t.Fatalf("%s was delivered, and is no event that was wanted", id)
+		if n := s.behind(node.FeedPosition(id)); n < 1 || n > s.events {
+			s.t.Fatalf("%s was delivered, and is no event", id)
 		}
 	}
 }
 
 // queueOf is a queue with events of the feed before it that were read.
 func queueOf(events int, now time.Time) *queue {
-	q := newQueue(licet.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}, node.DeliveryState{}, now, func() float64 { return 0.5 })
-	page := node.EventFeed{Next: node.FeedPosition(eventName(events))}
+	q := newQueue(stateOf(licet.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
+	page := node.EventFeed{Next: node.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
 	for n := 1; n <= events; n++ {
 		view := node.EventView{}
 		view.ID, view.Type = eventName(n), licet.EventOrderPaid
@@ -366,6 +412,60 @@ func TestStaleAnswers(t *testing.T) {
 	}
 	if m := q.next(now.Add(time.Hour)); m != nil {
 		t.Errorf("%s is sent to an endpoint that is to be disabled", m.id)
+	}
+}
+
+// TestOlderReadChangesNothing: what was read of an endpoint at a revision never replaces
+// what was read at a later one, in whatever order the two arrive.
+func TestOlderReadChangesNothing(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	q := queueOf(3, now)
+	at := func(revision int64, url string) node.EndpointAt {
+		endpoint := q.endpoint
+		endpoint.URL = url
+		return node.EndpointAt{Endpoint: endpoint, Found: true, Revision: revision}
+	}
+	q.learn(at(5, "https://new.example"), now)
+	q.learn(at(3, "https://old.example"), now)
+	q.learn(node.EndpointAt{Revision: 4}, now)
+	if q.endpoint.URL != "https://new.example" || q.off != 0 {
+		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.off)
+	}
+	// A page that was read before says nothing of the endpoint, and its events are sent.
+	view := node.EventView{}
+	view.ID, view.Type = eventName(4), licet.EventOrderPaid
+	q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
+	if q.endpoint.URL != "https://new.example" || q.feed.ahead() != 4 {
+		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.ahead())
+	}
+	q.learn(node.EndpointAt{Revision: 6}, now)
+	if q.off != 6 {
+		t.Errorf("an endpoint that is gone at 6 is so at %d", q.off)
+	}
+}
+
+// TestPageAfterAChange: a page with new types of the endpoint comes behind events that
+// were read with the old ones. Those that are not sent yet are read again, and the page
+// after them; where all are sent, the page is taken.
+func TestPageAfterAChange(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, sent := range []int{2, 4} {
+		q := queueOf(4, now)
+		for range sent {
+			q.next(now)
+		}
+		at := node.EndpointAt{Endpoint: q.endpoint, Found: true, Revision: 2}
+		at.Endpoint.Types = []licet.EventType{licet.EventOrderPaid}
+		view := node.EventView{}
+		view.ID, view.Type = eventName(5), licet.EventOrderPaid
+		q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(5)), Endpoint: at}, now)
+		want := eventName(sent)
+		if sent == 4 {
+			want = eventName(5)
+		}
+		if string(q.feed.read) != want {
+			t.Errorf("with %d events sent it is read up to %s", sent, q.feed.read)
+		}
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"licet/node"
 )
 
-// pageRead is a page that was asked for when its cursor had been rewound void times.
+// pageRead is a page that was asked for when its cursor had been rewound void times, with
+// the endpoint that judges the page.
 type pageRead struct {
 	cursor *cursor
 	void   int
@@ -22,11 +23,11 @@ func (r *route) readOn(ctx context.Context, now time.Time) {
 	if r.reading || now.Before(r.retryPage) {
 		return
 	}
-	c, types := &r.queue.feed, r.queue.types()
+	c, wanted := &r.queue.feed, true
 	limit := r.queue.wantsPage(c, now)
 	if replay := r.queue.replay; limit == 0 && replay != nil {
 		// All types, since the last one may be of another.
-		c, types = &replay.cursor, nil
+		c, wanted = &replay.cursor, false
 		limit = r.queue.wantsPage(c, now)
 	}
 	if limit == 0 {
@@ -37,7 +38,7 @@ func (r *route) readOn(ctx context.Context, now time.Time) {
 	}
 	r.reading = true
 	c.look = false
-	void, page := c.void, node.FeedPage{After: c.read, Types: types, Limit: limit}
+	void, page := c.void, node.FeedPage{After: c.read, Endpoint: r.id, Wanted: wanted, Limit: limit}
 	r.start("page of events", func() {
 		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
 		r.pages <- pageRead{c, void, feed, err}

@@ -12,7 +12,7 @@ const deadPage = 50
 
 // replays are those of an endpoint that were asked for.
 type replays struct {
-	ask   bool          // there may be new ones
+	ask   bool          // there may be new ones, or the endpoint may have changed
 	busy  bool          // one is being worked on, or they are being read
 	retry time.Time     // not before
 	todo  []node.Replay // the oldest first
@@ -25,6 +25,7 @@ func newReplays() replays { return replays{ask: true, done: make(map[string]bool
 type replayRead struct {
 	list  bool
 	jobs  []node.Replay
+	at    node.EndpointAt // read with jobs
 	job   node.Replay
 	again []node.Delivery
 	until int64 // the revision of the last event of a span
@@ -40,8 +41,8 @@ func (r *route) runReplays(ctx context.Context, now time.Time) {
 	if s.ask {
 		s.ask, s.busy = false, true
 		r.start("list of replays", func() {
-			jobs, err := r.hold.Jobs(ctx)
-			r.jobs <- replayRead{list: true, jobs: jobs, err: err}
+			jobs, at, err := r.hold.Jobs(ctx)
+			r.jobs <- replayRead{list: true, jobs: jobs, at: at, err: err}
 		})
 		return
 	}
@@ -109,6 +110,7 @@ func (r *route) tookReplay(read replayRead) {
 	case read.err != nil:
 		s.retry, s.ask = now.Add(retryPause), s.ask || read.list
 	case read.list:
+		r.queue.learn(read.at, now)
 		s.todo = nil
 		for _, job := range read.jobs {
 			if !s.done[job.ID] {

@@ -28,11 +28,11 @@ type route struct {
 	owner  licet.Owner
 	// lentUntil is until when it is kept though it belongs to another worker.
 	lentUntil time.Time
+	heard     int64 // the worker's: see target.changed
 
 	mu       sync.Mutex
-	target   target // as it is by now
-	changed  bool   // that is new
-	released bool   // it is to be given up
+	asked    bool // the endpoint and its replays are to be read
+	released bool // it is to be given up
 	poked    chan struct{}
 	seen     standing // for the metrics
 
@@ -56,16 +56,16 @@ type route struct {
 
 func newRoute(e *Engine, id string, to target, hold node.DeliveryHold) *route {
 	return &route{
-		engine: e, guard: e.guard.With("endpoint_id", id), id: id, hold: hold, owner: to.owner, target: to, poked: make(chan struct{}, 1),
+		engine: e, guard: e.guard.With("endpoint_id", id), id: id, hold: hold, owner: to.owner, heard: to.changed, poked: make(chan struct{}, 1),
 		sent: make(chan attempted), pages: make(chan pageRead, 2), stores: make(chan stored, 1),
 		jobs: make(chan replayRead, 1), disabled: make(chan error, 1), panicked: make(chan struct{}, 1), replays: newReplays(),
 	}
 }
 
-// change takes the endpoint as it is by now, and looks for replays.
-func (r *route) change(to target) {
+// look has the route read its endpoint, which may have changed, and look for replays.
+func (r *route) look() {
 	r.mu.Lock()
-	r.target, r.changed = to, true
+	r.asked = true
 	r.mu.Unlock()
 	r.poke()
 }
@@ -126,10 +126,12 @@ func (r *route) run(ctx context.Context) {
 		r.failed = true
 		return
 	}
-	r.mu.Lock()
-	endpoint := r.target.endpoint
-	r.mu.Unlock()
-	r.queue = newQueue(endpoint, state, r.now(), r.engine.cfg.Random)
+	r.queue = newQueue(state, r.now(), r.engine.cfg.Random)
+	r.queue.learn(state.Endpoint, r.now())
+	if r.queue.off > 0 {
+		_ = r.hold.Release(ctx)
+		return
+	}
 	if r.loop(ctx) {
 		_ = r.hold.Release(ctx)
 	}
@@ -156,7 +158,7 @@ func (r *route) loop(ctx context.Context) (release bool) {
 	news := r.engine.cfg.Node.NewEvents()
 	for {
 		now := r.now()
-		leaving := r.heed(now)
+		leaving := r.heed()
 		if leaving && cutOff == nil {
 			timer := time.NewTimer(drainTimeout)
 			defer timer.Stop()
@@ -205,18 +207,18 @@ func (r *route) loop(ctx context.Context) (release bool) {
 	}
 }
 
-// heed takes what the worker has told.
-func (r *route) heed(now time.Time) (leaving bool) {
+// heed takes what the worker has asked for. It reports whether the endpoint is to be given
+// up: because the worker says so, or because the endpoint gets no events any more.
+func (r *route) heed() (leaving bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.changed {
-		r.changed, r.replays.ask = false, true
-		r.queue.change(r.target.endpoint, now)
+	if r.asked {
+		r.asked, r.replays.ask = false, true
 	}
-	if r.released {
+	if r.released || r.queue.off > 0 {
 		r.queue.paused = true
 	}
-	return r.released
+	return r.queue.paused
 }
 
 // act begins what there is to begin.
@@ -245,14 +247,13 @@ func (r *route) disableIfDue(ctx context.Context, now time.Time) {
 
 func (r *route) wasDisabled(err error) {
 	r.disabling = false
+	r.replays.ask = true // the endpoint is disabled now, or was changed meanwhile, or is gone
 	if err != nil {
 		r.retryDisable = r.now().Add(retryPause)
 		return
 	}
-	// The worker finds it disabled, or changed meanwhile, or gone.
 	r.retryDisable = r.now().Add(longestSleep)
 	r.engine.cfg.Log.Info().Str("endpoint_id", r.id).Str("because", string(r.queue.disable)).Msg("an endpoint is disabled")
-	r.engine.rouse()
 }
 
 // sleep is how long there is nothing to do by the time alone.

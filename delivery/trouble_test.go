@@ -13,7 +13,7 @@ import (
 // turned into pending messages, and there are pauses.
 func TestTroubleRests(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	q := newQueue(licet.Endpoint{ID: "we_1", ResetAt: now}, node.DeliveryState{}, now, func() float64 { return 0.5 })
+	q := newQueue(stateOf(licet.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
 	page := node.EventFeed{Next: "pos_1"}
 	for _, id := range []string{"evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"} {
 		view := node.EventView{}

@@ -12,10 +12,12 @@ import (
 	"licet/node"
 )
 
-// target is an endpoint that is to get events.
+// target is an endpoint that is to get events, as a scan has found it. What the endpoint
+// gets, and where, its route reads.
 type target struct {
 	owner    licet.Owner
-	endpoint licet.Endpoint
+	changed  int64 // see node.OwnerWebhooks
+	revision int64 // likewise
 }
 
 // worker is an engine under one lease. It is used by one goroutine.
@@ -25,9 +27,9 @@ type worker struct {
 	assign *assignment
 
 	mark    int64
-	listed  time.Time
+	listed  time.Time         // when all endpoints were read last
 	targets map[string]target // the enabled ones, by endpoint
-	changed bool              // those who deliver to them do not know yet how they are
+	looked  time.Time         // when all routes were told last to look at their endpoints
 
 	failing map[string]failing // endpoints whose deliveries have ended by an error lately
 	routes  map[string]*route  // those that are claimed here; others read it under engine.mu
@@ -91,6 +93,11 @@ func (w *worker) scan(ctx context.Context) error {
 		return err
 	}
 	w.assign.look(workers)
+	// A node of an earlier version adds a replay without a change of its owner's record.
+	lookAll := time.Since(w.looked) >= w.engine.trust
+	if lookAll {
+		w.looked = time.Now()
+	}
 	now := w.engine.cfg.Clock()
 	for id, r := range w.routes {
 		to, wanted := w.targets[id]
@@ -99,11 +106,11 @@ func (w *worker) scan(ctx context.Context) error {
 			r.giveUp()
 		case !w.assign.mine(id) && slices.Contains(workers, w.assign.self) && !r.isLent(now):
 			r.giveUp()
-		case w.changed:
-			r.change(to)
+		case lookAll || r.heard != to.changed:
+			r.heard = to.changed
+			r.look()
 		}
 	}
-	w.changed = false
 	return w.claimFree(ctx, claims, now)
 }
 
@@ -147,14 +154,15 @@ func (w *worker) failed(id string) {
 	w.failing[id] = failing{w.engine.cfg.Clock().Add(pause), pause}
 }
 
-// readTargets reads the endpoints, if they may have changed.
+// readTargets finds the endpoints that are to get events, where they may have changed.
 func (w *worker) readTargets(ctx context.Context) error {
 	mark, err := w.engine.cfg.Store.WebhooksMark(ctx)
 	if err != nil {
 		return err
 	}
 	now := time.Now() // an age, and so by the clock that only goes forward
-	if mark == w.mark && !w.listed.IsZero() && now.Sub(w.listed) < w.engine.trust {
+	moved := mark != w.mark || w.listed.IsZero() || now.Sub(w.listed) >= w.engine.trust
+	if !moved {
 		return nil
 	}
 	targets := make(map[string]target)
@@ -166,14 +174,13 @@ func (w *worker) readTargets(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
-		for _, endpoint := range webhooks.Endpoints {
-			if endpoint.Enabled() {
-				targets[endpoint.ID] = target{webhooks.Owner, endpoint}
+		for i := range webhooks.Endpoints {
+			if endpoint := &webhooks.Endpoints[i]; endpoint.Enabled() {
+				targets[endpoint.ID] = target{webhooks.Owner, webhooks.Changed, webhooks.Revision}
 			}
 		}
 	}
 	w.targets, w.mark, w.listed = targets, mark, now
-	w.changed = true
 	there := func(id string) bool { _, there := targets[id]; return there }
 	w.assign.keepOnly(there)
 	maps.DeleteFunc(w.failing, func(id string, _ failing) bool { return !there(id) })
@@ -210,6 +217,10 @@ func (w *worker) forget(r *route) {
 		w.failed(r.id)
 	} else {
 		delete(w.failing, r.id)
+	}
+	// A route that has read its endpoint as deleted or disabled knows more than a scan before.
+	if r.queue != nil && r.queue.off > 0 && w.targets[r.id].revision <= r.queue.off {
+		delete(w.targets, r.id)
 	}
 }
 

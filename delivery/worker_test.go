@@ -21,9 +21,9 @@ type spotted struct {
 	fails   atomic.Bool
 }
 
-func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error] {
-	return func(yield func(licet.Webhooks, error) bool) {
-		if s.broken != "" && !yield(licet.Webhooks{}, licet.ErrInternal) {
+func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
+	return func(yield func(node.OwnerWebhooks, error) bool) {
+		if s.broken != "" && !yield(node.OwnerWebhooks{}, licet.ErrInternal) {
 			return
 		}
 		s.DeliveryStore.AllWebhooks(ctx)(yield)

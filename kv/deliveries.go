@@ -42,17 +42,18 @@ func (s *Store) WatchWebhooks(ctx context.Context, wake func()) { s.watchKey(ctx
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
 // error, and the others follow.
-func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error] {
-	return func(yield func(licet.Webhooks, error) bool) {
+func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
+	return func(yield func(node.OwnerWebhooks, error) bool) {
 		from, end := webhooksPrefix, clientv3.GetPrefixRangeEnd(webhooksPrefix)
 		for {
 			page, err := s.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
 			if err != nil {
-				yield(licet.Webhooks{}, err)
+				yield(node.OwnerWebhooks{}, err)
 				return
 			}
 			for _, kv := range page.Kvs {
-				if !yield(readWebhooks(string(kv.Key[len(webhooksPrefix):]), kv.Value)) {
+				webhooks, err := readWebhooks(string(kv.Key[len(webhooksPrefix):]), kv.Value)
+				if !yield(node.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision, Revision: page.Header.Revision}, err) {
 					return
 				}
 			}
@@ -103,7 +104,9 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 }
 
 // AddReplay asks for events to be delivered again, unless too many replays wait. One
-// of the same id that waits already is this one.
+// of the same id that waits already is this one. The transaction writes the owner's record again,
+// unchanged: by the record's new revision the node that delivers to the endpoint finds out
+// that it must look for replays.
 func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay) error {
 	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
 	doubted := false
@@ -116,11 +119,11 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 			return gaveUp(doubted, err)
 		}
 		stored := firstOf(read.Responses, 0)
-		is, err := hasEndpoint(owner, stored, endpoint)
+		at, err := endpointAt(owner, stored, endpoint, read.Header.Revision)
 		switch {
 		case err != nil:
 			return err
-		case !is:
+		case !at.Found:
 			return licet.ErrWebhookNotFound
 		case firstOf(read.Responses, 1) != nil:
 			return nil
@@ -131,7 +134,10 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
 		response, err := s.settle(ctx, "add_replay", &doubted,
 			[]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
-			[]clientv3.Op{clientv3.OpPut(key, string(encodeReplay(owner, &replay))), clientv3.OpPut(webhooksMark, "")}, nil)
+			[]clientv3.Op{
+				clientv3.OpPut(key, string(encodeReplay(owner, &replay))), clientv3.OpPut(webhooksMark, ""),
+				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
+			}, nil)
 		if err != nil || response.Succeeded {
 			return err
 		}

@@ -63,13 +63,18 @@ func (h *deliveryHold) Resume(ctx context.Context) (node.DeliveryState, error) {
 
 func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, err error) {
 	s := h.worker.store
-	response, err := s.txn(ctx, "resume_deliveries", nil, h.guardReads(), nil)
+	reads := append(h.guardReads(), clientv3.OpGet(webhooksKey(h.owner)))
+	response, err := s.txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
 	at, err := h.readGuards(response)
 	if err != nil {
 		return state, err
+	}
+	state.Endpoint, err = endpointAt(h.owner, firstOf(response.Responses, len(reads)-1), h.endpoint, response.Header.Revision)
+	if err != nil {
+		return node.DeliveryState{}, err
 	}
 	h.stored, h.revision = storedProgress{owner: h.owner}, 0
 	if at.progress != nil {
@@ -113,23 +118,29 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 	}
 }
 
-// Jobs reads the replays that were asked for and are not done, the oldest first.
-func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, error) {
-	return h.worker.store.replays(ctx, h.endpoint)
-}
-
-func (s *Store) replays(ctx context.Context, endpoint string) ([]node.Replay, error) {
-	var jobs []node.Replay
-	prefix := deliveriesOf(endpoint, keyOfReplay)
-	err := s.eachKey(ctx, "list_replays", prefix, prefix, 0, func(id string, value []byte) error {
-		_, job, err := decodeReplay(id, value)
-		jobs = append(jobs, job)
-		return broken(err)
-	})
+// Jobs reads the replays that were asked for and are not done, the oldest first, and the
+// endpoint. There are at most [node.MaxReplays], so that one transaction reads all of them.
+func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
+	prefix := deliveriesOf(h.endpoint, keyOfReplay)
+	response, err := h.worker.store.txn(ctx, "list_replays", nil, []clientv3.Op{
+		clientv3.OpGet(webhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
+	}, nil)
 	if err != nil {
-		return nil, err
+		return nil, node.EndpointAt{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}
-	return jobs, nil
+	at, err := endpointAt(h.owner, firstOf(response.Responses, 0), h.endpoint, response.Header.Revision)
+	if err != nil {
+		return nil, at, err
+	}
+	var jobs []node.Replay
+	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
+		_, job, err := decodeReplay(string(kv.Key[len(prefix):]), kv.Value)
+		if err != nil {
+			return nil, at, broken(err)
+		}
+		jobs = append(jobs, job)
+	}
+	return jobs, at, nil
 }
 
 // Pending reads messages that are to be tried again.

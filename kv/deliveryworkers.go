@@ -196,7 +196,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licet.Owner, endpoint 
 		if err != nil {
 			return 0, err
 		}
-		if is, err := hasEndpoint(owner, found[0], endpoint); err != nil || !is {
+		if at, err := endpointAt(owner, found[0], endpoint, 0); err != nil || !at.Found {
 			return 0, err
 		}
 		if found[1] != nil {
@@ -248,14 +248,19 @@ func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (
 	return true, w.store.unclaim(ctx, claim, clientv3.Compare(clientv3.CreateRevision(worker), "=", 0))
 }
 
-// hasEndpoint tells whether an endpoint is in the record of its owner's.
-func hasEndpoint(owner licet.Owner, record *mvccpb.KeyValue, endpoint string) (bool, error) {
+// endpointAt finds an endpoint in its owner's record, which was read at a revision of the
+// store. record is nil where the owner has none.
+func endpointAt(owner licet.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
+	at := node.EndpointAt{Revision: revision}
 	if record == nil {
-		return false, nil
+		return at, nil
 	}
 	stored, err := decodeWebhooks(owner, record.Value)
 	if err != nil {
-		return false, broken(err)
+		return at, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
-	return slices.ContainsFunc(stored.webhooks.Endpoints, func(e licet.Endpoint) bool { return e.ID == endpoint }), nil
+	if found := stored.webhooks.Find(endpoint); found != nil {
+		at.Endpoint, at.Found = *found, true
+	}
+	return at, nil
 }

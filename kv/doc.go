@@ -50,7 +50,8 @@
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
 //	s/swept                       the last epoch whose events are not kept any more, eight bytes
-//	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks
+//	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
+//	                              and with any replay
 //	t/<epoch>                     a mark: when that epoch was sealed at the latest, and how many
 //	                              bytes the events since the mark before take
 //
@@ -125,6 +126,17 @@
 // A claim, and a replay, also compare the record that the endpoint is in. So nothing is
 // written of one that was deleted: while its x/w/ key is there its holder's transactions
 // fail, and what there is of it is removed; the key goes last, and the claim with it.
+//
+// The transaction that reads how far the feed goes, for a page of an endpoint's deliveries,
+// reads the record w/<account>/<mode>/ too. All events of the page are of sealed epochs, and
+// so are older than this transaction: the record has each change that was acknowledged before
+// one of these events was recorded, and decides which events are sent, and where. A holder
+// begins with the record that it reads together with the progress, in one transaction.
+//
+// Scans only find endpoints: after s/webhooks has moved a node reads all owners' records
+// again. The transaction that
+// adds a replay writes the owner's record again, unchanged. By the record's new revision the
+// holders of this owner's endpoints, and no others, find out that they must look for replays.
 //
 // # Values
 //

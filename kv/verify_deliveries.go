@@ -115,7 +115,7 @@ func (v *verification) endEndpoint(found endpointFound) {
 		for _, owner := range found.owners {
 			v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
-				if is, err := hasEndpoint(owner, kv, found.endpoint); err == nil && !is {
+				if at, err := endpointAt(owner, kv, found.endpoint, 0); err == nil && !at.Found {
 					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", ownerPath(owner))
 				}
 			})

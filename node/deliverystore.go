@@ -21,7 +21,7 @@ type DeliveryStore interface {
 	// moved, until ctx ends. It is a hint, as WatchAPIKeys is.
 	WatchWebhooks(ctx context.Context, wake func())
 	// AllWebhooks reads the endpoints of all owners.
-	AllWebhooks(ctx context.Context) iter.Seq2[licet.Webhooks, error]
+	AllWebhooks(ctx context.Context) iter.Seq2[OwnerWebhooks, error]
 
 	// Work runs do as a worker that is known to others, under a lease. The context
 	// of do ends when ctx does, or when the lease may be lost; all claims are lost
@@ -35,6 +35,7 @@ type DeliveryStore interface {
 	// AddReplay asks for events to be delivered again. The holder of the claim does it.
 	// It fails with ErrTooManyReplays where MaxReplays wait, and with
 	// licet.ErrWebhookNotFound where the owner has no such endpoint (any more).
+	// AddReplay raises OwnerWebhooks.Changed of the owner, and of no other owner.
 	AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay Replay) error
 
 	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
@@ -58,12 +59,13 @@ type DeliveryWorker interface {
 // DeliveryHold is a claim on an endpoint, of the worker that has taken it. All but
 // Checkpoint, Resume and Release may be called at the same time.
 type DeliveryHold interface {
-	// Resume reads where the deliveries of the endpoint stand. Where an earlier holder
-	// was stopped in a checkpoint, messages may be pending, or dead, that come after the
-	// place in the feed: they are met there again.
+	// Resume reads where the deliveries of the endpoint stand, and the endpoint itself, at
+	// one revision. Where an earlier holder was stopped in a checkpoint, messages may be
+	// pending, or dead, that come after the place in the feed: they are met there again.
 	Resume(ctx context.Context) (DeliveryState, error)
-	// Jobs reads the replays that were asked for and are not done, the oldest first.
-	Jobs(ctx context.Context) ([]Replay, error)
+	// Jobs reads the replays that were asked for and are not done, the oldest first, and
+	// the endpoint, at one revision: an event that a replay names was recorded before that.
+	Jobs(ctx context.Context) ([]Replay, EndpointAt, error)
 	// Pending reads messages that are to be tried again; one that is not pending is
 	// left out.
 	Pending(ctx context.Context, events ...string) ([]Delivery, error)
@@ -81,6 +83,23 @@ type DeliveryHold interface {
 	// Release gives the claim up.
 	Release(ctx context.Context) error
 }
+
+// OwnerWebhooks is an owner's endpoints as they were read.
+type OwnerWebhooks struct {
+	licet.Webhooks
+	Changed  int64 // the revision at which an endpoint was changed last, or a replay was asked for
+	Revision int64 // the store's revision at which the endpoints were read
+}
+
+// EndpointAt is an endpoint as it was at a revision of the store.
+type EndpointAt struct {
+	Endpoint licet.Endpoint
+	Found    bool // false: its owner had no such endpoint, and Endpoint is zero
+	Revision int64
+}
+
+// Enabled reports whether the endpoint was there and got events.
+func (e *EndpointAt) Enabled() bool { return e.Found && e.Endpoint.Enabled() }
 
 // ErrClaimLost tells the holder of a claim that it is somebody else's by now, or that
 // the endpoint's deliveries were removed.
@@ -109,6 +128,7 @@ type DeliveryProgress struct {
 
 // DeliveryState is what a holder begins with.
 type DeliveryState struct {
+	Endpoint EndpointAt
 	Progress DeliveryProgress
 	Found    bool // there was progress; else the endpoint is new
 	Pending  []PendingDelivery

@@ -38,6 +38,13 @@ type FeedPage struct {
 	After FeedPosition
 	Types []licet.EventType // nil: all
 	Limit int
+	// Endpoint is the id of one of the owner's webhook endpoints, or empty. The store reads
+	// this endpoint at a revision at which every event that the page may hold was recorded
+	// already: so no change of the endpoint that was acknowledged before one of these events
+	// was recorded is missing. The page of an endpoint that gets no events is empty.
+	Endpoint string
+	// Wanted replaces Types by those of Endpoint.
+	Wanted bool
 }
 
 // Feed is a page of events.
@@ -45,6 +52,8 @@ type Feed struct {
 	Events []RecordedEvent
 	Next   FeedPosition // what the next page comes after
 	More   bool         // there is more by now, though perhaps nothing that is wanted
+	// Endpoint is the one that the page was asked for with.
+	Endpoint EndpointAt
 }
 
 // HistoryPosition is a place in a record's history, as an earlier page answered it.

@@ -19,6 +19,8 @@ type EventFeed struct {
 	Events []EventView
 	Next   FeedPosition
 	More   bool // see Feed
+	// Endpoint is the one that the page was asked for with, see Feed.
+	Endpoint EndpointAt
 }
 
 // EventHistory is a page of a record's events, the newest first.
@@ -175,7 +177,7 @@ func (n *Node) viewPage(ctx context.Context, owner licet.Owner, page FeedPage) (
 	if err != nil {
 		return got, err
 	}
-	got.Next, got.More = read.Next, read.More
+	got.Next, got.More, got.Endpoint = read.Next, read.More, read.Endpoint
 	got.Events, err = n.viewEvents(ctx, owner, read.Events)
 	return got, err
 }

@@ -34,6 +34,7 @@ func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put
 		{"what became of messages is listed", testDeliveryList},
 		{"the log keeps the latest", testDeliveryLog},
 		{"replays wait, and are bounded", testReplays},
+		{"a holder reads the endpoint as it is", testHeldEndpoint},
 		{"a deleted endpoint leaves nothing", testSweepEndpoint},
 		{"endpoints are read, and their changes noticed", testAllWebhooks},
 	} {

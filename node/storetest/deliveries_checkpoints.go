@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"licet"
 	"licet/node"
 )
 
@@ -80,6 +81,32 @@ func testHolders(d deliveries) {
 	}
 }
 
+func testHeldEndpoint(d deliveries) {
+	w, _ := d.work(d.open(d.t))
+	hold := d.claim(w)
+	var last int64
+	read := func(what string, want licet.Endpoint, found bool) {
+		d.t.Helper()
+		var jobs node.EndpointAt
+		resumed := d.resume(hold).Endpoint
+		d.again(func() (err error) { _, jobs, err = hold.Jobs(d.context()); return err })
+		for _, at := range []node.EndpointAt{resumed, jobs} {
+			if at.Revision < last {
+				d.t.Errorf("%s: it is of revision %d, after %d", what, at.Revision, last)
+			}
+			last, at.Revision = at.Revision, 0
+			d.equal(what, at, node.EndpointAt{Endpoint: want, Found: found})
+		}
+	}
+	endpoint := licet.Endpoint{ID: d.endpoint, URL: "https://shop.example/hook"}
+	read("at first", endpoint, true)
+	endpoint.URL, endpoint.Types, endpoint.ResetAt = "https://shop.example/moved", []licet.EventType{licet.EventOrderPaid}, created
+	d.put(d.t, d.owner, []licet.Endpoint{{ID: d.newEndpoint()}, endpoint})
+	read("after a change", endpoint, true)
+	d.put(d.t, d.owner, nil)
+	read("after it is gone", licet.Endpoint{}, false)
+}
+
 func testCheckpoint(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
@@ -108,7 +135,9 @@ func testCheckpoint(d deliveries) {
 	d.release(hold)
 	w, _ = d.work(d.open(d.t))
 	hold = d.claim(w)
-	d.equal("what is resumed", d.resume(hold), node.DeliveryState{Found: true, Progress: progress, Pending: []node.PendingDelivery{
+	resumed := d.resume(hold)
+	resumed.Endpoint = node.EndpointAt{} // see testHeldEndpoint
+	d.equal("what is resumed", resumed, node.DeliveryState{Found: true, Progress: progress, Pending: []node.PendingDelivery{
 		{EventID: message(1, 0).EventID, Attempts: 1, Next: message(1, 0).Next}, {EventID: message(2, 0).EventID, Attempts: 2, Next: message(2, 0).Next},
 	}})
 	var pending, dead []node.Delivery
@@ -228,7 +257,7 @@ func testLargeCheckpoint(d deliveries) {
 	if state := d.resume(hold); len(state.Pending) != 0 || state.Progress.Pending != 0 || state.Progress.Dead != 0 {
 		d.t.Errorf("then it resumes with %d pending, %+v", len(state.Pending), state.Progress)
 	}
-	if jobs, err := hold.Jobs(d.context()); err != nil || len(jobs) > 0 {
+	if jobs, _, err := hold.Jobs(d.context()); err != nil || len(jobs) > 0 {
 		d.t.Errorf("there are replays %+v, %v", jobs, err)
 	}
 }

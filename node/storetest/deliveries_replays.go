@@ -17,8 +17,19 @@ func testReplays(d deliveries) {
 	var want []node.Replay
 	add := func(r node.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
 	jobs := func() (jobs []node.Replay) {
-		d.again(func() (err error) { jobs, err = hold.Jobs(d.context()); return err })
+		d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
 		return jobs
+	}
+	changed := func() (changed int64) {
+		for webhooks, err := range s.AllWebhooks(d.context()) {
+			if err != nil {
+				d.t.Fatal(err)
+			}
+			if webhooks.Owner == d.owner {
+				changed = webhooks.Changed
+			}
+		}
+		return changed
 	}
 	mark := func() (mark int64) {
 		d.again(func() (err error) { mark, err = s.WebhooksMark(d.context()); return err })
@@ -34,12 +45,15 @@ func testReplays(d deliveries) {
 		default:
 			r.Dead = true
 		}
-		before := mark()
+		before, record := mark(), changed()
 		for range 2 { // whoever asks twice asks once
 			d.again(func() error { return add(r) })
 		}
 		if mark() <= before {
 			d.t.Error("a replay does not move the mark")
+		}
+		if changed() <= record {
+			d.t.Error("a replay does not show in what is read of its owner")
 		}
 		want = append(want, r)
 	}

@@ -1,0 +1,247 @@
+package delivery
+
+import (
+	"context"
+	"iter"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"licet"
+	"licet/node"
+)
+
+// blind is a store through which a worker's scans learn nothing of endpoints while it
+// is blind; how says by what. The endpoints themselves, and the feed, can be read.
+type blind struct {
+	node.DeliveryStore
+	how    string
+	is     atomic.Bool
+	mark   atomic.Int64 // the last one that was answered
+	listed atomic.Int64 // how often all endpoints were read
+	closed atomic.Bool  // the claims can't be read
+	scans  atomic.Int64 // how often they were
+	claims atomic.Int64 // how often an endpoint was claimed
+	jobs   sync.Map     // how often replays were read, by account
+}
+
+const (
+	hangingMark = "a node that is paused within its lease"
+	oldMark     = "a mark that does not move"
+	slowList    = "a reading of all endpoints that does not end"
+)
+
+// WatchWebhooks hangs: that a watch says nothing must never matter.
+func (b *blind) WatchWebhooks(ctx context.Context, _ func()) { <-ctx.Done() }
+
+func (b *blind) WebhooksMark(ctx context.Context) (int64, error) {
+	switch {
+	case !b.is.Load():
+	case b.how == hangingMark:
+		<-ctx.Done()
+		return 0, ctx.Err()
+	case b.how == oldMark:
+		return b.mark.Load(), nil
+	}
+	mark, err := b.DeliveryStore.WebhooksMark(ctx)
+	if err == nil {
+		b.mark.Store(mark)
+	}
+	return mark, err
+}
+
+func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
+	return func(yield func(node.OwnerWebhooks, error) bool) {
+		if b.is.Load() {
+			<-ctx.Done()
+			yield(node.OwnerWebhooks{}, ctx.Err())
+			return
+		}
+		b.DeliveryStore.AllWebhooks(ctx)(yield)
+		b.listed.Add(1)
+	}
+}
+
+func (b *blind) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
+	return b.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+		return do(ctx, blindWorker{w, b})
+	})
+}
+
+type blindWorker struct {
+	node.DeliveryWorker
+	b *blind
+}
+
+func (w blindWorker) Claims(ctx context.Context) (map[string]node.Incarnation, error) {
+	if w.b.closed.Load() {
+		return nil, licet.ErrUnavailable
+	}
+	w.b.scans.Add(1)
+	return w.DeliveryWorker.Claims(ctx)
+}
+
+func (w blindWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
+	if ok {
+		w.b.claims.Add(1)
+		hold = blindHold{hold, owner.AccountID, w.b}
+	}
+	return hold, ok, err
+}
+
+type blindHold struct {
+	node.DeliveryHold
+	account string
+	b       *blind
+}
+
+func (h blindHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
+	count, _ := h.b.jobs.LoadOrStore(h.account, new(atomic.Int64))
+	count.(*atomic.Int64).Add(1)
+	return h.DeliveryHold.Jobs(ctx)
+}
+
+// blindSite is a node that delivers through a store that can become blind.
+func (l *lab) blindSite(how string) (*site, *blind) {
+	s := l.site()
+	store := &blind{DeliveryStore: s.store, how: how}
+	s.through = store
+	s.trust = 2 * patience
+	return s, store
+}
+
+// update changes an endpoint.
+func (s *site) update(change licet.UpdateEndpoint) {
+	s.lab.t.Helper()
+	s.lab.until("the endpoint is changed", func() bool {
+		_, err := s.node.UpdateWebhook(s.lab.ctx(), s.lab.owner, change)
+		return err == nil // etcd may take its time on a busy machine
+	})
+}
+
+// mustHaveJust waits until a receiver has all of some events, and checks that it never
+// had others.
+func (r *receiver) mustHaveJust(l *lab, events []string) {
+	r.t.Helper()
+	r.mustHaveAll(l, events)
+	if n, _ := r.count(); n != len(events) {
+		r.t.Errorf("%d events came, not %d", n, len(events))
+	}
+}
+
+// TestChangeJudgesWhatFollows: what is recorded after a change of an endpoint was
+// acknowledged goes by that change, whatever keeps the scan from finding the change.
+func TestChangeJudgesWhatFollows(t *testing.T) {
+	for _, how := range []string{hangingMark, oldMark, slowList} {
+		t.Run(how, func(t *testing.T) {
+			l := newLab(t)
+			s, store := l.blindSite(how)
+			typed, left, moved := newReceiver(t), newReceiver(t), newReceiver(t)
+			none := []licet.EventType{licet.EventOrderPaid}
+			first, second := s.subscribe(typed), s.subscribe(left)
+			s.update(licet.UpdateEndpoint{ID: first.ID, Types: &none})
+			s.deliver()
+			s.record(1)
+			before := s.recorded(1)
+			left.mustHaveAll(l, before)
+			l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
+			store.is.Store(true)
+			s.update(licet.UpdateEndpoint{ID: first.ID, Types: &second.Types})
+			s.update(licet.UpdateEndpoint{ID: second.ID, URL: &moved.server.URL})
+			moved.trustAll()
+			s.record(4)
+			after := slices.DeleteFunc(s.recorded(5), func(id string) bool { return id == before[0] })
+			typed.mustHaveAll(l, after)
+			moved.mustHaveJust(l, after)
+			left.mustHaveJust(l, before)
+		})
+	}
+}
+
+// TestDisabledIsFoundWithThePage: an endpoint that was disabled gets nothing that is
+// recorded after that, though no scan has found it disabled. It is not claimed again
+// before a scan finds it enabled.
+func TestDisabledIsFoundWithThePage(t *testing.T) {
+	l := newLab(t)
+	s, store := l.blindSite(oldMark)
+	r := newReceiver(t)
+	endpoint := s.subscribe(r)
+	s.deliver()
+	s.record(1)
+	before := s.recorded(1)
+	r.mustHaveAll(l, before)
+	store.is.Store(true)
+	off, on := false, true
+	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
+	s.record(1)
+	after := s.recorded(2)
+	l.until("the endpoint is given up", func() bool { return len(s.engine.claimed()) == 0 })
+	scans := store.scans.Load()
+	l.until("scans go on", func() bool { return store.scans.Load() > scans+1 })
+	r.mustHaveJust(l, before)
+	if n := store.claims.Load(); n != 1 {
+		t.Errorf("the endpoint was claimed %d times", n)
+	}
+	store.is.Store(false)
+	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
+	r.mustHaveJust(l, after)
+}
+
+// TestOnlyTheOwnersRoutesLook: a change of an endpoint, or a replay, has only the routes
+// of its owner read again, and not those of all others.
+func TestOnlyTheOwnersRoutesLook(t *testing.T) {
+	l := newLab(t)
+	s := l.site()
+	s.trust = 2 * patience
+	mine, theirs := newReceiver(t), newReceiver(t)
+	s.subscribe(mine)
+	l.owner.AccountID = "acct_other"
+	other := s.subscribe(theirs)
+	store := &blind{DeliveryStore: s.store}
+	s.through = store
+	s.deliver()
+	l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
+	asked := func(owner string) (n int64) {
+		if count, ok := store.jobs.Load(owner); ok {
+			n = count.(*atomic.Int64).Load()
+		}
+		return n
+	}
+	l.until("all look in the beginning", func() bool { return asked("acct_lab") == 1 && asked("acct_other") == 1 })
+	s.record(1)
+	event := s.recorded(1)[0]
+	theirs.mustHaveAll(l, []string{event})
+	s.replay(other.ID, node.Replay{EventID: event})
+	l.until("the event comes again", func() bool { return theirs.times(event) == 2 })
+	before := asked("acct_other")
+	s.update(licet.UpdateEndpoint{ID: other.ID, Description: &other.URL})
+	l.until("its route looks", func() bool { return asked("acct_other") > before })
+	if n := asked("acct_lab"); n != 1 {
+		t.Errorf("another owner's route has looked %d times", n)
+	}
+}
+
+// TestClaimStartsFromTheRecord: an endpoint is claimed by a node that has found it
+// before it was changed, and is delivered to as it is by now.
+func TestClaimStartsFromTheRecord(t *testing.T) {
+	l := newLab(t)
+	s, store := l.blindSite(oldMark)
+	left, moved := newReceiver(t), newReceiver(t)
+	endpoint := s.subscribe(left)
+	none := []licet.EventType{licet.EventOrderPaid}
+	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Types: &none})
+	store.closed.Store(true)
+	s.deliver()
+	l.until("the endpoint is found", func() bool { return store.listed.Load() > 0 })
+	store.is.Store(true)
+	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Types: &endpoint.Types, URL: &moved.server.URL})
+	moved.trustAll()
+	s.record(3)
+	store.closed.Store(false)
+	moved.mustHaveJust(l, s.recorded(3))
+	if n := left.attempts(); n > 0 {
+		t.Errorf("%d messages came to the URL of before", n)
+	}
+}

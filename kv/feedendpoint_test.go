@@ -1,0 +1,94 @@
+package kv
+
+import (
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"licet"
+	"licet/node"
+)
+
+// TestPageComesWithItsEndpoint: while an endpoint is changed before each event, whoever
+// reads the feed never finds an event with the endpoint as it was before that.
+func TestPageComesWithItsEndpoint(t *testing.T) {
+	const events = 40
+	l := newEventsLab(t)
+	owner, endpoint := acct("changes"), licet.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
+	put := putEndpoints(l.store.client)
+	put(t, owner, []licet.Endpoint{endpoint})
+	changes := make(map[licet.LicenseKey]int) // before the event of a license
+	var writing sync.WaitGroup
+	defer writing.Wait()
+	writing.Go(func() {
+		for n := 1; n <= events && !t.Failed(); n++ {
+			endpoint.Description = strconv.Itoa(n)
+			put(t, owner, []licet.Endpoint{endpoint})
+			changes[licet.LicenseKey(l.license(l.store, owner).ID)] = n
+			l.seal()
+		}
+	})
+	seen := make(map[licet.LicenseKey]int) // changes, on the page with the event of a license
+	page := node.FeedPage{Endpoint: hooked, Limit: 3}
+	for end := time.Now().Add(time.Minute); len(seen) < events && time.Now().Before(end) && !t.Failed(); {
+		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
+		change, _ := strconv.Atoi(got.Endpoint.Endpoint.Description)
+		for i := range got.Events {
+			seen[got.Events[i].License.Key] = change
+			if got.Events[i].Revision >= got.Endpoint.Revision {
+				t.Errorf("an event of revision %d is on a page as of %d", got.Events[i].Revision, got.Endpoint.Revision)
+			}
+		}
+		page.After = got.Next
+	}
+	writing.Wait()
+	if len(seen) < events {
+		t.Fatalf("%d of %d events came", len(seen), events)
+	}
+	for key, n := range changes {
+		if seen[key] < n {
+			t.Errorf("an event that came after change %d is on a page with change %d", n, seen[key])
+		}
+	}
+}
+
+// TestEndpointJudgesItsPage: a page has the events that its endpoint wants, and none
+// where the endpoint is disabled, is gone, or is another owner's.
+func TestEndpointJudgesItsPage(t *testing.T) {
+	l := newEventsLab(t)
+	owner, other := acct("judges"), acct("other")
+	l.license(l.store, owner)
+	l.seal()
+	endpoint := func(types ...licet.EventType) licet.Endpoint { return licet.Endpoint{ID: hooked, Types: types} }
+	disabled := endpoint()
+	disabled.DisabledAt = testTime
+	all, wanted := node.FeedPage{Endpoint: hooked, Limit: 10}, node.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
+	for name, c := range map[string]struct {
+		owner     licet.Owner
+		endpoints []licet.Endpoint
+		page      node.FeedPage
+		found     bool
+		events    int
+	}{
+		"all types":     {owner, []licet.Endpoint{endpoint()}, wanted, true, 1},
+		"wanted":        {owner, []licet.Endpoint{{ID: "we_other"}, endpoint(licet.EventLicenseIssued)}, wanted, true, 1},
+		"not wanted":    {owner, []licet.Endpoint{endpoint(licet.EventOrderPaid)}, wanted, true, 0},
+		"all all same":  {owner, []licet.Endpoint{endpoint(licet.EventOrderPaid)}, all, true, 1},
+		"disabled":      {owner, []licet.Endpoint{disabled}, all, true, 0},
+		"gone":          {owner, []licet.Endpoint{{ID: "we_other"}}, all, false, 0},
+		"another owner": {other, []licet.Endpoint{endpoint()}, all, false, 0},
+	} {
+		putEndpoints(l.store.client)(t, c.owner, c.endpoints)
+		if c.owner == other {
+			putEndpoints(l.store.client)(t, owner, nil)
+		}
+		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, c.page))(t)
+		if got.Endpoint.Found != c.found || got.Endpoint.Revision == 0 || len(got.Events) != c.events {
+			t.Errorf("%s: %d events, with %+v", name, len(got.Events), got.Endpoint)
+		}
+		if c.found && got.Endpoint.Endpoint.ID != hooked {
+			t.Errorf("%s: the endpoint is %+v", name, got.Endpoint.Endpoint)
+		}
+	}
+}
