@@ -28,6 +28,8 @@ type worker struct {
 
 	mark    int64
 	listed  time.Time         // when all endpoints were read last
+	relist  time.Time         // when that may be done again, see restAfter
+	rested  time.Time         // when the next scan may begin, likewise
 	targets map[string]target // the enabled ones, by endpoint
 	looked  time.Time         // when all routes were told last to look at their endpoints
 
@@ -62,18 +64,45 @@ func (w *worker) run(ctx context.Context) error {
 			w.engine.cfg.Log.Debug().Err(err).Msg("which endpoints to deliver to could not be read; it is tried again")
 		}
 		w.engine.load.report(w.engine.cfg.Metrics, w.routes, w.engine.cfg.Clock())
-		timer := time.NewTimer(scanEvery/2 + rand.N(scanEvery))
+		if err := w.pause(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// restShare bounds what it takes of a node's time, and of etcd's, to find endpoints, however
+// often endpoints change: a reading of the endpoints of all owners is followed by a rest of
+// restShare times its duration, and so is each scan.
+const restShare = 20
+
+// restAfter returns when a reading that began at a time, and has just ended, may begin again.
+// The rest is no longer than longest.
+func restAfter(began time.Time, longest time.Duration) time.Time {
+	now := time.Now() // monotonic, like began
+	return now.Add(min(restShare*now.Sub(began), longest))
+}
+
+// pause waits until it is time to scan again: about scanEvery, or sooner where the engine
+// wakes the worker, but not before the worker has rested.
+func (w *worker) pause(ctx context.Context) error {
+	resting := time.Until(w.rested)
+	regular, rest := time.NewTimer(max(scanEvery/2+rand.N(scanEvery), resting)), time.NewTimer(resting)
+	defer regular.Stop()
+	defer rest.Stop()
+	var wake <-chan struct{}
+	for {
 		select {
-		case <-timer.C:
-		case <-w.engine.wake:
-			timer.Stop()
+		case <-regular.C:
+			return nil
+		case <-rest.C:
+			wake = w.engine.wake
+		case <-wake:
+			return nil
 		case r := <-w.ended:
-			timer.Stop()
 			w.forget(r)
 		case <-w.engine.stopping:
-			timer.Stop()
+			return nil
 		case <-ctx.Done():
-			timer.Stop()
 			return ctx.Err()
 		}
 	}
@@ -81,6 +110,7 @@ func (w *worker) run(ctx context.Context) error {
 
 // scan does what there is to do about who delivers to which endpoint.
 func (w *worker) scan(ctx context.Context) error {
+	began := time.Now()
 	if err := w.readTargets(ctx); err != nil {
 		return err
 	}
@@ -92,6 +122,7 @@ func (w *worker) scan(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.rested = restAfter(began, freeAfter)
 	w.assign.look(workers)
 	// A node of an earlier version adds a replay without a change of its owner's record.
 	lookAll := time.Since(w.looked) >= w.engine.trust
@@ -154,7 +185,8 @@ func (w *worker) failed(id string) {
 	w.failing[id] = failing{w.engine.cfg.Clock().Add(pause), pause}
 }
 
-// readTargets finds the endpoints that are to get events, where they may have changed.
+// readTargets finds the endpoints that are to get events, where they may have changed. One
+// owner's change has the endpoints of all owners read, so that a rest follows.
 func (w *worker) readTargets(ctx context.Context) error {
 	mark, err := w.engine.cfg.Store.WebhooksMark(ctx)
 	if err != nil {
@@ -162,7 +194,7 @@ func (w *worker) readTargets(ctx context.Context) error {
 	}
 	now := time.Now() // an age, and so by the clock that only goes forward
 	moved := mark != w.mark || w.listed.IsZero() || now.Sub(w.listed) >= w.engine.trust
-	if !moved {
+	if !moved || now.Before(w.relist) {
 		return nil
 	}
 	targets := make(map[string]target)
@@ -180,7 +212,7 @@ func (w *worker) readTargets(ctx context.Context) error {
 			}
 		}
 	}
-	w.targets, w.mark, w.listed = targets, mark, now
+	w.targets, w.mark, w.listed, w.relist = targets, mark, now, restAfter(now, listEvery)
 	there := func(id string) bool { _, there := targets[id]; return there }
 	w.assign.keepOnly(there)
 	maps.DeleteFunc(w.failing, func(id string, _ failing) bool { return !there(id) })

@@ -134,7 +134,7 @@
 // begins with the record that it reads together with the progress, in one transaction.
 //
 // Scans only find endpoints: after s/webhooks has moved a node reads all owners' records
-// again. The transaction that
+// again, and then rests 20 times as long as that took, up to a minute. The transaction that
 // adds a replay writes the owner's record again, unchanged. By the record's new revision the
 // holders of this owner's endpoints, and no others, find out that they must look for replays.
 //

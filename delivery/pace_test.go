@@ -1,0 +1,91 @@
+package delivery
+
+import (
+	"context"
+	"iter"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// churned is a store in which endpoints change all the time, and whose readings take time.
+type churned struct {
+	node.DeliveryStore
+	mark  int64
+	list  time.Duration // how long it takes to read all endpoints
+	scan  time.Duration // and to read the claims
+	spent time.Duration // in readings of either kind
+	lists int
+}
+
+func (c *churned) WebhooksMark(context.Context) (int64, error) {
+	c.mark++
+	return c.mark, nil
+}
+
+func (c *churned) AllWebhooks(context.Context) iter.Seq2[node.OwnerWebhooks, error] {
+	return func(func(node.OwnerWebhooks, error) bool) {
+		c.lists++
+		c.spend(c.list)
+	}
+}
+
+func (c *churned) spend(d time.Duration) {
+	time.Sleep(d)
+	c.spent += d
+}
+
+func (c *churned) Self() node.Incarnation                              { return node.Incarnation{1} }
+func (c *churned) Workers(context.Context) ([]node.Incarnation, error) { return nil, nil }
+
+func (c *churned) Claims(context.Context) (map[string]node.Incarnation, error) {
+	c.spend(c.scan)
+	return nil, nil
+}
+
+func (c *churned) Claim(context.Context, licet.Owner, string) (node.DeliveryHold, bool, error) {
+	return nil, false, nil
+}
+
+// TestChangesTakeAShare: where one owner changes endpoints all the time, a worker still
+// spends a twentieth of its time at most on reading those of all owners, and finds new
+// endpoints once a minute at least.
+func TestChangesTakeAShare(t *testing.T) {
+	const span = 10 * time.Minute
+	for _, list := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 2 * time.Second} {
+		t.Run(list.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), span)
+				defer cancel()
+				store := &churned{list: list, scan: list / 10}
+				e := &Engine{
+					cfg:  Config{Store: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()},
+					wake: make(chan struct{}, 1), stopping: make(chan struct{}), trust: listEvery, routes: make(map[string]*route),
+				}
+				var churning sync.WaitGroup
+				defer churning.Wait()
+				churning.Go(func() {
+					for ctx.Err() == nil {
+						e.rouse()
+						time.Sleep(10 * time.Millisecond)
+					}
+				})
+				_ = newWorker(e, store).run(ctx)
+				if share := store.spent.Seconds() / span.Seconds(); share > 0.1 {
+					t.Errorf("reading takes %.0f %% of the time", 100*share)
+				}
+				if least := int(span / (listEvery + freeAfter + 2*list)); store.lists < least {
+					t.Errorf("all endpoints were read %d times, and should be %d times at least", store.lists, least)
+				}
+			})
+		})
+	}
+}
