@@ -247,20 +247,3 @@ func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (
 	}
 	return true, w.store.unclaim(ctx, claim, clientv3.Compare(clientv3.CreateRevision(worker), "=", 0))
 }
-
-// endpointAt finds an endpoint in its owner's record, which was read at a revision of the
-// store. record is nil where the owner has none.
-func endpointAt(owner licet.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
-	at := node.EndpointAt{Revision: revision}
-	if record == nil {
-		return at, nil
-	}
-	stored, err := decodeWebhooks(owner, record.Value)
-	if err != nil {
-		return at, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
-	}
-	if found := stored.webhooks.Find(endpoint); found != nil {
-		at.Endpoint, at.Found = *found, true
-	}
-	return at, nil
-}

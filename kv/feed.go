@@ -130,20 +130,6 @@ func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedP
 	return feed, err
 }
 
-// feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
-// the owner, in one transaction.
-func (s *Store) feedStateFor(ctx context.Context, owner licet.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
-	if endpoint == "" {
-		state, err = s.feedState(ctx)
-		return state, at, err
-	}
-	state, record, err := s.feedStateWith(ctx, webhooksKey(owner))
-	if err == nil {
-		at, err = endpointAt(owner, record[0], endpoint, state.revision)
-	}
-	return state, at, err
-}
-
 // readBehind reads a page that comes after a place, as far as the feed goes.
 func (s *Store) readBehind(ctx context.Context, owner licet.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
 	switch {

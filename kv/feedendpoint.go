@@ -1,0 +1,42 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"licet"
+	"licet/node"
+)
+
+// feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
+// the owner, in one transaction.
+func (s *Store) feedStateFor(ctx context.Context, owner licet.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
+	if endpoint == "" {
+		state, err = s.feedState(ctx)
+		return state, at, err
+	}
+	state, record, err := s.feedStateWith(ctx, webhooksKey(owner))
+	if err == nil {
+		at, err = endpointAt(owner, record[0], endpoint, state.revision)
+	}
+	return state, at, err
+}
+
+// endpointAt finds an endpoint in its owner's record, which was read at a revision of the
+// store. record is nil where the owner has none.
+func endpointAt(owner licet.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
+	at := node.EndpointAt{Revision: revision}
+	if record == nil {
+		return at, nil
+	}
+	stored, err := decodeWebhooks(owner, record.Value)
+	if err != nil {
+		return at, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
+	}
+	if found := stored.webhooks.Find(endpoint); found != nil {
+		at.Endpoint, at.Found = *found, true
+	}
+	return at, nil
+}
