@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
 	"licet/node"
@@ -234,5 +237,35 @@ func TestOwnersAreRegistered(t *testing.T) {
 	}
 	if told != 64 {
 		t.Errorf("there are %d events", told)
+	}
+}
+
+// TestSlowRegistrationHoldsUpNobody lets the first event of one owner wait for its key,
+// which etcd does not write, and records the first one of another owner meanwhile.
+func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
+	l := newEventsLab(t)
+	slow, quick := acct("slow"), acct("quick")
+	asked, let := make(chan struct{}), make(chan struct{})
+	s := l.open(nil)
+	s.kv = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.remote, next: func() fault { return fault{} }, note: func(request *etcdserverpb.TxnRequest) {
+		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == eventOwnerKey(slow) {
+			close(asked)
+			<-let
+		}
+	}}, s.client)
+	var group sync.WaitGroup
+	group.Go(func() { l.license(s, slow) })
+	<-asked
+	l.license(s, quick)
+	close(let)
+	group.Wait()
+	if n := len(s.owners.turns); n != 0 {
+		t.Errorf("%d turns are kept", n)
+	}
+	l.seal()
+	for _, owner := range []licet.Owner{slow, quick} {
+		if got := l.feed(owner, 10); len(got) != 1 {
+			t.Errorf("of %s there are %q", owner.AccountID, kindsOf(got))
+		}
 	}
 }

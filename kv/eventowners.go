@@ -23,14 +23,41 @@ func eventOwnerKey(owner licet.Owner) string { return eventOwnersPrefix + ownerP
 
 // eventOwners are the owners whose keys a store knows to be there.
 type eventOwners struct {
-	turn  chan struct{} // holds one token while a key is being written
 	mu    sync.Mutex
 	known map[licet.Owner]struct{}
+	turns map[licet.Owner]*turn // of owners whose keys are being written
 	asOf  epoch
 }
 
+// turn lets one call at a time write an owner's key. Other owners don't wait for it.
+type turn struct {
+	token chan struct{}
+	users int // calls that have the turn or wait for it
+}
+
 func newEventOwners() *eventOwners {
-	return &eventOwners{turn: make(chan struct{}, 1), known: make(map[licet.Owner]struct{})}
+	return &eventOwners{known: make(map[licet.Owner]struct{}), turns: make(map[licet.Owner]*turn)}
+}
+
+// enter joins the calls that take turns for an owner; leave must follow.
+func (o *eventOwners) enter(owner licet.Owner) *turn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.turns[owner]
+	if t == nil {
+		t = &turn{token: make(chan struct{}, 1)}
+		o.turns[owner] = t
+	}
+	t.users++
+	return t
+}
+
+func (o *eventOwners) leave(owner licet.Owner, t *turn) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t.users--; t.users == 0 {
+		delete(o.turns, owner)
+	}
 }
 
 func (o *eventOwners) has(owner licet.Owner) bool {
@@ -72,8 +99,9 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 		return nil
 	}
 	if known := s.fences.known(); known == 0 {
-		// Who has not called OpenEpoch: a command that writes a record or two.
-		err := s.once(ctx, func() (bool, error) {
+		// A command that writes a record or two has not called OpenEpoch. The zero owner
+		// stands for the epoch.
+		err := s.once(ctx, licet.Owner{}, func() (bool, error) {
 			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
@@ -90,7 +118,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 		if s.owners.has(owner) {
 			continue
 		}
-		err := s.once(ctx, func() (bool, error) {
+		err := s.once(ctx, owner, func() (bool, error) {
 			if s.owners.has(owner) {
 				return true, nil
 			}
@@ -103,12 +131,14 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 	return nil
 }
 
-// once does something that may be done twice, again and again until it is done, and
-// for many that want it at a time only once.
-func (s *Store) once(ctx context.Context, do func() (done bool, err error)) error {
+// once repeats do, which may be done twice, until it is done. Calls for one owner take
+// turns, so that the first does it for all of them.
+func (s *Store) once(ctx context.Context, owner licet.Owner, do func() (done bool, err error)) error {
+	t := s.owners.enter(owner)
+	defer s.owners.leave(owner, t)
 	select {
-	case s.owners.turn <- struct{}{}:
-		defer func() { <-s.owners.turn }()
+	case t.token <- struct{}{}:
+		defer func() { <-t.token }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
