@@ -13,9 +13,15 @@ const (
 	// sealAfter is how old an epoch gets before the next begins, if anything was
 	// written: events are in the feed about so late.
 	sealAfter = time.Second
-	// sealBytes is how many bytes of events this node writes into one epoch: who reads
-	// an epoch must hold the list of its events at once.
+	// sealBytes is how many bytes of changes with events this node writes into one epoch
+	// before it seals the epoch early: a reader of an epoch must hold the list of its events
+	// at once.
 	sealBytes = 4 << 20
+	// sealPause is how old an epoch is at least when it is sealed, whatever anybody writes:
+	// every seal makes all nodes send their requests under way again. So there are at most
+	// two seals a second, and an epoch has what is written in half a second and sealScan
+	// beyond sealBytes.
+	sealPause = 500 * time.Millisecond
 	// sealScan is how often it is looked whether an epoch is due: another node may
 	// have died before it did.
 	sealScan = 250 * time.Millisecond
@@ -65,9 +71,7 @@ func (n *Node) KeepSealing(ctx context.Context) {
 	defer watching.Wait()
 	defer cancel() // a panic must not wait for the watch
 	n.guard.KeepIn(ctx, &watching, "watch of epochs", func() { n.cfg.Events.WatchEpochs(ctx, n.feed.wake) })
-	var known uint64
-	looked := time.Now()
-	since := looked // when known had not begun yet
+	age := epochAge{looked: time.Now()}
 	for {
 		timer := time.NewTimer(sealScan/2 + rand.N(sealScan))
 		select {
@@ -81,25 +85,47 @@ func (n *Node) KeepSealing(ctx context.Context) {
 		if err != nil {
 			continue // whoever needs the store is told so
 		}
-		if epoch.Number != known {
-			if known != 0 {
-				n.feed.wake() // the watch may hang
-			}
-			known, since = epoch.Number, looked
+		if age.look(epoch.Number, now, time.Now()) {
+			n.feed.wake() // the watch may hang
 		}
-		looked = now
 		var lag time.Duration
 		if epoch.Written {
-			lag = now.Sub(since)
+			lag = age.most(now)
 		}
 		n.cfg.Metrics.EventFeedLag.Set(lag.Seconds())
-		if due := now.Sub(since) >= sealAfter || epoch.Bytes >= sealBytes; !due || !epoch.Written {
+		if !age.due(epoch, now) {
 			continue
 		}
 		if err := n.cfg.Events.SealEvents(ctx, epoch); err != nil && ctx.Err() == nil {
 			n.cfg.Log.Debug().Err(err).Msg("an epoch of events could not be sealed; it is tried again")
 		}
 	}
+}
+
+// epochAge is what a node knows of the age of an epoch. Its times are the node's own.
+type epochAge struct {
+	number uint64
+	looked time.Time // when the last look at the epoch began
+	before time.Time // when the last look began that did not find it: the epoch is younger
+	seen   time.Time // when the first look had found it: the epoch is older
+}
+
+// look notes the epoch that a look has found, and reports whether it has followed another.
+func (a *epochAge) look(number uint64, began, ended time.Time) (followed bool) {
+	if number != a.number {
+		followed = a.number != 0
+		a.number, a.before, a.seen = number, a.looked, ended
+	}
+	a.looked = began
+	return followed
+}
+
+// most is how old the epoch can be.
+func (a *epochAge) most(now time.Time) time.Duration { return now.Sub(a.before) }
+
+// due reports whether the epoch is to be sealed.
+func (a *epochAge) due(epoch Epoch, now time.Time) bool {
+	return epoch.Written && now.Sub(a.seen) >= sealPause && (a.most(now) >= sealAfter || epoch.Bytes >= sealBytes)
 }
 
 // enter takes a place among those who wait for an owner's events; leave gives it back.
