@@ -187,7 +187,8 @@ func TestGoldenValues(t *testing.T) {
 		{after: 200, changes: []assumption{{goldenOwner, true}, {labOwner, false}}}, {changes: []assumption{{labOwner, true}}},
 	}}).encode())
 	show("request to listen", encodeListenRequest(true))
-	show("mark of events", (&eventMark{at: testTime, bytes: 1 << 20}).encode())
+	show("mark of events", (&eventMark{at: testTime, measured: true}).encode())
+	show("ledger of events", goldenLedger().encode())
 	golden(t, "values.golden", b.String())
 }
 
@@ -204,6 +205,8 @@ func TestGoldenKeys(t *testing.T) {
 		{"events of endpoints", eventsKey(goldenOwner, site{epoch: 0x0102030405}, webhooksInEvents(goldenOwner), 7)},
 		{"owner of events", eventOwnerKey(goldenOwner)},
 		{"mark of events", markKey(0x0102030405)},
+		{"ledger of events", ledgerKey(goldenOwner)},
+		{"end of the events that an owner gave up", cutKey(goldenOwner, 0x0102030405)},
 		{"epoch", epochKey},
 		{"fence of those who listen", listenKey},
 		{"one who listens to activations", listenerKey(goldenOwner)},

@@ -12,6 +12,8 @@
 //	                              events of a record, those of one transaction, see below
 //	e/<account>/<mode>/<epoch>b<block>
 //	                              those of up to 16 records, likewise
+//	e/<account>/<mode>/<epoch>\xff
+//	                              empty: the end of what an owner gave up
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	f/<account>/<mode>/           empty: an owner that listens to activations
 //	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
@@ -26,7 +28,8 @@
 //	o/<account>/<mode>/<order>    an order
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product
-//	r/<account>/<mode>/           an owner's request to listen, or no longer to, until s/listen has moved
+//	r/<account>/<mode>/           a ledger: how many bytes of events an owner has, by epochs, and the
+//	                              last epoch whose events the owner gave up
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
@@ -36,6 +39,7 @@
 //	v/<endpoint>/a<page>          a page of what was delivered to it, by its number, eight bytes
 //	v/<endpoint>/j<replay>        a replay that was asked for and is not done, by its ULID
 //	w/<account>/<mode>/           an owner's endpoints of webhooks, all of them
+//	x/a/<account>/<mode>/         an owner's request to listen, or no longer to, until s/listen has moved
 //	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
 //	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
 //	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
@@ -49,11 +53,12 @@
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
-//	s/swept                       the last epoch whose events are not kept any more, eight bytes
+//	s/swept                       the last epoch whose events are too old, eight bytes; its revision moves
+//	                              with all that sweeps say
 //	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
 //	                              and with any replay
-//	t/<epoch>                     a mark: when that epoch was sealed at the latest, and how many
-//	                              bytes the events since the mark before take
+//	t/<epoch>                     a mark: when that epoch was sealed at the latest, and that the ledgers
+//	                              count the events up to it
 //
 // i/, c/, b/, and also o/ and a/, are listings, see below.
 //
@@ -102,13 +107,15 @@
 // f/. Each change of a license compares the revision of s/listen, which moves whenever such
 // a key is put or removed. A change for whose owner nothing has moved is sent again as it
 // is; the others are made anew. No owner moves s/listen. The transaction that stores an
-// endpoint writes a request below r/, and any node moves s/listen for all owners that
+// endpoint writes a request below x/a/, and any node moves s/listen for all owners that
 // wait, at most once a second; only then is the change of the endpoint acknowledged.
 //
-// Events are kept for a time and up to a number of bytes. How old they are and how
-// many is known from marks, so that none of them need be read. What is to go is said
-// first, in s/swept, and then removed: whoever reads on at or before it is told so,
-// and never misses an event without knowing.
+// Events are kept for a time and up to a number of bytes. How old they are is known from
+// marks, and how many bytes each owner has from ledgers, so that none of them need be
+// read. Age holds for all owners. Over the budget of bytes, the owner that has most gives
+// up its oldest events. What is to go is said first, in s/swept or in the owner's ledger,
+// and then removed: a reader that goes on at or before it is told so, and never misses an
+// event without knowing.
 //
 // # Deliveries
 //

@@ -13,7 +13,7 @@ func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.
 	if !ok || !at.behindEvent() {
 		return nil, nil
 	}
-	state, err := s.feedState(ctx)
+	state, _, err := s.feedStateOf(ctx, owner)
 	if err != nil || at.epoch > state.epoch || at.epoch <= state.swept {
 		return nil, err
 	}

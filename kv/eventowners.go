@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -18,6 +19,10 @@ import (
 // them, and stays. Without it, to find all owners of events would mean to search
 // through the events: etcd counts every key up to a range's end, whatever the limit.
 const eventOwnersPrefix = layout + "h/"
+
+func compareOwners(a, b licet.Owner) int {
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
+}
 
 func eventOwnerKey(owner licet.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
 

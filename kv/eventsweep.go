@@ -19,11 +19,19 @@ const (
 	sweepMost = 10_000
 )
 
-// SweepEvents removes events that are too old, or too many, the oldest first. What is
-// to go is said first, for all to see, and then removed: who reads on in it is told
-// so, and misses none. Any number of nodes may do it, at the same time too, and each
-// goes on where another has ended. Where something was removed there may be more.
+// SweepEvents removes events that are too old, and, over the budget of bytes, the oldest
+// events of the owners with the most, see [Store.cutEvents]. It records first which events
+// go, and removes them then: a reader that goes on among these events fails with
+// licet.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
+// time, and each goes on where another has ended. If any event was removed, there may be
+// more.
 func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep node.EventRetention) (removed int, err error) {
+	// The marks are read before s/swept: so no mark that another node removes is missing
+	// above state.swept.
+	marks, err := s.eventMarks(ctx)
+	if err != nil {
+		return 0, err
+	}
 	state, err := s.feedState(ctx)
 	if err != nil {
 		return 0, err
@@ -32,59 +40,39 @@ func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep node.EventR
 	if err != nil {
 		return 0, err
 	}
-	marks, err := s.eventMarks(ctx)
-	if err != nil {
-		return 0, err
-	}
-	if marks, err = s.markEvents(ctx, now, owners, state, marks); err != nil {
+	spans := grain{max(keep.Bytes/budgetSpans, 1), keep.Age / ageSpans}
+	if marks, err = s.markEvents(ctx, now, owners, state, marks, spans); err != nil {
 		return 0, err
 	}
 	swept := state.swept
-	if end := endOfKept(marks, swept, now, keep); end > swept {
+	if end := endOfAge(marks, swept, now, keep.Age); end > swept {
 		if swept, err = s.raiseSwept(ctx, end); err != nil {
 			return 0, err
 		}
 	}
-	from := epoch(0)
-	for _, m := range marks {
-		if m.epoch > swept {
-			break
-		}
-		done, err := s.removeMarked(ctx, owners, from, m.epoch+1, sweepMost-removed)
-		removed += done
-		if err != nil || removed >= sweepMost {
-			return removed, err
-		}
-		if _, err := s.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(markKey(m.epoch))}, nil); err != nil {
-			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
-		}
-		from = m.epoch + 1
+	if removed, err = s.removeAged(ctx, owners, marks, swept); err != nil || removed >= sweepMost {
+		return removed, err
 	}
-	return removed, nil
+	cut, err := s.cutEvents(ctx, keep.Bytes, sweepMost-removed)
+	return removed + cut, err
 }
 
-// endOfKept gives the last epoch that is not to be kept: a mark's, or what it is now.
-func endOfKept(marks []eventMark, swept epoch, now time.Time, keep node.EventRetention) epoch {
-	kept := int64(0)
-	for _, m := range marks {
-		if m.epoch > swept {
-			kept += m.bytes
-		}
-	}
+// endOfAge returns the last epoch that is too old: that of a mark, or swept.
+func endOfAge(marks []eventMark, swept epoch, now time.Time, age time.Duration) epoch {
 	for _, m := range marks {
 		if m.epoch <= swept {
 			continue
 		}
-		if now.Sub(m.at) <= keep.Age && kept <= keep.Bytes {
+		if now.Sub(m.at) <= age {
 			break
 		}
-		swept, kept = m.epoch, kept-m.bytes
+		swept = m.epoch
 	}
 	return swept
 }
 
-// raiseSwept says that events up to an epoch are not kept any more, and gives what
-// is said now: another node may have said more.
+// raiseSwept records that the events of all owners up to an epoch are too old, and returns
+// the recorded epoch: another node may have recorded a later one.
 func (s *Store) raiseSwept(ctx context.Context, to epoch) (epoch, error) {
 	for range sweptTries {
 		response, err := s.scan(ctx, "read_swept", sweptKey, sweptKey+"\x00", 1, 0)
@@ -118,24 +106,54 @@ func (s *Store) raiseSwept(ctx context.Context, to epoch) (epoch, error) {
 // sweptTries bounds how often a sweep that others were faster than tries again.
 const sweptTries = 8
 
-// removeMarked removes events between two marks: all of them, or about so many.
-func (s *Store) removeMarked(ctx context.Context, owners []licet.Owner, from, to epoch, most int) (removed int, err error) {
-	for _, owner := range owners {
-		err := s.walkEvents(ctx, "sweep_list", owner, from, to, sweepPage, func(begin, next string, _ *clientv3.GetResponse) error {
-			if removed >= most {
-				return errEnough
-			}
-			// The epochs are sealed: nothing can have come in between.
-			response, err := s.txn(ctx, "sweep_events", nil, []clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
-			if err != nil {
-				return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
-			}
-			removed += int(response.Responses[0].GetResponseDeleteRange().Deleted)
-			return nil
-		}, clientv3.WithKeysOnly())
-		if err != nil || removed >= most {
-			return removed, err
+// removeAged removes the events of all owners up to the last swept epoch, mark by mark,
+// of at most about sweepMost keys.
+func (s *Store) removeAged(
+	ctx context.Context, owners []licet.Owner, marks []eventMark, swept epoch,
+) (removed int, err error) {
+	from := epoch(0)
+	for _, m := range marks {
+		if m.epoch > swept {
+			break
 		}
+		for _, owner := range owners {
+			done, err := s.removeEvents(ctx, owner, from, m.epoch+1, "", sweepMost-removed)
+			removed += done
+			if err != nil || removed >= sweepMost {
+				return removed, err
+			}
+		}
+		if _, err := s.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(markKey(m.epoch))}, nil); err != nil {
+			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+		from = m.epoch + 1
 	}
 	return removed, nil
+}
+
+// removeEvents removes an owner's events from one epoch up to another: all of them, or
+// about so many keys. Unless before is empty, it removes only keys below before.
+func (s *Store) removeEvents(
+	ctx context.Context, owner licet.Owner, from, to epoch, before string, most int,
+) (removed int, err error) {
+	remove := func(begin, next string, _ *clientv3.GetResponse) error {
+		if removed >= most {
+			return errEnough
+		}
+		if before != "" {
+			if next = min(next, before); next <= begin {
+				return nil
+			}
+		}
+		// The epochs are sealed: nothing can have come in between.
+		response, err := s.txn(ctx, "sweep_events", nil,
+			[]clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
+		if err != nil {
+			return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+		removed += int(response.Responses[0].GetResponseDeleteRange().Deleted)
+		return nil
+	}
+	err = s.walkEvents(ctx, "sweep_list", owner, from, to, sweepPage, remove, clientv3.WithKeysOnly())
+	return removed, err
 }

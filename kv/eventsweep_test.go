@@ -126,7 +126,12 @@ func TestEventsAreKeptByAge(t *testing.T) {
 	l.clean()
 }
 
-// TestEventsAreKeptByBytes keeps the events of the newest marks that fit.
+// bySpans has a span of each owner begin with every mark.
+func bySpans(bytes int64) node.EventRetention {
+	return node.EventRetention{Age: ageSpans * markAfter, Bytes: bytes}
+}
+
+// TestEventsAreKeptByBytes keeps the newest events of one owner that fit.
 func TestEventsAreKeptByBytes(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("bytes")
@@ -136,41 +141,43 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 			l.license(l.store, owner)
 		}
 		l.seal()
-		l.sweep(now, keepAll)
+		l.sweep(now, bySpans(1<<40))
 		now = now.Add(markAfter)
 	}
-	marks := must(l.store.eventMarks(testContext(t, 10*time.Second)))(t)
+	spans := l.ledger(owner).spans
 	total := int64(0)
 	for _, kv := range must(l.store.client.Get(testContext(t, 10*time.Second), eventsPrefix, clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
-	if len(marks) != 5 {
-		t.Fatalf("there are marks %+v", marks)
+	if marks := l.keys(marksPrefix); len(spans) != 5 || marks != 5 {
+		t.Fatalf("there are %d marks and spans %+v", marks, spans)
 	}
-	for _, m := range marks {
-		total -= m.bytes
+	for _, span := range spans {
+		total -= span.bytes
 	}
 	if total != 0 {
-		t.Errorf("the marks miss %d bytes: %+v", total, marks)
+		t.Errorf("the spans miss %d bytes: %+v", total, spans)
 	}
 	all := l.feed(owner, 1000)
-	kept := marks[2].bytes + marks[3].bytes + marks[4].bytes
+	kept := spans[2].bytes + spans[3].bytes + spans[4].bytes
 	for _, c := range []struct {
 		bytes int64
 		left  int
-	}{{kept, 60}, {kept - 1, 40}, {marks[4].bytes, 20}, {1, 0}} {
-		l.sweep(now, node.EventRetention{Age: 1000 * time.Hour, Bytes: c.bytes})
+	}{{kept, 60}, {kept - 1, 40}, {spans[4].bytes, 20}, {1, 0}} {
+		l.sweep(now, bySpans(c.bytes))
 		if diff := cmp.Diff(all[len(all)-c.left:], l.feed(owner, 7)); diff != "" && c.left > 0 {
 			t.Errorf("of %d bytes:\n%s", c.bytes, diff)
 		}
-		if n := l.keys(eventsPrefix); n != int64(c.left) {
+		if n := l.keys(eventsPrefix); n != int64(c.left)+1 { // and the sign for older builds
 			t.Errorf("of %d bytes there are %d keys", c.bytes, n)
 		}
 		l.clean()
 	}
-	if l.keys(marksPrefix) != 0 {
-		t.Error("marks are left of what is swept")
+	l.sweep(now.Add(1000*time.Hour), bySpans(1))
+	if events, marks, ledgers := l.keys(eventsPrefix), l.keys(marksPrefix), l.keys(ledgersPrefix); events+marks+ledgers != 0 {
+		t.Errorf("of what is too old there are %d keys of events, %d marks and %d ledgers", events, marks, ledgers)
 	}
+	l.clean()
 }
 
 // TestReaderIsOvertakenBySweep reads half of a feed, of which the beginning is swept
@@ -324,26 +331,6 @@ func TestSweepIsKilled(t *testing.T) {
 		l.clean()
 		if n, marks := l.keys(eventsPrefix), l.keys(marksPrefix); n != 2 || marks != 1 {
 			t.Errorf("killed after %d writes: %d keys of events and %d marks are left", kill, n, marks)
-		}
-	}
-}
-
-// TestMarks lays marks over epochs.
-func TestMarks(t *testing.T) {
-	const half = markBytes / 2
-	for _, c := range []struct {
-		name  string
-		sizes map[epoch]int64
-		want  []eventMark
-	}{
-		{"nothing", nil, []eventMark{{9, testTime, 0}}},
-		{"a little", map[epoch]int64{3: 5, 7: 6}, []eventMark{{9, testTime, 11}}},
-		{"just as much", map[epoch]int64{3: half, 7: half}, []eventMark{{9, testTime, markBytes}}},
-		{"more", map[epoch]int64{2: half, 3: half, 7: 1}, []eventMark{{3, testTime, markBytes}, {9, testTime, 1}}},
-		{"large epochs", map[epoch]int64{2: 3 * half, 3: 4 * half, 7: 1}, []eventMark{{2, testTime, 3 * half}, {3, testTime, 4 * half}, {9, testTime, 1}}},
-	} {
-		if diff := cmp.Diff(c.want, markSizes(c.sizes, 9, testTime), cmp.AllowUnexported(eventMark{})); diff != "" {
-			t.Errorf("%s:\n%s", c.name, diff)
 		}
 	}
 }

@@ -13,8 +13,9 @@ import (
 	"licet/node"
 )
 
-// sweptKey has the last epoch whose events are no longer kept, as eight bytes. It is
-// raised before they are removed, so that who reads on after it misses none.
+// sweptKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
+// raised before they are removed, so that who reads on after it misses none. An owner may
+// have to give up more, see eventLedger.
 const sweptKey = layout + "s/swept"
 
 const (

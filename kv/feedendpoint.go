@@ -14,10 +14,10 @@ import (
 // the owner, in one transaction.
 func (s *Store) feedStateFor(ctx context.Context, owner licet.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
 	if endpoint == "" {
-		state, err = s.feedState(ctx)
+		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err
 	}
-	state, record, err := s.feedStateWith(ctx, webhooksKey(owner))
+	state, record, err := s.feedStateOf(ctx, owner, webhooksKey(owner))
 	if err == nil {
 		at, err = endpointAt(owner, record[0], endpoint, state.revision)
 	}

@@ -127,7 +127,7 @@ func families() []family {
 		{"order", "o/", each("o/", (*verification).checkOrder)},
 		{"order_owner", "p/", each("p/", (*verification).checkOrderOwner)},
 		{"product", "q/", each("q/", (*verification).checkProduct)},
-		{"listen_request", "r/", each("r/", (*verification).checkListenRequest)},
+		{"event_ledger", "r/", each("r/", (*verification).checkEventLedger)},
 		{"backup", "s/backup", each("s/backup", (*verification).checkBackup)},
 		{"check_key", "s/check", each("s/check", (*verification).checkCheckKey)},
 		{"epoch", "s/epoch", each("s/epoch", (*verification).checkEpoch)},
@@ -141,6 +141,7 @@ func families() []family {
 		{"api_key_use", "u/", each("u/", (*verification).checkAPIKeyUse)},
 		{"delivery", "v/", (*verification).checkDeliveries},
 		{"webhooks", "w/", each("w/", (*verification).checkWebhooks)},
+		{"listen_request", "x/a/", each("x/a/", (*verification).checkListenRequest)},
 		{"license_end", "x/l/", each("x/l/", checkDue(licet.DueLicenseEnd))},
 		{"order_end", "x/o/", each("x/o/", checkDue(licet.DueOrderEnd))},
 		{"refund", "x/r/", each("x/r/", checkDue(licet.DueRefund))},
@@ -180,6 +181,7 @@ type verification struct {
 	lookups  []lookup
 	epoch    epoch // the present one, and the last that was swept
 	swept    epoch
+	cuts     map[licet.Owner]epoch // see readCuts
 	links    eventLinks
 	moved    int64 // requests to listen written up to this revision are in effect
 	summary  VerifySummary
@@ -188,6 +190,9 @@ type verification struct {
 
 func (v *verification) run(ctx context.Context) error {
 	if err := v.begin(ctx); err != nil {
+		return err
+	}
+	if err := v.readCuts(ctx); err != nil {
 		return err
 	}
 	from := layout

@@ -46,7 +46,7 @@ func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()
 // wantEvents asks for the events that something leads to, unless they may have
 // been swept. Those that can't be read are reported where they stand.
 func (v *verification) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*storedEvents)) {
-	if at.epoch <= v.swept {
+	if at.epoch <= v.sweptOf(at.owner) {
 		return
 	}
 	v.links.pointed(at)
@@ -72,6 +72,9 @@ func (v *verification) wantEvents(at runAt, bad func(rule, format string, args .
 // checkEvents checks one key of events.
 func (v *verification) checkEvents(e entry) {
 	owner, rest, ok := ownerOf(e.rest)
+	if ok && isCut(rest) && epochIn([]byte(rest)) <= v.sweptOf(owner) {
+		return
+	}
 	var at dirEntry
 	if ok {
 		at, ok = readEventsKey([]byte(rest))
@@ -97,7 +100,7 @@ func (v *verification) checkEvents(e entry) {
 	if len(runs) > blockRuns {
 		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), blockRuns)
 	}
-	if at.epoch > v.swept {
+	if at.epoch > v.sweptOf(owner) {
 		v.wantEventOwner(owner) // else it is being swept
 	}
 	for i := range runs {
@@ -115,7 +118,7 @@ func (v *verification) checkRun(at runAt, value []byte) {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	if at.epoch <= v.swept {
+	if at.epoch <= v.sweptOf(at.owner) {
 		return
 	}
 	v.links.stands(at)

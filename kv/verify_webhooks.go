@@ -101,13 +101,13 @@ func (v *verification) checkListener(e entry) {
 func (v *verification) checkListenRequest(e entry) {
 	owner, rest, ok := ownerOf(e.rest)
 	if !ok || rest != "" {
-		v.report("listen_request", "r/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's")
+		v.report("listen_request", "x/a/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
 	if _, err := decodeListenRequest(e.value); err != nil {
-		v.report("listen_request", "r/"+ownerPath(owner), "value", "the value can't be read: %v", err)
+		v.report("listen_request", "x/a/"+ownerPath(owner), "value", "the value can't be read: %v", err)
 	}
-	v.wantEndpointsOf(owner, "listen_request", "r/")
+	v.wantEndpointsOf(owner, "listen_request", "x/a/")
 }
 
 func (v *verification) wantEndpointsOf(owner licet.Owner, family, prefix string) {

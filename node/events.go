@@ -100,8 +100,8 @@ type EventStore interface {
 	// recorded before is in the feed.
 	SealEvents(ctx context.Context, epoch Epoch) error
 
-	// SweepEvents removes events that are not to be kept at a moment, the oldest first,
-	// and tells how many it removed. Where it was any, there may be more.
+	// SweepEvents removes events that are not to be kept at a moment, an owner's oldest
+	// first, and returns how many it removed. Where it was any, there may be more.
 	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
 
 	// WatchEpochs calls wake when it begins to watch and whenever an epoch has begun,
@@ -110,7 +110,9 @@ type EventStore interface {
 }
 
 // EventRetention says how long events are kept: up to an age, and of all owners
-// together up to a number of bytes. Both are kept about.
+// together up to a number of bytes. Over these bytes, the owner with the most events loses
+// its oldest ones first; an owner with an equal share or less loses none. Both bounds are
+// kept about.
 type EventRetention struct {
 	Age   time.Duration
 	Bytes int64

@@ -59,7 +59,10 @@ func TestPaceOfSeals(t *testing.T) {
 			store := &epochs{bytes: c.bytes, number: 1}
 			var nodes []*node.Node
 			for range 3 {
-				nodes = append(nodes, node.New(node.Config{Events: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "test", "", ""), Log: zerolog.Nop()}))
+				nodes = append(nodes, node.New(node.Config{
+					Events: store, Clock: time.Now, Log: zerolog.Nop(),
+					Metrics: metrics.New(prometheus.NewRegistry(), "test", "", ""),
+				}))
 			}
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

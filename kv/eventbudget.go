@@ -1,0 +1,233 @@
+package kv
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+const (
+	// ledgersPage is how many ledgers are read at a time.
+	ledgersPage = 1000
+	// cutsAtOnce is how many owners one transaction cuts: it writes two keys for each
+	// owner, and s/swept.
+	cutsAtOnce = (maxOps - 1) / 2
+)
+
+// ledgerBook is all ledgers at one revision of the store.
+type ledgerBook struct {
+	guard   int64 // the ModRevision of s/swept
+	swept   epoch // of all owners
+	ledgers []*ownerLedger
+}
+
+// ownerLedger is a ledger with its place in a book.
+type ownerLedger struct {
+	eventLedger
+	owner    licet.Owner
+	revision int64 // the ModRevision of its key
+	kept     int64 // bytes of the spans that are kept
+	next     int   // the first span that is kept
+}
+
+// cutEvents cuts the owners with the most events, until the events of all owners fit the
+// budget: the store records which of their oldest events they give up, and then removes
+// these events. One call removes at most about so many keys.
+//
+// An owner gives up events only while no owner has more. So such an owner has more than an
+// equal share: the budget divided by the number of owners with events. Afterwards the owner
+// has less than the share by one span at most. An owner with a share or less loses nothing,
+// however much the others write (max-min fairness).
+//
+// Each transaction that records cuts compares the revision of s/swept, and writes s/swept
+// with the same value. So each transaction knows all cuts before it, and the cuts of two
+// nodes that sweep at the same time don't exceed what is over the budget.
+func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed int, err error) {
+	for range sweptTries {
+		book, err := s.readLedgers(ctx)
+		if err != nil {
+			return 0, err
+		}
+		recorded, err := s.recordCuts(ctx, book, book.cut(budget))
+		if err != nil {
+			return 0, err
+		}
+		if recorded {
+			return s.removeCuts(ctx, book, most)
+		}
+	}
+	return 0, fmt.Errorf("%w: others sweep events too", licet.ErrUnavailable)
+}
+
+// readLedgers reads all ledgers at one revision.
+func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
+	found, err := s.scan(ctx, "read_swept", sweptKey, sweptKey+"\x00", 1, 0)
+	if err != nil {
+		return nil, err
+	}
+	book, revision := &ledgerBook{}, found.Header.Revision
+	if len(found.Kvs) > 0 {
+		kv := found.Kvs[0]
+		if len(kv.Value) != epochSize {
+			return nil, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
+		}
+		book.guard, book.swept = kv.ModRevision, epoch(binary.BigEndian.Uint64(kv.Value))
+	}
+	for next, more := ledgersPrefix, true; more; {
+		page, err := s.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(ledgersPrefix), ledgersPage, revision)
+		if err != nil {
+			return nil, err
+		}
+		for _, kv := range page.Kvs {
+			next = string(kv.Key) + "\x00"
+			owner, rest, ok := ownerOf(string(kv.Key[len(ledgersPrefix):]))
+			ledger, err := readLedger(kv.Value)
+			if !ok || rest != "" || err != nil {
+				continue // verify reports it
+			}
+			o := &ownerLedger{eventLedger: *ledger, owner: owner, revision: kv.ModRevision}
+			for i, span := range o.spans {
+				if span.last <= max(book.swept, o.swept) {
+					o.next = i + 1
+				} else {
+					o.kept += span.bytes
+				}
+			}
+			book.ledgers = append(book.ledgers, o)
+		}
+		more = page.More && len(page.Kvs) > 0
+	}
+	return book, nil
+}
+
+// cut drops the oldest spans in the book, each from the owner with the most bytes then,
+// until the rest fits the budget. It returns the owners that lost spans.
+func (b *ledgerBook) cut(budget int64) (cuts []*ownerLedger) {
+	total := int64(0)
+	var h mostFirst
+	for _, o := range b.ledgers {
+		if total += o.kept; o.kept > 0 {
+			h = append(h, o)
+		}
+	}
+	heap.Init(&h)
+	had := make(map[*ownerLedger]bool)
+	for total > budget && len(h) > 0 {
+		o := h[0]
+		if !had[o] {
+			had[o], cuts = true, append(cuts, o)
+		}
+		span := o.spans[o.next]
+		o.next++
+		o.swept, o.kept, total = span.last, o.kept-span.bytes, total-span.bytes
+		heap.Fix(&h, 0)
+		if h[0].kept == 0 {
+			break // no owner has any bytes
+		}
+	}
+	return cuts
+}
+
+// mostFirst is a heap of the owners with kept events. The owner with the most is its top.
+type mostFirst []*ownerLedger
+
+func (h mostFirst) Len() int { return len(h) }
+
+func (h mostFirst) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[j].kept, h[i].kept), compareOwners(h[i].owner, h[j].owner)) < 0
+}
+
+func (h mostFirst) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+func (h *mostFirst) Push(o any) { *h = append(*h, o.(*ownerLedger)) }
+
+func (h *mostFirst) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// recordCuts stores which events owners give up, before any of these events is removed. It
+// reports false if another node has changed a ledger of a cut, or s/swept: then the book
+// must be read again.
+func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
+	for some := range slices.Chunk(cuts, cutsAtOnce) {
+		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(sweptKey), "=", book.guard)}
+		puts := []clientv3.Op{clientv3.OpPut(sweptKey, string(appendEpoch(nil, book.swept)))}
+		for _, o := range some {
+			key := ledgerKey(o.owner)
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
+			puts = append(puts, clientv3.OpPut(key, string(o.encode())), clientv3.OpPut(cutKey(o.owner, o.swept), ""))
+		}
+		done, err := s.txn(ctx, "cut_events", compares, puts, nil)
+		if err != nil {
+			return false, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+		if !done.Succeeded {
+			return false, nil
+		}
+		book.guard = done.Header.Revision
+		for _, o := range some {
+			o.revision = book.guard
+		}
+	}
+	if len(cuts) > 0 {
+		most := cuts[0].owner
+		s.log.Warn().Int("owners", len(cuts)).Str("account_id", most.AccountID).Str("mode", string(most.Mode)).
+			Msg("events are over their budget of bytes: the accounts with the most lose their oldest; account_id has most")
+	}
+	return true, nil
+}
+
+// removeCuts removes the events that owners gave up, and then the spans of these events
+// from their ledgers. After a crash in between, the spans show the next sweep what is left.
+func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
+	var empty []*ownerLedger
+	for _, o := range book.ledgers {
+		if o.measured() <= book.swept {
+			empty = append(empty, o)
+			continue
+		}
+		if !o.unremoved() {
+			continue
+		}
+		done, err := s.removeEvents(ctx, o.owner, 0, o.swept+1, cutKey(o.owner, o.swept), most-removed)
+		removed += done
+		if err != nil || removed >= most {
+			return removed, err
+		}
+		o.forget(o.swept)
+		key := ledgerKey(o.owner)
+		// If the ledger has changed since, the next pass finds no events and drops the spans.
+		_, err = s.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
+			[]clientv3.Op{clientv3.OpPut(key, string(o.encode()))}, nil)
+		if err != nil {
+			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+	}
+	return removed, s.dropLedgers(ctx, empty)
+}
+
+// dropLedgers removes ledgers of which every epoch is too old: s/swept covers them.
+func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
+	for some := range slices.Chunk(empty, maxOps) {
+		var compares []clientv3.Cmp
+		var deletes []clientv3.Op
+		for _, o := range some {
+			key := ledgerKey(o.owner)
+			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
+			deletes = append(deletes, clientv3.OpDelete(key))
+		}
+		if _, err := s.txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
+			return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		}
+	}
+	return nil
+}

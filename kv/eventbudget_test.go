@@ -1,0 +1,208 @@
+package kv
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// eventBytes counts the bytes of an owner's events.
+func (l *eventsLab) eventBytes(owner licet.Owner) (bytes int64) {
+	l.t.Helper()
+	ctx := testContext(l.t, 30*time.Second)
+	for _, kv := range must(l.store.client.Get(ctx, eventsOfOwner(owner), clientv3.WithPrefix()))(l.t).Kvs {
+		if len(kv.Value) > 0 {
+			bytes += int64(len(kv.Key) + len(kv.Value))
+		}
+	}
+	return bytes
+}
+
+// TestLargestOwnerLosesFirst has one owner record far more than the budget, after another
+// has recorded a little: the first one's oldest events go, and all of the other's stay.
+func TestLargestOwnerLosesFirst(t *testing.T) {
+	l := newEventsLab(t)
+	small, large := acct("small"), acct("large")
+	const budget = 20 << 10
+	keep := node.EventRetention{Age: 160 * time.Minute, Bytes: budget}
+	for range 3 {
+		l.license(l.store, small)
+	}
+	l.seal()
+	little := l.feed(small, 10)
+	first, err := l.store.ReadEvents(testContext(t, 10*time.Second), small, node.FeedPage{Limit: 1})
+	if err != nil || len(first.Events) != 1 {
+		t.Fatalf("%+v, %v", first, err)
+	}
+	var all []node.RecordedEvent
+	behind := node.FeedPosition("") // of an earlier page, and no event's
+	for i := range 6 {
+		for range 40 {
+			l.license(l.store, large)
+		}
+		l.seal()
+		page, err := l.store.ReadEvents(testContext(t, 10*time.Second), large, node.FeedPage{Limit: 1000})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			all, behind = page.Events, page.Next
+		} else {
+			more := must(l.after(large, node.FeedPosition(all[len(all)-1].ID)))(t)
+			all = append(all, more...)
+		}
+		l.sweep(testTime.Add(time.Duration(i)*markAfter), keep)
+		l.clean()
+	}
+	rest, err := l.after(small, first.Next)
+	if diff := cmp.Diff(little[1:], rest); err != nil || diff != "" {
+		t.Errorf("the feed of the owner with a little: %v\n%s", err, diff)
+	}
+	if diff := cmp.Diff(little, l.feed(small, 1)); diff != "" {
+		t.Errorf("and from its beginning:\n%s", diff)
+	}
+	left := l.feed(large, 7)
+	if diff := cmp.Diff(all[len(all)-len(left):], left); diff != "" || len(left) < 40 || len(left) == len(all) {
+		t.Errorf("of %d events of the owner that has most %d are left:\n%s", len(all), len(left), diff)
+	}
+	bytes := l.eventBytes(small) + l.eventBytes(large)
+	if bytes > budget || bytes < budget*2/3 {
+		t.Errorf("%d bytes are kept, and the budget is %d", bytes, budget)
+	}
+	for i, e := range all {
+		_, err := l.after(large, node.FeedPosition(e.ID))
+		if gone := i < len(all)-len(left); gone != errors.Is(err, licet.ErrCursorExpired) || !gone && err != nil {
+			t.Errorf("after event %d of %d, of which %d are left: %v", i, len(all), len(left), err)
+		}
+	}
+	if _, err := l.after(large, behind); !errors.Is(err, licet.ErrCursorExpired) {
+		t.Errorf("after a page whose events are gone: %v", err)
+	}
+	if !t.Failed() {
+		l.olderBuild(large, behind)
+	}
+}
+
+// olderBuild reads on as a build that knows no ledgers: it must not miss what is gone
+// without a word.
+func (l *eventsLab) olderBuild(owner licet.Owner, behind node.FeedPosition) {
+	l.t.Helper()
+	after, _ := readPlace(node.Cell, string(behind))
+	ctx := testContext(l.t, 10*time.Second)
+	s := l.open(nil)
+	state := must(s.feedState(ctx))(l.t)
+	for _, from := range []place{after, {epoch: state.swept + 1}} {
+		if feed, err := s.readFeed(ctx, owner, from, state, node.FeedPage{Limit: 10}); err == nil {
+			l.t.Errorf("an older build goes on with %q", kindsOf(feed.Events))
+		}
+	}
+	kept := place{epoch: l.ledger(owner).swept + 1}
+	if _, err := s.readFeed(ctx, owner, kept, state, node.FeedPage{Limit: 10}); err != nil {
+		l.t.Errorf("an older build reads what is kept: %v", err)
+	}
+}
+
+// TestCutIsFair cuts books of any owners to any budget: what is kept fits, and no owner
+// loses a span while another keeps more, so none that has an equal share or less.
+func TestCutIsFair(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 21))
+		book := &ledgerBook{}
+		total, owners := int64(0), int64(0)
+		before := make(map[licet.Owner]int64)
+		for i := range random.IntN(12) {
+			o := &ownerLedger{owner: acct(fmt.Sprint(i))}
+			for j := range random.IntN(8) {
+				span := eventSpan{epoch(j + 1), 1 + random.Int64N(1<<random.IntN(12))}
+				o.spans, o.kept = append(o.spans, span), o.kept+span.bytes
+			}
+			book.ledgers = append(book.ledgers, o)
+			before[o.owner] = o.kept
+			if total += o.kept; o.kept > 0 {
+				owners++
+			}
+		}
+		budget := random.Int64N(total + total/4 + 1)
+		cuts := book.cut(budget)
+		after, most := int64(0), int64(0)
+		for _, o := range book.ledgers {
+			after, most = after+o.kept, max(most, o.kept)
+		}
+		if after > budget || total <= budget && len(cuts) > 0 {
+			t.Errorf("seed %d: %d bytes are cut to %d, and the budget is %d", seed, total, after, budget)
+		}
+		for _, o := range cuts {
+			lost := o.spans[o.next-1].bytes
+			if had := o.kept + lost; had < most || had*owners <= budget {
+				t.Errorf("seed %d: an owner of %d gives up a span of %d, and another keeps %d; the budget is %d",
+					seed, had, lost, most, budget)
+			}
+			if o.swept != o.spans[o.next-1].last {
+				t.Errorf("seed %d: %d spans are lost, and what is recorded is epoch %d", seed, o.next, o.swept)
+			}
+		}
+		for _, o := range book.ledgers {
+			if !slices.Contains(cuts, o) && o.kept != before[o.owner] {
+				t.Errorf("seed %d: an owner has lost bytes and is not among %d cuts", seed, len(cuts))
+			}
+		}
+		if len(cuts) > 0 && after+maxLost(cuts) <= budget {
+			t.Errorf("seed %d: %d bytes are kept, far below the budget of %d", seed, after, budget)
+		}
+	}
+}
+
+// maxLost is the largest span that was lost last.
+func maxLost(cuts []*ownerLedger) (bytes int64) {
+	for _, o := range cuts {
+		bytes = max(bytes, o.spans[o.next-1].bytes)
+	}
+	return bytes
+}
+
+// TestCutsAreSaidOnce has two nodes read the ledgers, of which an owner's grows in
+// between, so that they would have different owners give up events: only the first one's
+// word counts.
+func TestCutsAreSaidOnce(t *testing.T) {
+	l := newEventsLab(t)
+	ctx := testContext(t, 30*time.Second)
+	put := func(owner licet.Owner, bytes int64) {
+		t.Helper()
+		ledger := &eventLedger{begun: testTime, spans: []eventSpan{{1, bytes / 2}, {2, bytes / 2}}}
+		must(l.store.client.Put(ctx, ledgerKey(owner), string(ledger.encode())))(t)
+	}
+	a, b := acct("a"), acct("b")
+	put(a, 1000)
+	put(b, 800)
+	one := must(l.store.readLedgers(ctx))(t)
+	put(b, 1100)
+	other := must(l.store.readLedgers(ctx))(t)
+	ofOne, ofOther := one.cut(1500), other.cut(1700)
+	if len(ofOne) != 1 || len(ofOther) != 1 || ofOne[0].owner != a || ofOther[0].owner != b {
+		t.Fatalf("%+v and %+v are cut", ofOne, ofOther)
+	}
+	if recorded, err := l.store.recordCuts(ctx, one, ofOne); err != nil || !recorded {
+		t.Fatalf("the first: %v, %v", recorded, err)
+	}
+	if recorded, err := l.store.recordCuts(ctx, other, ofOther); err != nil || recorded {
+		t.Errorf("the second: %v, %v", recorded, err)
+	}
+	if swept := l.ledger(b).swept; swept != 0 {
+		t.Errorf("both owners gave up events, one of them up to %d", swept)
+	}
+	// Nor does a word count that was made of what s/swept was before.
+	third := must(l.store.readLedgers(ctx))(t)
+	must(l.store.raiseSwept(ctx, 1))(t)
+	if recorded, err := l.store.recordCuts(ctx, third, third.cut(1)); err != nil || recorded {
+		t.Errorf("after events got too old: %v, %v", recorded, err)
+	}
+}

@@ -1,0 +1,204 @@
+package kv
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rs/zerolog"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// TestSweepersAtOnce has nodes sweep at once while two owners record more than the budget
+// and another one little: no reader misses an event in silence, the little one's stay, and no
+// more is removed than must be.
+func TestSweepersAtOnce(t *testing.T) {
+	l := newEventsLab(t)
+	small, large := acct("small"), []licet.Owner{acct("large"), acct("larger")}
+	l.license(l.store, small)
+	l.seal()
+	const budget = 24 << 10
+	var now atomic.Int64
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	for range 3 {
+		s := l.open(nil)
+		group.Go(func() {
+			for ctx.Err() == nil {
+				_, err := s.SweepEvents(testContext(t, 30*time.Second), testTime.Add(time.Duration(now.Load())), bySpans(budget))
+				if err != nil && !errors.Is(err, licet.ErrUnavailable) {
+					t.Errorf("sweep: %v", err)
+				}
+			}
+		})
+	}
+	for i := range 6 {
+		for range 20 {
+			for _, owner := range large {
+				l.license(l.store, owner)
+			}
+		}
+		l.license(l.store, large[1])
+		l.seal()
+		now.Store(int64(i) * int64(markAfter))
+	}
+	cancel()
+	group.Wait()
+	l.sweep(testTime.Add(6*markAfter), bySpans(budget))
+	l.clean()
+	if got := l.feed(small, 10); len(got) != 1 {
+		t.Errorf("of the owner with one event there are %q", kindsOf(got))
+	}
+	bytes, longest := l.eventBytes(small), int64(0)
+	for _, owner := range large {
+		bytes += l.eventBytes(owner)
+		sum := int64(0)
+		for _, span := range l.ledger(owner).spans {
+			sum, longest = sum+span.bytes, max(longest, span.bytes)
+		}
+		if is := l.eventBytes(owner); sum != is {
+			t.Errorf("the ledger has %d bytes, and there are %d", sum, is)
+		}
+	}
+	if bytes > budget || bytes < budget-2*longest {
+		t.Errorf("%d bytes are kept, and the budget is %d", bytes, budget)
+	}
+}
+
+// TestCutIsKilled ends a sweep over the budget after each number of writes. A reader of
+// the owner that loses misses nothing in silence, the other one loses nothing, and the
+// next sweep does the rest.
+func TestCutIsKilled(t *testing.T) {
+	gone := errors.New("killed")
+	finished := false
+	for kill := 0; !finished; kill++ {
+		l := newEventsLab(t)
+		small, large := acct("small"), acct("large")
+		l.license(l.store, small)
+		for i := range 3 {
+			for range 5 {
+				l.license(l.store, large)
+			}
+			l.seal()
+			l.sweep(testTime.Add(time.Duration(i)*markAfter), bySpans(1<<40))
+		}
+		all := l.feed(large, 100)
+		spans := l.ledger(large).spans
+		keep := bySpans(spans[2].bytes + l.eventBytes(small))
+		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
+		s := must(Open(testContext(t, 10*time.Second), cfg))(t)
+		writes := 0
+		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
+			if writes++; writes > kill {
+				return fault{appliedNever, gone}
+			}
+			return fault{}
+		}}
+		s.kv = clientv3.NewKVFromKVClient(faulty, s.client)
+		_, err := s.SweepEvents(testContext(t, 10*time.Second), testTime.Add(2*markAfter), keep)
+		finished = err == nil
+		_ = s.Close()
+		l.clean()
+		if got := l.feed(small, 1); len(got) != 1 {
+			t.Errorf("killed after %d writes: of the owner with one event there are %q", kill, kindsOf(got))
+		}
+		rest, err := l.after(large, node.FeedPosition(all[0].ID))
+		if diff := cmp.Diff(all[1:], rest); !errors.Is(err, licet.ErrCursorExpired) && (err != nil || diff != "") {
+			t.Errorf("killed after %d writes: %v\n%s", kill, err, diff)
+		}
+		if n := len(l.feed(large, 100)); kill == 0 && n != len(all) || kill > 0 && n != 5 {
+			t.Errorf("killed after %d writes: the feed has %d events", kill, n)
+		}
+		l.sweep(testTime.Add(2*markAfter), keep)
+		l.clean()
+		if diff := cmp.Diff(all[10:], l.feed(large, 2)); diff != "" {
+			t.Errorf("killed after %d writes, and swept:\n%s", kill, diff)
+		}
+		if n := l.keys(eventsOfOwner(large)); n != 6 {
+			t.Errorf("killed after %d writes, and swept: %d keys are left", kill, n)
+		}
+		if ledger := l.ledger(large); len(ledger.spans) != 1 || ledger.swept != spans[1].last {
+			t.Errorf("killed after %d writes, and swept: the ledger is %+v", kill, ledger)
+		}
+		if kill > 10 {
+			t.Fatal("a sweep makes ever more writes")
+		}
+	}
+}
+
+// TestOlderStore sweeps a store with what an older build has written: marks with the
+// bytes of all owners, and what is swept of all.
+func TestOlderStore(t *testing.T) {
+	l := newEventsLab(t)
+	ctx := testContext(t, 30*time.Second)
+	small, large := acct("small"), acct("large")
+	mark := func(e epoch, at time.Time, bytes uint64) {
+		t.Helper()
+		value := appendUint(appendTime([]byte{formatVersion}, markAt, at), 2, bytes)
+		must(l.store.client.Put(ctx, markKey(e), string(value)))(t)
+	}
+	l.license(l.store, large)
+	swept := l.seal() - 1
+	var last epoch
+	for i := range 3 {
+		l.license(l.store, small)
+		for range 10 {
+			l.license(l.store, large)
+		}
+		last = l.seal() - 1
+		mark(last, testTime.Add(time.Duration(i)*markAfter), 5000)
+	}
+	must(l.store.raiseSwept(ctx, swept))(t)
+	l.clean()
+	if n := len(l.feed(large, 10)); n != 30 {
+		t.Fatalf("the feed has %d events", n)
+	}
+	// Nothing is measured before the next mark. An older build's can come first.
+	keep := bySpans(3000)
+	if l.sweep(testTime.Add(2*markAfter), keep); l.keys(ledgersPrefix) != 0 {
+		t.Error("there are ledgers")
+	}
+	l.license(l.store, large)
+	mark(l.seal()-1, testTime.Add(3*markAfter), 200)
+	l.license(l.store, large)
+	l.seal()
+	l.sweep(testTime.Add(4*markAfter), node.EventRetention{Age: keep.Age, Bytes: 1 << 40})
+	for _, owner := range []licet.Owner{small, large} {
+		sum := int64(0)
+		for _, span := range l.ledger(owner).spans {
+			sum += span.bytes
+		}
+		if is := l.eventBytes(owner); owner == small && sum != is || sum > is || sum < is*9/10 {
+			t.Errorf("the ledger of %s has %d bytes, and there are %d", owner.AccountID, sum, is)
+		}
+	}
+	for range 10 {
+		l.license(l.store, large)
+	}
+	l.seal()
+	l.sweep(testTime.Add(5*markAfter), keep)
+	l.clean()
+	if got := l.feed(small, 10); len(got) != 3 {
+		t.Errorf("the owner with a little has %q", kindsOf(got))
+	}
+	if got := l.feed(large, 100); len(got) != 10 {
+		t.Errorf("the owner that has most has %d events", len(got))
+	}
+	// What an older build reads of a mark of this one has no bytes, and so never goes by bytes.
+	marks := must(l.store.eventMarks(ctx))(t)
+	if m := marks[len(marks)-1]; !m.measured || marks[0].measured {
+		t.Errorf("the marks are %+v", marks)
+	}
+	l.sweep(testTime.Add(markAfter+keep.Age+1), keep)
+	l.clean()
+	if got := l.feed(small, 10); len(got) != 1 {
+		t.Errorf("by age the owner with a little has %q", kindsOf(got))
+	}
+}

@@ -1,0 +1,104 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+)
+
+// countingTxns counts transactions.
+type countingTxns struct {
+	*counting
+	txns atomic.Int64
+}
+
+func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
+	c.txns.Add(1)
+	return c.counting.Txn(ctx)
+}
+
+// TestQuietOwnersCostLittle measures the events of one owner among hundreds that have none
+// since, and sweeps when there is nothing to do.
+func TestQuietOwnersCostLittle(t *testing.T) {
+	l := newEventsLab(t)
+	ctx := testContext(t, 30*time.Second)
+	const quiet = 400
+	var owners []licet.Owner
+	for i := range quiet {
+		owners = append(owners, acct(fmt.Sprint("quiet", i)))
+		l.license(l.store, owners[i])
+	}
+	busy := acct("busy")
+	l.license(l.store, busy)
+	l.seal()
+	seen := &countingTxns{counting: l.observed()}
+	l.store.kv = seen
+	const chunks = (quiet + measureOwners) / measureOwners
+	for _, c := range []struct {
+		name         string
+		now          time.Duration
+		txns, ranges int64 // at most
+	}{
+		{"all are new", 0, 2*chunks + 1, quiet + 1 + 10},
+		{"nothing is new", time.Hour, 0, 10},
+		{"one has more", 2 * time.Hour, chunks + 2, 10},
+	} {
+		if c.name == "one has more" {
+			l.license(l.store, busy)
+			l.seal()
+		}
+		seen.txns.Store(0)
+		seen.ranges.Store(0)
+		if _, err := l.store.SweepEvents(ctx, testTime.Add(c.now), keepAll); err != nil {
+			t.Fatal(err)
+		}
+		if txns, ranges := seen.txns.Load(), seen.ranges.Load(); txns > c.txns || ranges > c.ranges {
+			t.Errorf("%s: %d transactions and %d ranges", c.name, txns, ranges)
+		}
+	}
+	if n := l.keys(ledgersPrefix); n != quiet+1 {
+		t.Errorf("there are %d ledgers", n)
+	}
+	l.clean()
+}
+
+// TestMeasuresAtOnce has nodes measure the same events at once, up to different epochs,
+// and again: each event is counted once.
+func TestMeasuresAtOnce(t *testing.T) {
+	l := newEventsLab(t)
+	owners := []licet.Owner{acct("a"), acct("b")}
+	const apart, last = 1 << 20, 60 << 20
+	for _, owner := range owners {
+		l.putEpochs(owner, span{from: 7, epochs: 60, each: 3, apart: apart})
+	}
+	g := grain{bytes: 2000, age: time.Hour}
+	stores := []*Store{l.store, l.open(nil), l.open(nil)}
+	for to := epoch(10); to <= last+10; to += 10 * apart {
+		var group sync.WaitGroup
+		for i, s := range stores {
+			group.Go(func() {
+				m := measuring{1, to + epoch(i)*apart, 0, g, testTime}
+				if err := s.measureEvents(testContext(t, 30*time.Second), owners, m); err != nil {
+					t.Errorf("node %d: %v", i, err)
+				}
+			})
+		}
+		group.Wait()
+	}
+	for _, owner := range owners {
+		sum := int64(0)
+		for _, span := range l.ledger(owner).spans {
+			sum += span.bytes
+		}
+		if is := l.eventBytes(owner); sum != is {
+			t.Errorf("%s has %d bytes, and its ledger %d", owner.AccountID, is, sum)
+		}
+	}
+}
