@@ -28,8 +28,6 @@
 //	o/<account>/<mode>/<order>    an order
 //	p/<order>                     an order's owner, for whoever knows only its number
 //	q/<account>/<mode>/<product>  a product
-//	r/<account>/<mode>/           a ledger: how many bytes of events an owner has, by epochs, and the
-//	                              last epoch whose events the owner gave up
 //	k/<hash>                      an API key, by the SHA-256 of its text
 //	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
 //	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
@@ -50,6 +48,8 @@
 //	s/check                       the check key of license keys, 32 bytes
 //	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key
+//	s/ledger/<account>/<mode>/    how many bytes of events an owner has, by epochs, and the last epoch
+//	                              whose events the owner gave up
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more

@@ -16,7 +16,7 @@ import (
 // budget. An owner without a ledger has no measured events, and gave up none.
 //
 // A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
-const ledgersPrefix = layout + "r/"
+const ledgersPrefix = layout + "s/ledger/"
 
 func ledgerKey(owner licet.Owner) string { return ledgersPrefix + ownerPath(owner) }
 

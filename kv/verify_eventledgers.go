@@ -45,11 +45,11 @@ func (v *verification) sweptOf(owner licet.Owner) epoch { return max(v.swept, v.
 func (v *verification) checkEventLedger(e entry) {
 	owner, rest, ok := ownerOf(e.rest)
 	if !ok || rest != "" {
-		v.report("event_ledger", "r/"+v.opaque(e.rest), "key", "the key has not the form of an owner's")
+		v.report("event_ledger", "s/ledger/"+v.opaque(e.rest), "key", "the key has not the form of an owner's")
 		return
 	}
 	bad := func(rule, format string, args ...any) {
-		v.report("event_ledger", "r/"+ownerPath(owner), rule, format, args...)
+		v.report("event_ledger", "s/ledger/"+ownerPath(owner), rule, format, args...)
 	}
 	ledger, err := readLedger(e.value)
 	if err != nil {

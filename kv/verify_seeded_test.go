@@ -586,10 +586,10 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a sign of events given up that are kept", seed{cutKey(labOwner, own.told.epoch): {}},
 			[]string{"event key e/" + odd(ownerPath(labOwner)+string(appendEpoch(nil, own.told.epoch))+"\xff")}},
 		{"a ledger of an epoch that is not sealed", seed{ledgerKey(labOwner): (&eventLedger{spans: []eventSpan{{1 << 60, 1}}}).encode()},
-			[]string{"event_ledger epoch r/" + ownerPath(labOwner)}},
-		{"a ledger that can't be read", seed{ledgerKey(labOwner): bytesOf("\x01\x0a")}, []string{"event_ledger value r/" + ownerPath(labOwner)}},
+			[]string{"event_ledger epoch s/ledger/" + ownerPath(labOwner)}},
+		{"a ledger that can't be read", seed{ledgerKey(labOwner): bytesOf("\x01\x0a")}, []string{"event_ledger value s/ledger/" + ownerPath(labOwner)}},
 		{"a ledger of an owner that is not registered", seed{ledgerKey(stranger): (&eventLedger{}).encode()},
-			[]string{"event_ledger owner_missing r/" + ownerPath(stranger)}},
+			[]string{"event_ledger owner_missing s/ledger/" + ownerPath(stranger)}},
 		{"a mark that can't be read", seed{markKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
 
 		{"endpoints that can't be read", seed{webhooksKey(labOwner): bytesOf("\x01\x0a")}, []string{"webhooks value " + hooks}},
@@ -650,7 +650,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"keys of no form", seed{
 			layout + "b/x": {}, layout + "b/acct_lab/t/0123456789abcdeford_1": {}, layout + "c/x": {}, layout + "c/acct_lab/t/12345678": {}, layout + "j/x": {}, layout + "j/": {}, layout + "j/3x": {},
 			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
-			layout + "p/x": {}, layout + "q/x": {}, layout + "r/x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
+			layout + "p/x": {}, layout + "q/x": {}, ledgersPrefix + "x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
 			layout + "x/l/x": {}, layout + "x/o/12345678x": {}, layout + "x/r/x": {},
 			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
 			layout + "u/x": {}, layout + "s/retired/ä": {},
@@ -658,7 +658,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			backupKey + "s": {}, epochKey + "s": {}, listenKey + "s": {}, listenersPrefix + "x": {}, listenRequests + "x": {}, sweptKey + "s": {}, webhooksMark + "s": {}, webhooksPrefix + "x": {}, webhooksKey(labOwner) + "x": {}, deletedWebhooksPrefix + "we_A": {},
 			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
-			"event key e/" + odd("x"), "event key e/" + odd(ownerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"), "event_ledger key r/" + odd("x"),
+			"event key e/" + odd("x"), "event key e/" + odd(ownerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"), "event_ledger key s/ledger/" + odd("x"),
 			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"), "webhooks key w/" + odd(ownerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
 			"backup key s/backup" + odd("s"), "epoch key s/epoch" + odd("s"), "listen_fence key s/listen" + odd("s"), "listener key f/" + odd("x"), "listen_request key x/a/" + odd("x"), "swept_events key s/swept" + odd("s"),
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),

@@ -69,7 +69,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	}
 	want := []FamilyCount{
 		{"api_key_index", 1}, {"buyer", 7}, {"catalog", 2}, {"device", 19}, {"event", 31}, {"listener", 1}, {"delivery_claim", 0}, {"event_owner", 1}, {"listing", 10}, {"skip", 2}, {"api_key", 1}, {"license", 10}, {"metadata", 3},
-		{"node", 1}, {"order", 7}, {"order_owner", 7}, {"product", 2}, {"event_ledger", 0}, {"backup", 0}, {"check_key", 1}, {"epoch", 1}, {"api_key_mark", 1}, {"listen_fence", 1}, {"master_key", 2}, {"retired_master_key", 0},
+		{"node", 1}, {"order", 7}, {"order_owner", 7}, {"product", 2}, {"backup", 0}, {"check_key", 1}, {"epoch", 1}, {"api_key_mark", 1}, {"event_ledger", 0}, {"listen_fence", 1}, {"master_key", 2}, {"retired_master_key", 0},
 		{"swept_events", 0}, {"webhooks_mark", 1}, {"event_mark", 0}, {"api_key_use", 1}, {"delivery", 0}, {"webhooks", 2},
 		{"listen_request", 0}, {"license_end", 2}, {"order_end", 1}, {"refund", 1}, {"deleted_webhook", 1}, {"claim", 6}, {"claim_age", 6},
 	}
