@@ -79,10 +79,22 @@ func (r *request) actor() licet.Actor {
 
 // serve answers one request. It is what fasthttp calls.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
-	e := s.begin(ctx)
-	s.finish(e, s.attempt(e))
-	*e = exchange{}
-	s.exchanges.Put(e)
+	s.orFail(ctx, func() {
+		e := s.begin(ctx)
+		s.finish(e, s.attempt(e))
+		*e = exchange{}
+		s.exchanges.Put(e)
+	})
+}
+
+// orFail runs work on a request. After a panic that nothing else has caught, orFail answers 500
+// with no body and closes the connection: fasthttp would let the panic end the process.
+func (s *Server) orFail(ctx *fasthttp.RequestCtx, work func()) {
+	if !s.guard.Do("request", work) {
+		ctx.Response.Reset()
+		ctx.SetStatusCode(fasthttp.StatusInternalServerError)
+		ctx.SetConnectionClose()
+	}
 }
 
 // serveBroken answers what fasthttp could not read as a request, and closes
@@ -96,10 +108,12 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 		c.mute()
 		return
 	}
-	e := s.begin(ctx)
-	e.method = otherMethod
-	e.refused = true
-	s.finish(e, s.failure(e, brokenRequest(cause, c)))
+	s.orFail(ctx, func() {
+		e := s.begin(ctx)
+		e.method = otherMethod
+		e.refused = true
+		s.finish(e, s.failure(e, brokenRequest(cause, c)))
+	})
 }
 
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {

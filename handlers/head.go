@@ -140,11 +140,14 @@ var tokenBytes = func() (allowed [256]bool) {
 // nor invited by 100 Continue: the handler then comes to the same verdict, from
 // the same raw bytes, answers it and closes the connection.
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	limit := s.bodyLimit(h)
-	if _, err := checkHead(h, limit); err != nil {
-		h.SetContentLength(0)
-		h.Del(fasthttp.HeaderExpect)
-	}
+	limit := bodyLimit
+	s.guard.Do("head", func() {
+		limit = s.bodyLimit(h)
+		if _, err := checkHead(h, limit); err != nil {
+			h.SetContentLength(0)
+			h.Del(fasthttp.HeaderExpect)
+		}
+	})
 	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
 }
 

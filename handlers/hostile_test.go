@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"licet"
 	"licet/handlers"
 	"licet/node"
@@ -212,5 +214,30 @@ func TestBadJSONIsCheap(t *testing.T) {
 		if took := cost(body); took > 50*plain {
 			t.Errorf("%s: %v, where a plain body takes %v", name, took, plain)
 		}
+	}
+}
+
+// brittle is a log that panics once when it is told to.
+type brittle struct{ armed atomic.Bool }
+
+func (b *brittle) Write(p []byte) (int, error) {
+	if b.armed.CompareAndSwap(true, false) {
+		panic("a bug")
+	}
+	return len(p), nil
+}
+
+// A panic outside of handlers, as in the log, fails its request and closes the connection; the
+// process and its other requests live.
+func TestPanicOutsideOfHandlers(t *testing.T) {
+	t.Parallel()
+	log := &brittle{}
+	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.Log = zerolog.New(log) })
+	log.armed.Store(true)
+	if a := s.send("GET", "/v1/products", keyAll, ""); a.status != 500 || a.body != "" || !a.closes {
+		t.Errorf("it is answered %d %s, and closes: %v", a.status, a.body, a.closes)
+	}
+	if a := s.send("GET", "/v1/products", keyAll, ""); a.status != 200 {
+		t.Errorf("the next one is answered %d %s", a.status, a.body)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"licet/guard"
 )
 
 const (
@@ -36,6 +38,7 @@ type listener struct {
 	turnAway []byte // a whole HTTP answer for a connection too many
 	// turnedAway counts them.
 	turnedAway prometheus.Counter
+	guard      *guard.Guard
 	// refuse answers the bytes of a request that needs no more than a refusal,
 	// in their own buffer, which holds readAhead. It gives nil for all others.
 	refuse func(request []byte) (answer []byte)
@@ -147,7 +150,9 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, errLoose
 	}
 	n, err := c.readSome(p)
-	if good := c.framing.follow(p[:n]); good < n {
+	good := 0 // also after a panic
+	c.listener.guard.Do("framing", func() { good = c.framing.follow(p[:n]) })
+	if good < n {
 		first := c.silent && good == 0
 		n, c.loose, c.silent = good, true, false
 		if first && len(p) == 1 {

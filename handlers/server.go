@@ -176,11 +176,15 @@ func (s *Server) Serve(inner net.Listener) error {
 
 func (s *Server) newListener(inner net.Listener) *listener {
 	return &listener{
-		Listener:     inner,
-		limit:        int64(s.cfg.MaxConnections),
-		turnAway:     s.overloaded(),
-		turnedAway:   s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
-		refuse:       s.refuse,
+		Listener:   inner,
+		limit:      int64(s.cfg.MaxConnections),
+		turnAway:   s.overloaded(),
+		turnedAway: s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
+		guard:      s.guard,
+		refuse: func(request []byte) (answer []byte) {
+			s.guard.Do("refusal", func() { answer = s.refuse(request) })
+			return answer // nil after a panic: the usual way answers it
+		},
 		idleTimeout:  s.cfg.IdleTimeout,
 		writeTimeout: s.cfg.WriteTimeout,
 		maxAge:       s.cfg.MaxConnectionAge,

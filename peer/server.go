@@ -124,9 +124,11 @@ func (s *Server) age() time.Duration { return time.Since(s.born) }
 // seal says, or as good as nothing.
 func (s *Server) look(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	size := uint64(0)
-	if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
-		size = min(said.size, maxMessage)
-	}
+	s.guard.Do("seal", func() {
+		if said, err := s.sealer.open(header.Peek(sealHeader), s.self); err == nil {
+			size = min(said.size, maxMessage)
+		}
+	})
 	return fasthttp.RequestConfig{MaxRequestBodySize: int(max(size, 1))} // 0: no bound
 }
 
