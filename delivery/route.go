@@ -87,7 +87,7 @@ func (r *route) poke() {
 
 func (r *route) isLent(now time.Time) bool { return now.Before(r.lentUntil) }
 
-// start runs work in a goroutine of the route. After a panic nobody knows what work has done, so the
+// start runs work in a goroutine of the route. After a panic it is unknown what work has done, so the
 // route ends, and the deliveries to the endpoint begin anew where they were stored last.
 func (r *route) start(where string, work func()) {
 	r.guard.StartIn(&r.attempts, where, work, func() {

@@ -18,11 +18,12 @@ func (s *Server) watcher(r *request) func() (gone <-chan struct{}, stop func()) 
 	return func() (<-chan struct{}, func()) { return c.watch(s.guard) }
 }
 
-// watch begins to read ahead, while nobody else reads from the connection: gone is closed when
-// the peer has closed the connection, or its half of it. The bytes of further requests are kept for
-// Read. Once as many have come as fit in c.ahead, the end can't be seen any more, and watch ends.
+// watch begins to read ahead and closes gone when the peer has closed the connection, or its half
+// of it. watch keeps the bytes of further requests for Read. Once c.ahead is full, watch can't see
+// the end of the connection any more, and ends.
 //
-// stop ends the watch and waits for that. It must be called before anything else reads.
+// stop ends the watch and returns when it has ended. Between watch and stop, nothing else may read
+// from the connection.
 func (c *conn) watch(g *guard.Guard) (gone <-chan struct{}, stop func()) {
 	// A deadline that has passed interrupts a read without harm, also below TLS.
 	if c.Conn.SetReadDeadline(time.Time{}) != nil {

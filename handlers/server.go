@@ -91,7 +91,7 @@ type Server struct {
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[listener] // set by Serve
 	leaving     atomic.Bool              // every answer closes its connection; see Shutdown
-	life        context.Context          // ends with the first Shutdown: nobody waits any more
+	life        context.Context          // ends with the first Shutdown, which ends all waits
 	stop        context.CancelFunc
 }
 

@@ -6,11 +6,11 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Every call of a store's client passes refuseCall or refuseStream, whoever makes it: reads,
-// transactions, leases, watches and what comes later. So nothing is asked of etcd while each
-// member that could be asked is barred, and no caller need remember to check that.
+// Every call of a store's client passes refuseCall or refuseStream: reads, transactions, leases,
+// watches, and calls that later code adds. So a store asks nothing of etcd while all members that
+// it could ask are barred, and no caller need remember to check that.
 
-// interceptors let calls through while members may be asked.
+// interceptors returns the options of a client whose calls fail while no member may be asked.
 func (m *members) interceptors() []grpc.DialOption {
 	return []grpc.DialOption{grpc.WithChainUnaryInterceptor(m.refuseCall), grpc.WithChainStreamInterceptor(m.refuseStream)}
 }
@@ -18,7 +18,7 @@ func (m *members) interceptors() []grpc.DialOption {
 // probing marks the context of probes, which ask members that are barred, too.
 type probing struct{}
 
-// refusalOf is why a call must not be made, or nil.
+// refusalOf returns why a call must not be made, or nil.
 func (m *members) refusalOf(ctx context.Context) error {
 	why := m.refusal()
 	if why != nil && ctx.Value(probing{}) != nil {
@@ -47,8 +47,8 @@ func (m *members) refuseStream(ctx context.Context, desc *grpc.StreamDesc, conn 
 	return &refusingStream{stream, m, end}, nil
 }
 
-// refusingStream is a stream that ends where something is sent on it while nobody may be asked, as
-// the keep-alives of leases are.
+// refusingStream is a stream that ends when its user sends a message while no member may be asked.
+// Such messages are the keep-alives of leases.
 type refusingStream struct {
 	grpc.ClientStream
 	members *members

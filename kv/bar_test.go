@@ -15,8 +15,8 @@ import (
 	"licet/node"
 )
 
-// TestBarredMembersAreNotAsked: while all members are barred, nothing is asked of them, whoever asks;
-// a lease is not kept alive, and leases are kept again afterward.
+// TestBarredMembersAreNotAsked: while all members are barred, every way to ask them fails and leases
+// are not kept alive. Afterward leases are kept alive again.
 func TestBarredMembersAreNotAsked(t *testing.T) {
 	t.Parallel()
 	s, err := openAt(t, t.Context(), etcdtest.Start(t, 1).Endpoints()...)

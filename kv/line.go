@@ -212,7 +212,7 @@ func (l *line) abandon() {
 }
 
 // board takes the next batch from those who wait, first come, first served. Who
-// does not fit stays in place, and others may pass. Where nobody waits, board ends the flight.
+// does not fit stays in place, and others may pass. If no part waits, board ends the flight.
 func (l *line) board(packer *packer) []*part {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -301,8 +301,8 @@ func TestLineFull(t *testing.T) {
 	}
 }
 
-// TestLinePanics: a panic in the goroutine that sends leaves nobody waiting, and its request can be
-// sent again.
+// TestLinePanics: after a panic in the goroutine that sends, all parts that waited are answered, and
+// the line sends again.
 func TestLinePanics(t *testing.T) {
 	t.Parallel()
 	flying, back := make(chan struct{}), make(chan bool)

@@ -33,11 +33,11 @@ type EventHistory struct {
 type FeedWait struct {
 	For  time.Duration
 	Stop <-chan struct{} // ends it sooner when it is closed
-	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when it ends; nil:
-	// nobody looks after a key.
+	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when the key
+	// ends; nil: the wait has no key.
 	Key *licet.APIKey
 	// Watch begins to watch the caller: gone is closed when the caller does not wait any more,
-	// which ends the wait at once. Feed calls stop at the end. nil: nobody watches.
+	// which ends the wait at once. Feed calls stop at the end. nil: the caller is not watched.
 	Watch func() (gone <-chan struct{}, stop func())
 }
 

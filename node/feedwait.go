@@ -22,7 +22,7 @@ const keyLookPause = 500 * time.Millisecond
 // forgotten its keys because one of them has changed. Until then, a watch costs nothing.
 type keyWatch struct {
 	node   *Node
-	key    *licet.APIKey   // nil: nobody looks
+	key    *licet.APIKey   // nil: there is none
 	forgot <-chan struct{} // closed when the cache has forgotten; nil: a look is due by the timer already
 	looked time.Time
 	timer  *time.Timer

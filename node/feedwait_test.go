@@ -145,7 +145,7 @@ func TestWaitsByAKey(t *testing.T) {
 	}
 }
 
-// TestReadyAsksNobody: what a scrape is told of the node's readiness is known, and asks nothing of
+// TestReadyAsksNobody: the gauge of readiness follows from what the node knows, and asks nothing of
 // the store, which has no Ping here.
 func TestReadyAsksNobody(t *testing.T) {
 	t.Parallel()

@@ -136,7 +136,7 @@ func (c *keyCache) trustedAt(now time.Time) bool {
 	return !c.scanned.IsZero() && elapsed(c.scanned, now) < keyTrust
 }
 
-// trusted reports whether the store has lately answered a scan. It asks nobody.
+// trusted reports whether the store has lately answered a scan. It does not ask the store.
 func (c *keyCache) trusted() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()

@@ -212,7 +212,7 @@ func (n *Node) Ready(ctx context.Context) error {
 }
 
 // readiness is 1 while the node is ready, as far as is known without asking the store: FollowKeys
-// asks the store every second, whoever scrapes. Load balancers send nothing to nodes that
+// asks the store every second anyway. Load balancers send nothing to nodes that
 // are not ready, so nothing that is counted of requests would show it.
 func (n *Node) readiness() float64 {
 	if n.leaving.Load() || !n.keys.trusted() {
