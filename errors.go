@@ -1,5 +1,7 @@
 package licet
 
+import "errors"
+
 // Reason names one kind of refusal or failure in the domain's own words. The
 // mapping to HTTP statuses and numeric codes is one table in package handlers.
 type Reason string
@@ -75,6 +77,33 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Reason == e.Reason
+}
+
+// ReasonOf returns the reason that a caller is told for an error: the reason of the outermost
+// Error in its chain, or ReasonInternal if the chain has none. It returns "" for nil.
+//
+// An error may wrap another Error as its cause. A swap whose outcome is unknown, for
+// example, wraps why the store gave up, and that may be ErrOverloaded. errors.Is finds the
+// cause too, and so must not decide whether a command was executed.
+func ReasonOf(err error) Reason {
+	var known *Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &known):
+		return known.Reason
+	}
+	return ReasonInternal
+}
+
+// NotExecuted reports whether an error says for certain that the command was not executed
+// and never will be, although the record would have allowed it.
+func NotExecuted(err error) bool {
+	switch ReasonOf(err) {
+	case ReasonUnavailable, ReasonOverloaded:
+		return true
+	}
+	return false
 }
 
 // The refusals that carry nothing beyond their reason. Compare with errors.Is.

@@ -137,3 +137,28 @@ func TestErrorMessages(t *testing.T) {
 		}
 	}
 }
+
+// TestReasonOf judges errors by their outermost Error: an outcome that is unknown stays so
+// whatever it wraps.
+func TestReasonOf(t *testing.T) {
+	f := func(err error, reason licet.Reason, notExecuted bool) {
+		t.Helper()
+		if got := licet.ReasonOf(err); got != reason {
+			t.Errorf("the reason of %v is %q, want %q", err, got, reason)
+		}
+		if got := licet.NotExecuted(err); got != notExecuted {
+			t.Errorf("%v was not executed: %v, want %v", err, got, notExecuted)
+		}
+	}
+	wrap := func(errs ...error) error { return fmt.Errorf("store: %w: %w", errs[0], errs[1]) }
+	f(nil, "", false)
+	f(errors.New("plain"), licet.ReasonInternal, false)
+	f(licet.ErrUnavailable, licet.ReasonUnavailable, true)
+	f(licet.ErrOverloaded, licet.ReasonOverloaded, true)
+	f(licet.ErrOutcomeUnknown, licet.ReasonOutcomeUnknown, false)
+	f(licet.ErrLicenseNotFound, licet.ReasonLicenseNotFound, false)
+	f(wrap(licet.ErrUnavailable, errors.New("no leader")), licet.ReasonUnavailable, true)
+	f(wrap(licet.ErrOutcomeUnknown, licet.ErrOverloaded), licet.ReasonOutcomeUnknown, false)
+	f(wrap(licet.ErrOutcomeUnknown, wrap(licet.ErrUnavailable, errors.New("the store is full"))), licet.ReasonOutcomeUnknown, false)
+	f(wrap(errors.New("plain"), licet.ErrOverloaded), licet.ReasonOverloaded, true)
+}

@@ -1,7 +1,6 @@
 package kv
 
 import (
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -80,7 +79,7 @@ func (c *counts) swap(change node.Change, outcome node.Outcome, err error) {
 		}
 	case err == nil:
 		c.swapLost.Inc()
-	case errors.Is(err, licet.ErrOutcomeUnknown):
+	case licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
 		c.swapDoubt.Inc()
 	}
 }

@@ -60,7 +60,7 @@ func (h *deliveryHold) layOutAgain(ctx context.Context, done *node.Checkpoint) (
 			return steps, nil
 		case ctx.Err() != nil:
 			return nil, unavailable(ctx.Err())
-		case !errors.Is(err, licet.ErrUnavailable):
+		case !licet.NotExecuted(err):
 			return nil, h.fail(err)
 		}
 		pauseBeforeReissue(ctx, attempt)

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -134,9 +133,10 @@ func (s *Store) read(ctx context.Context, operation string, p *part) reply {
 	return r
 }
 
-// unavailable is the error of a read that was not made.
+// unavailable returns the error of a read that was not made, or of a write that was not
+// executed.
 func unavailable(cause error) error {
-	if errors.Is(cause, licet.ErrOverloaded) {
+	if licet.NotExecuted(cause) {
 		return cause
 	}
 	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)

@@ -206,7 +206,11 @@ func (a *admission) leave(err error) {
 }
 
 func wasServed(err error) bool {
-	return !isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown, licet.ErrInternal)
+	switch licet.ReasonOf(err) {
+	case licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown, licet.ReasonInternal:
+		return false
+	}
+	return true
 }
 
 // mayJoin decides whether one more command, which enter has let in, may wait

@@ -191,7 +191,7 @@ func (g *granting) catchUp(ctx context.Context) error {
 
 // failed is the error of a grant that is not complete. What is stored stays.
 func (g *granting) failed(err error) error {
-	if g.progress.Done == 0 || errors.Is(err, licet.ErrOutcomeUnknown) {
+	if g.progress.Done == 0 || licet.ReasonOf(err) == licet.ReasonOutcomeUnknown {
 		return err
 	}
 	return licet.ErrOutcomeUnknown
@@ -224,7 +224,7 @@ func (g *granting) read(ctx context.Context, from int, into []LicenseView) error
 		keys[i] = g.progress.Key(g.n.cfg.KeyCheck, Cell, from+i)
 	}
 	views, err := g.n.cfg.Store.ReadLicenses(ctx, keys, ViewDevices)
-	if errors.Is(err, licet.ErrUnavailable) {
+	if licet.NotExecuted(err) {
 		return g.failed(err)
 	}
 	if err != nil {

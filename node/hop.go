@@ -49,7 +49,7 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 			n.placement.servedNone(ref, to, reply.YieldsTo)
 		}
 		for i, c := range hopping {
-			if a := &reply.Answers[i]; errors.Is(a.Err, licet.ErrUnavailable) {
+			if a := &reply.Answers[i]; licet.ReasonOf(a.Err) == licet.ReasonUnavailable {
 				rest = append(rest, c) // it was not run, and never will be
 			} else {
 				c.answer(a.Result, a.Err)

@@ -42,7 +42,7 @@ func (n *Node) Redact(ctx context.Context, owner licet.Owner, buyerEmail string,
 	if err == nil && once != nil {
 		done, err = n.addRedaction(ctx, c, done)
 	}
-	if done.Orders > 0 && isAny(err, licet.ErrUnavailable) {
+	if done.Orders > 0 && licet.NotExecuted(err) {
 		err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licet.ErrOutcomeUnknown, err)
 	}
 	return done, false, err
@@ -101,7 +101,7 @@ func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail str
 		err = licet.ErrUnavailable // the time was over
 	}
 	done := licet.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more}
-	if done.Orders > 0 && isAny(err, licet.ErrUnavailable, licet.ErrOverloaded) {
+	if done.Orders > 0 && licet.NotExecuted(err) {
 		return done, nil // the rest is as it was for certain, and can be asked for
 	}
 	return done, err

@@ -377,6 +377,54 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 	}
 }
 
+// saying answers each Commit after the first few with an error, and makes none of them.
+type saying struct {
+	node.Store
+	first, commits atomic.Int32 // how many land; how many there were
+	err            error
+}
+
+// Commit implements node.Store.
+func (s *saying) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if s.commits.Add(1) > s.first.Load() {
+		return node.Outcome{}, s.err
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// TestRedactInDoubt redacts orders of which one is in doubt, by an error that wraps why the
+// store gave up. Nothing may be told as if the rest had not been executed for certain.
+func TestRedactInDoubt(t *testing.T) {
+	doubt := fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, licet.ErrOverloaded)
+	for _, landing := range []int32{0, 1, 2} {
+		plain := openStore(t)
+		owner := newOwner(licet.Test)
+		for range 3 {
+			bought(t, newNode(t, plain), owner, buyer)
+		}
+		store := &saying{Store: plain, err: doubt}
+		store.first.Store(landing)
+		got, _, err := newNode(t, store).Redact(testContext(t), owner, buyer, nil)
+		if licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+			t.Errorf("with %d of 3 redacted: %+v, %v", landing, got, err)
+		}
+	}
+}
+
+// TestRedactionNotRemembered redacts all orders and is then too busy to remember that: the
+// orders are redacted, so the answer must not say that nothing was changed.
+func TestRedactionNotRemembered(t *testing.T) {
+	plain := openStore(t)
+	owner := newOwner(licet.Test)
+	bought(t, newNode(t, plain), owner, buyer)
+	store := &saying{Store: plain, err: licet.ErrOverloaded}
+	store.first.Store(2) // the claim and the order
+	_, _, err := newNode(t, store).Redact(testContext(t), owner, buyer, once("k", "r"))
+	if licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+		t.Errorf("got %v, want an unknown outcome", err)
+	}
+}
+
 // TestRedactTogether redacts the same orders from many sides, under one key and
 // without: each is counted once.
 func TestRedactTogether(t *testing.T) {

@@ -139,7 +139,8 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) b
 	}
 	for fold := range slices.Chunk(seen, MaxTouchedDevices) {
 		posted, err := n.storeSeenFold(ctx, licet.LicenseRef(key), fold)
-		if isAny(err, licet.ErrUnavailable, licet.ErrOutcomeUnknown) {
+		switch licet.ReasonOf(err) {
+		case licet.ReasonUnavailable, licet.ReasonOutcomeUnknown:
 			return false
 		}
 		for _, cmd := range fold[:posted] {
@@ -169,7 +170,7 @@ func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Se
 		box, err := n.post(ref, c)
 		if err != nil {
 			n.admission.leave(err)
-			if !errors.Is(err, licet.ErrOverloaded) {
+			if licet.ReasonOf(err) != licet.ReasonOverloaded {
 				failed = err
 			}
 			break

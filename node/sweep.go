@@ -92,13 +92,28 @@ func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(l
 // should be, and the pass is put off.
 var errNoRoom = errors.New("the node has much else to do")
 
-// graver is the one of two errors that a pass ends with: that there was no room tells
-// less than any other.
+// graver returns the error that a pass ends with, of two: the graver one, or the first of
+// two that are equally grave. So a pass that ends with an error that says that nothing was
+// executed has no record whose outcome is unknown.
 func graver(one, other error) error {
-	if one == nil || other != nil && errors.Is(one, errNoRoom) {
+	if gravity(other) > gravity(one) {
 		return other
 	}
 	return one
+}
+
+// gravity orders errors by what is known of their records: nil, no room for the pass, not
+// executed, anything else.
+func gravity(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errNoRoom):
+		return 1
+	case licet.NotExecuted(err):
+		return 2
+	}
+	return 3
 }
 
 // EachRefundDue calls send for each order whose refund is due by now, with only
@@ -173,7 +188,7 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 			switch {
 			case errors.Is(err, errNoRoom):
 				troubles = dueTroubles
-			case isAny(err, licet.ErrUnavailable, licet.ErrOverloaded, licet.ErrOutcomeUnknown):
+			case licet.NotExecuted(err), licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
 				troubles++
 			}
 		})

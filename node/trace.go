@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"licet"
@@ -140,19 +139,11 @@ func (n *Node) traceDue(do func(context.Context, licet.Ref) error) func(context.
 		if span != nil {
 			span.Set(tracing.String("licet.record", kindName(ref.Kind)))
 			if err != nil {
-				span.Fail(reasonOf(err))
+				span.Fail(string(licet.ReasonOf(err)))
 			}
 		}
 		return err
 	}
-}
-
-// reasonOf is what kind of error it was.
-func reasonOf(err error) string {
-	if known := (*licet.Error)(nil); errors.As(err, &known) {
-		return string(known.Reason)
-	}
-	return string(licet.ReasonInternal)
 }
 
 // kindName is what kind of record a span is about.

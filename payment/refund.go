@@ -121,7 +121,7 @@ func (d *Desk) record(ctx context.Context, order licet.Order) (licet.Order, erro
 // notYet is the error of a step of a refund that is due. Where the step was not made
 // it is not as if nothing had happened: it will be made yet.
 func notYet(err error) error {
-	if errors.Is(err, licet.ErrUnavailable) || errors.Is(err, licet.ErrOverloaded) {
+	if licet.NotExecuted(err) {
 		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, errors.New(err.Error()))
 	}
 	return err

@@ -165,7 +165,7 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 			}
 			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
 				issued, err := maker.Create(ctx, wanted)
-				if errors.Is(err, licet.ErrOutcomeUnknown) {
+				if licet.ReasonOf(err) == licet.ReasonOutcomeUnknown {
 					return fmt.Errorf("the API key %s may have been made or not; nobody knows it, so revoke it if it is listed: %w", issued.Key.ID, err)
 				}
 				if err != nil {

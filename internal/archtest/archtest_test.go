@@ -412,6 +412,24 @@ import (
 			[]string{"node/x_test.go:3: node must not import cmd/licet: nobody imports cmd"},
 		},
 		{
+			"outcomes are looked for among causes", "node/x.go", `package node
+
+import (
+	"errors"
+
+	"licet"
+)
+
+func lost(err error) bool {
+	return errors.Is(err, licet.ErrUnavailable) || isAny(err, licet.ErrGone, licet.ErrOutcomeUnknown)
+}
+`,
+			[]string{
+				"node/x.go:10: ErrUnavailable may be the mere cause of another outcome: ask licet.NotExecuted or licet.ReasonOf",
+				"node/x.go:10: ErrOutcomeUnknown may be the mere cause of another outcome: ask licet.NotExecuted or licet.ReasonOf",
+			},
+		},
+		{
 			"code imports what is for tests", "cmd/licet/x.go", `package main
 
 import (

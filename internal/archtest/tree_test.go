@@ -70,7 +70,7 @@ func check(tree fs.FS) ([]string, error) {
 		for _, rule := range []func(*report, *folder){
 			checkTable, checkImports, checkClock, checkSeal,
 			checkNames, checkLength, checkPackageComment, checkComments,
-			checkVariables, checkAssignments, checkGoroutines, checkDoors,
+			checkVariables, checkAssignments, checkGoroutines, checkDoors, checkOutcomes,
 		} {
 			rule(r, f)
 		}
