@@ -259,6 +259,9 @@ func noteUndone(batch []*part) {
 func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
+	if full := s.members.refusalOfPuts(); full != nil && puts(request.Success) {
+		return nil, full
+	}
 	started := s.counts.asked()
 	response, err := s.remote.Txn(ctx, request, callOptions...)
 	err = clientv3.ContextError(ctx, err)

@@ -31,12 +31,13 @@ func (c class) String() string {
 // classify sorts a failure. Whatever is not known to come before etcd's log is
 // unknown: every Unavailable (timed out, leader changed, server stopped), every
 // deadline, and also NoSpace, which etcd reports after it has applied the
-// request (server/etcdserver/apply, quotaApplierV3).
+// request (server/etcdserver/apply, quotaApplierV3). errFull is of requests that were
+// not sent.
 func classify(err error) class {
 	switch {
 	case err == nil:
 		return succeeded
-	case isAny(err, errBarred, errFence, rpctypes.ErrTooManyRequests,
+	case isAny(err, errBarred, errFence, errFull, rpctypes.ErrTooManyRequests,
 		rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthOldRevision, rpctypes.ErrUserEmpty, rpctypes.ErrCompacted):
 		return refused

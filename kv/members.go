@@ -49,6 +49,11 @@ type members struct {
 	// barred is why nobody may be asked, while that is so; else nil.
 	barred atomic.Pointer[error]
 
+	// full is whether the alarm NOSPACE is on, as far as is known.
+	full     atomic.Bool
+	toldFull bool          // the log says so; owned by the goroutine
+	hurry    chan struct{} // holds a token while a probe is due at once
+
 	cancel  context.CancelFunc
 	stopped chan struct{} // closed once the goroutine has ended
 }
@@ -59,6 +64,7 @@ type member struct {
 	conn     *grpc.ClientConn
 	cluster  uint64
 	err      error    // of the last probe
+	full     bool     // the last probe that was answered showed the alarm NOSPACE
 	told     []string // the causes that were logged since it last answered
 }
 
@@ -69,7 +75,7 @@ var errBarred = errors.New("refused")
 // that a quorum stands behind it, and watches on from there. Others may be
 // down. It fails where a member that answers is barred, and when ctx ends.
 func (m *members) watch(ctx context.Context, client *clientv3.Client, log zerolog.Logger, guard *guard.Guard) error {
-	m.client, m.log, m.guard, m.stopped = client, log, guard, make(chan struct{})
+	m.client, m.log, m.guard, m.stopped, m.hurry = client, log, guard, make(chan struct{}), make(chan struct{}, 1)
 	for _, endpoint := range client.Endpoints() {
 		conn, err := client.Dial(endpoint)
 		if err != nil {
@@ -108,6 +114,7 @@ func (m *members) reach(ctx context.Context) error {
 			}
 		}
 		if reached {
+			m.noteSpace()
 			m.direct()
 			return nil
 		}
@@ -134,7 +141,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 }
 
 func (m *members) run(ctx context.Context) {
-	for pause(ctx, probePause) {
+	for m.awaitProbe(ctx) {
 		before := make([]error, len(m.list))
 		for i, member := range m.list {
 			before[i] = member.err
@@ -146,8 +153,23 @@ func (m *members) run(ctx context.Context) {
 		for i, member := range m.list {
 			m.report(member, before[i])
 		}
+		m.noteSpace()
 		m.direct()
 	}
+}
+
+// awaitProbe waits until the next round of probes is due. It reports false when ctx has
+// ended.
+func (m *members) awaitProbe(ctx context.Context) bool {
+	timer := time.NewTimer(probePause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-m.hurry:
+	case <-ctx.Done():
+		return false
+	}
+	return true
 }
 
 // direct sends the calls to the members that answer. Where none does, whoever
@@ -213,7 +235,7 @@ func (m *member) probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.cluster = info.Header.ClusterId
+	m.cluster, m.full = info.Header.ClusterId, reportsNoSpace(info)
 	if !supported(info.Version) {
 		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", errBarred, m.endpoint, info.Version)
 	}

@@ -195,6 +195,9 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if full := s.members.refusalOfPuts(); full != nil && opsPut(then) {
+		return nil, full
+	}
 	started := s.counts.asked()
 	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
 	s.answered(ctx, operation, started, err)

@@ -45,6 +45,7 @@ func endCall(span *tracing.Span, err error) {
 // its ctx is of. That of a batch is of none: its shares have spans of their own.
 func (s *Store) answered(ctx context.Context, operation string, started time.Time, err error) {
 	s.counts.answered(operation, started, err)
+	s.members.learn(err)
 	if span := s.tracer.Of(ctx); span != nil {
 		endCall(span.Child(etcdCall(operation, started)), err)
 	}

@@ -1,0 +1,205 @@
+package kv
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+
+	"licet"
+	"licet/node"
+)
+
+// spaceLab is a node over an etcd with a tiny quota.
+type spaceLab struct {
+	t     *testing.T
+	etcd  *clientv3.Client
+	store *Store
+	node  *node.Node
+	owner licet.Owner
+	keys  []licet.LicenseKey
+	sent  atomic.Int64 // requests that write and were sent to etcd
+}
+
+func newSpaceLab(t *testing.T) *spaceLab {
+	t.Helper()
+	server := startTunedBy(t, t.TempDir(), func(cfg *embed.Config) {
+		quick(cfg)
+		cfg.QuotaBackendBytes = 2 << 20
+	})
+	l := &spaceLab{t: t, etcd: dialEmbedded(t, server), owner: licet.Owner{AccountID: "acct_space", Mode: licet.Test}}
+	var err error
+	if l.store, err = openAt(t, l.ctx(), server.Endpoints()...); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.store.OpenEpoch(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	remote := &faultyKV{KVClient: l.store.remote, next: func() fault { l.sent.Add(1); return fault{} }}
+	l.store.remote, l.store.kv = remote, clientv3.NewKVFromKVClient(remote, l.store.client)
+	check, err := l.store.KeyCheck(l.ctx(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.node = node.New(node.Config{
+		Store: l.store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+	})
+	unlimited := 0
+	granted, _, err := l.node.Grant(l.ctx(), l.owner, node.Grant{ProductID: "pro", Quantity: 8, MaxDevices: &unlimited})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range granted {
+		l.keys = append(l.keys, granted[i].License.Key)
+	}
+	return l
+}
+
+func (l *spaceLab) ctx() context.Context { return testContext(l.t, 30*time.Second) }
+
+func (l *spaceLab) activate(i int) error {
+	_, err := l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
+	return err
+}
+
+func (l *spaceLab) lookUp(i int) {
+	if _, err := l.node.License(l.ctx(), l.owner, l.keys[i%len(l.keys)], node.DevicePage{Limit: 10}); err != nil {
+		l.t.Errorf("a look-up: %v", err)
+	}
+}
+
+// fill writes until etcd raises its alarm, and waits until the store knows.
+func (l *spaceLab) fill() {
+	l.t.Helper()
+	ballast := strings.Repeat("x", 64<<10)
+	for {
+		_, err := l.etcd.Put(l.ctx(), "ballast", ballast)
+		if errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		}
+		if err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	await(l.t, l.store.members.full.Load)
+}
+
+// makeRoom does what an operator does about the alarm.
+func (l *spaceLab) makeRoom() {
+	l.t.Helper()
+	now, err := l.etcd.Get(l.ctx(), "ballast", clientv3.WithKeysOnly())
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := l.etcd.Compact(l.ctx(), now.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := l.etcd.Defragment(l.ctx(), l.etcd.Endpoints()[0]); err != nil {
+		l.t.Fatal(err)
+	}
+	if _, err := l.etcd.AlarmDisarm(l.ctx(), &clientv3.AlarmMember{}); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// TestFullStore fills etcd up to its quota. Under the alarm changes are refused without a
+// request to etcd, so they hold no places and look-ups go on; afterwards all is as before.
+func TestFullStore(t *testing.T) {
+	l := newSpaceLab(t)
+	if err := l.activate(0); err != nil {
+		t.Fatal(err)
+	}
+	l.fill()
+	l.sent.Store(0)
+	var activations, lookUps sync.WaitGroup
+	refused := make(chan struct{})
+	for i := range 200 {
+		activations.Go(func() {
+			if err := l.activate(1 + i); !licet.NotExecuted(err) {
+				t.Errorf("an activation under the alarm: %v", err)
+			}
+		})
+	}
+	for i := range 64 {
+		lookUps.Go(func() {
+			for l.lookUp(i); !isClosed(refused); l.lookUp(i) {
+			}
+		})
+	}
+	activations.Wait()
+	close(refused)
+	lookUps.Wait()
+	if sent := l.sent.Load(); sent != 0 {
+		t.Errorf("under the alarm %d requests with writes were sent", sent)
+	}
+	if err := l.activate(0); err != nil {
+		t.Errorf("a bound device under the alarm: %v", err)
+	}
+	if err := l.activate(1); err == nil || !strings.Contains(err.Error(), "the store is full") {
+		t.Errorf("the refusal does not say why: %v", err)
+	}
+	if _, _, err := l.node.PutProduct(l.ctx(), licet.PutProduct{ID: "new", Owner: l.owner, Terms: licet.DefaultTerms()}); !licet.NotExecuted(err) {
+		t.Errorf("a product under the alarm: %v", err)
+	}
+	if summary, err := l.store.Verify(l.ctx(), VerifyConfig{}); err != nil || summary.Violations != 0 {
+		t.Errorf("verify under the alarm: %+v, %v", summary, err)
+	}
+	l.makeRoom()
+	await(t, func() bool { return l.activate(1) == nil })
+	if l.store.members.full.Load() {
+		t.Error("changes land, and the store still takes the alarm to be on")
+	}
+}
+
+// TestAlarmFoundByAChange makes a change while the alarm is on and the store does not know:
+// its outcome is unknown, and it does not wait for its deadline to say so.
+func TestAlarmFoundByAChange(t *testing.T) {
+	l := newSpaceLab(t)
+	l.fill()
+	for range 5 {
+		l.sent.Store(0)
+		l.store.members.full.Store(false)
+		err := l.activate(1)
+		switch sent := l.sent.Load(); {
+		case sent == 0 && licet.NotExecuted(err): // a probe was quicker
+		case sent == 1 && licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+		default:
+			t.Errorf("%d requests were sent, and the answer is %v", sent, err)
+		}
+	}
+	if !l.store.members.full.Load() {
+		t.Error("the store did not learn of the alarm")
+	}
+}
+
+// TestNoSpaceWithoutAlarm answers a change with NoSpace while no alarm is on: the next probe
+// finds that out, and changes go on.
+func TestNoSpaceWithoutAlarm(t *testing.T) {
+	l := newSpaceLab(t)
+	answer := script(fault{apply: appliedNow, tell: rpctypes.ErrNoSpace})
+	l.store.remote.(*faultyKV).next = answer
+	err := l.activate(1)
+	if err != nil && licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+		t.Errorf("the change in doubt: %v", err)
+	}
+	await(t, func() bool { return l.activate(2) == nil })
+}
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
