@@ -9,8 +9,20 @@ import (
 	"licet"
 )
 
+const (
+	// foldBytes is from how many bytes on a fold takes no further call, by what it writes.
+	// A request to etcd may have 1.5 MiB. What is not counted has room in the rest: the
+	// last call, the facts of the license, the keys, and the devices that were only seen.
+	foldBytes = 256 << 10
+	// eventBytes and entryBytes are about what an event and a device's entry take besides
+	// the id and the name of the device.
+	eventBytes = 128
+	entryBytes = 96
+)
+
 // foldResult is what a fold of calls makes of a record. The answers stand in
-// the order of the calls.
+// the order of the calls. There may be fewer answers than calls: the fold had no room
+// for the others, and they are to be run on what it has made of the record.
 type foldResult struct {
 	record  licet.Record
 	answers []Answer
@@ -24,6 +36,12 @@ func (f foldResult) answer(calls []*call) {
 	}
 }
 
+// split tells the calls that the fold has run from those that it had no room for.
+func (f foldResult) split(calls []*call) (run, rest []*call) {
+	count := len(f.answers)
+	return calls[:count:count], calls[count:]
+}
+
 // answerFold answers the calls of a fold that is not stored. That devices were
 // seen is stored later.
 func (n *Node) answerFold(f foldResult, calls []*call) {
@@ -33,9 +51,10 @@ func (n *Node) answerFold(f foldResult, calls []*call) {
 	f.answer(calls)
 }
 
-// fold runs the calls one by one on a snapshot, whose record it uses up. A call
-// that panics is answered with ErrInternal, and the fold starts over without
-// it, since it may have left the record half changed.
+// fold runs the calls one by one on a snapshot, whose record it uses up, as long as what is
+// to be stored fits one request; see foldBytes. A call that panics is answered with
+// ErrInternal, and the fold starts over without it, since it may have left the record half
+// changed.
 func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
 		return n.foldOne(snapshot.Record, calls[0])
@@ -45,11 +64,16 @@ func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
 	now := n.Now()
 again:
 	record := snapshot.Record.Clone()
-	worthSwap := false
+	worthSwap, bytes := false, 0
 	for i, c := range calls {
+		if worthSwap && bytes >= foldBytes {
+			answers = answers[:i]
+			break
+		}
 		if _, is := poisoned[i]; is {
 			continue
 		}
+		told := len(record.Events)
 		result, err, panicked := n.apply(&record, c.cmd, now)
 		if panicked {
 			if poisoned == nil {
@@ -61,8 +85,24 @@ again:
 		}
 		answers[i] = Answer{Result: result, Err: err}
 		worthSwap = worthSwap || mustStore(&record, c.cmd)
+		bytes += bytesOf(&record, c.cmd, told)
 	}
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
+}
+
+// bytesOf is about what a command adds to what is to be stored of a record, which had so
+// many events before it. A device that several commands change counts for each.
+func bytesOf(record *licet.Record, cmd licet.Command, told int) (bytes int) {
+	for i := range record.Events[told:] {
+		bytes += eventBytes
+		if d := record.Events[told+i].Device; d != nil {
+			bytes += len(d.ID) + len(d.Name)
+		}
+	}
+	if entry := record.Devices[cmd.DeviceID()]; entry != nil && entry.Changed {
+		bytes += entryBytes + len(entry.Device.ID) + len(entry.Device.Name)
+	}
+	return bytes
 }
 
 // foldOne is a fold of one call, as most are.

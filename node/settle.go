@@ -113,7 +113,7 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, 
 	if fold.worthSwap {
 		n.swap(ctx, ref, calls, guess, fold)
 		return
-	}
+	} // else the fold has run all calls
 	switch still, err := n.cfg.Store.Confirm(ctx, ref, guess.Token); {
 	case err != nil:
 		answerAll(calls, err)

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"licet"
@@ -16,33 +17,46 @@ const (
 	retryPauseMax = 64 * time.Millisecond
 )
 
-// swap stores what a fold made of a snapshot, and answers its calls. After a
-// loss they are folded again on what they lost to.
+// swap stores what a fold made of a snapshot, and answers its calls. Calls that the fold
+// had no room for are settled after it, on what it has made of the record.
 func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
+	if rest := stillWanted(n.swapFold(ctx, ref, calls, snapshot, fold)); len(rest) > 0 {
+		n.readAndSwap(ctx, ref, rest)
+	}
+}
+
+// swapFold stores what a fold made of a snapshot, and answers its calls. After a loss they
+// are folded again on what they lost to. It returns the calls that a fold had no room for.
+func (n *Node) swapFold(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) (rest []*call) {
 	for try := range swapTries {
+		if len(fold.answers) < len(calls) {
+			var left []*call
+			calls, left = fold.split(calls)
+			rest = append(slices.Clone(left), rest...)
+		}
 		if !fold.worthSwap {
 			// Nothing to store: the answers hold at the snapshot's revision,
 			// which was read in the swap that was lost.
 			n.answerFold(fold, calls)
-			return
+			return rest
 		}
 		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: []Write{
 			{Ref: ref, Token: snapshot.Token, Record: fold.record},
 		}})
 		if err != nil {
 			answerAll(calls, err)
-			return
+			return rest
 		}
 		if outcome.Landed {
 			fold.answer(calls)
-			return
+			return rest
 		}
 		if calls = stillWanted(calls); len(calls) == 0 {
-			return
+			return rest
 		}
 		if n.placement.lost(ref, writerOf(outcome.Rivals)) {
 			if calls = n.sendAway(calls); len(calls) == 0 {
-				return
+				return rest
 			}
 		}
 		if !pause(ctx, try) {
@@ -52,14 +66,16 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 			snapshot = outcome.Rivals[0]
 		} else if len(fold.record.Devices) > MaxTouchedDevices {
 			n.readAndSwap(ctx, ref, calls) // in parts, of which none comes here again
-			return
+			return rest
 		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
-			return
+			return rest
 		}
 		fold = n.fold(snapshot, calls)
 	}
 	// Every swap was lost for certain, so nothing has happened.
 	answerAll(calls, licet.ErrUnavailable)
+	answerAll(rest, licet.ErrUnavailable)
+	return nil
 }
 
 // writerOf is who wrote the record that a swap was lost to; zero where the swap

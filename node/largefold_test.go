@@ -1,0 +1,79 @@
+package node_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"licet"
+	"licet/node"
+)
+
+// longest makes a text of so many characters as a device's id or name may have, each of
+// four bytes but for the first few.
+func longest(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("😀", 252) }
+
+// TestFoldOfLargeCommands lets 512 commands pile up behind one swap: 256 devices with the
+// longest ids and names are removed and bound again, while their owner listens. Their
+// devices and events take more bytes than one request to etcd may have.
+func TestFoldOfLargeCommands(t *testing.T) {
+	for _, rival := range []bool{false, true} {
+		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
+			cfg := storeConfig()
+			cfg.HearAll = true
+			store, gate, arrived := heldCommits(openWith(t, cfg))
+			n := newNode(t, store)
+			key := grant(t, n, 0)
+			ref := licet.LicenseRef(key)
+			bind := func(device string) error {
+				cmd := licet.Activate{Target: licet.Target{Key: key}, Device: device, Name: longest(0), Named: true}
+				_, err := n.Activate(testContext(t), cmd)
+				return err
+			}
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			var group sync.WaitGroup
+			for i := range node.MaxFoldDevices {
+				group.Go(func() { must(bind(longest(i))) })
+			}
+			group.Wait()
+
+			first, second := make(chan struct{}), make(chan struct{})
+			gate.Store(&first)
+			group.Go(func() { must(bind("in front")) })
+			<-arrived
+			for i := range node.MaxFoldDevices {
+				group.Go(func() { _, err := remove(testContext(t), n, key, longest(i)); must(err) })
+			}
+			n.AwaitQueued(ref, node.MaxFoldDevices)
+			for i := range node.MaxFoldDevices {
+				group.Go(func() { must(bind(longest(i))) })
+			}
+			n.AwaitQueued(ref, 2*node.MaxFoldDevices)
+			gate.Store(&second)
+			close(first)
+			<-arrived // the first fold of those that waited
+			if rival {
+				binds("rival")(t, newNode(t, openStore(t)), key)
+			}
+			gate.Store(nil)
+			close(second)
+			group.Wait()
+			// A removal and an activation that waited together may be made in either order.
+			if count, ids := devices(t, n, key); count != len(ids) || !ids["in front"] || ids["rival"] != rival {
+				t.Errorf("current_devices is %d, %d bound", count, len(ids))
+			}
+			for i := range node.MaxFoldDevices {
+				must(bind(longest(i)))
+			}
+			if count, ids := devices(t, n, key); count != len(ids) || count < node.MaxFoldDevices+1 {
+				t.Errorf("afterwards current_devices is %d, %d bound", count, len(ids))
+			}
+		})
+	}
+}
