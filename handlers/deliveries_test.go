@@ -99,14 +99,20 @@ func TestReplays(t *testing.T) {
 	}
 }
 
-// TestReplayInDoubt: a replay that is noted while its Idempotency-Key is not is an
-// unknown outcome, and never told of as if nothing had happened.
+// TestReplayInDoubt loses the answer to a replay that is stored along with its
+// Idempotency-Key: the same request again is not stored a second time.
 func TestReplayInDoubt(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	w := s.replay(`{"dead":true}`).once("again-1")
-	s.store.breakWith(nil, licet.ErrUnavailable)
+	id := s.webhook("https://shop.example.com/licet")
+	w := wire{method: "POST", path: webhookPath(id, "/replay"), key: keyAll, body: `{"dead":true}`}.once("again-1")
+	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
 	s.sendWire(w).must(t, 50400)
+	s.store.breakWith(nil, nil)
+	s.sendWire(w).must(t, 0)
+	if asked := s.sent.asked(id); len(asked) != 1 {
+		t.Errorf("%d replays are stored, want 1", len(asked))
+	}
 }
 
 // TestNoDeliveries: a node that has no part in deliveries still has endpoints, and

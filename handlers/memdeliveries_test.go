@@ -60,7 +60,7 @@ func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page node
 	return list, m.store.fail
 }
 
-func (m *memDeliveries) AddReplay(_ context.Context, _ licet.Owner, endpoint string, replay node.Replay) error {
+func (m *memDeliveries) AddReplay(_ context.Context, _ licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
 	defer m.store.read()()
 	if m.store.fail != nil {
 		return m.store.fail
@@ -68,8 +68,11 @@ func (m *memDeliveries) AddReplay(_ context.Context, _ licet.Owner, endpoint str
 	if len(m.replays[endpoint]) >= maxMemReplays {
 		return node.ErrTooManyReplays
 	}
+	if !m.store.writeClaims(claims) {
+		return node.ErrClaimTaken
+	}
 	m.replays[endpoint] = append(m.replays[endpoint], replay)
-	return nil
+	return m.store.commit
 }
 
 // asked gives the replays that were asked for.

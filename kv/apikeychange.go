@@ -98,12 +98,14 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 // nextWriter stands for one swap of this store.
 func (s *Store) nextWriter() writer { return writer{by: s.incarnation, swap: s.swaps.Add(1)} }
 
-// claimWrites is what a transaction that is about an API key does with claims.
+// claimWrites is what a transaction of another record, such as an API key or a replay, does
+// with claims.
 type claimWrites struct {
 	compares  []clientv3.Cmp
 	puts      []clientv3.Op
 	gets      []clientv3.Op
-	revisions []int64 // of the claims as they were read; 0: there was none
+	revisions []int64    // of the claims as they were read; 0: there was none
+	writers   [][]writer // of the claims as they were read
 }
 
 func writeClaims(claims []node.Write, me writer) claimWrites {
@@ -120,6 +122,7 @@ func writeClaims(claims []node.Write, me writer) claimWrites {
 			clientv3.OpPut(claimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
 		along.gets = append(along.gets, clientv3.OpGet(key))
 		along.revisions = append(along.revisions, token.revision)
+		along.writers = append(along.writers, token.writers)
 	}
 	return along
 }
@@ -137,4 +140,22 @@ func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
 		}
 	}
 	return false
+}
+
+// judge tells from the answers to the gets whether the transaction me, which writes the
+// claims, was made. It is for transactions of which nothing else that is kept tells.
+func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me writer) (verdict, error) {
+	for i, before := range c.writers {
+		var now []writer
+		if kv := firstOf(answers, i); kv != nil {
+			var err error
+			if _, now, err = decodeClaim(kv.Value); err != nil {
+				return swapAbsent, broken(err)
+			}
+		}
+		if verdict := judge(now, before, me); verdict != swapAbsent {
+			return verdict, nil
+		}
+	}
+	return swapAbsent, nil
 }

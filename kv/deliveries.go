@@ -104,19 +104,34 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 }
 
 // AddReplay asks for events to be delivered again, unless too many replays wait. One
-// of the same id that waits already is this one. The transaction writes the owner's record again,
-// unchanged: by the record's new revision the node that delivers to the endpoint finds out
-// that it must look for replays.
-func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay) error {
+// of the same id that waits already is this one; so is one whose claims this call has
+// written, since the replay may be done by now. The transaction writes the owner's record
+// again, unchanged: by the record's new revision the node that delivers to the endpoint finds
+// out that it must look for replays.
+func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
 	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
+	me := s.nextWriter()
+	along := writeClaims(claims, me)
 	doubted := false
 	for range replayTries {
-		read, err := s.txn(ctx, "read_replays", nil, []clientv3.Op{
+		read, err := s.txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		}, nil)
+		}, along.gets...), nil)
 		if err != nil {
 			return gaveUp(doubted, err)
+		}
+		claimed := read.Responses[3:]
+		made, err := along.judge(claimed, me)
+		switch {
+		case err != nil:
+			return err
+		case made == swapLanded:
+			return nil
+		case made == swapEvicted && doubted:
+			return gaveUp(doubted, errEvicted)
+		case along.lost(claimed):
+			return node.ErrClaimTaken
 		}
 		stored := firstOf(read.Responses, 0)
 		at, err := endpointAt(owner, stored, endpoint, read.Header.Revision)
@@ -133,11 +148,11 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
 		response, err := s.settle(ctx, "add_replay", &doubted,
-			[]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)},
-			[]clientv3.Op{
+			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.compares...),
+			append([]clientv3.Op{
 				clientv3.OpPut(key, string(encodeReplay(owner, &replay))), clientv3.OpPut(webhooksMark, ""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
-			}, nil)
+			}, along.puts...), nil)
 		if err != nil || response.Succeeded {
 			return err
 		}

@@ -62,10 +62,9 @@ func (n *Node) WebhookDeliveries(ctx context.Context, owner licet.Owner, id stri
 	return n.cfg.Deliveries.Deliveries(ctx, id, page)
 }
 
-// ReplayWebhook notes that events are to be delivered to an endpoint again; who
-// delivers to it does that. With in.Once the same request again is noted no second
-// time, and replayed is true. What is noted of that comes after the replay itself: of a
-// request whose answer was lost, the events may be delivered again once more.
+// ReplayWebhook stores a request to deliver events to an endpoint again; the node that
+// delivers to the endpoint does so. With in.Once it is stored once: the same request again
+// stores nothing, and replayed is true.
 func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return false, err
@@ -80,26 +79,24 @@ func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bo
 		return false, err
 	}
 	defer end()
-	if _, err := n.loadWithClaim(ctx, c); err != nil || c.replayed() {
-		return c.replayed(), err
+	for range createTries {
+		if _, err := n.loadWithClaim(ctx, c); err != nil || c.replayed() {
+			return c.replayed(), err
+		}
+		c.effect.EndpointID = in.Endpoint
+		err := n.addReplay(ctx, &in, c.change(n.Now(), nil).Writes)
+		if err != nil && !errors.Is(err, ErrClaimTaken) {
+			err = n.commitClaim(ctx, c, err) // remembers a refusal
+		}
+		if !errors.Is(err, ErrClaimTaken) {
+			return false, err
+		}
 	}
-	added := n.addReplay(ctx, &in)
-	if c.once == nil {
-		return false, added
-	}
-	c.effect.EndpointID = in.Endpoint
-	switch err := n.commitClaim(ctx, c, added); {
-	case errors.Is(err, ErrClaimTaken): // by the same request, at another node
-		return false, added
-	case added == nil && err != nil:
-		return false, licet.ErrOutcomeUnknown // the replay is noted, and the key is not
-	default:
-		return false, err
-	}
+	return false, licet.ErrUnavailable
 }
 
-// addReplay stores a replay, provided that all that it names is there.
-func (n *Node) addReplay(ctx context.Context, in *ReplayRequest) error {
+// addReplay stores a replay along with its claim, provided that all that it names is there.
+func (n *Node) addReplay(ctx context.Context, in *ReplayRequest, claims []Write) error {
 	if _, err := n.readWebhook(ctx, in.Owner, in.Endpoint); err != nil {
 		return err
 	}
@@ -114,7 +111,7 @@ func (n *Node) addReplay(ctx context.Context, in *ReplayRequest) error {
 		return fmt.Errorf("make the id of a replay: %w", err)
 	}
 	in.Replay.ID = id.String()
-	err = n.cfg.Deliveries.AddReplay(ctx, in.Owner, in.Endpoint, in.Replay)
+	err = n.cfg.Deliveries.AddReplay(ctx, in.Owner, in.Endpoint, in.Replay, claims...)
 	if errors.Is(err, ErrTooManyReplays) {
 		return errTooManyReplays
 	}

@@ -36,7 +36,9 @@ type DeliveryStore interface {
 	// It fails with ErrTooManyReplays where MaxReplays wait, and with
 	// licet.ErrWebhookNotFound where the owner has no such endpoint (any more).
 	// AddReplay raises OwnerWebhooks.Changed of the owner, and of no other owner.
-	AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay Replay) error
+	// The claims are written in the transaction that stores the replay; it fails with ErrClaimTaken,
+	// and stores nothing, where one of them is not as it was read any more.
+	AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay Replay, claims ...Write) error
 
 	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
 	// keys at a time. Where it removed something there may be more.

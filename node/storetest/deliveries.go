@@ -35,6 +35,7 @@ func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put
 		{"the log keeps the latest", testDeliveryLog},
 		{"replays wait, and are bounded", testReplays},
 		{"a holder reads the endpoint as it is", testHeldEndpoint},
+		{"a replay is stored with its claim", testReplayClaims},
 		{"a deleted endpoint leaves nothing", testSweepEndpoint},
 		{"endpoints are read, and their changes noticed", testAllWebhooks},
 	} {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/oklog/ulid/v2"
 
@@ -88,6 +89,41 @@ func testReplays(d deliveries) {
 			}
 			return cmpErr(err)
 		})
+	}
+}
+
+// testReplayClaims sends different requests under one Idempotency-Key at once: one of them
+// is stored.
+func testReplayClaims(d deliveries) {
+	const requests = 4
+	s := d.open(d.t)
+	w, _ := d.work(s)
+	hold := d.claim(w)
+	id := ulid.Make()
+	claim := node.Write{Ref: licet.ClaimRef(d.owner, string(id[:]))}
+	errs := make([]error, requests)
+	var group sync.WaitGroup
+	for i := range errs {
+		replay, mine := node.Replay{ID: ulid.Make().String(), Dead: true}, claim
+		mine.Record.Claim = &licet.Claim{Fingerprint: [32]byte{byte(i)}, CreatedAt: created, EndpointID: d.endpoint}
+		group.Go(func() { errs[i] = s.AddReplay(d.context(), d.owner, d.endpoint, replay, mine) })
+	}
+	group.Wait()
+	made, unknown := 0, 0
+	for _, err := range errs {
+		switch {
+		case err == nil:
+			made++
+		case licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+			unknown++
+		case !errors.Is(err, node.ErrClaimTaken) && !licet.NotExecuted(err):
+			d.t.Errorf("a replay: %v", err)
+		}
+	}
+	var jobs []node.Replay
+	d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
+	if len(jobs) > 1 || made > len(jobs) || made+unknown < len(jobs) {
+		d.t.Errorf("%d replays wait; the requests were answered %v", len(jobs), errs)
 	}
 }
 

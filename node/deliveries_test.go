@@ -1,0 +1,72 @@
+package node_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"licet"
+	"licet/kv"
+	"licet/node"
+)
+
+// replayStore runs something before it stores a replay, and counts those that it has stored.
+type replayStore struct {
+	*kv.Store
+	before func()
+	stored *atomic.Int32
+}
+
+// AddReplay implements node.DeliveryStore.
+func (s *replayStore) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+	if s.before != nil {
+		s.before()
+	}
+	err := s.Store.AddReplay(ctx, owner, endpoint, replay, claims...)
+	if err == nil {
+		s.stored.Add(1)
+	}
+	return err
+}
+
+// TestReplayAtTwoNodes sends two requests for a replay under one Idempotency-Key to two
+// nodes, so that the second is answered after the first has read that the key is free. The
+// same request is done once; another one is refused.
+func TestReplayAtTwoNodes(t *testing.T) {
+	for _, c := range []struct {
+		name, second string
+		replayed     bool
+		err          error
+	}{
+		{"the same request", "request", true, nil},
+		{"another request", "another request", false, licet.ErrIdempotencyKeyReused},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			owner := newOwner(licet.Test)
+			var stored atomic.Int32
+			nodeOn := func(before func()) *node.Node {
+				on := openStore(t)
+				return hookNodeOn(t, on, on, func(cfg *node.Config) {
+					cfg.Deliveries = &replayStore{Store: on, before: before, stored: &stored}
+				})
+			}
+			second := nodeOn(nil)
+			endpoint := createHook(t, second, hook(owner)).Endpoint.ID
+			ask := func(n *node.Node, request string) (bool, error) {
+				return n.ReplayWebhook(testContext(t), node.ReplayRequest{
+					Owner: owner, Endpoint: endpoint, Replay: node.Replay{Dead: true}, Once: once("key", request),
+				})
+			}
+			first := nodeOn(func() {
+				if replayed, err := ask(second, "request"); err != nil || replayed {
+					t.Errorf("the second node: replayed %v, %v", replayed, err)
+				}
+			})
+			replayed, err := ask(first, c.second)
+			wantError(t, err, c.err)
+			if replayed != c.replayed || stored.Load() != 1 {
+				t.Errorf("replayed %v, and %d replays are stored", replayed, stored.Load())
+			}
+		})
+	}
+}
