@@ -41,19 +41,31 @@ type step struct {
 	guarded bool
 }
 
+const (
+	// togetherTries bounds how often swapTogether tries: meanwhile the records' mailboxes
+	// stand still. On a license that two nodes storm, one time in seven takes more than ten.
+	togetherTries = swapTries * togetherBurst
+	// togetherBurst is how many tries of swapTogether come without a pause between them.
+	// Where another node writes one of the records all the time, what a swap was lost to is
+	// worth something only at once.
+	togetherBurst = 8
+)
+
 // swapTogether runs commands, each on a record of its own, and stores what comes of
-// them in one transaction. It answers what the first one answers; if one is
-// refused, nothing is stored. The records must be held. Swaps that are lost to
-// other nodes are made again, on what they were lost to, until ctx ends. It does not
-// pause: where another node writes one of the records all the time, what was lost to
-// is worth something only at once.
+// them in one transaction. It returns the result of the first one; if one is
+// refused, nothing is stored. The records must be held. A swap that is lost to another
+// node is made again, on what it was lost to. After togetherTries, or when ctx has ended,
+// swapTogether fails with ErrUnavailable.
 func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, error) {
 	wants := make([]Want, len(steps))
 	for i, s := range steps {
 		wants[i] = Want{Ref: s.ref, Metadata: licet.NeedsMetadata(s.cmd)}
 	}
 	var snapshots []Snapshot
-	for {
+	for try := range togetherTries {
+		if burst, first := try/togetherBurst, try%togetherBurst == 0; first && !pause(ctx, burst) {
+			break
+		}
 		if len(snapshots) != len(steps) {
 			var err error
 			if snapshots, err = n.cfg.Store.Load(ctx, wants...); err != nil {
@@ -71,11 +83,9 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 		if outcome.Landed {
 			return answer, nil
 		}
-		if ctx.Err() != nil {
-			return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
-		}
 		snapshots = outcome.Rivals // of all records only if all were to be written
 	}
+	return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
 }
 
 // applySteps runs each command on its record, and gives what must be written.

@@ -194,6 +194,9 @@ func TestRefundAgainstActivations(t *testing.T) {
 		}
 		<-warm
 		result, err := nodes[refunding].RecordRefund(testContext(t), order)
+		for licet.NotExecuted(err) { // it was lost too often
+			result, err = nodes[refunding].RecordRefund(testContext(t), order)
+		}
 		refunded.Store(true)
 		if err != nil || result.Order.Status(time.Now()) != licet.OrderRefunded {
 			t.Errorf("refund: %v, %+v", err, result.Order)
@@ -203,6 +206,36 @@ func TestRefundAgainstActivations(t *testing.T) {
 		if err != nil || view.License.Status(time.Now()) != licet.Revoked {
 			t.Errorf("the license is %+v, %v", view, err)
 		}
+	}
+}
+
+// TestRefundThatAlwaysLoses lets another node change the license before each swap of a
+// refund. The node gives up after some swaps, of which none was made, and so lets the
+// license's commands go on. Later the refund is recorded.
+func TestRefundThatAlwaysLoses(t *testing.T) {
+	const many = 200
+	plain := openStore(t)
+	rival := newNode(t, plain)
+	order := soldUnlimited(t, rival, plain)
+	ctx, cancel := context.WithCancel(testContext(t))
+	defer cancel()
+	var swaps atomic.Int32
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(change node.Change) storetest.Fault {
+		if len(change.Writes) == 2 {
+			if swaps.Add(1) > many {
+				cancel()
+			}
+			mustActivate(t, rival, order.LicenseKey, fmt.Sprint("rival ", swaps.Load()))
+		}
+		return storetest.Fault{}
+	}})
+	_, err := n.RecordRefund(ctx, order)
+	if !licet.NotExecuted(err) || swaps.Load() > many {
+		t.Errorf("after %d swaps that were lost: %v", swaps.Load(), err)
+	}
+	mustActivate(t, n, order.LicenseKey, "afterwards")
+	if result, err := rival.RecordRefund(testContext(t), order); err != nil || result.Order.RefundedAt.IsZero() {
+		t.Errorf("later: %v, %+v", err, result.Order)
 	}
 }
 
