@@ -21,7 +21,7 @@ const (
 // call is one command on its way through a mailbox.
 type call struct {
 	cmd      licet.Command
-	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold
+	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold, commitWithProduct
 	claim    *claim                                      // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline

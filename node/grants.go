@@ -135,7 +135,7 @@ func (g *granting) batch(ctx context.Context) error {
 		g.since = g.n.Now()
 	}
 	g.claim.effect = licet.Claim{Grant: &next, CreatedAt: g.since}
-	if err := g.n.commitClaim(ctx, g.claim, nil, append(writes, g.along...)...); err != nil {
+	if err := g.n.commitWithProduct(ctx, g.claim, g.along, writes...); err != nil {
 		return err
 	}
 	g.progress, g.along = next, nil

@@ -87,7 +87,7 @@ func (n *Node) tryOrder(ctx context.Context, owner licet.Owner, in NewOrder, ter
 	}
 	c.effect.OrderNo = record.Order.OrderNo
 	order := Write{Ref: licet.OrderRef(owner, record.Order.OrderNo), Record: record}
-	if err := n.commitClaim(ctx, c, nil, append([]Write{order}, along...)...); err != nil {
+	if err := n.commitWithProduct(ctx, c, along, order); err != nil {
 		return licet.Order{}, err
 	}
 	return *record.Order, nil

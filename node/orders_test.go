@@ -1,8 +1,11 @@
 package node_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,6 +103,84 @@ func TestProductMadeOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
+}
+
+// onlyCommits demands that a record is in one Commit of its store at a time, and holds the
+// first Commit with it until goOn is closed.
+type onlyCommits struct {
+	node.Store
+	t             *testing.T
+	ref           licet.Ref
+	arrived, goOn chan struct{}
+	inFlight, all atomic.Int32
+}
+
+// Commit implements node.Store.
+func (s *onlyCommits) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	if slices.ContainsFunc(change.Writes, func(w node.Write) bool { return w.Ref == s.ref }) {
+		if s.inFlight.Add(1) > 1 {
+			s.t.Error("the record is in two Commits at a time")
+		}
+		defer s.inFlight.Add(-1)
+		if s.all.Add(1) == 1 {
+			close(s.arrived)
+			<-s.goOn
+		}
+	}
+	return s.Store.Commit(ctx, change)
+}
+
+// TestProductMadeBesidePut sells a product that does not exist while a PUT of it is being
+// stored at the same node. The product is in one Commit at a time, or the store could not
+// tell whose swap has landed, and could make the PUT twice.
+func TestProductMadeBesidePut(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		sell func(*node.Node, licet.Owner) error
+	}{
+		{"an order", func(n *node.Node, owner licet.Owner) error {
+			_, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+			return err
+		}},
+		{"a grant", func(n *node.Node, owner licet.Owner) error {
+			_, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1})
+			return err
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			owner := newOwner(licet.Test)
+			store := &onlyCommits{
+				Store: openStore(t), t: t, ref: licet.ProductRef(owner, "pro"), arrived: make(chan struct{}), goOn: make(chan struct{}),
+			}
+			n := newNode(t, store)
+			var group sync.WaitGroup
+			group.Go(func() {
+				put := licet.PutProduct{ID: "pro", Owner: owner, Terms: licet.DefaultTerms()}
+				if _, created, err := n.PutProduct(testContext(t), put); err != nil || !created {
+					t.Errorf("put: created %v, %v", created, err)
+				}
+			})
+			<-store.arrived
+			sold, waits := make(chan error, 1), make(chan struct{})
+			group.Go(func() { sold <- c.sell(n, owner) })
+			go func() {
+				n.AwaitQueued(store.ref, 1)
+				close(waits)
+			}()
+			select {
+			case <-waits:
+			case err := <-sold:
+				t.Errorf("it was sold while the product was being stored: %v", err)
+				sold <- err
+			}
+			close(store.goOn)
+			group.Wait()
+			wantError(t, <-sold, nil)
+			if writes := store.all.Load(); writes != 1 {
+				t.Errorf("the product was written %d times", writes)
+			}
+		})
+	}
 }
 
 func TestLivePaymentNeedsAProvider(t *testing.T) {

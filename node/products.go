@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"slices"
 
 	"licet"
 )
@@ -39,7 +40,7 @@ func (n *Node) Product(ctx context.Context, owner licet.Owner, id string) (produ
 
 // productToSell reads a product that an order or licenses are to be made of, along
 // with the claim of the request, and judges that. In test mode a product that does
-// not exist is made, by the writes along; else it is nil.
+// not exist is made, by the writes along, see commitWithProduct; else it is nil.
 func (n *Node) productToSell(ctx context.Context, owner licet.Owner, id string, c *claim) (product *licet.Product, along []Write, err error) {
 	ref := licet.ProductRef(owner, id)
 	loaded, err := n.loadWithClaim(ctx, c, Want{Ref: ref})
@@ -52,4 +53,24 @@ func (n *Node) productToSell(ctx context.Context, owner licet.Owner, id string, 
 		along = []Write{{Ref: ref, Record: licet.Record{Product: product}}}
 	}
 	return product, along, nil
+}
+
+// commitWithProduct stores what a request comes to, as commitClaim does, along with the
+// product that the request makes. A record must not be in two Commits of one store at a
+// time, and so the product is written in a turn of its mailbox. A request that had to wait
+// for its turn fails with ErrClaimTaken: the product was most likely made meanwhile, and
+// then the request needs no turn.
+func (n *Node) commitWithProduct(ctx context.Context, c *claim, along []Write, writes ...Write) error {
+	if len(along) == 0 {
+		return n.commitClaim(ctx, c, nil, writes...)
+	}
+	turn := &call{}
+	turn.work = func(ctx context.Context) (licet.Result, error) {
+		if turn.done != nil { // it has waited
+			return licet.Result{}, ErrClaimTaken
+		}
+		return licet.Result{}, n.commitClaim(ctx, c, nil, slices.Concat(writes, along)...)
+	}
+	_, err := n.doCall(ctx, along[0].Ref, turn)
+	return err
 }
