@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -105,31 +104,6 @@ func TestProductMadeOnce(t *testing.T) {
 	group.Wait()
 }
 
-// onlyCommits demands that a record is in one Commit of its store at a time, and holds the
-// first Commit with it until goOn is closed.
-type onlyCommits struct {
-	node.Store
-	t             *testing.T
-	ref           licet.Ref
-	arrived, goOn chan struct{}
-	inFlight, all atomic.Int32
-}
-
-// Commit implements node.Store.
-func (s *onlyCommits) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	if slices.ContainsFunc(change.Writes, func(w node.Write) bool { return w.Ref == s.ref }) {
-		if s.inFlight.Add(1) > 1 {
-			s.t.Error("the record is in two Commits at a time")
-		}
-		defer s.inFlight.Add(-1)
-		if s.all.Add(1) == 1 {
-			close(s.arrived)
-			<-s.goOn
-		}
-	}
-	return s.Store.Commit(ctx, change)
-}
-
 // TestProductMadeBesidePut sells a product that does not exist while a PUT of it is being
 // stored at the same node. The product is in one Commit at a time, or the store could not
 // tell whose swap has landed, and could make the PUT twice.
@@ -149,8 +123,19 @@ func TestProductMadeBesidePut(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			owner := newOwner(licet.Test)
-			store := &onlyCommits{
-				Store: openStore(t), t: t, ref: licet.ProductRef(owner, "pro"), arrived: make(chan struct{}), goOn: make(chan struct{}),
+			ref := licet.ProductRef(owner, "pro")
+			arrived, goOn := make(chan struct{}), make(chan struct{})
+			var writes atomic.Int32
+			store := &storetest.Faulty{
+				Store:     openStore(t),
+				OnOverlap: func(ref licet.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
+				OnCommit: func(change node.Change) storetest.Fault {
+					if slices.ContainsFunc(change.Writes, func(w node.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
+						close(arrived)
+						<-goOn
+					}
+					return storetest.Fault{}
+				},
 			}
 			n := newNode(t, store)
 			var group sync.WaitGroup
@@ -160,11 +145,11 @@ func TestProductMadeBesidePut(t *testing.T) {
 					t.Errorf("put: created %v, %v", created, err)
 				}
 			})
-			<-store.arrived
+			<-arrived
 			sold, waits := make(chan error, 1), make(chan struct{})
 			group.Go(func() { sold <- c.sell(n, owner) })
 			go func() {
-				n.AwaitQueued(store.ref, 1)
+				n.AwaitQueued(ref, 1)
 				close(waits)
 			}()
 			select {
@@ -173,11 +158,11 @@ func TestProductMadeBesidePut(t *testing.T) {
 				t.Errorf("it was sold while the product was being stored: %v", err)
 				sold <- err
 			}
-			close(store.goOn)
+			close(goOn)
 			group.Wait()
 			wantError(t, <-sold, nil)
-			if writes := store.all.Load(); writes != 1 {
-				t.Errorf("the product was written %d times", writes)
+			if writes.Load() != 1 {
+				t.Errorf("the product was written %d times", writes.Load())
 			}
 		})
 	}

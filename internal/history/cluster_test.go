@@ -164,6 +164,9 @@ func (r *run) start(c *clock) (*process, error) {
 		store = r.bug.store(r, store)
 	}
 	p.store = &storetest.Faulty{Store: mortal{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
+	p.store.OnOverlap = func(ref licet.Ref) {
+		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
+	}
 	cfg := node.Config{
 		Store:    p.store,
 		KeyCheck: testCheck,

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"sync"
 
 	"licet"
 	"licet/node"
@@ -23,6 +24,9 @@ type Faulty struct {
 	OnConfirm func(licet.Ref) error
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
+	// OnOverlap is called where a record is in two Commits at a time, which the node must
+	// prevent; see node.Store.
+	OnOverlap func(licet.Ref)
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
 	OnReadLicenses func(keys []licet.LicenseKey) error
 	// OnAPIKey is called before each APIKey; an error ends the call.
@@ -31,6 +35,9 @@ type Faulty struct {
 	OnAPIKeyMark func() error
 	// DeafWatch makes WatchAPIKeys hang in silence.
 	DeafWatch bool
+
+	mu         sync.Mutex
+	committing map[licet.Ref]int // how many Commits a record is in; guarded by mu
 }
 
 // Fault is what happens to a commit: whether it is made, and what is said of
@@ -107,6 +114,8 @@ func (f *Faulty) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (
 
 // Commit makes a change, or not, and tells the truth, or not.
 func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+	f.count(change, 1)
+	defer f.count(change, -1)
 	if f.OnCommit == nil {
 		return f.Store.Commit(ctx, change)
 	}
@@ -120,6 +129,25 @@ func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 		}
 		return outcome, err
 	})
+}
+
+// count counts the Commits that the records of a change are in.
+func (f *Faulty) count(change node.Change, by int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.committing == nil {
+		f.committing = make(map[licet.Ref]int)
+	}
+	for i := range change.Writes {
+		ref := change.Writes[i].Ref
+		f.committing[ref] += by
+		switch {
+		case f.committing[ref] == 0:
+			delete(f.committing, ref)
+		case by > 0 && f.committing[ref] > 1 && f.OnOverlap != nil:
+			f.OnOverlap(ref)
+		}
+	}
 }
 
 // ReadLicenses reads licenses, as node.Store does.
