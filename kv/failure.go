@@ -31,7 +31,7 @@ func (c class) String() string {
 // classify sorts a failure. Whatever is not known to come before etcd's log is
 // unknown: every Unavailable (timed out, leader changed, server stopped), every
 // deadline, and also NoSpace, which etcd reports after it has applied the
-// request (server/etcdserver/apply, quotaApplierV3). errFull is of requests that were
+// request (server/etcdserver/apply, quotaApplierV3). A request that fails with errFull was
 // not sent.
 func classify(err error) class {
 	switch {

@@ -23,13 +23,13 @@ import (
 // The answer NoSpace proves that the alarm is on, since etcd raises the alarm before it
 // answers. The probes of the members show each second whether it still is.
 
-// errFull is the failure of a request that was not sent because the alarm is on.
+// errFull is why a request that puts a key was not sent: the alarm is on.
 var errFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licet.Error{
 	Reason:  licet.ReasonUnavailable,
 	Message: "the store is full and takes no changes until its operator makes room; nothing was changed",
 })
 
-// refusalOfPuts is why no request that puts a key may be sent, or nil.
+// refusalOfPuts returns errFull while no request that puts a key may be sent, else nil.
 func (m *members) refusalOfPuts() error {
 	if m != nil && m.full.Load() {
 		return errFull
@@ -92,7 +92,7 @@ func puts(ops []*etcdserverpb.RequestOp) bool {
 	return false
 }
 
-// opsPut is puts for operations of etcd's client.
+// opsPut reports whether operations of etcd's client put a key, as puts does.
 func opsPut(ops []clientv3.Op) bool {
 	for _, op := range ops {
 		if op.IsPut() {

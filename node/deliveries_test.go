@@ -10,7 +10,7 @@ import (
 	"licet/node"
 )
 
-// replayStore runs something before it stores a replay, and counts those that it has stored.
+// replayStore calls a hook before it stores a replay, and counts the stored replays.
 type replayStore struct {
 	*kv.Store
 	before func()

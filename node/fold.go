@@ -36,7 +36,7 @@ func (f foldResult) answer(calls []*call) {
 	}
 }
 
-// split tells the calls that the fold has run from those that it had no room for.
+// split returns the calls that the fold has run, and the calls that it had no room for.
 func (f foldResult) split(calls []*call) (run, rest []*call) {
 	count := len(f.answers)
 	return calls[:count:count], calls[count:]
@@ -90,8 +90,9 @@ again:
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
 }
 
-// bytesOf is about what a command adds to what is to be stored of a record, which had so
-// many events before it. A device that several commands change counts for each.
+// bytesOf returns about how many bytes a command adds to the request that stores the record.
+// The record had told events before the command. A device that several commands change
+// counts for each of them.
 func bytesOf(record *licet.Record, cmd licet.Command, told int) (bytes int) {
 	for i := range record.Events[told:] {
 		bytes += eventBytes

@@ -57,7 +57,7 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			n.AwaitQueued(ref, 2*node.MaxFoldDevices)
 			gate.Store(&second)
 			close(first)
-			<-arrived // the first fold of those that waited
+			<-arrived // the first fold of the waiting commands
 			if rival {
 				binds("rival")(t, newNode(t, openStore(t)), key)
 			}

@@ -210,7 +210,7 @@ func TestRefundAgainstActivations(t *testing.T) {
 }
 
 // TestRefundThatAlwaysLoses lets another node change the license before each swap of a
-// refund. The node gives up after some swaps, of which none was made, and so lets the
+// refund. All swaps of the refund are lost, and the node gives up after some, so that the
 // license's commands go on. Later the refund is recorded.
 func TestRefundThatAlwaysLoses(t *testing.T) {
 	const many = 200
