@@ -1,6 +1,9 @@
 package licet
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // EventType names a kind of event. The names are part of the public contract.
 type EventType string
@@ -34,15 +37,20 @@ const (
 // itself. It is always recorded.
 const EventWebhookDisabled EventType = "webhook.disabled"
 
-// EventTypes lists the kinds of events.
+// EventUnreadable is the kind of a placeholder. A placeholder stands in the feed for an event that this build can't
+// read, because its stored value is damaged or a newer build wrote it. It is never recorded.
+const EventUnreadable EventType = "event.unreadable"
+
+// EventTypes lists the kinds of events that this build knows. A newer build may have recorded others.
 func EventTypes() []EventType {
-	return []EventType{
+	return append([]EventType{
 		EventOrderCreated, EventOrderPaid, EventOrderExpired, EventOrderCanceled, EventOrderRefunded,
 		EventLicenseIssued, EventLicenseSuspended, EventLicenseReinstated, EventLicenseRevoked,
 		EventLicenseRenewed, EventLicenseUpdated, EventLicenseExpired,
 		EventLicenseActivated, EventLicenseLimitReached, EventDeviceBound, EventDeviceRemoved,
 		EventWebhookDisabled,
-	}
+		EventUnreadable,
+	}, laterTypes()...)
 }
 
 // OfActivation tells whether events of this kind are recorded only while somebody
@@ -83,6 +91,32 @@ type Event struct {
 	// Device is the device that is meant, if one is: as it was bound, as it was
 	// when it was removed, or of one that found no slot only its id and name.
 	Device *Device
+	// Members are further members of the event's data, such as those that a newer build has recorded.
+	Members []EventMember
+}
+
+// EventMember is a member of an event's data that has no field in [Event]. Its name and its value are stored as the
+// API returns them, so that every build since this one can return a member that only a newer build knows. It must not
+// hold personal data: redaction doesn't reach events.
+type EventMember struct {
+	Of   string // the object of the data that the member belongs to, such as license; empty: the data itself
+	Name string
+	JSON string // the value
+}
+
+// maxEventName bounds the names of kinds of events and of members.
+const maxEventName = 64
+
+// WellFormed reports whether a text can be the name of a kind of events, of this build or of a newer one.
+func (t EventType) WellFormed() bool { return plainName(string(t), ".") }
+
+// WellFormed reports whether a member's names can be those of a member of the data. It does not parse JSON.
+func (m *EventMember) WellFormed() bool {
+	return plainName(m.Name, "") && (m.Of == "" || plainName(m.Of, ""))
+}
+
+func plainName(name, also string) bool {
+	return name != "" && len(name) <= maxEventName && strings.Trim(name, "abcdefghijklmnopqrstuvwxyz0123456789_"+also) == ""
 }
 
 // limitEventStep is how often at most it is told that a license is full.
@@ -114,7 +148,7 @@ func (r *Record) tell(e Event) {
 	if e.Actor == "" {
 		e.Actor = System
 	}
-	r.Events = append(r.Events, e)
+	r.Events = append(r.Events, asLater(e))
 	r.Changed = true
 }
 

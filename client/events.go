@@ -1,7 +1,9 @@
 package client
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"iter"
 	"net/url"
 	"strconv"
@@ -19,7 +21,29 @@ type Event struct {
 	Revision  int64     `json:"revision"` // of the change, in the service's store
 	Actor     string    `json:"actor"`    // an API key's id, end_user, provider or system
 	Data      EventData `json:"data"`
+
+	// Raw is the event as the service has sent it, with all members, also those that this version of the client does
+	// not know. It is nil for an event that did not come from a service. Marshaling an event leaves it out.
+	Raw json.RawMessage `json:"-"`
 }
+
+// UnmarshalJSON reads an event and keeps a copy of it in Raw.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type plain Event // without this method
+	var read plain
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*e = Event(read)
+	e.Raw = bytes.Clone(text)
+	return nil
+}
+
+// EventUnreadable is the type of a placeholder: the service has an event there that it can't read at present, because
+// its stored value is damaged, or because the node that answers is older than the node that recorded the event. Data is
+// empty, Sequence may be 0, and Timestamp may be the zero time. Look such an event up by its id later: once all nodes
+// are of the newer version, the service may return the event itself.
+const EventUnreadable = "event.unreadable"
 
 // EventData is what was changed, as it was right after that: an order, a license or a
 // webhook endpoint.

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,68 +12,6 @@ import (
 	"licet"
 	"licet/node"
 )
-
-// event is the answer of everything that tells of one event, and the body of a
-// webhook.
-type event struct {
-	ID        string          `json:"id"`
-	Type      licet.EventType `json:"type"`
-	Timestamp timestamp       `json:"timestamp"`
-	Sequence  uint64          `json:"sequence"`
-	Revision  int64           `json:"revision"`
-	Actor     licet.Actor     `json:"actor"`
-	Data      eventData       `json:"data"`
-}
-
-// eventData is what was changed: an order, or a license with the device that is
-// meant, if one is, or a webhook endpoint.
-type eventData struct {
-	Order   *order           `json:"order,omitempty"`
-	License *eventLicense    `json:"license,omitempty"`
-	Device  *device          `json:"device,omitempty"`
-	Webhook *webhookEndpoint `json:"webhook,omitempty"`
-}
-
-// eventLicense is a license without its devices.
-type eventLicense struct {
-	licenseTerms
-	licenseState
-}
-
-func (s *Server) eventAnswer(v *node.EventView) event {
-	answer := event{
-		ID: v.ID, Type: v.Type, Timestamp: timestamp(v.At), Sequence: v.Sequence, Revision: v.Revision, Actor: v.Actor,
-	}
-	if v.Order != nil {
-		o := s.orderAnswerAt(v.Order, v.At)
-		answer.Data.Order = &o
-	}
-	if v.License != nil {
-		answer.Data.License = &eventLicense{termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
-	}
-	if v.Device != nil {
-		answer.Data.Device = &deviceAnswers([]licet.Device{*v.Device})[0]
-	}
-	if v.Webhook != nil {
-		e := webhookAnswer(v.Webhook, v.Owner, v.At)
-		answer.Data.Webhook = &e
-	}
-	return answer
-}
-
-// RenderEvent writes an event as the body of a webhook: what a lookup of it answers.
-func (s *Server) RenderEvent(v *node.EventView) ([]byte, error) {
-	return encodeEvent(s.eventAnswer(v))
-}
-
-// encodeEvent writes an event as the body of a webhook.
-func encodeEvent(e event) ([]byte, error) {
-	body, err := encode(e)
-	if err != nil {
-		return nil, fmt.Errorf("encode an event: %w", err)
-	}
-	return bytes.TrimSuffix(body, []byte("\n")), nil
-}
 
 // eventList is a page of events.
 type eventList struct {

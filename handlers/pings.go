@@ -122,8 +122,10 @@ func (s *Server) pingMessage(r *request, e *licet.Endpoint) (webhook.Message, er
 	now := s.cfg.Node.Now()
 	message.ID = pingIDPrefix + newRequestID(now)
 	about := webhookAnswer(e, r.callerOwner(), now)
-	message.Body, err = encodeEvent(event{
-		ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: eventData{Webhook: &about},
-	})
+	data, err := (&eventData{Webhook: &about}).encode(nil)
+	if err != nil {
+		return message, err
+	}
+	message.Body, err = encodeEvent(event{ID: message.ID, Type: pingType, Timestamp: timestamp(now), Actor: r.actor(), Data: data})
 	return message, err
 }

@@ -1,7 +1,9 @@
 package kv
 
 import (
+	"cmp"
 	"errors"
+	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -29,6 +31,18 @@ type eventRun struct {
 	record string
 	last   uint64 // sequence
 	value  []byte // see decodeEvents
+	number uint64 // in its block, from 1
+	// bad says why a run of a block can't be read at all. One such run stands for all of its kind in a row, and for
+	// the rest of the block where the rest is cut off: number is that of the last.
+	bad error
+}
+
+// hash stands for the run in ids of events. A run that can't be read has an id by its number in the block.
+func (r *eventRun) hash(in block) recordHash {
+	if r.bad != nil {
+		return hashBlock(in)
+	}
+	return hashRecord(in, r.record)
 }
 
 // encodeBlock writes what is told of records, in the order given.
@@ -53,30 +67,49 @@ func encodeBlock(told []*telling) []byte {
 // blockOverhead is the most that a run takes besides its record and its events.
 const blockOverhead = 32
 
-// runsOf reads what a key of events has, record by record.
+// runsOf reads what a key of events has, record by record. An error says why some of the runs can't be read. The runs
+// that are returned with an error are whole all the same: bad ones stand for those that can't be read.
 func runsOf(e *dirEntry, value []byte) ([]eventRun, error) {
 	if e.block == 0 {
-		return []eventRun{{e.record, e.last, value}}, nil
+		return []eventRun{{record: e.record, last: e.last, value: value}}, nil
 	}
 	var runs []eventRun
+	var failed error
+	var number uint64
+	var before string // the record of the latest run that could be read
+	bad := func(err error) {
+		failed = cmp.Or(failed, err)
+		if n := len(runs); n > 0 && runs[n-1].bad != nil {
+			runs[n-1].number = number
+			return
+		}
+		runs = append(runs, eventRun{number: number, bad: err})
+	}
 	err := decodeValue(value, func(f field) error {
 		if f.num != blockRun {
 			return nil
 		}
+		number++
 		run, err := decodeRun(f.bytes)
+		if err == nil && before != "" && compareRecords(before, run.record) >= 0 {
+			err = errMalformed
+		}
 		if err != nil {
-			return err
+			bad(err)
+			return nil
 		}
-		if len(runs) > 0 && compareRecords(runs[len(runs)-1].record, run.record) >= 0 {
-			return errMalformed
-		}
+		run.number, before = number, run.record
 		runs = append(runs, run)
 		return nil
 	})
-	if err == nil && len(runs) == 0 {
+	if err == nil && number == 0 {
 		err = errMalformed
 	}
-	return runs, err
+	if err != nil {
+		number++
+		bad(err)
+	}
+	return runs, failed
 }
 
 func decodeRun(b []byte) (run eventRun, err error) {
@@ -101,16 +134,23 @@ func decodeRun(b []byte) (run eventRun, err error) {
 // them.
 var errNotInBlock = errors.New("not in this block")
 
-// decodeEventsAt reads events of a record in the value of the key that has them.
+// decodeEventsAt reads events of a record in the value of the key that has them. As decodeEvents does, it may return
+// events with an error: a placeholder where the run that should have them can't be read. With errNotInBlock it returns
+// none.
 func decodeEventsAt(owner licet.Owner, at site, record string, last uint64, value []byte) (*storedEvents, error) {
 	runs, err := runsOf(&dirEntry{site: at, record: record, last: last}, value)
-	if err != nil {
-		return nil, err
-	}
 	for i := range runs {
 		if runs[i].record == record && runs[i].last == last {
 			return decodeEvents(owner, record, last, runs[i].value)
 		}
 	}
+	if err != nil {
+		return tornEvents(last), err
+	}
 	return nil, errNotInBlock
+}
+
+// tornEvents are the events of a run that can't be read.
+func tornEvents(last uint64) *storedEvents {
+	return &storedEvents{events: []licet.Event{placeholderFor(last, time.Time{})}, torn: true, adrift: last > 1}
 }

@@ -400,14 +400,14 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		{"one twice", seed{key: with(runs[0], runs[0], runs[1], runs[2])}, []string{"event value " + name}},
 		{"empty", seed{key: with()}, []string{"event value " + name}},
 		{"cut short", seed{key: value[:len(value)-1]}, []string{"event value " + name}},
-		{"one that can't be read", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last, []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
-		{"another number", seed{key: with(runs[0], eventRun{runs[1].record, runs[1].last + 1, runs[1].value}, runs[2])}, []string{
+		{"one that can't be read", seed{key: with(runs[0], eventRun{record: runs[1].record, last: runs[1].last, value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
+		{"another number", seed{key: with(runs[0], eventRun{record: runs[1].record, last: runs[1].last + 1, value: runs[1].value}, runs[2])}, []string{
 			"event event_missing e/" + eventID(at.site, runs[1].record, runs[1].last+1), "event unlinked e/", "license event_missing " + license(1)}},
 		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
 			"event owner_missing e/acct_foreign/l/", "event value " + event(1), "license event_missing " + license(1)}},
 		{"taken apart", seed{key: nil, alone(0): runs[0].value, alone(1): runs[1].value, alone(2): runs[2].value}, []string{
 			"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1), "license event_missing " + license(2)}},
-		{"a number that no key of events can have", seed{key: with(runs[0], eventRun{runs[1].record, 1 << 40, runs[1].value}, runs[2])}, []string{"event value " + name}},
+		{"a number that no key of events can have", seed{key: with(runs[0], eventRun{record: runs[1].record, last: 1 << 40, value: runs[1].value}, runs[2])}, []string{"event value " + name}},
 		{"no number of a block", seed{blockKey(owner, site{at.epoch, 7}): value}, []string{"event key e/" + (&verification{}).opaque(strings.TrimPrefix(blockKey(owner, site{at.epoch, 7}), eventsPrefix))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

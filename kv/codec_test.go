@@ -170,6 +170,10 @@ func TestGoldenValues(t *testing.T) {
 	told.told, told.license.Sequence = site{0x0102030405, 0x86070809}, 300
 	show("license of which events tell", told.encode())
 	show("events of a license", encodeEvents(goldenEvents(), site{epoch: 0x0102030405}))
+	newer := goldenEvents()[2:]
+	newer[0].Type, newer[0].Actor = "license.paused", "robot"
+	newer[0].Members = []licet.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	show("event of a kind without a number, with further members", encodeEvents(newer, site{epoch: 0x0102030405}))
 	orders := licet.NewOrder(goldenOrder(), "key_01")
 	show("event of an order", encodeEvents(orders.Events, site{}))
 	show("endpoints of webhooks", goldenWebhooks().encode())
@@ -402,6 +406,8 @@ func FuzzDecode(f *testing.F) {
 		f.Add(encodeClaim(c, license.writers))
 	}
 	f.Add(encodeOwner(goldenOwner))
+	f.Add(encodeEvents(goldenEvents(), site{epoch: 0x0102030405}))
+	f.Add(encodeBlock([]*telling{{record: "la", last: 1, events: []byte("events")}, {record: "lb", last: 300, events: []byte("others")}}))
 	f.Add([]byte{})
 	f.Add([]byte{formatVersion, 0xff})
 	f.Fuzz(func(t *testing.T, value []byte) {
@@ -465,6 +471,15 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 		_, _ = decodeOwner(value)
+		for _, record := range []string{licenseInEvents(id), orderInEvents(order.OrderNo), webhooksInEvents(goldenOwner), "s1"} {
+			stored, err := decodeEvents(goldenOwner, record, 7, value)
+			if n := len(stored.events); n == 0 || stored.events[n-1].Sequence != 7 {
+				t.Fatalf("events of %q: %+v, %v", record, stored, err)
+			}
+		}
+		if runs, err := runsOf(&dirEntry{site: site{1, 1 << 31}}, value); len(runs) == 0 {
+			t.Fatalf("no runs, and %v", err)
+		}
 	})
 }
 

@@ -241,11 +241,7 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status node
 		return nil, false, err
 	}
 	for _, kv := range page.Kvs {
-		d, err := decodeDelivery(string(kv.Key[len(prefix):]), status, kv.Value)
-		if err != nil {
-			return nil, false, broken(err)
-		}
-		some = append(some, d)
+		some = append(some, s.readDelivery(endpoint, string(kv.Key[len(prefix):]), status, kv.Value))
 	}
 	return some, page.More, nil
 }

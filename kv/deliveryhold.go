@@ -83,10 +83,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, er
 	h.pending = make(map[string]struct{})
 	prefix := deliveriesOf(h.endpoint, keyOfPending)
 	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
-		d, err := decodeDelivery(id, node.DeliveryPending, value)
-		if err != nil {
-			return broken(fmt.Errorf("a pending message of %s: %w", h.endpoint, err))
-		}
+		d := s.readDelivery(h.endpoint, id, node.DeliveryPending, value)
 		h.pending[id] = struct{}{}
 		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 		return nil
@@ -159,11 +156,7 @@ func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]node.De
 			if kv == nil {
 				continue
 			}
-			d, err := decodeDelivery(some[i], node.DeliveryPending, kv.Value)
-			if err != nil {
-				return nil, broken(err)
-			}
-			found = append(found, d)
+			found = append(found, h.worker.store.readDelivery(h.endpoint, some[i], node.DeliveryPending, kv.Value))
 		}
 	}
 	return found, nil

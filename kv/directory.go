@@ -130,8 +130,10 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 		}
 		for _, kv := range response.Kvs {
 			entry, ok := readEventsKey(kv.Key[len(prefix):])
-			if !ok {
-				return nil, broken(fmt.Errorf("a key of events: %w", errMalformed))
+			if !ok || entry.block == 0 && entry.last == 0 {
+				// No build writes such a key, so there is no event to put a placeholder for.
+				s.noteValue(string(kv.Key), "e/"+ownerPath(owner), fmt.Errorf("a key of events: %w", errMalformed))
+				continue
 			}
 			entry.revision = kv.ModRevision
 			if entry.block == 0 {
@@ -142,6 +144,10 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 		if !response.More {
 			break
 		}
+		next = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+		if len(dir.entries) == 0 {
+			continue
+		}
 		last := dir.entries[len(dir.entries)-1].epoch
 		if first := dir.entries[0].epoch; first != last {
 			// The last one may not be whole. It is for the next directory.
@@ -150,7 +156,6 @@ func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoc
 			break
 		}
 		// One that is larger is read on.
-		next = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
 		end = prefix + string(appendEpoch(nil, last+1))
 		dir.to = last + 1
 	}

@@ -36,6 +36,13 @@ func hashRecord(in block, record string) recordHash {
 	return hash
 }
 
+// hashBlock stands for the runs of a block that can't be read. The number of such a run takes the place of a sequence.
+// No run of a record has this hash, but for one in 2^48.
+func hashBlock(in block) (hash recordHash) {
+	binary.BigEndian.PutUint32(hash[:], uint32(in))
+	return hash
+}
+
 // block is the one that has the events, or 0.
 func (h *recordHash) block() block {
 	if b := block(binary.BigEndian.Uint32(h[:])); b.valid() {

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"time"
 
 	"licet"
 	"licet/node"
@@ -34,25 +35,42 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 	if kv == nil {
 		return nil, nil // swept meanwhile, or a block that never was
 	}
-	runs, err := runsOf(e, kv.Value)
-	if err != nil {
-		return nil, broken(err)
+	event, rank := s.eventIn(owner, at, e, kv.Value)
+	if event == nil {
+		return nil, nil
 	}
+	return &node.RecordedEvent{ID: at.text(node.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
+}
+
+// eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
+// none.
+func (s *Store) eventIn(owner licet.Owner, at place, e *dirEntry, value []byte) (event *licet.Event, rank string) {
+	runs, bad := runsOf(e, value)
+	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
-		if hashRecord(e.block, runs[i].record) != at.record {
-			continue
-		}
-		stored, err := decodeEvents(owner, runs[i].record, runs[i].last, runs[i].value)
-		if err != nil {
-			return nil, broken(err)
-		}
-		for _, event := range stored.events {
-			if event.Sequence == at.sequence {
-				return &node.RecordedEvent{ID: at.text(node.Cell), Revision: kv.ModRevision, Rank: feedRank(runs[i].record), Owner: owner, Event: event}, nil
-			}
+		run := &runs[i]
+		if run.bad == nil && run.hash(e.block) == at.record {
+			stored, bad := decodeEvents(owner, run.record, run.last, run.value)
+			s.noteUnreadableRun(owner, e, run, bad)
+			return stored.at(at.sequence, run.last), feedRank(run.record)
 		}
 	}
-	return nil, nil
+	placeholder := placeholderFor(0, time.Time{})
+	switch {
+	case e.block == 0:
+		return nil, ""
+	case at.record == hashBlock(e.block):
+		// Of a run that can't be read, or that another node could not read.
+		if at.sequence > runs[len(runs)-1].number {
+			return nil, ""
+		}
+	case bad != nil:
+		// A node that can read more of the block than this one may have told the event.
+		placeholder.Sequence = at.sequence
+	default:
+		return nil, ""
+	}
+	return &placeholder, feedRank("")
 }
 
 // entryAt finds the key of the event that a place is behind of. A place in a block names

@@ -25,6 +25,11 @@ import (
 //
 // What the shop has told of a buyer (e-mail, description, metadata) is not in it. It
 // never changes but when it is removed, and is read from the record when events are.
+//
+// An older build reads what a newer build has written, so three rules hold for builds to come. A new kind of events,
+// and a new actor, is stored as text. A new member of an event's data is stored under its name, as the API returns it:
+// see licet.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't know
+// the format still knows how many events there are, when the first happened, and where those before them stand.
 
 const (
 	eventsPrefix   = layout + "e/"
@@ -49,10 +54,15 @@ const (
 	eventCount    protowire.Number = 5 // of devices, plus one, where nothing else differs
 	eventRecord   protowire.Number = 6 // where more does
 	eventDevice   protowire.Number = 7
+	eventKind     protowire.Number = 8 // instead of 1: the kind as text
+	eventMember   protowire.Number = 9 // repeated
+	memberOf      protowire.Number = 1
+	memberName    protowire.Number = 2
+	memberJSON    protowire.Number = 3
 )
 
-// storedTypes gives each kind of event its number. A number is never used for
-// something else.
+// storedTypes gives the oldest kinds of events a number each. No kind joins them: an older build would not know what a
+// new number stands for. Every other kind is stored as text, which an older build returns as it is.
 var storedTypes = []licet.EventType{
 	1: licet.EventOrderCreated, 2: licet.EventOrderPaid, 3: licet.EventOrderExpired, 4: licet.EventOrderCanceled,
 	5: licet.EventOrderRefunded, 6: licet.EventLicenseIssued, 7: licet.EventLicenseSuspended,
@@ -62,14 +72,14 @@ var storedTypes = []licet.EventType{
 	17: licet.EventWebhookDisabled,
 }
 
-// storedActors are those who are no API keys.
+// storedActors are the oldest actors that are no API keys. Every other actor is stored as text, for the same reason.
 var storedActors = []licet.Actor{1: licet.EndUser, 2: licet.Provider, 3: licet.System}
 
 // encodeEvents writes events of one record.
 func encodeEvents(told []licet.Event, before site) []byte {
 	last := &told[len(told)-1]
 	facts := factsOf(last)
-	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), formatVersion)
+	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), eventsFormat(last))
 	b = appendBytes(b, eventsRecord, facts)
 	if before.epoch != 0 {
 		b = appendBytes(b, eventsBefore, appendSite(nil, before))
@@ -82,7 +92,12 @@ func encodeEvents(told []licet.Event, before site) []byte {
 }
 
 func encodeEvent(e, last *licet.Event, first time.Time) []byte {
-	b := appendUint(make([]byte, 0, 64), eventType, uint64(slices.Index(storedTypes, e.Type)))
+	b := make([]byte, 0, 64)
+	if known := slices.Index(storedTypes, e.Type); known > 0 {
+		b = appendUint(b, eventType, uint64(known))
+	} else {
+		b = appendString(b, eventKind, string(e.Type))
+	}
 	b = appendUint(b, eventAfter, protowire.EncodeZigZag(e.At.UnixMilli()-first.UnixMilli()))
 	if known := slices.Index(storedActors, e.Actor); known > 0 {
 		b = appendUint(b, eventActor, uint64(known))
@@ -109,6 +124,11 @@ func encodeEvent(e, last *licet.Event, first time.Time) []byte {
 	}
 	if e.Device != nil {
 		b = appendBytes(b, eventDevice, appendDevice(nil, e.Device, created))
+	}
+	for i := range e.Members {
+		m := &e.Members[i]
+		member := appendString(appendString(nil, memberOf, m.Of), memberName, m.Name)
+		b = appendBytes(b, eventMember, appendString(member, memberJSON, m.JSON))
 	}
 	return b
 }
@@ -149,160 +169,4 @@ func toldOrder(o *licet.Order) licet.Order {
 		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late, RefundDue: o.RefundDue,
 	}
-}
-
-// storedEvents is what one transaction has told of one record.
-type storedEvents struct {
-	events []licet.Event
-	before site // of the record's events before; zero: there are none
-}
-
-// decodeEvents reads events, given whose they are, of what record, and the number of the
-// last.
-func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
-	s := &storedEvents{}
-	var facts, before []byte
-	var first time.Time
-	var told [][]byte
-	err := decodeValue(value, func(f field) error {
-		switch f.num {
-		case eventsRecord:
-			facts = f.bytes
-		case eventsBefore:
-			before = f.bytes
-		case eventsAt:
-			first = f.time()
-		case eventsOne:
-			told = append(told, f.bytes)
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	if len(told) == 0 || uint64(len(told)) > last || before != nil && len(before) != siteSize {
-		return nil, errMalformed
-	}
-	if before != nil {
-		s.before = readSite(before)
-	}
-	base, err := decodeFacts(owner, record, facts)
-	if err != nil {
-		return nil, err
-	}
-	s.events = make([]licet.Event, len(told))
-	for i, message := range told {
-		e := &s.events[i]
-		e.Sequence = last - uint64(len(told)-1-i)
-		if err := decodeEvent(e, message, owner, record, base, first); err != nil {
-			return nil, err
-		}
-	}
-	return s, nil
-}
-
-// decodeFacts reads what events tell of their record, into an event without more.
-func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event, err error) {
-	id := record[1:]
-	switch record[0] {
-	case eventOfLicense:
-		if len(id) != idLength {
-			return e, errMalformed
-		}
-		stored, err := decodeLicense(licet.LicenseID([]byte(id)), facts)
-		if err != nil {
-			return e, err
-		}
-		if stored.license.Owner != owner {
-			return e, errMalformed
-		}
-		e.License = &stored.license
-	case eventOfOrder:
-		stored, err := decodeOrder(licet.OrderRef(owner, orderPrefix+id), facts)
-		if err != nil {
-			return e, err
-		}
-		e.Order = &stored.order
-	case eventOfWebhooks:
-		if record != webhooksInEvents(owner) {
-			return e, errMalformed
-		}
-		endpoint, _, err := decodeEndpoint(facts)
-		if err == nil && endpoint.ID == "" {
-			err = errMalformed
-		}
-		if err != nil {
-			return e, err
-		}
-		e.Webhook = &endpoint
-	default:
-		return e, errMalformed
-	}
-	return e, nil
-}
-
-// decodeEvent reads one event into e, whose Sequence is known, given what the last of
-// its fellows tells of the record, and when the first happened.
-func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record string, base licet.Event, first time.Time) error {
-	var facts, device []byte
-	var count int
-	err := decodeMessage(message, func(f field) error {
-		switch f.num {
-		case eventType:
-			if f.varint > 0 && f.varint < uint64(len(storedTypes)) {
-				e.Type = storedTypes[f.varint]
-			}
-		case eventAfter:
-			e.At = first.Add(time.Duration(protowire.DecodeZigZag(f.varint)) * time.Millisecond)
-		case eventActor:
-			if f.varint > 0 && f.varint < uint64(len(storedActors)) {
-				e.Actor = storedActors[f.varint]
-			}
-		case eventActorKey:
-			e.Actor = licet.Actor(f.string())
-		case eventCount:
-			count = f.int()
-		case eventRecord:
-			facts = f.bytes
-		case eventDevice:
-			device = f.bytes
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if e.Type == "" || e.Actor == "" {
-		return errMalformed
-	}
-	if e.At.IsZero() {
-		e.At = first
-	}
-	if facts != nil {
-		if base, err = decodeFacts(owner, record, facts); err != nil {
-			return err
-		}
-	}
-	var created time.Time
-	switch {
-	case base.Webhook != nil:
-		e.Webhook = base.Webhook
-	case base.License != nil:
-		l := *base.License
-		if count > 0 {
-			l.CurrentDevices = count - 1
-		}
-		l.Sequence, created, e.License = e.Sequence, l.CreatedAt, &l
-	default:
-		o := *base.Order
-		o.Sequence, e.Order = e.Sequence, &o
-	}
-	if device != nil {
-		d, err := decodeDevice(device, created)
-		if err != nil {
-			return err
-		}
-		e.Device = &d
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -151,6 +152,7 @@ func (s *Store) readBehind(ctx context.Context, owner licet.Owner, after place, 
 
 // feedReading is a page of a feed while it is read.
 type feedReading struct {
+	store   *Store
 	owner   licet.Owner
 	page    node.FeedPage
 	after   place // behind what was looked at
@@ -167,7 +169,7 @@ func (r *feedReading) at(p place) {
 }
 
 func (s *Store) readFeed(ctx context.Context, owner licet.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
-	r := &feedReading{owner: owner, page: page, most: firstRead}
+	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
 	for r.after.epoch < state.epoch && r.wants() {
@@ -248,56 +250,78 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 
 // add tells of the events of one key, as far as the page has room for them.
 func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
-	runs, err := runsOf(e, value)
-	if err != nil {
-		return false, broken(err)
+	runs, bad := runsOf(e, value)
+	r.store.noteUnreadable(r.owner, e, bad)
+	from, ok := r.follow(e, runs)
+	if !ok {
+		return false, node.ErrBadPosition
 	}
-	// Where the last event that was told is in a block, all runs before it are told too.
-	inside := e.block != 0 && r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record.block() == e.block
-	for i := range runs {
-		run := &runs[i]
-		hash := hashRecord(e.block, run.record)
-		follows := r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash
-		if inside && !follows {
-			continue
-		}
-		inside = false
-		whole, err := r.addRun(e, run, hash, follows)
-		if err != nil || !whole {
+	for i := range runs[from:] {
+		if whole, err := r.addRun(e, &runs[from+i]); err != nil || !whole {
 			return false, err
 		}
-	}
-	if inside {
-		return false, node.ErrBadPosition // the event is not there
 	}
 	return true, nil
 }
 
+// follow returns the first run of a key that has events behind the position. It reports false where the position is in
+// this key and is no event's.
+func (r *feedReading) follow(e *dirEntry, runs []eventRun) (from int, ok bool) {
+	if e.block == 0 || !r.after.behindEvent() || r.after.epoch != e.epoch || r.after.record.block() != e.block {
+		return 0, true
+	}
+	if r.after.record == hashBlock(e.block) {
+		from = slices.IndexFunc(runs, func(run eventRun) bool { return run.number > r.after.sequence })
+		if from < 0 {
+			from = len(runs)
+		}
+		return from, r.after.sequence <= runs[len(runs)-1].number
+	}
+	// All runs before the one with the event are told too.
+	from = slices.IndexFunc(runs, func(run eventRun) bool { return run.hash(e.block) == r.after.record })
+	if from < 0 {
+		// A node that can read more of the block than this one may have told the event.
+		from = slices.IndexFunc(runs, func(run eventRun) bool { return run.bad != nil })
+	}
+	return from, from >= 0
+}
+
 // addRun tells of events of one record. Some may have been told, where the last that
 // was is among them.
-func (r *feedReading) addRun(e *dirEntry, run *eventRun, hash recordHash, follows bool) (whole bool, err error) {
-	stored, err := decodeEvents(r.owner, run.record, run.last, run.value)
-	if err != nil {
-		return false, broken(err)
+func (r *feedReading) addRun(e *dirEntry, run *eventRun) (whole bool, err error) {
+	rank, hash := feedRank(run.record), run.hash(e.block)
+	if run.bad != nil {
+		r.scanned++
+		return r.tell(place{epoch: e.epoch, record: hash, sequence: run.number}, e, rank, placeholderFor(0, time.Time{})), nil
 	}
-	if follows && e.block != 0 && (r.after.sequence < stored.events[0].Sequence || r.after.sequence > run.last) {
+	stored, bad := decodeEvents(r.owner, run.record, run.last, run.value)
+	r.store.noteUnreadableRun(r.owner, e, run, bad)
+	follows := r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash
+	if follows && e.block != 0 && !stored.has(r.after.sequence, run.last) {
 		return false, node.ErrBadPosition // a record is in a block once, and the event is not there
 	}
-	rank := feedRank(run.record)
 	for _, event := range stored.events {
 		if follows && event.Sequence <= r.after.sequence {
 			continue
 		}
-		if len(r.feed.Events) == r.page.Limit {
+		if !r.tell(place{epoch: e.epoch, record: hash, sequence: event.Sequence}, e, rank, event) {
 			return false, nil
-		}
-		r.at(place{epoch: e.epoch, record: hash, sequence: event.Sequence})
-		if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
-			r.feed.Events = append(r.feed.Events, node.RecordedEvent{
-				ID: string(r.feed.Next), Revision: e.revision, Rank: rank, Owner: r.owner, Event: event,
-			})
 		}
 	}
 	r.scanned++
 	return true, nil
+}
+
+// tell adds an event to the page, unless the page is full, or is to have other kinds only.
+func (r *feedReading) tell(at place, e *dirEntry, rank string, event licet.Event) (told bool) {
+	if len(r.feed.Events) == r.page.Limit {
+		return false
+	}
+	r.at(at)
+	if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
+		r.feed.Events = append(r.feed.Events, node.RecordedEvent{
+			ID: string(r.feed.Next), Revision: e.revision, Rank: rank, Owner: r.owner, Event: event,
+		})
+	}
+	return true
 }

@@ -3,8 +3,6 @@ package kv
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 
 	"licet"
 	"licet/node"
@@ -43,7 +41,13 @@ func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPag
 			history.Next = node.HistoryPosition(at.text())
 			return history, nil
 		}
-		if at, err = s.historyStep(ctx, owner, record, at, page.Limit, &history); err != nil {
+		if at.last == 0 {
+			at, err = s.searchHistory(ctx, owner, record, at, swept)
+			scanned = max(scanned, historyScan-1) // a search is enough for one call
+		} else {
+			at, err = s.historyStep(ctx, owner, record, at, page.Limit, &history)
+		}
+		if err != nil {
 			return history, err
 		}
 	}
@@ -54,7 +58,8 @@ func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPag
 }
 
 // historyPlace is the latest event that is still to be told: the key that has it ends
-// with another one, if those behind it are told already.
+// with another one, if those behind it are told already. Where last is zero the key is not known: it is of the site's
+// epoch or of an earlier one, and the event, or the latest before that, is to be searched for.
 type historyPlace struct {
 	site
 	last, sequence uint64
@@ -80,7 +85,7 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 	if p.sequence, n = binary.Uvarint(b); n != len(b) {
 		return p, false
 	}
-	return p, p.sequence <= p.last && p.last>>(8*sequenceSize) == 0 && p.text() == text
+	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*sequenceSize) == 0 && p.text() == text
 }
 
 // latestEvents tells of a record, as it was read, where its latest events stand.
@@ -124,12 +129,12 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 	if kv == nil {
 		return historyPlace{}, nil // swept meanwhile, or never there
 	}
-	stored, err := decodeEventsAt(owner, at.site, record, at.last, kv.Value)
-	if errors.Is(err, errNotInBlock) {
+	stored := s.eventsAt(owner, at, record, kv.Value)
+	if stored == nil {
 		return historyPlace{}, nil // never there: it is for verify to report
 	}
-	if err != nil {
-		return at, broken(fmt.Errorf("events at revision %d: %w", kv.ModRevision, err))
+	if stored.torn {
+		stored.events[0].Sequence = min(at.last, at.sequence)
 	}
 	for i := len(stored.events) - 1; i >= 0; i-- {
 		e := stored.events[i]
@@ -144,5 +149,30 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 		})
 	}
 	before := stored.events[0].Sequence - 1
+	switch {
+	case stored.adrift:
+		return historyPlace{site: site{epoch: at.epoch}, sequence: before}, nil
+	case stored.torn:
+		// Nobody knows with which event the key before ends.
+		return historyPlace{site: site{epoch: stored.before.epoch}, sequence: before}, nil
+	}
 	return historyPlace{stored.before, before, before}, nil
+}
+
+// eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
+func (s *Store) eventsAt(owner licet.Owner, at historyPlace, record string, value []byte) *storedEvents {
+	e := &dirEntry{site: at.site, record: record, last: at.last}
+	runs, bad := runsOf(e, value)
+	s.noteUnreadable(owner, e, bad)
+	for i := range runs {
+		if run := &runs[i]; run.record == record && run.last == at.last {
+			stored, bad := decodeEvents(owner, record, run.last, run.value)
+			s.noteUnreadableRun(owner, e, run, bad)
+			return stored
+		}
+	}
+	if bad != nil {
+		return tornEvents(at.last)
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package kv
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"time"
 
@@ -83,10 +82,7 @@ func (v *verification) checkEvents(e entry) {
 		v.report("event", "e/"+v.opaque(e.rest), "key", "the key has not the form of events'")
 		return
 	}
-	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
-	if at.block == 0 {
-		name = "e/" + eventID(at.site, at.record, at.last)
-	}
+	name := nameOfEvents(owner, &at)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
 	if at.epoch > v.epoch {
 		bad("epoch", "its epoch %d has not begun: the present one is %d", at.epoch, v.epoch)
@@ -95,7 +91,6 @@ func (v *verification) checkEvents(e entry) {
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
-		return
 	}
 	if len(runs) > blockRuns {
 		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), blockRuns)
@@ -104,6 +99,9 @@ func (v *verification) checkEvents(e entry) {
 		v.wantEventOwner(owner) // else it is being swept
 	}
 	for i := range runs {
+		if runs[i].bad != nil {
+			continue
+		}
 		v.checkRun(runAt{owner, at.site, runs[i].record, runs[i].last}, runs[i].value)
 	}
 }
@@ -121,6 +119,10 @@ func (v *verification) checkRun(at runAt, value []byte) {
 	if at.epoch <= v.sweptOf(at.owner) {
 		return
 	}
+	if !knownRecord(at.record) {
+		v.links.unread = true // what leads to them is of a kind that this build does not know
+		return
+	}
 	v.links.stands(at)
 	v.checkTold(stored.events, bad)
 	switch first := stored.events[0].Sequence; {
@@ -133,6 +135,11 @@ func (v *verification) checkRun(at runAt, value []byte) {
 	case first > 1:
 		v.wantEvents(runAt{at.owner, stored.before, at.record, first - 1}, bad, followsOn(&stored.events[0], bad))
 	}
+}
+
+// knownRecord reports whether this build knows what leads to the events of a record.
+func knownRecord(record string) bool {
+	return record[0] == eventOfLicense || record[0] == eventOfOrder || record[0] == eventOfWebhooks
 }
 
 // wantLicenseEvents asks for a license's latest events, and compares what they tell

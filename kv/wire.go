@@ -105,13 +105,21 @@ func (f field) timeAfter(start time.Time) time.Time {
 
 // decodeValue reads a value's version byte and then its message.
 func decodeValue(value []byte, each func(field) error) error {
+	if err := checkFormat(value, formatVersion); err != nil {
+		return err
+	}
+	return decodeMessage(value[1:], each)
+}
+
+// checkFormat refuses a value whose format version this build does not know: newest is the newest that it knows.
+func checkFormat(value []byte, newest byte) error {
 	if len(value) == 0 {
 		return fmt.Errorf("%w: empty", errMalformed)
 	}
-	if value[0] != formatVersion {
-		return fmt.Errorf("%w: format version %d; this build knows %d", errMalformed, value[0], formatVersion)
+	if value[0] < formatVersion || value[0] > newest {
+		return fmt.Errorf("%w: format version %d; this build knows %d", errMalformed, value[0], newest)
 	}
-	return decodeMessage(value[1:], each)
+	return nil
 }
 
 // decodeMessage calls each for every field. Of a field that is neither varint

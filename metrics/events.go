@@ -11,6 +11,9 @@ type Events struct {
 	// EventFeedLag is how old the epoch of events is that is not in the feed yet, if
 	// anything was written into it, in seconds.
 	EventFeedLag prometheus.Gauge
+	// EventValuesUnreadable counts the stored values of events, and of what events tell of, that this node could not
+	// read, each value once.
+	EventValuesUnreadable *Distinct
 	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered,
 	// failed or gone (the endpoint wants nothing any more).
 	WebhookAttempts *prometheus.CounterVec
@@ -50,6 +53,10 @@ func newEvents(factory builder) Events {
 			Name: "licet_event_feed_lag_seconds",
 			Help: "Age of the events that were recorded and are not in the feed yet. All nodes find about the same.",
 		}),
+		EventValuesUnreadable: newDistinct(factory.NewCounter(prometheus.CounterOpts{
+			Name: "licet_event_values_unreadable_total",
+			Help: "Stored values of events, and of what events tell of, that this node could not read, each value once. Readers of events get placeholders instead.",
+		})),
 		WebhookAttempts: vector(factory,
 			"licet_webhook_attempts_total",
 			"Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the endpoint has answered 410.",

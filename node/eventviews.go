@@ -2,6 +2,9 @@ package node
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"licet"
@@ -214,29 +217,27 @@ func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []Recor
 			}
 		}
 	}
-	for len(keys) > 0 {
-		some := keys[:min(len(keys), MaxReadLicenses)]
-		keys = keys[len(some):]
+	err := eachReadable(n, keys, func(some []licet.LicenseKey) error {
 		read, err := n.cfg.Store.ReadLicenses(ctx, some, 0)
-		if err != nil {
-			return nil, err
-		}
-		for i, key := range some {
-			if visible(read[i], owner, key) == nil {
-				licenses[key] = read[i]
+		for i := range read {
+			if visible(read[i], owner, some[i]) == nil {
+				licenses[some[i]] = read[i]
 			}
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	for len(wants) > 0 {
-		some := wants[:min(len(wants), MaxReadLicenses)]
-		wants = wants[len(some):]
+	err = eachReadable(n, wants, func(some []Want) error {
 		read, err := n.cfg.Store.Load(ctx, some...)
-		if err != nil {
-			return nil, err
-		}
-		for i := range some {
+		for i := range read {
 			orders[some[i].Ref.ID] = read[i].Record.Order
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	for i := range views {
 		if l := views[i].License; l != nil {
@@ -246,6 +247,32 @@ func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []Recor
 		}
 	}
 	return views, nil
+}
+
+// eachReadable reads records, so many at a time. A record that the store can't read must not hold up the events of
+// others: it is found by halves, and left out. So an event of it is told as if the record were gone.
+func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
+	for some := range slices.Chunk(keys, MaxReadLicenses) {
+		err := read(some)
+		if !errors.Is(err, licet.ErrInternal) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if len(some) == 1 {
+			if n.cfg.Metrics.EventValuesUnreadable.Meet(fmt.Sprint("record ", some[0])) {
+				n.cfg.Log.Error().Err(err).Msg("a record can't be read; its events are told without what only the record has, and licet verify shows it")
+			}
+			continue
+		}
+		for half := range slices.Chunk(some, (len(some)+1)/2) {
+			if err := eachReadable(n, half, read); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // ofLicense adds what the license has now. The reason for a state is told of the

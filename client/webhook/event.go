@@ -50,12 +50,16 @@ const (
 	DeviceRemoved       = "device.removed"
 )
 
+// Unreadable is the type of a placeholder for an event that the service can't read at present, see
+// [client.EventUnreadable]. Only endpoints with all types, or with this one, get it.
+const Unreadable = client.EventUnreadable
+
 // Ping is the type of a message that tries the endpoint. It is no event: nothing has
 // happened, its sequence is 0, and its id is known nowhere else.
 const Ping = "webhook.ping"
 
 // parseEvent reads an event whose signature holds. Members that are not known
-// here are skipped, since the service may gain some.
+// here are only in its Raw, since the service may gain some.
 func parseEvent(id string, body []byte) (*Event, error) {
 	var e Event
 	if err := json.Unmarshal(body, &e); err != nil {

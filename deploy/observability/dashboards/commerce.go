@@ -133,7 +133,16 @@ func events() row {
 			show:    stacked,
 			queries: []query{{sum("type", rate(licet("licet_events_recorded_total"))), "{{type}}"}},
 			legend:  true,
-			width:   16,
+			width:   12,
+		},
+		{
+			title:    "Unreadable event values",
+			about:    "Stored values of events that each node has met and can't read: damaged, or written by a newer version. Readers and webhook endpoints get placeholders in their place.",
+			unit:     "short",
+			queries:  []query{{sum("pod, instance", licet("licet_event_values_unreadable_total")), node}},
+			steps:    []step{warning(1)},
+			runbooks: []string{"LicetEventValuesUnreadable"},
+			width:    6,
 		},
 		{
 			title:    "Feed lag over time",
@@ -142,6 +151,7 @@ func events() row {
 			queries:  []query{{highest("", licet("licet_event_feed_lag_seconds")), "lag"}},
 			steps:    []step{warning(10)},
 			runbooks: []string{"LicetEventFeedLag"},
+			width:    6,
 		},
 	}}
 }

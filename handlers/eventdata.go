@@ -1,0 +1,133 @@
+package handlers
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"licet"
+	"licet/node"
+)
+
+// event is the answer of everything that tells of one event, and the body of a
+// webhook.
+type event struct {
+	ID        string          `json:"id"`
+	Type      licet.EventType `json:"type"`
+	Timestamp timestamp       `json:"timestamp"`
+	Sequence  uint64          `json:"sequence"`
+	Revision  int64           `json:"revision"`
+	Actor     licet.Actor     `json:"actor"`
+	Data      json.RawMessage `json:"data"`
+}
+
+// eventData is what was changed: an order, or a license with the device that is
+// meant, if one is, or a webhook endpoint.
+type eventData struct {
+	Order   *order           `json:"order,omitempty"`
+	License *eventLicense    `json:"license,omitempty"`
+	Device  *device          `json:"device,omitempty"`
+	Webhook *webhookEndpoint `json:"webhook,omitempty"`
+}
+
+// eventLicense is a license without its devices.
+type eventLicense struct {
+	licenseTerms
+	licenseState
+}
+
+// eventAnswer renders an event. An event that can't be rendered becomes a placeholder: it must not take the page that it
+// is on, nor an endpoint's deliveries, down with it.
+func (s *Server) eventAnswer(v *node.EventView) event {
+	answer := event{
+		ID: v.ID, Type: v.Type, Timestamp: timestamp(v.At), Sequence: v.Sequence, Revision: v.Revision, Actor: v.Actor,
+	}
+	var err error
+	if answer.Data, err = s.renderData(v); err != nil {
+		if s.cfg.Metrics.EventValuesUnreadable.Meet(v.ID) {
+			s.cfg.Log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
+		}
+		answer.Type, answer.Actor, answer.Data = licet.EventUnreadable, licet.System, json.RawMessage("{}")
+	}
+	return answer
+}
+
+// renderData renders what was changed. A panic is an error.
+func (s *Server) renderData(v *node.EventView) (data json.RawMessage, err error) {
+	err = errors.New("rendering panicked")
+	s.guard.Do("event", func() { data, err = s.renderMembers(v) })
+	return data, err
+}
+
+func (s *Server) renderMembers(v *node.EventView) (json.RawMessage, error) {
+	var data eventData
+	if v.Order != nil {
+		o := s.orderAnswerAt(v.Order, v.At)
+		data.Order = &o
+	}
+	if v.License != nil {
+		data.License = &eventLicense{termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
+	}
+	if v.Device != nil {
+		data.Device = &deviceAnswers([]licet.Device{*v.Device})[0]
+	}
+	if v.Webhook != nil {
+		e := webhookAnswer(v.Webhook, v.Owner, v.At)
+		data.Webhook = &e
+	}
+	return data.encode(v.Members)
+}
+
+// encode writes the data with further members, unless it has members of these names itself.
+func (d *eventData) encode(further []licet.EventMember) (json.RawMessage, error) {
+	encoded, err := encode(d)
+	if err != nil {
+		return nil, err
+	}
+	encoded = bytes.TrimSuffix(encoded, []byte("\n"))
+	for i := range further {
+		m := &further[i]
+		if encoded, err = withMember(encoded, m.Of, m.Name, m.JSON); err != nil {
+			return nil, err
+		}
+	}
+	return encoded, nil
+}
+
+// withMember adds a member to an object, or to an object in it that is made if it is not there. A member that is there
+// stays as it is.
+func withMember(object []byte, of, name, value string) ([]byte, error) {
+	members := make(map[string]json.RawMessage)
+	if err := json.Unmarshal(object, &members); err != nil {
+		return nil, fmt.Errorf("a member of an event's data: %w", err)
+	}
+	if of != "" {
+		inner := members[of]
+		if inner == nil {
+			inner = json.RawMessage("{}")
+		}
+		var err error
+		if members[of], err = withMember(inner, "", name, value); err != nil {
+			return nil, err
+		}
+	} else if _, there := members[name]; !there {
+		members[name] = json.RawMessage(value)
+	}
+	encoded, err := encode(members)
+	return bytes.TrimSuffix(encoded, []byte("\n")), err
+}
+
+// RenderEvent writes an event as the body of a webhook: what a lookup of it answers.
+func (s *Server) RenderEvent(v *node.EventView) ([]byte, error) {
+	return encodeEvent(s.eventAnswer(v))
+}
+
+// encodeEvent writes an event as the body of a webhook.
+func encodeEvent(e event) ([]byte, error) {
+	body, err := encode(e)
+	if err != nil {
+		return nil, fmt.Errorf("encode an event: %w", err)
+	}
+	return bytes.TrimSuffix(body, []byte("\n")), nil
+}

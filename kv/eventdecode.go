@@ -1,0 +1,230 @@
+package kv
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet"
+)
+
+// storedEvents is what one transaction has told of one record.
+type storedEvents struct {
+	// events are in order. Those that can't be read are placeholders.
+	events []licet.Event
+	before site // of the record's events before; zero: there are none
+	// torn: the value doesn't tell which events it has. One placeholder stands for all of them.
+	torn bool
+	// adrift: the value doesn't tell where the record's events before stand.
+	adrift bool
+}
+
+// has reports whether an event may be among those of the value, of which last is the last.
+func (s *storedEvents) has(sequence, last uint64) bool {
+	return sequence <= last && (s.torn || sequence >= s.events[0].Sequence)
+}
+
+// at returns the event of a number, or a placeholder for an event that may be among those of a torn value.
+func (s *storedEvents) at(sequence, last uint64) *licet.Event {
+	if !s.has(sequence, last) {
+		return nil
+	}
+	if s.torn {
+		e := s.events[0]
+		e.Sequence = sequence
+		return &e
+	}
+	return &s.events[sequence-s.events[0].Sequence]
+}
+
+// placeholderFor is the placeholder of an event.
+func placeholderFor(sequence uint64, at time.Time) licet.Event {
+	return licet.Event{Type: licet.EventUnreadable, At: at, Sequence: sequence, Actor: licet.System}
+}
+
+// decodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
+// of the events can't be read. The events that are returned with an error are whole all the same: a placeholder stands
+// for each event that can't be read, or for all of them where the value is torn.
+func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
+	s := &storedEvents{}
+	var facts, before []byte
+	var first time.Time
+	var told [][]byte
+	foreign := checkFormat(value, newestEvents)
+	var torn error
+	if len(value) > 0 {
+		torn = decodeMessage(value[1:], func(f field) error {
+			switch f.num {
+			case eventsRecord:
+				facts = f.bytes
+			case eventsBefore:
+				before = f.bytes
+			case eventsAt:
+				first = f.time()
+			case eventsOne:
+				told = append(told, f.bytes)
+			}
+			return nil
+		})
+	}
+	if len(before) == siteSize {
+		s.before = readSite(before)
+	} else if before != nil {
+		torn = cmp.Or(torn, errMalformed)
+	}
+	if len(told) == 0 || uint64(len(told)) > last {
+		torn = cmp.Or(torn, errMalformed)
+	}
+	if torn != nil {
+		s.torn = true
+		s.adrift = s.before == site{} && last > 1
+		s.events = []licet.Event{placeholderFor(last, first)}
+		return s, cmp.Or(foreign, torn)
+	}
+	base, bad := licet.Event{}, foreign
+	if foreign == nil {
+		base, bad = decodeFacts(owner, record, facts)
+	}
+	s.events = make([]licet.Event, len(told))
+	var failed error
+	for i, message := range told {
+		e := &s.events[i]
+		e.Sequence = last - uint64(len(told)-1-i)
+		if foreign != nil {
+			*e = placeholderFor(e.Sequence, first)
+		} else if err := decodeEvent(e, message, owner, record, base, bad, first); err != nil {
+			failed = cmp.Or(failed, err)
+			*e = placeholderFor(e.Sequence, e.At)
+		}
+	}
+	return s, cmp.Or(bad, failed)
+}
+
+// decodeFacts reads what events tell of their record into an event that has nothing else.
+func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event, err error) {
+	id := record[1:]
+	switch record[0] {
+	case eventOfLicense:
+		if len(id) != idLength {
+			return e, errMalformed
+		}
+		stored, err := decodeLicense(licet.LicenseID([]byte(id)), facts)
+		if err != nil {
+			return e, err
+		}
+		if stored.license.Owner != owner {
+			return e, errMalformed
+		}
+		e.License = &stored.license
+	case eventOfOrder:
+		stored, err := decodeOrder(licet.OrderRef(owner, orderPrefix+id), facts)
+		if err != nil {
+			return e, err
+		}
+		e.Order = &stored.order
+	case eventOfWebhooks:
+		if record != webhooksInEvents(owner) {
+			return e, errMalformed
+		}
+		endpoint, _, err := decodeEndpoint(facts)
+		if err == nil && endpoint.ID == "" {
+			err = errMalformed
+		}
+		if err != nil {
+			return e, err
+		}
+		e.Webhook = &endpoint
+	}
+	return e, nil // a kind of records that only a newer build knows: there is no more to read
+}
+
+// decodeEvent reads one event into e, whose Sequence is known, given when the first of its fellows happened, and what
+// the last of them tells of the record, or why that can't be read.
+func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record string, base licet.Event, bad error, first time.Time) error {
+	e.At = first
+	var facts, device []byte
+	var count int
+	err := decodeMessage(message, func(f field) (err error) {
+		switch f.num {
+		case eventType:
+			if f.varint > 0 && f.varint < uint64(len(storedTypes)) {
+				e.Type = storedTypes[f.varint]
+			}
+		case eventKind:
+			e.Type = licet.EventType(f.string())
+		case eventAfter:
+			e.At = first.Add(time.Duration(protowire.DecodeZigZag(f.varint)) * time.Millisecond)
+		case eventActor:
+			if f.varint > 0 && f.varint < uint64(len(storedActors)) {
+				e.Actor = storedActors[f.varint]
+			}
+		case eventActorKey:
+			e.Actor = licet.Actor(f.string())
+		case eventCount:
+			count = f.int()
+		case eventRecord:
+			facts = f.bytes
+		case eventDevice:
+			device = f.bytes
+		case eventMember:
+			e.Members, err = decodeMember(e.Members, f.bytes)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !e.Type.WellFormed() || e.Actor == "" {
+		return fmt.Errorf("%w: no kind of events, or no actor", errMalformed)
+	}
+	if facts != nil {
+		base, bad = decodeFacts(owner, record, facts)
+	}
+	if bad != nil {
+		return bad
+	}
+	var created time.Time
+	switch {
+	case base.Webhook != nil:
+		e.Webhook = base.Webhook
+	case base.License != nil:
+		l := *base.License
+		if count > 0 {
+			l.CurrentDevices = count - 1
+		}
+		l.Sequence, created, e.License = e.Sequence, l.CreatedAt, &l
+	case base.Order != nil:
+		o := *base.Order
+		o.Sequence, e.Order = e.Sequence, &o
+	}
+	if device != nil {
+		d, err := decodeDevice(device, created)
+		if err != nil {
+			return err
+		}
+		e.Device = &d
+	}
+	return nil
+}
+
+func decodeMember(members []licet.EventMember, message []byte) ([]licet.EventMember, error) {
+	var m licet.EventMember
+	err := decodeMessage(message, func(f field) error {
+		switch f.num {
+		case memberOf:
+			m.Of = f.string()
+		case memberName:
+			m.Name = f.string()
+		case memberJSON:
+			m.JSON = f.string()
+		}
+		return nil
+	})
+	if err == nil && (!m.WellFormed() || !json.Valid([]byte(m.JSON))) {
+		err = fmt.Errorf("%w: a member of an event", errMalformed)
+	}
+	return append(members, m), err
+}

@@ -1,0 +1,92 @@
+package kv
+
+import (
+	"context"
+
+	"licet"
+)
+
+// historyListings bounds the listings of keys that one search for a record's events reads.
+const historyListings = 8
+
+// searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
+// value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
+// which the next call goes on; where there are none that are kept, the zero place.
+func (s *Store) searchHistory(ctx context.Context, owner licet.Owner, record string, at historyPlace, swept epoch) (historyPlace, error) {
+	width := epoch(firstSlice)
+	to := at.epoch + 1
+	for listings := 0; to > swept+1; {
+		from := swept + 1
+		if to-from > width {
+			from = to - width
+		}
+		var found historyPlace
+		keys := 0
+		for next := from; next < to; listings++ {
+			dir, err := s.listEvents(ctx, owner, next, to, 0)
+			if err != nil {
+				return at, err
+			}
+			// Later epochs have later events.
+			later, err := s.latestIn(ctx, dir, record, at.sequence)
+			if err != nil {
+				return at, err
+			}
+			if later.last > found.last {
+				found = later
+			}
+			keys += len(dir.entries)
+			next = dir.to
+		}
+		if found.last > 0 {
+			return found, nil
+		}
+		to = from
+		if keys < fewEntries {
+			width *= widerSlice
+		}
+		if listings >= historyListings && to > swept+1 {
+			return historyPlace{site: site{epoch: to - 1}, sequence: at.sequence}, nil
+		}
+	}
+	return historyPlace{}, nil
+}
+
+// latestIn finds the latest events of a record in a directory that end with a number or one before it; the zero place
+// if there are none. What can't be read has none.
+func (s *Store) latestIn(ctx context.Context, dir *directory, record string, most uint64) (found historyPlace, err error) {
+	take := func(at site, run *eventRun) {
+		if run.bad == nil && run.record == record && run.last <= most && run.last > found.last {
+			found = historyPlace{at, run.last, run.last}
+		}
+	}
+	var blocks []*dirEntry
+	for i := range dir.entries {
+		if e := &dir.entries[i]; e.block != 0 {
+			blocks = append(blocks, e)
+		} else {
+			take(e.site, &eventRun{record: e.record, last: e.last})
+		}
+	}
+	for len(blocks) > 0 {
+		some := blocks[:min(len(blocks), readEvents)]
+		blocks = blocks[len(some):]
+		reads := make([][]byte, len(some))
+		for i, e := range some {
+			reads[i] = []byte(e.key(dir.owner))
+		}
+		r := s.read(ctx, "load", &part{reads: reads})
+		if r.err != nil {
+			return found, unavailable(r.err)
+		}
+		for i, e := range some {
+			if kv := firstOf(r.responses, i); kv != nil {
+				runs, _ := runsOf(e, kv.Value)
+				for j := range runs {
+					take(e.site, &runs[j])
+				}
+			}
+		}
+	}
+	return found, nil
+}

@@ -1,0 +1,53 @@
+package kv
+
+import (
+	"fmt"
+
+	"licet"
+	"licet/node"
+)
+
+// A value that can't be read must not end what it is a part of. It is damaged, or a newer build wrote it. Readers of
+// events get a placeholder in its place: see decodeEvents and runsOf. Each value is counted and logged once, however
+// often it is read.
+
+// noteUnreadable notes that a key of events, or a part of it, can't be read; err is nil where it can.
+func (s *Store) noteUnreadable(owner licet.Owner, e *dirEntry, err error) {
+	if err != nil {
+		s.noteValue(e.key(owner), nameOfEvents(owner, e), err)
+	}
+}
+
+// noteUnreadableRun notes that events of one record in a key can't be read.
+func (s *Store) noteUnreadableRun(owner licet.Owner, e *dirEntry, run *eventRun, err error) {
+	if err != nil {
+		s.noteValue(e.key(owner)+run.record, nameOfEvents(owner, &dirEntry{site: site{epoch: e.epoch}, record: run.record, last: run.last}), err)
+	}
+}
+
+// noteValue notes a value under a key, which may be secret, and by a name, which is not.
+func (s *Store) noteValue(key, name string, err error) {
+	if s.metrics.EventValuesUnreadable.Meet(key) {
+		s.unreadableLog.Error().Err(err).Str("value", name).
+			Msg("a stored value can't be read; what depends on it goes on without it, and licet verify shows it")
+	}
+}
+
+// nameOfEvents names a key of events as licet verify does.
+func nameOfEvents(owner licet.Owner, e *dirEntry) string {
+	if e.block != 0 {
+		return fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), e.epoch, uint32(e.block))
+	}
+	return "e/" + eventID(e.site, e.record, e.last)
+}
+
+// readDelivery reads a message that is pending or was given up. Of a message that can't be read only the event is known,
+// by the key, and that is enough to send it: one such message must not stop all deliveries to the endpoint.
+func (s *Store) readDelivery(endpoint, event string, status node.DeliveryStatus, value []byte) node.Delivery {
+	d, err := decodeDelivery(event, status, value)
+	if err != nil {
+		s.noteValue(string(status)+endpoint+event, "v/"+endpoint+"/"+event, err)
+		return node.Delivery{EventID: event, Status: status}
+	}
+	return d
+}

@@ -1,0 +1,312 @@
+package kv
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet"
+	"licet/node"
+)
+
+// TestDamagedEvents cuts and garbles a value of events everywhere. Whatever comes of it has the events that it should
+// have, or placeholders.
+func TestDamagedEvents(t *testing.T) {
+	const last = 7
+	record := licenseInEvents(goldenKey.ID())
+	value := encodeEvents(goldenEvents(), site{0x0102030405, 0x86070809})
+	check := func(what string, damaged []byte) {
+		t.Helper()
+		stored, err := decodeEvents(goldenOwner, record, last, damaged)
+		if n := len(stored.events); n == 0 || stored.events[n-1].Sequence != last || stored.torn && (err == nil || n > 1) {
+			t.Fatalf("%s: %+v, %v", what, stored, err)
+		}
+		bad := 0
+		for i := range stored.events {
+			e := &stored.events[i]
+			if e.Sequence != last-uint64(len(stored.events)-1-i) || e.Actor == "" || stored.at(e.Sequence, last) == nil {
+				t.Fatalf("%s: %+v", what, e)
+			}
+			if e.Type == licet.EventUnreadable {
+				bad++
+			} else if l := e.License; l != nil && (l.Key.ID() != goldenKey.ID() || l.Owner != goldenOwner) {
+				t.Fatalf("%s: an event of another license: %+v", what, l)
+			}
+		}
+		if (bad > 0) != (err != nil) {
+			t.Fatalf("%s: %d placeholders, and %v", what, bad, err)
+		}
+	}
+	check("whole", value)
+	for n := range value {
+		check(fmt.Sprintf("%d bytes of it", n), value[:n])
+		for _, b := range []byte{0, 1, 2, 0x7f, 0x80, 0xff, value[n] ^ 1, value[n] ^ 8} {
+			garbled := bytes.Clone(value)
+			garbled[n] = b
+			check(fmt.Sprintf("byte %d is %#x", n, b), garbled)
+		}
+	}
+	newer := bytes.Clone(value)
+	newer[0] = 9
+	stored, err := decodeEvents(goldenOwner, record, last, newer)
+	if err == nil || len(stored.events) != 3 || stored.torn || stored.before != (site{0x0102030405, 0x86070809}) || !stored.events[0].At.Equal(testTime) {
+		t.Errorf("of a newer format: %+v, %v", stored, err)
+	}
+}
+
+// damagedFeed is what there was to read of an owner before a value was damaged.
+type damagedFeed struct {
+	*eventsLab
+	owner licet.Owner
+	all   []node.RecordedEvent
+	lost  map[string]bool // the ids of events of the value that is damaged
+}
+
+// rest leaves the events that are not lost, and no placeholders.
+func (r *damagedFeed) rest(events []node.RecordedEvent) (rest []node.RecordedEvent) {
+	for _, e := range events {
+		if !r.lost[e.ID] && e.Type != licet.EventUnreadable {
+			e.Revision = 0 // each way to damage the key gives it another one
+			rest = append(rest, e)
+		}
+	}
+	return rest
+}
+
+// history reads all of a license's history, some events at a time.
+func (r *damagedFeed) history(ref licet.Ref, limit int) (all []node.RecordedEvent) {
+	r.t.Helper()
+	for page := (node.HistoryPage{Limit: limit}); ; {
+		got := must(r.store.History(testContext(r.t, 10*time.Second), ref, page))(r.t)
+		all = append(all, got.Events...)
+		if page.Before = got.Next; page.Before == "" {
+			return all
+		}
+	}
+}
+
+// check reads everything while the value is damaged, in every way, and returns the feed.
+func (r *damagedFeed) check(what string) []node.RecordedEvent {
+	r.t.Helper()
+	t, ctx := r.t, testContext(r.t, time.Minute)
+	got := r.feed(r.owner, 100)
+	if diff := cmp.Diff(r.rest(r.all), r.rest(got)); diff != "" {
+		t.Errorf("%s: the neighbors in the feed (-want +got):\n%s", what, diff)
+	}
+	for _, limit := range []int{1, 2, 5} {
+		if diff := cmp.Diff(got, r.feed(r.owner, limit)); diff != "" {
+			t.Errorf("%s: %d at a time (-all at once +got):\n%s", what, limit, diff)
+		}
+	}
+	placeholders := 0
+	for i, e := range got {
+		if e.Type == licet.EventUnreadable {
+			placeholders++
+			if e.License != nil || e.Order != nil || e.Actor != licet.System || e.Revision == 0 {
+				t.Errorf("%s: the placeholder %+v", what, e)
+			}
+		}
+		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+			t.Errorf("%s: %s is found as %+v", what, e.ID, found)
+		}
+		rest, err := r.after(r.owner, node.FeedPosition(e.ID))
+		if diff := cmp.Diff(append([]node.RecordedEvent(nil), got[i+1:]...), rest); err != nil || diff != "" {
+			t.Errorf("%s: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
+		}
+	}
+	if placeholders == 0 {
+		t.Errorf("%s: there is no placeholder", what)
+	}
+	histories := map[licet.Ref][]node.RecordedEvent{}
+	for i, e := range r.all {
+		// Whoever was told the event by a node that could read it.
+		rest, err := r.after(r.owner, node.FeedPosition(e.ID))
+		if diff := cmp.Diff(r.rest(r.all[i+1:]), r.rest(rest)); err != nil || diff != "" {
+			t.Errorf("%s: after %s, which was told before (-want +got): %v\n%s", what, e.ID, err, diff)
+		}
+		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
+			t.Errorf("%s: %s is not found", what, e.ID)
+		}
+		ref := licet.LicenseRef(e.License.Key)
+		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
+	}
+	for ref, want := range histories {
+		for _, limit := range []int{1, 100} {
+			if diff := cmp.Diff(r.rest(want), r.rest(r.history(ref, limit))); diff != "" {
+				t.Errorf("%s: a history (-want +got):\n%s", what, diff)
+			}
+		}
+	}
+	if n := counted(t, r.store.metrics.EventValuesUnreadable); n != 1 {
+		t.Errorf("%s: %v values are counted", what, n)
+	}
+	found := r.verified()
+	for _, v := range found {
+		if v.Family != "event" || v.Rule != "value" {
+			t.Errorf("%s: verify finds %+v", what, v)
+		}
+	}
+	if len(found) == 0 {
+		t.Errorf("%s: verify finds nothing", what)
+	}
+	return got
+}
+
+// damage reads everything with a value damaged in several ways, and after it was mended.
+func (l *eventsLab) damage(owner licet.Owner, key string, lost func(node.RecordedEvent) bool, ways map[string][]byte) {
+	l.t.Helper()
+	put := func(value []byte) {
+		if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), key, string(value)); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+	whole := must(l.store.client.Get(testContext(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
+	put(whole) // so that the key is where it will be in its epoch
+	l.store = l.open(nil)
+	r := &damagedFeed{eventsLab: l, owner: owner, all: l.feed(owner, 100), lost: map[string]bool{}}
+	for _, e := range r.all {
+		r.lost[e.ID] = lost(e)
+	}
+	for what, value := range ways {
+		l.store = l.open(nil) // with counters of its own
+		put(value)
+		got := r.check(what)
+		put(whole)
+		for i, e := range got {
+			rest, err := l.after(owner, node.FeedPosition(e.ID))
+			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
+				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
+			}
+			if found := must(l.store.Event(testContext(l.t, 10*time.Second), owner, e.ID))(l.t); found == nil {
+				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
+			}
+		}
+	}
+}
+
+// TestUnreadableEvents damages the value of one transaction's events in the middle of a feed.
+func TestUnreadableEvents(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("damaged")
+	ref, other := l.license(l.store, owner), l.license(l.store, owner)
+	l.seal()
+	l.commit(l.store, l.bound(l.store, ref, "a"))
+	l.commit(l.store, l.bound(l.store, other, "a", "b"))
+	l.seal()
+	l.commit(l.store, l.bound(l.store, ref, "b", "c"))
+	l.commit(l.store, l.bound(l.store, other, "c"))
+	l.seal() // what is damaged becomes the last key of its epoch, and must be so for its record too
+	l.commit(l.store, l.bound(l.store, ref, "d"))
+	l.seal()
+	var key string
+	all := l.feed(owner, 100)
+	record := licenseInEvents(licet.LicenseKey(ref.ID).ID())
+	at, _ := readPlace(node.Cell, all[len(all)-2].ID)
+	key = eventsKey(owner, site{epoch: at.epoch}, record, 5)
+	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
+	newer[0] = 9
+	facts[3] = 9 // the format version of the license's value
+	lost := func(e node.RecordedEvent) bool {
+		return e.License.Key == licet.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
+	}
+	l.damage(owner, key, lost, map[string][]byte{
+		"empty": {}, "cut to a byte": whole[:1], "cut to half": whole[:len(whole)/2], "cut by a byte": whole[:len(whole)-1],
+		"newer": newer, "the license's facts are newer": facts, "noise": bytes.Repeat([]byte{0xee}, 50),
+	})
+}
+
+// TestUnreadableBlocks damages a block, and one run in it.
+func TestUnreadableBlocks(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("block")
+	changes := l.binds(5, owner)
+	l.seal()
+	l.together(changes)
+	e := l.store.fences.known()
+	l.seal()
+	entries := slices.DeleteFunc(l.entries(owner, e), func(e dirEntry) bool { return e.block == 0 })
+	if len(entries) != 1 {
+		t.Fatalf("%d blocks", len(entries))
+	}
+	key := entries[0].key(owner)
+	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	runs := must(runsOf(&entries[0], whole))(t)
+	inBlock := func(from, to int) func(node.RecordedEvent) bool {
+		return func(e node.RecordedEvent) bool {
+			at, _ := readPlace(node.Cell, e.ID)
+			return at.record.block() != 0 && slices.ContainsFunc(runs[from:to], func(r eventRun) bool { return r.hash(entries[0].block) == at.record })
+		}
+	}
+	// The values of runs may be alike.
+	begins := func(i int) int {
+		from := bytes.Index(whole, []byte(runs[i].record))
+		return from + bytes.Index(whole[from:], runs[i].value)
+	}
+	replaced := func(i int, with []byte) []byte {
+		value := bytes.Clone(whole)
+		copy(value[begins(i):], with)
+		return value
+	}
+	unnamed := bytes.Clone(whole)
+	unnamed[bytes.Index(whole, []byte(runs[2].record))-2] = 0x7a // the field with the record is another one
+	newer := bytes.Clone(whole)
+	newer[0] = 9
+	l.damage(owner, key, inBlock(0, 5), map[string][]byte{"newer": newer, "empty": {}, "noise": bytes.Repeat([]byte{0xee}, 50)})
+	l.damage(owner, key, inBlock(2, 5), map[string][]byte{"cut in the third run": whole[:begins(2)+3]})
+	l.damage(owner, key, inBlock(2, 3), map[string][]byte{
+		"the third run is newer": replaced(2, []byte{9}), "the third run is noise": replaced(2, bytes.Repeat([]byte{0xee}, len(runs[2].value))),
+		"the third run is of nothing": unnamed,
+	})
+}
+
+// TestNewerEvents reads kinds, members and records that only a newer build knows.
+func TestNewerEvents(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("newer")
+	ref := l.license(l.store, owner)
+	change := l.bound(l.store, ref, "a")
+	record := &change.Writes[0].Record
+	members := []licet.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	record.Events[0].Type, record.Events[0].Actor, record.Events[0].Members = "license.paused", "robot", members
+	l.commit(l.store, change)
+	e := l.store.fences.known()
+	// A record of a kind that this build does not know: of its events it knows all but the record.
+	value := appendTime(appendBytes([]byte{formatVersion}, eventsRecord, []byte("facts")), eventsAt, testTime)
+	message := appendString(appendString(nil, eventKind, "seat.taken"), eventActorKey, "key_1")
+	member := appendString(appendString(nil, memberName, "seat"), memberJSON, `{"row":7}`)
+	value = appendBytes(value, eventsOne, append(appendBytes(message, eventMember, member), 0x78, 1))
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), eventsKey(owner, site{epoch: e}, "sseat-7", 1), string(value)); err != nil {
+		t.Fatal(err)
+	}
+	l.seal()
+	all := l.feed(owner, 1)
+	if got := kindsOf(all); !slices.Equal(got, []string{"1 license.issued", "2 license.paused a", "3 device.bound a", "1 seat.taken"}) {
+		t.Fatalf("the feed has %v", got)
+	}
+	if e := all[1]; e.Actor != "robot" || e.License == nil || !slices.Equal(e.Members, members) {
+		t.Errorf("the new kind of events is %+v", e)
+	}
+	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(testTime) || !slices.Equal(e.Members, []licet.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
+		t.Errorf("the event of a new kind of records is %+v", e)
+	}
+	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10, Types: []licet.EventType{"seat.taken"}}))(t)
+	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
+		t.Errorf("of one kind (-want +got):\n%s", diff)
+	}
+	for _, e := range all {
+		if found := must(l.store.Event(testContext(t, 10*time.Second), owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+			t.Errorf("%s is found as %+v", e.ID, found)
+		}
+	}
+	if n := counted(t, l.store.metrics.EventValuesUnreadable); n != 0 {
+		t.Errorf("%v values can't be read", n)
+	}
+	if found := l.verified(); len(found) > 0 {
+		t.Errorf("verify finds %+v", found)
+	}
+}

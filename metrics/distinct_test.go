@@ -1,0 +1,40 @@
+package metrics_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"licet/metrics"
+)
+
+func TestDistinct(t *testing.T) {
+	d := metrics.New(prometheus.NewRegistry(), "", "", "").EventValuesUnreadable
+	counted := func() float64 {
+		var m dto.Metric
+		if err := d.Write(&m); err != nil {
+			t.Fatal(err)
+		}
+		return m.GetCounter().GetValue()
+	}
+	for range 3 {
+		for i := range 10 {
+			d.Meet(fmt.Sprint(i))
+		}
+	}
+	if d.Meet("7") || !d.Meet("another") {
+		t.Error("a name counts twice, or another one does not count")
+	}
+	if n := counted(); n != 11 {
+		t.Errorf("%v are counted, not 11", n)
+	}
+	// More than a Distinct remembers: it may count twice, and must not grow.
+	for i := range 100_000 {
+		d.Meet(fmt.Sprint("many ", i))
+	}
+	if n := counted(); n != 100_011 {
+		t.Errorf("%v are counted, not 100,011", n)
+	}
+}
