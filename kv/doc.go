@@ -152,6 +152,10 @@
 // a newer one wrote: fields of licenses, orders, products and endpoints that it does
 // not know are kept as they are when it writes the record back.
 //
+// Where a value of events can't be read, a placeholder takes the place of each event in it, see
+// eventdecode.go. A newer version's kinds of events, actors and members are stored by name, so an older
+// node returns them.
+//
 // Every change of a license writes its whole value anew, and etcd keeps those
 // before it until it compacts. So what most values have in common is left out:
 // the prefix of an account id, the text of a ULID or of hex digits for the bytes

@@ -21,7 +21,8 @@ func (s *Store) noteUnreadable(owner licet.Owner, e *dirEntry, err error) {
 // noteUnreadableRun notes that events of one record in a key can't be read.
 func (s *Store) noteUnreadableRun(owner licet.Owner, e *dirEntry, run *eventRun, err error) {
 	if err != nil {
-		s.noteValue(e.key(owner)+run.record, nameOfEvents(owner, &dirEntry{site: site{epoch: e.epoch}, record: run.record, last: run.last}), err)
+		at := site{epoch: e.epoch, block: e.block}
+		s.noteValue(e.key(owner)+run.record, "e/"+eventID(at, run.record, run.last), err)
 	}
 }
 
@@ -41,8 +42,8 @@ func nameOfEvents(owner licet.Owner, e *dirEntry) string {
 	return "e/" + eventID(e.site, e.record, e.last)
 }
 
-// readDelivery reads a message that is pending or was given up. Of a message that can't be read only the event is known,
-// by the key, and that is enough to send it: one such message must not stop all deliveries to the endpoint.
+// readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells
+// the event, which is enough to send it: one such message must not stop all deliveries to the endpoint.
 func (s *Store) readDelivery(endpoint, event string, status node.DeliveryStatus, value []byte) node.Delivery {
 	d, err := decodeDelivery(event, status, value)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -74,10 +75,20 @@ func startServe(t *testing.T, args ...string) *process {
 // startServeAs adds to the process's environment.
 func startServeAs(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
-	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s", "--rate-limit-api-key", "0"}, args...)
-	p := &process{log: new(logBuffer), cmd: licetCommand(args...), ended: make(chan struct{})}
+	cmd := licetCommand(serveArgs(t, args)...)
+	cmd.Env = append(cmd.Env, env...)
+	return startNode(t, cmd)
+}
+
+func serveArgs(t *testing.T, args []string) []string {
+	return append([]string{"serve", "--listen", "127.0.0.1:0", "--master-key-file", ringFile(t), "--drain-delay", "0s", "--rate-limit-api-key", "0"}, args...)
+}
+
+// startNode starts a licet serve, of this build or of another one, in the same way.
+func startNode(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{log: new(logBuffer), cmd: cmd, ended: make(chan struct{})}
 	p.client = newClient()
-	p.cmd.Env = append(p.cmd.Env, env...)
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)

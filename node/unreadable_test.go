@@ -1,0 +1,70 @@
+package node_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"licet"
+	"licet/node"
+)
+
+// damagedStore can't read one license and one order.
+type damagedStore struct {
+	node.Store
+	license licet.LicenseKey
+	orderNo string
+}
+
+func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+	for _, key := range keys {
+		if key == s.license {
+			return nil, fmt.Errorf("%w: damaged", licet.ErrInternal)
+		}
+	}
+	return s.Store.ReadLicenses(ctx, keys, devices)
+}
+
+func (s *damagedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+	for _, want := range wants {
+		if want.Ref.ID == s.orderNo {
+			return nil, fmt.Errorf("%w: damaged", licet.ErrInternal)
+		}
+	}
+	return s.Store.Load(ctx, wants...)
+}
+
+// TestEventsOfUnreadableRecords reads a feed with events of a license and of an order that can't be read: they are told
+// without what only the record has, and all others whole.
+func TestEventsOfUnreadableRecords(t *testing.T) {
+	store, owner := openStore(t), newOwner(licet.Test)
+	n := newNode(t, store)
+	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 7, Metadata: `{"a":1}`, By: "key_1", Once: once("grant", "r")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := &damagedStore{Store: store, license: granted[3].License.Key}
+	for range 3 {
+		in := newOrder(100)
+		in.Description = "for Ada"
+		order, _, err := n.CreateOrder(testContext(t), owner, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		damaged.orderNo = order.OrderNo
+	}
+	recorded := feedOf(t, store, owner)
+	n = newNode(t, damaged, func(cfg *node.Config) { cfg.Events = store })
+	feed, err := n.Feed(testContext(t), owner, node.FeedPage{Limit: 100}, node.FeedWait{})
+	if err != nil || len(feed.Events) != len(recorded) {
+		t.Fatalf("%d events of %d, %v", len(feed.Events), len(recorded), err)
+	}
+	for _, e := range feed.Events {
+		if l := e.License; l != nil && (e.Metadata == "") != (l.Key == damaged.license) {
+			t.Errorf("the metadata of %s is %q", l.Key, e.Metadata)
+		}
+		if o := e.Order; o != nil && (o.Description == "") != (o.OrderNo == damaged.orderNo) {
+			t.Errorf("the description of %s is %q", o.OrderNo, o.Description)
+		}
+	}
+}
