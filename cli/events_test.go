@@ -109,7 +109,9 @@ func TestAbout(t *testing.T) {
 	for data, want := range map[string]string{
 		`{"order":{"order_no":"ord_1","pay_url":null}}`:                                         "ord_1",
 		`{"license":{"license_key":"LIC-1"},"device":{"device_id":"a\u0007b","bound_at":null}}`: "LIC-1 a b",
+		`{"seat":{"row":7},"license":{"license_key":"LIC-1","seats":3}}`:                        "LIC-1", // of a newer version
 		`{"product":{}}`: "-",
+		`{}`:             "-", // a placeholder
 		`[]`:             "-",
 	} {
 		o := object{{name: "data", value: json.RawMessage(data)}}

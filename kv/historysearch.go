@@ -6,8 +6,13 @@ import (
 	"licet"
 )
 
-// historyListings bounds the listings of keys that one search for a record's events reads.
-const historyListings = 8
+const (
+	// historyListings bounds the listings of keys that one search for a record's events reads.
+	historyListings = 8
+	// A search goes back through spans of epochs. A span with few keys makes the next one so many times wider, and
+	// a span with too many keys is made as many times narrower.
+	searchWider = 16
+)
 
 // searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
 // value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
@@ -15,39 +20,30 @@ const historyListings = 8
 func (s *Store) searchHistory(ctx context.Context, owner licet.Owner, record string, at historyPlace, swept epoch) (historyPlace, error) {
 	width := epoch(firstSlice)
 	to := at.epoch + 1
-	for listings := 0; to > swept+1; {
+	for listings := 0; to > swept+1; listings++ {
+		if listings == historyListings {
+			return historyPlace{site: site{epoch: to - 1}, sequence: at.sequence}, nil
+		}
 		from := swept + 1
 		if to-from > width {
 			from = to - width
 		}
-		var found historyPlace
-		keys := 0
-		for next := from; next < to; listings++ {
-			dir, err := s.listEvents(ctx, owner, next, to, 0)
-			if err != nil {
-				return at, err
-			}
-			// Later epochs have later events.
-			later, err := s.latestIn(ctx, dir, record, at.sequence)
-			if err != nil {
-				return at, err
-			}
-			if later.last > found.last {
-				found = later
-			}
-			keys += len(dir.entries)
-			next = dir.to
+		dir, err := s.listEvents(ctx, owner, from, to, 0)
+		if err != nil {
+			return at, err
 		}
-		if found.last > 0 {
-			return found, nil
+		if dir.to < to { // the listing has only the first part of the span, and the last part is wanted first
+			width = max((to-from)/searchWider, 1)
+			continue
+		}
+		found, err := s.latestIn(ctx, dir, record, at.sequence)
+		if err != nil || found.last > 0 {
+			return found, err
+		}
+		if len(dir.entries) < fewEntries {
+			width *= searchWider
 		}
 		to = from
-		if keys < fewEntries {
-			width *= widerSlice
-		}
-		if listings >= historyListings && to > swept+1 {
-			return historyPlace{site: site{epoch: to - 1}, sequence: at.sequence}, nil
-		}
 	}
 	return historyPlace{}, nil
 }

@@ -343,3 +343,34 @@ func TestUnreadablePending(t *testing.T) {
 		t.Errorf("%v values are counted", n)
 	}
 }
+
+// TestSearchHistory searches for a record's events of which nothing tells where they stand, over several calls.
+func TestSearchHistory(t *testing.T) {
+	l := newEventsLab(t)
+	owner, ctx := acct("search"), testContext(t, 20*time.Second)
+	const old, late = 5, 1 << 40
+	at, _ := readPlace(node.Cell, l.putEvents(owner, old, 3, "a")[0])
+	l.putEvents(owner, late-1, 2, "b") // of another license
+	entry := l.entries(owner, at.epoch)[0]
+	place := historyPlace{site: site{epoch: late}, sequence: 7}
+	for calls := 1; place.last == 0; calls++ {
+		var err error
+		if place, err = l.store.searchHistory(ctx, owner, entry.record, place, 0); err != nil || place.sequence == 0 || calls > 9 {
+			t.Fatalf("call %d: %+v, %v", calls, place, err)
+		}
+		if again, ok := readHistoryPlace(place.text()); !ok || again != place || calls == 1 && place.last > 0 {
+			t.Errorf("call %d: %+v is read as %+v, %v", calls, place, again, ok)
+		}
+	}
+	if want := (historyPlace{site{epoch: old}, 3, 3}); place != want {
+		t.Errorf("found is %+v, not %+v", place, want)
+	}
+	for _, from := range []historyPlace{{site: site{epoch: late}, sequence: 2}, {site: site{epoch: old - 1}, sequence: 9}} {
+		for calls := 0; from.sequence > 0; calls++ {
+			var err error
+			if from, err = l.store.searchHistory(ctx, owner, entry.record, from, 0); err != nil || from.last > 0 || calls > 9 {
+				t.Fatalf("before the first: %+v, %v", from, err)
+			}
+		}
+	}
+}

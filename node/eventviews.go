@@ -249,8 +249,8 @@ func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []Recor
 	return views, nil
 }
 
-// eachReadable reads records, so many at a time. A record that the store can't read must not hold up the events of
-// others: it is found by halves, and left out. So an event of it is told as if the record were gone.
+// eachReadable reads records, at most MaxReadLicenses at a time. A record that the store can't read must not hold up the
+// events of other records: eachReadable finds the record by halves and leaves it out, as if the record were gone.
 func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
 	for some := range slices.Chunk(keys, MaxReadLicenses) {
 		err := read(some)
@@ -262,7 +262,7 @@ func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
 		}
 		if len(some) == 1 {
 			if n.cfg.Metrics.EventValuesUnreadable.Meet(fmt.Sprint("record ", some[0])) {
-				n.cfg.Log.Error().Err(err).Msg("a record can't be read; its events are told without what only the record has, and licet verify shows it")
+				n.cfg.Log.Error().Err(err).Msg("a record can't be read; its events come without what only the record has, and licet verify shows it")
 			}
 			continue
 		}
