@@ -42,7 +42,20 @@ func (s *storedEvents) at(sequence, last uint64) *licet.Event {
 
 // placeholderFor is the placeholder of an event.
 func placeholderFor(sequence uint64, at time.Time) licet.Event {
+	if plausible(at) != nil || at.Year() < 1970 {
+		at = time.Time{}
+	}
 	return licet.Event{Type: licet.EventUnreadable, At: at, Sequence: sequence, Actor: licet.System}
+}
+
+// plausible refuses times that no clock had: many a client fails to read a whole page that has one of them.
+func plausible(times ...time.Time) error {
+	for _, t := range times {
+		if year := t.Year(); year < 1 || year > 9999 {
+			return fmt.Errorf("%w: a time in the year %d", errMalformed, year)
+		}
+	}
+	return nil
 }
 
 // decodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
@@ -119,12 +132,16 @@ func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event,
 			return e, errMalformed
 		}
 		e.License = &stored.license
+		l := e.License
+		return e, plausible(l.CreatedAt, l.ActivatedAt, l.ExpiresAt, l.SuspendedAt, l.RevokedAt)
 	case eventOfOrder:
 		stored, err := decodeOrder(licet.OrderRef(owner, orderPrefix+id), facts)
 		if err != nil {
 			return e, err
 		}
 		e.Order = &stored.order
+		o := e.Order
+		return e, plausible(o.CreatedAt, o.ExpiresAt, o.PaidAt, o.CanceledAt, o.RefundedAt)
 	case eventOfWebhooks:
 		if record != webhooksInEvents(owner) {
 			return e, errMalformed
@@ -137,6 +154,7 @@ func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event,
 			return e, err
 		}
 		e.Webhook = &endpoint
+		return e, plausible(endpoint.CreatedAt, endpoint.DisabledAt, endpoint.Previous.Until)
 	}
 	return e, nil // a kind of records that only a newer build knows: there is no more to read
 }
@@ -180,6 +198,9 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 	if !e.Type.WellFormed() || e.Actor == "" {
 		return fmt.Errorf("%w: no kind of events, or no actor", errMalformed)
 	}
+	if err := plausible(e.At); err != nil {
+		return err
+	}
 	if facts != nil {
 		base, bad = decodeFacts(owner, record, facts)
 	}
@@ -206,6 +227,7 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 			return err
 		}
 		e.Device = &d
+		return plausible(d.BoundAt, d.LastSeenAt)
 	}
 	return nil
 }

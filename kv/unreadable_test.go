@@ -2,6 +2,7 @@ package kv
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -30,6 +31,9 @@ func TestDamagedEvents(t *testing.T) {
 			e := &stored.events[i]
 			if e.Sequence != last-uint64(len(stored.events)-1-i) || e.Actor == "" || stored.at(e.Sequence, last) == nil {
 				t.Fatalf("%s: %+v", what, e)
+			}
+			if _, err := json.Marshal([]any{e.At, e.License, e.Device}); err != nil {
+				t.Fatalf("%s: %v", what, err)
 			}
 			if e.Type == licet.EventUnreadable {
 				bad++
