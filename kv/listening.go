@@ -102,6 +102,10 @@ func (f *fences) replace(revision, read, moved int64, owners map[licet.Owner]str
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := &f.listeners; read >= l.read {
+		if revision < l.revision { // the store was restored: what was in effect may wait again
+			l.moved = 0
+			f.markLooked.Store(0)
+		}
 		l.owners = owners
 		l.move(revision, read, moved)
 	}

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -42,8 +43,8 @@ func (sw *swap) pend(owner licet.Owner, listens bool) {
 	sw.pends = true
 }
 
-// awaitMove returns once listenKey has moved for requests to listen up to a revision of
-// the store. It moves listenKey itself where that is due.
+// awaitMove returns once requests to listen up to a revision of the store are in effect. It
+// moves listenKey itself where a move is due and no other request here is making one.
 func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 	for attempt := 0; ; {
 		moved, wait, news := s.fences.nextMove(revision, s.moveEvery)
@@ -63,10 +64,22 @@ func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 			}
 			continue
 		}
-		if _, err := s.moveListeners(ctx); err != nil {
-			if ctx.Err() != nil || classify(err) == rejected {
-				return err
-			}
+		left := true
+		var err error
+		select {
+		case s.moveTurn <- struct{}{}:
+			left, err = s.moveInTurn(ctx, revision)
+		case <-news:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		switch {
+		case err == nil && !left:
+			return nil // no request waits, so the one of that revision does not
+		case err == nil:
+		case ctx.Err() != nil || classify(err) == rejected:
+			return err
+		default:
 			pauseBeforeReissue(ctx, attempt)
 			attempt++
 		}
@@ -100,14 +113,18 @@ func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error
 	return nil
 }
 
-// moveListeners moves listenKey for the owners that wait, unless it has moved lately or
-// another node is first. It reports whether any owner may still wait.
-func (s *Store) moveListeners(ctx context.Context) (left bool, err error) {
-	select {
-	case s.moveTurn <- struct{}{}:
-		defer func() { <-s.moveTurn }()
-	case <-ctx.Done():
-		return true, ctx.Err()
+// moveInTurn calls moveListeners, and gives back the turn that the caller has taken.
+func (s *Store) moveInTurn(ctx context.Context, revision int64) (left bool, err error) {
+	defer func() { <-s.moveTurn }()
+	return s.moveListeners(ctx, revision)
+}
+
+// moveListeners moves listenKey for the owners that wait, unless it has moved lately, requests
+// up to a revision of the store are in effect, or another node is first. It reports whether any
+// owner may still wait. The caller has the turn to move.
+func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, err error) {
+	if moved, wait, _ := s.fences.nextMove(revision, s.moveEvery); moved || wait > 0 {
+		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
 	response, err := s.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
 		clientv3.OpGet(listenKey),
@@ -121,31 +138,33 @@ func (s *Store) moveListeners(ctx context.Context) (left bool, err error) {
 	if err := s.noteListening(ctx, was, response.Header.Revision); err != nil {
 		return true, err
 	}
-	fence, revision := s.readListenFence(was)
+	fence, after := s.readListenFence(was)
 	waiting := response.Responses[1].GetResponseRange()
 	due, done := splitRequests(waiting.Kvs, waiting.More, fence.moved)
 	if len(due) == 0 {
-		s.removeRequests(ctx, done)
-		return false, nil
+		return waiting.More, s.removeRequests(ctx, done)
 	}
 	if _, wait, _ := s.fences.nextMove(due[0].ModRevision, s.moveEvery); wait > 0 {
 		return true, nil
 	}
-	move := listenMove{after: revision}
+	move := listenMove{after: after}
 	for _, kv := range due {
 		change, err := readListenRequest(kv)
 		if err != nil {
-			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; it is left out")
-			continue
+			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; the owner listens")
+			if change.owner == (licet.Owner{}) {
+				continue // the key names no owner
+			}
+			change.listens = true // events that nobody wants are harmless, missing events are not
 		}
 		move.changes = append(move.changes, change)
 	}
 	next := fence.next(move, due[len(due)-1].ModRevision)
 	landed, err := s.txn(ctx, "move_listeners",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(listenKey), "=", revision)},
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(listenKey), "=", after)},
 		moveOps(next, move.changes), []clientv3.Op{clientv3.OpGet(listenKey)})
 	if err != nil {
-		return true, err // listenKey is read again: only one move of this revision can land
+		return true, err // listenKey is read again: only one move after this revision can land
 	}
 	if !landed.Succeeded {
 		return true, s.noteListening(ctx, firstOf(landed.Responses, 0), landed.Header.Revision)
@@ -154,7 +173,9 @@ func (s *Store) moveListeners(ctx context.Context) (left bool, err error) {
 	if !s.fences.advance(at, at, next) {
 		return true, s.readListeners(ctx)
 	}
-	s.removeRequests(ctx, append(done, due...))
+	if err := s.removeRequests(ctx, append(done, due...)); err != nil {
+		s.log.Debug().Err(err).Msg("requests to listen that are in effect could not be removed; the next move removes them")
+	}
 	return waiting.More, nil
 }
 
@@ -191,9 +212,9 @@ func moveOps(fence *listenFence, changes []assumption) []clientv3.Op {
 	return ops
 }
 
-// removeRequests removes requests that are in effect, unless they were made anew since.
-// Where that fails the next mover does it.
-func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) {
+// removeRequests removes requests that are in effect, unless their owners have made them anew.
+// Requests that it leaves are harmless: the next mover removes them.
+func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) error {
 	for some := range slices.Chunk(done, moveChild) {
 		ops := make([]clientv3.Op, len(some))
 		for i, kv := range some {
@@ -203,10 +224,10 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) {
 				[]clientv3.Op{clientv3.OpDelete(key)}, nil)
 		}
 		if _, err := s.txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
-			s.log.Debug().Err(err).Msg("requests to listen that are in effect could not be removed; the next move does it")
-			return
+			return err
 		}
 	}
+	return nil
 }
 
 // moveLeft moves listenKey for owners whose node died before it did: their endpoints have
@@ -215,7 +236,12 @@ func (s *Store) moveLeft(ctx context.Context, mark int64) error {
 	if mark == s.fences.markLooked.Load() {
 		return nil
 	}
-	left, err := s.moveListeners(ctx)
+	select {
+	case s.moveTurn <- struct{}{}:
+	default:
+		return nil // a request here is about to move it; the next call looks again
+	}
+	left, err := s.moveInTurn(ctx, math.MaxInt64)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
 	}

@@ -1,0 +1,184 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"licet"
+	"licet/node"
+)
+
+// slowKV counts transactions and delays them, or refuses some.
+type slowKV struct {
+	etcdserverpb.KVClient
+	delay  time.Duration
+	refuse func(*etcdserverpb.TxnRequest) error // may be nil
+	sent   atomic.Int64
+}
+
+// Txn makes a transaction after the delay, unless it is refused.
+func (k *slowKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts ...grpc.CallOption) (*etcdserverpb.TxnResponse, error) {
+	k.sent.Add(1)
+	if k.refuse != nil {
+		if err := k.refuse(request); err != nil {
+			return nil, err
+		}
+	}
+	time.Sleep(k.delay)
+	return k.KVClient.Txn(ctx, request, opts...)
+}
+
+// moveThrough has a store's reads and moves of listenKey go through k.
+func (k *slowKV) moveThrough(s *Store) {
+	k.KVClient = s.remote
+	s.kv = clientv3.NewKVFromKVClient(k, s.client)
+}
+
+// orphan stores an endpoint on a node that dies before listenKey moves.
+func (l *eventsLab) orphan(owner licet.Owner) {
+	l.t.Helper()
+	dies := l.open(nil)
+	dies.moveEvery = time.Hour
+	dies.fences.listeners.learned = time.Now()
+	ctx, cancel := context.WithCancel(l.t.Context())
+	written := make(chan struct{})
+	go func() {
+		<-written
+		cancel()
+	}()
+	go l.awaitKey(listenRequestKey(owner), written)
+	if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); err == nil {
+		l.t.Fatal("the change took effect")
+	}
+}
+
+// TestManyWaitForOneMove has 100 look-ups wait for one move on a store whose etcd is slow:
+// one of them moves listenKey, and the others ask etcd nothing.
+func TestManyWaitForOneMove(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("herd")
+	l.orphan(owner)
+	s := l.open(nil)
+	s.moveEvery = 200 * time.Millisecond
+	s.fences.listeners.learned = time.Now()
+	k := &slowKV{delay: 10 * time.Millisecond}
+	k.moveThrough(s)
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() {
+			if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: licet.WebhooksRef(owner)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if n := k.sent.Load(); n > 6 {
+		t.Errorf("%d transactions for one move", n)
+	}
+	l.wantListeners(owner)
+}
+
+// TestSealingWaitsForNoMove reads the epoch while a request moves listenKey: a slow move
+// does not keep events out of the feed.
+func TestSealingWaitsForNoMove(t *testing.T) {
+	l := newHooksLab(t)
+	l.orphan(acct("slow"))
+	s := l.open(nil)
+	s.moveTurn <- struct{}{}
+	ctx := testContext(t, 5*time.Second)
+	must(s.EventEpoch(ctx))(t)
+	if ctx.Err() != nil {
+		t.Error("the epoch was told only when the caller had given up")
+	}
+}
+
+// TestWaitWithoutARequest waits for a request that is neither there nor in effect, as after
+// a restore: the wait ends.
+func TestWaitWithoutARequest(t *testing.T) {
+	l := newHooksLab(t)
+	s := l.open(nil)
+	k := &slowKV{}
+	k.moveThrough(s)
+	now := must(s.client.Get(testContext(t, 10*time.Second), listenKey))(t).Header.Revision
+	if err := s.awaitMove(testContext(t, 5*time.Second), now); err != nil || k.sent.Load() > 5 {
+		t.Errorf("%v after %d transactions", err, k.sent.Load())
+	}
+}
+
+// TestMoversDieBeforeTheyRemove has more owners wait than one move names. Two movers die
+// before they remove the requests that are in effect: all owners come to listen.
+func TestMoversDieBeforeTheyRemove(t *testing.T) {
+	l := newHooksLab(t)
+	const owners = moveOwners + 50
+	for i := range owners {
+		must(l.store.client.Put(testContext(t, 10*time.Second), listenRequestKey(acct(fmt.Sprint("page", i))), string(encodeListenRequest(true))))(t)
+	}
+	must(l.store.client.Put(testContext(t, 10*time.Second), webhooksMark, ""))(t)
+	dies := l.open(nil)
+	(&slowKV{refuse: func(request *etcdserverpb.TxnRequest) error {
+		if child := request.Success[0].GetRequestTxn(); child != nil && len(child.Compare) == 1 {
+			return rpctypes.ErrTimeout
+		}
+		return nil
+	}}).moveThrough(dies)
+	for range 2 {
+		must(dies.EventEpoch(testContext(t, 10*time.Second)))(t)
+	}
+	s := l.open(nil)
+	for range 5 {
+		must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	}
+	if n := len(l.listeners()); n != owners {
+		t.Errorf("%d owners listen, of %d", n, owners)
+	}
+	l.wantNoRequests()
+}
+
+// TestUnreadableListenRequest garbles an owner's request to listen: the owner listens, as
+// missing events can't be made up for.
+func TestUnreadableListenRequest(t *testing.T) {
+	l := newHooksLab(t)
+	owner := acct("unread")
+	l.orphan(owner)
+	must(l.store.client.Put(testContext(t, 10*time.Second), listenRequestKey(owner), "\x02"))(t)
+	loadOne(t, l.open(nil), licet.WebhooksRef(owner))
+	l.wantListeners(owner)
+	l.clean()
+}
+
+// TestRestoreBringsARequestBack restores a backup in which a request to listen waits, under
+// a node that knows the request to be in effect.
+func TestRestoreBringsARequestBack(t *testing.T) {
+	for name, look := range map[string]func(d *disaster, owner licet.Owner){
+		"the node looks by itself": func(d *disaster, _ licet.Owner) { must(d.store.EventEpoch(d.ctx()))(d.t) },
+		"the endpoint is looked up": func(d *disaster, owner licet.Owner) {
+			_ = d.store.learnListening(d.ctx())
+			loadOne(d.t, d.store, licet.WebhooksRef(owner))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDisaster(t)
+			l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
+			d.store.moveEvery = 0
+			owner := licet.Owner{AccountID: "acct_back", Mode: licet.Test}
+			must(d.store.EventEpoch(d.ctx()))(t)
+			l.orphan(owner)
+			d.backup = backUp(t, d.etcd)
+			must(d.store.EventEpoch(d.ctx()))(t)
+			l.wantListeners(labListener, owner)
+			d.restore(revisionBump)
+			l.etcd = d.etcd
+			look(d, owner)
+			l.wantListeners(labListener, owner)
+		})
+	}
+}
