@@ -53,8 +53,8 @@
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
 //	s/master/<master>             the fingerprint of a master key in use, 32 bytes
 //	s/retired/<master>            the fingerprint of one that nothing is derived from any more
-//	s/swept                       the last epoch whose events are too old, eight bytes; its revision moves
-//	                              with all that sweeps say
+//	s/swept                       the last epoch whose events are too old, eight bytes; its revision also
+//	                              moves when an owner gives up events
 //	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
 //	                              and with any replay
 //	t/<epoch>                     a mark: when that epoch was sealed at the latest, and that the ledgers
@@ -111,11 +111,11 @@
 // wait, at most once a second; only then is the change of the endpoint acknowledged.
 //
 // Events are kept for a time and up to a number of bytes. How old they are is known from
-// marks, and how many bytes each owner has from ledgers, so that none of them need be
-// read. Age holds for all owners. Over the budget of bytes, the owner that has most gives
-// up its oldest events. What is to go is said first, in s/swept or in the owner's ledger,
-// and then removed: a reader that goes on at or before it is told so, and never misses an
-// event without knowing.
+// marks, and how many bytes each owner has from ledgers: sweeps read each event once. The age
+// is the same for all owners. Over the budget of bytes, the owner with the most gives up its
+// oldest events. A sweep records in s/swept or in the owner's ledger which
+// events go, and then removes them: a reader that goes on at or before them gets an error,
+// and never misses an event without knowing.
 //
 // # Deliveries
 //

@@ -15,8 +15,8 @@ import (
 )
 
 // sweptKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
-// raised before they are removed, so that who reads on after it misses none. An owner may
-// have to give up more, see eventLedger.
+// raised before they are removed, so that a reader that goes on after it misses none. An
+// owner may have given up more events, see eventLedger.
 const sweptKey = layout + "s/swept"
 
 const (
