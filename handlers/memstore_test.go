@@ -338,9 +338,9 @@ func (s *memStore) Due(_ context.Context, kind licet.DueKind, at time.Time, from
 	return page, nil
 }
 
-func (s *memStore) APIKeyMark(context.Context) (node.KeyMark, error) {
+func (s *memStore) APIKeyMarks(context.Context) (node.KeyMarks, error) {
 	defer s.read()()
-	return node.KeyMark(strconv.Itoa(s.keyChanges)), s.fail
+	return node.KeyMarks{All: node.KeyMark(strconv.Itoa(s.keyChanges))}, s.fail
 }
 
 // WatchAPIKeys never says a word, as a watch that hangs.

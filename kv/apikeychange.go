@@ -19,15 +19,13 @@ const changeTries = 12
 
 // ChangeAPIKey swaps a key for what change makes of it. The record's writers
 // tell whose swap it was, as those of a license do. They can only because a
-// store makes one change of a key at a time; keys change so seldom that it
-// makes one of all keys.
+// store makes one change of a key at a time. Changes of other keys go on meanwhile.
 func (s *Store) ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...node.Write) (*licet.APIKey, error) {
-	select {
-	case s.keyTurn <- struct{}{}:
-		defer func() { <-s.keyTurn }()
-	case <-ctx.Done():
-		return nil, unavailable(ctx.Err())
+	done, err := s.keyTurns.take(ctx, keyName{owner, id})
+	if err != nil {
+		return nil, unavailable(err)
 	}
+	defer done()
 	have, err := s.findAPIKey(ctx, owner, id)
 	switch {
 	case err != nil:
@@ -69,7 +67,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 	}
 	var doubted bool
 	response, err := s.settle(ctx, "change_api_key", &doubted, compares,
-		append(along.puts, clientv3.OpPut(record, string(next.encode())), s.markAPIKeys()),
+		append(append(along.puts, clientv3.OpPut(record, string(next.encode()))), s.markAPIKeys(next.key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return nil, err

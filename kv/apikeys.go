@@ -2,7 +2,6 @@ package kv
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -53,8 +52,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares 
 		}),
 		slices.Concat(along.puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
 			clientv3.OpPut(record, string((&storedAPIKey{key: *key, writers: []writer{me}}).encode())),
-			s.markAPIKeys(),
-		}),
+		}, s.markAPIKeys(key.Owner)),
 		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return err
@@ -174,23 +172,6 @@ func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
 		return nil, broken(err)
 	}
 	return &readAPIKey{stored, kv.Value, kv.ModRevision}, nil
-}
-
-// apiKeysMarkSize is the length of the mark: an incarnation and its counter.
-const apiKeysMarkSize = len(incarnation{}) + 8
-
-// markAPIKeys notes in a transaction that an API key was made or changed. Each
-// gets a value that is never written again, so that the same mark stands for
-// the same keys, also in a store that was put back from a copy.
-func (s *Store) markAPIKeys() clientv3.Op {
-	number := binary.BigEndian.AppendUint64(nil, s.swaps.Add(1))
-	return clientv3.OpPut(apiKeysMark, string(s.incarnation[:])+string(number))
-}
-
-// APIKeyMark reads the mark that every change of an API key replaces.
-func (s *Store) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
-	value, err := s.get(ctx, "api_key_mark", apiKeysMark)
-	return node.KeyMark(value), err
 }
 
 // list reads a range of keys.

@@ -247,6 +247,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"worker that delivers", workerKey(incarnation{1, 2, 3})},
 		{"check key", checkKey},
 		{"mark of the API keys", apiKeysMark},
+		{"mark of a part of the API keys", apiKeyPartMark(7)},
 		{"fingerprint of a master key", masterKeyKey("2026")},
 		{"fingerprint of a retired master key", retiredMasterKey("2025")},
 	} {

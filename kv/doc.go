@@ -48,6 +48,7 @@
 //	s/check                       the check key of license keys, 32 bytes
 //	s/epoch                       empty: its revision is the epoch into which events are recorded
 //	s/keys                        another value after any change of an API key
+//	s/keys/<part>                 another value after any change of an API key of that part's owners
 //	s/ledger/<account>/<mode>/    how many bytes of events an owner has, by epochs, and the last epoch
 //	                              whose events the owner gave up
 //	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"crypto/sha256"
+	"strings"
 	"time"
 
 	"licet"
@@ -13,10 +14,13 @@ const layout = "lc1/"
 
 // What a store has once.
 const (
-	checkKey      = layout + "s/check"
-	apiKeysMark   = layout + "s/keys"
-	mastersPrefix = layout + "s/master/"
-	retiredPrefix = layout + "s/retired/"
+	checkKey    = layout + "s/check"
+	apiKeysMark = layout + "s/keys"
+	// The marks of the parts of all API keys lie between apiKeysMark and its end.
+	apiKeyPartMarks = apiKeysMark + "/"
+	apiKeysMarkEnd  = apiKeysMark + "0"
+	mastersPrefix   = layout + "s/master/"
+	retiredPrefix   = layout + "s/retired/"
 )
 
 // nodesPrefix is where the nodes that are up are registered.
@@ -27,8 +31,18 @@ func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:
 func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }
 func apiKeyKey(hash [32]byte) string        { return layout + "k/" + string(hash[:]) }
 func keyUseKey(hash [32]byte) string        { return layout + "u/" + string(hash[:]) }
+func apiKeyPartMark(part uint8) string      { return apiKeyPartMarks + string([]byte{part}) }
 func masterKeyKey(id string) string         { return mastersPrefix + id }
 func retiredMasterKey(id string) string     { return retiredPrefix + id }
+
+// keyPartOf returns the part of API keys whose mark an etcd key is.
+func keyPartOf(key string) (part uint8, ok bool) {
+	rest, ok := strings.CutPrefix(key, apiKeyPartMarks)
+	if !ok || len(rest) != 1 {
+		return 0, false
+	}
+	return rest[0], true
+}
 
 // apiKeyIndexKey is where a key's hash is found by its public id. Ids sort by
 // time, so an owner's keys lie in the order they were made.

@@ -19,7 +19,7 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 		}
 		uses = append(uses, node.KeyUse{Hash: key.Hash, At: testTime})
 	}
-	mark := must(l.store.APIKeyMark(l.ctx()))(t)
+	mark := must(l.store.APIKeyMarks(l.ctx()))(t)
 	stored := l.value(apiKeyKey(uses[0].Hash))
 	for i := range 2 {
 		for j := range uses {
@@ -29,7 +29,7 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if after := must(l.store.APIKeyMark(l.ctx()))(t); after != mark {
+	if after := must(l.store.APIKeyMarks(l.ctx()))(t); after != mark {
 		t.Error("a note of a use changed the mark")
 	}
 	if string(l.value(apiKeyKey(uses[0].Hash))) != string(stored) {

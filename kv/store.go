@@ -60,7 +60,7 @@ type Store struct {
 	unreadableLog zerolog.Logger
 	incarnation   incarnation
 	swaps         atomic.Uint64 // the last swap number that was given out
-	keyTurn       chan struct{} // holds one token while an API key is being changed
+	keyTurns      keyTurns      // of the API keys that are being changed
 
 	fences        fences
 	moveEvery     time.Duration         // how long listenKey rests between two moves
@@ -108,7 +108,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1), owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log, brokenLog: newBrokenLog(log), unreadableLog: newBrokenLog(log),
-		firstBlock: randomBlock, keyTurn: make(chan struct{}, 1)}
+		firstBlock: randomBlock}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
 	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}

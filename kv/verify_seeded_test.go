@@ -496,6 +496,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil, apiKeyIndexKey(labOwner, "key_lab"): nil, keyUseKey([32]byte(apiKey.Key[6:])): nil},
 			[]string{"claim api_key_missing " + claims.key}},
 		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
+		{"a mark of a part that is too short", seed{apiKeyPartMark(7): bytesOf("x")}, []string{"api_key_mark value s/keys"}},
 		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
 		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, placeOfOrder(&s.free): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
 			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},

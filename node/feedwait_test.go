@@ -40,11 +40,12 @@ func (s *oneKey) APIKey(context.Context, [32]byte) (*licet.APIKey, error) {
 	return &key, nil
 }
 
-func (s *oneKey) APIKeyMark(context.Context) (KeyMark, error) {
+func (s *oneKey) APIKeyMarks(context.Context) (marks KeyMarks, err error) {
 	if s.fails.Load() {
-		return "", licet.ErrUnavailable
+		return marks, licet.ErrUnavailable
 	}
-	return KeyMark(time.Unix(s.mark.Load(), 0).String()), nil
+	marks.All = KeyMark(time.Unix(s.mark.Load(), 0).String())
+	return marks, nil
 }
 
 func (s *oneKey) WatchAPIKeys(ctx context.Context, wake func()) {

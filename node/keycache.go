@@ -2,12 +2,14 @@ package node
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"licet"
 	"licet/metrics"
 )
 
@@ -22,15 +24,24 @@ const (
 	// another look. A key that somebody has tried before it was made may so be
 	// refused for that long; any other works at once.
 	unknownFor = time.Second
+	// keyScanPause is the least time from one scan to the next that a watch asks for:
+	// keys that are changed all the time must not make scans without a pause.
+	keyScanPause = 50 * time.Millisecond
 	// maxCachedKeys bounds the keys that are remembered, and apart from them the
 	// texts that are none, so that guesses don't push out keys.
 	maxCachedKeys = 8192
+	// maxVictims bounds the keys that are looked at to find one to forget.
+	maxVictims = 64
 )
 
-// keyCache remembers API keys. It answers only while it can prove that no key
-// has changed: a scan asks the store for its mark of all keys, every second
-// and whenever a watch says so, and forgets everything if the mark is another.
-// Whatever it can't answer is read from the store.
+// keyCache remembers API keys. The cache returns a key only while it can prove that
+// the key has not changed: a scan reads the store's marks of all keys, every second
+// and whenever a watch wakes it, and forgets the keys of each part whose mark is
+// another. All other keys are read from the store.
+//
+// One owner's changes make a node forget the keys of the owner's part only, so other
+// owners' keys stay remembered however often that happens. An owner has as many keys
+// in the cache as are still free there, so one owner's keys don't push out others'.
 type keyCache struct {
 	store     Store
 	admission *admission
@@ -42,27 +53,32 @@ type keyCache struct {
 
 	mu      sync.RWMutex // guards what follows
 	keys    map[[32]byte]*knownKey
+	owned   map[licet.Owner]int    // how many of keys an owner has
 	unknown map[[32]byte]time.Time // when it was asked for
 	uses    map[[32]byte]time.Time // of keys that were forgotten since
-	mark    KeyMark
-	scanned time.Time     // when the last scan that succeeded began; zero: none has
-	turn    int           // how often everything was forgotten
-	forgot  chan struct{} // closed when everything is forgotten, and made anew
+	marks   KeyMarks
+	scanned time.Time // when the last scan that succeeded began; zero: none has
+	turn    int       // counts the scans that succeeded
+	// forgot says of each part in which turn its keys were forgotten last.
+	forgot [KeyParts]int
+	// forgetting is closed when the keys of any part are forgotten, and made anew.
+	forgetting chan struct{}
 }
 
 func newKeyCache(cfg *Config, admission *admission) *keyCache {
 	return &keyCache{
-		store:     cfg.Store,
-		admission: admission,
-		clock:     cfg.Clock,
-		every:     cfg.KeyScanEvery,
-		lookups:   countLookups(cfg.Metrics),
-		lastScan:  cfg.Metrics.APIKeyScan,
-		log:       cfg.Log,
-		keys:      make(map[[32]byte]*knownKey),
-		unknown:   make(map[[32]byte]time.Time),
-		uses:      make(map[[32]byte]time.Time),
-		forgot:    make(chan struct{}),
+		store:      cfg.Store,
+		admission:  admission,
+		clock:      cfg.Clock,
+		every:      cfg.KeyScanEvery,
+		lookups:    countLookups(cfg.Metrics),
+		lastScan:   cfg.Metrics.APIKeyScan,
+		log:        cfg.Log,
+		keys:       make(map[[32]byte]*knownKey),
+		owned:      make(map[licet.Owner]int),
+		unknown:    make(map[[32]byte]time.Time),
+		uses:       make(map[[32]byte]time.Time),
+		forgetting: make(chan struct{}),
 	}
 }
 
@@ -99,7 +115,7 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 		return nil, err
 	}
 	if key != nil {
-		known = &knownKey{key: key}
+		known = &knownKey{key: key, part: KeyPart(key.Owner)}
 		if now := asked.UTC(); key.Usable(now) {
 			known.used(now) // before others may forget it again
 		}
@@ -108,7 +124,7 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	return known, nil
 }
 
-// recall looks into the memory, and gives the turn that it was looked into in.
+// recall looks a key up in the memory. It also returns the turn of the look-up.
 func (c *keyCache) recall(hash [32]byte) (key *knownKey, found bool, turn int) {
 	now := c.clock()
 	c.mu.RLock()
@@ -143,25 +159,56 @@ func (c *keyCache) trusted() bool {
 	return c.trustedAt(c.clock())
 }
 
-// remember keeps what the store has answered, unless everything was forgotten
-// since it was asked: then the answer may be older than the mark.
+// remember keeps what the store has answered, unless the key's part was forgotten
+// since the store was asked, in an earlier turn: then the answer may be older than
+// the mark. That no key has a text is remembered in any case, since that lasts for
+// unknownFor only.
 func (c *keyCache) remember(hash [32]byte, key *knownKey, asked time.Time, turn int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case turn != c.turn && key != nil:
-		c.keepUse(hash, key)
-	case turn != c.turn:
 	case key == nil:
 		makeRoom(c.unknown, func([32]byte, time.Time) {})
 		c.unknown[hash] = asked
+	case c.forgot[key.part] > turn:
+		c.keepUse(hash, key)
 	default:
-		if before := c.keys[hash]; before != nil {
-			c.keepUse(hash, before)
-		}
-		makeRoom(c.keys, c.keepUse)
+		c.forget(hash)
+		c.makeRoomFor(key.key.Owner)
 		c.keys[hash] = key
+		c.owned[key.key.Owner]++
 		delete(c.unknown, hash)
+	}
+}
+
+// makeRoomFor forgets a key if an owner has as many keys as are free, or more: one
+// of the owner's own. Where the owner has so few that none is found soon, the cache
+// is full of many owners' keys, and any of them will do. The lock must be held.
+func (c *keyCache) makeRoomFor(owner licet.Owner) {
+	if c.owned[owner] < maxCachedKeys-len(c.keys) {
+		return
+	}
+	var victim [32]byte
+	looked := 0
+	for hash, known := range c.keys { // in any order
+		victim = hash
+		if looked++; known.key.Owner == owner || looked == maxVictims {
+			break
+		}
+	}
+	c.forget(victim)
+}
+
+// forget drops a key from the memory, if it is there. The lock must be held.
+func (c *keyCache) forget(hash [32]byte) {
+	known := c.keys[hash]
+	if known == nil {
+		return
+	}
+	c.keepUse(hash, known)
+	delete(c.keys, hash)
+	if c.owned[known.key.Owner]--; c.owned[known.key.Owner] == 0 {
+		delete(c.owned, known.key.Owner)
 	}
 }
 
@@ -184,38 +231,44 @@ func elapsed(from, to time.Time) time.Duration {
 	return max(to.Sub(from), to.Round(0).Sub(from.Round(0)).Abs())
 }
 
-// scan asks for the mark and forgets everything if it is another one.
+// scan reads the marks, and forgets the keys of each part whose mark is another.
 func (c *keyCache) scan(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, keyTrust/2)
 	defer cancel()
 	began := c.clock()
-	mark, err := c.store.APIKeyMark(ctx)
+	marks, err := c.store.APIKeyMarks(ctx)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if mark != c.mark || c.scanned.IsZero() {
-		for hash, known := range c.keys {
-			c.keepUse(hash, known)
+	c.turn++
+	changed := marks.changed(&c.marks)
+	for part := range changed {
+		if changed[part] {
+			c.forgot[part] = c.turn
 		}
-		clear(c.keys)
-		clear(c.unknown)
-		c.turn++
-		close(c.forgot)
-		c.forgot = make(chan struct{})
 	}
-	c.mark, c.scanned = mark, began
+	if slices.Contains(changed[:], true) {
+		close(c.forgetting)
+		c.forgetting = make(chan struct{})
+		for hash, known := range c.keys {
+			if changed[known.part] {
+				c.forget(hash)
+			}
+		}
+	}
+	c.marks, c.scanned = marks, began
 	c.lastScan.Set(float64(began.UnixMilli()) / 1000)
 	return nil
 }
 
-// forgotten returns a channel that is closed when the cache next forgets its keys, because a key
-// may have changed.
+// forgotten returns a channel that is closed when the cache next forgets the keys of any part,
+// because a key may have changed.
 func (c *keyCache) forgotten() <-chan struct{} {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	return c.forgot
+	return c.forgetting
 }
 
 // distrust makes every lookup read from the store until a scan has succeeded.
@@ -232,6 +285,7 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 	defer ticker.Stop()
 	failing := false
 	for {
+		began := time.Now()
 		err := c.scan(ctx)
 		switch {
 		case ctx.Err() != nil:
@@ -247,7 +301,21 @@ func (c *keyCache) follow(ctx context.Context, woken <-chan struct{}) {
 			return
 		case <-ticker.C:
 		case <-woken:
+			wait(ctx, keyScanPause-time.Since(began))
 		}
+	}
+}
+
+// wait returns after a while, or when ctx ends.
+func wait(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

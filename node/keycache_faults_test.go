@@ -108,11 +108,11 @@ func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, er
 	return s.Faulty.APIKey(ctx, hash)
 }
 
-func (s *restored) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
+func (s *restored) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
 	if old := s.old.Load(); old != nil {
-		return old.APIKeyMark(ctx)
+		return old.APIKeyMarks(ctx)
 	}
-	return s.Faulty.APIKeyMark(ctx)
+	return s.Faulty.APIKeyMarks(ctx)
 }
 
 // TestReadThatWasOvertaken lets a key be revoked, and that be seen, while an
@@ -165,36 +165,81 @@ func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, e
 	return key, err
 }
 
+// TestMemoryIsBounded looks up more keys of two owners, one after the other, than
+// are remembered: each owner gets as many as are still free then.
 func TestMemoryIsBounded(t *testing.T) {
 	clock := new(fakeClock)
 	s := newKeyService(t, withClock(clock), seldom)
 	s.store.DeafWatch = true
-	s.Node = newNode(t, &manyKeys{s.store}, withClock(clock), seldom, func(cfg *node.Config) { s.metrics = cfg.Metrics })
+	many := &manyKeys{Faulty: s.store}
+	s.Node = newNode(t, many, withClock(clock), seldom, func(cfg *node.Config) { s.metrics = cfg.Metrics })
 	s.follow(t)
 	for s.lookups("hit") == 0 {
 		if _, err := s.Authenticate(t.Context(), "lk_test_4"); err != nil { // its hash is even
 			t.Fatal(err)
 		}
 	}
-	for i := range 3 * node.MaxCachedKeys {
-		if _, err := s.Authenticate(t.Context(), fmt.Sprint("text ", i)); err != nil {
+	ask := func(text string) {
+		t.Helper()
+		if _, err := s.Authenticate(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	keys, unknown := s.Remembered()
-	if keys != node.MaxCachedKeys || unknown != node.MaxCachedKeys {
-		t.Errorf("%d keys and %d that are none are remembered, want %d of each", keys, unknown, node.MaxCachedKeys)
+	wantKeys := func(want int) {
+		t.Helper()
+		if keys, _ := s.Remembered(); keys != want {
+			t.Errorf("%d keys are remembered, want %d", keys, want)
+		}
+	}
+	for i := range 3 * node.MaxCachedKeys {
+		ask(fmt.Sprint("text ", i))
+	}
+	wantKeys(node.MaxCachedKeys / 2)
+	if _, unknown := s.Remembered(); unknown != node.MaxCachedKeys {
+		t.Errorf("%d texts that are no key are remembered, want %d", unknown, node.MaxCachedKeys)
+	}
+
+	// Another owner finds room, and nothing that the first one does takes that.
+	many.owner.Store(&licet.Owner{AccountID: "acct_other", Mode: licet.Test})
+	var others []string
+	for i := 0; len(others) < node.MaxCachedKeys/8; i++ {
+		text := fmt.Sprint("other ", i)
+		if licet.HashAPIKey(text)[0]%2 == 0 {
+			others = append(others, text)
+			ask(text)
+		}
+	}
+	many.owner.Store(new(licet.Owner))
+	for i := range node.MaxCachedKeys {
+		ask(fmt.Sprint("more ", i))
+	}
+	hits := s.hits()
+	for _, text := range others {
+		ask(text)
+	}
+	if got := s.hits() - hits; got < float64(len(others))*99/100 {
+		t.Errorf("%v keys of another owner are still remembered, of %d", got, len(others))
+	}
+	if keys, _ := s.Remembered(); keys > node.MaxCachedKeys {
+		t.Errorf("%d keys are remembered, more than %d", keys, node.MaxCachedKeys)
 	}
 }
 
-// manyKeys is a store that takes every second text for a key.
-type manyKeys struct{ *storetest.Faulty }
+// manyKeys is a store that takes every second text for a key of an owner.
+type manyKeys struct {
+	*storetest.Faulty
+	owner atomic.Pointer[licet.Owner]
+}
 
 func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, error) {
-	if hash[0]%2 == 0 {
-		return &licet.APIKey{Hash: hash}, nil
+	if hash[0]%2 != 0 {
+		return nil, nil
 	}
-	return nil, nil
+	key := &licet.APIKey{Hash: hash}
+	if owner := s.owner.Load(); owner != nil {
+		key.Owner = *owner
+	}
+	return key, nil
 }
 
 // TestConcurrentLookups makes, uses and revokes keys from many sides at once,

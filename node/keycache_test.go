@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -35,7 +36,7 @@ func newKeyService(t *testing.T, change ...func(*node.Config)) *keyService {
 		s.reads.Add(1)
 		return s.fault()
 	}
-	s.store.OnAPIKeyMark = func() error {
+	s.store.OnAPIKeyMarks = func() error {
 		s.scans.Add(1)
 		return s.fault()
 	}
@@ -199,7 +200,7 @@ func TestSlowScan(t *testing.T) {
 	clock := new(fakeClock)
 	s := newKeyService(t, withClock(clock), seldom)
 	s.store.DeafWatch = true
-	s.store.OnAPIKeyMark = func() error { clock.advance(1500 * time.Millisecond); return nil }
+	s.store.OnAPIKeyMarks = func() error { clock.advance(1500 * time.Millisecond); return nil }
 	key := issue(t, s.maker(t))
 	s.follow(t)
 	s.awaitRemembered(t, key.Text)
@@ -330,4 +331,106 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 	}
 	clock.advance(time.Second)
 	s.want(t, guess, true)
+}
+
+// otherOwner is an owner whose API keys are in another part than those of testOwner.
+func otherOwner() licet.Owner {
+	for i := 0; ; i++ {
+		owner := licet.Owner{AccountID: fmt.Sprint("acct_other_", i), Mode: licet.Test}
+		if node.KeyPart(owner) != node.KeyPart(testOwner) {
+			return owner
+		}
+	}
+}
+
+// TestOneOwnersChangesForgetNobodyElsesKeys has one account make, use and revoke
+// keys in a loop. The key of another account is answered from memory all the time,
+// and dies all the same when it is revoked.
+func TestOneOwnersChangesForgetNobodyElsesKeys(t *testing.T) {
+	s := newKeyService(t, seldom)
+	maker := s.maker(t)
+	key := issue(t, maker)
+	storming := func(k *node.NewKey) { k.Owner = otherOwner() }
+	first := issue(t, maker, storming)
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	s.awaitRemembered(t, first.Text)
+
+	var reads atomic.Int64
+	s.store.OnAPIKey = func(hash [32]byte) error {
+		if hash == key.Key.Hash {
+			reads.Add(1)
+		}
+		return nil
+	}
+	changed := first
+	for range 10 {
+		revoke(t, maker, changed.Key)
+		for ctx := testContext(t); ; {
+			s.want(t, key.Text, true)
+			got, err := s.Authenticate(ctx, changed.Text)
+			if err != nil {
+				t.Fatal("the revoked key is still taken: ", err)
+			}
+			if got == nil {
+				break
+			}
+		}
+		changed = issue(t, maker, storming)
+		s.awaitRemembered(t, changed.Text)
+	}
+	if got := reads.Load(); got != 0 {
+		t.Errorf("the other account's changes made %d reads of a key", got)
+	}
+	revoke(t, maker, key.Key)
+	for ctx := testContext(t); ; {
+		if got, err := s.Authenticate(ctx, key.Text); err != nil {
+			t.Fatal("the key is still taken: ", err)
+		} else if got == nil {
+			return
+		}
+	}
+}
+
+// TestChangeByAnEarlierBuild revokes a key as nodes do that know of no parts.
+func TestChangeByAnEarlierBuild(t *testing.T) {
+	s := newKeyService(t, func(cfg *node.Config) { cfg.KeyScanEvery = time.Millisecond })
+	s.store.DeafWatch = true
+	earlier := &earlierBuild{Faulty: s.store}
+	s.Node = newNode(t, earlier, func(cfg *node.Config) {
+		s.metrics, cfg.KeyScanEvery = cfg.Metrics, time.Millisecond
+	})
+	key := issue(t, s.maker(t))
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	earlier.revoked.Store(true)
+	for ctx := testContext(t); ; {
+		if got, err := s.Authenticate(ctx, key.Text); err != nil {
+			t.Fatal("the key is still taken: ", err)
+		} else if got == nil {
+			return
+		}
+	}
+}
+
+// earlierBuild is a store in which a node of an earlier build revokes all keys.
+type earlierBuild struct {
+	*storetest.Faulty
+	revoked atomic.Bool
+}
+
+func (s *earlierBuild) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+	key, err := s.Faulty.APIKey(ctx, hash)
+	if key != nil && s.revoked.Load() {
+		key.Revoke(time.Now())
+	}
+	return key, err
+}
+
+func (s *earlierBuild) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+	marks, err := s.Faulty.APIKeyMarks(ctx)
+	if s.revoked.Load() {
+		marks.All += "+1"
+	}
+	return marks, err
 }

@@ -30,8 +30,9 @@ type KeyUse struct {
 
 // knownKey is a key that is remembered.
 type knownKey struct {
-	key *licet.APIKey
-	at  atomic.Int64 // when it was used last since uses were taken, in milliseconds since 1970; 0: it was not
+	key  *licet.APIKey
+	part uint8        // KeyPart of its owner
+	at   atomic.Int64 // when it was used last since uses were taken, in milliseconds since 1970; 0: it was not
 }
 
 // used notes a use. Two at once may both be written; either will do.

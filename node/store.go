@@ -76,10 +76,11 @@ type Store interface {
 	// that the answer is here it may be done.
 	Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (DuePage, error)
 
-	// APIKeyMark tells, linearizably, in what state the API keys are: any change
-	// of any key that was acknowledged before the call gives another mark, and
-	// the same mark means that none has changed in anything that matters here.
-	APIKeyMark(ctx context.Context) (KeyMark, error)
+	// APIKeyMarks reads, linearizably, in what state the API keys are. Any change of
+	// a key that was acknowledged before the call gives another mark of its owner's
+	// part, or of all keys. While both marks stay the same, no key of the part has
+	// changed in anything that matters here.
+	APIKeyMarks(ctx context.Context) (KeyMarks, error)
 
 	// WatchAPIKeys calls wake when it begins to watch and whenever the mark may
 	// have changed since, until ctx ends. It is a hint: what watches may hang, so
@@ -89,9 +90,6 @@ type Store interface {
 	// Ping makes a linearizable read, to tell whether the store can be reached.
 	Ping(ctx context.Context) error
 }
-
-// KeyMark stands for a state of all API keys. Marks can only be compared.
-type KeyMark string
 
 // Limits of one Load or Commit. A store transaction holds at most 128
 // operations (etcd's default); the rest is room for what goes along.

@@ -31,8 +31,8 @@ type Faulty struct {
 	OnReadLicenses func(keys []licet.LicenseKey) error
 	// OnAPIKey is called before each APIKey; an error ends the call.
 	OnAPIKey func(hash [32]byte) error
-	// OnAPIKeyMark is called before each APIKeyMark; an error ends the call.
-	OnAPIKeyMark func() error
+	// OnAPIKeyMarks is called before each APIKeyMarks; an error ends the call.
+	OnAPIKeyMarks func() error
 	// DeafWatch makes WatchAPIKeys hang in silence.
 	DeafWatch bool
 
@@ -170,14 +170,14 @@ func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, erro
 	return f.Store.APIKey(ctx, hash)
 }
 
-// APIKeyMark reads the mark of all keys, as node.Store does.
-func (f *Faulty) APIKeyMark(ctx context.Context) (node.KeyMark, error) {
-	if f.OnAPIKeyMark != nil {
-		if err := f.OnAPIKeyMark(); err != nil {
-			return "", err
+// APIKeyMarks reads the marks of all keys, as node.Store does.
+func (f *Faulty) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+	if f.OnAPIKeyMarks != nil {
+		if err := f.OnAPIKeyMarks(); err != nil {
+			return node.KeyMarks{}, err
 		}
 	}
-	return f.Store.APIKeyMark(ctx)
+	return f.Store.APIKeyMarks(ctx)
 }
 
 // WatchAPIKeys watches, as node.Store does, or not at all.

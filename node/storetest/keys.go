@@ -106,13 +106,13 @@ func (f keyFixture) wantStored(want licet.APIKey) {
 	f.equal("the key of the id", got, &want)
 }
 
-func (f keyFixture) mark() node.KeyMark {
+func (f keyFixture) marks() node.KeyMarks {
 	f.t.Helper()
-	mark, err := f.store.APIKeyMark(f.context())
+	marks, err := f.store.APIKeyMarks(f.context())
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	return mark
+	return marks
 }
 
 func testKeyCreate(t *testing.T, f keyFixture) {
@@ -336,16 +336,20 @@ func testMasterUnused(t *testing.T, f keyFixture) {
 }
 
 func testKeyMark(t *testing.T, f keyFixture) {
-	seen := []node.KeyMark{f.mark()}
+	owner := f.owner()
+	of := func(marks node.KeyMarks) [2]node.KeyMark {
+		return [2]node.KeyMark{marks.All, marks.Parts[node.KeyPart(owner)]}
+	}
+	seen := [][2]node.KeyMark{of(f.marks())}
 	fresh := func(what string) {
 		t.Helper()
-		mark := f.mark()
+		mark := of(f.marks())
 		if slices.Contains(seen, mark) {
 			t.Errorf("%s gave no new mark", what)
 		}
 		seen = append(seen, mark)
 	}
-	key := f.create(f.owner())
+	key := f.create(owner)
 	fresh("a key")
 	for i := range 3 {
 		if _, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {

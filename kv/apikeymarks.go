@@ -1,0 +1,63 @@
+package kv
+
+import (
+	"context"
+	"encoding/binary"
+	"strconv"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet"
+	"licet/node"
+)
+
+// apiKeysMarkSize is the length of a mark: an incarnation and its counter.
+const apiKeysMarkSize = len(incarnation{}) + 8
+
+// markAPIKeys notes in a transaction that an API key of an owner was made or
+// changed: in the mark of the owner's part, and in the mark of all keys. Both get
+// the same value, which is never written again. So the same mark stands for the
+// same keys, also in a store that was restored from a backup.
+//
+// The two puts compare nothing, so changes of keys never contend for the marks.
+func (s *Store) markAPIKeys(owner licet.Owner) []clientv3.Op {
+	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
+	return []clientv3.Op{clientv3.OpPut(apiKeysMark, mark), clientv3.OpPut(apiKeyPartMark(node.KeyPart(owner)), mark)}
+}
+
+// APIKeyMarks reads the marks that changes of API keys replace.
+func (s *Store) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+	found, err := s.list(ctx, "api_key_mark", apiKeysMark, clientv3.WithRange(apiKeysMarkEnd))
+	if err != nil {
+		return node.KeyMarks{}, err
+	}
+	return keyMarks(found.Kvs), nil
+}
+
+// keyMarks makes the marks of their keys, read at one revision.
+//
+// Nodes of builds before there were parts, and operators by hand, replace the mark
+// of all keys alone. etcd counts the puts of each key (Version), so the puts that
+// no part shares show in a difference, whatever came after them. A restore starts
+// that count again at the backup's, and so could hide one put behind another: but
+// the first put after a restore moves the revision by revisionBump.
+func keyMarks(kvs []*mvccpb.KeyValue) (marks node.KeyMarks) {
+	var all *mvccpb.KeyValue
+	apart := int64(0)
+	for _, kv := range kvs {
+		part, is := keyPartOf(string(kv.Key))
+		switch {
+		case string(kv.Key) == apiKeysMark:
+			all = kv
+		case is:
+			marks.Parts[part] = node.KeyMark(kv.Value)
+			apart += kv.Version
+		}
+	}
+	if all != nil {
+		era := all.ModRevision / (revisionBump / 2)
+		marks.All = node.KeyMark(strconv.FormatInt(all.Version-apart, 10) + "/" + strconv.FormatInt(era, 10))
+	}
+	return marks
+}
