@@ -17,6 +17,17 @@ type Target struct {
 	By          Actor // who asks, for the events
 }
 
+func (t Target) caller() Owner { return t.Caller }
+
+// CallerOf returns the owner that the caller's API key acts for. It is zero for an
+// end user, and for a command that is not on a license.
+func CallerOf(cmd Command) Owner {
+	if asked, ok := cmd.(interface{ caller() Owner }); ok {
+		return asked.caller()
+	}
+	return Owner{}
+}
+
 func (t Target) license(r *Record) (*License, error) {
 	l := r.License
 	if l == nil || l.Key != t.Key || !l.Owner.Matches(t.Caller) || !l.Owner.Matches(t.Pin) {

@@ -46,7 +46,7 @@ func (s *Server) listEvents(r *request) (any, error) {
 	page.After = after.at
 	if after.now {
 		var err error
-		if page.After, err = s.cfg.Node.EventsNow(r.ctx); err != nil {
+		if page.After, err = s.cfg.Node.EventsNow(r.ctx, r.callerOwner()); err != nil {
 			return nil, err
 		}
 	}

@@ -115,6 +115,16 @@ func (s *memStore) snapshot(want node.Want) node.Snapshot {
 	return node.Snapshot{Record: record, Token: stored.revision}
 }
 
+// OwnerOf knows whose every license is.
+func (s *memStore) OwnerOf(ref licet.Ref) (licet.Owner, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stored := s.records[ref]; stored != nil && stored.record.License != nil {
+		return stored.record.License.Owner, true
+	}
+	return licet.Owner{}, false
+}
+
 // Recall remembers nothing.
 func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
 	return node.Snapshot{}, nil, false

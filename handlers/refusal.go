@@ -14,8 +14,8 @@ import (
 	"licet"
 )
 
-// refusal is how the commands of one route are refused while the node is full,
-// before anything was made of their requests. In a flood most requests are
+// refusal is how the commands of one route are refused while the node is full, or
+// has no place left for the license's owner, before anything was made of their requests. In a flood most requests are
 // refused, and what that costs, those who are served go without. More than half
 // of it would be fasthttp's reading of the request and writing of the answer,
 // so a connection leaves that out where a request comes whole and in the
@@ -78,38 +78,54 @@ func wholeAnswer(r *fasthttp.Response) []byte {
 	return fmt.Appendf(answer, "%s: %d\r\n\r\n%s", fasthttp.HeaderContentLength, len(r.Body()), r.Body())
 }
 
-// refuse answers a request in the place of its own bytes, if the node is full
-// and the request asks for nothing more.
+// refuse answers a request in the place of its own bytes, if the node is full, or
+// the owner of the license has no place left, and the request asks for nothing more.
 func (s *Server) refuse(request []byte) (answer []byte) {
 	// A server that leaves has to close the connection, too.
-	if !s.cfg.Node.Full() || s.leaving.Load() {
+	full := s.cfg.Node.Full()
+	if !full && !s.cfg.Node.Crowded() || s.leaving.Load() {
 		return nil
 	}
 	for _, r := range s.refusals {
-		if given, matches := r.matches(request); matches && s.cfg.Node.RefuseIfFull() != nil {
+		given, body, matches := r.matches(request)
+		switch {
+		case !matches:
+		case full && s.cfg.Node.RefuseIfFull() != nil, !full && s.refuseIfShared(body):
 			return s.refuseAs(r, given, request[:0])
 		}
 	}
 	return nil
 }
 
+// refuseIfShared reports whether the owner of the license that a body names has no
+// place left, and counts that as a refusal.
+func (s *Server) refuseIfShared(body []byte) bool {
+	var named text
+	if decodeObject(body, false, textMember("license_key", &named)) != nil {
+		return false
+	}
+	var bad problems
+	key, err := s.licenseKey(named, &bad)
+	return err == nil && bad.err() == nil && s.cfg.Node.RefuseIfShared(key) != nil
+}
+
 // matches tells whether bytes are one whole request of the refusal's route, and
 // nothing in its head makes the answer another one; given is the id that the
 // caller gave to it. What is loose about its framing is for the usual way to
 // refuse.
-func (r *refusal) matches(request []byte) (given []byte, matches bool) {
+func (r *refusal) matches(request []byte) (given, body []byte, matches bool) {
 	rest, found := bytes.CutPrefix(request, r.line)
 	if !found {
-		return nil, false
+		return nil, nil, false
 	}
 	head, body, found := bytes.Cut(rest, []byte("\r\n\r\n"))
 	if !found {
-		return nil, false
+		return nil, nil, false
 	}
 	head = rest[:len(head)+len("\r\n")]
 	length, chunked, err := checkFraming(head, true)
 	if err != nil || chunked || length != len(body) || length > r.limit {
-		return nil, false
+		return nil, nil, false
 	}
 	for line := range bytes.SplitSeq(head, []byte("\r\n")) {
 		name, value, _ := bytes.Cut(line, []byte(":"))
@@ -120,22 +136,22 @@ func (r *refusal) matches(request []byte) (given []byte, matches bool) {
 			}
 			// Which of several counts is for the usual way to say.
 			if given != nil {
-				return nil, false
+				return nil, nil, false
 			}
 			if given = bytes.Trim(value, " \t"); !validRequestID(given) {
-				return nil, false
+				return nil, nil, false
 			}
 		case len(fasthttp.HeaderConnection), len(fasthttp.HeaderExpect):
 			if strings.EqualFold(string(name), fasthttp.HeaderExpect) {
-				return nil, false
+				return nil, nil, false
 			}
 			// Keeping a connection is what is done unasked.
 			if strings.EqualFold(string(name), fasthttp.HeaderConnection) && !strings.EqualFold(string(bytes.Trim(value, " \t")), "keep-alive") {
-				return nil, false
+				return nil, nil, false
 			}
 		}
 	}
-	return given, true
+	return given, body, true
 }
 
 // refuseAs writes a refusal, counts it and logs it, as finish does for others.

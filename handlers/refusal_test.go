@@ -26,14 +26,22 @@ func (s *service) fill() (free func()) {
 		arrived <- struct{}{}
 		<-open
 	})
+	refused := make(chan struct{})
 	var group sync.WaitGroup
-	for !s.node.Full() {
+	for i := 0; !s.node.Full(); i++ { // each owner has as many as are free
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_, _ = s.node.License(ctx, licet.Owner{}, licet.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
+			_, _ = s.node.License(ctx, licet.Owner{AccountID: fmt.Sprint("acct_", i)}, licet.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
+			select {
+			case refused <- struct{}{}:
+			case <-open:
+			}
 		})
-		<-arrived
+		select {
+		case <-arrived:
+		case <-refused:
+		}
 	}
 	free = sync.OnceFunc(func() {
 		s.store.onRead(nil)
@@ -127,6 +135,60 @@ func TestRefusesOtherCommandsOnTheConnection(t *testing.T) {
 		usual := s.send("POST", path, "", `{"license_key":"x","device_id":"d"}`, "Expect", "100-continue")
 		if wantRefusal(t, usual); early(usual) {
 			t.Errorf("%s: refused early although it asks for more", path)
+		}
+	}
+}
+
+// A node that has no place left for an owner refuses what asks for the owner's
+// licenses on its connection, and nothing else.
+func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
+	t.Parallel()
+	s := newService(t, smallest)
+	key := s.license()
+	owner, known := s.store.OwnerOf(licet.LicenseRef(licet.LicenseKey(key)))
+	if !known {
+		t.Fatal("the license has no owner")
+	}
+	arrived, refused, open := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var group sync.WaitGroup
+	s.store.onRead(func() {
+		arrived <- struct{}{}
+		<-open
+	})
+	t.Cleanup(func() {
+		s.store.onRead(nil)
+		close(open)
+		group.Wait()
+	})
+	for full := false; !full; {
+		group.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			if _, err := s.node.License(ctx, owner, licet.LicenseKey(key), node.DevicePage{Limit: 1}); errors.Is(err, licet.ErrOverloaded) {
+				refused <- struct{}{}
+			}
+		})
+		select {
+		case <-arrived:
+		case <-refused:
+			full = true
+		}
+	}
+	if s.node.Full() {
+		t.Error("one owner fills the node")
+	}
+	c := s.dial()
+	for _, path := range []string{"/v1/licenses/activate", "/v1/licenses/validate", "/v1/licenses/deactivate"} {
+		c.write(postText(path, `{"license_key":"`+key+`","device_id":"d"}`))
+		a := c.read()
+		if wantRefusal(t, a); !early(a) {
+			t.Errorf("%s of the owner's license went the usual way", path)
+		}
+		if got := s.server.Refuse([]byte(postText(path, `{"license_key":"`+absentKey()+`","device_id":"d"}`))); got != nil {
+			t.Errorf("%s of another license is refused: %s", path, got)
+		}
+		if got := s.server.Refuse([]byte(postText(path, `{"license_key":7}`))); got != nil {
+			t.Errorf("%s of no license is refused: %s", path, got)
 		}
 	}
 }

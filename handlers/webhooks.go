@@ -122,7 +122,7 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 		endpoints = endpoints[:page.Limit]
 		next = q.formatCursor(node.Position(endpoints[page.Limit-1].ID))
 	}
-	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, endpoints...)
+	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, r.callerOwner(), endpoints...)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (s *Server) getWebhook(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, endpoint)
+	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, r.callerOwner(), endpoint)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package kv
 import (
 	"sync"
 	"sync/atomic"
+	"unique"
 
 	"github.com/maypok86/otter/v2"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -36,6 +37,9 @@ type slot struct {
 	// found absent lowers it.
 	wary    atomic.Int32
 	spilled bool // guarded by mu
+	// owner is the license's, from the first time that somebody asks for it; guarded
+	// by mu. A license never changes its owner.
+	owner unique.Handle[licet.Owner]
 }
 
 // waryAfterGuess is how many devices are read after a wrong guess.
@@ -141,6 +145,29 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	snapshot.Record.Devices = make(licet.Devices, len(want.Devices))
 	unsure := s.recallDevices(id, want.Devices, token, snapshot.Record.Devices)
 	return snapshot, unsure, token.whole || len(want.Devices) <= node.MaxTouchedDevices
+}
+
+// OwnerOf returns whose license a record is, if the store remembers the license.
+// Each owner is in memory once, however many licenses are remembered.
+func (s *Store) OwnerOf(ref licet.Ref) (owner licet.Owner, known bool) {
+	if ref.Kind != licet.KindLicense {
+		return licet.Owner{}, false
+	}
+	id := licet.LicenseKey(ref.ID).ID()
+	slot, remembered := s.memory.licenses.GetIfPresent(id)
+	if !remembered {
+		return licet.Owner{}, false
+	}
+	slot.mu.Lock()
+	defer slot.mu.Unlock()
+	if slot.owner == (unique.Handle[licet.Owner]{}) {
+		license, err := decodeLicense(id, slot.value)
+		if err != nil {
+			return licet.Owner{}, false
+		}
+		slot.owner = unique.Make(license.license.Owner)
+	}
+	return slot.owner.Value(), true
 }
 
 // Room tells how many devices one swap of a record may touch. Where all devices

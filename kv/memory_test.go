@@ -259,3 +259,23 @@ func TestMergeInline(t *testing.T) {
 		t.Errorf("what was stored is now %q", stored)
 	}
 }
+
+// BenchmarkOwnerOf asks whose a remembered license is, as each activation does.
+func BenchmarkOwnerOf(b *testing.B) {
+	m, err := newMemory(0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := &Store{memory: m}
+	key := licet.NewKeyCheck([]byte("check key")).Mint("LIC", '0', [licet.LicenseKeyEntropy]byte{1})
+	l := &licet.License{Key: key, Owner: goldenOwner, CreatedAt: testTime}
+	value := (&storedLicense{license: *l}).encode()
+	m.note(key.ID(), seen{revision: 1, value: value})
+	ref := licet.LicenseRef(key)
+	b.ReportAllocs()
+	for b.Loop() {
+		if owner, known := s.OwnerOf(ref); !known || owner != goldenOwner {
+			b.Fatalf("got %v, %v", owner, known)
+		}
+	}
+}

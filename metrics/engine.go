@@ -24,8 +24,8 @@ type Engine struct {
 	// CommandsLimit is how many may be at present.
 	CommandsLimit prometheus.Gauge
 	// CommandsShed counts those that were refused because too much was under
-	// way, by reason: limit (of the node), share (of one record), mailbox (that is
-	// full), deadline (that would have passed), background (nobody waits), lists
+	// way, by reason: limit (of the node), owner (who has a share of its places),
+	// share (of one record), mailbox (that is full), deadline (that would have passed), background (nobody waits), lists
 	// (too many pages of lists are being read), waits (for events), pings (of webhook
 	// endpoints) or connection (one too many, which was closed).
 	CommandsShed *prometheus.CounterVec
@@ -57,12 +57,12 @@ func newEngine(factory builder, reg prometheus.Registerer) Engine {
 		CommandsUnderWay: newSampled(reg, "licet_commands_under_way", "Commands and reads waiting or running on this node."),
 		CommandsLimit: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_commands_limit",
-			Help: "Commands and reads that may be under way at present. It follows from how many a second are served.",
+			Help: "Commands and reads that may be under way at present, of one owner half as many. It follows from how many a second are served.",
 		}),
 		CommandsShed: vector(factory,
 			"licet_commands_shed_total",
 			"Commands and reads refused unexecuted because of too much load.",
-			[]string{"reason"}, each("limit", "share", "mailbox", "deadline", "background", "lists", "waits", "pings", "connection")...),
+			[]string{"reason"}, each("limit", "owner", "share", "mailbox", "deadline", "background", "lists", "waits", "pings", "connection")...),
 		Panics: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_panics_total",
 			Help: "Panics caught. Each one is a bug; its stack is in the log.",

@@ -37,6 +37,8 @@ type held struct {
 	letGo   func()
 	reads   atomic.Int32
 	swaps   atomic.Int32
+	onRead  atomic.Pointer[func()]             // called before each read
+	passing atomic.Pointer[[]licet.LicenseKey] // whose swaps are not held back
 	group   sync.WaitGroup
 }
 
@@ -48,11 +50,17 @@ func newHeld(t *testing.T, hold func(licet.Ref) bool) *held {
 		letGo:   sync.OnceFunc(func() { close(open) }),
 	}
 	h.Node = newNode(t, &storetest.Faulty{
-		Store:  openStore(t),
-		OnLoad: func([]node.Want) error { h.reads.Add(1); return nil },
+		Store: openStore(t),
+		OnLoad: func([]node.Want) error {
+			h.reads.Add(1)
+			if hold := h.onRead.Load(); hold != nil {
+				(*hold)()
+			}
+			return nil
+		},
 		OnCommit: func(change node.Change) storetest.Fault {
 			h.swaps.Add(1)
-			if hold(change.Writes[0].Ref) {
+			if ref := change.Writes[0].Ref; hold(ref) && !h.passes(ref) {
 				h.arrived <- struct{}{}
 				<-open
 			}
@@ -64,6 +72,9 @@ func newHeld(t *testing.T, hold func(licet.Ref) bool) *held {
 		h.group.Wait()
 		if got := h.UnderWay(); got != 0 {
 			t.Errorf("%d are under way when all is over", got)
+		}
+		if own, hopped := h.SharesUnder(); own != [2]int{} || hopped != [2]int{} {
+			t.Errorf("shares have %v and %v under way when all is over", own, hopped)
 		}
 	})
 	return h
@@ -99,11 +110,13 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Metric {
 
 // grants makes licenses of a node of their own, so that the node under test has
 // done nothing for them.
-func grants(t *testing.T, count int) []licet.LicenseKey {
+func grants(t *testing.T, count int) []licet.LicenseKey { return grantsTo(t, testOwner, count) }
+
+func grantsTo(t *testing.T, owner licet.Owner, count int) []licet.LicenseKey {
 	other := newNode(t, openStore(t))
 	keys := make([]licet.LicenseKey, count)
 	for i := range keys {
-		keys[i] = grant(t, other, 0)
+		keys[i] = grantTo(t, other, owner, 0)
 	}
 	return keys
 }
@@ -114,8 +127,10 @@ func TestShedsOverTheLimit(t *testing.T) {
 	keys := grants(t, 4)
 	h := newHeld(t, everything)
 	h.Admit(1, 3, 20_000)
-	for _, key := range keys[:3] {
-		h.start(t, key, "held")
+	h.start(t, keys[0], "held")
+	<-h.arrived
+	for range 2 { // each owner has as many as are free
+		h.start(t, grantsTo(t, newOwner(licet.Test), 1)[0], "held")
 		<-h.arrived
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
@@ -180,40 +195,45 @@ func TestShedsOverTheLimit(t *testing.T) {
 	}
 }
 
-// TestStormedLicense storms one license whose swap hangs: it gets half of the
-// places, and all other licenses are served meanwhile.
+// TestStormedLicense storms one license whose swap hangs: it gets a third of the
+// places. Its owner's other licenses have a sixth, and other owners a half.
 func TestStormedLicense(t *testing.T) {
-	const limit = 40
-	keys := grants(t, 1+limit/2)
-	stormed, others := keys[0], keys[1:]
+	const limit, most, left = 40, 13, 7
+	keys := grants(t, 1+left)
+	stormed, siblings := keys[0], keys[1:]
+	others := grantsTo(t, newOwner(licet.Test), limit/4)
 	h := newHeld(t, func(ref licet.Ref) bool { return ref == licet.LicenseRef(stormed) })
 	h.Admit(1, limit, 20_000)
 	h.start(t, stormed, "first")
 	<-h.arrived
-	for i := range limit/2 - 1 {
+	for i := range most - 1 {
 		h.start(t, stormed, fmt.Sprint("waiting-", i))
 		h.AwaitQueued(licet.LicenseRef(stormed), i+1)
 	}
 	for i := range 100 {
 		_, err := activate(testContext(t), h.Node, stormed, fmt.Sprint("shed-", i))
 		wantError(t, err, licet.ErrOverloaded)
+		mustActivate(t, h.Node, siblings[i%len(siblings)], fmt.Sprint("device-", i))
 		mustActivate(t, h.Node, others[i%len(others)], fmt.Sprint("device-", i))
 	}
 	h.wantShed(t, "share", 100)
+	h.wantShed(t, "owner", 0)
 	h.wantShed(t, "limit", 0)
 	// All the others at once find room as well.
-	var group sync.WaitGroup
-	for _, key := range others {
-		group.Go(func() {
-			_, err := activate(testContext(t), h.Node, key, "at once")
-			wantError(t, err, nil)
-		})
+	for _, keys := range [][]licet.LicenseKey{siblings, others} {
+		var group sync.WaitGroup
+		for _, key := range keys {
+			group.Go(func() {
+				_, err := activate(testContext(t), h.Node, key, "at once")
+				wantError(t, err, nil)
+			})
+		}
+		group.Wait()
 	}
-	group.Wait()
 	h.letGo()
 	h.group.Wait()
-	if count, ids := devices(t, h.Node, stormed); count != limit/2 || ids["shed-0"] {
-		t.Errorf("%d devices of the stormed license are bound, want %d: %v", count, limit/2, ids)
+	if count, ids := devices(t, h.Node, stormed); count != most || ids["shed-0"] {
+		t.Errorf("%d devices of the stormed license are bound, want %d: %v", count, most, ids)
 	}
 }
 

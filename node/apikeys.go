@@ -57,10 +57,11 @@ func (n *Node) RevokeAPIKey(ctx context.Context, owner licet.Owner, id string) (
 		return licet.APIKey{}, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.APIKey{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	revoked, err := n.keymaker().Revoke(ctx, owner, id)
 	if err != nil {
 		return licet.APIKey{}, err
@@ -73,10 +74,11 @@ func (n *Node) APIKey(ctx context.Context, owner licet.Owner, id string) (key li
 	if !licet.ValidAPIKeyID(id) {
 		return licet.APIKey{}, licet.ErrAPIKeyNotFound
 	}
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.APIKey{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	return n.readAPIKey(ctx, owner, id)
 }
 
@@ -98,10 +100,11 @@ func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale e
 		return IssuedKey{}, false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return IssuedKey{}, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, once, stale)
 	if err != nil {
 		return IssuedKey{}, false, err

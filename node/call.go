@@ -27,12 +27,22 @@ type call struct {
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone
 	state    atomic.Int32
+	who      atomic.Uint32 // the share that it counts for; see tellOwner
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
 	result   licet.Result
 	err      error
 
 	traced *traced // nil: it is not
 }
+
+// newCall makes a call that counts for a share out of what it asks for.
+func newCall(who share, c *call) *call {
+	c.who.Store(uint32(who))
+	return c
+}
+
+// gone returns the share that a call counts for, which does not change any more.
+func (c *call) gone() share { return share(c.who.Swap(0)) }
 
 // alone reports whether a call gets a turn of its own: one with an
 // Idempotency-Key, whose transaction writes a claim too, and work.

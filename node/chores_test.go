@@ -86,14 +86,14 @@ func TestBusyNodePutsOff(t *testing.T) {
 	wantError(t, err, nil)
 	clock.move(time.Hour)
 	key := grant(t, n, 0)
-	n.Admit(1, 2, 20_000)
+	n.Admit(1, 1, 20_000)
 	holding.Store(true)
 	done := make(chan error)
 	go func() {
 		_, err := activate(testContext(t), n, key, "d")
 		done <- err
 	}()
-	<-arrived // and half of the places are taken
+	<-arrived // and all places are taken
 
 	ctx, cancel := context.WithCancel(testContext(t))
 	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "order_ends", Once: n.RecordOrderEnds}, node.Chore{Once: func(context.Context) error {

@@ -154,15 +154,16 @@ func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...W
 	return err
 }
 
-// doClaim runs a command that was let in, once however often it is asked for.
-func (n *Node) doClaim(ctx context.Context, ref licet.Ref, cmd licet.Command, c *claim) (licet.Result, error) {
+// doClaim runs a command that was let in for a known owner, once however often it is
+// asked for.
+func (n *Node) doClaim(ctx context.Context, who share, ref licet.Ref, cmd licet.Command, c *claim) (licet.Result, error) {
 	switch {
 	case c.once != nil:
-		return n.doCall(ctx, ref, &call{cmd: cmd, claim: c})
+		return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd, claim: c}))
 	case c.stale != nil:
 		return licet.Result{}, c.stale
 	}
-	return n.do(ctx, ref, cmd)
+	return n.do(ctx, who, ref, cmd)
 }
 
 // settleClaim settles a turn that is one call with an Idempotency-Key. Its record's

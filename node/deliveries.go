@@ -29,9 +29,9 @@ type ReplayRequest struct {
 	Once     *Once  // nil: the request came without an Idempotency-Key
 }
 
-// WebhookProgresses reads how far the deliveries to endpoints are; one to which nothing
-// was ever delivered is left out.
-func (n *Node) WebhookProgresses(ctx context.Context, endpoints ...licet.Endpoint) (progresses map[string]DeliveryProgress, err error) {
+// WebhookProgresses reads how far the deliveries to endpoints of an owner are; one to
+// which nothing was ever delivered is left out.
+func (n *Node) WebhookProgresses(ctx context.Context, owner licet.Owner, endpoints ...licet.Endpoint) (progresses map[string]DeliveryProgress, err error) {
 	if len(endpoints) == 0 || n.cfg.Deliveries == nil {
 		return nil, nil
 	}
@@ -39,10 +39,11 @@ func (n *Node) WebhookProgresses(ctx context.Context, endpoints ...licet.Endpoin
 	for i := range endpoints {
 		ids[i] = endpoints[i].ID
 	}
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	return n.cfg.Deliveries.Progresses(ctx, ids...)
 }
 
@@ -55,10 +56,11 @@ func (n *Node) WebhookDeliveries(ctx context.Context, owner licet.Owner, id stri
 	if n.cfg.Deliveries == nil {
 		return list, errNoDeliveries
 	}
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return list, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	return n.cfg.Deliveries.Deliveries(ctx, id, page)
 }
 
@@ -70,10 +72,11 @@ func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bo
 		return false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, in.Owner)
+	if err != nil {
 		return false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(in.Owner, in.Once, nil)
 	if err != nil {
 		return false, err

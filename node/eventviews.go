@@ -101,28 +101,31 @@ func (n *Node) readAwaited(ctx context.Context, owner licet.Owner, page FeedPage
 }
 
 func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return got, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	return n.viewPage(ctx, owner, page)
 }
 
-// EventsNow is the position behind all that is recorded by now.
-func (n *Node) EventsNow(ctx context.Context) (at FeedPosition, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+// EventsNow is the position behind all that is recorded by now, for an owner.
+func (n *Node) EventsNow(ctx context.Context, owner licet.Owner) (at FeedPosition, err error) {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return "", err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	return n.cfg.Events.EventsNow(ctx)
 }
 
 // Event looks an event of an owner up by its id.
 func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (view EventView, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return view, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	found, err := n.viewEvent(ctx, owner, id)
 	if err != nil {
 		return view, err
@@ -157,10 +160,11 @@ func (n *Node) OrderEvents(ctx context.Context, owner licet.Owner, orderNo strin
 
 // history reads a page of a record's history, provided that the owner may see it.
 func (n *Node) history(ctx context.Context, owner licet.Owner, ref licet.Ref, page HistoryPage, allowed func() error) (got EventHistory, err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return got, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	if err := allowed(); err != nil {
 		return got, err
 	}

@@ -75,11 +75,37 @@ func NewAdmission(clock func() time.Time, m *metrics.Metrics) *Admission {
 	return &Admission{newAdmission(&Config{Clock: clock, Metrics: m, QueueDelay: defaultQueueDelay})}
 }
 
-// Enter lets a command in, or refuses it.
-func (a *Admission) Enter(ctx context.Context) error { return a.admission.enter(ctx) }
+// Enter lets a command of an owner in, or refuses it.
+func (a *Admission) Enter(ctx context.Context, owner licet.Owner) error {
+	_, err := a.admission.enterFor(ctx, owner)
+	return err
+}
 
-// Leave ends a command.
-func (a *Admission) Leave(err error) { a.admission.leave(err) }
+// Leave ends a command of an owner.
+func (a *Admission) Leave(owner licet.Owner, err error) {
+	a.admission.leave(a.admission.shares.of(owner), err)
+}
+
+// SetLimit says how many commands may be under way.
+func (a *Admission) SetLimit(limit int) { a.admission.limit.Store(int64(limit)) }
+
+// Under tells how many commands all shares have under way, by either row.
+func (a *Admission) Under() [2]int { return a.admission.shares.sums() }
+
+// SharesUnder tells how many commands all shares have under way, by either row, and
+// how many that came by a hop.
+func (n *Node) SharesUnder() (own, hopped [2]int) {
+	return n.admission.shares.sums(), n.admission.hopShare.sums()
+}
+
+func (s *shares) sums() (sums [2]int) {
+	for row := range s.rows {
+		for i := range s.rows[row] {
+			sums[row] += int(s.rows[row][i].Load())
+		}
+	}
+	return sums
+}
 
 // Limit is how many commands may be under way.
 func (a *Admission) Limit() int { return int(a.admission.limit.Load()) }

@@ -39,10 +39,11 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 		return nil, false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return nil, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, in.Once, in.Stale)
 	if err != nil {
 		return nil, false, err

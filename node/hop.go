@@ -127,6 +127,9 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	if len(hop.Commands) > MaxHop {
 		return HopAnswer{}, notTaken("they are too many")
 	}
+	if key, err := n.ParseLicenseKey(string(hop.Key)); err != nil || key != hop.Key {
+		return HopAnswer{}, notTaken("they are for no license key")
+	}
 	if n.leaving.Load() {
 		return HopAnswer{}, notTaken(errDraining.Message)
 	}
@@ -143,12 +146,13 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 			calls[i].traced = &traced{span: span, since: time.Now()}
 		}
 	}
-	if err := n.admission.enterHop(len(calls)); err != nil {
+	who := n.shareOf(ref, nil)
+	if err := n.admission.enterHop(who, len(calls)); err != nil {
 		return HopAnswer{}, notTaken(err.Error())
 	}
 	reply := HopAnswer{Answers: make([]Answer, len(calls))}
 	served := 0
-	defer func() { n.admission.leaveHop(len(calls), served) }()
+	defer func() { n.admission.leaveHop(who, len(calls), served) }()
 	var err error
 	if reply.Busy, err = n.postHopped(ref, calls); err != nil {
 		return HopAnswer{}, notTaken(err.Error())

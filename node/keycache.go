@@ -105,10 +105,10 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 	if found {
 		return known, nil
 	}
-	if err := c.admission.enter(ctx); err != nil {
+	if err := c.admission.enter(ctx, unknownKey); err != nil {
 		return nil, err
 	}
-	defer func() { c.admission.leave(err) }()
+	defer func() { c.admission.leave(unknownKey, err) }()
 	asked := c.clock()
 	key, err := c.store.APIKey(ctx, hash)
 	if err != nil {

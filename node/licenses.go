@@ -46,17 +46,18 @@ type LicenseChange struct {
 // With in.Once that is done once: the same request again answers the license as
 // it is now, or the refusal of the first time, and replayed is true.
 func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseChange) (view *LicenseView, replayed bool, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return nil, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, in.Once, in.Stale)
 	if err != nil {
 		return nil, false, err
 	}
 	defer end()
 	c.effect.LicenseKey = in.Key
-	if _, err := n.doClaim(ctx, licet.LicenseRef(in.Key), in.Command, c); err != nil {
+	if _, err := n.doClaim(ctx, who, licet.LicenseRef(in.Key), in.Command, c); err != nil {
 		return nil, c.replayed(), err
 	}
 	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, DevicePage{Limit: ViewDevices})
@@ -72,10 +73,11 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseC
 
 // License looks a license up with a page of its devices, linearizably.
 func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page DevicePage) (view *LicenseView, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	view, err = n.cfg.Store.ReadLicense(ctx, key, page)
 	if err != nil {
 		return nil, err

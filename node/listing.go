@@ -74,10 +74,11 @@ type OrderFilter struct {
 
 // Licenses lists an owner's licenses.
 func (n *Node) Licenses(ctx context.Context, owner licet.Owner, filter LicenseFilter, page Page) (list List[LicenseView], err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return list, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	if filter.OrderNo != "" {
 		return n.licenseOfOrder(ctx, owner, filter)
 	}
@@ -121,10 +122,11 @@ func (n *Node) licenseOfOrder(ctx context.Context, owner licet.Owner, filter Lic
 
 // Orders lists an owner's orders.
 func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter, page Page) (list List[licet.Order], err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return list, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	var keep func(*licet.Order) bool
 	if filter.ProductID != "" || filter.Status != "" {
 		now := n.Now()
@@ -138,19 +140,21 @@ func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter
 
 // Products lists an owner's products.
 func (n *Node) Products(ctx context.Context, owner licet.Owner, page Page) (list List[licet.Product], err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return list, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	return n.cfg.Store.ListProducts(ctx, owner, scanning(page))
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
 func (n *Node) APIKeys(ctx context.Context, owner licet.Owner, page Page) (list List[licet.APIKey], err error) {
-	if err := n.enterList(ctx); err != nil {
+	who, err := n.enterList(ctx, owner)
+	if err != nil {
 		return list, err
 	}
-	defer func() { n.leaveList(err) }()
+	defer func() { n.leaveList(who, err) }()
 	return n.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
 }
 

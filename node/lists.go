@@ -24,23 +24,23 @@ type listGate struct {
 
 func newListGate() *listGate { return &listGate{reading: make(chan struct{}, listsAtOnce)} }
 
-// enterList lets the reader of a page in, or refuses it with ErrOverloaded. Who was let
-// in must call leaveList.
-func (n *Node) enterList(ctx context.Context) error {
-	if err := n.admission.enter(ctx); err != nil {
-		return err
-	}
-	err := n.enterPage(ctx)
+// enterList lets an owner's reader of a page in, or refuses it with ErrOverloaded.
+// A caller that was let in must call leaveList with the share.
+func (n *Node) enterList(ctx context.Context, owner licet.Owner) (share, error) {
+	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
-		n.admission.leave(err)
+		return who, err
 	}
-	return err
+	if err = n.enterPage(ctx); err != nil {
+		n.admission.leave(who, err)
+	}
+	return who, err
 }
 
 // leaveList ends what enterList has let in.
-func (n *Node) leaveList(err error) {
+func (n *Node) leaveList(who share, err error) {
 	n.leavePage()
-	n.admission.leave(err)
+	n.admission.leave(who, err)
 }
 
 // enterPage is enterList for whoever has a place already, such as a redaction, which

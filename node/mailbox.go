@@ -50,16 +50,23 @@ type mailbox struct {
 // ErrOutcomeUnknown. ctx must carry a deadline. What can't be served soon, or
 // not before ctx ends, is refused at once with ErrOverloaded.
 func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (result licet.Result, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who := n.shareOf(ref, cmd)
+	if err := n.admission.enter(ctx, who); err != nil {
 		return licet.Result{}, err
 	}
-	defer func() { n.admission.leave(err) }()
-	return n.do(ctx, ref, cmd)
+	return n.doPlaced(ctx, who, ref, cmd)
 }
 
-// do runs a command that was let in.
-func (n *Node) do(ctx context.Context, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
-	return n.doCall(ctx, ref, &call{cmd: cmd})
+// doPlaced runs a command that was let in, and gives back its place.
+func (n *Node) doPlaced(ctx context.Context, who share, ref licet.Ref, cmd licet.Command) (result licet.Result, err error) {
+	c := newCall(who, &call{cmd: cmd})
+	defer func() { n.admission.leave(c.gone(), err) }()
+	return n.doCall(ctx, ref, c)
+}
+
+// do runs a command that was let in for a known owner.
+func (n *Node) do(ctx context.Context, who share, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
+	return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd}))
 }
 
 func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result, error) {
@@ -132,7 +139,7 @@ func (n *Node) fullFor(box *mailbox, calls ...*call) prometheus.Counter {
 		return n.admission.shed.mailbox
 	case calls[0].hopped: // see enterHop
 		return nil
-	case !n.admission.mayJoin(box.own):
+	case !n.admission.mayJoin(box.own, share(calls[0].who.Load())):
 		return n.admission.shed.share
 	case box.wait() > 0 && box.wait() > time.Until(calls[0].deadline):
 		return n.admission.shed.deadline

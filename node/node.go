@@ -186,6 +186,16 @@ func (n *Node) Full() bool { return n.admission.full() }
 // be in vain, and would be taken from those who are served. It takes no place.
 func (n *Node) RefuseIfFull() error { return n.admission.refuseIfFull() }
 
+// Crowded reports whether an owner may have no place left although the node is not
+// full. It costs next to nothing, and counts nothing.
+func (n *Node) Crowded() bool { return n.admission.crowded() }
+
+// RefuseIfShared refuses an activation of a license with ErrOverloaded, and counts
+// that, if the license's owner has no place left now. See RefuseIfFull.
+func (n *Node) RefuseIfShared(key licet.LicenseKey) error {
+	return n.admission.refuseIfShared(n.shareOf(licet.LicenseRef(key), nil))
+}
+
 // Authenticate finds the API key of a text. It answers nil where the text is
 // no key, or one that is expired or revoked. The key is shared with others and
 // must not be changed.

@@ -11,10 +11,11 @@ import (
 // With once it is run once: the same request again answers the order as it is now,
 // or the refusal of the first time, and replayed is true.
 func (n *Node) ChangeOrder(ctx context.Context, owner licet.Owner, orderNo string, cmd licet.Command, once *Once) (order licet.Order, replayed bool, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.Order{}, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, once, nil)
 	if err != nil {
 		return licet.Order{}, false, err
@@ -27,7 +28,7 @@ func (n *Node) ChangeOrder(ctx context.Context, owner licet.Owner, orderNo strin
 		return licet.Order{}, false, licet.ErrOrderNotFound
 	}
 	c.effect.OrderNo = orderNo
-	result, err := n.doClaim(ctx, licet.OrderRef(owner, orderNo), cmd, c)
+	result, err := n.doClaim(ctx, who, licet.OrderRef(owner, orderNo), cmd, c)
 	if err == nil && c.replayed() {
 		return n.claimedOrder(ctx, owner, c.earlier)
 	}
@@ -62,10 +63,11 @@ func (n *Node) WithdrawRefund(ctx context.Context, order licet.Order) (licet.Res
 // RecordRefund notes that the provider has sent an order's money back, and revokes
 // the order's license, in one transaction.
 func (n *Node) RecordRefund(ctx context.Context, order licet.Order) (result licet.Result, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, order.Owner)
+	if err != nil {
 		return licet.Result{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	defer func() {
 		if err == nil {
 			n.cfg.Metrics.Refunds.WithLabelValues("made").Inc()

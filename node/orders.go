@@ -43,10 +43,11 @@ func (n *Node) CreateOrder(ctx context.Context, owner licet.Owner, in NewOrder) 
 		return licet.Order{}, false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.Order{}, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, in.Once, nil)
 	if err != nil {
 		return licet.Order{}, false, err
@@ -155,10 +156,11 @@ func (n *Node) Order(ctx context.Context, owner licet.Owner, orderNo string) (or
 	if !licet.ValidOrderNo(orderNo) {
 		return licet.Order{}, licet.ErrOrderNotFound
 	}
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.Order{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	return n.readOrder(ctx, owner, orderNo)
 }
 
@@ -180,16 +182,20 @@ func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (order lic
 	if !licet.ValidOrderNo(orderNo) {
 		return licet.Order{}, licet.ErrOrderNotFound
 	}
-	if err := n.admission.enter(ctx); err != nil {
+	who := unknownOrder
+	if err := n.admission.enter(ctx, who); err != nil {
 		return licet.Order{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	owner, found, err := n.cfg.Store.OrderOwner(ctx, orderNo)
 	if err != nil {
 		return licet.Order{}, err
 	}
 	if !found {
 		return licet.Order{}, licet.ErrOrderNotFound
+	}
+	if who, err = n.admission.become(who, owner); err != nil {
+		return licet.Order{}, err
 	}
 	order, err = n.readOrder(ctx, owner, orderNo)
 	if err != nil {
@@ -204,10 +210,11 @@ func (n *Node) OrderToPay(ctx context.Context, orderNo, token string) (order lic
 // PayOrder takes the provider's word that an order was paid. The license is
 // issued with the product's terms of this moment. See licet.PayOrder.
 func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) (result licet.Result, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, order.Owner)
+	if err != nil {
 		return licet.Result{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	terms := order.Terms
 	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.ProductRef(order.Owner, order.ProductID)})
 	if err != nil {
@@ -220,6 +227,6 @@ func (n *Node) PayOrder(ctx context.Context, order licet.Order, payment string) 
 	if err != nil {
 		return licet.Result{}, err
 	}
-	return n.do(ctx, licet.OrderRef(order.Owner, order.OrderNo),
+	return n.do(ctx, who, licet.OrderRef(order.Owner, order.OrderNo),
 		licet.PayOrder{Payment: payment, Terms: terms, Key: key})
 }

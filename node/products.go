@@ -24,10 +24,11 @@ func (n *Node) DeleteProduct(ctx context.Context, owner licet.Owner, id string) 
 
 // Product looks a product of an owner up, linearizably.
 func (n *Node) Product(ctx context.Context, owner licet.Owner, id string) (product licet.Product, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return licet.Product{}, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.ProductRef(owner, id)})
 	if err != nil {
 		return licet.Product{}, err

@@ -26,10 +26,11 @@ func (n *Node) Redact(ctx context.Context, owner licet.Owner, buyerEmail string,
 		return done, false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return done, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, once, nil)
 	if err != nil {
 		return done, false, err

@@ -162,14 +162,15 @@ func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Se
 	var mine *mailbox
 	var first *call
 	calls := make([]*call, 0, len(seen))
+	who := n.shareOf(ref, nil)
 	for _, cmd := range seen {
-		if n.admission.enterBackground() != nil {
+		if n.admission.enterBackground(who) != nil {
 			break
 		}
-		c := &call{cmd: cmd, deadline: deadline}
+		c := newCall(who, &call{cmd: cmd, deadline: deadline})
 		box, err := n.post(ref, c)
 		if err != nil {
-			n.admission.leave(err)
+			n.admission.leave(c.gone(), err)
 			if licet.ReasonOf(err) != licet.ReasonOverloaded {
 				failed = err
 			}
@@ -184,12 +185,12 @@ func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Se
 	}
 	if mine != nil {
 		n.runFirst(ctx, mine, first)
-		n.admission.leave(first.err)
+		n.admission.leave(first.gone(), first.err)
 		failed = cmp.Or(failed, first.err)
 	}
 	for _, c := range calls {
 		_, err := n.await(ctx, c)
-		n.admission.leave(err)
+		n.admission.leave(c.gone(), err)
 		failed = cmp.Or(failed, err)
 	}
 	return posted, failed

@@ -3,7 +3,9 @@ package node_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"strconv"
 	"testing"
 	"time"
 
@@ -18,20 +20,28 @@ import (
 // round of its hands, and each round takes a while. In front of it is a node's
 // admission and a queue.
 type world struct {
+	owners  int // how many want something, by turns
+	came    int // how many commands
 	clock   still
 	gate    *node.Admission
 	round   time.Duration // how long the store takes for what it has in hand
 	ready   time.Duration // when it has done so
-	hand    int
-	queue   []time.Duration // when each came
+	inHand  []waiter      // what the store has in hand
+	queue   []waiter
 	served  int
 	refused int
 	longest time.Duration // that one of those served waited in the queue
 	credit  float64       // of arrivals
 }
 
-func newWorld(round time.Duration) *world {
-	w := &world{round: round}
+// waiter is a command that was let in.
+type waiter struct {
+	owner licet.Owner
+	came  time.Duration
+}
+
+func newWorld(round time.Duration, owners int) *world {
+	w := &world{round: round, owners: owners}
 	w.gate = node.NewAdmission(w.clock.now, metrics.New(prometheus.NewRegistry(), "test", "", ""))
 	return w
 }
@@ -50,9 +60,11 @@ func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 		w.clock.move(tick)
 		now := time.Duration(w.clock.nanos.Load())
 		for w.credit += rate * tick.Seconds(); w.credit >= 1; w.credit-- {
-			switch err := w.gate.Enter(patient{context.Background()}); {
+			w.came++
+			owner := licet.Owner{AccountID: strconv.Itoa(w.came % w.owners)}
+			switch err := w.gate.Enter(patient{context.Background()}, owner); {
 			case err == nil:
-				w.queue = append(w.queue, now)
+				w.queue = append(w.queue, waiter{owner, now})
 			case errors.Is(err, licet.ErrOverloaded):
 				w.refused++
 			default:
@@ -62,15 +74,15 @@ func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 		if now < w.ready {
 			continue
 		}
-		for range w.hand {
-			w.gate.Leave(nil)
+		for _, c := range w.inHand {
+			w.gate.Leave(c.owner, nil)
 		}
-		w.served += w.hand
-		w.hand = min(len(w.queue), 512)
-		for _, came := range w.queue[:w.hand] {
-			w.longest = max(w.longest, now-came)
+		w.served += len(w.inHand)
+		hand := min(len(w.queue), 512)
+		for _, c := range w.queue[:hand] {
+			w.longest = max(w.longest, now-c.came)
 		}
-		w.queue = w.queue[w.hand:]
+		w.inHand, w.queue = w.queue[:hand], w.queue[hand:]
 		w.ready = now + w.round
 	}
 }
@@ -82,10 +94,18 @@ func (w *world) count() { w.served, w.refused, w.longest = 0, 0, 0 }
 // time of its own: it must cost no throughput, keep the queue as short as it was
 // told to, and follow a store that slows down or recovers.
 func TestOverloadControl(t *testing.T) {
-	for _, round := range []time.Duration{25, 100, 500} { // 20,000 to 1,000 a second
-		round *= time.Millisecond
-		t.Run(round.String(), func(t *testing.T) {
-			w := newWorld(round)
+	const alone, many = 1, 1000
+	for _, c := range []struct {
+		round  time.Duration // 20,000 to 1,000 a second
+		owners int
+		delay  time.Duration // that is allowed, twice: an owner alone gets half of the limit
+	}{
+		{25, alone, 200}, {100, alone, 200}, {500, alone, 200},
+		{25, many, 400}, {100, many, 400}, {500, many, 400},
+	} {
+		round, delay := c.round*time.Millisecond, c.delay*time.Millisecond
+		t.Run(fmt.Sprintf("%v, %d owners", round, c.owners), func(t *testing.T) {
+			w := newWorld(round, c.owners)
 			capacity := 512 / round.Seconds()
 
 			// Below its capacity nothing is refused.
@@ -100,7 +120,7 @@ func TestOverloadControl(t *testing.T) {
 				t.Errorf("%.0f a second are served at three times too much, of %.0f", got, capacity)
 			}
 			// The rate comes in rounds, which is why it is not exact.
-			if most := 200*time.Millisecond + 2*round; w.longest > most {
+			if most := delay + delay/(100*time.Millisecond)*round; w.longest > most {
 				t.Errorf("one has waited %v, want at most %v", w.longest, most)
 			}
 			w.count()
@@ -116,7 +136,7 @@ func TestOverloadControl(t *testing.T) {
 
 // TestStoreSlowsDown is the disk whose every sync takes half a second more.
 func TestStoreSlowsDown(t *testing.T) {
-	w := newWorld(25 * time.Millisecond)
+	w := newWorld(25*time.Millisecond, 1)
 	w.run(t, 18_000, 5*time.Second)
 	w.round = 500 * time.Millisecond
 	w.run(t, 18_000, 3*time.Second)
@@ -140,21 +160,21 @@ func TestStoreSlowsDown(t *testing.T) {
 // TestDeadStore lets in no more than it always does, since nothing comes back but
 // errors.
 func TestDeadStore(t *testing.T) {
-	w := newWorld(time.Hour)
+	w := newWorld(time.Hour, 1)
 	w.ready = time.Hour
 	w.run(t, 10_000, 2*time.Second)
 	for range 512 {
-		w.gate.Leave(licet.ErrOutcomeUnknown)
+		w.gate.Leave(licet.Owner{AccountID: "0"}, licet.ErrOutcomeUnknown)
 	}
-	if got := w.gate.Limit(); got != 1024 {
-		t.Errorf("it lets in %d, want 1024", got)
+	if got := w.gate.Limit(); got != 2048 {
+		t.Errorf("it lets in %d, want 2048", got)
 	}
 }
 
 // TestRateOfLittle: neither an idle node nor a clock that is set back tells
 // anything, and an old overload is forgotten.
 func TestRateOfLittle(t *testing.T) {
-	w := newWorld(100 * time.Millisecond)
+	w := newWorld(100*time.Millisecond, 1)
 	fresh := w.gate.Limit()
 	w.run(t, 10, 20*time.Second)
 	if got := w.gate.Limit(); got != fresh {
@@ -186,20 +206,20 @@ func BenchmarkAdmission(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := gate.Enter(ctx); err == nil {
-					gate.Leave(nil)
+				if err := gate.Enter(ctx, testOwner); err == nil {
+					gate.Leave(testOwner, nil)
 				}
 			}
 		})
 	})
 	b.Run("refused", func(b *testing.B) {
 		gate := newGate()
-		for gate.Enter(ctx) == nil {
+		for gate.Enter(ctx, testOwner) == nil {
 		}
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if gate.Enter(ctx) == nil {
+				if gate.Enter(ctx, testOwner) == nil {
 					b.Error("it was let in")
 				}
 			}

@@ -40,6 +40,11 @@ func (n *Node) settleTurn(ctx context.Context, ref licet.Ref, calls []*call) {
 		return
 	}
 	guess, unsure, ok := n.cfg.Store.Recall(wantOf(ref, calls))
+	if ok {
+		if calls = n.tellOwner(calls, guess.Record.License); len(calls) == 0 {
+			return
+		}
+	}
 	switch {
 	case !ok:
 		n.readAndSwap(ctx, ref, calls)
@@ -189,6 +194,7 @@ func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot
 		return Snapshot{}, nil
 	}
 	n.placement.sawWriter(ref, loaded[0].Writer)
+	calls = n.tellOwner(calls, loaded[0].Record.License)
 	// Whoever was told meanwhile that the outcome is unknown must not be run on
 	// this snapshot: it may hold changes that came after that answer.
 	calls = stillWanted(calls)

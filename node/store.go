@@ -28,6 +28,10 @@ type Store interface {
 	// others are there. The record is the caller's to change.
 	Recall(want Want) (guess Snapshot, unsure []string, ok bool)
 
+	// OwnerOf returns whose license a record is, if the store remembers the license.
+	// It asks nobody. The answer is a guess, for sharing out places.
+	OwnerOf(ref licet.Ref) (owner licet.Owner, known bool)
+
 	// Room tells how many devices one Commit of a record may touch, and Recall
 	// tell of: MaxTouchedDevices, or up to MaxFoldDevices where the store knows all
 	// devices of a license. It asks nobody, and may be wrong as Recall may; then

@@ -79,11 +79,11 @@ func (n *Node) RecordLicenseEnds(ctx context.Context) error {
 
 func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(licet.Ref) licet.Command) error {
 	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licet.Ref) (err error) {
-		if n.admission.enterBackground() != nil {
+		who := n.shareOf(ref, nil)
+		if n.admission.enterBackground(who) != nil {
 			return errNoRoom
 		}
-		defer func() { n.admission.leave(err) }()
-		_, err = n.do(ctx, ref, record(ref))
+		_, err = n.doPlaced(ctx, who, ref, record(ref))
 		return err
 	})
 }

@@ -85,10 +85,11 @@ func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, 
 		return issued, false, err
 	}
 	defer n.work.Done()
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return issued, false, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	c, end, err := n.begin(owner, once, stale)
 	if err != nil {
 		return issued, false, err
@@ -106,7 +107,7 @@ func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, 
 			return issued, false, err
 		}
 		c.effect.EndpointID = id
-		result, err := n.doClaim(ctx, licet.WebhooksRef(owner), cmd, c)
+		result, err := n.doClaim(ctx, who, licet.WebhooksRef(owner), cmd, c)
 		if err != nil {
 			return issued, c.replayed(), err
 		}
@@ -122,10 +123,11 @@ func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, 
 
 // Webhooks reads the endpoints of an owner, linearizably, the newest first.
 func (n *Node) Webhooks(ctx context.Context, owner licet.Owner) (endpoints []licet.Endpoint, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return nil, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	webhooks, err := n.readWebhooks(ctx, owner)
 	if err != nil || webhooks == nil {
 		return nil, err
@@ -136,10 +138,11 @@ func (n *Node) Webhooks(ctx context.Context, owner licet.Owner) (endpoints []lic
 
 // Webhook looks an endpoint of an owner up, linearizably.
 func (n *Node) Webhook(ctx context.Context, owner licet.Owner, id string) (endpoint licet.Endpoint, err error) {
-	if err := n.admission.enter(ctx); err != nil {
+	who, err := n.admission.enterFor(ctx, owner)
+	if err != nil {
 		return endpoint, err
 	}
-	defer func() { n.admission.leave(err) }()
+	defer func() { n.admission.leave(who, err) }()
 	return n.readWebhook(ctx, owner, id)
 }
 

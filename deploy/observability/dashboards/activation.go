@@ -49,7 +49,7 @@ func activation() page {
 				},
 				{
 					title: "Room used",
-					about: "What is under way as a share of what may be, on the fullest node. At 100 % it sheds.",
+					about: "What is under way as a share of what may be, on the fullest node. At 100 % it sheds; what one account asks for, at 50 %.",
 					unit:  "percentunit",
 					show:  number,
 					queries: []query{{

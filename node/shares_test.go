@@ -1,0 +1,245 @@
+package node_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet"
+	"licet/metrics"
+	"licet/node"
+)
+
+// fill starts activations of licenses that hang, until the node refuses one for its
+// owner. It returns how many hang.
+func (h *held) fill(t *testing.T, keys []licet.LicenseKey) int {
+	t.Helper()
+	for i, key := range keys {
+		refused := make(chan error, 1)
+		h.group.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+			defer cancel()
+			_, err := activate(ctx, h.Node, key, "held")
+			if err != nil {
+				refused <- err
+			}
+		})
+		select {
+		case <-h.arrived:
+		case err := <-refused:
+			wantError(t, err, licet.ErrOverloaded)
+			return i
+		}
+	}
+	t.Fatalf("%d activations of one owner were let in", len(keys))
+	return 0
+}
+
+// TestStormingOwner fills one owner's share with activations of many licenses, whose
+// swaps hang: the owner gets half of the places, and whatever other owners ask for
+// is let in.
+func TestStormingOwner(t *testing.T) {
+	const limit = 20
+	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	for name, hot := range map[string]bool{"licenses that the node remembers": true, "licenses that it does not": false} {
+		t.Run(name, func(t *testing.T) {
+			keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, limit/4)
+			var holding atomic.Bool
+			held := make(map[licet.Ref]bool)
+			for _, key := range keys {
+				held[licet.LicenseRef(key)] = true
+			}
+			h := newHeld(t, func(ref licet.Ref) bool { return holding.Load() && held[ref] })
+			if hot {
+				for _, key := range keys {
+					mustActivate(t, h.Node, key, "warm")
+				}
+			}
+			h.Admit(1, limit, 20_000)
+			holding.Store(true)
+			if got := h.fill(t, keys); got != limit/2 {
+				t.Errorf("%d of the owner's activations were let in, want %d", got, limit/2)
+			}
+
+			ctx := testContext(t)
+			order := func(owner licet.Owner) error {
+				_, _, err := h.CreateOrder(ctx, owner, newOrder(100))
+				return err
+			}
+			lookup := func(owner licet.Owner, key licet.LicenseKey) error {
+				_, err := h.License(ctx, owner, key, node.DevicePage{Limit: 1})
+				return err
+			}
+			list := func(owner licet.Owner) error {
+				_, err := h.Licenses(ctx, owner, node.LicenseFilter{}, node.Page{Limit: 1})
+				return err
+			}
+			wantError(t, lookup(storming, keys[0]), licet.ErrOverloaded)
+			wantError(t, order(storming), licet.ErrOverloaded)
+			wantError(t, list(storming), licet.ErrOverloaded)
+			_, err := h.RemoveDevice(ctx, licet.RemoveDevice{Target: licet.Target{Key: others[0], Caller: storming}, Device: "x"})
+			wantError(t, err, licet.ErrOverloaded) // it counts for who asks
+			wantError(t, h.RefuseIfShared(keys[limit/2-1]), licet.ErrOverloaded)
+
+			wantError(t, h.RefuseIfShared(others[0]), nil)
+			wantError(t, lookup(other, others[0]), nil)
+			wantError(t, order(other), nil)
+			wantError(t, list(other), nil)
+			failed := make(chan error, len(others))
+			for _, key := range others[:limit/4] { // all at once
+				go func() {
+					_, err := activate(ctx, h.Node, key, "at once")
+					failed <- err
+				}()
+			}
+			for range others[:limit/4] {
+				wantError(t, <-failed, nil)
+			}
+			h.wantShed(t, "limit", 0)
+			h.wantShed(t, "share", 0)
+		})
+	}
+}
+
+// TestStrangersTakeNoMoreThanAnOwner asks for licenses that the node does not know
+// while reads hang: they get half of the places, and known licenses the rest. Once
+// they are read, they count for their owner, and others that are not known find
+// room again.
+func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
+	const limit = 20
+	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, 2)
+	h := newHeld(t, everything)
+	h.letSwapsGo(others...)
+	mustActivate(t, h.Node, others[0], "warm")
+	h.Admit(1, limit, 20_000)
+	reads := h.holdReads()
+	for _, key := range keys[:limit/2] {
+		h.start(t, key, "held")
+		<-reads.arrived
+	}
+	_, err := activate(testContext(t), h.Node, keys[limit/2], "stranger")
+	wantError(t, err, licet.ErrOverloaded)
+	_, err = activate(testContext(t), h.Node, others[1], "stranger")
+	wantError(t, err, licet.ErrOverloaded)
+	mustActivate(t, h.Node, others[0], "known")
+
+	reads.letGo()
+	for range limit / 2 {
+		<-h.arrived
+	}
+	mustActivate(t, h.Node, others[1], "stranger")
+	_, err = activate(testContext(t), h.Node, keys[limit/2], "of the same owner")
+	wantError(t, err, licet.ErrOverloaded)
+}
+
+// TestStormingOwnersShare has two owners storm the node: each gets a third, and a
+// third is left.
+func TestStormingOwnersShare(t *testing.T) {
+	gate := newGate(30)
+	a, b, c := newOwner(licet.Test), newOwner(licet.Test), newOwner(licet.Live)
+	got := map[licet.Owner]int{}
+	for range 30 {
+		for _, owner := range []licet.Owner{a, b} {
+			if gate.Enter(t.Context(), owner) == nil {
+				got[owner]++
+			}
+		}
+	}
+	for ; gate.Enter(t.Context(), c) == nil; got[c]++ {
+	}
+	if got[a] != 10 || got[b] != 10 || got[c] != 5 {
+		t.Errorf("two that storm have %d and %d, and one that comes then gets %d, of 30", got[a], got[b], got[c])
+	}
+}
+
+func newGate(limit int) *node.Admission {
+	var clock still
+	gate := node.NewAdmission(clock.now, metrics.New(prometheus.NewRegistry(), "test", "", ""))
+	gate.SetLimit(limit)
+	return gate
+}
+
+// TestSharesProperty lets owners come and go at random: there are never more under
+// way than may be, an owner with nothing under way finds a place while there is any,
+// and one who has less than another is never refused what the other one gets.
+func TestSharesProperty(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	for range 20 {
+		limit := 1 + random.IntN(60)
+		gate := newGate(limit)
+		owners := make([]licet.Owner, 1+random.IntN(6))
+		for i := range owners {
+			owners[i] = licet.Owner{AccountID: fmt.Sprint(i), Mode: licet.Test}
+		}
+		under := make([]int, len(owners))
+		sum := 0
+		for range 1000 {
+			i := random.IntN(len(owners))
+			if random.IntN(3) == 0 {
+				if under[i] > 0 {
+					gate.Leave(owners[i], nil)
+					under[i]--
+					sum--
+				}
+				continue
+			}
+			free := limit - sum - 1 // with the one that comes
+			err := gate.Enter(t.Context(), owners[i])
+			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil && !errors.Is(err, licet.ErrOverloaded) {
+				t.Fatalf("limit %d, %v under way, owner %d: %v", limit, under, i, err)
+			}
+			if err == nil {
+				under[i]++
+				sum++
+			}
+		}
+		if got := gate.Under(); got != [2]int{sum, sum} || sum > limit {
+			t.Fatalf("%v are counted, of %d: %v", got, sum, under)
+		}
+		for i, count := range under {
+			for range count {
+				gate.Leave(owners[i], nil)
+			}
+		}
+		if got := gate.Under(); got != [2]int{} {
+			t.Errorf("%v are counted when all have left", got)
+		}
+	}
+}
+
+// heldReads holds back what a node reads.
+type heldReads struct {
+	arrived chan struct{}
+	letGo   func()
+}
+
+// letSwapsGo lets the swaps of some licenses pass.
+func (h *held) letSwapsGo(keys ...licet.LicenseKey) {
+	h.passing.Store(&keys)
+}
+
+func (h *held) passes(ref licet.Ref) bool {
+	keys := h.passing.Load()
+	return keys != nil && slices.ContainsFunc(*keys, func(key licet.LicenseKey) bool { return ref == licet.LicenseRef(key) })
+}
+
+func (h *held) holdReads() *heldReads {
+	open := make(chan struct{})
+	r := &heldReads{arrived: make(chan struct{}, 1000), letGo: func() { h.onRead.Store(nil); close(open) }}
+	hold := func() {
+		r.arrived <- struct{}{}
+		<-open
+	}
+	h.onRead.Store(&hold)
+	return r
+}
