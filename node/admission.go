@@ -248,10 +248,16 @@ func (a *admission) tooLate(ctx context.Context, before int64) bool {
 // enterBackground lets in work that no caller waits for, while a quarter of the
 // places is free and the owner has less than a third as much under way as there are
 // places free. So an owner's background work yields to the owner's own requests, but
-// not to those of one or two other owners, however many they are.
+// not to those of one or two other owners, however many they are. It refuses with
+// errNoRoom, which errOwnerBusy is too.
 func (a *admission) enterBackground(who share) error {
-	if limit := a.limit.Load(); a.underWay.Load() >= limit-limit/4 || 3*a.shares.under(who) >= a.free() {
-		return refuse(a.shed.background)
+	if limit := a.limit.Load(); a.underWay.Load() >= limit-limit/4 {
+		a.shed.background.Inc()
+		return errNoRoom
+	}
+	if 3*a.shares.under(who) >= a.free() {
+		a.shed.background.Inc()
+		return errOwnerBusy
 	}
 	a.underWay.Add(1)
 	a.shares.add(who, 1)

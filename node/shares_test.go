@@ -108,6 +108,48 @@ func TestStormingOwner(t *testing.T) {
 	}
 }
 
+// TestStormKeepsNoOthersOrderOpen records which orders have run out while one owner
+// storms the node: those of others, and not the owner's own.
+func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
+	const limit = 100
+	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	keys := grantsTo(t, storming, limit+1)
+	h := newHeld(t, func(ref licet.Ref) bool { return ref.Kind == licet.KindLicense })
+	orders := make(map[licet.Owner]string)
+	for i := range 100 { // many more than are worked on at a time
+		owner := storming
+		if i == 0 {
+			owner = other
+		}
+		order, _, err := h.CreateOrder(testContext(t), owner, newOrder(100))
+		wantError(t, err, nil)
+		orders[owner] = order.OrderNo
+	}
+	h.clock.move(48 * time.Hour)
+	wantError(t, h.RefuseIfFull(), nil) // the rate is measured now, and not any more
+	h.Admit(1, limit, 20_000)
+	h.fill(t, keys)
+	ended := func(owner licet.Owner) bool {
+		t.Helper()
+		snapshots, err := openStore(t).Load(testContext(t), node.Want{Ref: licet.OrderRef(owner, orders[owner])})
+		wantError(t, err, nil)
+		return !snapshots[0].Record.Order.ExpiredAt.IsZero()
+	}
+	if err := h.RecordOrderEnds(testContext(t)); err != nil {
+		t.Log(err)
+	}
+	if !ended(other) || ended(storming) {
+		t.Errorf("recorded of the other owner: %v, of the one that storms: %v", ended(other), ended(storming))
+	}
+	h.letGo()
+	h.group.Wait()
+	h.Admit(1, 2000, 20_000)
+	wantError(t, h.RecordOrderEnds(testContext(t)), nil)
+	if !ended(storming) {
+		t.Error("the end of an order was forgotten")
+	}
+}
+
 // TestStrangersTakeNoMoreThanAnOwner asks for licenses that the node does not know
 // while reads hang: they get half of the places, and known licenses the rest. Once
 // they are read, they count for their owner, and others that are not known find

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -80,8 +81,8 @@ func (n *Node) RecordLicenseEnds(ctx context.Context) error {
 func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(licet.Ref) licet.Command) error {
 	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licet.Ref) (err error) {
 		who := n.shareOf(ref, nil)
-		if n.admission.enterBackground(who) != nil {
-			return errNoRoom
+		if err := n.admission.enterBackground(who); err != nil {
+			return err
 		}
 		_, err = n.doPlaced(ctx, who, ref, record(ref))
 		return err
@@ -91,6 +92,10 @@ func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(l
 // errNoRoom ends a pass: others wait for what the node could do for them. That is as it
 // should be, and the pass is put off.
 var errNoRoom = errors.New("the node has much else to do")
+
+// errOwnerBusy puts off what is to be done for one owner, whose own requests wait for
+// the node. The pass goes on with the records of other owners.
+var errOwnerBusy = fmt.Errorf("%w for the owner of a record", errNoRoom)
 
 // graver returns the error that a pass ends with, of two: the graver one, or the first of
 // two that are equally grave. So a pass that ends with an error that says that nothing was
@@ -186,6 +191,7 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 			defer mu.Unlock()
 			failed = graver(failed, err)
 			switch {
+			case errors.Is(err, errOwnerBusy):
 			case errors.Is(err, errNoRoom):
 				troubles = dueTroubles
 			case licet.NotExecuted(err), licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
