@@ -99,9 +99,9 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 	return false, nil
 }
 
-// sendLost answers parts as lost that were made while another one listened, or
-// nobody did: they are told what there is now. An earlier attempt at one, of which
-// nobody knows whether it was made, can't be made any more, for the same reason.
+// sendLost answers parts whose owner has begun or ceased to listen since they were made.
+// The answer holds the records as they are now. An earlier attempt in doubt can't land any
+// more: the revision of listenKey that it compares is gone.
 func (s *Store) sendLost(lost []*part) {
 	if len(lost) == 0 {
 		return
@@ -201,7 +201,7 @@ func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
 		if moved, err := s.movedSince(top, response.Responses); moved || err != nil {
 			return moved, err
 		}
-		return true, nil // it has moved back and forth, as it never should
+		return true, nil // the fence is back at the revision compared, which should not happen
 	}
 	for i, p := range batch {
 		own := response.Responses[i].GetResponseTxn()

@@ -106,8 +106,8 @@
 //
 // Events of activations are recorded only for owners that listen: those with a key below
 // f/. Each change of a license compares the revision of s/listen, which moves whenever such
-// a key is put or removed. A change for whose owner nothing has moved is sent again as it
-// is; the others are made anew. No owner moves s/listen. The transaction that stores an
+// a key is put or removed. A change whose owner's listening has not changed is resent
+// unchanged; the others are made anew. No owner moves s/listen. The transaction that stores an
 // endpoint writes a request below x/a/, and any node moves s/listen for all owners that
 // wait, at most once a second; only then is the change of the endpoint acknowledged.
 //

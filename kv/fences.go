@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet"
 	"licet/node"
 )
 
@@ -29,12 +30,13 @@ const (
 	listenKey = layout + "s/listen"
 )
 
-// fences is what a store remembers of them.
+// fences holds what a store remembers of the two keys.
 type fences struct {
 	mu        sync.Mutex
 	epoch     epoch
 	written   int64 // bytes of events that were sent into it
 	listeners listeners
+	waits     map[licet.Owner]int // for a move of listenKey, see awaitMoves
 
 	markLooked atomic.Int64 // the revision of webhooksMark as of which nobody waits for a move; see moveLeft
 }
@@ -90,29 +92,14 @@ type fenced struct {
 // ceased to listen are not to be sent; see sendLost. All others are sent as they are,
 // whichever other owners listenKey has moved for.
 func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
-	s.fences.mu.Lock()
-	defer s.fences.mu.Unlock()
-	top.epoch, top.listen = s.fences.epoch, s.fences.listeners.revision
+	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
-	for i, p := range batch {
-		if !s.fences.listeners.hold(p.assumed) {
-			if lost == nil {
-				send = append(send, batch[:i]...)
-			}
-			lost = append(lost, p)
-			continue
-		}
-		if lost != nil {
-			send = append(send, p)
-		}
+	for _, p := range send {
 		writes, checks = writes || len(p.tellings) > 0, checks || len(p.assumed) > 0
 		stampApart(top.epoch, p)
 		if len(p.tellings) > 0 {
 			bytes += p.bytes
 		}
-	}
-	if lost == nil {
-		send = batch
 	}
 	demand := func(key string, revision int64) {
 		k := []byte(key)
@@ -120,12 +107,44 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	}
 	if writes {
 		demand(epochKey, int64(top.epoch))
-		s.fences.written += int64(bytes)
+		s.fences.wrote(top.epoch, bytes)
 	}
 	if checks {
 		demand(listenKey, top.listen)
 	}
 	return top, send, lost
+}
+
+// split returns the fences as they are known, and the parts of a batch whose assumptions
+// hold there, apart from the others.
+func (f *fences) split(batch []*part) (top fenced, hold, lost []*part) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	top.epoch, top.listen = f.epoch, f.listeners.revision
+	for i, p := range batch {
+		switch {
+		case !f.listeners.hold(p.assumed):
+			if lost == nil {
+				hold = append(hold, batch[:i]...)
+			}
+			lost = append(lost, p)
+		case lost != nil:
+			hold = append(hold, p)
+		}
+	}
+	if lost == nil {
+		hold = batch
+	}
+	return top, hold, lost
+}
+
+// wrote counts what was sent into an epoch.
+func (f *fences) wrote(e epoch, bytes int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.epoch == e {
+		f.written += int64(bytes)
+	}
 }
 
 // fenceOps is how many compares may stand at the top for the fences.
@@ -174,8 +193,7 @@ func (s *Store) afterRestore(is epoch) error {
 	return s.learnListening(context.Background())
 }
 
-// errFence is what parts are told that were not sent, since it is not known what
-// stands before them.
+// errFence answers parts that were not sent because a fence could not be read.
 var errFence = errors.New("a fence can't be read")
 
 // OpenEpoch begins an epoch, as every node does when it starts, and learns who

@@ -13,8 +13,8 @@ import (
 )
 
 // listenersPrefix has a key for each owner that listens to activations. Only the
-// transaction that moves listenKey writes these keys, so they are what listenKey's
-// revision stands for.
+// transaction that moves listenKey writes these keys, so listenKey's revision identifies
+// the set of these keys.
 const (
 	listenersPrefix = layout + "f/"
 	listenersPage   = 2000
@@ -22,11 +22,11 @@ const (
 
 func listenerKey(owner licet.Owner) string { return listenersPrefix + ownerPath(owner) }
 
-// listeners is what a store knows of the owners that listen to activations, as of a
-// revision of listenKey. The lock of fences guards all of it.
+// listeners caches the owners that listen to activations, as of a revision of listenKey.
+// The lock of fences guards all of it.
 type listeners struct {
-	revision int64     // of listenKey; 0: nobody has ever listened
-	read     int64     // the store's revision when that was read
+	revision int64     // of listenKey; 0: there is no listenKey
+	read     int64     // the store's revision at that read
 	moved    int64     // requests to listen written up to this revision of the store are in effect
 	learned  time.Time // when revision became known here
 	owners   map[licet.Owner]struct{}
@@ -49,13 +49,13 @@ func (l *listeners) has(owner licet.Owner) bool {
 	return is
 }
 
-// assumption is what a change was made of: whether an owner listens.
+// assumption says whether an owner listened when a change was made.
 type assumption struct {
 	owner   licet.Owner
 	listens bool
 }
 
-// hold reports whether all assumptions are what is known.
+// hold reports whether every assumption agrees with the cache.
 func (l *listeners) hold(assumed []assumption) bool {
 	for _, a := range assumed {
 		if l.has(a.owner) != a.listens {

@@ -32,6 +32,9 @@ const (
 	// moveOwners bounds the owners of one move. The others wait for the next one, in
 	// the order of their requests.
 	moveOwners = 500
+	// moveWaits is how many look-ups and repeated requests of one owner may wait on a node
+	// for one move. Each of them holds a place that other owners need too.
+	moveWaits = 8
 	// moveChild is how many keys one nested transaction of a move writes: maxOps counts
 	// by depth.
 	moveChild = 100
@@ -87,7 +90,8 @@ func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 }
 
 // nextMove reports whether requests up to a revision of the store are in effect, else how
-// long listenKey must rest before its next move, and what is closed when it moves.
+// long listenKey must rest before its next move, and a channel that closes when listenKey
+// moves.
 func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait time.Duration, news <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,19 +102,47 @@ func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait
 	return false, every - time.Since(l.learned), l.news
 }
 
-// awaitMoves waits for the moves that snapshots of endpoints depend on: what the
-// endpoints say is acknowledged to nobody before that.
+// awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows
+// these endpoints before the move. Where moveWaits of an owner wait already, awaitMoves
+// returns licet.ErrOverloaded.
 func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error {
 	for _, snapshot := range snapshots {
 		token, _ := snapshot.Token.(*stored)
 		if token == nil || token.request == 0 {
 			continue
 		}
-		if err := s.awaitMove(ctx, token.request); err != nil {
+		owner := snapshot.Record.Webhooks.Owner
+		if !s.fences.beginWait(owner) {
+			return licet.ErrOverloaded
+		}
+		err := s.awaitMove(ctx, token.request)
+		s.fences.endWait(owner)
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (f *fences) beginWait(owner licet.Owner) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waits[owner] >= moveWaits {
+		return false
+	}
+	if f.waits == nil {
+		f.waits = make(map[licet.Owner]int)
+	}
+	f.waits[owner]++
+	return true
+}
+
+func (f *fences) endWait(owner licet.Owner) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.waits[owner]--; f.waits[owner] == 0 {
+		delete(f.waits, owner)
+	}
 }
 
 // moveInTurn calls moveListeners, and gives back the turn that the caller has taken.
@@ -230,8 +262,8 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) err
 	return nil
 }
 
-// moveLeft moves listenKey for owners whose node died before it did: their endpoints have
-// changed, as webhooksMark tells, and nobody waits for the move any more.
+// moveLeft moves listenKey for owners whose node died before the move: their endpoints have
+// changed, as webhooksMark tells, and no caller waits for the move.
 func (s *Store) moveLeft(ctx context.Context, mark int64) error {
 	if mark == s.fences.markLooked.Load() {
 		return nil

@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -61,21 +62,45 @@ func (l *eventsLab) orphan(owner licet.Owner) {
 	}
 }
 
-// TestManyWaitForOneMove has 100 look-ups wait for one move on a store whose etcd is slow:
-// one of them moves listenKey, and the others ask etcd nothing.
+// TestManyWaitForOneMove has look-ups wait for one move on a store whose etcd is slow: one of
+// them moves listenKey, and the others ask etcd nothing. A look-up beyond moveWaits of the same
+// owner is refused at once; another owner's is not.
 func TestManyWaitForOneMove(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("herd")
 	l.orphan(owner)
 	s := l.open(nil)
-	s.moveEvery = 200 * time.Millisecond
+	s.moveEvery = time.Hour
 	s.fences.listeners.learned = time.Now()
 	k := &slowKV{delay: 10 * time.Millisecond}
 	k.moveThrough(s)
+	look := func(ctx context.Context, owner licet.Owner) error {
+		_, err := s.Load(ctx, node.Want{Ref: licet.WebhooksRef(owner)})
+		return err
+	}
+	ctx, giveUp := context.WithCancel(testContext(t, 10*time.Second))
+	errs := make(chan error, moveWaits+1)
+	for range moveWaits + 1 {
+		go func() { errs <- look(ctx, owner) }()
+	}
+	if err := <-errs; !errors.Is(err, licet.ErrOverloaded) { // the others wait
+		t.Errorf("one look-up too many: %v", err)
+	}
+	if err := look(ctx, acct("bystander")); err != nil {
+		t.Errorf("another owner: %v", err)
+	}
+	giveUp()
+	for range moveWaits {
+		if err := <-errs; !errors.Is(err, licet.ErrUnavailable) {
+			t.Errorf("a look-up that gave up: %v", err)
+		}
+	}
+	k.sent.Store(0)
+	s.moveEvery = 0
 	var all sync.WaitGroup
-	for range 100 {
+	for range moveWaits {
 		all.Go(func() {
-			if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: licet.WebhooksRef(owner)}); err != nil {
+			if err := look(testContext(t, 10*time.Second), owner); err != nil {
 				t.Error(err)
 			}
 		})

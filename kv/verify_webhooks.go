@@ -81,7 +81,7 @@ func (v *verification) checkListens(owner licet.Owner, wanted bool, bad func(rul
 // checkListenFence checks the key that stands for all who listen.
 func (v *verification) checkListenFence(e entry) {
 	if e.rest != "" {
-		v.report("listen_fence", "s/listen"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+		v.report("listen_fence", "s/listen"+v.opaque(e.rest), "key", "unexpected key: the only one is s/listen")
 	} else if _, err := decodeListenFence(e.value); err != nil {
 		v.report("listen_fence", "s/listen", "value", "the value can't be read: %v", err)
 	}

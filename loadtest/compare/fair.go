@@ -24,7 +24,7 @@ type door struct {
 	open func(r *rival, ctx context.Context) (_ attack, undo func(context.Context) error, err error)
 }
 
-// doors are all of them: each check of the row fair is one.
+// doors returns every attack. Each is a check of the row fair.
 func doors() []door {
 	return []door{
 		{"changes an endpoint's event types", (*rival).flipTypes},
@@ -97,6 +97,9 @@ func (l *lab) fair(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("another account %s: %w", d.name, err)
 			}
+			if done == 0 {
+				l.report.note("fair", fmt.Sprintf("round %d: nothing of what the other account does got through: it %s", number+1, d.name))
+			}
 			l.report.add("fair", d.name, rough.rate()/calm.rate())
 			l.report.inform("fair: undisturbed", "/s", calm.rate())
 			l.report.inform("fair: it "+d.name, "/s", float64(done)/rough.elapsed.Seconds())
@@ -137,7 +140,7 @@ func (r *rival) meanwhile(ctx context.Context, d door, measure func() (*sample, 
 	for c := range fairRivals {
 		clients.Go(func() {
 			for turn := 0; attacking.Err() == nil; turn++ {
-				if attack(attacking, c, turn) == nil { // refusals are what the door is for
+				if attack(attacking, c, turn) == nil { // the attack expects refusals
 					through.Add(1)
 				}
 			}
