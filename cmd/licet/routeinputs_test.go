@@ -107,8 +107,12 @@ func (h *handlersSource) routes(t *testing.T) []*routeInputs {
 			return false
 		})
 	}
-	// Whatever reads a member must have been found in some route.
-	for _, f := range h.functions {
+	// Each function that reads a member must have been found in some route. refuseIfShared
+	// looks ahead at a member that the handlers of the same routes read themselves.
+	for object, f := range h.functions {
+		if object.Name() == "refuseIfShared" {
+			continue
+		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && memberReader(h.called(call)) && !attributed[call] {
 				t.Errorf("%s reads a member, and no route was found to call it", f.Name)
