@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -130,6 +131,46 @@ func TestCutIsKilled(t *testing.T) {
 		if kill > 10 {
 			t.Fatal("a sweep makes ever more writes")
 		}
+	}
+}
+
+// TestHistoryPastCut reads the history of a license whose latest events can't be read, of an
+// owner that gave up the events before: the search for these meets the key that ends what the
+// owner gave up, and does not count it as a value that can't be read.
+func TestHistoryPastCut(t *testing.T) {
+	l := newEventsLab(t)
+	owner := acct("cut")
+	ref := l.license(l.store, owner)
+	for i := range 3 {
+		l.commit(l.store, l.bound(l.store, ref, fmt.Sprint(i)))
+		l.seal()
+		l.sweep(testTime.Add(time.Duration(i)*markAfter), bySpans(1<<40))
+	}
+	spans := l.ledger(owner).spans
+	l.sweep(testTime.Add(3*markAfter), bySpans(spans[2].bytes))
+	if l.ledger(owner).swept != spans[1].last {
+		t.Fatalf("the ledger is %+v", l.ledger(owner))
+	}
+	latest := l.feed(owner, 10)[0]
+	at, _ := readPlace(node.Cell, latest.ID)
+	key := eventsKey(owner, site{epoch: at.epoch}, licenseInEvents(licet.LicenseKey(ref.ID).ID()), latest.Sequence)
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
+		t.Fatal(err)
+	}
+	l.store = l.open(nil)
+	var found []node.RecordedEvent
+	for page := (node.HistoryPage{Limit: 10}); ; {
+		got := must(l.store.History(testContext(t, 10*time.Second), ref, page))(t)
+		found = append(found, got.Events...)
+		if page.Before = got.Next; page.Before == "" {
+			break
+		}
+	}
+	if len(found) != 1 || found[0].Type != licet.EventUnreadable {
+		t.Errorf("the history has %q", kindsOf(found))
+	}
+	if n := counted(t, l.store.metrics.EventValuesUnreadable); n != 1 {
+		t.Errorf("%v values can't be read, want 1", n)
 	}
 }
 
