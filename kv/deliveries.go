@@ -20,9 +20,9 @@ var _ node.DeliveryStore = (*Store)(nil)
 const (
 	// webhooksPage is how many owners' endpoints are read at a time.
 	webhooksPage = 100
-	// replayTries bounds how often a replay is asked for that something came in
-	// between of.
-	replayTries = 8
+	// replayTries bounds how often AddReplay tries while others change the owner's record:
+	// a replay for any endpoint of the owner does.
+	replayTries = 32
 	// pagesAtOnce bounds the pages of the log that one listing reads.
 	pagesAtOnce = 8
 )
@@ -113,7 +113,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
 	doubted := false
-	for range replayTries {
+	for try := range replayTries {
 		read, err := s.txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
@@ -156,6 +156,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 		if err != nil || response.Succeeded {
 			return err
 		}
+		pauseBeforeReissue(ctx, try)
 	}
 	return gaveUp(doubted, fmt.Errorf("others change the endpoint too"))
 }

@@ -44,6 +44,27 @@ func TestReplaysAreBounded(t *testing.T) {
 	}
 }
 
+// TestReplaysAtOnce asks for replays for all endpoints of an owner at once. Each of them writes
+// the owner's record, and all are stored.
+func TestReplaysAtOnce(t *testing.T) {
+	owner, endpoint := ownEndpoint(t)
+	endpoints := make([]licet.Endpoint, 16)
+	for i := range endpoints {
+		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
+	}
+	putEndpoints(server.client)(t, owner, endpoints)
+	s := openStore(t)
+	var group sync.WaitGroup
+	for i := range endpoints {
+		group.Go(func() {
+			if err := s.AddReplay(testContext(t, 20*time.Second), owner, endpoints[i].ID, node.Replay{ID: "1", Dead: true}); err != nil {
+				t.Errorf("the endpoint %d: %v", i, err)
+			}
+		})
+	}
+	group.Wait()
+}
+
 // TestSweepAgainstHolder deletes endpoints whose holders go on writing, and sweeps them
 // by two nodes: nothing is left, and nothing comes after.
 func TestSweepAgainstHolder(t *testing.T) {
