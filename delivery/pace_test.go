@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"sync"
 	"testing"
@@ -24,6 +25,7 @@ type churned struct {
 	scan  time.Duration // and to read the claims
 	spent time.Duration // in readings of either kind
 	lists int
+	fails error // what each reading of all endpoints ends with
 }
 
 func (c *churned) WebhooksMark(context.Context) (int64, error) {
@@ -32,9 +34,12 @@ func (c *churned) WebhooksMark(context.Context) (int64, error) {
 }
 
 func (c *churned) AllWebhooks(context.Context) iter.Seq2[node.OwnerWebhooks, error] {
-	return func(func(node.OwnerWebhooks, error) bool) {
+	return func(yield func(node.OwnerWebhooks, error) bool) {
 		c.lists++
 		c.spend(c.list)
+		if c.fails != nil {
+			yield(node.OwnerWebhooks{}, c.fails)
+		}
 	}
 }
 
@@ -57,15 +62,19 @@ func (c *churned) Claim(context.Context, licet.Owner, string) (node.DeliveryHold
 
 // TestChangesTakeAShare: where one owner changes endpoints all the time, a worker still
 // spends a twentieth of its time at most on reading those of all owners, and finds new
-// endpoints once a minute at least.
+// endpoints once a minute at least. While these readings fail it spends no more, but for
+// those that take seconds.
 func TestChangesTakeAShare(t *testing.T) {
 	const span = 10 * time.Minute
-	for _, list := range []time.Duration{time.Millisecond, 50 * time.Millisecond, 2 * time.Second} {
-		t.Run(list.String(), func(t *testing.T) {
+	for _, c := range []struct {
+		list  time.Duration
+		fails error
+	}{{time.Millisecond, nil}, {50 * time.Millisecond, nil}, {2 * time.Second, nil}, {50 * time.Millisecond, licet.ErrUnavailable}} {
+		t.Run(fmt.Sprint(c.list, ", ", c.fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), span)
 				defer cancel()
-				store := &churned{list: list, scan: list / 10}
+				store := &churned{list: c.list, scan: c.list / 10, fails: c.fails}
 				e := &Engine{
 					cfg:  Config{Store: store, Clock: time.Now, Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()},
 					wake: make(chan struct{}, 1), stopping: make(chan struct{}), trust: listEvery, routes: make(map[string]*route),
@@ -82,7 +91,7 @@ func TestChangesTakeAShare(t *testing.T) {
 				if share := store.spent.Seconds() / span.Seconds(); share > 0.1 {
 					t.Errorf("reading takes %.0f %% of the time", 100*share)
 				}
-				if least := int(span / (listEvery + freeAfter + 2*list)); store.lists < least {
+				if least := int(span / (listEvery + freeAfter + 2*c.list)); store.lists < least {
 					t.Errorf("all endpoints were read %d times, and should be %d times at least", store.lists, least)
 				}
 			})

@@ -111,18 +111,11 @@ func (w *worker) pause(ctx context.Context) error {
 // scan does what there is to do about who delivers to which endpoint.
 func (w *worker) scan(ctx context.Context) error {
 	began := time.Now()
-	if err := w.readTargets(ctx); err != nil {
-		return err
-	}
-	workers, err := w.store.Workers(ctx)
+	workers, claims, err := w.read(ctx)
+	w.rested = restAfter(began, freeAfter) // after an error too: what has failed may have taken long
 	if err != nil {
 		return err
 	}
-	claims, err := w.store.Claims(ctx)
-	if err != nil {
-		return err
-	}
-	w.rested = restAfter(began, freeAfter)
 	w.assign.look(workers)
 	// A node of an earlier version adds a replay without a change of its owner's record.
 	lookAll := time.Since(w.looked) >= w.engine.trust
@@ -143,6 +136,18 @@ func (w *worker) scan(ctx context.Context) error {
 		}
 	}
 	return w.claimFree(ctx, claims, now)
+}
+
+// read reads what a scan goes by.
+func (w *worker) read(ctx context.Context) (workers []node.Incarnation, claims map[string]node.Incarnation, err error) {
+	if err = w.readTargets(ctx); err != nil {
+		return nil, nil, err
+	}
+	if workers, err = w.store.Workers(ctx); err != nil {
+		return nil, nil, err
+	}
+	claims, err = w.store.Claims(ctx)
+	return workers, claims, err
 }
 
 // claimFree claims what nobody has, as far as that can be done before it is time to
