@@ -153,7 +153,7 @@
 // a newer one wrote: fields of licenses, orders, products and endpoints that it does
 // not know are kept as they are when it writes the record back.
 //
-// Where a value of events can't be read, a placeholder takes the place of each event in it, see
+// Where a value of events can't be read, placeholders take the place of the events in it, see
 // eventdecode.go. A newer version's kinds of events, actors and members are stored by name, so an older
 // node returns them.
 //
