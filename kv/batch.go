@@ -33,6 +33,10 @@ const (
 // fences.
 func (s *Store) sendWrites(batch []*part) {
 	s.counts.writes.Observe(float64(len(batch)))
+	if err := s.payEpoch(batch); err != nil {
+		fail(batch, err)
+		return
+	}
 	for range fenceTries {
 		top, send, lost := s.fence(batch)
 		s.sendLost(lost)

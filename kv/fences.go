@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet"
@@ -38,6 +40,7 @@ type fences struct {
 	listeners listeners
 	waits     map[licet.Owner]int // for a move of listenKey, see awaitMoves
 
+	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
 	markLooked atomic.Int64 // the revision of webhooksMark as of which nobody waits for a move; see moveLeft
 }
 
@@ -198,7 +201,8 @@ var errFence = errors.New("a fence can't be read")
 
 // OpenEpoch begins an epoch, as every node does when it starts, and learns who
 // listens. So what is recorded after a restore never shares an epoch with what was
-// recorded after the backup, and is lost.
+// recorded after the backup, and is lost. While etcd's alarm NOSPACE is on, the store owes
+// the epoch, and begins it before it first records an event.
 func (s *Store) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
 		return unavailable(err)
@@ -206,11 +210,33 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 	if _, err := s.listEventOwners(ctx); err != nil {
 		return err
 	}
+	err := s.beginEpoch(ctx)
+	if errors.Is(err, errFull) || errors.Is(err, rpctypes.ErrNoSpace) {
+		s.fences.owes.Store(true)
+		return nil
+	}
+	return err
+}
+
+func (s *Store) beginEpoch(ctx context.Context) error {
 	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(epochKey, "")}, nil)
 	if err != nil {
 		return unavailable(err)
 	}
 	s.fences.noteEpoch(epoch(response.Header.Revision))
+	return nil
+}
+
+// payEpoch begins the epoch that OpenEpoch owes, if a batch has events. Where payEpoch fails,
+// the batch must not be sent.
+func (s *Store) payEpoch(batch []*part) error {
+	if !s.fences.owes.Load() || !slices.ContainsFunc(batch, func(p *part) bool { return len(p.tellings) > 0 }) {
+		return nil
+	}
+	if err := s.beginEpoch(context.Background()); err != nil {
+		return fmt.Errorf("%w: %w", errFence, err)
+	}
+	s.fences.owes.Store(false)
 	return nil
 }
 

@@ -203,3 +203,48 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// TestStartWhileFull starts a node on a store whose alarm is on: the node serves look-ups, and
+// takes changes once there is room, in an epoch of its own.
+func TestStartWhileFull(t *testing.T) {
+	l := newSpaceLab(t)
+	if err := l.activate(0); err != nil {
+		t.Fatal(err)
+	}
+	l.fill()
+	store, err := openAt(t, l.ctx(), l.etcd.Endpoints()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check, err := store.KeyCheck(l.ctx(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.OpenEpoch(l.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	before := l.store.fences.known()
+	l.store, l.node = store, node.New(node.Config{
+		Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+	})
+	l.lookUp(0)
+	if err := l.activate(0); err != nil {
+		t.Errorf("a bound device under the alarm: %v", err)
+	}
+	if err := l.activate(1); !licet.NotExecuted(err) || !strings.Contains(err.Error(), "the store is full") {
+		t.Errorf("an activation under the alarm: %v", err)
+	}
+	if _, err := store.EventEpoch(l.ctx()); err != nil || store.fences.known() != before {
+		t.Fatalf("epoch %d, not %d, %v", store.fences.known(), before, err)
+	}
+	l.makeRoom()
+	changes := 0
+	await(t, func() bool {
+		changes++
+		_, _, err := l.node.CreateOrder(l.ctx(), l.owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
+		return err == nil
+	})
+	if now := store.fences.known(); now <= before || store.fences.owes.Load() {
+		t.Errorf("the first event after %d tries is in epoch %d, like those of the node before", changes, now)
+	}
+}

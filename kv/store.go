@@ -146,6 +146,10 @@ const checkKeySize = 32
 // KeyCheck gives the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck, error) {
+	// A store that has a check key is only read: a node must also start while etcd is full.
+	if stored, err := s.get(ctx, "check_key", checkKey); err != nil || stored != nil {
+		return keyCheckOf(stored, err)
+	}
 	fresh := make([]byte, checkKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licet.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
@@ -161,8 +165,15 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck
 	// whose answer was lost did.
 	gets := response.Responses
 	stored := gets[len(gets)-1].GetResponseRange().Kvs[0].Value
-	if len(stored) != len(fresh) {
-		return licet.KeyCheck{}, fmt.Errorf("the store's check key: %w", errMalformed)
+	return keyCheckOf(stored, nil)
+}
+
+func keyCheckOf(stored []byte, err error) (licet.KeyCheck, error) {
+	if err == nil && len(stored) != checkKeySize {
+		err = fmt.Errorf("the store's check key: %w", errMalformed)
+	}
+	if err != nil {
+		return licet.KeyCheck{}, err
 	}
 	return licet.NewKeyCheck(stored), nil
 }
