@@ -100,6 +100,8 @@ type Node struct {
 	claimLock sync.Mutex
 	claiming  map[licet.Ref]struct{} // claims being worked on here; guarded by claimLock
 
+	dueFrom sync.Map // by licet.DueKind: the place, a string, where the next pass goes on; see eachDue
+
 	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
 	draining bool         // guarded by gate

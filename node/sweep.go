@@ -136,11 +136,15 @@ func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, lic
 }
 
 // eachDue does something about the records for which something is due at a
-// moment, some at a time, and a bounded number in all: the next pass goes on. One
-// that fails does not keep the others from their turn, unless many do, as when the
-// store can't be reached.
+// moment, some at a time, and a bounded number in all: the next pass goes on behind
+// them, since those that are put off must not keep others from their turn, however many
+// one owner has. One that fails does not keep the others from their turn, unless many
+// do, as when the store can't be reached.
 func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do func(context.Context, licet.Ref) error) error {
 	from := ""
+	if last, _ := n.dueFrom.LoadAndDelete(kind); last != nil {
+		from = last.(string)
+	}
 	var failed error
 	do = n.traceDue(do)
 	for range duePages {
@@ -151,10 +155,11 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 		goOn, err := n.doEach(ctx, page.Records, do)
 		failed = graver(failed, err)
 		if !goOn || page.Next == "" {
-			break
+			return failed
 		}
 		from = page.Next
 	}
+	n.dueFrom.Store(kind, from)
 	return failed
 }
 

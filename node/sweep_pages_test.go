@@ -1,0 +1,54 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"licet"
+)
+
+// dueOrders is a store in which more is due for one owner than a pass looks at, and then
+// something for another owner.
+type dueOrders struct {
+	Store
+	pages int
+	busy  licet.Owner
+	other licet.Ref
+}
+
+func (d *dueOrders) Due(_ context.Context, _ licet.DueKind, _ time.Time, from string, _ int) (page DuePage, err error) {
+	at := 0
+	if from != "" {
+		if _, err := fmt.Sscan(from, &at); err != nil {
+			return page, err
+		}
+	}
+	if at == d.pages {
+		return DuePage{Records: []licet.Ref{d.other}}, nil
+	}
+	return DuePage{Records: []licet.Ref{licet.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
+}
+
+// TestBusyOwnerHidesNobody: records of a busy owner are put off, however many they are, and
+// the next passes come to the records behind them, and then to those that were put off.
+func TestBusyOwnerHidesNobody(t *testing.T) {
+	busy := licet.Owner{AccountID: "acct_busy", Mode: licet.Test}
+	other := licet.OrderRef(licet.Owner{AccountID: "acct_other", Mode: licet.Test}, "ord_other")
+	n := stateNode(&sends{})
+	n.cfg.Store = &dueOrders{pages: duePages, busy: busy, other: other}
+	seen := make(map[licet.Ref]int)
+	for range 3 {
+		_ = n.eachDue(t.Context(), licet.DueOrderEnd, time.Now(), func(_ context.Context, ref licet.Ref) error {
+			seen[ref]++
+			if ref.Owner == busy {
+				return errOwnerBusy
+			}
+			return nil
+		})
+	}
+	if first := licet.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
+		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other], seen[first])
+	}
+}
