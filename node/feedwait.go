@@ -12,14 +12,15 @@ import (
 var ErrKeyEnded = errors.New("the API key was revoked or has expired")
 
 // keyLookPause is the least time between two looks at the key of one wait. A changed key of any
-// account makes the cache forget all keys, so without a pause one account could have the keys of
-// all waits read as often as it changes a key. A cache forgets a revoked key within a second or
-// so; together that is within the two seconds that a revoked key may work.
+// account makes all waits look, and those whose keys share a part with the changed key read the
+// store, so without a pause one account could have their keys read as often as it changes a key. A
+// cache forgets a revoked key within a second or so; together that is within the two seconds that a
+// revoked key may work.
 const keyLookPause = 500 * time.Millisecond
 
 // keyWatch looks after the API key that a caller waits with: the key ends the wait when it ends,
 // and gets nothing afterward. A look is due when the key expires, and when the node's cache has
-// forgotten its keys because one of them has changed. Until then, a watch costs nothing.
+// forgotten keys because one of them has changed. Until then, a watch costs nothing.
 type keyWatch struct {
 	node   *Node
 	key    *licet.APIKey   // nil: there is none
