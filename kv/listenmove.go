@@ -2,6 +2,7 @@ package kv
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -80,7 +81,7 @@ func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 		case err == nil && !left:
 			return nil // no request waits, so the one of that revision does not
 		case err == nil:
-		case ctx.Err() != nil || classify(err) == rejected:
+		case ctx.Err() != nil || classify(err) == rejected || errors.Is(err, errFull):
 			return err
 		default:
 			pauseBeforeReissue(ctx, attempt)

@@ -248,3 +248,16 @@ func TestStartWhileFull(t *testing.T) {
 		t.Errorf("the first event after %d tries is in epoch %d, like those of the node before", changes, now)
 	}
 }
+
+// TestMoveWhileFull: under the alarm, whoever waits for a move of listenKey is refused at once.
+func TestMoveWhileFull(t *testing.T) {
+	l := newSpaceLab(t)
+	asked, err := l.etcd.Put(l.ctx(), listenRequestKey(l.owner), string(encodeListenRequest(true)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.fill()
+	if err := l.store.awaitMove(testContext(t, 5*time.Second), asked.Header.Revision); !errors.Is(err, errFull) {
+		t.Errorf("a wait for a move under the alarm: %v", err)
+	}
+}
