@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"licet/client"
+	"licet/handlers/limits"
 	"licet/internal/servicetest"
-	"licet/limits"
 )
 
 var quiet = log.New(io.Discard, "", 0)

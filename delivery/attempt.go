@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"licet"
+	"licet/delivery/webhook"
+	"licet/licensing"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
-	"licet/webhook"
 )
 
 // attempted is what came of a message.
@@ -60,7 +60,7 @@ func (e *Engine) takeExtra(slow bool) bool {
 }
 
 // attemptIn makes an attempt, and gives back its place afterward.
-func (r *route) attemptIn(ctx context.Context, m *message, to *licet.Endpoint, extra bool) attempted {
+func (r *route) attemptIn(ctx context.Context, m *message, to *licensing.Endpoint, extra bool) attempted {
 	if extra {
 		defer func() { <-r.engine.extra }()
 	}
@@ -68,7 +68,7 @@ func (r *route) attemptIn(ctx context.Context, m *message, to *licet.Endpoint, e
 }
 
 // attempt sends a message once.
-func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (done attempted) {
+func (r *route) attempt(ctx context.Context, m *message, to *licensing.Endpoint) (done attempted) {
 	done.message = m
 	ctx, span := r.engine.cfg.Tracer.Root(ctx, tracing.Start{Name: "webhook delivery"})
 	defer func() { endTrace(span, &done) }()
@@ -78,7 +78,7 @@ func (r *route) attempt(ctx context.Context, m *message, to *licet.Endpoint) (do
 	return done
 }
 
-func (r *route) findAndPost(ctx context.Context, to *licet.Endpoint, done *attempted) {
+func (r *route) findAndPost(ctx context.Context, to *licensing.Endpoint, done *attempted) {
 	view := done.message.view
 	if view == nil {
 		if view = r.find(ctx, done); view == nil {
@@ -119,7 +119,7 @@ func (r *route) find(ctx context.Context, done *attempted) *node.EventView {
 }
 
 // post makes the attempt.
-func (r *route) post(ctx context.Context, view *node.EventView, to *licet.Endpoint) (webhook.Attempt, error) {
+func (r *route) post(ctx context.Context, view *node.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
 	texts, err := r.engine.cfg.Node.WebhookSecrets(to)
 	if err != nil {
 		return webhook.Attempt{}, fmt.Errorf("the endpoint's secret: %w", err)

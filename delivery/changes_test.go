@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -76,13 +76,13 @@ type blindWorker struct {
 
 func (w blindWorker) Claims(ctx context.Context) (map[string]node.Incarnation, error) {
 	if w.b.closed.Load() {
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	w.b.scans.Add(1)
 	return w.DeliveryWorker.Claims(ctx)
 }
 
-func (w blindWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w blindWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	if ok {
 		w.b.claims.Add(1)
@@ -113,7 +113,7 @@ func (l *lab) blindSite(how string) (*site, *blind) {
 }
 
 // update changes an endpoint.
-func (s *site) update(change licet.UpdateEndpoint) {
+func (s *site) update(change licensing.UpdateEndpoint) {
 	s.lab.t.Helper()
 	s.lab.until("the endpoint is changed", func() bool {
 		_, err := s.node.UpdateWebhook(s.lab.ctx(), s.lab.owner, change)
@@ -139,17 +139,17 @@ func TestChangeJudgesWhatFollows(t *testing.T) {
 			l := newLab(t)
 			s, store := l.blindSite(how)
 			typed, left, moved := newReceiver(t), newReceiver(t), newReceiver(t)
-			none := []licet.EventType{licet.EventOrderPaid}
+			none := []licensing.EventType{licensing.EventOrderPaid}
 			first, second := s.subscribe(typed), s.subscribe(left)
-			s.update(licet.UpdateEndpoint{ID: first.ID, Types: &none})
+			s.update(licensing.UpdateEndpoint{ID: first.ID, Types: &none})
 			s.deliver()
 			s.record(1)
 			before := s.recorded(1)
 			left.mustHaveAll(l, before)
 			l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
 			store.is.Store(true)
-			s.update(licet.UpdateEndpoint{ID: first.ID, Types: &second.Types})
-			s.update(licet.UpdateEndpoint{ID: second.ID, URL: &moved.server.URL})
+			s.update(licensing.UpdateEndpoint{ID: first.ID, Types: &second.Types})
+			s.update(licensing.UpdateEndpoint{ID: second.ID, URL: &moved.server.URL})
 			moved.trustAll()
 			s.record(4)
 			after := slices.DeleteFunc(s.recorded(5), func(id string) bool { return id == before[0] })
@@ -174,7 +174,7 @@ func TestDisabledIsFoundWithThePage(t *testing.T) {
 	r.mustHaveAll(l, before)
 	store.is.Store(true)
 	off, on := false, true
-	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &off})
 	s.record(1)
 	after := s.recorded(2)
 	l.until("the endpoint is given up", func() bool { return len(s.engine.claimed()) == 0 })
@@ -185,7 +185,7 @@ func TestDisabledIsFoundWithThePage(t *testing.T) {
 		t.Errorf("the endpoint was claimed %d times", n)
 	}
 	store.is.Store(false)
-	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on})
 	r.mustHaveJust(l, after)
 }
 
@@ -216,7 +216,7 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 	s.replay(other.ID, node.Replay{EventID: event})
 	l.until("the event comes again", func() bool { return theirs.times(event) == 2 })
 	before := asked("acct_other")
-	s.update(licet.UpdateEndpoint{ID: other.ID, Description: &other.URL})
+	s.update(licensing.UpdateEndpoint{ID: other.ID, Description: &other.URL})
 	l.until("its route looks", func() bool { return asked("acct_other") > before })
 	if n := asked("acct_lab"); n != 1 {
 		t.Errorf("another owner's route has looked %d times", n)
@@ -230,13 +230,13 @@ func TestClaimStartsFromTheRecord(t *testing.T) {
 	s, store := l.blindSite(oldMark)
 	left, moved := newReceiver(t), newReceiver(t)
 	endpoint := s.subscribe(left)
-	none := []licet.EventType{licet.EventOrderPaid}
-	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Types: &none})
+	none := []licensing.EventType{licensing.EventOrderPaid}
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Types: &none})
 	store.closed.Store(true)
 	s.deliver()
 	l.until("the endpoint is found", func() bool { return store.listed.Load() > 0 })
 	store.is.Store(true)
-	s.update(licet.UpdateEndpoint{ID: endpoint.ID, Types: &endpoint.Types, URL: &moved.server.URL})
+	s.update(licensing.UpdateEndpoint{ID: endpoint.ID, Types: &endpoint.Types, URL: &moved.server.URL})
 	moved.trustAll()
 	s.record(3)
 	store.closed.Store(false)

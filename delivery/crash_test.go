@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -41,7 +41,7 @@ type mortalWorker struct {
 	m *mortal
 }
 
-func (w mortalWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w mortalWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
 	w.m.step(ctx)
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	w.m.step(ctx)
@@ -208,7 +208,7 @@ type leaseless struct {
 func (s *leaseless) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
 	select {
 	case <-s.lost:
-		return licet.ErrUnavailable
+		return licensing.ErrUnavailable
 	default:
 	}
 	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {

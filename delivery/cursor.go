@@ -1,7 +1,7 @@
 package delivery
 
 import (
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -36,7 +36,7 @@ type cursor struct {
 
 // add takes a page that was read behind all others. wants is nil where the page has
 // nothing else.
-func (c *cursor) add(page node.EventFeed, wants func(licet.EventType) bool) {
+func (c *cursor) add(page node.EventFeed, wants func(licensing.EventType) bool) {
 	for i := range page.Events {
 		view := &page.Events[i]
 		if c.ends && c.until > 0 && view.Revision > c.until {

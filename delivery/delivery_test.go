@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/delivery/webhook"
+	"licet/licensing"
 	"licet/node"
-	"licet/webhook"
 )
 
 // TestDeliversAll: everything arrives once where nothing goes wrong, and is stored so.
@@ -215,11 +215,11 @@ func TestGone(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.deliver()
 	s.record(30)
-	l.until("it is disabled", func() bool { return s.endpoint(endpoint.ID).DisabledBecause == licet.DisabledGone })
+	l.until("it is disabled", func() bool { return s.endpoint(endpoint.ID).DisabledBecause == licensing.DisabledGone })
 	l.until("nobody delivers to it", func() bool { return len(s.engine.claimed()) == 0 })
 	told := 0
 	l.until("it is told", func() bool {
-		feed, err := s.node.Feed(l.ctx(), l.owner, node.FeedPage{Types: []licet.EventType{licet.EventWebhookDisabled}, Limit: 10}, node.FeedWait{})
+		feed, err := s.node.Feed(l.ctx(), l.owner, node.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, node.FeedWait{})
 		told = len(feed.Events)
 		return err == nil && told > 0
 	})
@@ -228,10 +228,10 @@ func TestGone(t *testing.T) {
 	}
 	r.decide(nil)
 	on := true
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &on}); err != nil {
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &on}); err != nil {
 		t.Fatal(err)
 	}
-	events := slices.DeleteFunc(s.feed(), func(id string) bool { return s.kind(id) != licet.EventLicenseIssued })
+	events := slices.DeleteFunc(s.feed(), func(id string) bool { return s.kind(id) != licensing.EventLicenseIssued })
 	if len(events) != 30 {
 		t.Fatalf("%d events", len(events))
 	}
@@ -303,7 +303,7 @@ func TestLongDeadIsDisabled(t *testing.T) {
 		})
 	}
 	after := s.endpoint(endpoint.ID)
-	if after.DisabledBecause != licet.DisabledFailing {
+	if after.DisabledBecause != licensing.DisabledFailing {
 		t.Errorf("disabled because of %q", after.DisabledBecause)
 	}
 	if d := after.DisabledAt.Sub(began); d < webhook.MaxFailing || d > webhook.MaxFailing+2*time.Hour {
@@ -424,14 +424,14 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 		_, c := moved.count()
 		return a > 0 && b > 0 && c > 0
 	})
-	if err := s.node.DeleteWebhook(l.ctx(), l.owner, first.ID, licet.System); err != nil {
+	if err := s.node.DeleteWebhook(l.ctx(), l.owner, first.ID, licensing.System); err != nil {
 		t.Fatal(err)
 	}
 	off := false
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: second.ID, Enabled: &off}); err != nil {
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: second.ID, Enabled: &off}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: third.ID, URL: &target.server.URL}); err != nil {
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: third.ID, URL: &target.server.URL}); err != nil {
 		t.Fatal(err)
 	}
 	l.until("nobody delivers to the two", func() bool {
@@ -453,7 +453,7 @@ func TestEndpointChangesWhileSending(t *testing.T) {
 	}
 	on := true
 	disabled.decide(nil)
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: second.ID, Enabled: &on}); err != nil {
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: second.ID, Enabled: &on}); err != nil {
 		t.Fatal(err)
 	}
 	disabled.mustHaveAll(l, events)

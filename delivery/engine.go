@@ -8,11 +8,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet/guard"
+	"licet/delivery/webhook"
 	"licet/metrics"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
-	"licet/webhook"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"licet"
-	"licet/webhook"
+	"licet/delivery/webhook"
+	"licet/licensing"
 )
 
 const (
@@ -69,7 +69,7 @@ func (h *health) succeeded(at time.Time, took time.Duration) (recovered bool) {
 // failed takes a failure of an event. It answers why the endpoint should be disabled,
 // if it should. probe tells that the attempt was begun because of an earlier failure,
 // and says something of the endpoint as it is by now.
-func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64) licet.DisableReason {
+func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now time.Time, random float64) licensing.DisableReason {
 	if attempt.RetryAfter > 0 && (attempt.Status == 429 || attempt.Status == 503) {
 		h.hold = later(h.hold, now.Add(min(attempt.RetryAfter, longestHold)))
 	}
@@ -82,7 +82,7 @@ func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now 
 	}
 	switch {
 	case attempt.Outcome == webhook.Gone:
-		return licet.DisabledGone
+		return licensing.DisabledGone
 	case !h.failing():
 		if !slices.Contains(h.streak, event) {
 			h.streak = append(h.streak, event)
@@ -95,7 +95,7 @@ func (h *health) failed(event string, attempt *webhook.Attempt, probe bool, now 
 		h.probes++
 		h.probe = now.Add(probePause(h.probes, random))
 		if now.Sub(h.since) >= webhook.MaxFailing {
-			return licet.DisabledFailing
+			return licensing.DisabledFailing
 		}
 	}
 	return ""

@@ -23,12 +23,12 @@ import (
 
 	receiving "licet/client/webhook"
 
-	"licet"
+	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/webhook"
 )
 
 const (
@@ -43,10 +43,10 @@ const (
 type lab struct {
 	t         *testing.T
 	endpoints []string
-	ring      licet.MasterRing
+	ring      licensing.MasterRing
 	ahead     atomic.Int64 // by how much the clock of all nodes is
 	stopped   atomic.Int64 // since when it stands still, in nanoseconds; 0: it goes
-	owner     licet.Owner
+	owner     licensing.Owner
 	sites     []*site
 }
 
@@ -59,9 +59,9 @@ func newLab(t *testing.T) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(etcd.Close)
-	l := &lab{t: t, endpoints: etcd.Endpoints(), owner: licet.Owner{AccountID: "acct_lab", Mode: licet.Test}}
+	l := &lab{t: t, endpoints: etcd.Endpoints(), owner: licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}}
 	key := make([]byte, 32)
-	if l.ring, err = licet.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
+	if l.ring, err = licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(key) + "\n"); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -216,10 +216,10 @@ func (s *site) recorded(n int) []string {
 }
 
 // subscribe makes an endpoint that a receiver gets all events of licenses at.
-func (s *site) subscribe(r *receiver) licet.Endpoint {
+func (s *site) subscribe(r *receiver) licensing.Endpoint {
 	s.lab.t.Helper()
 	made, _, err := s.node.CreateWebhook(s.lab.ctx(), node.EndpointCreation{
-		Owner: s.lab.owner, URL: r.server.URL, Types: []licet.EventType{licet.EventLicenseIssued},
+		Owner: s.lab.owner, URL: r.server.URL, Types: []licensing.EventType{licensing.EventLicenseIssued},
 	})
 	if err != nil {
 		s.lab.t.Fatal(err)
@@ -239,9 +239,9 @@ func (s *site) progress(id string) node.DeliveryProgress {
 	return read[id]
 }
 
-func (s *site) endpoint(id string) licet.Endpoint {
+func (s *site) endpoint(id string) licensing.Endpoint {
 	s.lab.t.Helper()
-	var endpoint licet.Endpoint
+	var endpoint licensing.Endpoint
 	s.lab.until("the endpoint can be read", func() (ok bool) {
 		var err error
 		endpoint, err = s.node.Webhook(s.lab.ctx(), s.lab.owner, id)
@@ -406,7 +406,7 @@ func (r *receiver) trustAll() {
 }
 
 // kind looks up what an event is of.
-func (s *site) kind(id string) licet.EventType {
+func (s *site) kind(id string) licensing.EventType {
 	s.lab.t.Helper()
 	view, err := s.node.Event(s.lab.ctx(), s.lab.owner, id)
 	if err != nil {
@@ -416,7 +416,7 @@ func (s *site) kind(id string) licet.EventType {
 }
 
 // subscribeFrom is subscribe from a place in the feed on.
-func (s *site) subscribeFrom(r *receiver, since node.FeedPosition) licet.Endpoint {
+func (s *site) subscribeFrom(r *receiver, since node.FeedPosition) licensing.Endpoint {
 	s.lab.t.Helper()
 	endpoint := s.subscribe(r)
 	s.replay(endpoint.ID, node.Replay{After: string(since)})

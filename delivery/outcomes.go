@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/delivery/webhook"
+	"licet/licensing"
 	"licet/node"
-	"licet/webhook"
 )
 
 // result is something that ended: a message, or a step of a replay.
@@ -125,7 +125,7 @@ func (q *queue) end(m *message, d node.Delivery, now time.Time) {
 		q.wait(&d)
 	case node.DeliveryDead:
 		if q.dead++; q.dead >= maxDead && q.disable == "" {
-			q.disable = licet.DisabledDeadLetters
+			q.disable = licensing.DisabledDeadLetters
 		}
 	}
 	q.results = append(q.results, result{delivery: &d, step: m.step})

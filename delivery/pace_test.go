@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -56,7 +56,7 @@ func (c *churned) Claims(context.Context) (map[string]node.Incarnation, error) {
 	return nil, nil
 }
 
-func (c *churned) Claim(context.Context, licet.Owner, string) (node.DeliveryHold, bool, error) {
+func (c *churned) Claim(context.Context, licensing.Owner, string) (node.DeliveryHold, bool, error) {
 	return nil, false, nil
 }
 
@@ -69,7 +69,7 @@ func TestChangesTakeAShare(t *testing.T) {
 	for _, c := range []struct {
 		list  time.Duration
 		fails error
-	}{{time.Millisecond, nil}, {50 * time.Millisecond, nil}, {2 * time.Second, nil}, {50 * time.Millisecond, licet.ErrUnavailable}} {
+	}{{time.Millisecond, nil}, {50 * time.Millisecond, nil}, {2 * time.Second, nil}, {50 * time.Millisecond, licensing.ErrUnavailable}} {
 		t.Run(fmt.Sprint(c.list, ", ", c.fails), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), span)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -34,7 +34,7 @@ func (q *queue) wantsPage(c *cursor, now time.Time) int {
 // news tells that there may be new events.
 func (q *queue) news() { q.feed.look = true }
 
-func (q *queue) wants(kind licet.EventType) bool {
+func (q *queue) wants(kind licensing.EventType) bool {
 	return q.endpoint.Types == nil || slices.Contains(q.endpoint.Types, kind)
 }
 

@@ -11,7 +11,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -28,12 +28,12 @@ func (f *fragile) step(name string) {
 	}
 }
 
-func (f *fragile) ReadEvents(ctx context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+func (f *fragile) ReadEvents(ctx context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
 	f.step("a page")
 	return f.EventStore.ReadEvents(ctx, owner, page)
 }
 
-func (f *fragile) Event(ctx context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+func (f *fragile) Event(ctx context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
 	f.step("an event")
 	return f.EventStore.Event(ctx, owner, id)
 }
@@ -63,7 +63,7 @@ type fragileWorker struct {
 	f *fragile
 }
 
-func (w fragileWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w fragileWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
 	w.f.step("a claim")
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	return fragileHold{hold, w.f}, ok, err

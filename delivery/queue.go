@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -25,7 +25,7 @@ const (
 // and the time; it does nothing itself. It is used by one goroutine.
 type queue struct {
 	random   func() float64
-	endpoint licet.Endpoint
+	endpoint licensing.Endpoint
 	asOf     int64 // the revision of the store at which endpoint was read
 	off      int64 // that at which the endpoint was read as deleted or disabled; 0: never
 	health   health
@@ -48,8 +48,8 @@ type queue struct {
 	rest     time.Time // nothing is sent until then, for a reason of our own
 	troubles int       // such in a row
 
-	disable licet.DisableReason // the endpoint is to be disabled, so nothing is sent
-	paused  bool                // it is given up here, so nothing is sent
+	disable licensing.DisableReason // the endpoint is to be disabled, so nothing is sent
+	paused  bool                    // it is given up here, so nothing is sent
 
 	results   []result  // what has ended, in this order, for the next checkpoints
 	dirty     time.Time // since when there is something for a checkpoint; zero: nothing
@@ -122,7 +122,7 @@ func (q *queue) learn(at node.EndpointAt, now time.Time) {
 }
 
 // change takes the endpoint as it is by now.
-func (q *queue) change(endpoint licet.Endpoint, now time.Time) {
+func (q *queue) change(endpoint licensing.Endpoint, now time.Time) {
 	before := q.endpoint
 	q.endpoint = endpoint
 	if !slices.Equal(before.Types, endpoint.Types) || (before.Types == nil) != (endpoint.Types == nil) {

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"licet"
+	"licet/delivery/webhook"
+	"licet/licensing"
 	"licet/node"
-	"licet/webhook"
 )
 
 // simulation is a queue with a feed, a store and a receiver that are known wholly.
@@ -32,7 +32,7 @@ type simulation struct {
 	dead      map[string]node.Delivery
 
 	accepted map[string]int // by the receiver
-	endpoint licet.Endpoint
+	endpoint licensing.Endpoint
 	revision int64           // at which the endpoint was changed last
 	needed   map[int]bool    // events that the endpoint has wanted ever since they were recorded
 	page     *node.EventFeed // was read for asked, and is under way
@@ -61,15 +61,15 @@ func (s *simulation) behind(at node.FeedPosition) int {
 }
 
 // kindOf makes every third event one that the endpoint does not want.
-func kindOf(n int) licet.EventType {
+func kindOf(n int) licensing.EventType {
 	if n%3 == 0 {
-		return licet.EventOrderCreated
+		return licensing.EventOrderCreated
 	}
-	return licet.EventOrderPaid
+	return licensing.EventOrderPaid
 }
 
 // stateOf is that of an endpoint to which nothing was delivered yet.
-func stateOf(endpoint licet.Endpoint) node.DeliveryState {
+func stateOf(endpoint licensing.Endpoint) node.DeliveryState {
 	return node.DeliveryState{Endpoint: node.EndpointAt{Endpoint: endpoint, Found: true, Revision: 1}}
 }
 
@@ -79,7 +79,7 @@ func (s *simulation) at() node.EndpointAt {
 }
 
 // change changes the endpoint. The queue is not told.
-func (s *simulation) change(to licet.Endpoint) {
+func (s *simulation) change(to licensing.Endpoint) {
 	s.endpoint = to
 	s.revision++
 	for n := range s.needed {
@@ -102,7 +102,7 @@ func newSimulation(t *rapid.T) *simulation {
 		pending: map[string]node.Delivery{}, delivered: map[string]int{}, dead: map[string]node.Delivery{}, accepted: map[string]int{},
 	}
 	s.most = rapid.IntRange(1, 200).Draw(t, "pending at most")
-	s.endpoint = licet.Endpoint{ID: "we_1", Types: []licet.EventType{licet.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
+	s.endpoint = licensing.Endpoint{ID: "we_1", Types: []licensing.EventType{licensing.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
 	s.resume()
 	return s
 }
@@ -319,7 +319,7 @@ func TestQueueLosesNothing(t *testing.T) {
 			"crash": func(*rapid.T) { s.resume() },
 			"change types": func(t *rapid.T) {
 				other := s.endpoint
-				other.Types = rapid.SampledFrom([][]licet.EventType{nil, {licet.EventOrderPaid}, {licet.EventOrderCreated}}).Draw(t, "types")
+				other.Types = rapid.SampledFrom([][]licensing.EventType{nil, {licensing.EventOrderPaid}, {licensing.EventOrderCreated}}).Draw(t, "types")
 				s.change(other)
 			},
 			"look": func(*rapid.T) { s.q.learn(s.at(), s.now) },
@@ -378,11 +378,11 @@ func (s *simulation) settle() {
 
 // queueOf is a queue with events of the feed before it that were read.
 func queueOf(events int, now time.Time) *queue {
-	q := newQueue(stateOf(licet.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
+	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
 	page := node.EventFeed{Next: node.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
 	for n := 1; n <= events; n++ {
 		view := node.EventView{}
-		view.ID, view.Type = eventName(n), licet.EventOrderPaid
+		view.ID, view.Type = eventName(n), licensing.EventOrderPaid
 		page.Events = append(page.Events, view)
 	}
 	q.page(&q.feed, q.feed.void, page, now)
@@ -407,7 +407,7 @@ func TestStaleAnswers(t *testing.T) {
 		t.Errorf("%d messages are pending", len(q.waiting))
 	}
 	q.ended(q.next(now), node.Delivery{}, gone, now)
-	if q.disable != licet.DisabledGone {
+	if q.disable != licensing.DisabledGone {
 		t.Errorf("410 has it disabled because of %q", q.disable)
 	}
 	if m := q.next(now.Add(time.Hour)); m != nil {
@@ -433,7 +433,7 @@ func TestOlderReadChangesNothing(t *testing.T) {
 	}
 	// A page that was read before says nothing of the endpoint, and its events are sent.
 	view := node.EventView{}
-	view.ID, view.Type = eventName(4), licet.EventOrderPaid
+	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
 	q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
 	if q.endpoint.URL != "https://new.example" || q.feed.ahead() != 4 {
 		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.ahead())
@@ -455,9 +455,9 @@ func TestPageAfterAChange(t *testing.T) {
 			q.next(now)
 		}
 		at := node.EndpointAt{Endpoint: q.endpoint, Found: true, Revision: 2}
-		at.Endpoint.Types = []licet.EventType{licet.EventOrderPaid}
+		at.Endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
 		view := node.EventView{}
-		view.ID, view.Type = eventName(5), licet.EventOrderPaid
+		view.ID, view.Type = eventName(5), licensing.EventOrderPaid
 		q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(5)), Endpoint: at}, now)
 		want := eventName(sent)
 		if sent == 4 {
@@ -477,7 +477,7 @@ func TestPlaceWaitsForWhatIsNotStored(t *testing.T) {
 	for n := range maxCheckpoint {
 		q.cameTo(node.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
 	}
-	q.redeliver([]node.Delivery{{EventID: eventName(1), Type: licet.EventOrderPaid}}, now.Add(time.Hour))
+	q.redeliver([]node.Delivery{{EventID: eventName(1), Type: licensing.EventOrderPaid}}, now.Add(time.Hour))
 	if m := q.next(now); m == nil || m.id != eventName(1) {
 		t.Errorf("%+v is next", m)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -53,7 +53,7 @@ func (r *route) turned(read pageRead) {
 	case read.err == nil:
 		r.queue.page(read.cursor, read.void, read.feed, now)
 	case read.void != read.cursor.void:
-	case errors.Is(read.err, licet.ErrCursorExpired):
+	case errors.Is(read.err, licensing.ErrCursorExpired):
 		r.queue.expired(read.cursor, now)
 		r.engine.cfg.Metrics.WebhookSkips.Inc()
 		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")

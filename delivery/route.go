@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
+	"licet/metrics/guard"
 	"licet/node"
 )
 
@@ -25,7 +25,7 @@ type route struct {
 	guard  *guard.Guard
 	id     string
 	hold   node.DeliveryHold
-	owner  licet.Owner
+	owner  licensing.Owner
 	// lentUntil is until when it is kept though it belongs to another worker.
 	lentUntil time.Time
 	heard     int64 // the worker's: see target.changed
@@ -241,7 +241,7 @@ func (r *route) disableIfDue(ctx context.Context, now time.Time) {
 		return
 	}
 	r.disabling = true
-	command := licet.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
+	command := licensing.DisableEndpoint{ID: r.id, ResetAt: r.queue.endpoint.ResetAt, Because: why}
 	r.start("disabling", func() { r.disabled <- r.engine.cfg.Node.DisableWebhook(ctx, r.owner, command) })
 }
 

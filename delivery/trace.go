@@ -1,6 +1,6 @@
 package delivery
 
-import "licet/tracing"
+import "licet/metrics/tracing"
 
 // endTrace ends the span of a message's attempt, what had to be read for it included.
 // Nobody asks for it from outside, so it is a trace of its own.

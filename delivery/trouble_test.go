@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -13,7 +13,7 @@ import (
 // turned into pending messages, and there are pauses.
 func TestTroubleRests(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	q := newQueue(stateOf(licet.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
+	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
 	page := node.EventFeed{Next: "pos_1"}
 	for _, id := range []string{"evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"} {
 		view := node.EventView{}
@@ -50,7 +50,7 @@ func TestSecretThatIsMissing(t *testing.T) {
 	old := l.site()
 	first, second := make([]byte, 32), make([]byte, 32)
 	second[0] = 1
-	ring, err := licet.ParseMasterRing("m2:" + base64.StdEncoding.EncodeToString(second) + "\nm1:" + base64.StdEncoding.EncodeToString(first) + "\n")
+	ring, err := licensing.ParseMasterRing("m2:" + base64.StdEncoding.EncodeToString(second) + "\nm1:" + base64.StdEncoding.EncodeToString(first) + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}

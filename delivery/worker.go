@@ -8,14 +8,14 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // target is an endpoint that is to get events, as a scan has found it. What the endpoint
 // gets, and where, its route reads.
 type target struct {
-	owner    licet.Owner
+	owner    licensing.Owner
 	changed  int64 // see node.OwnerWebhooks
 	revision int64 // likewise
 }
@@ -163,7 +163,7 @@ func (w *worker) claimFree(ctx context.Context, claims map[string]node.Incarnati
 			continue
 		}
 		switch err := w.claim(ctx, id); {
-		case errors.Is(err, licet.ErrInternal):
+		case errors.Is(err, licensing.ErrInternal):
 			// What can't be read of one is no reason to leave others alone.
 			w.engine.cfg.Log.Error().Err(err).Str("endpoint_id", id).Msg("an endpoint can't be claimed")
 			w.failed(id)
@@ -205,7 +205,7 @@ func (w *worker) readTargets(ctx context.Context) error {
 	targets := make(map[string]target)
 	for webhooks, err := range w.engine.cfg.Store.AllWebhooks(ctx) {
 		switch {
-		case errors.Is(err, licet.ErrInternal):
+		case errors.Is(err, licensing.ErrInternal):
 			w.engine.cfg.Log.Error().Err(err).Msg("the endpoints of an owner can't be read, and get nothing")
 			continue
 		case err != nil:

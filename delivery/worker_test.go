@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -23,7 +23,7 @@ type spotted struct {
 
 func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
 	return func(yield func(node.OwnerWebhooks, error) bool) {
-		if s.broken != "" && !yield(node.OwnerWebhooks{}, licet.ErrInternal) {
+		if s.broken != "" && !yield(node.OwnerWebhooks{}, licensing.ErrInternal) {
 			return
 		}
 		s.DeliveryStore.AllWebhooks(ctx)(yield)
@@ -51,15 +51,15 @@ type spottedWorker struct {
 
 func (w spottedWorker) Workers(ctx context.Context) ([]node.Incarnation, error) {
 	if w.s.fails.CompareAndSwap(true, false) {
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	return w.DeliveryWorker.Workers(ctx)
 }
 
-func (w spottedWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w spottedWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
 	if endpoint == w.s.broken {
 		w.s.claimed.Add(1)
-		return nil, false, licet.ErrInternal
+		return nil, false, licensing.ErrInternal
 	}
 	return w.DeliveryWorker.Claim(ctx, owner, endpoint)
 }
@@ -96,7 +96,7 @@ func TestChangeIsHeardOf(t *testing.T) {
 	s.record(1)
 	r.mustHaveAll(l, s.recorded(1))
 	store.armed.Store(true)
-	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licet.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
+	if _, err := s.node.UpdateWebhook(l.ctx(), l.owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: &moved.server.URL}); err != nil {
 		t.Fatal(err)
 	}
 	l.until("events come to the new place", func() bool {

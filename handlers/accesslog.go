@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 )
 
 // finish sends an answer on its way, counts it, and writes the request's one
@@ -70,7 +70,7 @@ func (s *Server) level(e *exchange, answer document) zerolog.Level {
 	switch {
 	case answer.status == fasthttp.StatusInternalServerError:
 		return zerolog.ErrorLevel
-	case answer.code == s.errors[licet.ReasonOverloaded].code():
+	case answer.code == s.errors[licensing.ReasonOverloaded].code():
 		// They come by the thousand, and must cost little. The node says once
 		// that it refuses.
 		return zerolog.InfoLevel

@@ -3,22 +3,22 @@ package handlers
 import (
 	"strconv"
 
-	"licet"
+	"licet/licensing"
 )
 
 // activation is the answer of an activation: the license, seen from one device.
 type activation struct {
-	LicenseKey     licet.LicenseKey `json:"license_key"`
-	Status         licet.Status     `json:"status"`
-	ProductID      string           `json:"product_id"`
-	DeviceID       string           `json:"device_id"`
-	DeviceName     *string          `json:"device_name"`
-	MaxDevices     int              `json:"max_devices"`
-	CurrentDevices int              `json:"current_devices"`
-	ActivatedAt    timestamp        `json:"activated_at"`
-	ExpiresAt      timestamp        `json:"expires_at"`
-	Mode           licet.Mode       `json:"mode"`
-	AccountID      string           `json:"account_id"`
+	LicenseKey     licensing.LicenseKey `json:"license_key"`
+	Status         licensing.Status     `json:"status"`
+	ProductID      string               `json:"product_id"`
+	DeviceID       string               `json:"device_id"`
+	DeviceName     *string              `json:"device_name"`
+	MaxDevices     int                  `json:"max_devices"`
+	CurrentDevices int                  `json:"current_devices"`
+	ActivatedAt    timestamp            `json:"activated_at"`
+	ExpiresAt      timestamp            `json:"expires_at"`
+	Mode           licensing.Mode       `json:"mode"`
+	AccountID      string               `json:"account_id"`
 
 	name string // what DeviceName points to, where there is one
 }
@@ -77,7 +77,7 @@ func (s *Server) activate(r *request) (any, error) {
 
 // readActivation reads the body of an activation. Members that it does not
 // know are skipped: copies of any age call here, newer ones than this too.
-func (s *Server) readActivation(body []byte) (licet.Activate, error) {
+func (s *Server) readActivation(body []byte) (licensing.Activate, error) {
 	var key, device, name, product, account, mode text
 	err := decodeObject(body, false,
 		textMember("license_key", &key),
@@ -88,18 +88,18 @@ func (s *Server) readActivation(body []byte) (licet.Activate, error) {
 		textMember("mode", &mode),
 	)
 	if err != nil {
-		return licet.Activate{}, err
+		return licensing.Activate{}, err
 	}
-	cmd := licet.Activate{
+	cmd := licensing.Activate{
 		ProductID: product.value,
 		Device:    device.value,
 		Name:      name.value,
 		Named:     name.given,
 	}
-	cmd.Pin = licet.Owner{AccountID: account.value, Mode: licet.Mode(mode.value)}
+	cmd.Pin = licensing.Owner{AccountID: account.value, Mode: licensing.Mode(mode.value)}
 	var bad problems
 	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
-		return licet.Activate{}, err
+		return licensing.Activate{}, err
 	}
 	bad.deviceID("device_id", device)
 	bad.line("device_name", name, maxDeviceName)

@@ -16,11 +16,11 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/metrics"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 // benchServer is a server as production has it: it logs warnings only, and its
@@ -29,18 +29,18 @@ import (
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
 	store := newMemStore()
-	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", node.Cell, [licet.LicenseKeyEntropy]byte{1, 2, 3})
-	store.records[licet.LicenseRef(key)] = &memRecord{
+	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+	key := check.Mint("EDITOR", node.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	store.records[licensing.LicenseRef(key)] = &memRecord{
 		revision: 1,
-		record: licet.Record{License: &licet.License{
+		record: licensing.Record{License: &licensing.License{
 			Key:        key,
-			Owner:      licet.Owner{AccountID: "acct_acme", Mode: licet.Live},
+			Owner:      licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live},
 			ProductID:  "editor",
 			MaxDevices: 3,
 			CreatedAt:  time.Now().Add(-time.Hour),
 		}},
-		devices: make(map[string]licet.Device),
+		devices: make(map[string]licensing.Device),
 	}
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")

@@ -9,15 +9,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
 
 // BenchmarkReadActivation is the body of an activation becoming a command.
 func BenchmarkReadActivation(b *testing.B) {
-	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", node.Cell, [licet.LicenseKeyEntropy]byte{1, 2, 3})
+	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+	key := check.Mint("EDITOR", node.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	s := New(Config{Node: node.New(node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
@@ -41,7 +41,7 @@ func BenchmarkEncodeActivation(b *testing.B) {
 		MaxDevices:     3,
 		CurrentDevices: 1,
 		ActivatedAt:    timestamp(time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)),
-		Mode:           licet.Live,
+		Mode:           licensing.Live,
 		AccountID:      "acct_acme",
 	}
 	e := &exchange{route: &route{}, ctx: &fasthttp.RequestCtx{}}

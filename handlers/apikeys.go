@@ -7,25 +7,25 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // apiKey is the answer of everything that is about one API key. It has nothing
 // of the key's text, its hash or its secrets.
 type apiKey struct {
-	ID                  string             `json:"id"`
-	Name                string             `json:"name"`
-	Status              licet.APIKeyStatus `json:"status"`
-	Scopes              []string           `json:"scopes"`
-	RequireSignature    bool               `json:"require_signature"`
-	ExpiresAt           timestamp          `json:"expires_at"`
-	CreatedAt           timestamp          `json:"created_at"`
-	LastUsedAt          timestamp          `json:"last_used_at"`
-	RevokedAt           timestamp          `json:"revoked_at"`
-	PreviousSecretUntil timestamp          `json:"previous_secret_until"`
-	AccountID           string             `json:"account_id"`
-	Mode                licet.Mode         `json:"mode"`
+	ID                  string                 `json:"id"`
+	Name                string                 `json:"name"`
+	Status              licensing.APIKeyStatus `json:"status"`
+	Scopes              []string               `json:"scopes"`
+	RequireSignature    bool                   `json:"require_signature"`
+	ExpiresAt           timestamp              `json:"expires_at"`
+	CreatedAt           timestamp              `json:"created_at"`
+	LastUsedAt          timestamp              `json:"last_used_at"`
+	RevokedAt           timestamp              `json:"revoked_at"`
+	PreviousSecretUntil timestamp              `json:"previous_secret_until"`
+	AccountID           string                 `json:"account_id"`
+	Mode                licensing.Mode         `json:"mode"`
 }
 
 // issuedAPIKey adds what is shown once, and null where it is not shown.
@@ -35,7 +35,7 @@ type issuedAPIKey struct {
 	apiKey
 }
 
-func apiKeyAnswer(k *licet.APIKey, now time.Time) apiKey {
+func apiKeyAnswer(k *licensing.APIKey, now time.Time) apiKey {
 	answer := apiKey{
 		ID:               k.ID,
 		Name:             k.Name,
@@ -114,19 +114,19 @@ func (p *problems) apiKeyName(field string, in text) {
 	switch {
 	case !in.given:
 		p.add(field, problemRequired)
-	case !licet.ValidAPIKeyName(in.value):
+	case !licensing.ValidAPIKeyName(in.value):
 		p.add(field, "must be 1 to 255 characters without control characters")
 	}
 }
 
 // scopes checks what a new API key is to be allowed. Nobody can give away what
 // they don't have: a key must not be a way to more than its maker may do.
-func (p *problems) scopes(field string, in texts, creator *licet.APIKey) {
+func (p *problems) scopes(field string, in texts, creator *licensing.APIKey) {
 	switch {
 	case !in.given:
 		p.add(field, problemRequired)
-	case !licet.ValidScopes(in.values):
-		p.add(field, "must be 1 to 32 of "+strings.Join(licet.Scopes(), ", ")+", each also with :read behind it, or *")
+	case !licensing.ValidScopes(in.values):
+		p.add(field, "must be 1 to 32 of "+strings.Join(licensing.Scopes(), ", ")+", each also with :read behind it, or *")
 	default:
 		if beyond := creator.Beyond(in.values); len(beyond) > 0 {
 			p.add(field, "must be within the scopes of the API key that makes this one, which lacks "+strings.Join(beyond, ", "))

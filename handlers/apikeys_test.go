@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 func (s *service) createKey(creator, members string) answer {
@@ -89,10 +89,10 @@ func TestAPIKeyLife(t *testing.T) {
 }
 
 // keyOf is the stored key of a text.
-func (s *memStore) keyOf(text string) licet.APIKey {
+func (s *memStore) keyOf(text string) licensing.APIKey {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.keys[licet.HashAPIKey(text)]
+	return s.keys[licensing.HashAPIKey(text)]
 }
 
 // TestAPIKeyExpires uses a key until its time is over.
@@ -130,11 +130,11 @@ func TestChildScopes(t *testing.T) {
 		{[]string{"keys", "orders:read"}, `["orders:read"]`, ""},
 		{[]string{"keys", "orders:read"}, `["orders"]`, "orders"},
 		{[]string{"keys"}, `["keys","licenses","orders:read","licenses"]`, "licenses, orders:read"},
-		{licet.Scopes(), `["orders","licenses","products","webhooks","events","keys"]`, ""},
-		{licet.Scopes(), `["*"]`, "*"}, // that includes what there may be one day
+		{licensing.Scopes(), `["orders","licenses","products","webhooks","events","keys"]`, ""},
+		{licensing.Scopes(), `["*"]`, "*"}, // that includes what there may be one day
 	} {
 		text := "lk_test_giver"
-		s.store.addKey(text, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: c.creator})
+		s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: c.creator})
 		made := s.createKey(text, `"scopes":`+c.child)
 		if c.lacks == "" {
 			made.must(t, 0)
@@ -151,8 +151,8 @@ func TestChildScopes(t *testing.T) {
 func TestRotatingStrongerKeys(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.store.addKey("lk_test_all_keys", licet.APIKey{
-		Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: licet.Scopes(), SecretVersion: 1, MasterID: "m1",
+	s.store.addKey("lk_test_all_keys", licensing.APIKey{
+		Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: licensing.Scopes(), SecretVersion: 1, MasterID: "m1",
 	})
 	for _, c := range []struct {
 		by, scopes string
@@ -287,7 +287,7 @@ func TestAPIKeyBadInput(t *testing.T) {
 func (s *memStore) allKeys() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	keys := make(map[string]licet.APIKey)
+	keys := make(map[string]licensing.APIKey)
 	for _, key := range s.keys {
 		keys[key.ID] = key
 	}
@@ -343,7 +343,7 @@ func TestAPIKeyOnce(t *testing.T) {
 func TestAPIKeyUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	for _, c := range []struct {
 		request   wire
 		retryable bool

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestAppendedAnswer: an answer that writes itself is, to the byte, what
@@ -29,15 +29,15 @@ func TestAppendedAnswer(t *testing.T) {
 	})
 	rapid.Check(t, func(t *rapid.T) {
 		answer := &activation{
-			LicenseKey:     licet.LicenseKey(texts.Draw(t, "license_key")),
-			Status:         licet.Status(texts.Draw(t, "status")),
+			LicenseKey:     licensing.LicenseKey(texts.Draw(t, "license_key")),
+			Status:         licensing.Status(texts.Draw(t, "status")),
 			ProductID:      texts.Draw(t, "product_id"),
 			DeviceID:       texts.Draw(t, "device_id"),
 			MaxDevices:     rapid.Int().Draw(t, "max_devices"),
 			CurrentDevices: rapid.Int().Draw(t, "current_devices"),
 			ActivatedAt:    moments.Draw(t, "activated_at"),
 			ExpiresAt:      moments.Draw(t, "expires_at"),
-			Mode:           licet.Mode(texts.Draw(t, "mode")),
+			Mode:           licensing.Mode(texts.Draw(t, "mode")),
 			AccountID:      texts.Draw(t, "account_id"),
 		}
 		if rapid.Bool().Draw(t, "named") {

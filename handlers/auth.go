@@ -6,14 +6,14 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 )
 
 // authenticate finds out who calls. The answer is nil for an end user, who
 // sends no credentials where none are needed. Credentials that are sent must be
 // good wherever they are looked at: a shop whose key has run out should learn
 // it, and not be taken for an end user.
-func (s *Server) authenticate(ctx context.Context, h *fasthttp.RequestHeader, need access) (*licet.APIKey, error) {
+func (s *Server) authenticate(ctx context.Context, h *fasthttp.RequestHeader, need access) (*licensing.APIKey, error) {
 	if need == anyone {
 		return nil, nil
 	}

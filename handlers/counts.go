@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -21,7 +21,7 @@ func (s *Server) count(routes []route) {
 			status = fasthttp.StatusCreated
 		}
 		s.times.Expect(r.method, r.pattern, status, 0)
-		for _, reason := range []licet.Reason{licet.ReasonInternal, licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown} {
+		for _, reason := range []licensing.Reason{licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown} {
 			k := s.errors[reason]
 			s.times.Expect(r.method, r.pattern, k.status, k.code())
 		}
@@ -39,7 +39,7 @@ type activations struct {
 	other        prometheus.Counter         // all that should not be
 }
 
-func newActivations(m *metrics.Metrics, reasons map[licet.Reason]kind) activations {
+func newActivations(m *metrics.Metrics, reasons map[licensing.Reason]kind) activations {
 	a := activations{
 		bound:  m.Activations.WithLabelValues("bound"),
 		again:  m.Activations.WithLabelValues("again"),
@@ -53,14 +53,14 @@ func newActivations(m *metrics.Metrics, reasons map[licet.Reason]kind) activatio
 }
 
 // activationFailures lists the reasons that an activation may fail for.
-func activationFailures() []licet.Reason {
-	return []licet.Reason{
+func activationFailures() []licensing.Reason {
+	return []licensing.Reason{
 		reasonMalformedRequest, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired,
 		reasonBodyTooLarge, reasonURITooLong, reasonUnsupportedMediaType, reasonHeadersTooLarge,
-		licet.ReasonInvalidLicenseKey, licet.ReasonInvalidField, licet.ReasonRateLimited,
-		licet.ReasonLicenseNotFound, licet.ReasonLicenseRevoked, licet.ReasonLicenseSuspended, licet.ReasonLicenseExpired,
-		licet.ReasonProductMismatch, licet.ReasonDeviceLimitReached,
-		licet.ReasonInternal, licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown,
+		licensing.ReasonInvalidLicenseKey, licensing.ReasonInvalidField, licensing.ReasonRateLimited,
+		licensing.ReasonLicenseNotFound, licensing.ReasonLicenseRevoked, licensing.ReasonLicenseSuspended, licensing.ReasonLicenseExpired,
+		licensing.ReasonProductMismatch, licensing.ReasonDeviceLimitReached,
+		licensing.ReasonInternal, licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown,
 	}
 }
 

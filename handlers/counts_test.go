@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
-	"licet/limits"
+	"licet/handlers/limits"
+	"licet/licensing"
 )
 
 // series gives the values of a counter by its labels, which stand in the order of
@@ -72,7 +72,7 @@ func TestActivationOutcomes(t *testing.T) {
 	check("bound", s.activate(key, "d1"), 0)
 	check("again", s.activate(key, "d1"), 0)
 	check("again", s.activate(key, "d1"), 0)
-	for i := range licet.DefaultTerms().MaxDevices - 1 {
+	for i := range licensing.DefaultTerms().MaxDevices - 1 {
 		check("bound", s.activate(key, fmt.Sprint("more ", i)), 0)
 	}
 	check("device_limit_reached", s.activate(key, "one too many"), 40901)
@@ -93,11 +93,11 @@ func TestActivationOutcomes(t *testing.T) {
 	check("unauthenticated", s.send("POST", "/v1/licenses/activate", "lk_test_nobody", body(key, "")), 40100)
 
 	fresh := s.license()
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown) // which binds it all the same
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown) // which binds it all the same
 	check("outcome_unknown", s.activate(fresh, "d1"), 50400)
 	s.store.breakWith(nil, nil)
 	check("again", s.activate(fresh, "d1"), 0)
-	s.store.breakWith(licet.ErrUnavailable, nil)
+	s.store.breakWith(licensing.ErrUnavailable, nil)
 	check("unavailable", s.activate(fresh, "d2"), 50300)
 	s.store.breakWith(errors.New("a bug"), nil)
 	check("internal", s.activate(fresh, "d2"), 50000)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -71,7 +71,7 @@ func TestDecodeRefuses(t *testing.T) {
 	f := func(body, message string) {
 		t.Helper()
 		_, err := decodeSample(body, true)
-		var known *licet.Error
+		var known *licensing.Error
 		if !errors.As(err, &known) || known.Reason != reasonMalformedRequest {
 			t.Fatalf("%q: got %v", body, err)
 		}
@@ -162,7 +162,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body string, strict bool) {
 		got, err := decodeSample(body, strict)
 		if err != nil {
-			var known *licet.Error
+			var known *licensing.Error
 			if !errors.As(err, &known) || known.Reason != reasonMalformedRequest || !utf8.ValidString(known.Message) {
 				t.Fatalf("%q: %v", body, err)
 			}
@@ -220,14 +220,14 @@ func FuzzReadBodies(f *testing.F) {
 		var bad problems
 		if o, err := readOrder([]byte(body), &bad); err == nil && bad.err() == nil {
 			if !validProductID(o.ProductID) || o.Amount < 0 || o.Amount > maxAmount || len(o.Currency) != 3 ||
-				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > licet.MaxMetadataBytes ||
+				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > licensing.MaxMetadataBytes ||
 				o.Metadata != "" && !json.Valid([]byte(o.Metadata)) {
 				t.Fatalf("%q: %+v", body, o)
 			}
 		}
 		bad = problems{}
 		if p, err := readProduct([]byte(body), &bad); err == nil && bad.err() == nil {
-			if !licet.ValidKeyPrefix(p.Terms.KeyPrefix) || p.Terms.MaxDevices < 0 || p.Terms.MaxDevices > maxMaxDevices ||
+			if !licensing.ValidKeyPrefix(p.Terms.KeyPrefix) || p.Terms.MaxDevices < 0 || p.Terms.MaxDevices > maxMaxDevices ||
 				p.Terms.SelfService.RemovalsPerMonth < 0 || !p.Terms.Validity.IsZero() && !p.Terms.Validity.AddTo(now).After(now) {
 				t.Fatalf("%q: %+v", body, p)
 			}

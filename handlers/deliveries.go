@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -12,7 +12,7 @@ import (
 type delivery struct {
 	EndpointID  string              `json:"endpoint_id"`
 	EventID     string              `json:"event_id"`
-	EventType   licet.EventType     `json:"event_type"`
+	EventType   licensing.EventType `json:"event_type"`
 	Status      node.DeliveryStatus `json:"status"`
 	Attempts    []deliveryAttempt   `json:"attempts"`
 	Answer      *string             `json:"answer"`

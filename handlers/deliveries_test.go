@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/oklog/ulid/v2"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -106,7 +106,7 @@ func TestReplayInDoubt(t *testing.T) {
 	s := newService(t)
 	id := s.webhook("https://shop.example.com/licet")
 	w := wire{method: "POST", path: webhookPath(id, "/replay"), key: keyAll, body: `{"dead":true}`}.once("again-1")
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	s.sendWire(w).must(t, 50400)
 	s.store.breakWith(nil, nil)
 	s.sendWire(w).must(t, 0)

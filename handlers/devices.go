@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -13,7 +13,7 @@ type device struct {
 	LastSeenAt timestamp `json:"last_seen_at"`
 }
 
-func deviceAnswers(devices []licet.Device) []device {
+func deviceAnswers(devices []licensing.Device) []device {
 	answers := make([]device, len(devices))
 	for i := range devices {
 		d := &devices[i]
@@ -69,10 +69,10 @@ func devicePage(query string) (node.DevicePage, error) {
 
 // removal is the answer of a removed device.
 type removal struct {
-	LicenseKey     licet.LicenseKey `json:"license_key"`
-	DeviceID       string           `json:"device_id"`
-	Removed        bool             `json:"removed"`
-	CurrentDevices int              `json:"current_devices"`
+	LicenseKey     licensing.LicenseKey `json:"license_key"`
+	DeviceID       string               `json:"device_id"`
+	Removed        bool                 `json:"removed"`
+	CurrentDevices int                  `json:"current_devices"`
 }
 
 // removeDevice frees a device's slot.
@@ -87,14 +87,14 @@ func (s *Server) removeDevice(r *request) (any, error) {
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
-	result, err := s.cfg.Node.RemoveDevice(r.ctx, licet.RemoveDevice{Target: r.target(key), Device: id.value})
+	result, err := s.cfg.Node.RemoveDevice(r.ctx, licensing.RemoveDevice{Target: r.target(key), Device: id.value})
 	if err != nil {
 		return nil, err
 	}
 	return removalAnswer(&result, id.value), nil
 }
 
-func removalAnswer(result *licet.Result, deviceID string) removal {
+func removalAnswer(result *licensing.Result, deviceID string) removal {
 	return removal{
 		LicenseKey:     result.License.Key,
 		DeviceID:       deviceID,

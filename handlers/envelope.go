@@ -9,7 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -44,11 +44,11 @@ type failureEnvelope struct {
 }
 
 type failureBody struct {
-	Reason    licet.Reason   `json:"reason"`
-	Retryable bool           `json:"retryable"`
-	RequestID string         `json:"request_id"`
-	Fields    []failureField `json:"fields,omitempty"`
-	Details   map[string]int `json:"details,omitempty"`
+	Reason    licensing.Reason `json:"reason"`
+	Retryable bool             `json:"retryable"`
+	RequestID string           `json:"request_id"`
+	Fields    []failureField   `json:"fields,omitempty"`
+	Details   map[string]int   `json:"details,omitempty"`
 }
 
 type failureField struct {
@@ -78,7 +78,7 @@ func success(e *exchange, value any) (document, error) {
 // failure turns an error into an answer: the one place that does.
 func (s *Server) failure(e *exchange, cause error) document {
 	known, k := s.explain(cause)
-	if known == licet.ErrInternal && cause != error(licet.ErrInternal) {
+	if known == licensing.ErrInternal && cause != error(licensing.ErrInternal) {
 		s.reportUnknown(e, cause)
 	}
 	answer := document{status: k.status, code: k.code()}
@@ -99,7 +99,7 @@ func (s *Server) failure(e *exchange, cause error) document {
 	return answer
 }
 
-func encodeFailure(known *licet.Error, k kind, retryable bool, id string) []byte {
+func encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []byte {
 	body := failureBody{
 		Reason:    known.Reason,
 		Retryable: retryable,
@@ -178,8 +178,8 @@ func set(h *fasthttp.ResponseHeader, name, value string) {
 // once, so its request id says only that there is none.
 func (s *Server) overloaded() []byte {
 	const id = "none"
-	k := s.errors[licet.ReasonOverloaded]
-	body := encodeFailure(licet.ErrOverloaded, k, true, id)
+	k := s.errors[licensing.ReasonOverloaded]
+	body := encodeFailure(licensing.ErrOverloaded, k, true, id)
 	return fmt.Appendf(nil, "HTTP/1.1 %d %s\r\nContent-Type: %s\r\nContent-Length: %d\r\n"+
 		"%s: %s\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nRetry-After: %d\r\nConnection: close\r\n\r\n%s",
 		k.status, fasthttp.StatusMessage(k.status), contentTypeJSON, len(body), headerRequestID, id, k.after, body)

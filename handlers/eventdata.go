@@ -6,20 +6,20 @@ import (
 	"errors"
 	"fmt"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // event is the answer of everything that tells of one event, and the body of a
 // webhook.
 type event struct {
-	ID        string          `json:"id"`
-	Type      licet.EventType `json:"type"`
-	Timestamp timestamp       `json:"timestamp"`
-	Sequence  uint64          `json:"sequence"`
-	Revision  int64           `json:"revision"`
-	Actor     licet.Actor     `json:"actor"`
-	Data      json.RawMessage `json:"data"`
+	ID        string              `json:"id"`
+	Type      licensing.EventType `json:"type"`
+	Timestamp timestamp           `json:"timestamp"`
+	Sequence  uint64              `json:"sequence"`
+	Revision  int64               `json:"revision"`
+	Actor     licensing.Actor     `json:"actor"`
+	Data      json.RawMessage     `json:"data"`
 }
 
 // eventData is what was changed: an order, or a license with the device that is
@@ -48,7 +48,7 @@ func (s *Server) eventAnswer(v *node.EventView) event {
 		if s.cfg.Metrics.EventValuesUnreadable.Meet(v.ID) {
 			s.cfg.Log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
 		}
-		answer.Type, answer.Actor, answer.Data = licet.EventUnreadable, licet.System, json.RawMessage("{}")
+		answer.Type, answer.Actor, answer.Data = licensing.EventUnreadable, licensing.System, json.RawMessage("{}")
 	}
 	return answer
 }
@@ -70,7 +70,7 @@ func (s *Server) renderMembers(v *node.EventView) (json.RawMessage, error) {
 		data.License = &eventLicense{termsAnswer(v.License, v.At), stateAnswer(v.License, v.Metadata)}
 	}
 	if v.Device != nil {
-		data.Device = &deviceAnswers([]licet.Device{*v.Device})[0]
+		data.Device = &deviceAnswers([]licensing.Device{*v.Device})[0]
 	}
 	if v.Webhook != nil {
 		e := webhookAnswer(v.Webhook, v.Owner, v.At)
@@ -80,7 +80,7 @@ func (s *Server) renderMembers(v *node.EventView) (json.RawMessage, error) {
 }
 
 // encode writes the data with further members, unless it has members of these names itself.
-func (d *eventData) encode(further []licet.EventMember) (json.RawMessage, error) {
+func (d *eventData) encode(further []licensing.EventMember) (json.RawMessage, error) {
 	encoded, err := encode(d)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -17,7 +17,7 @@ import (
 func TestRenderEvent(t *testing.T) {
 	s := &Server{cfg: Config{Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop()}}
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678e6, time.UTC)
-	render := func(e licet.Event, metadata string) map[string]any {
+	render := func(e licensing.Event, metadata string) map[string]any {
 		t.Helper()
 		e.At, e.Sequence, e.Actor = at, 4, "key_1"
 		body, err := s.RenderEvent(&node.EventView{RecordedEvent: node.RecordedEvent{ID: "evt_1", Revision: 7, Event: e}, Metadata: metadata})
@@ -30,7 +30,7 @@ func TestRenderEvent(t *testing.T) {
 		}
 		return got
 	}
-	paused := licet.Event{Type: "license.paused", License: &licet.License{Key: "LIC-1", ProductID: "pro"}, Members: []licet.EventMember{
+	paused := licensing.Event{Type: "license.paused", License: &licensing.License{Key: "LIC-1", ProductID: "pro"}, Members: []licensing.EventMember{
 		{Of: "license", Name: "pauses", JSON: "3"}, {Of: "license", Name: "product_id", JSON: `"other"`},
 		{Name: "pause", JSON: `{"url":"a&b"}`}, {Of: "seat", Name: "row", JSON: "null"}, {Of: "seat", Name: "place", JSON: "[1]"},
 	}}
@@ -43,12 +43,12 @@ func TestRenderEvent(t *testing.T) {
 	}
 	// Metadata that is no JSON, and a bug: each is of this event alone.
 	for name, bad := range map[string]struct {
-		licet.Event
+		licensing.Event
 		metadata string
 	}{
-		"metadata":             {licet.Event{Type: licet.EventLicenseIssued, License: paused.License}, `{"seat":`},
-		"a member":             {licet.Event{Type: licet.EventLicenseIssued, Members: []licet.EventMember{{Of: "license", Name: "a", JSON: `{`}}}, ""},
-		"metadata of an order": {licet.Event{Type: licet.EventOrderPaid, Order: &licet.Order{Metadata: "no"}}, ""},
+		"metadata":             {licensing.Event{Type: licensing.EventLicenseIssued, License: paused.License}, `{"seat":`},
+		"a member":             {licensing.Event{Type: licensing.EventLicenseIssued, Members: []licensing.EventMember{{Of: "license", Name: "a", JSON: `{`}}}, ""},
+		"metadata of an order": {licensing.Event{Type: licensing.EventOrderPaid, Order: &licensing.Order{Metadata: "no"}}, ""},
 	} {
 		got := render(bad.Event, bad.metadata)
 		if got["type"] != "event.unreadable" || got["id"] != "evt_1" || got["sequence"] != 4.0 || got["revision"] != 7.0 ||
@@ -56,7 +56,7 @@ func TestRenderEvent(t *testing.T) {
 			t.Errorf("%s: it is rendered as %v", name, got)
 		}
 	}
-	if got := render(licet.Event{Type: licet.EventUnreadable}, ""); len(got["data"].(map[string]any)) != 0 {
+	if got := render(licensing.Event{Type: licensing.EventUnreadable}, ""); len(got["data"].(map[string]any)) != 0 {
 		t.Errorf("a placeholder is rendered as %v", got)
 	}
 }

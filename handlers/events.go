@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -108,16 +108,16 @@ const (
 )
 
 // eventTypes reads which kinds of events are wanted; nil: all.
-func (p *problems) eventTypes(query string) []licet.EventType {
+func (p *problems) eventTypes(query string) []licensing.EventType {
 	value, given, ok := queryValue(query, "types")
 	if !given {
 		return nil
 	}
-	var types []licet.EventType
+	var types []licensing.EventType
 	for name := range strings.SplitSeq(value, ",") {
-		kind := licet.EventType(name)
-		if !ok || !slices.Contains(licet.EventTypes(), kind) || slices.Contains(types, kind) {
-			p.add("types", "must be kinds of events, each once, with commas between: "+strings.Join(words(licet.EventTypes()), ", "))
+		kind := licensing.EventType(name)
+		if !ok || !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
+			p.add("types", "must be kinds of events, each once, with commas between: "+strings.Join(words(licensing.EventTypes()), ", "))
 			return nil
 		}
 		types = append(types, kind)

@@ -7,10 +7,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet"
-	"licet/limits"
+	"licet/handlers/limits"
+	"licet/licensing"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 // exchange is one request with its answer, as the adapter sees it. Exchanges
@@ -36,9 +36,9 @@ type exchange struct {
 type request struct {
 	ctx    context.Context // with the request's own deadline
 	id     string
-	caller *licet.APIKey // nil: an end user
-	path   string        // undecoded
-	query  string        // undecoded; see queryValue
+	caller *licensing.APIKey // nil: an end user
+	path   string            // undecoded
+	query  string            // undecoded; see queryValue
 	values map[string]string
 	fast   *fasthttp.RequestCtx
 
@@ -62,19 +62,19 @@ func (r *request) body() []byte { return r.fast.Request.Body() }
 
 // callerOwner is what the caller's API key acts for; an end user may mean
 // anyone's license.
-func (r *request) callerOwner() licet.Owner {
+func (r *request) callerOwner() licensing.Owner {
 	if r.caller == nil {
-		return licet.Owner{}
+		return licensing.Owner{}
 	}
 	return r.caller.Owner
 }
 
 // actor is who asks, as events name them.
-func (r *request) actor() licet.Actor {
+func (r *request) actor() licensing.Actor {
 	if r.caller == nil {
-		return licet.EndUser
+		return licensing.EndUser
 	}
-	return licet.Actor(r.caller.ID)
+	return licensing.Actor(r.caller.ID)
 }
 
 // serve answers one request. It is what fasthttp calls.
@@ -137,7 +137,7 @@ func (s *Server) attempt(e *exchange) (answer document) {
 	)
 	if !returned {
 		e.ctx.Response.Reset()
-		answer = s.failure(e, licet.ErrInternal)
+		answer = s.failure(e, licensing.ErrInternal)
 	}
 	return answer
 }

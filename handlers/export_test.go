@@ -5,7 +5,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet/limits"
+	"licet/handlers/limits"
 )
 
 // ServeRequest answers a request that is parsed already.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"licet"
-	"licet/limits"
+	"licet/handlers/limits"
+	"licet/licensing"
 )
 
 // goldenCases lists every endpoint and every code that can be had over HTTP.
@@ -121,13 +121,13 @@ var goldenCases = []struct {
 		return w
 	}},
 	{"40904", nil, func(s *service) wire {
-		s.store.put(licet.Record{Product: &licet.Product{ID: "editor", Terms: licet.DefaultTerms()}},
-			licet.ProductRef(licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, "editor"))
+		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
+			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
 		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
 	{"40904_replayed", nil, func(s *service) wire {
-		s.store.put(licet.Record{Product: &licet.Product{ID: "editor", Terms: licet.DefaultTerms()}},
-			licet.ProductRef(licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, "editor"))
+		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
+			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
 		w := wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}.once("k1")
 		s.sendWire(w)
 		return w
@@ -219,36 +219,36 @@ var goldenCases = []struct {
 	}},
 	{"50300", nil, func(s *service) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
-		s.store.breakWith(licet.ErrUnavailable, nil)
+		s.store.breakWith(licensing.ErrUnavailable, nil)
 		return w
 	}},
 	{"50301", nil, func(s *service) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
-		s.store.breakWith(licet.ErrOverloaded, nil)
+		s.store.breakWith(licensing.ErrOverloaded, nil)
 		return w
 	}},
 	{"50400_activate", nil, func(s *service) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return w
 	}},
 	{"50400_remove", nil, func(s *service) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d1", key: keyAll}
 	}},
 	{"50400_suspend", nil, func(s *service) wire {
 		key := s.license()
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return changing(key, "suspend", "")
 	}},
 	{"50400_grant", nil, func(s *service) wire {
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}
 	}},
 	{"50400_order", nil, func(s *service) wire {
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`)
 	}},
 	{"grant", nil, func(*service) wire {
@@ -418,7 +418,7 @@ var goldenCases = []struct {
 	}},
 	{"42200_rotate", nil, func(*service) wire { return rotation(keyAll, `{"overlap":"P31D"}`) }},
 	{"50400_key", nil, func(s *service) wire {
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return newKey(`{"name":"shop","scopes":["*"]}`)
 	}},
 	{"order_cancel", nil, func(s *service) wire {
@@ -460,7 +460,7 @@ var goldenCases = []struct {
 	}},
 	{"50400_refund", nil, func(s *service) wire {
 		made := s.bring("paid")
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
 	}},
 	{"licenses_page", nil, func(s *service) wire {
@@ -496,19 +496,19 @@ var goldenCases = []struct {
 	}},
 	{"products_page", nil, func(s *service) wire {
 		s.order("7")
-		owner := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
-		for id, terms := range map[string]licet.Terms{
-			"yearly": {KeyPrefix: "YEAR", MaxDevices: 0, Validity: licet.Period{Years: 1}},
-			"trial":  {KeyPrefix: "TRY", MaxDevices: 1, Validity: licet.Period{Months: 1, Days: 2, Clock: 3*time.Hour + 4*time.Minute + 5*time.Second}, FromActivation: true},
+		owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+		for id, terms := range map[string]licensing.Terms{
+			"yearly": {KeyPrefix: "YEAR", MaxDevices: 0, Validity: licensing.Period{Years: 1}},
+			"trial":  {KeyPrefix: "TRY", MaxDevices: 1, Validity: licensing.Period{Months: 1, Days: 2, Clock: 3*time.Hour + 4*time.Minute + 5*time.Second}, FromActivation: true},
 		} {
-			s.store.put(licet.Record{Product: &licet.Product{ID: id, Owner: owner, Terms: terms, CreatedAt: s.clock.Now().Add(time.Minute)}}, licet.ProductRef(owner, id))
+			s.store.put(licensing.Record{Product: &licensing.Product{ID: id, Owner: owner, Terms: terms, CreatedAt: s.clock.Now().Add(time.Minute)}}, licensing.ProductRef(owner, id))
 		}
 		return wire{method: "GET", path: "/v1/products", key: keyAll}
 	}},
 	{"keys_page", nil, func(s *service) wire {
-		s.store.addKey("lk_test_full", licet.APIKey{
-			ID: "key_test_shop", Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
-			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour), Previous: licet.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
+		s.store.addKey("lk_test_full", licensing.APIKey{
+			ID: "key_test_shop", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
+			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour), Previous: licensing.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
 		})
 		s.send("GET", "/v1/orders/x", "lk_test_full", "").must(s.t, 40403)
 		s.storeKeyUses()
@@ -535,7 +535,7 @@ var goldenCases = []struct {
 	{"42200_redaction", nil, func(*service) wire { return redacting(`{"buyer_email":"anna"}`) }},
 	{"50400_redaction", nil, func(s *service) wire {
 		s.annas("5")
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return redacting(redactAnna)
 	}},
 	{"events", nil, func(s *service) wire {
@@ -566,7 +566,7 @@ var goldenCases = []struct {
 	{"40300_events", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events", key: keyReadOnly} }},
 	{"40406", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events/evt_x", key: keyAll} }},
 	{"41000", nil, func(s *service) wire {
-		s.store.breakWith(licet.ErrCursorExpired, nil)
+		s.store.breakWith(licensing.ErrCursorExpired, nil)
 		return wire{method: "GET", path: "/v1/events?cursor=pos_0", key: keyAll}
 	}},
 	{"42200_events", nil, func(*service) wire {
@@ -632,7 +632,7 @@ var goldenCases = []struct {
 	{"40300_webhooks", nil, func(*service) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
 	{"40405", nil, func(*service) wire { return wire{method: "GET", path: webhookPath("we_x", ""), key: keyAll} }},
 	{"40905", nil, func(s *service) wire {
-		for range licet.MaxEndpoints {
+		for range licensing.MaxEndpoints {
 			s.webhook("https://shop.example.com/licet")
 		}
 		return newWebhook(`{"url":"https://shop.example.com/licet"}`)
@@ -654,7 +654,7 @@ var goldenCases = []struct {
 	{"42200_replay", nil, func(s *service) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
 	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
 	{"50300_licenses", nil, func(s *service) wire {
-		s.store.breakWith(licet.ErrUnavailable, nil)
+		s.store.breakWith(licensing.ErrUnavailable, nil)
 		return wire{method: "GET", path: "/v1/licenses", key: keyAll}
 	}},
 	{"preflight", nil, func(*service) wire {

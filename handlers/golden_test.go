@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -129,7 +129,7 @@ func (s *service) press(made answer, action string) answer {
 var asForm = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
 
 // put stores a record as it is.
-func (s *memStore) put(record licet.Record, ref licet.Ref) {
+func (s *memStore) put(record licensing.Record, ref licensing.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision++

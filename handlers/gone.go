@@ -5,7 +5,7 @@ import (
 	"os"
 	"time"
 
-	"licet/guard"
+	"licet/metrics/guard"
 )
 
 // watcher returns what watches the connection of a request while its handler waits; nil where

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // readyTimeout bounds how long a probe waits for the store.
@@ -25,7 +25,7 @@ func (s *Server) ready(r *request) (any, error) {
 	defer cancel()
 	err := s.cfg.Node.Ready(ctx)
 	if ctx.Err() != nil {
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	if err != nil {
 		return nil, err

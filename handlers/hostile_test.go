@@ -11,8 +11,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -21,7 +21,7 @@ import (
 type watchedStore struct {
 	node.Store
 	calls  atomic.Int64
-	poison atomic.Value // a licet.Ref
+	poison atomic.Value // a licensing.Ref
 }
 
 func watched(w *watchedStore) option {
@@ -46,15 +46,15 @@ func (w *watchedStore) Commit(ctx context.Context, change node.Change) (node.Out
 	return w.Store.Commit(ctx, change)
 }
 
-func (w *watchedStore) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (w *watchedStore) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
 	w.calls.Add(1)
-	if licet.LicenseRef(key) == w.poison.Load() {
+	if licensing.LicenseRef(key) == w.poison.Load() {
 		panic("poisoned")
 	}
 	return w.Store.ReadLicense(ctx, key, page)
 }
 
-func (w *watchedStore) OrderOwner(ctx context.Context, orderNo string) (licet.Owner, bool, error) {
+func (w *watchedStore) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
 	w.calls.Add(1)
 	return w.Store.OrderOwner(ctx, orderNo)
 }
@@ -71,7 +71,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 	for i := range good {
 		good[i] = s.license()
 	}
-	store.poison.Store(licet.LicenseRef(licet.LicenseKey(bad)))
+	store.poison.Store(licensing.LicenseRef(licensing.LicenseKey(bad)))
 
 	var clients sync.WaitGroup
 	for i, key := range good {
@@ -104,7 +104,7 @@ func TestPanicFailsOneRequest(t *testing.T) {
 		answers[i].must(t, code)
 	}
 
-	store.poison.Store(licet.Ref{})
+	store.poison.Store(licensing.Ref{})
 	s.activate(bad, "d").must(t, 0)
 	if a := s.send("GET", "/v1/licenses/"+bad, keyAll, "").must(t, 0); a.data["current_devices"] != 1.0 {
 		t.Errorf("an activation that panicked left something behind: %s", a.body)

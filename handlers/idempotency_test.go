@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestReplayAfterItsTime sends a grant again when the moment that it names has
@@ -45,7 +45,7 @@ func TestFailureIsNoReplay(t *testing.T) {
 	reads := 0
 	s.store.onRead(func() {
 		if reads++; reads == 3 { // the API key, the claim, the order
-			s.store.breakWith(licet.ErrUnavailable, nil)
+			s.store.breakWith(licensing.ErrUnavailable, nil)
 		}
 	})
 	if failed := s.sendWire(w).must(t, 50300); failed.header.Get("Idempotent-Replayed") != "" {
@@ -64,7 +64,7 @@ func TestUnknownIsRetryableUnderAKey(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`)
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	for _, c := range []struct {
 		request   wire
 		retryable bool

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,12 +20,12 @@ type license struct {
 
 // licenseTerms and licenseState are all that is told of a license but its devices.
 type licenseTerms struct {
-	LicenseKey     licet.LicenseKey `json:"license_key"`
-	Status         licet.Status     `json:"status"`
-	ProductID      string           `json:"product_id"`
-	OrderNo        *string          `json:"order_no"`
-	MaxDevices     int              `json:"max_devices"`
-	CurrentDevices int              `json:"current_devices"`
+	LicenseKey     licensing.LicenseKey `json:"license_key"`
+	Status         licensing.Status     `json:"status"`
+	ProductID      string               `json:"product_id"`
+	OrderNo        *string              `json:"order_no"`
+	MaxDevices     int                  `json:"max_devices"`
+	CurrentDevices int                  `json:"current_devices"`
 }
 
 type licenseState struct {
@@ -33,7 +33,7 @@ type licenseState struct {
 	ExpiresAt   timestamp       `json:"expires_at"`
 	CreatedAt   timestamp       `json:"created_at"`
 	AccountID   string          `json:"account_id"`
-	Mode        licet.Mode      `json:"mode"`
+	Mode        licensing.Mode  `json:"mode"`
 	Metadata    json.RawMessage `json:"metadata"`
 	SuspendedAt timestamp       `json:"suspended_at"`
 	RevokedAt   timestamp       `json:"revoked_at"`
@@ -60,7 +60,7 @@ func (s *Server) getLicense(r *request) (any, error) {
 func licenseAnswer(view *node.LicenseView, now time.Time) license {
 	l := &view.License
 	if l.CurrentDevices <= sortedDevices {
-		slices.SortFunc(view.Devices, func(a, b licet.Device) int {
+		slices.SortFunc(view.Devices, func(a, b licensing.Device) int {
 			if byTime := a.BoundAt.Compare(b.BoundAt); byTime != 0 {
 				return byTime
 			}
@@ -75,7 +75,7 @@ func licenseAnswer(view *node.LicenseView, now time.Time) license {
 	}
 }
 
-func termsAnswer(l *licet.License, now time.Time) licenseTerms {
+func termsAnswer(l *licensing.License, now time.Time) licenseTerms {
 	return licenseTerms{
 		LicenseKey:     l.Key,
 		Status:         l.Status(now),
@@ -86,7 +86,7 @@ func termsAnswer(l *licet.License, now time.Time) licenseTerms {
 	}
 }
 
-func stateAnswer(l *licet.License, extra string) licenseState {
+func stateAnswer(l *licensing.License, extra string) licenseState {
 	return licenseState{
 		ActivatedAt: timestamp(l.ActivatedAt),
 		ExpiresAt:   timestamp(l.ExpiresAt),

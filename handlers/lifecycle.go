@@ -1,34 +1,34 @@
 package handlers
 
 import (
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // suspendLicense freezes a license.
 func (s *Server) suspendLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licet.Target, reason string) licet.Command {
-		return licet.SuspendLicense{Target: t, Reason: reason}
+	return s.changeState(r, func(t licensing.Target, reason string) licensing.Command {
+		return licensing.SuspendLicense{Target: t, Reason: reason}
 	})
 }
 
 // reinstateLicense ends a suspension. What reason is given for that is not kept:
 // a license that may be used needs none.
 func (s *Server) reinstateLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licet.Target, _ string) licet.Command {
-		return licet.ReinstateLicense{Target: t}
+	return s.changeState(r, func(t licensing.Target, _ string) licensing.Command {
+		return licensing.ReinstateLicense{Target: t}
 	})
 }
 
 // revokeLicense disables a license for good.
 func (s *Server) revokeLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licet.Target, reason string) licet.Command {
-		return licet.RevokeLicense{Target: t, Reason: reason}
+	return s.changeState(r, func(t licensing.Target, reason string) licensing.Command {
+		return licensing.RevokeLicense{Target: t, Reason: reason}
 	})
 }
 
 // changeState reads a request that may give a reason, and runs its command.
-func (s *Server) changeState(r *request, command func(t licet.Target, reason string) licet.Command) (any, error) {
+func (s *Server) changeState(r *request, command func(t licensing.Target, reason string) licensing.Command) (any, error) {
 	in, err := readStateChange(r)
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *Server) renewLicense(r *request) (any, error) {
 	}
 	r.idempotent = !extend.given // a date is the same however often it is set
 	var bad, late problems
-	cmd := licet.RenewLicense{
+	cmd := licensing.RenewLicense{
 		Target:    r.target(key),
 		ExpiresAt: bad.moment("expires_at", expires),
 		Extend:    bad.period("extend", extend),
@@ -119,7 +119,7 @@ func (s *Server) updateLicense(r *request) (any, error) {
 	if err := bad.err(); err != nil {
 		return nil, err
 	}
-	cmd := licet.UpdateLicense{Target: r.target(key), Metadata: extra.value}
+	cmd := licensing.UpdateLicense{Target: r.target(key), Metadata: extra.value}
 	if devices.given {
 		most := int(devices.value)
 		cmd.MaxDevices = &most
@@ -128,8 +128,8 @@ func (s *Server) updateLicense(r *request) (any, error) {
 }
 
 // target is a license as the caller may mean it.
-func (r *request) target(key licet.LicenseKey) licet.Target {
-	return licet.Target{Key: key, Caller: r.callerOwner(), By: r.actor()}
+func (r *request) target(key licensing.LicenseKey) licensing.Target {
+	return licensing.Target{Key: key, Caller: r.callerOwner(), By: r.actor()}
 }
 
 // changeLicense runs a change and answers the license.

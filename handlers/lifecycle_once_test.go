@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 func TestChangesOnce(t *testing.T) {
@@ -109,7 +109,7 @@ func TestWhatIsRetryable(t *testing.T) {
 	s.product("editor", `"self_service_deactivation":true`).must(t, 0)
 	key := s.licenseThatIs("activated")
 	other := s.licenseThatIs("suspended")
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	for _, c := range []struct {
 		w         wire
 		retryable bool
@@ -141,7 +141,7 @@ func TestChangedButNotRead(t *testing.T) {
 	reads := 0
 	s.store.onRead(func() {
 		if reads++; reads == 3 { // the API key, the license with the claim, the answer
-			s.store.breakWith(licet.ErrUnavailable, nil)
+			s.store.breakWith(licensing.ErrUnavailable, nil)
 		}
 	})
 	failed := s.sendWire(w).must(t, 50400)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet/guard"
+	"licet/metrics/guard"
 )
 
 const (

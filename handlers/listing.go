@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -53,7 +53,7 @@ func (q *listQuery) productID() string {
 }
 
 func (q *listQuery) orderNo() string {
-	return q.filter("order_no", licet.ValidOrderNo, "must be an order number")
+	return q.filter("order_no", licensing.ValidOrderNo, "must be an order number")
 }
 
 // buyerEmail takes an address in any case, as the buyer may have typed it.
@@ -136,7 +136,7 @@ func (s *Server) listLicenses(r *request) (any, error) {
 	q := newListQuery("licenses", r)
 	filter := node.LicenseFilter{
 		ProductID:  q.productID(),
-		Status:     licet.Status(q.status(words(licet.Statuses())...)),
+		Status:     licensing.Status(q.status(words(licensing.Statuses())...)),
 		OrderNo:    q.orderNo(),
 		BuyerEmail: q.buyerEmail(),
 	}
@@ -163,7 +163,7 @@ func (s *Server) listOrders(r *request) (any, error) {
 	q := newListQuery("orders", r)
 	filter := node.OrderFilter{
 		ProductID:  q.productID(),
-		Status:     licet.OrderStatus(q.status(words(licet.OrderStatuses())...)),
+		Status:     licensing.OrderStatus(q.status(words(licensing.OrderStatuses())...)),
 		BuyerEmail: q.buyerEmail(),
 	}
 	page, err := q.page()
@@ -213,7 +213,7 @@ func (s *Server) listAPIKeys(r *request) (any, error) {
 		Keys []apiKey `json:"keys"`
 		Next *string  `json:"next_cursor"`
 	}{
-		answers(list.Items, func(k *licet.APIKey) apiKey { return apiKeyAnswer(k, now) }),
+		answers(list.Items, func(k *licensing.APIKey) apiKey { return apiKeyAnswer(k, now) }),
 		q.formatCursor(list.Next),
 	}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // list reads a listing page by page, and gives a member of each item.
@@ -226,7 +226,7 @@ func TestListCursorsHoldNoKey(t *testing.T) {
 	s := newService(t)
 	s.send("POST", "/v1/licenses", keyAll, `{"product_id":"p","quantity":3}`).must(t, 0)
 	a := s.send("GET", "/v1/licenses?limit=1", keyAll, "").must(t, 0)
-	id := licet.LicenseKey(a.grantedKey()).ID()
+	id := licensing.LicenseKey(a.grantedKey()).ID()
 	if raw, err := base64.RawURLEncoding.DecodeString(a.text("next_cursor")); err != nil || strings.Contains(string(raw), string(id[8:])) || strings.Contains(string(raw), a.grantedKey()[4:]) {
 		t.Errorf("the cursor of %s is %q", a.grantedKey(), raw)
 	}
@@ -238,7 +238,7 @@ func TestListedKeysShowNoSecret(t *testing.T) {
 	s := newService(t)
 	a := s.send("GET", "/v1/keys?limit=100", keyAll, "").must(t, 0)
 	for _, text := range []string{keyAll, keyReadOnly, keyExpired, keyRevoked} {
-		hash := licet.HashAPIKey(text)
+		hash := licensing.HashAPIKey(text)
 		if strings.Contains(a.body, text) || strings.Contains(strings.ToLower(a.body), fmt.Sprintf("%x", hash)) || strings.Contains(a.body, base64.StdEncoding.EncodeToString(hash[:])) {
 			t.Errorf("%s is in %s", text, a.body)
 		}
@@ -256,10 +256,10 @@ func TestListScopes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	routes := map[string]string{"/v1/licenses": "licenses", "/v1/orders": "orders", "/v1/products": "products", "/v1/keys": "keys"}
-	for _, scope := range licet.Scopes() {
+	for _, scope := range licensing.Scopes() {
 		for _, form := range []string{scope, scope + ":read"} {
 			text := "lk_test_" + form
-			s.store.addKey(text, licet.APIKey{Owner: licet.Owner{AccountID: "acct_scoped", Mode: licet.Test}, Scopes: []string{form}})
+			s.store.addKey(text, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_scoped", Mode: licensing.Test}, Scopes: []string{form}})
 			for path, needed := range routes {
 				want := 40300
 				if needed == scope {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -60,7 +60,7 @@ func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page node
 	return list, m.store.fail
 }
 
-func (m *memDeliveries) AddReplay(_ context.Context, _ licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+func (m *memDeliveries) AddReplay(_ context.Context, _ licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
 	defer m.store.read()()
 	if m.store.fail != nil {
 		return m.store.fail

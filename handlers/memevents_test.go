@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -33,7 +33,7 @@ func (s *memStore) tell(w node.Write) {
 }
 
 // at finds a position: how many events are before it.
-func (s *memStore) at(owner licet.Owner, position node.FeedPosition) (int, bool) {
+func (s *memStore) at(owner licensing.Owner, position node.FeedPosition) (int, bool) {
 	if position == "" {
 		return 0, true
 	}
@@ -46,7 +46,7 @@ func (s *memStore) at(owner licet.Owner, position node.FeedPosition) (int, bool)
 }
 
 // ReadEvents tells of an event at once.
-func (s *memStore) ReadEvents(_ context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+func (s *memStore) ReadEvents(_ context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return node.Feed{}, s.fail
@@ -70,7 +70,7 @@ func (s *memStore) EventsNow(context.Context) (node.FeedPosition, error) {
 	return node.FeedPosition(fmt.Sprint("pos_", len(s.events))), s.fail
 }
 
-func (s *memStore) Event(_ context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+func (s *memStore) Event(_ context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
 	defer s.read()()
 	if at, ok := s.at(owner, node.FeedPosition(id)); ok && strings.HasPrefix(id, "evt_") && s.fail == nil {
 		found := s.events[at-1]
@@ -79,7 +79,7 @@ func (s *memStore) Event(_ context.Context, owner licet.Owner, id string) (*node
 	return nil, s.fail
 }
 
-func (s *memStore) History(_ context.Context, ref licet.Ref, page node.HistoryPage) (node.History, error) {
+func (s *memStore) History(_ context.Context, ref licensing.Ref, page node.HistoryPage) (node.History, error) {
 	defer s.read()()
 	var history node.History
 	before, err := strconv.Atoi(string(page.Before))
@@ -91,8 +91,8 @@ func (s *memStore) History(_ context.Context, ref licet.Ref, page node.HistoryPa
 	}
 	for i := before - 1; i >= 0; i-- {
 		e := s.events[i]
-		of := ref.Kind == licet.KindOrder && e.Order != nil && e.Order.OrderNo == ref.ID ||
-			ref.Kind == licet.KindLicense && e.License != nil && string(e.License.Key) == ref.ID
+		of := ref.Kind == licensing.KindOrder && e.Order != nil && e.Order.OrderNo == ref.ID ||
+			ref.Kind == licensing.KindLicense && e.License != nil && string(e.License.Key) == ref.ID
 		switch {
 		case !of:
 		case len(history.Events) == page.Limit:

@@ -4,18 +4,18 @@ import (
 	"context"
 	"slices"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 var _ node.KeyStore = (*memStore)(nil)
 
 // CheckRing finds every ring good: rings are for the real store.
-func (*memStore) CheckRing(context.Context, licet.MasterRing) error { return nil }
+func (*memStore) CheckRing(context.Context, licensing.MasterRing) error { return nil }
 
-func (*memStore) UseMaster(context.Context, licet.MasterKey) error { return nil }
+func (*memStore) UseMaster(context.Context, licensing.MasterKey) error { return nil }
 
-func (s *memStore) CreateAPIKey(_ context.Context, key licet.APIKey, claims ...node.Write) error {
+func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims ...node.Write) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -41,7 +41,7 @@ func (s *memStore) writeClaims(claims []node.Write) bool {
 	return true
 }
 
-func (s *memStore) FindAPIKey(_ context.Context, owner licet.Owner, id string) (*licet.APIKey, error) {
+func (s *memStore) FindAPIKey(_ context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
@@ -49,7 +49,7 @@ func (s *memStore) FindAPIKey(_ context.Context, owner licet.Owner, id string) (
 	return s.findKey(owner, id), nil
 }
 
-func (s *memStore) findKey(owner licet.Owner, id string) *licet.APIKey {
+func (s *memStore) findKey(owner licensing.Owner, id string) *licensing.APIKey {
 	for _, key := range s.keys {
 		if key.Owner == owner && key.ID == id {
 			key.LastUsedAt = s.keyUses[key.Hash]
@@ -59,7 +59,7 @@ func (s *memStore) findKey(owner licet.Owner, id string) *licet.APIKey {
 	return nil
 }
 
-func (s *memStore) ChangeAPIKey(_ context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...node.Write) (*licet.APIKey, error) {
+func (s *memStore) ChangeAPIKey(_ context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...node.Write) (*licensing.APIKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -67,7 +67,7 @@ func (s *memStore) ChangeAPIKey(_ context.Context, owner licet.Owner, id string,
 	}
 	key := s.findKey(owner, id)
 	if key == nil {
-		return nil, licet.ErrAPIKeyNotFound
+		return nil, licensing.ErrAPIKeyNotFound
 	}
 	if err := change(key); err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -48,11 +48,11 @@ func timed(at time.Time, id string) node.Position {
 }
 
 // buys tells whether an order is a buyer's; everybody's are nobody's.
-func buys(email string, o *licet.Order) bool {
+func buys(email string, o *licensing.Order) bool {
 	return email == "" || strings.EqualFold(email, o.BuyerEmail)
 }
 
-func (s *memStore) ListLicenses(_ context.Context, owner licet.Owner, buyerEmail string, p node.Page, keep func(*licet.License) bool) (node.List[node.LicenseView], error) {
+func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerEmail string, p node.Page, keep func(*licensing.License) bool) (node.List[node.LicenseView], error) {
 	defer s.read()()
 	var all []placed[node.LicenseView]
 	for _, stored := range s.records {
@@ -63,7 +63,7 @@ func (s *memStore) ListLicenses(_ context.Context, owner licet.Owner, buyerEmail
 		id := l.Key.ID()
 		at := timed(l.CreatedAt, string(id[:8]))
 		if buyerEmail != "" {
-			order := s.records[licet.OrderRef(owner, l.OrderNo)]
+			order := s.records[licensing.OrderRef(owner, l.OrderNo)]
 			if order == nil || !buys(buyerEmail, order.record.Order) {
 				continue
 			}
@@ -74,35 +74,35 @@ func (s *memStore) ListLicenses(_ context.Context, owner licet.Owner, buyerEmail
 	return page(all, p, func(v *node.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
 }
 
-func (s *memStore) ListOrders(_ context.Context, owner licet.Owner, buyerEmail string, p node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+func (s *memStore) ListOrders(_ context.Context, owner licensing.Owner, buyerEmail string, p node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
 	defer s.read()()
-	var all []placed[licet.Order]
+	var all []placed[licensing.Order]
 	for ref, stored := range s.records {
-		if ref.Kind == licet.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) {
-			all = append(all, placed[licet.Order]{node.Position(ref.ID), *stored.record.Order})
+		if ref.Kind == licensing.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) {
+			all = append(all, placed[licensing.Order]{node.Position(ref.ID), *stored.record.Order})
 		}
 	}
 	return page(all, p, keep), s.fail
 }
 
-func (s *memStore) ListProducts(_ context.Context, owner licet.Owner, p node.Page) (node.List[licet.Product], error) {
+func (s *memStore) ListProducts(_ context.Context, owner licensing.Owner, p node.Page) (node.List[licensing.Product], error) {
 	defer s.read()()
-	var all []placed[licet.Product]
+	var all []placed[licensing.Product]
 	for ref, stored := range s.records {
-		if ref.Kind == licet.KindProduct && ref.Owner == owner {
-			all = append(all, placed[licet.Product]{timed(stored.record.Product.CreatedAt, ref.ID), *stored.record.Product})
+		if ref.Kind == licensing.KindProduct && ref.Owner == owner {
+			all = append(all, placed[licensing.Product]{timed(stored.record.Product.CreatedAt, ref.ID), *stored.record.Product})
 		}
 	}
 	return page(all, p, nil), s.fail
 }
 
-func (s *memStore) ListAPIKeys(_ context.Context, owner licet.Owner, p node.Page) (node.List[licet.APIKey], error) {
+func (s *memStore) ListAPIKeys(_ context.Context, owner licensing.Owner, p node.Page) (node.List[licensing.APIKey], error) {
 	defer s.read()()
-	var all []placed[licet.APIKey]
+	var all []placed[licensing.APIKey]
 	for _, key := range s.keys {
 		if key.Owner == owner {
 			key.LastUsedAt = s.keyUses[key.Hash]
-			all = append(all, placed[licet.APIKey]{node.Position(key.ID), key})
+			all = append(all, placed[licensing.APIKey]{node.Position(key.ID), key})
 		}
 	}
 	return page(all, p, nil), s.fail

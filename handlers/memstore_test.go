@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -21,8 +21,8 @@ import (
 type memStore struct {
 	mu       sync.Mutex
 	revision int64
-	records  map[licet.Ref]*memRecord
-	keys     map[[32]byte]licet.APIKey
+	records  map[licensing.Ref]*memRecord
+	keys     map[[32]byte]licensing.APIKey
 
 	events []node.RecordedEvent // the oldest first
 
@@ -39,20 +39,20 @@ type memStore struct {
 
 type memRecord struct {
 	revision int64
-	record   licet.Record // without devices
-	devices  map[string]licet.Device
+	record   licensing.Record // without devices
+	devices  map[string]licensing.Device
 	metadata string
 }
 
 func newMemStore() *memStore {
 	return &memStore{
-		records: make(map[licet.Ref]*memRecord),
-		keys:    make(map[[32]byte]licet.APIKey),
+		records: make(map[licensing.Ref]*memRecord),
+		keys:    make(map[[32]byte]licensing.APIKey),
 		keyUses: make(map[[32]byte]time.Time),
 	}
 }
 
-func (s *memStore) addKey(text string, key licet.APIKey) {
+func (s *memStore) addKey(text string, key licensing.APIKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key.Hash = sha256.Sum256([]byte(text))
@@ -101,12 +101,12 @@ func (s *memStore) snapshot(want node.Want) node.Snapshot {
 	}
 	record := stored.record.Clone()
 	if want.Metadata {
-		record.Metadata = &licet.Metadata{Object: stored.metadata}
+		record.Metadata = &licensing.Metadata{Object: stored.metadata}
 	}
 	record.Listening = record.License != nil
-	record.Devices = make(licet.Devices)
+	record.Devices = make(licensing.Devices)
 	for _, id := range want.Devices {
-		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
+		entry := &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
 		if d, bound := stored.devices[id]; bound {
 			entry.Device, entry.Bound = d, true
 		}
@@ -116,13 +116,13 @@ func (s *memStore) snapshot(want node.Want) node.Snapshot {
 }
 
 // OwnerOf knows whose every license is.
-func (s *memStore) OwnerOf(ref licet.Ref) (licet.Owner, bool) {
+func (s *memStore) OwnerOf(ref licensing.Ref) (licensing.Owner, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stored := s.records[ref]; stored != nil && stored.record.License != nil {
 		return stored.record.License.Owner, true
 	}
-	return licet.Owner{}, false
+	return licensing.Owner{}, false
 }
 
 // Recall remembers nothing.
@@ -131,10 +131,10 @@ func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
 }
 
 // Room is the usual.
-func (*memStore) Room(licet.Ref) int { return node.MaxTouchedDevices }
+func (*memStore) Room(licensing.Ref) int { return node.MaxTouchedDevices }
 
 // Confirm is never asked, since nothing is remembered.
-func (*memStore) Confirm(context.Context, licet.Ref, node.Token) (bool, error) { return false, nil }
+func (*memStore) Confirm(context.Context, licensing.Ref, node.Token) (bool, error) { return false, nil }
 
 // hang makes loads, or commits, hang.
 func (s *memStore) hang(load, commit bool) {
@@ -152,7 +152,7 @@ func (s *memStore) hangs() (load, commit bool) {
 func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
 	if hangs, _ := s.hangs(); hangs {
 		<-ctx.Done()
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	defer s.read()()
 	if s.fail != nil {
@@ -168,7 +168,7 @@ func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapsho
 func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
 	if _, hangs := s.hangs(); hangs {
 		<-ctx.Done()
-		return node.Outcome{}, licet.ErrOutcomeUnknown
+		return node.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,13 +203,13 @@ func (s *memStore) stale(w node.Write) bool {
 }
 
 func (s *memStore) write(w node.Write) {
-	if w.Ref.Kind == licet.KindProduct && w.Record.Product == nil {
+	if w.Ref.Kind == licensing.KindProduct && w.Record.Product == nil {
 		delete(s.records, w.Ref)
 		return
 	}
 	stored := s.records[w.Ref]
 	if stored == nil {
-		stored = &memRecord{devices: make(map[string]licet.Device)}
+		stored = &memRecord{devices: make(map[string]licensing.Device)}
 		s.records[w.Ref] = stored
 	}
 	s.tell(w)
@@ -225,22 +225,22 @@ func (s *memStore) write(w node.Write) {
 		}
 	}
 	if issued := record.Issued; issued != nil {
-		s.records[licet.LicenseRef(issued.Key)] = &memRecord{
+		s.records[licensing.LicenseRef(issued.Key)] = &memRecord{
 			revision: s.revision,
-			record:   licet.Record{License: issued},
-			devices:  make(map[string]licet.Device),
+			record:   licensing.Record{License: issued},
+			devices:  make(map[string]licensing.Device),
 		}
 	}
 	record.Devices, record.Metadata, record.Issued, record.Events, record.Changed = nil, nil, nil, nil, false
 	stored.record, stored.revision = record, s.revision
 }
 
-func (s *memStore) ReadLicense(_ context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
 	}
-	stored := s.records[licet.LicenseRef(key)]
+	stored := s.records[licensing.LicenseRef(key)]
 	if stored == nil {
 		return nil, nil
 	}
@@ -262,7 +262,7 @@ func (stored *memRecord) view(page node.DevicePage) *node.LicenseView {
 			view.Devices = append(view.Devices, d)
 		}
 	}
-	slices.SortFunc(view.Devices, func(a, b licet.Device) int {
+	slices.SortFunc(view.Devices, func(a, b licensing.Device) int {
 		x, y := place(a.ID), place(b.ID)
 		return bytes.Compare(x[:], y[:])
 	})
@@ -273,7 +273,7 @@ func (stored *memRecord) view(page node.DevicePage) *node.LicenseView {
 	return view
 }
 
-func (s *memStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+func (s *memStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
 	views := make([]*node.LicenseView, len(keys))
 	for i, key := range keys {
 		var err error
@@ -290,20 +290,20 @@ func place(id string) node.DeviceCursor {
 	return node.DeviceCursor(sum[:len(node.DeviceCursor{})])
 }
 
-func (s *memStore) OrderOwner(_ context.Context, orderNo string) (licet.Owner, bool, error) {
+func (s *memStore) OrderOwner(_ context.Context, orderNo string) (licensing.Owner, bool, error) {
 	defer s.read()()
 	if s.fail != nil {
-		return licet.Owner{}, false, s.fail
+		return licensing.Owner{}, false, s.fail
 	}
 	for ref := range s.records {
-		if ref.Kind == licet.KindOrder && ref.ID == orderNo {
+		if ref.Kind == licensing.KindOrder && ref.ID == orderNo {
 			return ref.Owner, true, nil
 		}
 	}
-	return licet.Owner{}, false, nil
+	return licensing.Owner{}, false, nil
 }
 
-func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
@@ -319,14 +319,14 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, erro
 func (s *memStore) SweepClaims(context.Context, time.Time, int) (int, error) { return 0, nil }
 
 // Due looks at every record.
-func (s *memStore) Due(_ context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return node.DuePage{}, s.fail
 	}
-	places := make(map[string]licet.Ref)
+	places := make(map[string]licensing.Ref)
 	for ref, stored := range s.records {
-		var due licet.Due
+		var due licensing.Due
 		switch {
 		case stored.record.License != nil:
 			due = stored.record.License.Due()

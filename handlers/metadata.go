@@ -7,27 +7,27 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"licet"
+	"licet/licensing"
 )
 
 // metadata checks an object of a client's own members; their values are theirs.
 func (p *problems) metadata(field string, in object) {
-	p.members(field, in, func(members, _ int) bool { return members <= licet.MaxMetadataMembers })
+	p.members(field, in, func(members, _ int) bool { return members <= licensing.MaxMetadataMembers })
 }
 
 // metadataPatch checks an object that is merged into such a one. Members that are
 // null remove others, and so don't count. What it is merged into may leave less
 // room.
 func (p *problems) metadataPatch(field string, in object) {
-	p.members(field, in, func(members, nulls int) bool { return members-nulls <= licet.MaxMetadataMembers })
+	p.members(field, in, func(members, nulls int) bool { return members-nulls <= licensing.MaxMetadataMembers })
 }
 
 func (p *problems) members(field string, in object, fit func(members, nulls int) bool) {
 	if !in.given {
 		return
 	}
-	if len(in.value) > licet.MaxMetadataBytes {
-		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", licet.MaxMetadataBytes))
+	if len(in.value) > licensing.MaxMetadataBytes {
+		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", licensing.MaxMetadataBytes))
 		return
 	}
 	names, nulls, err := memberNames(in.value)
@@ -36,7 +36,7 @@ func (p *problems) members(field string, in object, fit func(members, nulls int)
 		return
 	}
 	if !fit(len(names), nulls) {
-		p.add(field, fmt.Sprintf("must have at most %d members", licet.MaxMetadataMembers))
+		p.add(field, fmt.Sprintf("must have at most %d members", licensing.MaxMetadataMembers))
 		return
 	}
 	for _, name := range names {

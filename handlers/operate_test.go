@@ -15,8 +15,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,7 +26,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	s := newService(t)
 	const canary = "CANARY"
 	secret := "lk_test_" + canary
-	s.store.addKey(secret, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: []string{"*"}})
+	s.store.addKey(secret, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}})
 	made := s.send("POST", "/v1/orders", secret, `{"product_id":"p`+canary+`","amount":1,"currency":"USD","description":"`+canary+
 		`","buyer_email":"`+canary+`@example.com","metadata":{"`+canary+`":"`+canary+`"},"success_url":"https://example.com/`+canary+`"}`).must(t, 0)
 	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
@@ -39,7 +39,7 @@ func TestLogHoldsNoSecrets(t *testing.T) {
 	s.send("GET", "/v1/licenses/"+key+"?"+canary+"="+canary, secret, "").must(t, 0)
 	s.send("GET", "/v1/licenses/"+key+"/devices?cursor="+canary, secret, "").must(t, 42200)
 
-	for _, all := range []error{nil, licet.ErrUnavailable, errors.New(canary), fmt.Errorf("%s: %w", canary, licet.ErrOutcomeUnknown)} {
+	for _, all := range []error{nil, licensing.ErrUnavailable, errors.New(canary), fmt.Errorf("%s: %w", canary, licensing.ErrOutcomeUnknown)} {
 		s.store.breakWith(nil, all)
 		s.send("POST", "/v1/licenses/activate", secret, body)
 		s.store.breakWith(all, nil)
@@ -199,7 +199,7 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	f(0, 0)
-	s.store.breakWith(licet.ErrUnavailable, nil)
+	s.store.breakWith(licensing.ErrUnavailable, nil)
 	f(0, 50300)
 	s.store.breakWith(nil, nil)
 	f(0, 0)

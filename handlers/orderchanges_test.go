@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -22,7 +22,7 @@ type counter struct {
 	says    error
 }
 
-func (c *counter) Refund(context.Context, licet.Order) error {
+func (c *counter) Refund(context.Context, licensing.Order) error {
 	c.refunds++
 	return c.says
 }
@@ -30,7 +30,7 @@ func (c *counter) Refund(context.Context, licet.Order) error {
 // withProvider puts another provider behind the service.
 func (s *service) withProvider(p payment.Provider) {
 	s.t.Helper()
-	s.config.Desk = payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: p})
+	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: p})
 	s.addr = serve(s.t, handlers.New(s.config))
 }
 
@@ -135,7 +135,7 @@ func (s *service) checkLicenseOf(o answer) {
 	case key != "":
 		s.t.Errorf("%s has the license %s", o.text("status"), key)
 	}
-	if n := s.store.count(licet.KindLicense); (n == 1) != (key != "") {
+	if n := s.store.count(licensing.KindLicense); (n == 1) != (key != "") {
 		s.t.Errorf("there are %d licenses", n)
 	}
 }
@@ -293,7 +293,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 	if provider.refunds != 2 {
 		t.Errorf("%d refunds", provider.refunds)
 	}
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	unknown := s.changeOrder(s.order2(), "cancel", "").must(t, 50400)
 	if told := unknown.raw["error"].(map[string]any)["retryable"]; told != true {
 		t.Errorf("an unknown outcome: %s", unknown.body)
@@ -305,7 +305,7 @@ func (s *service) order2() answer {
 	s.t.Helper()
 	s.store.breakWith(nil, nil)
 	made := s.order("5")
-	s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+	s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 	return made
 }
 

@@ -4,39 +4,39 @@ import (
 	"encoding/json"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // order is the answer of everything that is about one order.
 type order struct {
-	OrderNo     string            `json:"order_no"`
-	Status      licet.OrderStatus `json:"status"`
-	ProductID   string            `json:"product_id"`
-	Amount      int64             `json:"amount"`
-	Currency    string            `json:"currency"`
-	Description *string           `json:"description"`
-	BuyerEmail  *string           `json:"buyer_email"`
-	Metadata    json.RawMessage   `json:"metadata"`
-	PayURL      *string           `json:"pay_url"`
-	CreatedAt   timestamp         `json:"created_at"`
-	ExpiresAt   timestamp         `json:"expires_at"`
-	PaidAt      timestamp         `json:"paid_at"`
-	CanceledAt  timestamp         `json:"canceled_at"`
-	RefundedAt  timestamp         `json:"refunded_at"`
-	LicenseKey  *licet.LicenseKey `json:"license_key"`
-	Late        bool              `json:"late"`
-	SuccessURL  *string           `json:"success_url"`
-	StateReason *string           `json:"state_reason"`
-	RefundDue   bool              `json:"refund_due"`
-	AccountID   string            `json:"account_id"`
-	Mode        licet.Mode        `json:"mode"`
+	OrderNo     string                `json:"order_no"`
+	Status      licensing.OrderStatus `json:"status"`
+	ProductID   string                `json:"product_id"`
+	Amount      int64                 `json:"amount"`
+	Currency    string                `json:"currency"`
+	Description *string               `json:"description"`
+	BuyerEmail  *string               `json:"buyer_email"`
+	Metadata    json.RawMessage       `json:"metadata"`
+	PayURL      *string               `json:"pay_url"`
+	CreatedAt   timestamp             `json:"created_at"`
+	ExpiresAt   timestamp             `json:"expires_at"`
+	PaidAt      timestamp             `json:"paid_at"`
+	CanceledAt  timestamp             `json:"canceled_at"`
+	RefundedAt  timestamp             `json:"refunded_at"`
+	LicenseKey  *licensing.LicenseKey `json:"license_key"`
+	Late        bool                  `json:"late"`
+	SuccessURL  *string               `json:"success_url"`
+	StateReason *string               `json:"state_reason"`
+	RefundDue   bool                  `json:"refund_due"`
+	AccountID   string                `json:"account_id"`
+	Mode        licensing.Mode        `json:"mode"`
 }
 
-func (s *Server) orderAnswer(o *licet.Order) order { return s.orderAnswerAt(o, s.cfg.Node.Now()) }
+func (s *Server) orderAnswer(o *licensing.Order) order { return s.orderAnswerAt(o, s.cfg.Node.Now()) }
 
 // orderAnswerAt is what was answered of an order at a time.
-func (s *Server) orderAnswerAt(o *licet.Order, at time.Time) order {
+func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
 		OrderNo:     o.OrderNo,
@@ -60,7 +60,7 @@ func (s *Server) orderAnswerAt(o *licet.Order, at time.Time) order {
 		AccountID:   o.Owner.AccountID,
 		Mode:        o.Owner.Mode,
 	}
-	if status == licet.OrderUnpaid {
+	if status == licensing.OrderUnpaid {
 		pay := s.cfg.PublicURL + payPath(o)
 		answer.PayURL = &pay
 	}
@@ -132,20 +132,20 @@ func (s *Server) getOrder(r *request) (any, error) {
 
 // cancelOrder gives an unpaid order up.
 func (s *Server) cancelOrder(r *request) (any, error) {
-	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
-		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licet.CancelOrder{By: r.actor(), Reason: reason}, once)
+	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licensing.Order, bool, error) {
+		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licensing.CancelOrder{By: r.actor(), Reason: reason}, once)
 	})
 }
 
 // refundOrder sends a paid order's money back, and revokes its license.
 func (s *Server) refundOrder(r *request) (any, error) {
-	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licet.Order, bool, error) {
-		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, licet.RequestRefund{By: r.actor(), Reason: reason}, once)
+	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licensing.Order, bool, error) {
+		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, licensing.RequestRefund{By: r.actor(), Reason: reason}, once)
 	})
 }
 
 // changeOrder reads a request that may give a reason, and makes its change.
-func (s *Server) changeOrder(r *request, change func(orderNo, reason string, once *node.Once) (o licet.Order, replayed bool, err error)) (any, error) {
+func (s *Server) changeOrder(r *request, change func(orderNo, reason string, once *node.Once) (o licensing.Order, replayed bool, err error)) (any, error) {
 	in, err := readStateChange(r)
 	if err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet"
 	"licet/handlers/paypage"
+	"licet/licensing"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 )
 
 // payPath is the path of an order's page. Whoever has it may pay.
-func payPath(o *licet.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
+func payPath(o *licensing.Order) string { return payPrefix + o.OrderNo + "/" + o.PayToken }
 
 // pageWanted reports whether a person waits for the answer: whatever lies under
 // the pay pages, so that a link that was cut off in a mail finds a page too.
@@ -111,7 +111,7 @@ func seeOther(location string) document {
 // orderPage renders what the buyer may see of an order. Where the shop takes
 // the buyer over after paying, it also hands out the license key; nobody else
 // shows it then.
-func (s *Server) orderPage(o *licet.Order) (document, error) {
+func (s *Server) orderPage(o *licensing.Order) (document, error) {
 	p := paypage.Page{
 		OrderNo:     o.OrderNo,
 		ProductID:   o.ProductID,
@@ -120,7 +120,7 @@ func (s *Server) orderPage(o *licet.Order) (document, error) {
 		Currency:    o.Currency,
 		State:       paypage.State(o.Status(s.cfg.Node.Now())),
 		ExpiresAt:   o.ExpiresAt,
-		Sandbox:     o.Owner.Mode == licet.Test,
+		Sandbox:     o.Owner.Mode == licensing.Test,
 		SuccessURL:  o.SuccessURL,
 		Action:      s.basePath + payPath(o),
 	}
@@ -163,12 +163,12 @@ func pageHeaders() []header {
 
 // problemPage puts a page for people in place of an error's JSON. Where even
 // that fails it reports false, and JSON it is.
-func (s *Server) problemPage(e *exchange, answer *document, known *licet.Error) bool {
+func (s *Server) problemPage(e *exchange, answer *document, known *licensing.Error) bool {
 	render := func(w io.Writer) error {
 		title, advice := problemText(known.Reason)
 		return s.pages.Problem(w, title, advice, e.id)
 	}
-	if known.Reason == licet.ReasonOrderNotFound || known.Reason == reasonNotFound {
+	if known.Reason == licensing.ReasonOrderNotFound || known.Reason == reasonNotFound {
 		render = s.pages.NotFound
 	}
 	rendered, err := s.page(answer.status, s.pages.CSP(), render)
@@ -183,21 +183,21 @@ func (s *Server) problemPage(e *exchange, answer *document, known *licet.Error) 
 }
 
 // problemText says to a buyer what happened to what they pressed.
-func problemText(reason licet.Reason) (title, advice string) {
+func problemText(reason licensing.Reason) (title, advice string) {
 	switch reason {
-	case licet.ReasonForbidden:
+	case licensing.ReasonForbidden:
 		return "This was not sent from the payment page", "Please open the payment page itself and press the button there."
-	case licet.ReasonInvalidOrderState:
+	case licensing.ReasonInvalidOrderState:
 		return "This order can no longer be canceled", "Please look at the payment page to see where the order stands."
-	case licet.ReasonPaymentNotConfigured:
+	case licensing.ReasonPaymentNotConfigured:
 		return "Payment is not possible yet", "The seller has not set up a way to pay. Please ask the seller."
-	case licet.ReasonProviderFailed:
+	case licensing.ReasonProviderFailed:
 		return "The payment did not go through", "The payment provider did not answer as expected, and nothing was changed. Please try again in a moment."
-	case licet.ReasonUnavailable, licet.ReasonOverloaded:
+	case licensing.ReasonUnavailable, licensing.ReasonOverloaded:
 		return "Please try again in a moment", "The service can't be reached right now, and nothing was changed."
-	case licet.ReasonOutcomeUnknown:
+	case licensing.ReasonOutcomeUnknown:
 		return "Please check again in a moment", "It is not certain yet whether this went through. Opening the payment page again is safe, and so is pressing the button again."
-	case licet.ReasonInternal:
+	case licensing.ReasonInternal:
 		return "Something went wrong", "The fault is on our side. Please try again later."
 	default:
 		return "This request can't be served", "Please open the payment page and try again from there."

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // payable makes an order and gives the path of its page.
@@ -184,9 +184,9 @@ func TestPayPageProblems(t *testing.T) {
 		all, commit error
 		status      int
 	}{
-		{licet.ErrUnavailable, nil, 503},
-		{licet.ErrOverloaded, nil, 503},
-		{nil, licet.ErrOutcomeUnknown, 504},
+		{licensing.ErrUnavailable, nil, 503},
+		{licensing.ErrOverloaded, nil, 503},
+		{nil, licensing.ErrOutcomeUnknown, 504},
 	} {
 		s.store.breakWith(c.all, c.commit)
 		a := s.send("POST", path, "", "action=pay", asForm...).mustPage(t, c.status)
@@ -201,10 +201,10 @@ func TestPayPageProblems(t *testing.T) {
 	}
 	s.store.onRead(nil)
 
-	live := licet.Owner{AccountID: "acct_acme", Mode: licet.Live}
-	order := licet.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1, Currency: "USD",
+	live := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}
+	order := licensing.Order{OrderNo: "ord_0" + strings.Repeat("0", 26), Owner: live, ProductID: "p", Amount: 1, Currency: "USD",
 		PayToken: "token", ExpiresAt: s.clock.Now().Add(time.Hour)}
-	s.store.put(licet.Record{Order: &order}, licet.OrderRef(live, order.OrderNo))
+	s.store.put(licensing.Record{Order: &order}, licensing.OrderRef(live, order.OrderNo))
 	s.send("POST", "/pay/"+order.OrderNo+"/token", "", "action=pay", asForm...).mustPage(t, 409)
 }
 
@@ -225,12 +225,12 @@ func TestFiftyPayments(t *testing.T) {
 	if got := s.status(made); got != "paid" {
 		t.Errorf("the order is %s", got)
 	}
-	if n := s.store.count(licet.KindLicense); n != 1 {
+	if n := s.store.count(licensing.KindLicense); n != 1 {
 		t.Errorf("%d licenses", n)
 	}
 }
 
-func (s *memStore) count(kind licet.Kind) (n int) {
+func (s *memStore) count(kind licensing.Kind) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ref := range s.records {

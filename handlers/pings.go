@@ -3,8 +3,8 @@ package handlers
 import (
 	"sync"
 
-	"licet"
-	"licet/webhook"
+	"licet/delivery/webhook"
+	"licet/licensing"
 )
 
 const (
@@ -18,30 +18,30 @@ const (
 )
 
 // pingType is the kind of messages that try an endpoint. It is no event's.
-const pingType licet.EventType = "webhook.ping"
+const pingType licensing.EventType = "webhook.ping"
 
 // pings bounds the tries of endpoints that are under way.
 type pings struct {
 	mu      sync.Mutex
 	all     int
-	ofOwner map[licet.Owner]int
+	ofOwner map[licensing.Owner]int
 }
 
-func (p *pings) enter(owner licet.Owner) bool {
+func (p *pings) enter(owner licensing.Owner) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.all >= maxPings || p.ofOwner[owner] >= maxOwnerPings {
 		return false
 	}
 	if p.ofOwner == nil {
-		p.ofOwner = make(map[licet.Owner]int)
+		p.ofOwner = make(map[licensing.Owner]int)
 	}
 	p.all++
 	p.ofOwner[owner]++
 	return true
 }
 
-func (p *pings) leave(owner licet.Owner) {
+func (p *pings) leave(owner licensing.Owner) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.all--
@@ -81,14 +81,14 @@ func (s *Server) testWebhook(r *request) (any, error) {
 	}
 	if !s.pings.enter(owner) {
 		s.cfg.Metrics.CommandsShed.WithLabelValues("pings").Inc()
-		return nil, licet.ErrOverloaded
+		return nil, licensing.ErrOverloaded
 	}
 	defer s.pings.leave(owner)
 	// A request's usual time is for its work. This one waits for somebody else, for as
 	// long as the sender does, or until the server stops.
 	attempt, err := s.cfg.Pings.Send(s.life, message)
 	if err != nil && s.life.Err() != nil {
-		return nil, licet.ErrOutcomeUnknown
+		return nil, licensing.ErrOutcomeUnknown
 	}
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (s *Server) testWebhook(r *request) (any, error) {
 }
 
 // pingMessage makes a message in the form of an event, which no event is.
-func (s *Server) pingMessage(r *request, e *licet.Endpoint) (webhook.Message, error) {
+func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message, error) {
 	message := webhook.Message{URL: e.URL}
 	texts, err := s.cfg.Node.WebhookSecrets(e)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
-	"licet"
+	"licet/delivery/webhook"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
-	"licet/webhook"
 )
 
 // receiver is a server that takes what is sent to endpoints.
@@ -194,7 +194,7 @@ func TestPingsOfANodeAreBounded(t *testing.T) {
 	const most, ofOne = 64, 4
 	ping := func(account int) wire {
 		key := fmt.Sprint("lk_test_pings", account)
-		s.store.addKey(key, licet.APIKey{Owner: licet.Owner{AccountID: fmt.Sprint("acct_pings", account), Mode: licet.Test}, Scopes: []string{"webhooks"}})
+		s.store.addKey(key, licensing.APIKey{Owner: licensing.Owner{AccountID: fmt.Sprint("acct_pings", account), Mode: licensing.Test}, Scopes: []string{"webhooks"}})
 		id := s.send("POST", "/v1/webhook_endpoints", key, `{"url":"`+hanging.URL+`"}`).must(t, 0).text("id")
 		return wire{method: "POST", path: webhookPath(id, "/test"), key: key}
 	}

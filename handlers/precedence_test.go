@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // absentKey is a license key that is well formed and nobody's.
 func absentKey() string {
-	check := licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	return string(check.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{42}))
+	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
+	return string(check.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{42}))
 }
 
 // Where two things are wrong, the first of the contract's order is answered.
@@ -199,7 +199,7 @@ func TestCredentials(t *testing.T) {
 	}
 	s.send(activation.method, activation.path, "", activation.body).must(t, 0)
 
-	s.store.breakWith(licet.ErrUnavailable, nil)
+	s.store.breakWith(licensing.ErrUnavailable, nil)
 	for _, w := range keyed {
 		a := s.send(w.method, w.path, keyAll, w.body).must(t, 50300)
 		if a.header.Get("Retry-After") == "" {

@@ -3,7 +3,7 @@ package handlers
 import (
 	"encoding/json"
 
-	"licet"
+	"licet/licensing"
 )
 
 // product is the answer of everything that is about one product.
@@ -19,7 +19,7 @@ type product struct {
 	Metadata         json.RawMessage `json:"metadata"`
 	CreatedAt        timestamp       `json:"created_at"`
 	AccountID        string          `json:"account_id"`
-	Mode             licet.Mode      `json:"mode"`
+	Mode             licensing.Mode  `json:"mode"`
 }
 
 // What validity_from may be.
@@ -28,7 +28,7 @@ const (
 	fromActivation = "activation"
 )
 
-func productAnswer(p *licet.Product) product {
+func productAnswer(p *licensing.Product) product {
 	t := &p.Terms
 	answer := product{
 		ProductID:        p.ID,
@@ -72,7 +72,7 @@ func (s *Server) putProduct(r *request) (any, error) {
 
 // readProduct reads the body that describes a product, and notes what is bad
 // about it. What is left out is as in a product that nobody has described.
-func readProduct(body []byte, bad *problems) (licet.PutProduct, error) {
+func readProduct(body []byte, bad *problems) (licensing.PutProduct, error) {
 	var name, prefix, validity, from text
 	var devices, removals integer
 	var selfService flag
@@ -88,12 +88,12 @@ func readProduct(body []byte, bad *problems) (licet.PutProduct, error) {
 		objectMember("metadata", &extra),
 	)
 	if err != nil {
-		return licet.PutProduct{}, err
+		return licensing.PutProduct{}, err
 	}
-	terms := licet.DefaultTerms()
+	terms := licensing.DefaultTerms()
 	bad.line("name", name, maxProductName)
 	if prefix.given {
-		if terms.KeyPrefix = prefix.value; !licet.ValidKeyPrefix(prefix.value) {
+		if terms.KeyPrefix = prefix.value; !licensing.ValidKeyPrefix(prefix.value) {
 			bad.add("key_prefix", "must be 2 to 8 of the characters A-Z 0-9")
 		}
 	}
@@ -106,9 +106,9 @@ func readProduct(body []byte, bad *problems) (licet.PutProduct, error) {
 		bad.add("validity_from", "must be "+fromIssue+" or "+fromActivation)
 	}
 	bad.integer("removals_per_month", removals, false, 0, maxRemovals)
-	terms.SelfService = licet.SelfService{Allowed: selfService.value, RemovalsPerMonth: int(removals.value)}
+	terms.SelfService = licensing.SelfService{Allowed: selfService.value, RemovalsPerMonth: int(removals.value)}
 	bad.metadata("metadata", extra)
-	return licet.PutProduct{Name: name.value, Terms: terms, Metadata: extra.value}, nil
+	return licensing.PutProduct{Name: name.value, Terms: terms, Metadata: extra.value}, nil
 }
 
 // getProduct looks a product up.
@@ -144,7 +144,7 @@ func (s *Server) deleteProduct(r *request) (any, error) {
 func existingProductID(r *request) (string, error) {
 	id := r.value("product_id")
 	if !validProductID(id) {
-		return "", licet.ErrProductNotFound
+		return "", licensing.ErrProductNotFound
 	}
 	return id, nil
 }

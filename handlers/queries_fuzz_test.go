@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -55,7 +55,7 @@ func FuzzOverlap(f *testing.F) {
 		if d < 0 {
 			t.Fatalf("%q is %v", text, d)
 		}
-		if p, ok := licet.ParsePeriod(text); ok && p.AddTo(from).Sub(from) != d {
+		if p, ok := licensing.ParsePeriod(text); ok && p.AddTo(from).Sub(from) != d {
 			t.Errorf("%q is %v, and as a period %+v", text, d, p)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet"
-	"licet/limits"
+	"licet/handlers/limits"
+	"licet/licensing"
 )
 
 // draft-ietf-httpapi-ratelimit-headers, from its version 08 on.
@@ -31,7 +31,7 @@ func (s *Server) limitAPIKey(r *request) error {
 }
 
 // limitLicense holds a request against the limit of the license that it names.
-func (s *Server) limitLicense(r *request, key licet.LicenseKey) error {
+func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
 	return s.limit(r, s.cfg.Limits.License(string(key)), errLicenseLimited)
 }
 
@@ -45,12 +45,12 @@ func (s *Server) limitFailures(e *exchange, cause error) error {
 	if r == nil || r.caller != nil || e.route.access != open {
 		return cause
 	}
-	var known *licet.Error
+	var known *licensing.Error
 	if !errors.As(cause, &known) {
 		return cause
 	}
 	switch known.Reason {
-	case reasonMalformedRequest, licet.ReasonInvalidLicenseKey, licet.ReasonLicenseNotFound:
+	case reasonMalformedRequest, licensing.ReasonInvalidLicenseKey, licensing.ReasonLicenseNotFound:
 	default:
 		return cause
 	}
@@ -61,7 +61,7 @@ func (s *Server) limitFailures(e *exchange, cause error) error {
 }
 
 // limit notes what a limit made of a request.
-func (s *Server) limit(r *request, c limits.Count, refusal *licet.Error) error {
+func (s *Server) limit(r *request, c limits.Count, refusal *licensing.Error) error {
 	if c.Policy == nil {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet/limits"
+	"licet/handlers/limits"
 )
 
 // BenchmarkRateLimits tells what limits cost an activation: how much longer it

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"licet/handlers"
-	"licet/limits"
+	"licet/handlers/limits"
 	"licet/node"
 )
 

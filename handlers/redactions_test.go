@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 func redacting(body string) wire {
@@ -96,14 +96,14 @@ func TestRedactionsAreTheOwners(t *testing.T) {
 func TestRedactionScopes(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
-	acme := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
+	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
 	for scopes, lacks := range map[string]string{
 		"orders licenses": "", "*": "", "licenses keys orders": "",
 		"orders": "licenses", "licenses": "orders", "orders licenses:read": "licenses", "orders:read licenses": "orders",
 		"orders:read licenses:read": "orders", "products keys webhooks events": "orders",
 	} {
 		s.annas("5")
-		s.store.addKey("lk_test_"+scopes, licet.APIKey{Owner: acme, Scopes: strings.Fields(scopes)})
+		s.store.addKey("lk_test_"+scopes, licensing.APIKey{Owner: acme, Scopes: strings.Fields(scopes)})
 		done := s.send("POST", "/v1/redactions", "lk_test_"+scopes, redactAnna)
 		switch {
 		case lacks == "" && done.code == 0 && done.data["orders"] != 0.0:
@@ -185,7 +185,7 @@ func TestRedactionUnderAKey(t *testing.T) {
 	}
 	s.sendWire(redacting(`{"buyer_email":"bob@example.com"}`).once("k1")).must(t, 42201)
 	for _, unknown := range []wire{redacting(redactAnna), redacting(redactAnna).once("k2")} {
-		s.store.breakWith(nil, licet.ErrOutcomeUnknown)
+		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		failed := s.sendWire(unknown).must(t, 50400)
 		if told := failed.raw["error"].(map[string]any)["retryable"]; told != true {
 			t.Errorf("an unknown outcome: %s", failed.body)

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet"
+	"licet/licensing"
 )
 
 // refusal is how the commands of one route are refused while the node is full, or
@@ -47,7 +47,7 @@ func (s *Server) makeRefusals(routes []route) []*refusal {
 			continue
 		}
 		e := &exchange{ctx: &fasthttp.RequestCtx{}, id: id, resource: s.fixed[r.pattern], route: r}
-		e.write(s.failure(e, licet.ErrOverloaded))
+		e.write(s.failure(e, licensing.ErrOverloaded))
 		parts := bytes.Split(wholeAnswer(&e.ctx.Response), []byte(id))
 		at := bytes.Index(parts[1], length) + len(length)
 		behind := at + bytes.IndexByte(parts[1][at:], '\r')
@@ -57,7 +57,7 @@ func (s *Server) makeRefusals(routes []route) []*refusal {
 			method:    r.method,
 			route:     r.pattern,
 			activates: r.activates,
-			kind:      s.errors[licet.ReasonOverloaded],
+			kind:      s.errors[licensing.ReasonOverloaded],
 			begin:     parts[0],
 			between:   parts[1][:at],
 			body:      parts[1][behind:],

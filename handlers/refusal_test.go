@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -32,7 +32,7 @@ func (s *service) fill() (free func()) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_, _ = s.node.License(ctx, licet.Owner{AccountID: fmt.Sprint("acct_", i)}, licet.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
+			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)}, licensing.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
 			select {
 			case refused <- struct{}{}:
 			case <-open:
@@ -145,7 +145,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
 	key := s.license()
-	owner, known := s.store.OwnerOf(licet.LicenseRef(licet.LicenseKey(key)))
+	owner, known := s.store.OwnerOf(licensing.LicenseRef(licensing.LicenseKey(key)))
 	if !known {
 		t.Fatal("the license has no owner")
 	}
@@ -164,7 +164,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			if _, err := s.node.License(ctx, owner, licet.LicenseKey(key), node.DevicePage{Limit: 1}); errors.Is(err, licet.ErrOverloaded) {
+			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key), node.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
 				refused <- struct{}{}
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -37,7 +37,7 @@ func TestRoutesArePublished(t *testing.T) {
 		name, needs := r.method+" "+r.pattern, "none"
 		scopes := slices.Collect(r.scopes())
 		for _, scope := range scopes {
-			if !licet.ValidScope(scope) {
+			if !licensing.ValidScope(scope) {
 				t.Errorf("%s asks for a key with the scope %q, which no key has", name, scope)
 			}
 		}

@@ -1,20 +1,20 @@
 package handlers
 
-import "licet"
+import "licet/licensing"
 
 // validation is the answer of a validation: may a device use a license.
 type validation struct {
-	Valid          bool             `json:"valid"`
-	Reason         *licet.Reason    `json:"reason"`
-	LicenseKey     licet.LicenseKey `json:"license_key"`
-	Status         licet.Status     `json:"status"`
-	ProductID      string           `json:"product_id"`
-	AccountID      string           `json:"account_id"`
-	Mode           licet.Mode       `json:"mode"`
-	DeviceID       string           `json:"device_id"`
-	MaxDevices     int              `json:"max_devices"`
-	CurrentDevices int              `json:"current_devices"`
-	ExpiresAt      timestamp        `json:"expires_at"`
+	Valid          bool                 `json:"valid"`
+	Reason         *licensing.Reason    `json:"reason"`
+	LicenseKey     licensing.LicenseKey `json:"license_key"`
+	Status         licensing.Status     `json:"status"`
+	ProductID      string               `json:"product_id"`
+	AccountID      string               `json:"account_id"`
+	Mode           licensing.Mode       `json:"mode"`
+	DeviceID       string               `json:"device_id"`
+	MaxDevices     int                  `json:"max_devices"`
+	CurrentDevices int                  `json:"current_devices"`
+	ExpiresAt      timestamp            `json:"expires_at"`
 }
 
 // validateLicense tells whether a device may use a license.
@@ -30,9 +30,9 @@ func (s *Server) validateLicense(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := licet.ValidateLicense{ProductID: product.value, Device: device.value}
+	cmd := licensing.ValidateLicense{ProductID: product.value, Device: device.value}
 	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
-	cmd.Pin = licet.Owner{AccountID: account.value, Mode: licet.Mode(mode.value)}
+	cmd.Pin = licensing.Owner{AccountID: account.value, Mode: licensing.Mode(mode.value)}
 	var bad problems
 	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (s *Server) deactivate(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := licet.DeactivateDevice{Device: device.value}
+	cmd := licensing.DeactivateDevice{Device: device.value}
 	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
 	var bad problems
 	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
@@ -97,7 +97,7 @@ func (s *Server) deactivate(r *request) (any, error) {
 // licenseKey reads the license key that an installed copy sends. A mistyped one
 // comes before all else that may be wrong: the person at the keyboard can do
 // something about it.
-func (s *Server) licenseKey(in text, bad *problems) (licet.LicenseKey, error) {
+func (s *Server) licenseKey(in text, bad *problems) (licensing.LicenseKey, error) {
 	if !in.given {
 		bad.add("license_key", problemRequired)
 		return "", nil

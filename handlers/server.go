@@ -14,15 +14,15 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
-	"licet"
-	"licet/guard"
+	"licet/delivery/webhook"
+	"licet/handlers/limits"
 	"licet/handlers/paypage"
-	"licet/limits"
+	"licet/licensing"
 	"licet/metrics"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 	"licet/node"
 	"licet/payment"
-	"licet/tracing"
-	"licet/webhook"
 )
 
 // Config is what a server is made of. Every field is needed unless it says
@@ -41,7 +41,7 @@ type Config struct {
 
 	// Ring is what API secrets are derived from, which requests may be signed
 	// with. Not needed by the admin listener.
-	Ring licet.MasterRing
+	Ring licensing.MasterRing
 	// Webhooks judges the URLs of webhook endpoints, and Pings tries them. Neither is
 	// needed by the admin listener.
 	Webhooks webhook.Policy
@@ -76,7 +76,7 @@ type Server struct {
 	guard    *guard.Guard
 	origin   string // of PublicURL
 	basePath string // of PublicURL, without a slash at its end
-	errors   map[licet.Reason]kind
+	errors   map[licensing.Reason]kind
 	pages    *paypage.Renderer
 
 	matcher     *router.Router

@@ -16,12 +16,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/delivery/webhook"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
-	"licet/webhook"
 )
 
 // The API keys of the test service.
@@ -138,7 +138,7 @@ func newService(t *testing.T, options ...option) *service {
 		Deliveries: s.sent,
 		Keys:       s.store,
 		Ring:       testRing(t),
-		KeyCheck:   licet.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+		KeyCheck:   licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
 		Clock:      s.clock.Now,
 		Entropy:    &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
 		Metrics:    instruments,
@@ -155,16 +155,16 @@ func newService(t *testing.T, options ...option) *service {
 	}
 	s.node = node.New(nodeConfig)
 	s.config.Node = s.node
-	s.config.Desk = payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}})
+	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}})
 
-	acme := licet.Owner{AccountID: "acct_acme", Mode: licet.Test}
-	s.store.addKey(keyAll, licet.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: s.clock.Now()})
-	s.store.addKey(keyOther, licet.APIKey{Owner: licet.Owner{AccountID: "acct_other", Mode: licet.Test}, Scopes: []string{"*"}})
-	s.store.addKey(keyLive, licet.APIKey{Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Live}, Scopes: []string{"*"}})
-	s.store.addKey(keyReadOnly, licet.APIKey{Owner: acme, Scopes: []string{"licenses:read", "orders:read"}})
-	s.store.addKey(keyKeys, licet.APIKey{Owner: acme, Scopes: []string{"keys", "orders"}})
-	s.store.addKey(keyExpired, licet.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})
-	s.store.addKey(keyRevoked, licet.APIKey{Owner: acme, Scopes: []string{"*"}, RevokedAt: s.clock.Now()})
+	acme := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
+	s.store.addKey(keyAll, licensing.APIKey{Owner: acme, Name: "all", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: s.clock.Now()})
+	s.store.addKey(keyOther, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, Scopes: []string{"*"}})
+	s.store.addKey(keyLive, licensing.APIKey{Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, Scopes: []string{"*"}})
+	s.store.addKey(keyReadOnly, licensing.APIKey{Owner: acme, Scopes: []string{"licenses:read", "orders:read"}})
+	s.store.addKey(keyKeys, licensing.APIKey{Owner: acme, Scopes: []string{"keys", "orders"}})
+	s.store.addKey(keyExpired, licensing.APIKey{Owner: acme, Scopes: []string{"*"}, ExpiresAt: s.clock.Now()})
+	s.store.addKey(keyRevoked, licensing.APIKey{Owner: acme, Scopes: []string{"*"}, RevokedAt: s.clock.Now()})
 
 	s.server = handlers.New(s.config)
 	s.addr = serve(t, s.server)
@@ -177,9 +177,9 @@ func newService(t *testing.T, options ...option) *service {
 	return s
 }
 
-func testRing(t *testing.T) licet.MasterRing {
+func testRing(t *testing.T) licensing.MasterRing {
 	t.Helper()
-	ring, err := licet.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		t.Fatal(err)
 	}

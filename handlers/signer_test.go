@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -32,7 +32,7 @@ func newSigningService(t *testing.T) *service {
 
 // withRing gives a service a master key.
 func withRing(c *handlers.Config, _ *node.Config) {
-	ring, err := licet.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(make([]byte, licet.MasterKeySize)))
+	ring, err := licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
 	if err != nil {
 		panic(err)
 	}
@@ -42,8 +42,8 @@ func withRing(c *handlers.Config, _ *node.Config) {
 // addSigners adds API keys that have secrets.
 func (s *service) addSigners() {
 	s.t.Helper()
-	key := licet.APIKey{
-		ID: "key_signer", Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test},
+	key := licensing.APIKey{
+		ID: "key_signer", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
 		Scopes: []string{"orders", "licenses"}, SecretVersion: 1, MasterID: "m1",
 	}
 	s.store.addKey(keySigner, key)
@@ -68,8 +68,8 @@ func (s *memStore) written() int64 {
 // secret is the API secret of a key, in a version.
 func (s *service) secret(id string, version int) string {
 	s.t.Helper()
-	secret, err := s.config.Ring.APISecret(&licet.APIKey{
-		ID: id, Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, SecretVersion: version, MasterID: "m1",
+	secret, err := s.config.Ring.APISecret(&licensing.APIKey{
+		ID: id, Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, SecretVersion: version, MasterID: "m1",
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet"
-	"licet/signature"
+	"licet/handlers/signature"
+	"licet/licensing"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 // checkSignature judges the signature of a request, whose path is given as it
 // was sent. Like credentials, a signature that is sent must be good wherever
 // they are looked at, demanded or not: whoever signs relies on it.
-func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *licet.APIKey) error {
+func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *licensing.APIKey) error {
 	head := &ctx.Request.Header
 	// Most requests come from end users, for whom one look must do. The other
 	// header alone is some other kind of signature, or half of one of ours.

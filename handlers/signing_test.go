@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/handlers"
+	"licet/licensing"
 )
 
 func TestSignedRequests(t *testing.T) {
@@ -246,7 +246,7 @@ func TestWhenASignatureIsJudged(t *testing.T) {
 func TestSignedBeforeTheRingIsThere(t *testing.T) {
 	t.Parallel()
 	s := newSigningService(t)
-	key := licet.APIKey{ID: "key_signer", Owner: licet.Owner{AccountID: "acct_acme", Mode: licet.Test}, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m2"}
+	key := licensing.APIKey{ID: "key_signer", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m2"}
 	s.store.addKey(keySigner, key)
 	refused := s.sendWire(s.signedOrder().sign()).must(t, 50300)
 	if refused.header.Get("Retry-After") == "" || !strings.Contains(refused.body, `"retryable":true`) || strings.Contains(refused.body, "m2") {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"licet/tracing"
+	"licet/metrics/tracing"
 )
 
 // beginTrace begins the span of a request, once its route is known. It tells of the

@@ -8,8 +8,8 @@ import (
 
 	"licet/handlers"
 	"licet/internal/otlptest"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 func withTracer(tracer *tracing.Tracer) option {

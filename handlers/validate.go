@@ -11,7 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"licet"
+	"licet/licensing"
 )
 
 // The limits of members. Lengths count Unicode code points.
@@ -40,13 +40,13 @@ const (
 
 // problems collects what is wrong with a request: every bad member, each
 // named once.
-type problems struct{ fields []licet.FieldProblem }
+type problems struct{ fields []licensing.FieldProblem }
 
 func (p *problems) add(field, problem string) {
-	if slices.ContainsFunc(p.fields, func(f licet.FieldProblem) bool { return f.Field == field }) {
+	if slices.ContainsFunc(p.fields, func(f licensing.FieldProblem) bool { return f.Field == field }) {
 		return // the first says enough
 	}
-	p.fields = append(p.fields, licet.FieldProblem{Field: field, Problem: problem})
+	p.fields = append(p.fields, licensing.FieldProblem{Field: field, Problem: problem})
 }
 
 // err is nil where there are no problems.
@@ -54,8 +54,8 @@ func (p *problems) err() error {
 	if len(p.fields) == 0 {
 		return nil
 	}
-	return &licet.Error{
-		Reason:  licet.ReasonInvalidField,
+	return &licensing.Error{
+		Reason:  licensing.ReasonInvalidField,
 		Message: "the request has invalid members",
 		Fields:  p.fields,
 	}
@@ -137,7 +137,7 @@ func (p *problems) currency(field string, in text) string {
 		p.add(field, problemRequired)
 		return ""
 	}
-	canonical, ok := licet.ParseCurrency(in.value)
+	canonical, ok := licensing.ParseCurrency(in.value)
 	if !ok {
 		p.add(field, "must be the ISO 4217 code of a currency, such as USD")
 	}
@@ -203,11 +203,11 @@ func loopback(host string) bool {
 }
 
 // period reads a length of time.
-func (p *problems) period(field string, in text) licet.Period {
+func (p *problems) period(field string, in text) licensing.Period {
 	if !in.given {
-		return licet.Period{}
+		return licensing.Period{}
 	}
-	period, ok := licet.ParsePeriod(in.value)
+	period, ok := licensing.ParsePeriod(in.value)
 	if !ok || period.IsZero() {
 		p.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, such as P1Y or P30D")
 	}

@@ -1,7 +1,7 @@
 package handlers
 
 import (
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -81,7 +81,7 @@ func (s *Server) updateWebhook(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := licet.UpdateEndpoint{ID: r.value("endpoint_id"), By: r.actor()}
+	change := licensing.UpdateEndpoint{ID: r.value("endpoint_id"), By: r.actor()}
 	s.webhookURL(&bad, "url", url)
 	if url.given {
 		change.URL = &url.value

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,7 +22,7 @@ type webhookEndpoint struct {
 	CreatedAt       timestamp      `json:"created_at"`
 	PreviousUntil   timestamp      `json:"previous_secret_until"`
 	AccountID       string         `json:"account_id"`
-	Mode            licet.Mode     `json:"mode"`
+	Mode            licensing.Mode `json:"mode"`
 }
 
 // endpointStatus tells whether an endpoint gets events.
@@ -58,7 +58,7 @@ type deliveryState struct {
 	Behind      bool      `json:"behind"`
 }
 
-func webhookAnswer(e *licet.Endpoint, owner licet.Owner, now time.Time) webhookEndpoint {
+func webhookAnswer(e *licensing.Endpoint, owner licensing.Owner, now time.Time) webhookEndpoint {
 	answer := webhookEndpoint{
 		ID:              e.ID,
 		URL:             e.URL,
@@ -83,7 +83,7 @@ func webhookAnswer(e *licet.Endpoint, owner licet.Owner, now time.Time) webhookE
 	return answer
 }
 
-func watchedAnswer(e *licet.Endpoint, owner licet.Owner, p node.DeliveryProgress, now time.Time) watchedWebhook {
+func watchedAnswer(e *licensing.Endpoint, owner licensing.Owner, p node.DeliveryProgress, now time.Time) watchedWebhook {
 	state := deliveryState{
 		Pending:     p.Pending,
 		Dead:        p.Dead,
@@ -113,9 +113,9 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 		return nil, err
 	}
 	// Ids are in the order in which endpoints were made, as well as clocks agree.
-	slices.SortFunc(endpoints, func(a, b licet.Endpoint) int { return strings.Compare(b.ID, a.ID) })
+	slices.SortFunc(endpoints, func(a, b licensing.Endpoint) int { return strings.Compare(b.ID, a.ID) })
 	if page.Before != "" {
-		endpoints = slices.DeleteFunc(endpoints, func(e licet.Endpoint) bool { return e.ID >= string(page.Before) })
+		endpoints = slices.DeleteFunc(endpoints, func(e licensing.Endpoint) bool { return e.ID >= string(page.Before) })
 	}
 	var next *string
 	if len(endpoints) > page.Limit {
@@ -131,7 +131,7 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 		Endpoints []watchedWebhook `json:"webhook_endpoints"`
 		Next      *string          `json:"next_cursor"`
 	}{
-		answers(endpoints, func(e *licet.Endpoint) watchedWebhook {
+		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook {
 			return watchedAnswer(e, r.callerOwner(), progresses[e.ID], now)
 		}),
 		next,
@@ -160,21 +160,21 @@ func (s *Server) webhookURL(bad *problems, field string, in text) {
 }
 
 // webhookTypes reads which kinds of events an endpoint is to get; nil: all.
-func (p *problems) webhookTypes(field string, in texts) []licet.EventType {
+func (p *problems) webhookTypes(field string, in texts) []licensing.EventType {
 	if !in.given || len(in.values) == 1 && in.values[0] == allEventTypes {
 		return nil
 	}
-	types := make([]licet.EventType, 0, len(in.values))
+	types := make([]licensing.EventType, 0, len(in.values))
 	for _, name := range in.values {
-		kind := licet.EventType(name)
-		if !slices.Contains(licet.EventTypes(), kind) || slices.Contains(types, kind) {
+		kind := licensing.EventType(name)
+		if !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
 			types = nil
 			break
 		}
 		types = append(types, kind)
 	}
 	if len(types) == 0 {
-		p.add(field, "must be * alone, or one or more kinds of events, each once: "+strings.Join(words(licet.EventTypes()), ", "))
+		p.add(field, "must be * alone, or one or more kinds of events, each once: "+strings.Join(words(licensing.EventTypes()), ", "))
 		return nil
 	}
 	return types

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -113,7 +113,7 @@ func TestWebhookPages(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	var want []string
-	for range licet.MaxEndpoints {
+	for range licensing.MaxEndpoints {
 		want = append(want, s.webhook("https://shop.example.com/licet"))
 	}
 	slices.Reverse(want)
@@ -172,19 +172,19 @@ func (s *service) failing(id string) {
 	}
 	s.sent.items[id] = []node.Delivery{
 		{
-			EventID: "evt_00000000000000000000000007", Type: licet.EventOrderPaid, Status: node.DeliveryPending,
+			EventID: "evt_00000000000000000000000007", Type: licensing.EventOrderPaid, Status: node.DeliveryPending,
 			Attempts: []node.DeliveryAttempt{failed(0, "timeout"), failed(503, "status")}, Answer: "down for <maintenance>", Next: now.Add(time.Minute),
 		},
 		{
-			EventID: "evt_00000000000000000000000008", Type: licet.EventDeviceBound, Status: node.DeliveryPending,
+			EventID: "evt_00000000000000000000000008", Type: licensing.EventDeviceBound, Status: node.DeliveryPending,
 			Attempts: []node.DeliveryAttempt{failed(302, "redirect")}, Next: now.Add(time.Minute),
 		},
 		{
-			EventID: "evt_00000000000000000000000005", Type: licet.EventOrderCreated, Status: node.DeliveryDead,
+			EventID: "evt_00000000000000000000000005", Type: licensing.EventOrderCreated, Status: node.DeliveryDead,
 			Attempts: []node.DeliveryAttempt{failed(404, "status")}, Answer: "no such page",
 		},
 		{
-			EventID: "evt_00000000000000000000000004", Type: licet.EventLicenseIssued, Status: node.DeliveryDelivered,
+			EventID: "evt_00000000000000000000000004", Type: licensing.EventLicenseIssued, Status: node.DeliveryDelivered,
 			Attempts: []node.DeliveryAttempt{failed(0, "connection_refused"), failed(204, "")},
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,7 +20,7 @@ const changeTries = 12
 // ChangeAPIKey swaps a key for what change makes of it. The record's writers
 // tell whose swap it was, as those of a license do. They can only because a
 // store makes one change of a key at a time. Changes of other keys go on meanwhile.
-func (s *Store) ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...node.Write) (*licet.APIKey, error) {
+func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...node.Write) (*licensing.APIKey, error) {
 	done, err := s.keyTurns.take(ctx, keyName{owner, id})
 	if err != nil {
 		return nil, unavailable(err)
@@ -31,7 +31,7 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, 
 	case err != nil:
 		return nil, err
 	case have == nil:
-		return nil, licet.ErrAPIKeyNotFound
+		return nil, licensing.ErrAPIKeyNotFound
 	}
 	for range changeTries {
 		next := &storedAPIKey{key: have.key, writers: have.writers, unknown: have.unknown}
@@ -74,7 +74,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 	}
 	kv := firstOf(response.Responses, 0)
 	if kv == nil {
-		return nil, licet.ErrAPIKeyNotFound
+		return nil, licensing.ErrAPIKeyNotFound
 	}
 	if rival, err = newReadAPIKey(next.key.Hash, kv); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -21,7 +21,7 @@ const apiKeysMarkSize = len(incarnation{}) + 8
 // same keys, also in a store that was restored from a backup.
 //
 // The two puts compare nothing, so changes of keys never contend for the marks.
-func (s *Store) markAPIKeys(owner licet.Owner) []clientv3.Op {
+func (s *Store) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
 	return []clientv3.Op{clientv3.OpPut(apiKeysMark, mark), clientv3.OpPut(apiKeyPartMark(node.KeyPart(owner)), mark)}
 }

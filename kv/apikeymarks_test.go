@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -120,7 +120,7 @@ func TestKeyMarksInEtcd(t *testing.T) {
 			if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
 				t.Fatal(err)
 			}
-		} else if _, err := l.store.ChangeAPIKey(l.ctx(), key.Owner, key.ID, func(k *licet.APIKey) error {
+		} else if _, err := l.store.ChangeAPIKey(l.ctx(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 			return k.Rotate("m1", testTime.Add(time.Duration(i)), 0)
 		}); err != nil {
 			t.Fatal(err)
@@ -149,14 +149,14 @@ func TestKeyMarksInEtcd(t *testing.T) {
 func TestKeysWaitForNoOtherKey(t *testing.T) {
 	l := newLab(t)
 	slow, quick := newAPIKey(), newAPIKey()
-	for _, key := range []licet.APIKey{slow, quick} {
+	for _, key := range []licensing.APIKey{slow, quick} {
 		if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
 			t.Fatal(err)
 		}
 	}
 	began, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error)
 	go func() {
-		_, err := l.store.ChangeAPIKey(l.ctx(), slow.Owner, slow.ID, func(k *licet.APIKey) error {
+		_, err := l.store.ChangeAPIKey(l.ctx(), slow.Owner, slow.ID, func(k *licensing.APIKey) error {
 			close(began)
 			<-goOn
 			k.Revoke(testTime)
@@ -165,8 +165,8 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 		ended <- err
 	}()
 	<-began
-	revoke := func(ctx context.Context, key licet.APIKey) error {
-		_, err := l.store.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licet.APIKey) error {
+	revoke := func(ctx context.Context, key licensing.APIKey) error {
+		_, err := l.store.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error {
 			k.Revoke(testTime)
 			return nil
 		})

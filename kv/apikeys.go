@@ -9,12 +9,12 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
-func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	value, err := s.get(ctx, "api_key", apiKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
@@ -28,19 +28,19 @@ func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error
 
 // PutAPIKey sees to it that a key is stored. One that is there already stays
 // as it is: it may have been revoked or rotated since.
-func (s *Store) PutAPIKey(ctx context.Context, key licet.APIKey) error {
+func (s *Store) PutAPIKey(ctx context.Context, key licensing.APIKey) error {
 	return s.storeNewAPIKey(ctx, &key, nil)
 }
 
 // CreateAPIKey stores a new key, whose master key must be in use.
-func (s *Store) CreateAPIKey(ctx context.Context, key licet.APIKey, claims ...node.Write) error {
+func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...node.Write) error {
 	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)}, claims...)
 }
 
 // storeNewAPIKey stores a key and its place in the index, unless either is
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
-func (s *Store) storeNewAPIKey(ctx context.Context, key *licet.APIKey, compares []clientv3.Cmp, claims ...node.Write) error {
+func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...node.Write) error {
 	record, index := apiKeyKey(key.Hash), apiKeyIndexKey(key.Owner, key.ID)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
@@ -97,11 +97,11 @@ func putAPIKeyIndex(index string, hash [32]byte) []clientv3.Op {
 	return puts
 }
 
-var errAPIKeyTaken = fmt.Errorf("%w: another API key has this id or hash", licet.ErrInternal)
+var errAPIKeyTaken = fmt.Errorf("%w: another API key has this id or hash", licensing.ErrInternal)
 
 // FindAPIKey finds a key by its public id; nil where its owner has none of
 // that id.
-func (s *Store) FindAPIKey(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error) {
+func (s *Store) FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
 	found, err := s.findAPIKey(ctx, owner, id)
 	if err != nil || found == nil {
 		return nil, err
@@ -116,7 +116,7 @@ type readAPIKey struct {
 	revision int64
 }
 
-func (s *Store) findAPIKey(ctx context.Context, owner licet.Owner, id string) (*readAPIKey, error) {
+func (s *Store) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes or changes an entry of the index or the record that it
 	// leads to, so that the two need not be read at one revision.
 	value, err := s.get(ctx, "find_api_key", apiKeyIndexKey(owner, id))
@@ -182,7 +182,7 @@ func (s *Store) list(ctx context.Context, operation, from string, opts ...client
 	response, err := s.kv.Get(ctx, from, opts...)
 	s.answered(ctx, operation, started, err)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	return response, nil
 }

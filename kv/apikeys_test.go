@@ -11,14 +11,14 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"licet"
+	"licet/licensing"
 )
 
 // newAPIKey makes a key that is not stored.
-func newAPIKey() licet.APIKey {
+func newAPIKey() licensing.APIKey {
 	id := "key_" + strings.ToLower(ulid.Make().String())
-	return licet.APIKey{
-		ID: id, Hash: licet.HashAPIKey(id), Owner: licet.Owner{AccountID: "acct_test", Mode: licet.Test},
+	return licensing.APIKey{
+		ID: id, Hash: licensing.HashAPIKey(id), Owner: licensing.Owner{AccountID: "acct_test", Mode: licensing.Test},
 		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime,
 	}
 }
@@ -38,9 +38,9 @@ func TestAPIKeyInDoubt(t *testing.T) {
 		{name: "not applied, answer lost", faults: []fault{{appliedNever, lost}}, made: true},
 		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, made: true},
 		{name: "no space", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, made: true},
-		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrUnavailable},
-		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrInternal},
-		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrOutcomeUnknown, made: true},
+		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
+		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := testContext(t, 10*time.Second)
@@ -57,7 +57,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = faultyStore(t, script(c.faults...))
-			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licet.APIKey) error { return k.Rotate("m1", testTime, 0) })
+			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { return k.Rotate("m1", testTime, 0) })
 			got, readErr = s.APIKey(ctx, key.Hash)
 			if !errors.Is(err, c.err) || readErr != nil || got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
 				t.Errorf("rotated: %v; stored %v, %v", err, got, readErr)
@@ -69,12 +69,12 @@ func TestAPIKeyInDoubt(t *testing.T) {
 // TestAPIKeyInDoubtAmongRivals loses the answer to a change, and lets a rival
 // change the key before it is issued again.
 func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
-	revoke := func(k *licet.APIKey) error { k.Revoke(testTime); return nil }
-	rotate := func(k *licet.APIKey) error { return k.Rotate("m1", testTime, time.Hour) }
+	revoke := func(k *licensing.APIKey) error { k.Revoke(testTime); return nil }
+	rotate := func(k *licensing.APIKey) error { return k.Rotate("m1", testTime, time.Hour) }
 	for _, c := range []struct {
 		name        string
 		first       applied
-		ours, rival func(*licet.APIKey) error
+		ours, rival func(*licensing.APIKey) error
 		version     int
 		revoked     bool
 		err         error
@@ -85,10 +85,10 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 		{name: "rotated by the rival, then revoked", first: appliedNever, ours: revoke, rival: rotate, version: 2, revoked: true},
 		{name: "rotated, and again by the rival", first: appliedNow, ours: rotate, rival: rotate, version: 3, answered: 2},
 		{name: "rotated alike by the rival, then by us", first: appliedNever, ours: rotate, rival: rotate, version: 3},
-		{name: "rotated by the rival, then by us", first: appliedNever, ours: rotate, rival: func(k *licet.APIKey) error {
+		{name: "rotated by the rival, then by us", first: appliedNever, ours: rotate, rival: func(k *licensing.APIKey) error {
 			return k.Rotate("m1", testTime, time.Minute)
 		}, version: 3},
-		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licet.ErrAPIKeyNotFound},
+		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx := testContext(t, 10*time.Second)
@@ -164,7 +164,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licet.APIKey) error { k.Revoke(testTime); return nil }); err != nil {
+	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { k.Revoke(testTime); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	r, err := server.client.Get(ctx, at)

@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
 	"licet/internal/etcdtest"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -50,7 +50,7 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 		"Ping":    func() error { return s.Ping(ctx) },
 		"list":    func() error { _, err := s.Nodes(ctx); return err },
 		"scan":    func() error { _, err := s.scan(ctx, "test", "a", "b", 1, 0); return err },
-		"due":     func() error { _, err := s.Due(ctx, licet.DueOrderEnd, time.Now(), "", 1); return err },
+		"due":     func() error { _, err := s.Due(ctx, licensing.DueOrderEnd, time.Now(), "", 1); return err },
 		"claims":  func() error { _, err := s.dueClaims(ctx, time.Now(), 1); return err },
 		"count":   func() error { _, err := s.CountKeys(ctx); return err },
 		"txn":     func() error { _, err := s.txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")}); return err },

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -71,7 +71,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 }
 
 type licenseAndChange struct {
-	ref    licet.Ref
+	ref    licensing.Ref
 	change node.Change
 }
 
@@ -214,7 +214,7 @@ func TestBatchInDoubt(t *testing.T) {
 func TestBatchedReads(t *testing.T) {
 	s, _ := countedStore(t, script())
 	const licenses = 20
-	var refs []licet.Ref
+	var refs []licensing.Ref
 	for range licenses {
 		ref, _ := createStored(t, s)
 		refs = append(refs, ref)
@@ -230,7 +230,7 @@ func TestBatchedReads(t *testing.T) {
 		send(batch)
 	}
 	var group sync.WaitGroup
-	load := func(ref licet.Ref) {
+	load := func(ref licensing.Ref) {
 		group.Go(func() {
 			if l := loadOne(t, s, ref, "a").Record.License; l == nil || string(l.Key) != ref.ID {
 				t.Errorf("asked for %s, got %+v", ref.ID, l)
@@ -296,10 +296,10 @@ func TestBatchPanic(t *testing.T) {
 	s.remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
-	if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref}); !errors.Is(err, licet.ErrUnavailable) {
+	if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a read: %v, want ErrUnavailable", err)
 	}
-	if _, err := s.Commit(testContext(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licet.ErrOutcomeUnknown) {
+	if _, err := s.Commit(testContext(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Errorf("a change: %v, want ErrOutcomeUnknown", err)
 	}
 	remote.panics.Store(false)
@@ -315,7 +315,7 @@ func TestBatchOfNothing(t *testing.T) {
 	s, _ := countedStore(t, script())
 	var changes []node.Change
 	for range 3 {
-		l := licet.LicenseRef(putDevices(t, 20, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) }))
+		l := licensing.LicenseRef(putDevices(t, 20, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) }))
 		snapshot := loadOne(t, s, l, "d-1", "d-2")
 		changes = append(changes, node.Change{Writes: []node.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
 	}

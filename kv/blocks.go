@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // What one request tells of several records of an owner is not one key for each of them,
@@ -137,7 +137,7 @@ var errNotInBlock = errors.New("not in this block")
 // decodeEventsAt reads events of a record in the value of the key that has them. As decodeEvents does, it may return
 // events with an error: a placeholder where the run that should have them can't be read. With errNotInBlock it returns
 // none.
-func decodeEventsAt(owner licet.Owner, at site, record string, last uint64, value []byte) (*storedEvents, error) {
+func decodeEventsAt(owner licensing.Owner, at site, record string, last uint64, value []byte) (*storedEvents, error) {
 	runs, err := runsOf(&dirEntry{site: at, record: record, last: last}, value)
 	for i := range runs {
 		if runs[i].record == record && runs[i].last == last {
@@ -152,5 +152,5 @@ func decodeEventsAt(owner licet.Owner, at site, record string, last uint64, valu
 
 // tornEvents are the events of a run that can't be read.
 func tornEvents(last uint64) *storedEvents {
-	return &storedEvents{events: []licet.Event{placeholderFor(last, time.Time{})}, torn: true, adrift: last > 1}
+	return &storedEvents{events: []licensing.Event{placeholderFor(last, time.Time{})}, torn: true, adrift: last > 1}
 }

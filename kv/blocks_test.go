@@ -14,12 +14,12 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // binds gives changes that bind a first device to new licenses of owners, in turns.
-func (l *eventsLab) binds(n int, owners ...licet.Owner) []node.Change {
+func (l *eventsLab) binds(n int, owners ...licensing.Owner) []node.Change {
 	l.t.Helper()
 	changes := make([]node.Change, n)
 	for i := range changes {
@@ -40,7 +40,7 @@ func (l *eventsLab) together(changes []node.Change) {
 }
 
 // entries lists the keys of an owner's events in an epoch, in the feed's order.
-func (l *eventsLab) entries(owner licet.Owner, e epoch) []dirEntry {
+func (l *eventsLab) entries(owner licensing.Owner, e epoch) []dirEntry {
 	l.t.Helper()
 	return must(l.store.listEvents(testContext(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
 }
@@ -62,7 +62,7 @@ func (l *eventsLab) verified() []Violation {
 }
 
 // readsWell reads what is told of an owner in every way, and finds the same each time.
-func (l *eventsLab) readsWell(owner licet.Owner) []node.RecordedEvent {
+func (l *eventsLab) readsWell(owner licensing.Owner) []node.RecordedEvent {
 	l.t.Helper()
 	ctx := testContext(l.t, time.Minute)
 	all := l.feed(owner, 1000)
@@ -82,20 +82,20 @@ func (l *eventsLab) readsWell(owner licet.Owner) []node.RecordedEvent {
 		}
 	}
 	var some, want []node.RecordedEvent
-	page := node.FeedPage{Limit: 5, Types: []licet.EventType{licet.EventDeviceBound}}
+	page := node.FeedPage{Limit: 5, Types: []licensing.EventType{licensing.EventDeviceBound}}
 	for more := true; more; {
 		got := must(l.store.ReadEvents(ctx, owner, page))(l.t)
 		some, page.After, more = append(some, got.Events...), got.Next, got.More
 	}
-	histories := make(map[licet.Ref][]node.RecordedEvent)
+	histories := make(map[licensing.Ref][]node.RecordedEvent)
 	for _, e := range all {
-		if e.Type == licet.EventDeviceBound {
+		if e.Type == licensing.EventDeviceBound {
 			want = append(want, e)
 		}
 		if got := must(l.store.Event(ctx, owner, e.ID))(l.t); got == nil || cmp.Diff(e, *got) != "" {
 			l.t.Errorf("%s is found as %+v", e.ID, got)
 		}
-		ref := licet.LicenseRef(e.License.Key)
+		ref := licensing.LicenseRef(e.License.Key)
 		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
 	}
 	if diff := cmp.Diff(want, some); diff != "" {
@@ -145,7 +145,7 @@ func TestEventsShareKeys(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newEventsLab(t)
-			owners := make([]licet.Owner, c.owners)
+			owners := make([]licensing.Owner, c.owners)
 			for i := range owners {
 				owners[i] = acct(fmt.Sprintf("share%d", i))
 			}
@@ -189,7 +189,7 @@ func TestEventsShareKeys(t *testing.T) {
 func TestOrderInABlock(t *testing.T) {
 	l := newLab(t)
 	const n = 12
-	var orders []licet.Order
+	var orders []licensing.Order
 	for i := range n {
 		orders = append(orders, l.order(int64(100+i)))
 	}
@@ -224,9 +224,9 @@ func TestOrderInABlock(t *testing.T) {
 		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
 		for _, e := range feed.Events {
 			switch e.Type {
-			case licet.EventOrderPaid:
+			case licensing.EventOrderPaid:
 				paid[e.Order.OrderNo] = true
-			case licet.EventLicenseIssued:
+			case licensing.EventLicenseIssued:
 				issued++
 				if !paid[e.License.OrderNo] {
 					t.Errorf("the license of %s is issued before the order is paid", e.License.OrderNo)
@@ -383,7 +383,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
 	event := func(i int) string { return "e/" + eventID(at.site, runs[i].record, runs[i].last) }
 	license := func(i int) string {
-		return "l/" + (&verification{}).name(licet.LicenseID([]byte(runs[i].record[1:])))
+		return "l/" + (&verification{}).name(licensing.LicenseID([]byte(runs[i].record[1:])))
 	}
 	moved := blockKey(owner, site{at.epoch, at.block + 1})
 	foreign := blockKey(acct("foreign"), at.site)
@@ -446,7 +446,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 		t.Fatalf("%d keys with %d records", len(keys), len(told))
 	}
 	defer v.plant(seed{keys[0]: encodeBlock(told), keys[1]: nil})()
-	license := (&verification{}).name(licet.LicenseID([]byte(told[blockRuns].record[1:])))
+	license := (&verification{}).name(licensing.LicenseID([]byte(told[blockRuns].record[1:])))
 	want := []string{"event runs e/" + ownerPath(owner), "event unlinked e/", "license event_missing l/" + license}
 	got := names(l.verified())
 	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of a stored API key. Its hash is in its key.
@@ -33,7 +33,7 @@ const (
 
 // storedAPIKey is the value of an API key.
 type storedAPIKey struct {
-	key     licet.APIKey // without LastUsedAt, which has a key of its own
+	key     licensing.APIKey // without LastUsedAt, which has a key of its own
 	writers []writer
 	unknown []byte // fields of a newer format, to be kept
 }
@@ -51,7 +51,7 @@ func (s *storedAPIKey) encode() []byte {
 	b = appendTime(b, apiKeyCreatedAt, k.CreatedAt)
 	b = appendTime(b, apiKeyExpiresAt, k.ExpiresAt)
 	b = appendTime(b, apiKeyRevokedAt, k.RevokedAt)
-	if k.Previous != (licet.PreviousSecret{}) {
+	if k.Previous != (licensing.PreviousSecret{}) {
 		b = appendBytes(b, apiKeyPrevious, encodePrevious(k.Previous))
 	}
 	b = appendBool(b, apiKeyMustSign, k.RequireSignature)
@@ -59,14 +59,14 @@ func (s *storedAPIKey) encode() []byte {
 	return append(b, s.unknown...)
 }
 
-func encodePrevious(p licet.PreviousSecret) []byte {
+func encodePrevious(p licensing.PreviousSecret) []byte {
 	b := appendUint(nil, previousVersion, uint64(p.Version))
 	b = appendString(b, previousMasterID, p.MasterID)
 	return appendTime(b, previousUntil, p.Until)
 }
 
-func decodePrevious(message []byte) (licet.PreviousSecret, error) {
-	var p licet.PreviousSecret
+func decodePrevious(message []byte) (licensing.PreviousSecret, error) {
+	var p licensing.PreviousSecret
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case previousVersion:
@@ -82,7 +82,7 @@ func decodePrevious(message []byte) (licet.PreviousSecret, error) {
 }
 
 func decodeAPIKey(hash [32]byte, value []byte) (*storedAPIKey, error) {
-	s := &storedAPIKey{key: licet.APIKey{Hash: hash}}
+	s := &storedAPIKey{key: licensing.APIKey{Hash: hash}}
 	k := &s.key
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {

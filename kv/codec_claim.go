@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of a stored claim.
@@ -40,7 +40,7 @@ const (
 	refusalMessage protowire.Number = 2
 )
 
-func encodeClaim(c *licet.Claim, writers []writer) []byte {
+func encodeClaim(c *licensing.Claim, writers []writer) []byte {
 	b := appendBytes([]byte{formatVersion}, claimFingerprint, c.Fingerprint[:])
 	b = appendTime(b, claimCreatedAt, c.CreatedAt)
 	b = appendString(b, claimOrderNo, c.OrderNo)
@@ -65,8 +65,8 @@ func encodeClaim(c *licet.Claim, writers []writer) []byte {
 	return appendWriters(b, claimWriter, writers)
 }
 
-func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
-	c := &licet.Claim{}
+func decodeClaim(value []byte) (*licensing.Claim, []writer, error) {
+	c := &licensing.Claim{}
 	var writers []writer
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
@@ -77,7 +77,7 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 		case claimOrderNo:
 			c.OrderNo = f.string()
 		case claimLicenseKey:
-			c.LicenseKey = licet.LicenseKey(f.string())
+			c.LicenseKey = licensing.LicenseKey(f.string())
 		case claimGrant:
 			c.Grant, err = decodeGrant(f.bytes)
 		case claimRefusal:
@@ -96,8 +96,8 @@ func decodeClaim(value []byte) (*licet.Claim, []writer, error) {
 	return c, writers, err
 }
 
-func decodeGrant(message []byte) (*licet.GrantProgress, error) {
-	g := &licet.GrantProgress{}
+func decodeGrant(message []byte) (*licensing.GrantProgress, error) {
+	g := &licensing.GrantProgress{}
 	err := decodeMessage(message, func(f field) (err error) {
 		switch f.num {
 		case grantSeed:
@@ -114,12 +114,12 @@ func decodeGrant(message []byte) (*licet.GrantProgress, error) {
 	return g, err
 }
 
-func decodeRefusal(message []byte) (*licet.Error, error) {
-	r := &licet.Error{}
+func decodeRefusal(message []byte) (*licensing.Error, error) {
+	r := &licensing.Error{}
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case refusalReason:
-			r.Reason = licet.Reason(f.string())
+			r.Reason = licensing.Reason(f.string())
 		case refusalMessage:
 			r.Message = f.string()
 		}
@@ -128,8 +128,8 @@ func decodeRefusal(message []byte) (*licet.Error, error) {
 	return r, err
 }
 
-func decodeRedaction(message []byte) (*licet.Redaction, error) {
-	r := &licet.Redaction{}
+func decodeRedaction(message []byte) (*licensing.Redaction, error) {
+	r := &licensing.Redaction{}
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case redactionOrders:

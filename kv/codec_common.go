@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -15,15 +15,15 @@ const (
 	periodClock  protowire.Number = 4 // nanoseconds
 )
 
-func encodePeriod(p licet.Period) []byte {
+func encodePeriod(p licensing.Period) []byte {
 	b := appendUint(nil, periodYears, uint64(p.Years))
 	b = appendUint(b, periodMonths, uint64(p.Months))
 	b = appendUint(b, periodDays, uint64(p.Days))
 	return appendUint(b, periodClock, uint64(p.Clock))
 }
 
-func decodePeriod(message []byte) (licet.Period, error) {
-	var p licet.Period
+func decodePeriod(message []byte) (licensing.Period, error) {
+	var p licensing.Period
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case periodYears:
@@ -48,7 +48,7 @@ const (
 	termsSelfService    protowire.Number = 5
 )
 
-func encodeTerms(t licet.Terms) []byte {
+func encodeTerms(t licensing.Terms) []byte {
 	b := appendString(nil, termsPrefix, t.KeyPrefix)
 	b = appendCount(b, termsMaxDevices, t.MaxDevices)
 	if !t.Validity.IsZero() {
@@ -60,16 +60,16 @@ func encodeTerms(t licet.Terms) []byte {
 
 // appendSelfService writes both in one number: whether it is allowed is the
 // lowest bit, so that the default takes nothing.
-func appendSelfService(b []byte, num protowire.Number, s licet.SelfService) []byte {
+func appendSelfService(b []byte, num protowire.Number, s licensing.SelfService) []byte {
 	return appendUint(b, num, uint64(s.RemovalsPerMonth)<<1|protowire.EncodeBool(s.Allowed))
 }
 
-func (f field) selfService() licet.SelfService {
-	return licet.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}
+func (f field) selfService() licensing.SelfService {
+	return licensing.SelfService{Allowed: f.varint&1 != 0, RemovalsPerMonth: int(f.varint >> 1)}
 }
 
-func decodeTerms(message []byte) (licet.Terms, error) {
-	var t licet.Terms
+func decodeTerms(message []byte) (licensing.Terms, error) {
+	var t licensing.Terms
 	limited := false
 	err := decodeMessage(message, func(f field) (err error) {
 		switch f.num {

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -48,7 +48,7 @@ func decodeDelivery(event string, status node.DeliveryStatus, value []byte) (nod
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case deliveryType:
-			d.Type = licet.EventType(f.string())
+			d.Type = licensing.EventType(f.string())
 		case deliveryAttempt:
 			d.Attempts, err = decodeAttempt(d.Attempts, f.bytes)
 		case deliveryAnswer:
@@ -117,7 +117,7 @@ const (
 )
 
 // encodeReplay writes a replay, and whose endpoint it is for.
-func encodeReplay(owner licet.Owner, r *node.Replay) []byte {
+func encodeReplay(owner licensing.Owner, r *node.Replay) []byte {
 	b := appendOwner([]byte{formatVersion}, replayOwner, owner)
 	b = appendString(b, replayEvent, r.EventID)
 	b = appendString(b, replayAfter, r.After)
@@ -126,7 +126,7 @@ func encodeReplay(owner licet.Owner, r *node.Replay) []byte {
 	return appendString(b, replayPlace, r.Place)
 }
 
-func decodeReplay(id string, value []byte) (owner licet.Owner, r node.Replay, err error) {
+func decodeReplay(id string, value []byte) (owner licensing.Owner, r node.Replay, err error) {
 	r.ID = id
 	err = decodeValue(value, func(f field) (err error) {
 		switch f.num {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,7 +26,7 @@ func goldenProgress() *storedProgress {
 
 func goldenDelivery() node.Delivery {
 	return node.Delivery{
-		EventID: "evt_001", Type: licet.EventOrderPaid, Status: node.DeliveryPending, Answer: "no such table", Next: testTime.Add(time.Hour),
+		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: node.DeliveryPending, Answer: "no such table", Next: testTime.Add(time.Hour),
 		Attempts: []node.DeliveryAttempt{
 			{At: testTime, Duration: 1234 * time.Millisecond, Status: 500, Failure: "status"},
 			{At: testTime.Add(time.Minute), Duration: 15 * time.Second, Failure: "timeout"},

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of a stored license. A number is never used for something else.
@@ -51,7 +51,7 @@ const (
 
 // storedLicense is a license as one key holds it.
 type storedLicense struct {
-	license licet.License
+	license licensing.License
 	writers []writer
 	devices []inlineDevice // in the order they were bound; nil where spilled
 	spilled bool
@@ -107,7 +107,7 @@ func (s *storedLicense) appendFacts(b []byte) []byte {
 // decodeLicense reads the value under a license's key. The id comes from the
 // key, since the value holds only the prefix. What it gives aliases the value,
 // which must not change any more.
-func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
+func decodeLicense(id licensing.LicenseID, value []byte) (*storedLicense, error) {
 	s := &storedLicense{}
 	l := &s.license
 	var prefix string
@@ -174,7 +174,7 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	if err = owned(l.Owner, err); err != nil {
 		return nil, err
 	}
-	if !licet.ValidKeyPrefix(prefix) || !limited {
+	if !licensing.ValidKeyPrefix(prefix) || !limited {
 		return nil, errMalformed
 	}
 	l.Key = id.Key(prefix)
@@ -187,13 +187,13 @@ func decodeLicense(id licet.LicenseID, value []byte) (*storedLicense, error) {
 	return s, nil
 }
 
-func encodeDevice(d *licet.Device) []byte {
+func encodeDevice(d *licensing.Device) []byte {
 	return appendDevice([]byte{formatVersion}, d, time.Time{})
 }
 
 // appendDevice writes a device of a license made at created, or for a key of
 // its own with the zero time, so that it can be read without the license.
-func appendDevice(b []byte, d *licet.Device, created time.Time) []byte {
+func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
 	if b == nil {
 		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
 	}
@@ -204,8 +204,8 @@ func appendDevice(b []byte, d *licet.Device, created time.Time) []byte {
 	return appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
 }
 
-func decodeDevice(message []byte, created time.Time) (licet.Device, error) {
-	var d licet.Device
+func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
+	var d licensing.Device
 	var seenFor int64
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
@@ -231,9 +231,9 @@ func decodeDevice(message []byte, created time.Time) (licet.Device, error) {
 	return d, err
 }
 
-func decodeDeviceValue(value []byte) (licet.Device, error) {
+func decodeDeviceValue(value []byte) (licensing.Device, error) {
 	if len(value) == 0 || value[0] != formatVersion {
-		return licet.Device{}, errMalformed
+		return licensing.Device{}, errMalformed
 	}
 	return decodeDevice(value[1:], time.Time{})
 }

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
-	"licet"
+	"licet/licensing"
 )
 
 // anyTime draws the zero time, times around testTime, and any others.
@@ -34,7 +34,7 @@ func TestLicenseTimes(t *testing.T) {
 			*at = anyTime().Draw(t, "time")
 		}
 		bound := anyTime().Draw(t, "bound")
-		device := licet.Device{ID: "a", BoundAt: bound, LastSeenAt: time.UnixMilli(bound.UnixMilli() + 5).UTC()}
+		device := licensing.Device{ID: "a", BoundAt: bound, LastSeenAt: time.UnixMilli(bound.UnixMilli() + 5).UTC()}
 		stored.devices = []inlineDevice{inline(&device, l.CreatedAt)}
 
 		got, err := decodeLicense(goldenKey.ID(), stored.encode())
@@ -58,7 +58,7 @@ func TestLicenseTimes(t *testing.T) {
 // TestMovedDeviceKeepsNewerFields moves a device of a newer format to a key of
 // its own.
 func TestMovedDeviceKeepsNewerFields(t *testing.T) {
-	device := licet.Device{ID: "a", Named: true, Name: "A", BoundAt: testTime.Add(time.Hour), LastSeenAt: testTime.Add(time.Hour)}
+	device := licensing.Device{ID: "a", Named: true, Name: "A", BoundAt: testTime.Add(time.Hour), LastSeenAt: testTime.Add(time.Hour)}
 	newer := func(b []byte) []byte {
 		b = appendString(b, 99, "of a newer node")
 		return protowire.AppendFixed64(protowire.AppendTag(b, 98, protowire.Fixed64Type), 42)

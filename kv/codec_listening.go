@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of listenKey's value, of a move in it, and of a request to listen.
@@ -140,4 +140,4 @@ func readListenRequest(kv *mvccpb.KeyValue) (assumption, error) {
 	return assumption{owner, listens}, err
 }
 
-func listenRequestKey(owner licet.Owner) string { return listenRequests + ownerPath(owner) }
+func listenRequestKey(owner licensing.Owner) string { return listenRequests + ownerPath(owner) }

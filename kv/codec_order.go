@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of a stored order. Its number, account and mode are in its key.
@@ -39,7 +39,7 @@ const (
 
 // storedOrder is an order as its key holds it.
 type storedOrder struct {
-	order   licet.Order
+	order   licensing.Order
 	writers []writer
 	told    site   // of its latest event
 	unknown []byte // fields of a newer format, to be kept
@@ -82,8 +82,8 @@ func (s *storedOrder) encode() ([]byte, error) {
 }
 
 // decodeOrder reads the value under an order's key.
-func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
-	s := &storedOrder{order: licet.Order{OrderNo: ref.ID, Owner: ref.Owner}}
+func decodeOrder(ref licensing.Ref, value []byte) (*storedOrder, error) {
+	s := &storedOrder{order: licensing.Order{OrderNo: ref.ID, Owner: ref.Owner}}
 	o := &s.order
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
@@ -122,9 +122,9 @@ func decodeOrder(ref licet.Ref, value []byte) (*storedOrder, error) {
 		case orderEvents:
 			s.told, o.Sequence, err = f.told()
 		case orderRefundBy:
-			o.RefundBy = licet.Actor(f.string())
+			o.RefundBy = licensing.Actor(f.string())
 		case orderLicenseKey:
-			o.LicenseKey = licet.LicenseKey(f.string())
+			o.LicenseKey = licensing.LicenseKey(f.string())
 		case orderLate:
 			o.Late = f.bool()
 		case orderPayment:

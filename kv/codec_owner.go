@@ -7,7 +7,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Modes as they are stored.
@@ -31,9 +31,9 @@ const (
 
 // appendOwner writes an owner in one field: a byte with the mode and, two bits
 // up, the form of the account id; then the id.
-func appendOwner(b []byte, num protowire.Number, o licet.Owner) []byte {
+func appendOwner(b []byte, num protowire.Number, o licensing.Owner) []byte {
 	mode := storedLive
-	if o.Mode == licet.Test {
+	if o.Mode == licensing.Test {
 		mode = storedTest
 	}
 	b = protowire.AppendTag(b, num, protowire.BytesType)
@@ -55,16 +55,16 @@ func appendAccount(b []byte, first byte, text string) []byte {
 
 // owner refuses what does not say whose a value is: whatever is read from it
 // must never be shown to somebody else.
-func (f field) owner() (o licet.Owner, err error) {
+func (f field) owner() (o licensing.Owner, err error) {
 	if len(f.bytes) == 0 {
 		return o, errNoOwner
 	}
 	first, id := f.bytes[0], f.bytes[1:]
 	switch first & 3 {
 	case storedTest:
-		o.Mode = licet.Test
+		o.Mode = licensing.Test
 	case storedLive:
-		o.Mode = licet.Live
+		o.Mode = licensing.Live
 	default:
 		return o, errNoOwner
 	}
@@ -87,7 +87,7 @@ func (f field) owner() (o licet.Owner, err error) {
 var errNoOwner = fmt.Errorf("%w: no owner", errMalformed)
 
 // owned refuses a value in which no owner was found.
-func owned(o licet.Owner, err error) error {
+func owned(o licensing.Owner, err error) error {
 	if err == nil && (o.AccountID == "" || o.Mode == "") {
 		return errNoOwner
 	}
@@ -151,11 +151,11 @@ func appendULID(b, packed []byte, lower bool) ([]byte, error) {
 // ownerField is the one field of the value under an order's number.
 const ownerField protowire.Number = 1
 
-func encodeOwner(o licet.Owner) []byte {
+func encodeOwner(o licensing.Owner) []byte {
 	return appendOwner([]byte{formatVersion}, ownerField, o)
 }
 
-func decodeOwner(value []byte) (o licet.Owner, err error) {
+func decodeOwner(value []byte) (o licensing.Owner, err error) {
 	err = decodeValue(value, func(f field) (err error) {
 		if f.num == ownerField {
 			o, err = f.owner()

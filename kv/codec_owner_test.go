@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"licet"
+	"licet/licensing"
 )
 
 const goldenULID = "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"
@@ -40,7 +40,7 @@ func oddIDs() []string {
 
 // decodeFields reads a message of an owner in field 1 and of an order number
 // in field 2 or 3.
-func decodeFields(message []byte) (o licet.Owner, orderNo string, err error) {
+func decodeFields(message []byte) (o licensing.Owner, orderNo string, err error) {
 	err = decodeMessage(message, func(f field) (err error) {
 		switch f.num {
 		case 1:
@@ -55,7 +55,7 @@ func decodeFields(message []byte) (o licet.Owner, orderNo string, err error) {
 	return o, orderNo, err
 }
 
-func checkFields(t interface{ Fatalf(string, ...any) }, o licet.Owner, orderNo string) {
+func checkFields(t interface{ Fatalf(string, ...any) }, o licensing.Owner, orderNo string) {
 	message := appendOrderNo(appendOwner(nil, 1, o), 2, 3, orderNo)
 	gotOwner, gotNo, err := decodeFields(message)
 	if err != nil || gotOwner != o || gotNo != orderNo {
@@ -67,13 +67,13 @@ func checkFields(t interface{ Fatalf(string, ...any) }, o licet.Owner, orderNo s
 // packed or not.
 func TestPackedIDs(t *testing.T) {
 	for _, id := range oddIDs() {
-		for _, mode := range []licet.Mode{licet.Test, licet.Live} {
-			checkFields(t, licet.Owner{AccountID: id, Mode: mode}, id)
+		for _, mode := range []licensing.Mode{licensing.Test, licensing.Live} {
+			checkFields(t, licensing.Owner{AccountID: id, Mode: mode}, id)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		mode := rapid.SampledFrom([]licet.Mode{licet.Test, licet.Live}).Draw(t, "mode")
-		checkFields(t, licet.Owner{AccountID: anyID().Draw(t, "account"), Mode: mode}, anyID().Draw(t, "order"))
+		mode := rapid.SampledFrom([]licensing.Mode{licensing.Test, licensing.Live}).Draw(t, "mode")
+		checkFields(t, licensing.Owner{AccountID: anyID().Draw(t, "account"), Mode: mode}, anyID().Draw(t, "order"))
 	})
 }
 
@@ -85,7 +85,7 @@ func TestPackedSizes(t *testing.T) {
 		"acct_acme":                           2 + 1 + 4,
 		"acme":                                2 + 1 + 4,
 	} {
-		if got := len(appendOwner(nil, 1, licet.Owner{AccountID: account, Mode: licet.Live})); got != want {
+		if got := len(appendOwner(nil, 1, licensing.Owner{AccountID: account, Mode: licensing.Live})); got != want {
 			t.Errorf("%s takes %d bytes, want %d", account, got, want)
 		}
 	}
@@ -133,10 +133,10 @@ func TestBrokenIDs(t *testing.T) {
 func FuzzOwner(f *testing.F) {
 	for _, id := range oddIDs() {
 		f.Add([]byte(id))
-		f.Add(appendOrderNo(appendOwner(nil, 1, licet.Owner{AccountID: id, Mode: licet.Test}), 2, 3, id))
+		f.Add(appendOrderNo(appendOwner(nil, 1, licensing.Owner{AccountID: id, Mode: licensing.Test}), 2, 3, id))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		checkFields(t, licet.Owner{AccountID: string(b), Mode: licet.Live}, string(b))
+		checkFields(t, licensing.Owner{AccountID: string(b), Mode: licensing.Live}, string(b))
 		o, orderNo, err := decodeFields(b)
 		if err == nil && o.Mode != "" {
 			checkFields(t, o, orderNo)

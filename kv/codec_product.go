@@ -3,7 +3,7 @@ package kv
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of a stored product. Its id, account and mode are in its key.
@@ -17,7 +17,7 @@ const (
 
 // storedProduct is a product as its key holds it.
 type storedProduct struct {
-	product licet.Product
+	product licensing.Product
 	writers []writer
 	unknown []byte // fields of a newer format, to be kept
 }
@@ -33,8 +33,8 @@ func (s *storedProduct) encode() []byte {
 }
 
 // decodeProduct reads the value under a product's key.
-func decodeProduct(ref licet.Ref, value []byte) (*storedProduct, error) {
-	s := &storedProduct{product: licet.Product{ID: ref.ID, Owner: ref.Owner}}
+func decodeProduct(ref licensing.Ref, value []byte) (*storedProduct, error) {
+	s := &storedProduct{product: licensing.Product{ID: ref.ID, Owner: ref.Owner}}
 	p := &s.product
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {

@@ -3,7 +3,7 @@ package kv
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -29,7 +29,7 @@ const (
 // storedProgress is the value of an endpoint's progress.
 type storedProgress struct {
 	progress node.DeliveryProgress
-	owner    licet.Owner // of the endpoint
+	owner    licensing.Owner // of the endpoint
 	// number counts the transactions that have written it: by it a holder knows its own.
 	number uint64
 	// begun tells that it says how far the endpoint is. It does not while the first

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
 
-	"licet"
+	"licet/licensing"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -42,40 +42,40 @@ func golden(t *testing.T, name, got string) {
 }
 
 var (
-	goldenKey   = testCheck.Mint("ACME", '0', [licet.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
-	goldenOwner = licet.Owner{AccountID: "acct_01jd4", Mode: licet.Live}
+	goldenKey   = testCheck.Mint("ACME", '0', [licensing.LicenseKeyEntropy]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})
+	goldenOwner = licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Live}
 	goldenHex   = strings.Repeat("0123456789abcdef", 4)
 )
 
 func goldenLicense() *storedLicense {
 	return &storedLicense{
-		license: licet.License{
+		license: licensing.License{
 			Key: goldenKey, Owner: goldenOwner, ProductID: "pro", OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A",
 			MaxDevices: 1, CurrentDevices: 3, AllowedOver: 4,
-			Validity:  licet.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
+			Validity:  licensing.Period{Years: 1, Months: 2, Days: 3, Clock: 4 * time.Hour},
 			CreatedAt: testTime, ActivatedAt: testTime.Add(time.Second), ExpiresAt: testTime.Add(2 * time.Second),
 			SuspendedAt: testTime.Add(3 * time.Second), RevokedAt: testTime.Add(4 * time.Second), EndRecorded: testTime.Add(5 * time.Second),
-			StateReason: "chargeback", SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 5},
-			Removals: licet.Removals{Month: 24322, Count: 2},
+			StateReason: "chargeback", SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 5},
+			Removals: licensing.Removals{Month: 24322, Count: 2},
 		},
 		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
 		devices: inlined(goldenDevices...),
 	}
 }
 
-var goldenDevices = []licet.Device{
+var goldenDevices = []licensing.Device{
 	{ID: goldenHex, Name: "Ada's laptop", Named: true, BoundAt: testTime, LastSeenAt: testTime.Add(time.Minute)},
 	{ID: "ABC", Named: true, BoundAt: testTime, LastSeenAt: testTime},
 	{ID: "ab", BoundAt: testTime, LastSeenAt: testTime.Add(-time.Minute)},
 }
 
-func goldenOrder() *licet.Order {
-	return &licet.Order{
+func goldenOrder() *licensing.Order {
+	return &licensing.Order{
 		OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: goldenOwner, ProductID: "pro",
 		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
 		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
 		PayToken:  "00112233445566778899aabbccddeeff",
-		Terms:     licet.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licet.Period{Months: 1}, FromActivation: true},
+		Terms:     licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1}, FromActivation: true},
 		CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), PaidAt: testTime.Add(2 * time.Hour),
 		CanceledAt: testTime.Add(3 * time.Hour), RefundedAt: testTime.Add(4 * time.Hour), ExpiredAt: testTime.Add(5 * time.Hour),
 		LicenseKey: goldenKey, Late: true, Payment: "sandbox_1", RefundDue: true,
@@ -83,26 +83,26 @@ func goldenOrder() *licet.Order {
 	}
 }
 
-func goldenClaims() []*licet.Claim {
-	made := licet.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
+func goldenClaims() []*licensing.Claim {
+	made := licensing.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: testTime}
 	order, grant, change, refusal, key, redaction, endpoint := made, made, made, made, made, made, made
 	endpoint.EndpointID = "we_001jd4q8x2m7r3n5t9v1w4y6z8a"
-	redaction.Redaction = &licet.Redaction{Orders: 214, Licenses: 200, Complete: true}
+	redaction.Redaction = &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}
 	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
 	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
-	grant.Grant = &licet.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
+	grant.Grant = &licensing.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
 	change.LicenseKey = goldenKey
-	refusal.Refusal = licet.ErrPaymentNotConfigured
-	return []*licet.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
+	refusal.Refusal = licensing.ErrPaymentNotConfigured
+	return []*licensing.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
 }
 
 func goldenProduct() *storedProduct {
 	return &storedProduct{
-		product: licet.Product{
+		product: licensing.Product{
 			ID: "pro", Owner: goldenOwner, Name: "The App", Metadata: `{"sku":7}`, CreatedAt: testTime,
-			Terms: licet.Terms{
-				KeyPrefix: "ACME", MaxDevices: 5, Validity: licet.Period{Months: 1}, FromActivation: true,
-				SelfService: licet.SelfService{RemovalsPerMonth: 3},
+			Terms: licensing.Terms{
+				KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1}, FromActivation: true,
+				SelfService: licensing.SelfService{RemovalsPerMonth: 3},
 			},
 		},
 		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}},
@@ -110,22 +110,22 @@ func goldenProduct() *storedProduct {
 }
 
 func goldenAPIKey() *storedAPIKey {
-	return &storedAPIKey{key: licet.APIKey{
+	return &storedAPIKey{key: licensing.APIKey{
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
 		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
-		Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)}, RequireSignature: true,
+		Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)}, RequireSignature: true,
 	}, writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}}
 }
 
 func goldenWebhooks() *storedWebhooks {
 	return &storedWebhooks{
-		webhooks: licet.Webhooks{Owner: goldenOwner, Sequence: 300, Endpoints: []licet.Endpoint{
+		webhooks: licensing.Webhooks{Owner: goldenOwner, Sequence: 300, Endpoints: []licensing.Endpoint{
 			{
 				ID: "we_001jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
-				Types: []licet.EventType{licet.EventOrderPaid, licet.EventDeviceBound}, SecretVersion: 2, MasterID: "2026",
-				Previous: licet.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
+				Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventDeviceBound}, SecretVersion: 2, MasterID: "2026",
+				Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)},
 				Since:    "pos_000000000000", CreatedAt: testTime, ResetAt: testTime.Add(time.Minute),
-				DisabledAt: testTime.Add(time.Hour), DisabledBecause: licet.DisabledGone,
+				DisabledAt: testTime.Add(time.Hour), DisabledBecause: licensing.DisabledGone,
 			},
 			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: testTime, ResetAt: testTime},
 		}},
@@ -134,15 +134,15 @@ func goldenWebhooks() *storedWebhooks {
 }
 
 // goldenEvents are events of the license that tell of what differs in every way.
-func goldenEvents() []licet.Event {
+func goldenEvents() []licensing.Event {
 	last := goldenLicense().license
 	suspended, fewer := last, last
 	suspended.SuspendedAt, fewer.CurrentDevices = testTime.Add(time.Hour), 1
 	suspended.Sequence, fewer.Sequence, last.Sequence = 5, 6, 7
-	return []licet.Event{
-		{Type: licet.EventLicenseSuspended, At: testTime, Sequence: 5, Actor: "key_01", License: &suspended},
-		{Type: licet.EventDeviceBound, At: testTime.Add(time.Second), Sequence: 6, Actor: licet.EndUser, License: &fewer, Device: &goldenDevices[0]},
-		{Type: licet.EventDeviceRemoved, At: testTime.Add(-time.Second), Sequence: 7, Actor: licet.System, License: &last, Device: &goldenDevices[0]},
+	return []licensing.Event{
+		{Type: licensing.EventLicenseSuspended, At: testTime, Sequence: 5, Actor: "key_01", License: &suspended},
+		{Type: licensing.EventDeviceBound, At: testTime.Add(time.Second), Sequence: 6, Actor: licensing.EndUser, License: &fewer, Device: &goldenDevices[0]},
+		{Type: licensing.EventDeviceRemoved, At: testTime.Add(-time.Second), Sequence: 7, Actor: licensing.System, License: &last, Device: &goldenDevices[0]},
 	}
 }
 
@@ -172,14 +172,14 @@ func TestGoldenValues(t *testing.T) {
 	show("events of a license", encodeEvents(goldenEvents(), site{epoch: 0x0102030405}))
 	newer := goldenEvents()[2:]
 	newer[0].Type, newer[0].Actor = "license.paused", "robot"
-	newer[0].Members = []licet.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	newer[0].Members = []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
 	show("event of a kind without a number, with further members", encodeEvents(newer, site{epoch: 0x0102030405}))
-	orders := licet.NewOrder(goldenOrder(), "key_01")
+	orders := licensing.NewOrder(goldenOrder(), "key_01")
 	show("event of an order", encodeEvents(orders.Events, site{}))
 	show("endpoints of webhooks", goldenWebhooks().encode())
-	disabled := licet.Record{Webhooks: &goldenWebhooks().webhooks}
-	disable := licet.DisableEndpoint{ID: "we_0", ResetAt: testTime, Because: licet.DisabledFailing}
-	if _, err := licet.Apply(&disabled, disable, testTime); err != nil {
+	disabled := licensing.Record{Webhooks: &goldenWebhooks().webhooks}
+	disable := licensing.DisableEndpoint{ID: "we_0", ResetAt: testTime, Because: licensing.DisabledFailing}
+	if _, err := licensing.Apply(&disabled, disable, testTime); err != nil {
 		t.Fatal(err)
 	}
 	show("block of two records", encodeBlock([]*telling{
@@ -218,13 +218,13 @@ func TestGoldenKeys(t *testing.T) {
 		{"the last epoch that is swept", sweptKey},
 		{"the last backup", backupKey},
 		{"listing", listingKey(goldenOwner, testTime, id)},
-		{"product in the listing", placeOfProduct(licet.ProductRef(goldenOwner, "pro"), &licet.Product{CreatedAt: testTime})},
+		{"product in the listing", placeOfProduct(licensing.ProductRef(goldenOwner, "pro"), &licensing.Product{CreatedAt: testTime})},
 		{"order among its buyer's", placeOfOrder(goldenOrder())},
-		{"order of the same buyer", placeOfOrder(&licet.Order{Owner: goldenOwner, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
+		{"order of the same buyer", placeOfOrder(&licensing.Order{Owner: goldenOwner, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
 		{"listing, one level up", skipKey(1, listingKey(goldenOwner, testTime, id)[len(layout):])},
 		{"orders, two levels up", skipKey(2, orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")[len(layout):])},
 		{"order", orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
-		{"order in test mode", orderKey(licet.Owner{AccountID: "acct_01jd4", Mode: licet.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"order in test mode", orderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"owner of an order", orderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
 		{"product", productKey(goldenOwner, "pro")},
 		{"claim", claimKey(goldenOwner, "0123456789abcdef")},
@@ -232,9 +232,9 @@ func TestGoldenKeys(t *testing.T) {
 		{"endpoints of webhooks", webhooksKey(goldenOwner)},
 		{"mark of endpoints", webhooksMark},
 		{"deleted endpoint", deletedWebhookKey("we_001jd4q8x2m7r3n5t9v1w4y6z8a")},
-		{"license by its end", dueOf(licet.Due{Kind: licet.DueLicenseEnd, At: testTime}).key(licenseKey(id))},
-		{"order by its end", dueOf(licet.Due{Kind: licet.DueOrderEnd, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
-		{"order by its next refund", dueOf(licet.Due{Kind: licet.DueRefund, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"license by its end", dueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: testTime}).key(licenseKey(id))},
+		{"order by its end", dueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order by its next refund", dueOf(licensing.Due{Kind: licensing.DueRefund, At: testTime}).key(orderKey(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
 		{"API key", apiKeyKey([32]byte{1, 2, 3})},
 		{"index of API keys", apiKeyIndexKey(goldenOwner, "key_01")},
 		{"use of an API key", keyUseKey([32]byte{1, 2, 3})},
@@ -278,7 +278,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gotOrder, err := decodeOrder(licet.OrderRef(goldenOwner, order.OrderNo), value)
+	gotOrder, err := decodeOrder(licensing.OrderRef(goldenOwner, order.OrderNo), value)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,7 +286,7 @@ func TestRoundTrip(t *testing.T) {
 
 	product := goldenProduct()
 	product.unknown = appendString(nil, 99, "of a newer node")
-	gotProduct, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), product.encode())
+	gotProduct, err := decodeProduct(licensing.ProductRef(goldenOwner, "pro"), product.encode())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestRoundTrip(t *testing.T) {
 func TestDeviceRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		at := testTime.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "bound")) * time.Millisecond)
-		d := licet.Device{
+		d := licensing.Device{
 			ID:         rapid.OneOf(rapid.StringMatching(`[0-9a-f]{1,64}`), rapid.StringN(1, 255, -1)).Draw(t, "id"),
 			BoundAt:    at,
 			LastSeenAt: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "seen")) * time.Millisecond),
@@ -356,7 +356,7 @@ func TestNewerFormat(t *testing.T) {
 	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	got, err := decodeLicense(licet.LicenseKey(ref.ID).ID(), read())
+	got, err := decodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -433,7 +433,7 @@ func FuzzDecode(f *testing.F) {
 			}
 			equal(t, again, got)
 		}
-		ref := licet.OrderRef(goldenOwner, order.OrderNo)
+		ref := licensing.OrderRef(goldenOwner, order.OrderNo)
 		if got, err := decodeOrder(ref, value); err == nil {
 			encoded, err := got.encode()
 			if err != nil {
@@ -459,8 +459,8 @@ func FuzzDecode(f *testing.F) {
 			}
 			equal(t, again, got)
 		}
-		if got, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), value); err == nil {
-			again, err := decodeProduct(licet.ProductRef(goldenOwner, "pro"), got.encode())
+		if got, err := decodeProduct(licensing.ProductRef(goldenOwner, "pro"), value); err == nil {
+			again, err := decodeProduct(licensing.ProductRef(goldenOwner, "pro"), got.encode())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -484,7 +484,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func inlined(devices ...licet.Device) (stored []inlineDevice) {
+func inlined(devices ...licensing.Device) (stored []inlineDevice) {
 	for i := range devices {
 		stored = append(stored, inline(&devices[i], testTime))
 	}

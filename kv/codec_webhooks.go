@@ -3,7 +3,7 @@ package kv
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Field numbers of the stored endpoints of an owner, whose account and mode are in
@@ -32,7 +32,7 @@ const (
 
 // storedWebhooks is an owner's endpoints as their key holds them.
 type storedWebhooks struct {
-	webhooks licet.Webhooks
+	webhooks licensing.Webhooks
 	writers  []writer
 	told     site // of their latest event
 	// Fields of a newer format, to be kept: of all, and of each endpoint by its id.
@@ -52,7 +52,7 @@ func (s *storedWebhooks) encode() []byte {
 
 // encodeEndpoint writes an endpoint. The kinds of events are written as text: one that
 // only a newer node knows must not be lost, since none means all.
-func encodeEndpoint(e *licet.Endpoint) []byte {
+func encodeEndpoint(e *licensing.Endpoint) []byte {
 	b := appendString(nil, endpointID, e.ID)
 	b = appendString(b, endpointURL, e.URL)
 	b = appendString(b, endpointDescription, e.Description)
@@ -61,7 +61,7 @@ func encodeEndpoint(e *licet.Endpoint) []byte {
 	}
 	b = appendUint(b, endpointSecretVersion, uint64(e.SecretVersion))
 	b = appendString(b, endpointMasterID, e.MasterID)
-	if e.Previous != (licet.PreviousSecret{}) {
+	if e.Previous != (licensing.PreviousSecret{}) {
 		b = appendBytes(b, endpointPrevious, encodePrevious(e.Previous))
 	}
 	b = appendString(b, endpointSince, e.Since)
@@ -72,8 +72,8 @@ func encodeEndpoint(e *licet.Endpoint) []byte {
 }
 
 // decodeWebhooks reads the value under the key of an owner's endpoints.
-func decodeWebhooks(owner licet.Owner, value []byte) (*storedWebhooks, error) {
-	s := &storedWebhooks{webhooks: licet.Webhooks{Owner: owner}}
+func decodeWebhooks(owner licensing.Owner, value []byte) (*storedWebhooks, error) {
+	s := &storedWebhooks{webhooks: licensing.Webhooks{Owner: owner}}
 	w := &s.webhooks
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
@@ -101,7 +101,7 @@ func decodeWebhooks(owner licet.Owner, value []byte) (*storedWebhooks, error) {
 	return s, err
 }
 
-func decodeEndpoint(message []byte) (e licet.Endpoint, unknown []byte, err error) {
+func decodeEndpoint(message []byte) (e licensing.Endpoint, unknown []byte, err error) {
 	err = decodeMessage(message, func(f field) (err error) {
 		switch f.num {
 		case endpointID:
@@ -111,7 +111,7 @@ func decodeEndpoint(message []byte) (e licet.Endpoint, unknown []byte, err error
 		case endpointDescription:
 			e.Description = f.string()
 		case endpointType:
-			e.Types = append(e.Types, licet.EventType(f.string()))
+			e.Types = append(e.Types, licensing.EventType(f.string()))
 		case endpointSecretVersion:
 			e.SecretVersion = f.int()
 		case endpointMasterID:
@@ -127,7 +127,7 @@ func decodeEndpoint(message []byte) (e licet.Endpoint, unknown []byte, err error
 		case endpointDisabledAt:
 			e.DisabledAt = f.time()
 		case endpointDisabledFor:
-			e.DisabledBecause = licet.DisableReason(f.string())
+			e.DisabledBecause = licensing.DisableReason(f.string())
 		default:
 			unknown = append(unknown, f.raw...)
 		}

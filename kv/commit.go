@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"licet"
+	"licet/licensing"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 // reissuePause is the longest pause before a swap is issued again; it doubles.
@@ -92,7 +92,7 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 // that a later attempt was refused says nothing of an earlier one.
 func gaveUp(inDoubt bool, cause error) error {
 	if inDoubt {
-		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, cause)
+		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, cause)
 	}
 	return unavailable(cause)
 }
@@ -134,7 +134,7 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me writer, inDoubt 
 	for i := range rivals {
 		if q := &sw.queries[i]; q.incomplete(rivals[i]) {
 			outcome.Rivals = nil
-			s.memory.rosters.forgetBefore(licet.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
+			s.memory.rosters.forgetBefore(licensing.LicenseKey(q.Ref.ID).ID(), rivals[i].Token.(*stored).revision)
 		}
 	}
 	return outcome, err

@@ -11,28 +11,28 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 var (
-	testCheck = licet.NewKeyCheck([]byte("check key"))
+	testCheck = licensing.NewKeyCheck([]byte("check key"))
 	testTime  = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
 )
 
-func newKey(t *testing.T) licet.LicenseKey {
+func newKey(t *testing.T) licensing.LicenseKey {
 	t.Helper()
-	var entropy [licet.LicenseKeyEntropy]byte
+	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
 		t.Fatal(err)
 	}
 	return testCheck.Mint("LIC", '0', entropy)
 }
 
-func newLicense(t *testing.T, maxDevices int) *licet.License {
+func newLicense(t *testing.T, maxDevices int) *licensing.License {
 	t.Helper()
-	terms := licet.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
-	owner := licet.Owner{AccountID: "acct_test", Mode: licet.Test}
+	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
+	owner := licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
 	return terms.Issue(newKey(t), owner, "pro", "", testTime)
 }
 
@@ -45,18 +45,18 @@ func testContext(t *testing.T, limit time.Duration) context.Context {
 
 // createStored puts a license into etcd and gives its snapshot, with the
 // entries of devices.
-func createStored(t *testing.T, s *Store, devices ...string) (licet.Ref, node.Snapshot) {
+func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, node.Snapshot) {
 	t.Helper()
 	l := newLicense(t, 0)
-	ref := licet.LicenseRef(l.Key)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{License: l}}}})
+	ref := licensing.LicenseRef(l.Key)
+	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
 	return ref, loadOne(t, s, ref, devices...)
 }
 
-func loadOne(t *testing.T, s *Store, ref licet.Ref, devices ...string) node.Snapshot {
+func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) node.Snapshot {
 	t.Helper()
 	snapshots, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref, Devices: devices})
 	if err != nil {
@@ -66,10 +66,10 @@ func loadOne(t *testing.T, s *Store, ref licet.Ref, devices ...string) node.Snap
 }
 
 // bind gives the change that activates a device on a snapshot.
-func bind(t *testing.T, ref licet.Ref, s node.Snapshot, device string) node.Change {
+func bind(t *testing.T, ref licensing.Ref, s node.Snapshot, device string) node.Change {
 	t.Helper()
-	cmd := licet.Activate{Target: licet.Target{Key: licet.LicenseKey(ref.ID)}, Device: device}
-	if _, err := licet.Apply(&s.Record, cmd, testTime); err != nil {
+	cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
+	if _, err := licensing.Apply(&s.Record, cmd, testTime); err != nil {
 		t.Fatal(err)
 	}
 	return node.Change{Writes: []node.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
@@ -92,10 +92,10 @@ func TestSettle(t *testing.T) {
 		{name: "applied after the second attempt", faults: []fault{{appliedLate, lost}}, landed: true, stored: true},
 		{name: "every answer of three lost, first applied", faults: []fault{{appliedNow, lost}, {appliedNever, lost}, {appliedNow, lost}}, landed: true, stored: true},
 		{name: "no space, which etcd reports after applying", faults: []fault{{appliedNow, rpctypes.ErrNoSpace}}, landed: true, stored: true},
-		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrUnavailable},
-		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrInternal},
-		{name: "in doubt, then refused: doubt is sticky", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licet.ErrOutcomeUnknown, stored: true},
-		{name: "in doubt, then rejected", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyOps}}, err: licet.ErrOutcomeUnknown, stored: true},
+		{name: "refused", faults: []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrUnavailable},
+		{name: "rejected", faults: []fault{{appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrInternal},
+		{name: "in doubt, then refused: doubt is sticky", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, stored: true},
+		{name: "in doubt, then rejected", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyOps}}, err: licensing.ErrOutcomeUnknown, stored: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
@@ -117,7 +117,7 @@ func TestSettle(t *testing.T) {
 
 // checkVersions checks how often a record was written: a swap that was issued
 // again must land once.
-func checkVersions(t *testing.T, ref licet.Ref, want int64) {
+func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
 	response, err := server.client.Get(testContext(t, 10*time.Second), recordKey(ref))
 	if err != nil {
@@ -130,7 +130,7 @@ func checkVersions(t *testing.T, ref licet.Ref, want int64) {
 
 // rivals lets n other writers swap the record, one after the other, right
 // after the attempt at hand.
-func rivals(t *testing.T, ref licet.Ref, n int) {
+func rivals(t *testing.T, ref licensing.Ref, n int) {
 	t.Helper()
 	for i := range n {
 		rival := faultyStore(t, script())
@@ -155,10 +155,10 @@ func TestSettleAmongRivals(t *testing.T) {
 	}{
 		{name: "ours was first", first: appliedNow, rivals: 1, landed: true},
 		{name: "ours was first, seven after it", first: appliedNow, rivals: 7, landed: true},
-		{name: "ours was first, eight after it: evicted", first: appliedNow, rivals: 8, err: licet.ErrOutcomeUnknown},
+		{name: "ours was first, eight after it: evicted", first: appliedNow, rivals: 8, err: licensing.ErrOutcomeUnknown},
 		{name: "ours was never made", first: appliedNever, rivals: 1},
 		{name: "ours was never made, and the creator's entry shows it", first: appliedNever, rivals: 7},
-		{name: "ours was never made, but nothing tells", first: appliedNever, rivals: 8, err: licet.ErrOutcomeUnknown},
+		{name: "ours was never made, but nothing tells", first: appliedNever, rivals: 8, err: licensing.ErrOutcomeUnknown},
 		{name: "a table full from long ago tells all the same", first: appliedNever, rivals: 1, long: 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 	ref, snapshot := createStored(t, s, "a")
 	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
 	_, err := s.Commit(testContext(t, 100*time.Millisecond), bind(t, ref, snapshot, "a"))
-	if !errors.Is(err, licet.ErrOutcomeUnknown) {
+	if !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Fatalf("got %v, want ErrOutcomeUnknown", err)
 	}
 }
@@ -220,8 +220,8 @@ func TestDoubtThenNoRoom(t *testing.T) {
 		return fault{appliedNow, rpctypes.ErrTimeout}
 	}
 	_, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
-	var told *licet.Error
-	if !errors.As(err, &told) || told.Reason != licet.ReasonOutcomeUnknown {
+	var told *licensing.Error
+	if !errors.As(err, &told) || told.Reason != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want ErrOutcomeUnknown", err)
 	}
 }
@@ -231,7 +231,7 @@ func TestCreationInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
 	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
-		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("got %+v, %v; want landed", outcome, err)
@@ -243,10 +243,10 @@ func TestCreationInDoubt(t *testing.T) {
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	product := &licet.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licet.DefaultTerms(), CreatedAt: testTime}
+	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
 	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
-		{Ref: licet.ProductRef(l.Owner, product.ID), Record: licet.Record{Product: product}},
-		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
+		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("got %+v, %v; want landed", outcome, err)
@@ -313,14 +313,14 @@ func TestJudge(t *testing.T) {
 // TestProductInDoubt loses the answer to each change of a product, made or not:
 // what was asked for is stored once, and known to be.
 func TestProductInDoubt(t *testing.T) {
-	owner := licet.Owner{AccountID: "acct_" + rand.Text(), Mode: licet.Live}
-	ref := licet.ProductRef(owner, "pro")
+	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
+	ref := licensing.ProductRef(owner, "pro")
 	for _, how := range []applied{appliedNow, appliedNever} {
 		for _, name := range []string{"first", "second", ""} {
 			s := faultyStore(t, script(fault{how, rpctypes.ErrTimeout}))
 			write := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 			if name != "" {
-				write.Record.Product = &licet.Product{ID: "pro", Owner: owner, Name: name, Terms: licet.DefaultTerms(), CreatedAt: testTime}
+				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
 			}
 			outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{write}})
 			if err != nil || !outcome.Landed {
@@ -336,8 +336,8 @@ func TestProductInDoubt(t *testing.T) {
 // TestRemovalLostForCertain loses a removal to another one, without any doubt:
 // it has not landed.
 func TestRemovalLostForCertain(t *testing.T) {
-	owner := licet.Owner{AccountID: "acct_" + rand.Text(), Mode: licet.Live}
-	ref := licet.ProductRef(owner, "pro")
+	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
+	ref := licensing.ProductRef(owner, "pro")
 	s := openStore(t)
 	commit := func(write node.Write) bool {
 		t.Helper()
@@ -347,8 +347,8 @@ func TestRemovalLostForCertain(t *testing.T) {
 		}
 		return outcome.Landed
 	}
-	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: testTime}
-	if !commit(node.Write{Ref: ref, Record: licet.Record{Product: product}}) {
+	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
+	if !commit(node.Write{Ref: ref, Record: licensing.Record{Product: product}}) {
 		t.Fatal("it was not made")
 	}
 	removal := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}

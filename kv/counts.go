@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -18,8 +18,8 @@ type counts struct {
 	writes, reads                prometheus.Observer // the parts of a request
 	swapWon, swapLost, swapDoubt prometheus.Counter
 	recordHit, recordMiss        prometheus.Counter
-	events                       map[licet.EventType]prometheus.Counter // never changed
-	orders                       map[licet.EventType]prometheus.Counter // likewise
+	events                       map[licensing.EventType]prometheus.Counter // never changed
+	orders                       map[licensing.EventType]prometheus.Counter // likewise
 }
 
 func newCounts(m *metrics.Metrics) *counts {
@@ -33,10 +33,10 @@ func newCounts(m *metrics.Metrics) *counts {
 		swapDoubt:  m.Swaps.WithLabelValues("unknown"),
 		recordHit:  m.RecordLookups.WithLabelValues("hit"),
 		recordMiss: m.RecordLookups.WithLabelValues("miss"),
-		events:     make(map[licet.EventType]prometheus.Counter),
-		orders:     make(map[licet.EventType]prometheus.Counter),
+		events:     make(map[licensing.EventType]prometheus.Counter),
+		orders:     make(map[licensing.EventType]prometheus.Counter),
 	}
-	for _, event := range licet.EventTypes() {
+	for _, event := range licensing.EventTypes() {
 		c.events[event] = m.EventsRecorded.WithLabelValues(string(event))
 	}
 	for event, state := range orderStates() {
@@ -47,13 +47,13 @@ func newCounts(m *metrics.Metrics) *counts {
 
 // orderStates names the states that an order gets into, by the event that is recorded
 // along with that.
-func orderStates() map[licet.EventType]string {
-	return map[licet.EventType]string{
-		licet.EventOrderCreated:  "created",
-		licet.EventOrderPaid:     "paid",
-		licet.EventOrderCanceled: "canceled",
-		licet.EventOrderExpired:  "expired",
-		licet.EventOrderRefunded: "refunded",
+func orderStates() map[licensing.EventType]string {
+	return map[licensing.EventType]string{
+		licensing.EventOrderCreated:  "created",
+		licensing.EventOrderPaid:     "paid",
+		licensing.EventOrderCanceled: "canceled",
+		licensing.EventOrderExpired:  "expired",
+		licensing.EventOrderRefunded: "refunded",
 	}
 }
 
@@ -79,13 +79,13 @@ func (c *counts) swap(change node.Change, outcome node.Outcome, err error) {
 		}
 	case err == nil:
 		c.swapLost.Inc()
-	case licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+	case licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 		c.swapDoubt.Inc()
 	}
 }
 
 // told counts events that were stored.
-func (c *counts) told(events []licet.Event) {
+func (c *counts) told(events []licensing.Event) {
 	for i := range events {
 		event := events[i].Type
 		if counter, is := c.events[event]; is {

@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -39,14 +39,14 @@ func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 }
 
 // createOrder stores an unpaid order and gives it as it was read.
-func createOrder(t *testing.T, s *Store) (licet.Ref, node.Snapshot) {
+func createOrder(t *testing.T, s *Store) (licensing.Ref, node.Snapshot) {
 	t.Helper()
-	owner := licet.Owner{AccountID: "acct_counts", Mode: licet.Test}
-	record := licet.NewOrder(&licet.Order{
-		OrderNo: licet.NewOrderNo('0', ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
-		PayToken: "00112233445566778899aabbccddeeff", Terms: licet.DefaultTerms(), CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
-	}, licet.System)
-	ref := licet.OrderRef(owner, record.Order.OrderNo)
+	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
+	record := licensing.NewOrder(&licensing.Order{
+		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
+		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
+	}, licensing.System)
+	ref := licensing.OrderRef(owner, record.Order.OrderNo)
 	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
@@ -55,17 +55,17 @@ func createOrder(t *testing.T, s *Store) (licet.Ref, node.Snapshot) {
 }
 
 // changed gives what a command makes of an order.
-func changed(t *testing.T, ref licet.Ref, from node.Snapshot, cmd licet.Command) node.Change {
+func changed(t *testing.T, ref licensing.Ref, from node.Snapshot, cmd licensing.Command) node.Change {
 	t.Helper()
 	record := from.Record.Clone()
-	if _, err := licet.Apply(&record, cmd, testTime); err != nil {
+	if _, err := licensing.Apply(&record, cmd, testTime); err != nil {
 		t.Fatal(err)
 	}
 	return node.Change{Writes: []node.Write{{Ref: ref, Token: from.Token, Record: record}}}
 }
 
-func pay(t *testing.T) licet.PayOrder {
-	return licet.PayOrder{Payment: "p", Terms: licet.DefaultTerms(), Key: newKey(t)}
+func pay(t *testing.T) licensing.PayOrder {
+	return licensing.PayOrder{Payment: "p", Terms: licensing.DefaultTerms(), Key: newKey(t)}
 }
 
 // TestSwapCounts: a swap counts once, by how it ended, however often it was sent. What
@@ -97,7 +97,7 @@ func TestSwapCounts(t *testing.T) {
 			ref, snapshot := createOrder(t, s)
 			if c.rival {
 				rival := faultyStore(t, script())
-				if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licet.CancelOrder{})); err != nil {
+				if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 					t.Fatal(err)
 				}
 				if got, want := moved(t, rival.metrics.Orders), map[string]float64{"canceled": 1}; !maps.Equal(got, want) {
@@ -138,7 +138,7 @@ func TestSharedBatchCounts(t *testing.T) {
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
 				if i < losers {
 					rival := faultyStore(t, script())
-					if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licet.CancelOrder{})); err != nil {
+					if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -230,7 +230,7 @@ func TestEventSeriesFromTheStart(t *testing.T) {
 	s := faultyStore(t, script())
 	all := make(chan prometheus.Metric, 100)
 	s.metrics.EventsRecorded.Collect(all)
-	if len(all) != len(licet.EventTypes()) {
-		t.Errorf("%d series for %d kinds", len(all), len(licet.EventTypes()))
+	if len(all) != len(licensing.EventTypes()) {
+		t.Errorf("%d series for %d kinds", len(all), len(licensing.EventTypes()))
 	}
 }

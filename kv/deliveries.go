@@ -11,7 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -65,14 +65,14 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, e
 	}
 }
 
-func readWebhooks(rest string, value []byte) (licet.Webhooks, error) {
+func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 	owner, rest, ok := ownerOf(rest)
 	if !ok || rest != "" {
-		return licet.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", errMalformed))
+		return licensing.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", errMalformed))
 	}
 	stored, err := decodeWebhooks(owner, value)
 	if err != nil {
-		return licet.Webhooks{}, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
+		return licensing.Webhooks{}, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
 	return stored.webhooks, nil
 }
@@ -108,7 +108,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 // written, since the replay may be done by now. The transaction writes the owner's record
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
-func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
 	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
@@ -139,7 +139,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licet.Owner, endpoint strin
 		case err != nil:
 			return err
 		case !at.Found:
-			return licet.ErrWebhookNotFound
+			return licensing.ErrWebhookNotFound
 		case firstOf(read.Responses, 1) != nil:
 			return nil
 		case read.Responses[2].GetResponseRange().Count >= node.MaxReplays:

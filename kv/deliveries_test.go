@@ -7,16 +7,16 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
 
 // putEndpoints gives an owner endpoints, and takes some away, as changes of them do.
 func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
-	return func(t *testing.T, owner licet.Owner, endpoints []licet.Endpoint, deleted ...string) {
+	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
 		t.Helper()
-		stored := &storedWebhooks{webhooks: licet.Webhooks{Owner: owner, Endpoints: endpoints}}
+		stored := &storedWebhooks{webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
 		ops := []clientv3.Op{clientv3.OpPut(webhooksKey(owner), string(stored.encode())), clientv3.OpPut(webhooksMark, "")}
 		for _, endpoint := range deleted {
 			ops = append(ops, clientv3.OpPut(deletedWebhookKey(endpoint), ""))

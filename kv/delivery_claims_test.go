@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -40,7 +40,7 @@ func TestLeaseIsLost(t *testing.T) {
 // endpoint has one holder at a time, who writes what it says.
 func TestOneOfManyClaims(t *testing.T) {
 	const endpoints, rounds = 4, 10
-	owners, names := make([]licet.Owner, endpoints), make([]string, endpoints)
+	owners, names := make([]licensing.Owner, endpoints), make([]string, endpoints)
 	held := make([]atomic.Int32, endpoints)
 	made := make([]atomic.Int64, endpoints)
 	for i := range endpoints {
@@ -53,7 +53,7 @@ func TestOneOfManyClaims(t *testing.T) {
 			group.Go(func() {
 				for round := 0; round < rounds; {
 					hold, ok, err := w.Claim(testContext(t, 20*time.Second), owners[i], names[i])
-					if err != nil && !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) {
+					if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 						t.Error(err)
 						return
 					}
@@ -127,7 +127,7 @@ func TestGhostClaim(t *testing.T) {
 	ended, cancel := context.WithCancel(testContext(t, 10*time.Second))
 	lost := func() fault { cancel(); return fault{appliedNow, rpctypes.ErrTimeout} }
 	next.Store(&lost)
-	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licet.ErrOutcomeUnknown) {
+	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)

@@ -15,16 +15,16 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // ownEndpoint gives a new owner an endpoint.
-func ownEndpoint(t *testing.T) (licet.Owner, string) {
+func ownEndpoint(t *testing.T) (licensing.Owner, string) {
 	t.Helper()
-	owner := licet.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licet.Live}
+	owner := licensing.Owner{AccountID: "acct_" + strings.ToLower(ulid.Make().String()), Mode: licensing.Live}
 	endpoint := "we_0" + strings.ToLower(ulid.Make().String())
-	putEndpoints(server.client)(t, owner, []licet.Endpoint{{ID: endpoint}})
+	putEndpoints(server.client)(t, owner, []licensing.Endpoint{{ID: endpoint}})
 	return owner, endpoint
 }
 
@@ -51,7 +51,7 @@ func worker(t *testing.T, s *Store) *deliveryWorker {
 	}
 }
 
-func holdOf(t *testing.T, w *deliveryWorker, owner licet.Owner, endpoint string) *deliveryHold {
+func holdOf(t *testing.T, w *deliveryWorker, owner licensing.Owner, endpoint string) *deliveryHold {
 	t.Helper()
 	hold, ok, err := w.Claim(testContext(t, 10*time.Second), owner, endpoint)
 	if err != nil || !ok {
@@ -74,7 +74,7 @@ func scripted(t *testing.T) (*Store, *atomic.Pointer[func() fault]) {
 
 func messages(from, to int) (all []node.Delivery) {
 	for n := from; n < to; n++ {
-		all = append(all, node.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licet.EventOrderPaid, Next: testTime, Attempts: []node.DeliveryAttempt{{At: testTime, Status: 500}}})
+		all = append(all, node.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: testTime, Attempts: []node.DeliveryAttempt{{At: testTime, Status: 500}}})
 	}
 	return all
 }
@@ -133,7 +133,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 			}
 			faults.Store(&next)
 			err := hold.Checkpoint(ctx, large)
-			if made = err == nil; !made && !errors.Is(err, licet.ErrOutcomeUnknown) {
+			if made = err == nil; !made && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 				t.Fatalf("killed after %d writes: %v", kill, err)
 			}
 			cancel()
@@ -222,7 +222,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t, 10*time.Second))
 		once := func() fault { cancel(); return fault{apply, rpctypes.ErrTimeout} }
 		next.Store(&once)
-		if err := hold.Checkpoint(ctx, node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licet.ErrOutcomeUnknown) {
+		if err := hold.Checkpoint(ctx, node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}
 		next.Store(nil)

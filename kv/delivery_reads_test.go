@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -48,7 +48,7 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	remote.left.Store(1 << 30)
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := hold.Checkpoint(ended, node.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licet.ErrUnavailable) {
+	if err := hold.Checkpoint(ended, node.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("without an answer: %v", err)
 	}
 	remote.left.Store(0)
@@ -65,7 +65,7 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{}); !errors.Is(err, node.ErrClaimLost) || !errors.Is(err, licet.ErrInternal) {
+	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{}); !errors.Is(err, node.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of progress that can't be read: %v", err)
 	}
 	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {

@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -29,7 +29,7 @@ func TestReplaysAreBounded(t *testing.T) {
 					taken.Add(1)
 				case errors.Is(err, node.ErrTooManyReplays):
 					refused.Add(1)
-				case errors.Is(err, licet.ErrUnavailable):
+				case errors.Is(err, licensing.ErrUnavailable):
 					continue
 				default:
 					t.Error(err)
@@ -48,7 +48,7 @@ func TestReplaysAreBounded(t *testing.T) {
 // the owner's record, and all are stored.
 func TestReplaysAtOnce(t *testing.T) {
 	owner, endpoint := ownEndpoint(t)
-	endpoints := make([]licet.Endpoint, 16)
+	endpoints := make([]licensing.Endpoint, 16)
 	for i := range endpoints {
 		endpoints[i].ID = fmt.Sprintf("%s%02d", endpoint[:len(endpoint)-2], i)
 	}
@@ -94,7 +94,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Go(func() {
 			for asked := false; ; {
 				err := sweepers[0].AddReplay(testContext(t, 20*time.Second), owner, endpoint, node.Replay{ID: "1", Dead: true})
-				if errors.Is(err, licet.ErrWebhookNotFound) {
+				if errors.Is(err, licensing.ErrWebhookNotFound) {
 					if !asked {
 						t.Error("no replay was taken")
 					}

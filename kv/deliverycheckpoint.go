@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -60,7 +60,7 @@ func (h *deliveryHold) layOutAgain(ctx context.Context, done *node.Checkpoint) (
 			return steps, nil
 		case ctx.Err() != nil:
 			return nil, unavailable(ctx.Err())
-		case !licet.NotExecuted(err):
+		case !licensing.NotExecuted(err):
 			return nil, h.fail(err)
 		}
 		pauseBeforeReissue(ctx, attempt)

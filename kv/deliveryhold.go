@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -31,7 +31,7 @@ const (
 //   - That there is no x/w/<endpoint>: who sweeps the endpoint is not disturbed.
 type deliveryHold struct {
 	worker   *deliveryWorker
-	owner    licet.Owner
+	owner    licensing.Owner
 	endpoint string
 	fence    int64 // the claim's CreateRevision
 
@@ -66,7 +66,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, er
 	reads := append(h.guardReads(), clientv3.OpGet(webhooksKey(h.owner)))
 	response, err := s.txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
-		return state, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return state, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	at, err := h.readGuards(response)
 	if err != nil {
@@ -123,7 +123,7 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt
 		clientv3.OpGet(webhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
-		return nil, node.EndpointAt{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, node.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	at, err := endpointAt(h.owner, firstOf(response.Responses, 0), h.endpoint, response.Header.Revision)
 	if err != nil {

@@ -3,7 +3,7 @@ package kv
 import (
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -143,7 +143,7 @@ func decodeLogged(message []byte) (d node.Delivery, answer uint64, err error) {
 		case loggedEvent:
 			d.EventID = f.string()
 		case loggedType:
-			d.Type = licet.EventType(f.string())
+			d.Type = licensing.EventType(f.string())
 		case loggedAttempt:
 			d.Attempts, err = decodeAttempt(d.Attempts, f.bytes)
 		case loggedAnswer:

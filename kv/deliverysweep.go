@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -59,7 +59,7 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 		response, err := s.txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {
 			// Whatever happened, the next sweep goes on from there.
-			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		if !response.Succeeded {
 			return removed, nil // another node is at it

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,7 +26,7 @@ const (
 	claimTries = 4
 )
 
-var errLeaseLost = fmt.Errorf("%w: the lease on deliveries is lost", licet.ErrUnavailable)
+var errLeaseLost = fmt.Errorf("%w: the lease on deliveries is lost", licensing.ErrUnavailable)
 
 // Work runs do as a worker, under a lease. A store is one worker: it must not be
 // called again before it has ended.
@@ -35,7 +35,7 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w node.De
 	defer cancel()
 	lease, err := s.client.Grant(starting, workerTTL)
 	if err != nil {
-		return fmt.Errorf("%w: take a lease: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: take a lease: %w", licensing.ErrUnavailable, err)
 	}
 	defer func() {
 		// This frees all claims at once. Where it can't be told, time does.
@@ -45,13 +45,13 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w node.De
 	}()
 	// First of all, so that there is no claim without its worker.
 	if _, err := s.kv.Put(starting, workerKey(s.incarnation), "", clientv3.WithLease(lease.ID)); err != nil {
-		return fmt.Errorf("%w: register as a worker: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: register as a worker: %w", licensing.ErrUnavailable, err)
 	}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	alive, err := s.client.KeepAlive(working, lease.ID)
 	if err != nil {
-		return fmt.Errorf("%w: keep the lease: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: keep the lease: %w", licensing.ErrUnavailable, err)
 	}
 	var keeping sync.WaitGroup
 	defer keeping.Wait()
@@ -164,7 +164,7 @@ func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...cli
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
 	_, err := s.txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: remove a claim: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: remove a claim: %w", licensing.ErrUnavailable, err)
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...cli
 // Claim takes an endpoint, if it is free and still in its owner's record. What is
 // compared with that record is all that keeps deliveries from going on of an
 // endpoint that was deleted, and its data swept, meanwhile.
-func (w *deliveryWorker) Claim(ctx context.Context, owner licet.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
 	w.mu.Lock()
 	_, held := w.held[endpoint]
 	w.held[endpoint] = struct{}{}
@@ -189,7 +189,7 @@ func (w *deliveryWorker) Claim(ctx context.Context, owner licet.Owner, endpoint 
 }
 
 // claim gives the revision at which the claim was made; 0 where it was not.
-func (w *deliveryWorker) claim(ctx context.Context, owner licet.Owner, endpoint string) (fence int64, err error) {
+func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
 	s, claim, record := w.store, claimOfKey(endpoint), webhooksKey(owner)
 	for range claimTries {
 		found, err := s.getAll(ctx, "read_claim", []string{record, claim})

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -23,7 +23,7 @@ import (
 const maxInline = 16
 
 // putLicense writes a license's facts and the devices that changed.
-func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writers []writer) error {
+func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []writer) error {
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, told: token.told, unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id, created := record.License.Key.ID(), record.License.CreatedAt
@@ -38,7 +38,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 	}
 	if !next.spilled {
 		next.devices = mergeInline(token.inline, changed, created)
-		var moved []*licet.DeviceEntry
+		var moved []*licensing.DeviceEntry
 		if len(next.devices) > maxInline {
 			for _, stored := range next.devices {
 				d, err := stored.decode(created)
@@ -50,7 +50,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 					return err
 				}
 				sw.put([]byte(deviceKey(id, d.ID)), value)
-				moved = append(moved, &licet.DeviceEntry{Device: d, Bound: true})
+				moved = append(moved, &licensing.DeviceEntry{Device: d, Bound: true})
 			}
 			next.devices, next.spilled = nil, true
 		}
@@ -80,7 +80,7 @@ func (sw *swap) putLicense(key []byte, record *licet.Record, token *stored, writ
 // license alone, and compares each device's own revision, so that it never
 // brings back one that was removed. Those that a request has no room for will be
 // seen again.
-func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *stored) {
+func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
 	for _, entry := range changed[:min(len(changed), node.MaxTouchedDevices)] {
 		at := []byte(deviceKey(id, entry.Device.ID))
 		from := token.entries[entry.Device.ID]
@@ -92,7 +92,7 @@ func (sw *swap) touch(id licet.LicenseID, changed []*licet.DeviceEntry, token *s
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, record *licet.Record, token *stored, entries []*licet.DeviceEntry, guesses int) {
+func (sw *swap) keep(key []byte, next *storedLicense, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry, guesses int) {
 	sw.broken = cmp.Or(sw.broken, next.broken())
 	value := next.encode()
 	sw.put(key, value)
@@ -108,18 +108,18 @@ func (sw *swap) keep(key []byte, next *storedLicense, record *licet.Record, toke
 
 // changedEntries gives the entries to be written, in the order the devices
 // were bound, so that the same change always makes the same transaction.
-func changedEntries(devices licet.Devices) []*licet.DeviceEntry {
-	var changed []*licet.DeviceEntry
+func changedEntries(devices licensing.Devices) []*licensing.DeviceEntry {
+	var changed []*licensing.DeviceEntry
 	for _, entry := range devices {
 		if entry.Changed {
 			changed = append(changed, entry)
 		}
 	}
-	slices.SortFunc(changed, func(a, b *licet.DeviceEntry) int { return byBinding(a.Device, b.Device) })
+	slices.SortFunc(changed, func(a, b *licensing.DeviceEntry) int { return byBinding(a.Device, b.Device) })
 	return changed
 }
 
-func byBinding(a, b licet.Device) int {
+func byBinding(a, b licensing.Device) int {
 	return cmp.Or(a.BoundAt.Compare(b.BoundAt), cmp.Compare(a.ID, b.ID))
 }
 
@@ -128,8 +128,8 @@ func byBinding(a, b licet.Device) int {
 const readTries = 3
 
 // ReadLicense reads a license and a page of its devices at one revision.
-func (s *Store) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
-	views, err := s.readLicenses(ctx, []licet.LicenseKey{key}, page)
+func (s *Store) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+	views, err := s.readLicenses(ctx, []licensing.LicenseKey{key}, page)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +137,11 @@ func (s *Store) ReadLicense(ctx context.Context, key licet.LicenseKey, page node
 }
 
 // ReadLicenses reads licenses, each with its first devices, at one revision.
-func (s *Store) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+func (s *Store) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
 	return s.readLicenses(ctx, keys, node.DevicePage{Limit: devices})
 }
 
-func (s *Store) readLicenses(ctx context.Context, keys []licet.LicenseKey, page node.DevicePage) (views []*node.LicenseView, err error) {
+func (s *Store) readLicenses(ctx context.Context, keys []licensing.LicenseKey, page node.DevicePage) (views []*node.LicenseView, err error) {
 	for range readTries {
 		views, err = s.tryLicenses(ctx, keys, page)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
@@ -151,7 +151,7 @@ func (s *Store) readLicenses(ctx context.Context, keys []licet.LicenseKey, page 
 	return views, err
 }
 
-func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page node.DevicePage) ([]*node.LicenseView, error) {
+func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, page node.DevicePage) ([]*node.LicenseView, error) {
 	var reads [][]byte
 	for _, key := range keys {
 		reads = append(reads, []byte(licenseKey(key.ID())), []byte(metadataKey(key.ID())))
@@ -173,7 +173,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licet.LicenseKey, page n
 
 // viewStored makes a view of a license as its keys were read at a revision; nil
 // where there is none.
-func (s *Store) viewStored(ctx context.Context, id licet.LicenseID, facts, metadata *mvccpb.KeyValue, page node.DevicePage, revision int64) (*node.LicenseView, error) {
+func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page node.DevicePage, revision int64) (*node.LicenseView, error) {
 	if facts == nil {
 		return nil, nil
 	}
@@ -212,11 +212,11 @@ func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page no
 			s.countBroken("device_count", "read")
 		}
 	} else {
-		listing = slices.DeleteFunc(listing, func(d licet.Device) bool {
+		listing = slices.DeleteFunc(listing, func(d licensing.Device) bool {
 			return comparePositions(devicePosition(d.ID), page.After) < 0
 		})
 	}
-	slices.SortFunc(listing, func(a, b licet.Device) int {
+	slices.SortFunc(listing, func(a, b licensing.Device) int {
 		return comparePositions(devicePosition(a.ID), devicePosition(b.ID))
 	})
 	if len(listing) > page.Limit {
@@ -232,8 +232,8 @@ func comparePositions(a, b node.DeviceCursor) int { return slices.Compare(a[:], 
 // listDevices reads up to one device more than the page holds, from its
 // beginning on, at a revision. Where a license has many devices it reads hash
 // space slice by slice, each so wide that it should hold what is missing.
-func (s *Store) listDevices(ctx context.Context, l *licet.License, page node.DevicePage, revision int64) ([]licet.Device, error) {
-	var devices []licet.Device
+func (s *Store) listDevices(ctx context.Context, l *licensing.License, page node.DevicePage, revision int64) ([]licensing.Device, error) {
+	var devices []licensing.Device
 	prefix := devicesPrefix(l.Key.ID())
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	from := prefix + string(page.After[:])
@@ -288,7 +288,7 @@ func (s *Store) scan(ctx context.Context, operation, from, to string, limit, rev
 		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
 	s.answered(ctx, operation, started, err)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	return response, nil
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -38,7 +38,7 @@ func hookedStore(t *testing.T, before func()) *Store {
 
 // putDevices stores a license with many devices, at the places that position
 // gives them.
-func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor) licet.LicenseKey {
+func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor) licensing.LicenseKey {
 	t.Helper()
 	l := newLicense(t, 0)
 	l.CurrentDevices = count
@@ -46,7 +46,7 @@ func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor)
 	ctx := testContext(t, time.Minute)
 	ops := []clientv3.Op{clientv3.OpPut(licenseKey(id), string((&storedLicense{license: *l, spilled: true}).encode()))}
 	for i := range count {
-		d := licet.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: testTime, LastSeenAt: testTime}
+		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: testTime, LastSeenAt: testTime}
 		at := position(i)
 		ops = append(ops, clientv3.OpPut(devicesPrefix(id)+string(at[:]), string(encodeDevice(&d))))
 		if len(ops) == 128 || i == count-1 {
@@ -125,7 +125,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 			}
 		}
 	})
-	view, err := reader.ReadLicense(ctx, licet.LicenseKey(ref.ID), node.DevicePage{Limit: 100})
+	view, err := reader.ReadLicense(ctx, licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

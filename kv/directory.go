@@ -11,7 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // directory lists, in the feed's order, the keys of an owner's events in a span of
 // epochs that are sealed. It never changes.
 type directory struct {
-	owner    licet.Owner
+	owner    licensing.Owner
 	from, to epoch // from the one, up to the other without it
 	entries  []dirEntry
 }
@@ -39,7 +39,9 @@ type dirEntry struct {
 	hash     recordHash // of the record; likewise
 }
 
-func (d *dirEntry) key(owner licet.Owner) string { return eventsKey(owner, d.site, d.record, d.last) }
+func (d *dirEntry) key(owner licensing.Owner) string {
+	return eventsKey(owner, d.site, d.record, d.last)
+}
 
 // directories keeps the latest ones: who pages through an epoch need not list it for
 // each page.
@@ -49,7 +51,7 @@ type directories struct {
 	asOf epoch
 }
 
-func (d *directories) find(owner licet.Owner, e epoch) *directory {
+func (d *directories) find(owner licensing.Owner, e epoch) *directory {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, dir := range d.kept {
@@ -119,7 +121,7 @@ func (d *directory) behind(p place) (at int, ok bool) {
 // listEvents lists the keys of an owner's events from an epoch up to another, at a
 // revision, or less of them: but always whole epochs, and at least one, if there is
 // any.
-func (s *Store) listEvents(ctx context.Context, owner licet.Owner, from, to epoch, revision int64) (*directory, error) {
+func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to epoch, revision int64) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
 	prefix := eventsOfOwner(owner)
 	next, end := prefix+string(appendEpoch(nil, from)), prefix+string(appendEpoch(nil, to))

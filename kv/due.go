@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -18,7 +18,7 @@ type due uint64
 
 const dueKindBits = 2
 
-func dueOf(d licet.Due) due {
+func dueOf(d licensing.Due) due {
 	if d.Kind == 0 {
 		return 0
 	}
@@ -29,16 +29,16 @@ func dueOf(d licet.Due) due {
 	return due(at)<<dueKindBits | due(d.Kind)
 }
 
-func (d due) kind() licet.DueKind { return licet.DueKind(d & (1<<dueKindBits - 1)) }
-func (d due) at() time.Time       { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
+func (d due) kind() licensing.DueKind { return licensing.DueKind(d & (1<<dueKindBits - 1)) }
+func (d due) at() time.Time           { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
 
 // duePrefix is where the records stand for which something of a kind is due, in
 // the order of time.
-func duePrefix(kind licet.DueKind) string {
+func duePrefix(kind licensing.DueKind) string {
 	switch kind {
-	case licet.DueLicenseEnd:
+	case licensing.DueLicenseEnd:
 		return layout + "x/l/"
-	case licet.DueOrderEnd:
+	case licensing.DueOrderEnd:
 		return layout + "x/o/"
 	default:
 		return layout + "x/r/"
@@ -67,7 +67,7 @@ func (sw *swap) reschedule(record string, from, to due, value []byte) {
 
 // Due tells for which records something is due at a moment. The range that etcd
 // counts ends at that moment: what is due later costs nothing.
-func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
 	prefix := duePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -76,7 +76,7 @@ func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from 
 	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
 	s.answered(ctx, "due_list", started, err)
 	if err != nil {
-		return node.DuePage{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return node.DuePage{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	var page node.DuePage
 	for _, kv := range response.Kvs {
@@ -94,19 +94,19 @@ func (s *Store) Due(ctx context.Context, kind licet.DueKind, at time.Time, from 
 // dueRecord reads from a place in the index, given below its prefix, what is due
 // and for which record. A license is told by its id; its key's prefix is in the
 // value.
-func dueRecord(kind licet.DueKind, rest string, value []byte) (due, licet.Ref, bool) {
+func dueRecord(kind licensing.DueKind, rest string, value []byte) (due, licensing.Ref, bool) {
 	if len(rest) < 8 {
-		return 0, licet.Ref{}, false
+		return 0, licensing.Ref{}, false
 	}
 	d := due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | due(kind)
 	rest = rest[8:]
-	if kind == licet.DueLicenseEnd {
+	if kind == licensing.DueLicenseEnd {
 		id, ok := licenseIDOf(rest)
-		if !ok || !licet.ValidKeyPrefix(string(value)) {
-			return d, licet.Ref{}, false
+		if !ok || !licensing.ValidKeyPrefix(string(value)) {
+			return d, licensing.Ref{}, false
 		}
-		return d, licet.LicenseRef(id.Key(string(value))), true
+		return d, licensing.LicenseRef(id.Key(string(value))), true
 	}
 	owner, number, ok := ownerOf(rest)
-	return d, licet.OrderRef(owner, number), ok && licet.ValidOrderNo(number) && len(value) == 0
+	return d, licensing.OrderRef(owner, number), ok && licensing.ValidOrderNo(number) && len(value) == 0
 }

@@ -10,24 +10,24 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // TestDuePlaces: what is due comes back from a place as it went in.
 func TestDuePlaces(t *testing.T) {
-	order := licet.OrderRef(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
+	order := licensing.OrderRef(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	for _, c := range []struct {
-		kind  licet.DueKind
-		ref   licet.Ref
+		kind  licensing.DueKind
+		ref   licensing.Ref
 		value string
 	}{
-		{licet.DueLicenseEnd, licet.LicenseRef(goldenKey), "ACME"},
-		{licet.DueOrderEnd, order, ""},
-		{licet.DueRefund, order, ""},
+		{licensing.DueLicenseEnd, licensing.LicenseRef(goldenKey), "ACME"},
+		{licensing.DueOrderEnd, order, ""},
+		{licensing.DueRefund, order, ""},
 	} {
 		for _, at := range []time.Time{{}, time.UnixMilli(0), testTime, time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
-			place := dueOf(licet.Due{Kind: c.kind, At: at})
+			place := dueOf(licensing.Due{Kind: c.kind, At: at})
 			key := place.key(recordKey(c.ref))
 			got, ref, ok := dueRecord(c.kind, strings.TrimPrefix(key, duePrefix(c.kind)), []byte(c.value))
 			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.at().Equal(at) {
@@ -35,18 +35,18 @@ func TestDuePlaces(t *testing.T) {
 			}
 		}
 	}
-	if dueOf(licet.Due{}) != 0 {
+	if dueOf(licensing.Due{}) != 0 {
 		t.Error("nothing has a place")
 	}
 	for _, bad := range []struct {
-		kind  licet.DueKind
+		kind  licensing.DueKind
 		rest  string
 		value string
 	}{
-		{licet.DueLicenseEnd, "1234567", "LIC"}, {licet.DueLicenseEnd, "12345678x", "LIC"},
-		{licet.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), ""},
-		{licet.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licet.DueRefund, "12345678", ""},
-		{licet.DueRefund, "12345678" + ownerPath(goldenOwner) + order.ID, "x"},
+		{licensing.DueLicenseEnd, "1234567", "LIC"}, {licensing.DueLicenseEnd, "12345678x", "LIC"},
+		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), ""},
+		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
+		{licensing.DueRefund, "12345678" + ownerPath(goldenOwner) + order.ID, "x"},
 	} {
 		if _, _, ok := dueRecord(bad.kind, bad.rest, []byte(bad.value)); ok {
 			t.Errorf("%q with %q is taken for a place", bad.rest, bad.value)
@@ -68,7 +68,7 @@ func (l *lab) places() []string {
 // one on a license without an end, but where it sets the end.
 func TestActivationsWriteNoPlace(t *testing.T) {
 	s, kv := seenStore(t)
-	puts := func(ref licet.Ref, device string) (n int) {
+	puts := func(ref licensing.Ref, device string) (n int) {
 		t.Helper()
 		kv.shape()
 		if outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
@@ -83,24 +83,24 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 		}
 		return n
 	}
-	create := func(change func(*licet.License)) licet.Ref {
+	create := func(change func(*licensing.License)) licensing.Ref {
 		t.Helper()
 		l := newLicense(t, 9)
 		change(l)
-		ref := licet.LicenseRef(l.Key)
-		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{License: l, Changed: true}}}})
+		ref := licensing.LicenseRef(l.Key)
+		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		return ref
 	}
 	for name, c := range map[string]struct {
-		change func(*licet.License)
+		change func(*licensing.License)
 		want   []int // operations of the first and the second activation
 	}{
-		"perpetual":       {func(*licet.License) {}, []int{1, 1}},
-		"with an end":     {func(l *licet.License) { l.ExpiresAt = testTime.AddDate(90, 0, 0) }, []int{1, 1}},
-		"from activation": {func(l *licet.License) { l.Validity = licet.Period{Years: 90} }, []int{2, 1}},
+		"perpetual":       {func(*licensing.License) {}, []int{1, 1}},
+		"with an end":     {func(l *licensing.License) { l.ExpiresAt = testTime.AddDate(90, 0, 0) }, []int{1, 1}},
+		"from activation": {func(l *licensing.License) { l.Validity = licensing.Period{Years: 90} }, []int{2, 1}},
 	} {
 		ref := create(c.change)
 		if got := []int{puts(ref, "a"), puts(ref, "b")}; !slices.Equal(got, c.want) {
@@ -146,13 +146,13 @@ func TestDueCountsNothingLater(t *testing.T) {
 	l := newLab(t)
 	plant := seed{}
 	for i := range 50 {
-		ref := licet.OrderRef(labOwner, licet.NewOrderNo('0', fmt.Sprintf("%026d", i)))
-		plant[dueOf(licet.Due{Kind: licet.DueOrderEnd, At: testTime.Add(time.Duration(i) * time.Minute)}).key(recordKey(ref))] = []byte{}
+		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo('0', fmt.Sprintf("%026d", i)))
+		plant[dueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: testTime.Add(time.Duration(i) * time.Minute)}).key(recordKey(ref))] = []byte{}
 	}
 	l.write(plant)
 	counted := int64(0)
 	l.store.kv = countingKV{l.store.kv, &counted}
-	page, err := l.store.Due(l.ctx(), licet.DueOrderEnd, testTime.Add(9*time.Minute), "", 4)
+	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, testTime.Add(9*time.Minute), "", 4)
 	if err != nil || len(page.Records) != 4 || page.Next == "" || counted != 10 {
 		t.Errorf("%d records, %q, %v; etcd counted %d, want 10", len(page.Records), page.Next, err, counted)
 	}

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap/zapcore"
 
-	"licet/guard"
+	"licet/metrics/guard"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -111,7 +111,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisaster(t)
-			late := licet.Owner{AccountID: "acct_late", Mode: licet.Test}
+			late := licensing.Owner{AccountID: "acct_late", Mode: licensing.Test}
 			order := func() {
 				t.Helper()
 				if _, _, err := d.node.CreateOrder(d.ctx(), late, node.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
@@ -218,7 +218,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
 		go func() {
-			_, err := s.Commit(testContext(t, 20*time.Second), node.Change{Writes: []node.Write{{Ref: licet.LicenseRef(made.Key), Record: licet.NewLicense(made, nil, "")}}})
+			_, err := s.Commit(testContext(t, 20*time.Second), node.Change{Writes: []node.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
 			errs <- err
 		}()
 	}
@@ -263,7 +263,7 @@ func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
 		t.Errorf("%d turns are kept", n)
 	}
 	l.seal()
-	for _, owner := range []licet.Owner{slow, quick} {
+	for _, owner := range []licensing.Owner{slow, quick} {
 		if got := l.feed(owner, 10); len(got) != 1 {
 			t.Errorf("of %s there are %q", owner.AccountID, kindsOf(got))
 		}

@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -31,7 +31,7 @@ type ledgerBook struct {
 // ownerLedger is a ledger with its place in a book.
 type ownerLedger struct {
 	eventLedger
-	owner    licet.Owner
+	owner    licensing.Owner
 	revision int64 // the ModRevision of its key
 	kept     int64 // bytes of the spans that are kept
 	next     int   // the first span that is kept
@@ -63,7 +63,7 @@ func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed 
 			return s.removeCuts(ctx, book, most)
 		}
 	}
-	return 0, fmt.Errorf("%w: others sweep events too", licet.ErrUnavailable)
+	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
 }
 
 // readLedgers reads all ledgers at one revision.
@@ -168,7 +168,7 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 		}
 		done, err := s.txn(ctx, "cut_events", compares, puts, nil)
 		if err != nil {
-			return false, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return false, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		if !done.Succeeded {
 			return false, nil
@@ -209,7 +209,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 		_, err = s.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
 			[]clientv3.Op{clientv3.OpPut(key, string(o.encode()))}, nil)
 		if err != nil {
-			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 	}
 	return removed, s.dropLedgers(ctx, empty)
@@ -226,7 +226,7 @@ func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 			deletes = append(deletes, clientv3.OpDelete(key))
 		}
 		if _, err := s.txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
-			return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 	}
 	return nil

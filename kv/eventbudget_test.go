@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // eventBytes counts the bytes of an owner's events.
-func (l *eventsLab) eventBytes(owner licet.Owner) (bytes int64) {
+func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
 	ctx := testContext(l.t, 30*time.Second)
 	for _, kv := range must(l.store.client.Get(ctx, eventsOfOwner(owner), clientv3.WithPrefix()))(l.t).Kvs {
@@ -80,11 +80,11 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	}
 	for i, e := range all {
 		_, err := l.after(large, node.FeedPosition(e.ID))
-		if gone := i < len(all)-len(left); gone != errors.Is(err, licet.ErrCursorExpired) || !gone && err != nil {
+		if gone := i < len(all)-len(left); gone != errors.Is(err, licensing.ErrCursorExpired) || !gone && err != nil {
 			t.Errorf("after event %d of %d, of which %d are left: %v", i, len(all), len(left), err)
 		}
 	}
-	if _, err := l.after(large, behind); !errors.Is(err, licet.ErrCursorExpired) {
+	if _, err := l.after(large, behind); !errors.Is(err, licensing.ErrCursorExpired) {
 		t.Errorf("after a page whose events are gone: %v", err)
 	}
 	if !t.Failed() {
@@ -94,7 +94,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 
 // olderBuild reads on as a build that knows no ledgers: it must not miss what is gone
 // without a word.
-func (l *eventsLab) olderBuild(owner licet.Owner, behind node.FeedPosition) {
+func (l *eventsLab) olderBuild(owner licensing.Owner, behind node.FeedPosition) {
 	l.t.Helper()
 	after, _ := readPlace(node.Cell, string(behind))
 	ctx := testContext(l.t, 10*time.Second)
@@ -118,7 +118,7 @@ func TestCutIsFair(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 21))
 		book := &ledgerBook{}
 		total, owners := int64(0), int64(0)
-		before := make(map[licet.Owner]int64)
+		before := make(map[licensing.Owner]int64)
 		for i := range random.IntN(12) {
 			o := &ownerLedger{owner: acct(fmt.Sprint(i))}
 			for j := range random.IntN(8) {
@@ -175,7 +175,7 @@ func maxLost(cuts []*ownerLedger) (bytes int64) {
 func TestCutsAreSaidOnce(t *testing.T) {
 	l := newEventsLab(t)
 	ctx := testContext(t, 30*time.Second)
-	put := func(owner licet.Owner, bytes int64) {
+	put := func(owner licensing.Owner, bytes int64) {
 		t.Helper()
 		ledger := &eventLedger{begun: testTime, spans: []eventSpan{{1, bytes / 2}, {2, bytes / 2}}}
 		must(l.store.client.Put(ctx, ledgerKey(owner), string(ledger.encode())))(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,7 +22,7 @@ import (
 // more is removed than must be.
 func TestSweepersAtOnce(t *testing.T) {
 	l := newEventsLab(t)
-	small, large := acct("small"), []licet.Owner{acct("large"), acct("larger")}
+	small, large := acct("small"), []licensing.Owner{acct("large"), acct("larger")}
 	l.license(l.store, small)
 	l.seal()
 	const budget = 24 << 10
@@ -34,7 +34,7 @@ func TestSweepersAtOnce(t *testing.T) {
 		group.Go(func() {
 			for ctx.Err() == nil {
 				_, err := s.SweepEvents(testContext(t, 30*time.Second), testTime.Add(time.Duration(now.Load())), bySpans(budget))
-				if err != nil && !errors.Is(err, licet.ErrUnavailable) {
+				if err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 					t.Errorf("sweep: %v", err)
 				}
 			}
@@ -111,7 +111,7 @@ func TestCutIsKilled(t *testing.T) {
 			t.Errorf("killed after %d writes: of the owner with one event there are %q", kill, kindsOf(got))
 		}
 		rest, err := l.after(large, node.FeedPosition(all[0].ID))
-		if diff := cmp.Diff(all[1:], rest); !errors.Is(err, licet.ErrCursorExpired) && (err != nil || diff != "") {
+		if diff := cmp.Diff(all[1:], rest); !errors.Is(err, licensing.ErrCursorExpired) && (err != nil || diff != "") {
 			t.Errorf("killed after %d writes: %v\n%s", kill, err, diff)
 		}
 		if n := len(l.feed(large, 100)); kill == 0 && n != len(all) || kill > 0 && n != 5 {
@@ -153,7 +153,7 @@ func TestHistoryPastCut(t *testing.T) {
 	}
 	latest := l.feed(owner, 10)[0]
 	at, _ := readPlace(node.Cell, latest.ID)
-	key := eventsKey(owner, site{epoch: at.epoch}, licenseInEvents(licet.LicenseKey(ref.ID).ID()), latest.Sequence)
+	key := eventsKey(owner, site{epoch: at.epoch}, licenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
 	if _, err := l.store.client.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
@@ -166,7 +166,7 @@ func TestHistoryPastCut(t *testing.T) {
 			break
 		}
 	}
-	if len(found) != 1 || found[0].Type != licet.EventUnreadable {
+	if len(found) != 1 || found[0].Type != licensing.EventUnreadable {
 		t.Errorf("the history has %q", kindsOf(found))
 	}
 	if n := counted(t, l.store.metrics.EventValuesUnreadable); n != 1 {
@@ -211,7 +211,7 @@ func TestOlderStore(t *testing.T) {
 	l.license(l.store, large)
 	l.seal()
 	l.sweep(testTime.Add(4*markAfter), node.EventRetention{Age: keep.Age, Bytes: 1 << 40})
-	for _, owner := range []licet.Owner{small, large} {
+	for _, owner := range []licensing.Owner{small, large} {
 		sum := int64(0)
 		for _, span := range l.ledger(owner).spans {
 			sum += span.bytes

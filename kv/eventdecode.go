@@ -8,13 +8,13 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // storedEvents is what one transaction has told of one record.
 type storedEvents struct {
 	// events are in order. Those that can't be read are placeholders.
-	events []licet.Event
+	events []licensing.Event
 	before site // of the record's events before; zero: there are none
 	// torn: the value doesn't tell which events it has. One placeholder stands for all of them.
 	torn bool
@@ -28,7 +28,7 @@ func (s *storedEvents) has(sequence, last uint64) bool {
 }
 
 // at returns the event of a number, or a placeholder for an event that may be among those of a torn value.
-func (s *storedEvents) at(sequence, last uint64) *licet.Event {
+func (s *storedEvents) at(sequence, last uint64) *licensing.Event {
 	if !s.has(sequence, last) {
 		return nil
 	}
@@ -41,11 +41,11 @@ func (s *storedEvents) at(sequence, last uint64) *licet.Event {
 }
 
 // placeholderFor is the placeholder of an event.
-func placeholderFor(sequence uint64, at time.Time) licet.Event {
+func placeholderFor(sequence uint64, at time.Time) licensing.Event {
 	if plausible(at) != nil || at.Year() < 1970 {
 		at = time.Time{}
 	}
-	return licet.Event{Type: licet.EventUnreadable, At: at, Sequence: sequence, Actor: licet.System}
+	return licensing.Event{Type: licensing.EventUnreadable, At: at, Sequence: sequence, Actor: licensing.System}
 }
 
 // plausible refuses times that no clock had: many a client fails to read a whole page that has one of them.
@@ -61,7 +61,7 @@ func plausible(times ...time.Time) error {
 // decodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
 // of the events can't be read. The events that are returned with an error are whole all the same: a placeholder stands
 // for each event that can't be read, or for all of them where the value is torn.
-func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
+func decodeEvents(owner licensing.Owner, record string, last uint64, value []byte) (*storedEvents, error) {
 	s := &storedEvents{}
 	var facts, before []byte
 	var first time.Time
@@ -94,14 +94,14 @@ func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (
 	if torn != nil {
 		s.torn = true
 		s.adrift = s.before == site{} && last > 1
-		s.events = []licet.Event{placeholderFor(last, first)}
+		s.events = []licensing.Event{placeholderFor(last, first)}
 		return s, cmp.Or(foreign, torn)
 	}
-	base, bad := licet.Event{}, foreign
+	base, bad := licensing.Event{}, foreign
 	if foreign == nil {
 		base, bad = decodeFacts(owner, record, facts)
 	}
-	s.events = make([]licet.Event, len(told))
+	s.events = make([]licensing.Event, len(told))
 	var failed error
 	for i, message := range told {
 		e := &s.events[i]
@@ -117,14 +117,14 @@ func decodeEvents(owner licet.Owner, record string, last uint64, value []byte) (
 }
 
 // decodeFacts reads what events tell of their record into an event that has nothing else.
-func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event, err error) {
+func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensing.Event, err error) {
 	id := record[1:]
 	switch record[0] {
 	case eventOfLicense:
 		if len(id) != idLength {
 			return e, errMalformed
 		}
-		stored, err := decodeLicense(licet.LicenseID([]byte(id)), facts)
+		stored, err := decodeLicense(licensing.LicenseID([]byte(id)), facts)
 		if err != nil {
 			return e, err
 		}
@@ -135,7 +135,7 @@ func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event,
 		l := e.License
 		return e, plausible(l.CreatedAt, l.ActivatedAt, l.ExpiresAt, l.SuspendedAt, l.RevokedAt)
 	case eventOfOrder:
-		stored, err := decodeOrder(licet.OrderRef(owner, orderPrefix+id), facts)
+		stored, err := decodeOrder(licensing.OrderRef(owner, orderPrefix+id), facts)
 		if err != nil {
 			return e, err
 		}
@@ -161,7 +161,7 @@ func decodeFacts(owner licet.Owner, record string, facts []byte) (e licet.Event,
 
 // decodeEvent reads one event into e, whose Sequence is known, given when the first of its fellows happened, and what
 // the last of them tells of the record, or why that can't be read.
-func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record string, base licet.Event, bad error, first time.Time) error {
+func decodeEvent(e *licensing.Event, message []byte, owner licensing.Owner, record string, base licensing.Event, bad error, first time.Time) error {
 	e.At = first
 	var facts, device []byte
 	var count int
@@ -172,7 +172,7 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 				e.Type = storedTypes[f.varint]
 			}
 		case eventKind:
-			e.Type = licet.EventType(f.string())
+			e.Type = licensing.EventType(f.string())
 		case eventAfter:
 			e.At = first.Add(time.Duration(protowire.DecodeZigZag(f.varint)) * time.Millisecond)
 		case eventActor:
@@ -180,7 +180,7 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 				e.Actor = storedActors[f.varint]
 			}
 		case eventActorKey:
-			e.Actor = licet.Actor(f.string())
+			e.Actor = licensing.Actor(f.string())
 		case eventCount:
 			count = f.int()
 		case eventRecord:
@@ -232,8 +232,8 @@ func decodeEvent(e *licet.Event, message []byte, owner licet.Owner, record strin
 	return nil
 }
 
-func decodeMember(members []licet.EventMember, message []byte) ([]licet.EventMember, error) {
-	var m licet.EventMember
+func decodeMember(members []licensing.EventMember, message []byte) ([]licensing.EventMember, error) {
+	var m licensing.EventMember
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case memberOf:

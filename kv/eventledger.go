@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // ledgersPrefix begins the keys of ledgers. A ledger holds how many bytes of events an
@@ -18,7 +18,7 @@ import (
 // A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
 const ledgersPrefix = layout + "s/ledger/"
 
-func ledgerKey(owner licet.Owner) string { return ledgersPrefix + ownerPath(owner) }
+func ledgerKey(owner licensing.Owner) string { return ledgersPrefix + ownerPath(owner) }
 
 const (
 	// budgetSpans is how many spans a budget's worth of one owner's events has, about:
@@ -130,7 +130,7 @@ func readLedger(value []byte) (*eventLedger, error) {
 }
 
 // feedStateOf reads how far the feed of an owner goes, and other keys along.
-func (s *Store) feedStateOf(ctx context.Context, owner licet.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
+func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
 	state, also, err := s.feedStateWith(ctx, append([]string{ledgerKey(owner)}, others...)...)
 	if err != nil || also[0] == nil {
 		return state, also[min(len(also), 1):], err
@@ -147,7 +147,7 @@ func (s *Store) feedStateOf(ctx context.Context, owner licet.Owner, others ...st
 // A build that knows no ledgers would read on across the gap in silence. It can't read the
 // form of this key, so that it fails there instead. This build reads only what is behind
 // the key.
-func cutKey(owner licet.Owner, e epoch) string {
+func cutKey(owner licensing.Owner, e epoch) string {
 	return eventsOfOwner(owner) + string(append(appendEpoch(nil, e), cutSign))
 }
 

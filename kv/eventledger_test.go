@@ -8,11 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"licet"
+	"licet/licensing"
 )
 
 // ledger reads the ledger of an owner.
-func (l *eventsLab) ledger(owner licet.Owner) *eventLedger {
+func (l *eventsLab) ledger(owner licensing.Owner) *eventLedger {
 	l.t.Helper()
 	kvs := must(l.store.client.Get(testContext(l.t, 10*time.Second), ledgerKey(owner)))(l.t).Kvs
 	if len(kvs) == 0 {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // Event finds an event by its id.
-func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.RecordedEvent, error) {
+func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
 	at, ok := readPlace(node.Cell, id)
 	if !ok || !at.behindEvent() {
 		return nil, nil
@@ -22,7 +22,7 @@ func (s *Store) Event(ctx context.Context, owner licet.Owner, id string) (*node.
 }
 
 // eventAt reads the event that a place is behind of.
-func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*node.RecordedEvent, error) {
+func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*node.RecordedEvent, error) {
 	e, err := s.entryAt(ctx, owner, at, state)
 	if err != nil || e == nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Store) eventAt(ctx context.Context, owner licet.Owner, at place, state 
 
 // eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
 // none.
-func (s *Store) eventIn(owner licet.Owner, at place, e *dirEntry, value []byte) (event *licet.Event, rank string) {
+func (s *Store) eventIn(owner licensing.Owner, at place, e *dirEntry, value []byte) (event *licensing.Event, rank string) {
 	runs, bad := runsOf(e, value)
 	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
@@ -76,7 +76,7 @@ func (s *Store) eventIn(owner licet.Owner, at place, e *dirEntry, value []byte) 
 // entryAt finds the key of the event that a place is behind of. A place in a block names
 // it. Another has but a hash of the record whose id the key has, so the keys of its epoch are
 // listed.
-func (s *Store) entryAt(ctx context.Context, owner licet.Owner, at place, state feedState) (*dirEntry, error) {
+func (s *Store) entryAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*dirEntry, error) {
 	if in := at.record.block(); in != 0 {
 		return &dirEntry{site: site{at.epoch, in}}, nil
 	}
@@ -99,7 +99,7 @@ func (s *Store) entryAt(ctx context.Context, owner licet.Owner, at place, state 
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in
 // the feed yet. It is looked for, so that a made-up one is refused.
-func (s *Store) feedFromOpen(ctx context.Context, owner licet.Owner, after place, state feedState) (node.Feed, error) {
+func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after place, state feedState) (node.Feed, error) {
 	recorded, err := s.eventAt(ctx, owner, after, state)
 	if err != nil {
 		return node.Feed{}, err

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // How old events are must be known without reading them. So now and then a node that
@@ -98,7 +98,7 @@ func (s *Store) eventMarks(ctx context.Context) ([]eventMark, error) {
 // markEvents makes a mark behind what is sealed, if one is due, and returns all that
 // there are. Another node may make a mark first: then that mark counts.
 func (s *Store) markEvents(
-	ctx context.Context, now time.Time, owners []licet.Owner, state feedState, marks []eventMark, g grain,
+	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []eventMark, g grain,
 ) ([]eventMark, error) {
 	latest := eventMark{epoch: state.swept}
 	if len(marks) > 0 {
@@ -124,7 +124,7 @@ func (s *Store) markEvents(
 	response, err := s.txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(markKey(mark.epoch), string(mark.encode()))}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
 		return s.eventMarks(ctx)

@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -32,7 +32,7 @@ type measuring struct {
 
 // measureEvents brings the ledgers of owners up to date. An owner without new events
 // costs a share of a request, and no write. It is safe for several nodes at a time.
-func (s *Store) measureEvents(ctx context.Context, owners []licet.Owner, m measuring) error {
+func (s *Store) measureEvents(ctx context.Context, owners []licensing.Owner, m measuring) error {
 	for some := range slices.Chunk(owners, measureOwners) {
 		if err := s.measureSome(ctx, some, m); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (s *Store) measureEvents(ctx context.Context, owners []licet.Owner, m measu
 	return nil
 }
 
-func (s *Store) measureSome(ctx context.Context, owners []licet.Owner, m measuring) error {
+func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m measuring) error {
 	for range sweptTries {
 		var reads, puts []clientv3.Op
 		var compares []clientv3.Cmp
@@ -87,19 +87,19 @@ func (s *Store) measureSome(ctx context.Context, owners []licet.Owner, m measuri
 		}
 		done, err := s.txn(ctx, "write_ledgers", compares, puts, nil)
 		if err != nil {
-			return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		if done.Succeeded {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: others measure events too", licet.ErrUnavailable)
+	return fmt.Errorf("%w: others measure events too", licensing.ErrUnavailable)
 }
 
 // measureOwner counts an owner's new events into the ledger, and reports whether there are
 // any.
 func (s *Store) measureOwner(
-	ctx context.Context, owner licet.Owner, ledger *eventLedger, m measuring,
+	ctx context.Context, owner licensing.Owner, ledger *eventLedger, m measuring,
 ) (grown bool, err error) {
 	prefix := len(eventsOfOwner(owner))
 	from := max(m.from, ledger.measured()+1)

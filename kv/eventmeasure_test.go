@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // countingTxns counts transactions.
@@ -30,7 +30,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 	l := newEventsLab(t)
 	ctx := testContext(t, 30*time.Second)
 	const quiet = 400
-	var owners []licet.Owner
+	var owners []licensing.Owner
 	for i := range quiet {
 		owners = append(owners, acct(fmt.Sprint("quiet", i)))
 		l.license(l.store, owners[i])
@@ -73,7 +73,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 // and again: each event is counted once.
 func TestMeasuresAtOnce(t *testing.T) {
 	l := newEventsLab(t)
-	owners := []licet.Owner{acct("a"), acct("b")}
+	owners := []licensing.Owner{acct("a"), acct("b")}
 	const apart, last = 1 << 20, 60 << 20
 	for _, owner := range owners {
 		l.putEpochs(owner, span{from: 7, epochs: 60, each: 3, apart: apart})

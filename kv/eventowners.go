@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,17 +20,17 @@ import (
 // through the events: etcd counts every key up to a range's end, whatever the limit.
 const eventOwnersPrefix = layout + "h/"
 
-func compareOwners(a, b licet.Owner) int {
+func compareOwners(a, b licensing.Owner) int {
 	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
 }
 
-func eventOwnerKey(owner licet.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
+func eventOwnerKey(owner licensing.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
 
 // eventOwners are the owners whose keys a store knows to be there.
 type eventOwners struct {
 	mu    sync.Mutex
-	known map[licet.Owner]struct{}
-	turns map[licet.Owner]*turn // of owners whose keys are being written
+	known map[licensing.Owner]struct{}
+	turns map[licensing.Owner]*turn // of owners whose keys are being written
 	asOf  epoch
 }
 
@@ -41,11 +41,11 @@ type turn struct {
 }
 
 func newEventOwners() *eventOwners {
-	return &eventOwners{known: make(map[licet.Owner]struct{}), turns: make(map[licet.Owner]*turn)}
+	return &eventOwners{known: make(map[licensing.Owner]struct{}), turns: make(map[licensing.Owner]*turn)}
 }
 
 // enter joins the calls that take turns for an owner; leave must follow.
-func (o *eventOwners) enter(owner licet.Owner) *turn {
+func (o *eventOwners) enter(owner licensing.Owner) *turn {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	t := o.turns[owner]
@@ -57,7 +57,7 @@ func (o *eventOwners) enter(owner licet.Owner) *turn {
 	return t
 }
 
-func (o *eventOwners) leave(owner licet.Owner, t *turn) {
+func (o *eventOwners) leave(owner licensing.Owner, t *turn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t.users--; t.users == 0 {
@@ -65,7 +65,7 @@ func (o *eventOwners) leave(owner licet.Owner, t *turn) {
 	}
 }
 
-func (o *eventOwners) has(owner licet.Owner) bool {
+func (o *eventOwners) has(owner licensing.Owner) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	_, is := o.known[owner]
@@ -83,7 +83,7 @@ func (o *eventOwners) heed(e epoch) {
 	o.asOf = e
 }
 
-func (o *eventOwners) note(owners ...licet.Owner) {
+func (o *eventOwners) note(owners ...licensing.Owner) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, owner := range owners {
@@ -91,7 +91,7 @@ func (o *eventOwners) note(owners ...licet.Owner) {
 	}
 }
 
-func (o *eventOwners) all() []licet.Owner {
+func (o *eventOwners) all() []licensing.Owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Collect(maps.Keys(o.known))
@@ -106,7 +106,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 	if known := s.fences.known(); known == 0 {
 		// A command that writes a record or two has not called OpenEpoch. The zero owner
 		// stands for the epoch.
-		err := s.once(ctx, licet.Owner{}, func() (bool, error) {
+		err := s.once(ctx, licensing.Owner{}, func() (bool, error) {
 			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
@@ -127,7 +127,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 			if s.owners.has(owner) {
 				return true, nil
 			}
-			return false, s.putOwners(ctx, []licet.Owner{owner})
+			return false, s.putOwners(ctx, []licensing.Owner{owner})
 		})
 		if err != nil {
 			return fmt.Errorf("register an owner of events: %w", err)
@@ -138,7 +138,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 
 // once repeats do, which may be done twice, until it is done. Calls for one owner take
 // turns, so that the first does it for all of them.
-func (s *Store) once(ctx context.Context, owner licet.Owner, do func() (done bool, err error)) error {
+func (s *Store) once(ctx context.Context, owner licensing.Owner, do func() (done bool, err error)) error {
 	t := s.owners.enter(owner)
 	defer s.owners.leave(owner, t)
 	select {
@@ -163,7 +163,7 @@ func (s *Store) once(ctx context.Context, owner licet.Owner, do func() (done boo
 }
 
 // putOwners writes keys of owners, some at a time.
-func (s *Store) putOwners(ctx context.Context, owners []licet.Owner) error {
+func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 	for some := range slices.Chunk(owners, maxOps) {
 		puts := make([]clientv3.Op, len(some))
 		for i, owner := range some {
@@ -178,12 +178,12 @@ func (s *Store) putOwners(ctx context.Context, owners []licet.Owner) error {
 }
 
 // listEventOwners reads the owners of whom there are events, or were.
-func (s *Store) listEventOwners(ctx context.Context) ([]licet.Owner, error) {
+func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
 	response, err := s.scan(ctx, "list_owners", eventOwnersPrefix, clientv3.GetPrefixRangeEnd(eventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
-	owners := make([]licet.Owner, 0, len(response.Kvs))
+	owners := make([]licensing.Owner, 0, len(response.Kvs))
 	for _, kv := range response.Kvs {
 		// What has not the form of one is for verify to report.
 		if owner, rest, ok := ownerOf(string(kv.Key[len(eventOwnersPrefix):])); ok && rest == "" {
@@ -203,7 +203,7 @@ func (v *verification) checkEventOwner(e entry) {
 
 // wantEventOwner asks for the key of an owner whose events are being read. They
 // stand together, so that it is asked for once.
-func (v *verification) wantEventOwner(owner licet.Owner) {
+func (v *verification) wantEventOwner(owner licensing.Owner) {
 	if owner == v.links.owner {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Events are stored by the changes that they tell of: those of one record that one
@@ -28,7 +28,7 @@ import (
 //
 // An older build reads what a newer build has written, so three rules hold for builds to come. A new kind of events,
 // and a new actor, is stored as text. A new member of an event's data is stored under its name, as the API returns it:
-// see licet.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't know
+// see licensing.EventMember. And a new format version keeps the fields 2 to 4 of the message: so a build that doesn't know
 // the format still knows how many events there are, when the first happened, and where those before them stand.
 
 const (
@@ -63,20 +63,20 @@ const (
 
 // storedTypes gives the oldest kinds of events a number each. No kind joins them: an older build would not know what a
 // new number stands for. Every other kind is stored as text, which an older build returns as it is.
-var storedTypes = []licet.EventType{
-	1: licet.EventOrderCreated, 2: licet.EventOrderPaid, 3: licet.EventOrderExpired, 4: licet.EventOrderCanceled,
-	5: licet.EventOrderRefunded, 6: licet.EventLicenseIssued, 7: licet.EventLicenseSuspended,
-	8: licet.EventLicenseReinstated, 9: licet.EventLicenseRevoked, 10: licet.EventLicenseRenewed,
-	11: licet.EventLicenseUpdated, 12: licet.EventLicenseExpired, 13: licet.EventLicenseActivated,
-	14: licet.EventLicenseLimitReached, 15: licet.EventDeviceBound, 16: licet.EventDeviceRemoved,
-	17: licet.EventWebhookDisabled,
+var storedTypes = []licensing.EventType{
+	1: licensing.EventOrderCreated, 2: licensing.EventOrderPaid, 3: licensing.EventOrderExpired, 4: licensing.EventOrderCanceled,
+	5: licensing.EventOrderRefunded, 6: licensing.EventLicenseIssued, 7: licensing.EventLicenseSuspended,
+	8: licensing.EventLicenseReinstated, 9: licensing.EventLicenseRevoked, 10: licensing.EventLicenseRenewed,
+	11: licensing.EventLicenseUpdated, 12: licensing.EventLicenseExpired, 13: licensing.EventLicenseActivated,
+	14: licensing.EventLicenseLimitReached, 15: licensing.EventDeviceBound, 16: licensing.EventDeviceRemoved,
+	17: licensing.EventWebhookDisabled,
 }
 
 // storedActors are the oldest actors that are no API keys. Every other actor is stored as text, for the same reason.
-var storedActors = []licet.Actor{1: licet.EndUser, 2: licet.Provider, 3: licet.System}
+var storedActors = []licensing.Actor{1: licensing.EndUser, 2: licensing.Provider, 3: licensing.System}
 
 // encodeEvents writes events of one record.
-func encodeEvents(told []licet.Event, before site) []byte {
+func encodeEvents(told []licensing.Event, before site) []byte {
 	last := &told[len(told)-1]
 	facts := factsOf(last)
 	b := append(make([]byte, 0, 64+len(facts)+64*len(told)), eventsFormat(last))
@@ -91,7 +91,7 @@ func encodeEvents(told []licet.Event, before site) []byte {
 	return b
 }
 
-func encodeEvent(e, last *licet.Event, first time.Time) []byte {
+func encodeEvent(e, last *licensing.Event, first time.Time) []byte {
 	b := make([]byte, 0, 64)
 	if known := slices.Index(storedTypes, e.Type); known > 0 {
 		b = appendUint(b, eventType, uint64(known))
@@ -134,7 +134,7 @@ func encodeEvent(e, last *licet.Event, first time.Time) []byte {
 }
 
 // factsOf is what an event tells of its license or order, as a value of its key.
-func factsOf(e *licet.Event) []byte {
+func factsOf(e *licensing.Event) []byte {
 	if e.License != nil {
 		stored := storedLicense{license: toldLicense(e.License)}
 		return stored.encode()
@@ -154,8 +154,8 @@ func factsOf(e *licet.Event) []byte {
 
 // toldLicense is what events tell of a license: not what only the service needs, nor
 // what is read from its record.
-func toldLicense(l *licet.License) licet.License {
-	return licet.License{
+func toldLicense(l *licensing.License) licensing.License {
+	return licensing.License{
 		Key: l.Key, Owner: l.Owner, ProductID: l.ProductID, OrderNo: l.OrderNo,
 		MaxDevices: l.MaxDevices, CurrentDevices: l.CurrentDevices,
 		CreatedAt: l.CreatedAt, ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt,
@@ -163,8 +163,8 @@ func toldLicense(l *licet.License) licet.License {
 	}
 }
 
-func toldOrder(o *licet.Order) licet.Order {
-	return licet.Order{
+func toldOrder(o *licensing.Order) licensing.Order {
+	return licensing.Order{
 		OrderNo: o.OrderNo, Owner: o.Owner, ProductID: o.ProductID, Amount: o.Amount, Currency: o.Currency,
 		CreatedAt: o.CreatedAt, ExpiresAt: o.ExpiresAt, PaidAt: o.PaidAt, CanceledAt: o.CanceledAt,
 		RefundedAt: o.RefundedAt, ExpiredAt: o.ExpiredAt, LicenseKey: o.LicenseKey, Late: o.Late, RefundDue: o.RefundDue,

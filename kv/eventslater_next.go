@@ -2,13 +2,13 @@
 
 package kv
 
-import "licet"
+import "licet/licensing"
 
 const newestEvents = formatVersion + 1
 
 // eventsFormat stores the suspension of a license of the product "next-format" in a format of its own.
-func eventsFormat(last *licet.Event) byte {
-	if last.Type == licet.EventLicenseSuspended && last.License.ProductID == "next-format" {
+func eventsFormat(last *licensing.Event) byte {
+	if last.Type == licensing.EventLicenseSuspended && last.License.ProductID == "next-format" {
 		return newestEvents
 	}
 	return formatVersion

@@ -7,7 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -31,7 +31,7 @@ var errEnough = errors.New("that is enough")
 // turns out to have many ends sooner: at half of what is left of it, or before. Its page
 // is visited all the same, so that none is read in vain, wherever in it the keys are.
 // An epoch is not divided.
-func (s *Store) walkEvents(ctx context.Context, operation string, owner licet.Owner, from, to epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
+func (s *Store) walkEvents(ctx context.Context, operation string, owner licensing.Owner, from, to epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
 	prefix := eventsOfOwner(owner)
 	at := func(e epoch) string { return prefix + string(appendEpoch(nil, e)) }
 	for width := epoch(firstWidth); from < to; {

@@ -11,7 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // span is a row of epochs with so many keys of events each, every so many epochs.
@@ -23,9 +23,9 @@ type span struct {
 
 // putEpochs writes one event under each key, as a store does, of licenses of their own. It
 // gives the keys in their order.
-func (l *eventsLab) putEpochs(owner licet.Owner, spans ...span) (keys []string) {
+func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []string) {
 	l.t.Helper()
-	if err := l.store.putOwners(testContext(l.t, 10*time.Second), []licet.Owner{owner}); err != nil {
+	if err := l.store.putOwners(testContext(l.t, 10*time.Second), []licensing.Owner{owner}); err != nil {
 		l.t.Fatal(err)
 	}
 	var puts []clientv3.Op
@@ -33,7 +33,7 @@ func (l *eventsLab) putEpochs(owner licet.Owner, spans ...span) (keys []string) 
 		for i := range c.epochs * c.each {
 			made := newLicense(l.t, 0)
 			made.Owner = owner
-			record := licet.NewLicense(made, nil, "")
+			record := licensing.NewLicense(made, nil, "")
 			key := eventsKey(owner, site{epoch: c.from + epoch(i/c.each)*c.apart}, licenseInEvents(made.Key.ID()), 1)
 			keys, puts = append(keys, key), append(puts, clientv3.OpPut(key, string(encodeEvents(record.Events, site{}))))
 		}
@@ -219,7 +219,7 @@ func TestWalkEventsEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	err := l.store.walkEvents(ctx, "walk", owner, 0, 100, 1, func(_, _ string, _ *clientv3.GetResponse) error { return nil })
-	if !errors.Is(err, licet.ErrUnavailable) {
+	if !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("without etcd: %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,7 +22,7 @@ const (
 // SweepEvents removes events that are too old, and, over the budget of bytes, the oldest
 // events of the owners with the most, see [Store.cutEvents]. It records first which events
 // go, and removes them then: a reader that goes on among these events fails with
-// licet.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
+// licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
 // time, and each goes on where another has ended. If any event was removed, there may be
 // more.
 func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep node.EventRetention) (removed int, err error) {
@@ -94,13 +94,13 @@ func (s *Store) raiseSwept(ctx context.Context, to epoch) (epoch, error) {
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(sweptKey), "=", revision)},
 			[]clientv3.Op{clientv3.OpPut(sweptKey, string(appendEpoch(nil, to)))}, nil)
 		if err != nil {
-			return 0, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		if done.Succeeded {
 			return to, nil
 		}
 	}
-	return 0, fmt.Errorf("%w: others sweep events too", licet.ErrUnavailable)
+	return 0, fmt.Errorf("%w: others sweep events too", licensing.ErrUnavailable)
 }
 
 // sweptTries bounds how often a sweep that others were faster than tries again.
@@ -109,7 +109,7 @@ const sweptTries = 8
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
 // of at most about sweepMost keys.
 func (s *Store) removeAged(
-	ctx context.Context, owners []licet.Owner, marks []eventMark, swept epoch,
+	ctx context.Context, owners []licensing.Owner, marks []eventMark, swept epoch,
 ) (removed int, err error) {
 	from := epoch(0)
 	for _, m := range marks {
@@ -124,7 +124,7 @@ func (s *Store) removeAged(
 			}
 		}
 		if _, err := s.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(markKey(m.epoch))}, nil); err != nil {
-			return removed, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		from = m.epoch + 1
 	}
@@ -134,7 +134,7 @@ func (s *Store) removeAged(
 // removeEvents removes an owner's events from one epoch up to another: all of them, or
 // about so many keys. Unless before is empty, it removes only keys below before.
 func (s *Store) removeEvents(
-	ctx context.Context, owner licet.Owner, from, to epoch, before string, most int,
+	ctx context.Context, owner licensing.Owner, from, to epoch, before string, most int,
 ) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
@@ -149,7 +149,7 @@ func (s *Store) removeEvents(
 		response, err := s.txn(ctx, "sweep_events", nil,
 			[]clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
 		if err != nil {
-			return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		removed += int(response.Responses[0].GetResponseDeleteRange().Deleted)
 		return nil

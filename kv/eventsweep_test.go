@@ -12,7 +12,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -52,7 +52,7 @@ func (l *eventsLab) keys(prefix string) int64 {
 	return must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
 }
 
-func (l *eventsLab) after(owner licet.Owner, position node.FeedPosition) ([]node.RecordedEvent, error) {
+func (l *eventsLab) after(owner licensing.Owner, position node.FeedPosition) ([]node.RecordedEvent, error) {
 	l.t.Helper()
 	got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, node.FeedPage{After: position, Limit: 1000})
 	return got.Events, err
@@ -61,8 +61,8 @@ func (l *eventsLab) after(owner licet.Owner, position node.FeedPosition) ([]node
 // TestEventsAreKeptByAge records events on three days, and sweeps as time goes by.
 func TestEventsAreKeptByAge(t *testing.T) {
 	l := newEventsLab(t)
-	owners := []licet.Owner{acct("a"), acct("b"), {AccountID: "acct_a", Mode: licet.Test}}
-	refs := make([]licet.Ref, len(owners))
+	owners := []licensing.Owner{acct("a"), acct("b"), {AccountID: "acct_a", Mode: licensing.Test}}
+	refs := make([]licensing.Ref, len(owners))
 	for i, owner := range owners {
 		refs[i] = l.license(l.store, owner)
 	}
@@ -109,7 +109,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 				t.Errorf("event %s: %v", e.ID, noErr)
 			}
 			if i < len(all)-c.left {
-				if !errors.Is(err, licet.ErrCursorExpired) || found != nil {
+				if !errors.Is(err, licensing.ErrCursorExpired) || found != nil {
 					t.Errorf("after %v event %d is %v, and what follows is %v, %v", c.at, i, found, rest, err)
 				}
 			} else if diff := cmp.Diff(all[i+1:], rest); err != nil || found == nil || diff != "" && len(rest) > 0 {
@@ -201,7 +201,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	for _, c := range []struct {
 		swept epoch
 		want  error
-	}{{at.epoch - 1, nil}, {at.epoch, licet.ErrCursorExpired}} {
+	}{{at.epoch - 1, nil}, {at.epoch, licensing.ErrCursorExpired}} {
 		must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
 			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: half.Next, Limit: 100})
@@ -219,7 +219,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), eventsOfOwner(owner)+string(appendEpoch(nil, last.epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, err := l.after(owner, node.FeedPosition(all[12].ID)); !errors.Is(err, licet.ErrCursorExpired) {
+	if rest, err := l.after(owner, node.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
 		t.Errorf("removed while it is read: %q, %v", kindsOf(rest), err)
 	}
 }
@@ -240,7 +240,7 @@ func TestSweepUnderReaders(t *testing.T) {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
 				now := testTime.Add(time.Duration(n) * 24 * time.Hour)
 				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, node.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
-				if err != nil && !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) {
+				if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 					t.Errorf("sweeper %d: %v", i, err)
 				}
 			}
@@ -256,10 +256,10 @@ func TestSweepUnderReaders(t *testing.T) {
 				feed, err := s.ReadEvents(testContext(t, 10*time.Second), owner, page)
 				mu.Lock()
 				switch {
-				case errors.Is(err, licet.ErrCursorExpired) && page.After != "":
+				case errors.Is(err, licensing.ErrCursorExpired) && page.After != "":
 					expired++
 					page.After, last = "", 0
-				case err != nil && !errors.Is(err, licet.ErrUnavailable):
+				case err != nil && !errors.Is(err, licensing.ErrUnavailable):
 					t.Errorf("reader: %v", err)
 				case err == nil:
 					for _, e := range feed.Events {
@@ -277,8 +277,8 @@ func TestSweepUnderReaders(t *testing.T) {
 	}
 	for i := range 60 {
 		snapshot := loadOne(t, l.store, ref)
-		cmd := licet.RenewLicense{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: testTime.Add(time.Duration(i+1) * 24 * time.Hour)}
-		must(licet.Apply(&snapshot.Record, cmd, testTime))(t)
+		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: testTime.Add(time.Duration(i+1) * 24 * time.Hour)}
+		must(licensing.Apply(&snapshot.Record, cmd, testTime))(t)
 		l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		l.seal()
 		if i%20 == 0 {
@@ -297,7 +297,7 @@ func TestSweepIsKilled(t *testing.T) {
 	gone := errors.New("killed")
 	for kill := range 12 {
 		l := newEventsLab(t)
-		owners := []licet.Owner{acct("x"), acct("y")}
+		owners := []licensing.Owner{acct("x"), acct("y")}
 		for i := range 3 {
 			for _, owner := range owners {
 				l.license(l.store, owner)

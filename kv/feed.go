@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -93,10 +93,10 @@ func (s *Store) EventsNow(ctx context.Context) (node.FeedPosition, error) {
 }
 
 // ReadEvents reads a page of an owner's feed.
-func (s *Store) ReadEvents(ctx context.Context, owner licet.Owner, page node.FeedPage) (feed node.Feed, err error) {
+func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page node.FeedPage) (feed node.Feed, err error) {
 	for range beginTries {
 		feed, err = s.readPage(ctx, owner, page)
-		if page.After != "" || !errors.Is(err, licet.ErrCursorExpired) {
+		if page.After != "" || !errors.Is(err, licensing.ErrCursorExpired) {
 			break
 		}
 		// The beginning was swept while it was read. There is another one now.
@@ -107,7 +107,7 @@ func (s *Store) ReadEvents(ctx context.Context, owner licet.Owner, page node.Fee
 // beginTries bounds how often the beginning of a feed is looked for.
 const beginTries = 8
 
-func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
 	var after place
 	if page.After != "" {
 		var ok bool
@@ -133,12 +133,12 @@ func (s *Store) readPage(ctx context.Context, owner licet.Owner, page node.FeedP
 }
 
 // readBehind reads a page that comes after a place, as far as the feed goes.
-func (s *Store) readBehind(ctx context.Context, owner licet.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
 	switch {
 	case page.After == "":
 		after.epoch = state.swept + 1
 	case after.epoch <= state.swept:
-		return node.Feed{}, licet.ErrCursorExpired
+		return node.Feed{}, licensing.ErrCursorExpired
 	case !after.behindEvent() && (after.epoch > state.end() || after.epoch == state.end() && after.revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
 		// wait in vain.
@@ -153,7 +153,7 @@ func (s *Store) readBehind(ctx context.Context, owner licet.Owner, after place, 
 // feedReading is a page of a feed while it is read.
 type feedReading struct {
 	store   *Store
-	owner   licet.Owner
+	owner   licensing.Owner
 	page    node.FeedPage
 	after   place // behind what was looked at
 	feed    node.Feed
@@ -168,7 +168,7 @@ func (r *feedReading) at(p place) {
 	r.after, r.feed.Next = p, node.FeedPosition(p.text(node.Cell))
 }
 
-func (s *Store) readFeed(ctx context.Context, owner licet.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
 	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
@@ -235,7 +235,7 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 	for i := range entries {
 		kv := firstOf(found.responses, i)
 		if kv == nil {
-			return i, licet.ErrCursorExpired // swept meanwhile
+			return i, licensing.ErrCursorExpired // swept meanwhile
 		}
 		size += len(kv.Value)
 		whole, err := r.add(&entries[i], kv.Value)
@@ -313,7 +313,7 @@ func (r *feedReading) addRun(e *dirEntry, run *eventRun) (whole bool, err error)
 }
 
 // tell adds an event to the page, unless the page is full, or is to have other kinds only.
-func (r *feedReading) tell(at place, e *dirEntry, rank string, event licet.Event) (told bool) {
+func (r *feedReading) tell(at place, e *dirEntry, rank string, event licensing.Event) (told bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false
 	}

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -62,7 +62,7 @@ func (l *eventsLab) seal() epoch {
 }
 
 // listen makes an owner listen, or nobody.
-func (l *eventsLab) listen(owners ...licet.Owner) {
+func (l *eventsLab) listen(owners ...licensing.Owner) {
 	l.t.Helper()
 	puts := []clientv3.Op{clientv3.OpPut(listenKey, string((&listenFence{}).encode()))}
 	for _, owner := range owners {
@@ -77,14 +77,14 @@ func (l *eventsLab) listen(owners ...licet.Owner) {
 }
 
 // license stores a new license of an owner.
-func (l *eventsLab) license(s *Store, owner licet.Owner) licet.Ref {
+func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
-	var entropy [licet.LicenseKeyEntropy]byte
+	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	made.Owner, made.Key = owner, licet.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", node.Cell, entropy)
-	ref := licet.LicenseRef(made.Key)
-	l.commit(s, node.Change{Writes: []node.Write{{Ref: ref, Record: licet.NewLicense(made, nil, "key_maker")}}})
+	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", node.Cell, entropy)
+	ref := licensing.LicenseRef(made.Key)
+	l.commit(s, node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.NewLicense(made, nil, "key_maker")}}})
 	return ref
 }
 
@@ -97,12 +97,12 @@ func (l *eventsLab) commit(s *Store, change node.Change) {
 }
 
 // bound gives the change that binds devices, as s sees the license.
-func (l *eventsLab) bound(s *Store, ref licet.Ref, devices ...string) node.Change {
+func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) node.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)
 	for _, device := range devices {
-		cmd := licet.Activate{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: licet.EndUser}, Device: device}
-		if _, err := licet.Apply(&snapshot.Record, cmd, testTime); err != nil {
+		cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}
+		if _, err := licensing.Apply(&snapshot.Record, cmd, testTime); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func (l *eventsLab) bound(s *Store, ref licet.Ref, devices ...string) node.Chang
 }
 
 // feed reads all of an owner's feed, some events at a time.
-func (l *eventsLab) feed(owner licet.Owner, limit int) []node.RecordedEvent {
+func (l *eventsLab) feed(owner licensing.Owner, limit int) []node.RecordedEvent {
 	l.t.Helper()
 	var all []node.RecordedEvent
 	page := node.FeedPage{Limit: limit}
@@ -152,8 +152,8 @@ func kindsOf(events []node.RecordedEvent) []string {
 	return kinds
 }
 
-func acct(name string) licet.Owner {
-	return licet.Owner{AccountID: "acct_" + name, Mode: licet.Live}
+func acct(name string) licensing.Owner {
+	return licensing.Owner{AccountID: "acct_" + name, Mode: licensing.Live}
 }
 
 // TestFeed records what changes tell of, and reads it in every way.
@@ -166,7 +166,7 @@ func TestFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.commit(l.store, l.bound(l.store, ref, "d"))
 	removal := loadOne(t, l.store, ref, "b")
-	if _, err := licet.Apply(&removal.Record, licet.RemoveDevice{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, testTime.Add(time.Hour)); err != nil {
+	if _, err := licensing.Apply(&removal.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, testTime.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
@@ -210,14 +210,14 @@ func TestFeed(t *testing.T) {
 		}
 	}
 	bound := all[3]
-	if bound.License.CurrentDevices != 2 || bound.Actor != licet.EndUser || !bound.At.Equal(testTime) || !bound.Device.BoundAt.Equal(testTime) {
+	if bound.License.CurrentDevices != 2 || bound.Actor != licensing.EndUser || !bound.At.Equal(testTime) || !bound.Device.BoundAt.Equal(testTime) {
 		t.Errorf("the second device's event is %+v", bound)
 	}
 	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 || !removed.Device.BoundAt.Equal(testTime) || !removed.At.Equal(testTime.Add(time.Hour)) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
-	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Types: []licet.EventType{licet.EventDeviceRemoved}, Limit: 10})
+	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
 	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
 		t.Errorf("of removals the feed is %q, %v", got, err)
 	}
@@ -398,7 +398,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
-			told := licet.NewLicense(&license, nil, "")
+			told := licensing.NewLicense(&license, nil, "")
 			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].key(owner), string(encodeEvents(told.Events, site{})))
 			if err == nil {
 				made[i].revision = response.Header.Revision
@@ -441,7 +441,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	rare := l.license(l.store, owner)
 	l.commit(l.store, l.bound(l.store, rare, "a"))
 	l.seal()
-	page := node.FeedPage{Types: []licet.EventType{licet.EventDeviceBound}, Limit: 10}
+	page := node.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
 		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
 		if page.After = got.Next; got.More && len(got.Events) == 0 {

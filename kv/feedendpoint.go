@@ -6,13 +6,13 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
 // the owner, in one transaction.
-func (s *Store) feedStateFor(ctx context.Context, owner licet.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
+func (s *Store) feedStateFor(ctx context.Context, owner licensing.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
 	if endpoint == "" {
 		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err
@@ -26,7 +26,7 @@ func (s *Store) feedStateFor(ctx context.Context, owner licet.Owner, endpoint st
 
 // endpointAt finds an endpoint in its owner's record, which was read at a revision of the
 // store. record is nil where the owner has none.
-func endpointAt(owner licet.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
+func endpointAt(owner licensing.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
 	at := node.EndpointAt{Revision: revision}
 	if record == nil {
 		return at, nil

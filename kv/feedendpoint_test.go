@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -15,21 +15,21 @@ import (
 func TestPageComesWithItsEndpoint(t *testing.T) {
 	const events = 40
 	l := newEventsLab(t)
-	owner, endpoint := acct("changes"), licet.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
+	owner, endpoint := acct("changes"), licensing.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
 	put := putEndpoints(l.store.client)
-	put(t, owner, []licet.Endpoint{endpoint})
-	changes := make(map[licet.LicenseKey]int) // before the event of a license
+	put(t, owner, []licensing.Endpoint{endpoint})
+	changes := make(map[licensing.LicenseKey]int) // before the event of a license
 	var writing sync.WaitGroup
 	defer writing.Wait()
 	writing.Go(func() {
 		for n := 1; n <= events && !t.Failed(); n++ {
 			endpoint.Description = strconv.Itoa(n)
-			put(t, owner, []licet.Endpoint{endpoint})
-			changes[licet.LicenseKey(l.license(l.store, owner).ID)] = n
+			put(t, owner, []licensing.Endpoint{endpoint})
+			changes[licensing.LicenseKey(l.license(l.store, owner).ID)] = n
 			l.seal()
 		}
 	})
-	seen := make(map[licet.LicenseKey]int) // changes, on the page with the event of a license
+	seen := make(map[licensing.LicenseKey]int) // changes, on the page with the event of a license
 	page := node.FeedPage{Endpoint: hooked, Limit: 3}
 	for end := time.Now().Add(time.Minute); len(seen) < events && time.Now().Before(end) && !t.Failed(); {
 		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
@@ -60,24 +60,26 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 	owner, other := acct("judges"), acct("other")
 	l.license(l.store, owner)
 	l.seal()
-	endpoint := func(types ...licet.EventType) licet.Endpoint { return licet.Endpoint{ID: hooked, Types: types} }
+	endpoint := func(types ...licensing.EventType) licensing.Endpoint {
+		return licensing.Endpoint{ID: hooked, Types: types}
+	}
 	disabled := endpoint()
 	disabled.DisabledAt = testTime
 	all, wanted := node.FeedPage{Endpoint: hooked, Limit: 10}, node.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
 	for name, c := range map[string]struct {
-		owner     licet.Owner
-		endpoints []licet.Endpoint
+		owner     licensing.Owner
+		endpoints []licensing.Endpoint
 		page      node.FeedPage
 		found     bool
 		events    int
 	}{
-		"all types":     {owner, []licet.Endpoint{endpoint()}, wanted, true, 1},
-		"wanted":        {owner, []licet.Endpoint{{ID: "we_other"}, endpoint(licet.EventLicenseIssued)}, wanted, true, 1},
-		"not wanted":    {owner, []licet.Endpoint{endpoint(licet.EventOrderPaid)}, wanted, true, 0},
-		"all all same":  {owner, []licet.Endpoint{endpoint(licet.EventOrderPaid)}, all, true, 1},
-		"disabled":      {owner, []licet.Endpoint{disabled}, all, true, 0},
-		"gone":          {owner, []licet.Endpoint{{ID: "we_other"}}, all, false, 0},
-		"another owner": {other, []licet.Endpoint{endpoint()}, all, false, 0},
+		"all types":     {owner, []licensing.Endpoint{endpoint()}, wanted, true, 1},
+		"wanted":        {owner, []licensing.Endpoint{{ID: "we_other"}, endpoint(licensing.EventLicenseIssued)}, wanted, true, 1},
+		"not wanted":    {owner, []licensing.Endpoint{endpoint(licensing.EventOrderPaid)}, wanted, true, 0},
+		"all all same":  {owner, []licensing.Endpoint{endpoint(licensing.EventOrderPaid)}, all, true, 1},
+		"disabled":      {owner, []licensing.Endpoint{disabled}, all, true, 0},
+		"gone":          {owner, []licensing.Endpoint{{ID: "we_other"}}, all, false, 0},
+		"another owner": {other, []licensing.Endpoint{endpoint()}, all, false, 0},
 	} {
 		putEndpoints(l.store.client)(t, c.owner, c.endpoints)
 		if c.owner == other {

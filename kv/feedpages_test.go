@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -113,16 +113,16 @@ func TestSparseFeed(t *testing.T) {
 
 // putEvents writes one key with so many events of a license of its own, each of a
 // device of that name, and gives their ids.
-func (l *eventsLab) putEvents(owner licet.Owner, e epoch, n int, device string) (ids []string) {
+func (l *eventsLab) putEvents(owner licensing.Owner, e epoch, n int, device string) (ids []string) {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
 	made.Owner = owner
-	record := licet.NewLicense(made, nil, "")
+	record := licensing.NewLicense(made, nil, "")
 	record.Listening = true
 	for i := 1; i < n; i++ {
-		record.Events = append(record.Events, licet.Event{
-			Type: licet.EventDeviceBound, At: testTime, Sequence: uint64(i + 1), Actor: licet.EndUser, License: made,
-			Device: &licet.Device{ID: device, Name: device, Named: true, BoundAt: testTime, LastSeenAt: testTime},
+		record.Events = append(record.Events, licensing.Event{
+			Type: licensing.EventDeviceBound, At: testTime, Sequence: uint64(i + 1), Actor: licensing.EndUser, License: made,
+			Device: &licensing.Device{ID: device, Name: device, Named: true, BoundAt: testTime, LastSeenAt: testTime},
 		})
 	}
 	name := licenseInEvents(made.Key.ID())
@@ -167,7 +167,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	l.seal()
 	scales := &weighing{KVClient: l.store.remote}
 	l.store.remote = scales
-	for _, types := range [][]licet.EventType{nil, {licet.EventLicenseIssued}} {
+	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
 		var got []string
 		for page := (node.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {
 			feed := must(l.store.ReadEvents(testContext(t, 20*time.Second), owner, page))(t)
@@ -210,7 +210,7 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	ref := l.license(l.store, owner)
 	l.seal()
 	later, err := l.after(owner, feed.Next)
-	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) || later[0].License.Key != licet.LicenseKey(ref.ID) {
+	if err != nil || !slices.Equal(kindsOf(later), []string{"1 license.issued"}) || later[0].License.Key != licensing.LicenseKey(ref.ID) {
 		t.Errorf("later it is %+v, %v", later, err)
 	}
 }

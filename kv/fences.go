@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -38,7 +38,7 @@ type fences struct {
 	epoch     epoch
 	written   int64 // bytes of events that were sent into it
 	listeners listeners
-	waits     map[licet.Owner]int // for a move of listenKey, see awaitMoves
+	waits     map[licensing.Owner]int // for a move of listenKey, see awaitMoves
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
 	markLooked atomic.Int64 // the revision of webhooksMark as of which nobody waits for a move; see moveLeft

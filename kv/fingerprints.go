@@ -5,7 +5,7 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -29,7 +29,7 @@ func newFingerprints() fingerprints {
 
 // find gives the slots that a device may be in, and its fingerprint, which is
 // never 0.
-func (f *fingerprints) find(id licet.LicenseID, device string) ([]atomic.Uint64, uint64) {
+func (f *fingerprints) find(id licensing.LicenseID, device string) ([]atomic.Uint64, uint64) {
 	// A license id is random, so its first bytes tell licenses apart.
 	print := maphash.String(f.seed, device) ^ binary.LittleEndian.Uint64(id[:8])
 	at := print % uint64(len(f.slots)/fingerprintWays) * fingerprintWays
@@ -37,7 +37,7 @@ func (f *fingerprints) find(id licet.LicenseID, device string) ([]atomic.Uint64,
 }
 
 // holds tells whether a device was bound when it was last heard of.
-func (f *fingerprints) holds(id licet.LicenseID, device string) bool {
+func (f *fingerprints) holds(id licensing.LicenseID, device string) bool {
 	slots, print := f.find(id, device)
 	for i := range slots {
 		if slots[i].Load() == print {
@@ -48,7 +48,7 @@ func (f *fingerprints) holds(id licet.LicenseID, device string) bool {
 }
 
 // note remembers whether a device is bound.
-func (f *fingerprints) note(id licet.LicenseID, device string, bound bool) {
+func (f *fingerprints) note(id licensing.LicenseID, device string, bound bool) {
 	slots, print := f.find(id, device)
 	for i := range slots {
 		if slots[i].Load() != print {

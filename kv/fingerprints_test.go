@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestFingerprints: what was noted is held until later devices drive it out,
@@ -47,7 +47,7 @@ func TestFingerprints(t *testing.T) {
 	if !f.holds(other, fmt.Sprint(last)) {
 		t.Error("the latest is not held")
 	}
-	var none licet.LicenseID
+	var none licensing.LicenseID
 	if f.holds(none, "") {
 		t.Error("an empty slot is taken for a device")
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -13,7 +13,7 @@ import (
 const historyScan = 50
 
 // History reads events of a record, the newest first.
-func (s *Store) History(ctx context.Context, ref licet.Ref, page node.HistoryPage) (history node.History, err error) {
+func (s *Store) History(ctx context.Context, ref licensing.Ref, page node.HistoryPage) (history node.History, err error) {
 	at := historyPlace{}
 	if page.Before != "" {
 		var ok bool
@@ -89,12 +89,12 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 }
 
 // latestEvents tells of a record, as it was read, where its latest events stand.
-func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at historyPlace, err error) {
+func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Owner, at historyPlace, err error) {
 	kv := firstOf(r.responses, 0)
 	if kv == nil {
 		return "", owner, at, nil
 	}
-	if ref.Kind == licet.KindOrder {
+	if ref.Kind == licensing.KindOrder {
 		stored, err := decodeOrder(ref, kv.Value)
 		if err != nil {
 			return "", owner, at, err
@@ -102,7 +102,7 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 		o := &stored.order
 		return orderInEvents(o.OrderNo), o.Owner, historyPlace{stored.told, o.Sequence, o.Sequence}, nil
 	}
-	if ref.Kind == licet.KindWebhooks {
+	if ref.Kind == licensing.KindWebhooks {
 		stored, err := decodeWebhooks(ref.Owner, kv.Value)
 		if err != nil {
 			return "", owner, at, err
@@ -110,7 +110,7 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 		n := stored.webhooks.Sequence
 		return webhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.told, n, n}, nil
 	}
-	id := licet.LicenseKey(ref.ID).ID()
+	id := licensing.LicenseKey(ref.ID).ID()
 	stored, err := decodeLicense(id, kv.Value)
 	if err != nil {
 		return "", owner, at, err
@@ -120,7 +120,7 @@ func latestEvents(ref licet.Ref, r reply) (record string, owner licet.Owner, at 
 }
 
 // historyStep tells of the events of one key, and gives the place before them.
-func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
+func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
 	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
 	if r.err != nil {
 		return at, unavailable(r.err)
@@ -160,7 +160,7 @@ func (s *Store) historyStep(ctx context.Context, owner licet.Owner, record strin
 }
 
 // eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
-func (s *Store) eventsAt(owner licet.Owner, at historyPlace, record string, value []byte) *storedEvents {
+func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *storedEvents {
 	e := &dirEntry{site: at.site, record: record, last: at.last}
 	runs, bad := runsOf(e, value)
 	s.noteUnreadable(owner, e, bad)

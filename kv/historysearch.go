@@ -3,7 +3,7 @@ package kv
 import (
 	"context"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -17,7 +17,7 @@ const (
 // searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
 // value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
 // which the next call goes on; where there are none that are kept, the zero place.
-func (s *Store) searchHistory(ctx context.Context, owner licet.Owner, record string, at historyPlace, swept epoch) (historyPlace, error) {
+func (s *Store) searchHistory(ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept epoch) (historyPlace, error) {
 	width := epoch(firstSlice)
 	to := at.epoch + 1
 	for listings := 0; to > swept+1; listings++ {

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // inlineDevice is a device in its license's record, as it is stored: an
@@ -14,9 +14,11 @@ import (
 // times takes the moment when its license was created.
 type inlineDevice []byte
 
-func inline(d *licet.Device, created time.Time) inlineDevice { return appendDevice(nil, d, created) }
+func inline(d *licensing.Device, created time.Time) inlineDevice {
+	return appendDevice(nil, d, created)
+}
 
-func (d inlineDevice) decode(created time.Time) (licet.Device, error) {
+func (d inlineDevice) decode(created time.Time) (licensing.Device, error) {
 	return decodeDevice(d, created)
 }
 
@@ -52,8 +54,8 @@ func (d inlineDevice) is(id string, front []byte) bool {
 }
 
 // decodeInline reads devices that stand in a license's record.
-func decodeInline(stored []inlineDevice, created time.Time) ([]licet.Device, error) {
-	devices := make([]licet.Device, len(stored))
+func decodeInline(stored []inlineDevice, created time.Time) ([]licensing.Device, error) {
+	devices := make([]licensing.Device, len(stored))
 	for i, d := range stored {
 		var err error
 		if devices[i], err = d.decode(created); err != nil {
@@ -65,7 +67,7 @@ func decodeInline(stored []inlineDevice, created time.Time) ([]licet.Device, err
 
 // mergeInline gives the devices of a license after a change. It leaves stored
 // itself as it is: a token may be used again.
-func mergeInline(stored []inlineDevice, changed []*licet.DeviceEntry, created time.Time) []inlineDevice {
+func mergeInline(stored []inlineDevice, changed []*licensing.DeviceEntry, created time.Time) []inlineDevice {
 	merged := make([]inlineDevice, len(stored), len(stored)+len(changed))
 	copy(merged, stored)
 	var buffer [80]byte

@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -66,7 +66,7 @@ func (l *eventsLab) commitInterrupted(s *Store, change node.Change, c interrupti
 }
 
 // leave has owners leave, who must be all that listen, and looks whether all is well.
-func (l *eventsLab) leave(s *Store, owners ...licet.Owner) {
+func (l *eventsLab) leave(s *Store, owners ...licensing.Owner) {
 	l.t.Helper()
 	l.wantListeners(owners...)
 	for _, owner := range owners {
@@ -168,8 +168,8 @@ func TestSubscriptionInDoubt(t *testing.T) {
 		{"applied late", []fault{{appliedLate, lost}}, nil, true},
 		{"twice in doubt", []fault{{appliedLate, lost}, {appliedNow, lost}}, nil, true},
 		{"no space", []fault{{appliedNow, rpctypes.ErrNoSpace}}, nil, true},
-		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrUnavailable, false},
-		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licet.ErrOutcomeUnknown, true},
+		{"refused", []fault{{appliedNever, rpctypes.ErrTooManyRequests}}, licensing.ErrUnavailable, false},
+		{"in doubt, then refused", []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, licensing.ErrOutcomeUnknown, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := l.in(t)
@@ -183,7 +183,7 @@ func TestSubscriptionInDoubt(t *testing.T) {
 				l.wantListeners(owner)
 			}
 			l.hook(s, owner, subscribe(owner)) // again; also runs what is late
-			if now := loadOne(t, l.store, licet.WebhooksRef(owner)).Record.Webhooks; len(now.Endpoints) != 1 {
+			if now := loadOne(t, l.store, licensing.WebhooksRef(owner)).Record.Webhooks; len(now.Endpoints) != 1 {
 				t.Errorf("there are %+v", now.Endpoints)
 			}
 			l.leave(s, owner)

@@ -8,7 +8,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -24,7 +24,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	record.license.CurrentDevices = 3
 	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
 
-	must(l.node.License(l.ctx(), licet.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
+	must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
 	if count() != 1 {
 		t.Errorf("after a lookup it is %v", count())
 	}
@@ -33,7 +33,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 		t.Errorf("after a change it is %v", count())
 	}
 	for range 20 {
-		must(l.store.Load(l.ctx(), node.Want{Ref: licet.LicenseRef(s.inline)}))(t)
+		must(l.store.Load(l.ctx(), node.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
 	}
 	if count() != 23 {
 		t.Errorf("after twenty reads it is %v", count())
@@ -50,7 +50,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 func TestNodeCountsBrokenRivals(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	ref := licet.LicenseRef(s.inline)
+	ref := licensing.LicenseRef(s.inline)
 	read := must(l.store.Load(l.ctx(), node.Want{Ref: ref}))(t)[0]
 	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
 	record.license.CurrentDevices = 3
@@ -67,7 +67,7 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	read := func(page node.DevicePage) float64 {
-		view := must(l.node.License(l.ctx(), licet.Owner{}, s.spilled, page))(t)
+		view := must(l.node.License(l.ctx(), licensing.Owner{}, s.spilled, page))(t)
 		if len(view.Devices) == 0 {
 			t.Fatal("the page is empty")
 		}

@@ -6,7 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // blockRuns is of how many records a block has events at most. Whoever asks for the
@@ -18,14 +18,14 @@ func blocksFor(records int) int { return (records + blockRuns - 1) / blockRuns }
 
 // toldKeys counts the keys that what parts tell takes in a flat request.
 type toldKeys struct {
-	of   map[licet.Owner]int // of how many records of an owner is told
+	of   map[licensing.Owner]int // of how many records of an owner is told
 	keys int
 }
 
 // add counts what a part tells, or takes it off, where sign is -1.
 func (k *toldKeys) add(tellings []telling, sign int) {
 	if k.of == nil && len(tellings) > 0 {
-		k.of = make(map[licet.Owner]int)
+		k.of = make(map[licensing.Owner]int)
 	}
 	for i := range tellings {
 		owner := tellings[i].owner

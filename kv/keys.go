@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,14 +26,14 @@ const (
 // nodesPrefix is where the nodes that are up are registered.
 const nodesPrefix = layout + "n/"
 
-func licenseKey(id licet.LicenseID) string  { return layout + "l/" + string(id[:]) }
-func metadataKey(id licet.LicenseID) string { return layout + "m/" + string(id[:]) }
-func orderOwnerKey(orderNo string) string   { return layout + "p/" + orderNo }
-func apiKeyKey(hash [32]byte) string        { return layout + "k/" + string(hash[:]) }
-func keyUseKey(hash [32]byte) string        { return layout + "u/" + string(hash[:]) }
-func apiKeyPartMark(part uint8) string      { return apiKeyPartMarks + string([]byte{part}) }
-func masterKeyKey(id string) string         { return mastersPrefix + id }
-func retiredMasterKey(id string) string     { return retiredPrefix + id }
+func licenseKey(id licensing.LicenseID) string  { return layout + "l/" + string(id[:]) }
+func metadataKey(id licensing.LicenseID) string { return layout + "m/" + string(id[:]) }
+func orderOwnerKey(orderNo string) string       { return layout + "p/" + orderNo }
+func apiKeyKey(hash [32]byte) string            { return layout + "k/" + string(hash[:]) }
+func keyUseKey(hash [32]byte) string            { return layout + "u/" + string(hash[:]) }
+func apiKeyPartMark(part uint8) string          { return apiKeyPartMarks + string([]byte{part}) }
+func masterKeyKey(id string) string             { return mastersPrefix + id }
+func retiredMasterKey(id string) string         { return retiredPrefix + id }
 
 // keyPartOf returns the part of API keys whose mark an etcd key is.
 func keyPartOf(key string) (part uint8, ok bool) {
@@ -46,44 +46,44 @@ func keyPartOf(key string) (part uint8, ok bool) {
 
 // apiKeyIndexKey is where a key's hash is found by its public id. Ids sort by
 // time, so an owner's keys lie in the order they were made.
-func apiKeyIndexKey(owner licet.Owner, id string) string {
+func apiKeyIndexKey(owner licensing.Owner, id string) string {
 	return layout + apiKeysOf(owner) + id
 }
 
 // orderKey is an order's own key. Numbers sort by time, so an owner's orders lie
 // in the order they were made.
-func orderKey(owner licet.Owner, orderNo string) string {
+func orderKey(owner licensing.Owner, orderNo string) string {
 	return layout + ordersOf(owner) + orderNo
 }
 
 // placeOfOrder is an order's place among those of its buyer; empty where it does
 // not say whose it is.
-func placeOfOrder(o *licet.Order) string {
+func placeOfOrder(o *licensing.Order) string {
 	if o.BuyerEmail == "" {
 		return ""
 	}
 	return layout + ordersOfBuyer(o.Owner, o.BuyerEmail) + o.OrderNo
 }
 
-func productKey(owner licet.Owner, id string) string {
+func productKey(owner licensing.Owner, id string) string {
 	return layout + "q/" + ownerPath(owner) + id
 }
 
 // listingKey is a license's place in its owner's listing, oldest first.
-func listingKey(owner licet.Owner, created time.Time, id licet.LicenseID) string {
+func listingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
 	return layout + licensesOf(owner) + timeInKey(created) + string(id[:])
 }
 
 // placeOfProduct is a product's place in its owner's listing, oldest first; empty
 // for none.
-func placeOfProduct(ref licet.Ref, p *licet.Product) string {
+func placeOfProduct(ref licensing.Ref, p *licensing.Product) string {
 	if p == nil {
 		return ""
 	}
 	return layout + productsOf(ref.Owner) + timeInKey(p.CreatedAt) + ref.ID
 }
 
-func claimKey(owner licet.Owner, hash string) string {
+func claimKey(owner licensing.Owner, hash string) string {
 	return layout + "y/" + ownerPath(owner) + hash
 }
 
@@ -92,22 +92,22 @@ const claimAgePrefix = layout + "z/"
 
 // claimAgeKey is a claim's place among all claims by age. What follows the time
 // is the claim's own key without the layout and family.
-func claimAgeKey(made time.Time, owner licet.Owner, hash string) string {
+func claimAgeKey(made time.Time, owner licensing.Owner, hash string) string {
 	return claimAgePrefix + timeInKey(made) + ownerPath(owner) + hash
 }
 
-func ownerPath(owner licet.Owner) string {
+func ownerPath(owner licensing.Owner) string {
 	mode := "l/"
-	if owner.Mode == licet.Test {
+	if owner.Mode == licensing.Test {
 		mode = "t/"
 	}
 	return owner.AccountID + "/" + mode
 }
 
 // devicesPrefix is where the keys of a license's devices begin.
-func devicesPrefix(id licet.LicenseID) string { return layout + "d/" + string(id[:]) }
+func devicesPrefix(id licensing.LicenseID) string { return layout + "d/" + string(id[:]) }
 
-func deviceKey(id licet.LicenseID, deviceID string) string {
+func deviceKey(id licensing.LicenseID, deviceID string) string {
 	at := devicePosition(deviceID)
 	return devicesPrefix(id) + string(at[:])
 }
@@ -119,15 +119,15 @@ func devicePosition(deviceID string) node.DeviceCursor {
 }
 
 // recordKey is the key that holds a record, and whose revision guards it.
-func recordKey(ref licet.Ref) string {
+func recordKey(ref licensing.Ref) string {
 	switch ref.Kind {
-	case licet.KindLicense:
-		return licenseKey(licet.LicenseKey(ref.ID).ID())
-	case licet.KindOrder:
+	case licensing.KindLicense:
+		return licenseKey(licensing.LicenseKey(ref.ID).ID())
+	case licensing.KindOrder:
 		return orderKey(ref.Owner, ref.ID)
-	case licet.KindWebhooks:
+	case licensing.KindWebhooks:
 		return webhooksKey(ref.Owner)
-	case licet.KindClaim:
+	case licensing.KindClaim:
 		return claimKey(ref.Owner, ref.ID)
 	default:
 		return productKey(ref.Owner, ref.ID)

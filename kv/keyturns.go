@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"licet"
+	"licet/licensing"
 )
 
 // keyTurns lets each API key be changed once at a time in this store. Changes of
@@ -17,7 +17,7 @@ type keyTurns struct {
 
 // keyName names an API key.
 type keyName struct {
-	owner licet.Owner
+	owner licensing.Owner
 	id    string
 }
 

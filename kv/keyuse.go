@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -31,7 +31,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
 	}
 	have, err := s.txn(ctx, "read_key_uses", nil, gets, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	for i, use := range uses {
 		var noted time.Time
@@ -54,7 +54,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
 		return nil
 	}
 	if _, err := s.txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
-		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	return nil
 }

@@ -7,9 +7,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"licet"
-	"licet/guard"
-	"licet/tracing"
+	"licet/licensing"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 )
 
 // What one etcd request may hold.
@@ -163,7 +163,7 @@ func (l *line) join(p *part) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.waiting) >= maxWaiting {
-		return fmt.Errorf("%w: %d changes wait for the store", licet.ErrOverloaded, len(l.waiting))
+		return fmt.Errorf("%w: %d changes wait for the store", licensing.ErrOverloaded, len(l.waiting))
 	}
 	l.waiting = append(l.waiting, p)
 	l.ops += p.ops()

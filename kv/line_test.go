@@ -12,8 +12,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
+	"licet/metrics/guard"
 )
 
 // putting is a part that compares and writes keys.
@@ -296,7 +296,7 @@ func TestLineGiveUp(t *testing.T) {
 func TestLineFull(t *testing.T) {
 	l := &line{few: 0, most: 0, waiting: make([]*part, maxWaiting)}
 	r, sent := l.do(t.Context(), putting("a"))
-	if sent || !errors.Is(r.err, licet.ErrOverloaded) {
+	if sent || !errors.Is(r.err, licensing.ErrOverloaded) {
 		t.Errorf("got %+v, sent %v", r, sent)
 	}
 }

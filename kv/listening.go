@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,7 +20,7 @@ const (
 	listenersPage   = 2000
 )
 
-func listenerKey(owner licet.Owner) string { return listenersPrefix + ownerPath(owner) }
+func listenerKey(owner licensing.Owner) string { return listenersPrefix + ownerPath(owner) }
 
 // listeners caches the owners that listen to activations, as of a revision of listenKey.
 // The lock of fences guards all of it.
@@ -29,29 +29,29 @@ type listeners struct {
 	read     int64     // the store's revision at that read
 	moved    int64     // requests to listen written up to this revision of the store are in effect
 	learned  time.Time // when revision became known here
-	owners   map[licet.Owner]struct{}
+	owners   map[licensing.Owner]struct{}
 	news     chan struct{} // closed when revision changes
 }
 
 func newListeners() listeners {
-	return listeners{owners: make(map[licet.Owner]struct{}), news: make(chan struct{})}
+	return listeners{owners: make(map[licensing.Owner]struct{}), news: make(chan struct{})}
 }
 
 // listens reports whether an owner listens, as far as is known.
-func (f *fences) listens(owner licet.Owner) bool {
+func (f *fences) listens(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.listeners.has(owner)
 }
 
-func (l *listeners) has(owner licet.Owner) bool {
+func (l *listeners) has(owner licensing.Owner) bool {
 	_, is := l.owners[owner]
 	return is
 }
 
 // assumption says whether an owner listened when a change was made.
 type assumption struct {
-	owner   licet.Owner
+	owner   licensing.Owner
 	listens bool
 }
 
@@ -98,7 +98,7 @@ func (f *fences) advance(revision, read int64, is *listenFence) bool {
 }
 
 // replace takes all owners that listen, as they were read at a revision of the store.
-func (f *fences) replace(revision, read, moved int64, owners map[licet.Owner]struct{}) {
+func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner]struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if l := &f.listeners; read >= l.read {
@@ -154,7 +154,7 @@ func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int
 
 // readListeners reads every owner that listens, page by page at one revision.
 func (s *Store) readListeners(ctx context.Context) error {
-	owners := make(map[licet.Owner]struct{})
+	owners := make(map[licensing.Owner]struct{})
 	end := clientv3.GetPrefixRangeEnd(listenersPrefix)
 	page := func(from string, at int64) clientv3.Op {
 		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))

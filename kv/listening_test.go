@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,7 +22,7 @@ func TestListenDuringABatch(t *testing.T) {
 	l.listen()
 	s := l.open(nil)
 	var changes []node.Change
-	var refs []licet.Ref
+	var refs []licensing.Ref
 	for range 20 {
 		refs = append(refs, l.license(s, owner))
 	}
@@ -51,11 +51,11 @@ func TestListenDuringABatch(t *testing.T) {
 		}
 	}
 	l.seal()
-	counts := make(map[licet.EventType]int)
+	counts := make(map[licensing.EventType]int)
 	for _, e := range l.feed(owner, 7) {
 		counts[e.Type]++
 	}
-	if want := map[licet.EventType]int{licet.EventLicenseIssued: 20, licet.EventLicenseActivated: 20, licet.EventDeviceBound: 20}; !cmp.Equal(want, counts) {
+	if want := map[licensing.EventType]int{licensing.EventLicenseIssued: 20, licensing.EventLicenseActivated: 20, licensing.EventDeviceBound: 20}; !cmp.Equal(want, counts) {
 		t.Errorf("the feed has %v", counts)
 	}
 }

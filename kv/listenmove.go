@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -42,7 +42,7 @@ const (
 )
 
 // pend asks for an owner to listen, or no longer to.
-func (sw *swap) pend(owner licet.Owner, listens bool) {
+func (sw *swap) pend(owner licensing.Owner, listens bool) {
 	sw.put([]byte(listenRequestKey(owner)), encodeListenRequest(listens))
 	sw.pends = true
 }
@@ -105,7 +105,7 @@ func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait
 
 // awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows
 // these endpoints before the move. Where moveWaits of an owner wait already, awaitMoves
-// returns licet.ErrOverloaded.
+// returns licensing.ErrOverloaded.
 func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error {
 	for _, snapshot := range snapshots {
 		token, _ := snapshot.Token.(*stored)
@@ -114,7 +114,7 @@ func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error
 		}
 		owner := snapshot.Record.Webhooks.Owner
 		if !s.fences.beginWait(owner) {
-			return licet.ErrOverloaded
+			return licensing.ErrOverloaded
 		}
 		err := s.awaitMove(ctx, token.request)
 		s.fences.endWait(owner)
@@ -125,20 +125,20 @@ func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error
 	return nil
 }
 
-func (f *fences) beginWait(owner licet.Owner) bool {
+func (f *fences) beginWait(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waits[owner] >= moveWaits {
 		return false
 	}
 	if f.waits == nil {
-		f.waits = make(map[licet.Owner]int)
+		f.waits = make(map[licensing.Owner]int)
 	}
 	f.waits[owner]++
 	return true
 }
 
-func (f *fences) endWait(owner licet.Owner) {
+func (f *fences) endWait(owner licensing.Owner) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waits[owner]--; f.waits[owner] == 0 {
@@ -185,7 +185,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 		change, err := readListenRequest(kv)
 		if err != nil {
 			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; the owner listens")
-			if change.owner == (licet.Owner{}) {
+			if change.owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}
 			change.listens = true // events that nobody wants are harmless, missing events are not
@@ -276,7 +276,7 @@ func (s *Store) moveLeft(ctx context.Context, mark int64) error {
 	}
 	left, err := s.moveInTurn(ctx, math.MaxInt64)
 	if err != nil {
-		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	if !left {
 		s.fences.markLooked.Store(mark)

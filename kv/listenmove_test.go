@@ -12,7 +12,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -86,7 +86,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 		stores = append(stores, s)
 	}
 	var all sync.WaitGroup
-	var owners []licet.Owner
+	var owners []licensing.Owner
 	for i := range 90 {
 		owner, s := acct(fmt.Sprint("once", i)), stores[i%len(stores)]
 		owners = append(owners, owner)
@@ -114,14 +114,14 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 // TestMoverDies stores an endpoint on a node that dies before listenKey moves: the change
 // is acknowledged to nobody before the move, and another node makes the move.
 func TestMoverDies(t *testing.T) {
-	for name, look := range map[string]func(*eventsLab, *Store, licet.Owner){
-		"another node looks by itself": func(l *eventsLab, s *Store, _ licet.Owner) {
+	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
+		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {
 			must(s.EventEpoch(testContext(l.t, 10*time.Second)))(l.t)
 		},
-		"the endpoint is looked up": func(l *eventsLab, s *Store, owner licet.Owner) {
-			loadOne(l.t, s, licet.WebhooksRef(owner))
+		"the endpoint is looked up": func(l *eventsLab, s *Store, owner licensing.Owner) {
+			loadOne(l.t, s, licensing.WebhooksRef(owner))
 		},
-		"the change is made again": func(l *eventsLab, s *Store, owner licet.Owner) {
+		"the change is made again": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			change := l.hooked(s, owner, subscribe(owner))
 			change.Writes[0].Token = nil // as it was before the first one
 			if outcome, err := s.Commit(testContext(l.t, 10*time.Second), change); err != nil || outcome.Landed {
@@ -144,7 +144,7 @@ func TestMoverDies(t *testing.T) {
 				cancel()
 			}()
 			go l.awaitKey(listenRequestKey(owner), written)
-			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err, licet.ErrOutcomeUnknown) {
+			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 				t.Errorf("the change is stored and not in effect, and the answer is %v", err)
 			}
 			l.wantListeners()
@@ -231,9 +231,9 @@ func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 }
 
 // removed is the change that removes a device.
-func (l *eventsLab) removed(s *Store, ref licet.Ref, device string) node.Change {
+func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) node.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, device)
-	must(licet.Apply(&snapshot.Record, licet.RemoveDevice{Target: licet.Target{Key: licet.LicenseKey(ref.ID), By: licet.EndUser}, Device: device}, testTime))(l.t)
+	must(licensing.Apply(&snapshot.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}, testTime))(l.t)
 	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }

@@ -12,7 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -49,24 +49,24 @@ func TestListeningInAStorm(t *testing.T) {
 			listening := false
 			for i := range 12 {
 				listening = !listening
-				var cmd licet.Command = unsubscribe(owner)
+				var cmd licensing.Command = unsubscribe(owner)
 				if listening {
 					cmd = subscribe(owner)
 				}
 				for {
 					s := stores[random.IntN(3)]
-					loaded, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: licet.WebhooksRef(owner)})
+					loaded, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: licensing.WebhooksRef(owner)})
 					if err != nil {
 						continue
 					}
 					if w := loaded[0].Record.Webhooks; w.Listening() == listening {
 						break
 					}
-					if _, err := licet.Apply(&loaded[0].Record, cmd, testTime); err != nil {
+					if _, err := licensing.Apply(&loaded[0].Record, cmd, testTime); err != nil {
 						t.Error(err)
 						return
 					}
-					outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: licet.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
+					outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
 					if err == nil && outcome.Landed {
 						break
 					}

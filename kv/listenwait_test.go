@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -45,7 +45,7 @@ func (k *slowKV) moveThrough(s *Store) {
 }
 
 // orphan stores an endpoint on a node that dies before listenKey moves.
-func (l *eventsLab) orphan(owner licet.Owner) {
+func (l *eventsLab) orphan(owner licensing.Owner) {
 	l.t.Helper()
 	dies := l.open(nil)
 	dies.moveEvery = time.Hour
@@ -74,8 +74,8 @@ func TestManyWaitForOneMove(t *testing.T) {
 	s.fences.listeners.learned = time.Now()
 	k := &slowKV{delay: 10 * time.Millisecond}
 	k.moveThrough(s)
-	look := func(ctx context.Context, owner licet.Owner) error {
-		_, err := s.Load(ctx, node.Want{Ref: licet.WebhooksRef(owner)})
+	look := func(ctx context.Context, owner licensing.Owner) error {
+		_, err := s.Load(ctx, node.Want{Ref: licensing.WebhooksRef(owner)})
 		return err
 	}
 	ctx, giveUp := context.WithCancel(testContext(t, 10*time.Second))
@@ -83,7 +83,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	for range moveWaits + 1 {
 		go func() { errs <- look(ctx, owner) }()
 	}
-	if err := <-errs; !errors.Is(err, licet.ErrOverloaded) { // the others wait
+	if err := <-errs; !errors.Is(err, licensing.ErrOverloaded) { // the others wait
 		t.Errorf("one look-up too many: %v", err)
 	}
 	if err := look(ctx, acct("bystander")); err != nil {
@@ -91,7 +91,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	}
 	giveUp()
 	for range moveWaits {
-		if err := <-errs; !errors.Is(err, licet.ErrUnavailable) {
+		if err := <-errs; !errors.Is(err, licensing.ErrUnavailable) {
 			t.Errorf("a look-up that gave up: %v", err)
 		}
 	}
@@ -175,7 +175,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 	owner := acct("unread")
 	l.orphan(owner)
 	must(l.store.client.Put(testContext(t, 10*time.Second), listenRequestKey(owner), "\x02"))(t)
-	loadOne(t, l.open(nil), licet.WebhooksRef(owner))
+	loadOne(t, l.open(nil), licensing.WebhooksRef(owner))
 	l.wantListeners(owner)
 	l.clean()
 }
@@ -183,18 +183,18 @@ func TestUnreadableListenRequest(t *testing.T) {
 // TestRestoreBringsARequestBack restores a backup in which a request to listen waits, under
 // a node that knows the request to be in effect.
 func TestRestoreBringsARequestBack(t *testing.T) {
-	for name, look := range map[string]func(d *disaster, owner licet.Owner){
-		"the node looks by itself": func(d *disaster, _ licet.Owner) { must(d.store.EventEpoch(d.ctx()))(d.t) },
-		"the endpoint is looked up": func(d *disaster, owner licet.Owner) {
+	for name, look := range map[string]func(d *disaster, owner licensing.Owner){
+		"the node looks by itself": func(d *disaster, _ licensing.Owner) { must(d.store.EventEpoch(d.ctx()))(d.t) },
+		"the endpoint is looked up": func(d *disaster, owner licensing.Owner) {
 			_ = d.store.learnListening(d.ctx())
-			loadOne(d.t, d.store, licet.WebhooksRef(owner))
+			loadOne(d.t, d.store, licensing.WebhooksRef(owner))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDisaster(t)
 			l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 			d.store.moveEvery = 0
-			owner := licet.Owner{AccountID: "acct_back", Mode: licet.Test}
+			owner := licensing.Owner{AccountID: "acct_back", Mode: licensing.Test}
 			must(d.store.EventEpoch(d.ctx()))(t)
 			l.orphan(owner)
 			d.backup = backUp(t, d.etcd)

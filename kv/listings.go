@@ -11,21 +11,21 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // The listings, as the prefixes of their entries without the layout.
 
-func licensesOf(owner licet.Owner) string { return "i/" + ownerPath(owner) }
-func ordersOf(owner licet.Owner) string   { return "o/" + ownerPath(owner) }
-func productsOf(owner licet.Owner) string { return "c/" + ownerPath(owner) }
-func apiKeysOf(owner licet.Owner) string  { return "a/" + ownerPath(owner) }
+func licensesOf(owner licensing.Owner) string { return "i/" + ownerPath(owner) }
+func ordersOf(owner licensing.Owner) string   { return "o/" + ownerPath(owner) }
+func productsOf(owner licensing.Owner) string { return "c/" + ownerPath(owner) }
+func apiKeysOf(owner licensing.Owner) string  { return "a/" + ownerPath(owner) }
 
 // ordersOfBuyer is the listing of a buyer's orders. The address itself stands
 // only in the orders.
-func ordersOfBuyer(owner licet.Owner, email string) string {
-	sum := sha256.Sum256([]byte(licet.FoldEmail(email)))
+func ordersOfBuyer(owner licensing.Owner, email string) string {
+	sum := sha256.Sum256([]byte(licensing.FoldEmail(email)))
 	return "b/" + ownerPath(owner) + string(sum[:buyerLength])
 }
 
@@ -91,7 +91,7 @@ func collect[T any](ctx context.Context, w *walk, page node.Page, read func(cont
 
 // ListLicenses reads a page of an owner's licenses, or of those of one buyer's
 // orders.
-func (s *Store) ListLicenses(ctx context.Context, owner licet.Owner, buyerEmail string, page node.Page, keep func(*licet.License) bool) (node.List[node.LicenseView], error) {
+func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page node.Page, keep func(*licensing.License) bool) (node.List[node.LicenseView], error) {
 	var keepView func(*node.LicenseView) bool
 	if keep != nil {
 		keepView = func(v *node.LicenseView) bool { return keep(&v.License) }
@@ -109,24 +109,24 @@ func (s *Store) ListLicenses(ctx context.Context, owner licet.Owner, buyerEmail 
 
 // listedLicenses reads the licenses of places in an owner's listing.
 func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*node.LicenseView, error) {
-	ids := make([]licet.LicenseID, len(positions))
+	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
 		if len(position) != timeLength+idLength {
 			return nil, broken(fmt.Errorf("the listing of licenses: %w", errMalformed))
 		}
-		ids[i] = licet.LicenseID([]byte(position[timeLength:]))
+		ids[i] = licensing.LicenseID([]byte(position[timeLength:]))
 	}
 	return s.viewLicenses(ctx, ids)
 }
 
 // licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
 // none.
-func (s *Store) licensesOfOrders(ctx context.Context, owner licet.Owner, buyerEmail string, orderNos []string) ([]*node.LicenseView, error) {
+func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*node.LicenseView, error) {
 	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
 	if err != nil {
 		return nil, err
 	}
-	var ids []licet.LicenseID
+	var ids []licensing.LicenseID
 	for _, order := range orders {
 		if order != nil && order.LicenseKey != "" {
 			ids = append(ids, order.LicenseKey.ID())
@@ -146,7 +146,7 @@ func (s *Store) licensesOfOrders(ctx context.Context, owner licet.Owner, buyerEm
 }
 
 // viewLicenses reads licenses as they stand in a listing, in one request.
-func (s *Store) viewLicenses(ctx context.Context, ids []licet.LicenseID) ([]*node.LicenseView, error) {
+func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*node.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
 		keys = append(keys, licenseKey(id), metadataKey(id))
@@ -166,12 +166,12 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licet.LicenseID) ([]*nod
 }
 
 // ListOrders reads a page of an owner's orders, or of those of one buyer.
-func (s *Store) ListOrders(ctx context.Context, owner licet.Owner, buyerEmail string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
 	listing := ordersOf(owner)
 	if buyerEmail != "" {
 		listing = ordersOfBuyer(owner, buyerEmail)
 	}
-	read := func(ctx context.Context, orderNos []string) ([]*licet.Order, error) {
+	read := func(ctx context.Context, orderNos []string) ([]*licensing.Order, error) {
 		return s.readOrders(ctx, owner, buyerEmail, orderNos)
 	}
 	return collect(ctx, s.walkFrom(listing, page.Before), page, read, keep)
@@ -180,7 +180,7 @@ func (s *Store) ListOrders(ctx context.Context, owner licet.Owner, buyerEmail st
 // readOrders reads orders, in one request; nil where there is none, or it is not
 // the buyer's, if one is named: an address may have been removed from it since it
 // was listed.
-func (s *Store) readOrders(ctx context.Context, owner licet.Owner, buyerEmail string, orderNos []string) ([]*licet.Order, error) {
+func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*licensing.Order, error) {
 	keys := make([]string, len(orderNos))
 	for i, orderNo := range orderNos {
 		keys[i] = orderKey(owner, orderNo)
@@ -189,16 +189,16 @@ func (s *Store) readOrders(ctx context.Context, owner licet.Owner, buyerEmail st
 	if err != nil {
 		return nil, err
 	}
-	orders := make([]*licet.Order, len(orderNos))
+	orders := make([]*licensing.Order, len(orderNos))
 	for i, kv := range found {
 		if kv == nil {
 			continue
 		}
-		stored, err := decodeOrder(licet.OrderRef(owner, orderNos[i]), kv.Value)
+		stored, err := decodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
 		if err != nil {
 			return nil, broken(err)
 		}
-		if buyerEmail == "" || licet.FoldEmail(stored.order.BuyerEmail) == licet.FoldEmail(buyerEmail) {
+		if buyerEmail == "" || licensing.FoldEmail(stored.order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
 			orders[i] = &stored.order
 		}
 	}
@@ -206,8 +206,8 @@ func (s *Store) readOrders(ctx context.Context, owner licet.Owner, buyerEmail st
 }
 
 // ListProducts reads a page of an owner's products.
-func (s *Store) ListProducts(ctx context.Context, owner licet.Owner, page node.Page) (node.List[licet.Product], error) {
-	read := func(ctx context.Context, positions []string) ([]*licet.Product, error) {
+func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page node.Page) (node.List[licensing.Product], error) {
+	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
 			if len(position) <= timeLength {
@@ -219,12 +219,12 @@ func (s *Store) ListProducts(ctx context.Context, owner licet.Owner, page node.P
 		if err != nil {
 			return nil, err
 		}
-		products := make([]*licet.Product, len(positions))
+		products := make([]*licensing.Product, len(positions))
 		for i, kv := range found {
 			if kv == nil {
 				continue
 			}
-			stored, err := decodeProduct(licet.ProductRef(owner, positions[i][timeLength:]), kv.Value)
+			stored, err := decodeProduct(licensing.ProductRef(owner, positions[i][timeLength:]), kv.Value)
 			if err != nil {
 				return nil, broken(err)
 			}
@@ -236,8 +236,8 @@ func (s *Store) ListProducts(ctx context.Context, owner licet.Owner, page node.P
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
-func (s *Store) ListAPIKeys(ctx context.Context, owner licet.Owner, page node.Page) (node.List[licet.APIKey], error) {
-	read := func(ctx context.Context, ids []string) ([]*licet.APIKey, error) {
+func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page node.Page) (node.List[licensing.APIKey], error) {
+	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {
 			entries[i] = apiKeyIndexKey(owner, id)
@@ -254,7 +254,7 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licet.Owner, page node.Pa
 		if err != nil {
 			return nil, err
 		}
-		keys := make([]*licet.APIKey, len(ids))
+		keys := make([]*licensing.APIKey, len(ids))
 		for i := range stored {
 			if stored[i] != nil {
 				keys[i] = &stored[i].key
@@ -278,7 +278,7 @@ func (s *Store) getAll(ctx context.Context, operation string, keys []string) ([]
 	}
 	response, err := s.txn(ctx, operation, nil, gets, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	found := make([]*mvccpb.KeyValue, len(keys))
 	for i := range keys {

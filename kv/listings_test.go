@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -82,9 +82,9 @@ func workStore(t testing.TB) (*Store, *workKV) {
 
 // crowd is an owner with so many licenses and orders of one buyer, written
 // straight into etcd. Half of them were made in one burst.
-func crowd(t testing.TB, n int) licet.Owner {
+func crowd(t testing.TB, n int) licensing.Owner {
 	t.Helper()
-	owner := licet.Owner{AccountID: fmt.Sprintf("acct_crowd%d", n), Mode: licet.Test}
+	owner := licensing.Owner{AccountID: fmt.Sprintf("acct_crowd%d", n), Mode: licensing.Test}
 	random := rand.New(rand.NewPCG(uint64(n), 7))
 	var children, puts []clientv3.Op
 	flush := func(least int) {
@@ -106,10 +106,10 @@ func crowd(t testing.TB, n int) licet.Owner {
 		} else if i%100 == 0 {
 			at = at.Add(time.Millisecond)
 		}
-		var entropy [licet.LicenseKeyEntropy]byte
+		var entropy [licensing.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[5:], random.Uint64())
-		license := storedLicense{license: *licet.DefaultTerms().Issue(testCheck.Mint("LIC", node.Cell, entropy), owner, "pro", "", at)}
+		license := storedLicense{license: *licensing.DefaultTerms().Issue(testCheck.Mint("LIC", node.Cell, entropy), owner, "pro", "", at)}
 		put(licenseKey(license.license.Key.ID()), license.encode())
 		for _, key := range entryKeys(listingKey(owner, at, license.license.Key.ID())) {
 			put(key, nil)
@@ -147,11 +147,11 @@ func TestPagesCostTheSame(t *testing.T) {
 		t.Skip("writes 100,000 licenses")
 	}
 	s, kv := workStore(t)
-	nothing := func(*licet.License) bool { return false }
+	nothing := func(*licensing.License) bool { return false }
 	for _, c := range []struct {
 		name         string
 		limit, pages int
-		keep         func(*licet.License) bool
+		keep         func(*licensing.License) bool
 		// What a page costs etcd at most, on average and of all pages.
 		average, most work
 	}{
@@ -195,7 +195,7 @@ func TestPagesCostTheSame(t *testing.T) {
 }
 
 // middle is a position in the middle of an owner's licenses.
-func middle(t testing.TB, s *Store, owner licet.Owner, n int) node.Position {
+func middle(t testing.TB, s *Store, owner licensing.Owner, n int) node.Position {
 	t.Helper()
 	positions, err := s.walkFrom(licensesOf(owner), "").next(t.Context(), n/2)
 	if err != nil || len(positions) != n/2 {
@@ -211,10 +211,10 @@ func (w work) exceeds(bound work) bool {
 // crowds are the owners that [crowd] made, by their number of licenses.
 var crowds sync.Map
 
-func crowdOnce(t testing.TB, n int) licet.Owner {
+func crowdOnce(t testing.TB, n int) licensing.Owner {
 	t.Helper()
 	if owner, made := crowds.Load(n); made {
-		return owner.(licet.Owner)
+		return owner.(licensing.Owner)
 	}
 	owner := crowd(t, n)
 	crowds.Store(n, owner)

@@ -7,7 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -50,7 +50,7 @@ type query struct {
 }
 
 // metadata tells whether the key of the license's metadata is read too.
-func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licet.KindLicense }
+func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licensing.KindLicense }
 
 // incomplete reports whether a license turned out to have devices of their own
 // that were not asked for.
@@ -101,7 +101,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 
 // Confirm tells whether a record is still as Recall gave it. It asks only for
 // the revision of its key, and whether devices that were taken for absent are.
-func (s *Store) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
 	known, ok := token.(*stored)
 	if !ok {
 		return false, nil
@@ -116,7 +116,7 @@ func (s *Store) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (b
 	}
 	demand(recordKey(ref), known.revision)
 	for device := range known.assumed {
-		demand(deviceKey(licet.LicenseKey(ref.ID).ID(), device), 0)
+		demand(deviceKey(licensing.LicenseKey(ref.ID).ID(), device), 0)
 	}
 	r := s.read(ctx, "check", check)
 	if r.err != nil {
@@ -136,10 +136,10 @@ func (s *Store) read(ctx context.Context, operation string, p *part) reply {
 // unavailable returns the error of a read that was not made, or of a write that was not
 // executed.
 func unavailable(cause error) error {
-	if licet.NotExecuted(cause) {
+	if licensing.NotExecuted(cause) {
 		return cause
 	}
-	return fmt.Errorf("%w: %w", licet.ErrUnavailable, cause)
+	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, cause)
 }
 
 // appendKeys adds what is to be read for one want: its record, whose key is
@@ -147,13 +147,13 @@ func unavailable(cause error) error {
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
-		keys = append(keys, []byte(metadataKey(licet.LicenseKey(q.Ref.ID).ID())))
+		keys = append(keys, []byte(metadataKey(licensing.LicenseKey(q.Ref.ID).ID())))
 	}
-	if q.Ref.Kind == licet.KindWebhooks {
+	if q.Ref.Kind == licensing.KindWebhooks {
 		keys = append(keys, []byte(listenRequestKey(q.Ref.Owner)))
 	}
-	if q.devices && q.Ref.Kind == licet.KindLicense {
-		id := licet.LicenseKey(q.Ref.ID).ID()
+	if q.devices && q.Ref.Kind == licensing.KindLicense {
+		id := licensing.LicenseKey(q.Ref.ID).ID()
 		for _, device := range q.Devices {
 			keys = append(keys, []byte(deviceKey(id, device)))
 		}
@@ -181,11 +181,11 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 			metadata = next()
 		}
 		var request *mvccpb.KeyValue
-		if q.Ref.Kind == licet.KindWebhooks {
+		if q.Ref.Kind == licensing.KindWebhooks {
 			request = next()
 		}
 		var entries []*mvccpb.KeyValue
-		if q.devices && q.Ref.Kind == licet.KindLicense {
+		if q.devices && q.Ref.Kind == licensing.KindLicense {
 			entries = make([]*mvccpb.KeyValue, len(q.Devices))
 			for j := range entries {
 				entries[j] = next()
@@ -202,12 +202,12 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 			snapshots[i].Token.(*stored).request = request.ModRevision
 		}
 		if q.metadata() {
-			snapshots[i].Record.Metadata = &licet.Metadata{}
+			snapshots[i].Record.Metadata = &licensing.Metadata{}
 			if metadata != nil {
 				snapshots[i].Record.Metadata.Object = string(metadata.Value)
 			}
 		}
-		if q.Ref.Kind == licet.KindLicense {
+		if q.Ref.Kind == licensing.KindLicense {
 			s.sayWhoListens(&snapshots[i])
 			s.remember(q, record, &snapshots[i], corrects)
 		}
@@ -220,29 +220,29 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 	snapshot := node.Snapshot{Token: token}
 	var err error
 	switch want.Ref.Kind {
-	case licet.KindOrder:
+	case licensing.KindOrder:
 		var order *storedOrder
 		order, err = decodeOrder(want.Ref, record.Value)
 		token.writers, token.unknown, token.due = order.writers, order.unknown, dueOf(order.order.Due())
 		token.told = order.told
 		token.listed = placeOfOrder(&order.order)
 		snapshot.Record.Order = &order.order
-	case licet.KindProduct:
+	case licensing.KindProduct:
 		var product *storedProduct
 		product, err = decodeProduct(want.Ref, record.Value)
 		token.writers, token.unknown = product.writers, product.unknown
 		token.listed = placeOfProduct(want.Ref, &product.product)
 		snapshot.Record.Product = &product.product
-	case licet.KindWebhooks:
+	case licensing.KindWebhooks:
 		var webhooks *storedWebhooks
 		webhooks, err = decodeWebhooks(want.Ref.Owner, record.Value)
 		token.writers, token.told, token.webhooks = webhooks.writers, webhooks.told, webhooks
 		snapshot.Record.Webhooks = webhooks.webhooks.Clone()
-	case licet.KindClaim:
+	case licensing.KindClaim:
 		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)
-	case licet.KindLicense:
+	case licensing.KindLicense:
 		var license *storedLicense
-		license, err = decodeLicense(licet.LicenseKey(want.Ref.ID).ID(), record.Value)
+		license, err = decodeLicense(licensing.LicenseKey(want.Ref.ID).ID(), record.Value)
 		if err != nil {
 			break
 		}
@@ -258,10 +258,10 @@ func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.Key
 
 // deviceEntries tells of each wanted device whether it is bound: by its own
 // key where the license's devices have such, else by the license itself.
-func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyValue) (licet.Devices, error) {
-	devices := make(licet.Devices, len(wanted))
+func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyValue) (licensing.Devices, error) {
+	devices := make(licensing.Devices, len(wanted))
 	for i, id := range wanted {
-		entry := &licet.DeviceEntry{Device: licet.Device{ID: id}}
+		entry := &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
 		if license.spilled && own != nil && own[i] != nil {
 			device, err := decodeDeviceValue(own[i].Value)
 			if err != nil {

@@ -8,20 +8,20 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // CheckRing compares a ring with the fingerprints of the master keys that the
 // store uses. A key of the ring that the store does not use yet is fine; so is
 // one that it uses no more, unless new secrets would be derived from it.
-func (s *Store) CheckRing(ctx context.Context, ring licet.MasterRing) error {
+func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.txn(ctx, "check_ring", nil, []clientv3.Op{
 		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix()),
 		clientv3.OpGet(retiredMasterKey(current), clientv3.WithKeysOnly()),
 	}, nil)
 	if err != nil {
-		return fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	var problems []error
 	if firstOf(response.Responses, 1) != nil {
@@ -47,7 +47,7 @@ func (s *Store) CheckRing(ctx context.Context, ring licet.MasterRing) error {
 
 // UseMaster notes that secrets are derived from a master key from now on. It
 // refuses one that was retired.
-func (s *Store) UseMaster(ctx context.Context, master licet.MasterKey) error {
+func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error {
 	print, err := master.Fingerprint()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (s *Store) UseMaster(ctx context.Context, master licet.MasterKey) error {
 	return errOtherMaster(master.ID)
 }
 
-func matches(master licet.MasterKey, fingerprint []byte) (bool, error) {
+func matches(master licensing.MasterKey, fingerprint []byte) (bool, error) {
 	print, err := master.Fingerprint()
 	return subtle.ConstantTimeCompare(print[:], fingerprint) == 1, err
 }
@@ -93,5 +93,5 @@ func errRetired(id string) error {
 }
 
 func errMasterUnused(id string) error {
-	return fmt.Errorf("%w: the store has no fingerprint of the master key %q", licet.ErrInternal, id)
+	return fmt.Errorf("%w: the store has no fingerprint of the master key %q", licensing.ErrInternal, id)
 }

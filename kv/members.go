@@ -15,7 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet/guard"
+	"licet/metrics/guard"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,7 +20,7 @@ const DefaultRemembered = 100_000
 // decoded. It is never proof of anything: it tells which revision to swap
 // against, and whether a command is likely to change something.
 type memory struct {
-	licenses *otter.Cache[licet.LicenseID, *slot]
+	licenses *otter.Cache[licensing.LicenseID, *slot]
 	rosters  rosters
 	devices  fingerprints
 }
@@ -39,7 +39,7 @@ type slot struct {
 	spilled bool // guarded by mu
 	// owner is the license's, from the first time that somebody asks for it; guarded
 	// by mu. A license never changes its owner.
-	owner unique.Handle[licet.Owner]
+	owner unique.Handle[licensing.Owner]
 }
 
 // waryAfterGuess is how many devices are read after a wrong guess.
@@ -56,7 +56,7 @@ func newMemory(licenses int) (*memory, error) {
 	if licenses <= 0 {
 		licenses = DefaultRemembered
 	}
-	cache, err := otter.New(&otter.Options[licet.LicenseID, *slot]{MaximumSize: licenses})
+	cache, err := otter.New(&otter.Options[licensing.LicenseID, *slot]{MaximumSize: licenses})
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func newMemory(licenses int) (*memory, error) {
 }
 
 // recall gives what was last seen of a license; without a slot, nothing was.
-func (m *memory) recall(id licet.LicenseID) (*slot, seen) {
+func (m *memory) recall(id licensing.LicenseID) (*slot, seen) {
 	s, ok := m.licenses.GetIfPresent(id)
 	if !ok {
 		return nil, seen{}
@@ -79,7 +79,7 @@ func (m *memory) recall(id licet.LicenseID) (*slot, seen) {
 }
 
 // note remembers what was read or written, unless something newer is known.
-func (m *memory) note(id licet.LicenseID, next seen) *slot {
+func (m *memory) note(id licensing.LicenseID, next seen) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
@@ -98,7 +98,7 @@ func (s *slot) note(next seen) {
 
 // correct remembers what a swap was lost to, whatever was known before: that
 // was wrong, even where it seemed newer, as it does after a restore.
-func (m *memory) correct(id licet.LicenseID, next seen) *slot {
+func (m *memory) correct(id licensing.LicenseID, next seen) *slot {
 	s, known := m.licenses.GetIfPresent(id)
 	if !known {
 		return m.add(id, next)
@@ -109,7 +109,7 @@ func (m *memory) correct(id licet.LicenseID, next seen) *slot {
 	return s
 }
 
-func (m *memory) add(id licet.LicenseID, next seen) *slot {
+func (m *memory) add(id licensing.LicenseID, next seen) *slot {
 	s := &slot{revision: next.revision, value: next.value, spilled: next.spilled}
 	m.licenses.Set(id, s)
 	return s
@@ -118,10 +118,10 @@ func (m *memory) add(id licet.LicenseID, next seen) *slot {
 // Recall tells what the store remembers of a record; it asks nobody. Metadata,
 // which is large and rarely asked for, is not remembered.
 func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
-	if want.Ref.Kind != licet.KindLicense || want.Metadata {
+	if want.Ref.Kind != licensing.KindLicense || want.Metadata {
 		return node.Snapshot{}, nil, false
 	}
-	id := licet.LicenseKey(want.Ref.ID).ID()
+	id := licensing.LicenseKey(want.Ref.ID).ID()
 	slot, last := s.memory.recall(id)
 	if slot == nil {
 		s.counts.recordMiss.Inc()
@@ -136,34 +136,34 @@ func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
 		revision: last.revision, writers: license.writers, unknown: license.unknown, due: dueOf(license.license.Due()),
 		inline: license.devices, spilled: license.spilled, told: license.told, slot: slot,
 	}
-	snapshot := node.Snapshot{Token: token, Record: licet.Record{License: &license.license}}
+	snapshot := node.Snapshot{Token: token, Record: licensing.Record{License: &license.license}}
 	s.sayWhoListens(&snapshot)
 	if !license.spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
 		return snapshot, nil, err == nil && len(want.Devices) <= node.MaxTouchedDevices
 	}
-	snapshot.Record.Devices = make(licet.Devices, len(want.Devices))
+	snapshot.Record.Devices = make(licensing.Devices, len(want.Devices))
 	unsure := s.recallDevices(id, want.Devices, token, snapshot.Record.Devices)
 	return snapshot, unsure, token.whole || len(want.Devices) <= node.MaxTouchedDevices
 }
 
 // OwnerOf returns whose license a record is, if the store remembers the license.
 // Each owner is in memory once, however many licenses are remembered.
-func (s *Store) OwnerOf(ref licet.Ref) (owner licet.Owner, known bool) {
-	if ref.Kind != licet.KindLicense {
-		return licet.Owner{}, false
+func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
+	if ref.Kind != licensing.KindLicense {
+		return licensing.Owner{}, false
 	}
-	id := licet.LicenseKey(ref.ID).ID()
+	id := licensing.LicenseKey(ref.ID).ID()
 	slot, remembered := s.memory.licenses.GetIfPresent(id)
 	if !remembered {
-		return licet.Owner{}, false
+		return licensing.Owner{}, false
 	}
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
-	if slot.owner == (unique.Handle[licet.Owner]{}) {
+	if slot.owner == (unique.Handle[licensing.Owner]{}) {
 		license, err := decodeLicense(id, slot.value)
 		if err != nil {
-			return licet.Owner{}, false
+			return licensing.Owner{}, false
 		}
 		slot.owner = unique.Make(license.license.Owner)
 	}
@@ -173,12 +173,12 @@ func (s *Store) OwnerOf(ref licet.Ref) (owner licet.Owner, known bool) {
 // Room tells how many devices one swap of a record may touch. Where all devices
 // of a license are known, a swap compares nothing but the license, and so its
 // operations can be divided.
-func (s *Store) Room(ref licet.Ref) (room int) {
+func (s *Store) Room(ref licensing.Ref) (room int) {
 	room = node.MaxTouchedDevices
-	if ref.Kind != licet.KindLicense {
+	if ref.Kind != licensing.KindLicense {
 		return room
 	}
-	id := licet.LicenseKey(ref.ID).ID()
+	id := licensing.LicenseKey(ref.ID).ID()
 	if _, last := s.memory.recall(id); last.spilled {
 		s.memory.rosters.use(id, false, func(r *roster) {
 			if r.whole && r.revision == last.revision {
@@ -191,7 +191,7 @@ func (s *Store) Room(ref licet.Ref) (room int) {
 
 // recallDevices tells what is remembered of the devices of a license that has
 // many, and of which it is unsure.
-func (s *Store) recallDevices(id licet.LicenseID, wanted []string, token *stored, devices licet.Devices) (unsure []string) {
+func (s *Store) recallDevices(id licensing.LicenseID, wanted []string, token *stored, devices licensing.Devices) (unsure []string) {
 	unheard := wanted
 	s.memory.rosters.use(id, false, func(r *roster) {
 		if r.revision != token.revision {
@@ -201,13 +201,13 @@ func (s *Store) recallDevices(id licet.LicenseID, wanted []string, token *stored
 		for _, device := range wanted {
 			switch standing, known := r.find(device); standing {
 			case bound:
-				devices[device] = &licet.DeviceEntry{Device: *known.device, Bound: true}
+				devices[device] = &licensing.DeviceEntry{Device: *known.device, Bound: true}
 				if token.entries == nil {
 					token.entries = make(map[string]int64, len(wanted))
 				}
 				token.entries[device] = known.revision
 			case absent:
-				devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
+				devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}
 			case present:
 				unsure = append(unsure, device)
 			default:
@@ -225,25 +225,25 @@ func (s *Store) recallDevices(id licet.LicenseID, wanted []string, token *stored
 			token.assumed = make(map[string]struct{}, len(unheard))
 		}
 		token.assumed[device] = struct{}{}
-		devices[device] = &licet.DeviceEntry{Device: licet.Device{ID: device}}
+		devices[device] = &licensing.DeviceEntry{Device: licensing.Device{ID: device}}
 	}
 	return unsure
 }
 
 // spilled tells whether a record is remembered as a license whose devices have
 // keys of their own.
-func (m *memory) spilled(ref licet.Ref) bool {
-	if ref.Kind != licet.KindLicense {
+func (m *memory) spilled(ref licensing.Ref) bool {
+	if ref.Kind != licensing.KindLicense {
 		return false
 	}
-	_, last := m.recall(licet.LicenseKey(ref.ID).ID())
+	_, last := m.recall(licensing.LicenseKey(ref.ID).ID())
 	return last.spilled
 }
 
 // remember keeps what was read of a license in mind. corrects: a swap was lost
 // to it.
 func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *node.Snapshot, corrects bool) {
-	id := licet.LicenseKey(q.Ref.ID).ID()
+	id := licensing.LicenseKey(q.Ref.ID).ID()
 	token := snapshot.Token.(*stored)
 	last := seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}
 	if corrects {

@@ -7,22 +7,22 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // manyDevices stores a license with devices d-0 and on in keys of their own, of
 // which a store that has just read the license knows nothing.
-func manyDevices(t *testing.T, s *Store, count int) licet.Ref {
+func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
-	ref := licet.LicenseRef(putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
+	ref := licensing.LicenseRef(putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
 	loadOne(t, s, ref)
 	return ref
 }
 
 // guessed gives what is remembered of a license, and of devices that are taken
 // for absent.
-func guessed(t *testing.T, s *Store, ref licet.Ref, devices ...string) node.Snapshot {
+func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) node.Snapshot {
 	t.Helper()
 	guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
 	if !ok || len(unsure) > 0 {
@@ -81,7 +81,7 @@ func TestWrongAssumption(t *testing.T) {
 func TestRememberedSwaps(t *testing.T) {
 	for _, first := range []int{0, 20} {
 		s := faultyStore(t, script())
-		var ref licet.Ref
+		var ref licensing.Ref
 		if first == 0 {
 			ref, _ = createStored(t, s)
 		} else {
@@ -106,7 +106,7 @@ func TestRememberedSwaps(t *testing.T) {
 func TestConfirm(t *testing.T) {
 	for _, first := range []int{0, 20} {
 		s, other := faultyStore(t, script()), faultyStore(t, script())
-		var ref licet.Ref
+		var ref licensing.Ref
 		if first == 0 {
 			ref, _ = createStored(t, s)
 		} else {
@@ -144,7 +144,7 @@ func TestRememberedSize(t *testing.T) {
 		ref, _ := createStored(t, s)
 		snug := func(after string) {
 			t.Helper()
-			slot, last := s.memory.recall(licet.LicenseKey(ref.ID).ID())
+			slot, last := s.memory.recall(licensing.LicenseKey(ref.ID).ID())
 			if slot == nil {
 				t.Fatalf("after %s: not remembered", after)
 			}
@@ -196,22 +196,22 @@ func TestTouchOfRemoved(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		s, other := faultyStore(t, script()), faultyStore(t, script())
 		ref := manyDevices(t, s, 20)
-		key := licet.LicenseKey(ref.ID)
+		key := licensing.LicenseKey(ref.ID)
 		read := loadOne(t, s, ref, "d-3")
-		if _, err := licet.Apply(&read.Record, licet.Seen{Key: key, Device: "d-3", At: testTime.Add(time.Hour)}, testTime); err != nil {
+		if _, err := licensing.Apply(&read.Record, licensing.Seen{Key: key, Device: "d-3", At: testTime.Add(time.Hour)}, testTime); err != nil {
 			t.Fatal(err)
 		}
-		swap := func(cmd licet.Command) {
+		swap := func(cmd licensing.Command) {
 			t.Helper()
 			s := loadOne(t, other, ref, "d-3")
-			if _, err := licet.Apply(&s.Record, cmd, testTime.Add(time.Minute)); err != nil {
+			if _, err := licensing.Apply(&s.Record, cmd, testTime.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			commit(t, other, ref, s, true)
 		}
-		swap(licet.RemoveDevice{Target: licet.Target{Key: key}, Device: "d-3"})
+		swap(licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: "d-3"})
 		if again {
-			swap(licet.Activate{Target: licet.Target{Key: key}, Device: "d-3"})
+			swap(licensing.Activate{Target: licensing.Target{Key: key}, Device: "d-3"})
 		}
 		commit(t, s, ref, read, false)
 		after := loadOne(t, other, ref, "d-3").Record.Devices["d-3"]
@@ -221,7 +221,7 @@ func TestTouchOfRemoved(t *testing.T) {
 	}
 }
 
-func commit(t *testing.T, s *Store, ref licet.Ref, snapshot node.Snapshot, landed bool) {
+func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot node.Snapshot, landed bool) {
 	t.Helper()
 	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || outcome.Landed != landed {
@@ -235,7 +235,7 @@ func commit(t *testing.T, s *Store, ref licet.Ref, snapshot node.Snapshot, lande
 func TestMemoryAfterRestore(t *testing.T) {
 	s := faultyStore(t, script())
 	ref, _ := createStored(t, s)
-	id := licet.LicenseKey(ref.ID).ID()
+	id := licensing.LicenseKey(ref.ID).ID()
 	_, last := s.memory.recall(id)
 	s.memory.correct(id, seen{revision: last.revision + 1<<40, value: last.value})
 	for _, landed := range []bool{false, true} {
@@ -247,11 +247,11 @@ func TestMemoryAfterRestore(t *testing.T) {
 // TestMergeInline: a change leaves the devices it was made of as they are.
 func TestMergeInline(t *testing.T) {
 	device := func(id string) inlineDevice {
-		return inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, testTime)
+		return inline(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, testTime)
 	}
 	a, b := device("a"), device("b")
 	stored := []inlineDevice{a, b}
-	merged := mergeInline(stored, []*licet.DeviceEntry{{Device: licet.Device{ID: "a"}}}, testTime)
+	merged := mergeInline(stored, []*licensing.DeviceEntry{{Device: licensing.Device{ID: "a"}}}, testTime)
 	if len(merged) != 1 || string(merged[0]) != string(b) {
 		t.Errorf("without a: %q", merged)
 	}
@@ -267,11 +267,11 @@ func BenchmarkOwnerOf(b *testing.B) {
 		b.Fatal(err)
 	}
 	s := &Store{memory: m}
-	key := licet.NewKeyCheck([]byte("check key")).Mint("LIC", '0', [licet.LicenseKeyEntropy]byte{1})
-	l := &licet.License{Key: key, Owner: goldenOwner, CreatedAt: testTime}
+	key := licensing.NewKeyCheck([]byte("check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
+	l := &licensing.License{Key: key, Owner: goldenOwner, CreatedAt: testTime}
 	value := (&storedLicense{license: *l}).encode()
 	m.note(key.ID(), seen{revision: 1, value: value})
-	ref := licet.LicenseRef(key)
+	ref := licensing.LicenseRef(key)
 	b.ReportAllocs()
 	for b.Loop() {
 		if owner, known := s.OwnerOf(ref); !known || owner != goldenOwner {

@@ -7,11 +7,11 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // tells has a part put events of a record too.
-func tells(p *part, owner licet.Owner, record string) *part {
+func tells(p *part, owner licensing.Owner, record string) *part {
 	sw := swap{then: p.then, tellings: p.tellings}
 	sw.tell(make([]byte, stampAt+siteSize), []byte{formatVersion}, owner, record, 1)
 	p.then, p.tellings = sw.then, sw.tellings

@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,7 +20,7 @@ func TestProductsInTheirListing(t *testing.T) {
 	n := l.nodeWith(rand.Reader, func() time.Time { return now })
 	put := func(id string, wantCreated bool) {
 		t.Helper()
-		p, created, err := n.PutProduct(l.ctx(), licet.PutProduct{ID: id, Owner: labOwner, Name: now.String(), Terms: licet.DefaultTerms()})
+		p, created, err := n.PutProduct(l.ctx(), licensing.PutProduct{ID: id, Owner: labOwner, Name: now.String(), Terms: licensing.DefaultTerms()})
 		if err != nil || created != wantCreated || p.CreatedAt.Equal(now) != wantCreated {
 			t.Fatalf("%+v, %v, %v", p, created, err)
 		}

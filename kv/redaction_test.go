@@ -17,7 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -67,7 +67,7 @@ func (l *lab) traced() (count int) {
 
 // noted makes an order of the buyer; if it is sold, something is noted with its
 // license too, and a device is bound to it.
-func (l *lab) noted(number int, sold bool) licet.Order {
+func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.t.Helper()
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{
 		ProductID: "pro", Amount: 100, Currency: "USD", Description: "canary description", BuyerEmail: forgottenBuyer,
@@ -81,11 +81,11 @@ func (l *lab) noted(number int, sold bool) licet.Order {
 	}
 	order = l.pay(order)
 	l.activate(order.LicenseKey, fmt.Sprint("device ", number))
-	target := licet.Target{Key: order.LicenseKey, Caller: labOwner}
-	for _, cmd := range []licet.Command{
-		licet.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licet.SuspendLicense{Target: target, Reason: "canary reason"},
+	target := licensing.Target{Key: order.LicenseKey, Caller: labOwner}
+	for _, cmd := range []licensing.Command{
+		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licensing.SuspendLicense{Target: target, Reason: "canary reason"},
 	} {
-		must(l.node.Do(l.ctx(), licet.LicenseRef(order.LicenseKey), cmd))(l.t)
+		must(l.node.Do(l.ctx(), licensing.LicenseRef(order.LicenseKey), cmd))(l.t)
 	}
 	return order
 }
@@ -94,8 +94,8 @@ func (l *lab) noted(number int, sold bool) licet.Order {
 func until(do func() error) error {
 	for {
 		err := do()
-		if !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOverloaded) &&
-			!errors.Is(err, licet.ErrOutcomeUnknown) && !errors.Is(err, licet.ErrRequestInProgress) {
+		if !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOverloaded) &&
+			!errors.Is(err, licensing.ErrOutcomeUnknown) && !errors.Is(err, licensing.ErrRequestInProgress) {
 			return err
 		}
 	}
@@ -104,7 +104,7 @@ func until(do func() error) error {
 // forget redacts the buyer until that is complete, each time at any of the nodes.
 func forget(ctx context.Context, nodes []*node.Node, once *node.Once) error {
 	for {
-		var done licet.Redaction
+		var done licensing.Redaction
 		err := until(func() (err error) {
 			ctx, cancel := context.WithTimeout(ctx, time.Duration(5+mathrand.IntN(500))*time.Millisecond)
 			defer cancel()
@@ -132,7 +132,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 		Store: other, KeyCheck: l.check, Clock: time.Now, Entropy: rand.Reader, Metrics: l.metrics, Log: zerolog.Nop(),
 	})}
 	l.product()
-	var orders []licet.Order
+	var orders []licensing.Order
 	for i := range 40 {
 		orders = append(orders, l.noted(i, i%2 == 0))
 	}
@@ -173,7 +173,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 
 // acknowledged is what was done to an order and its license while it was redacted.
 type acknowledged struct {
-	license          licet.LicenseKey
+	license          licensing.LicenseKey
 	paid, refunded   bool
 	canceled, renews bool
 	devices          []string
@@ -183,7 +183,7 @@ var laterEnd = time.Date(2098, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // disturb does to an order, and to its license, all that can happen to it, and notes
 // what was acknowledged. What is noted of the buyer meanwhile may stay.
-func disturb(t *testing.T, nodes []*node.Node, order licet.Order, random *mathrand.Rand) (a acknowledged) {
+func disturb(t *testing.T, nodes []*node.Node, order licensing.Order, random *mathrand.Rand) (a acknowledged) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	any := func() *node.Node { return nodes[random.IntN(len(nodes))] }
@@ -210,34 +210,34 @@ func disturb(t *testing.T, nodes []*node.Node, order licet.Order, random *mathra
 		if a.license == "" {
 			break
 		}
-		target := licet.Target{Key: a.license, Caller: order.Owner}
-		var cmd licet.Command
+		target := licensing.Target{Key: a.license, Caller: order.Owner}
+		var cmd licensing.Command
 		switch random.IntN(6) {
 		case 0:
-			cmd = licet.UpdateLicense{Target: target, MaxDevices: new(0), Metadata: fmt.Sprintf(`{"later":%d}`, step)}
+			cmd = licensing.UpdateLicense{Target: target, MaxDevices: new(0), Metadata: fmt.Sprintf(`{"later":%d}`, step)}
 		case 1:
-			cmd = licet.RenewLicense{Target: target, ExpiresAt: laterEnd}
+			cmd = licensing.RenewLicense{Target: target, ExpiresAt: laterEnd}
 		case 2:
-			cmd = licet.SuspendLicense{Target: target, Reason: "later"}
+			cmd = licensing.SuspendLicense{Target: target, Reason: "later"}
 		case 3:
-			cmd = licet.ReinstateLicense{Target: target}
+			cmd = licensing.ReinstateLicense{Target: target}
 		default:
-			cmd = licet.Activate{Target: target, Device: fmt.Sprint("later ", step)}
+			cmd = licensing.Activate{Target: target, Device: fmt.Sprint("later ", step)}
 		}
 		err := until(func() error {
-			_, err := any().Do(ctx, licet.LicenseRef(a.license), cmd)
+			_, err := any().Do(ctx, licensing.LicenseRef(a.license), cmd)
 			return err
 		})
-		var refusal *licet.Error
+		var refusal *licensing.Error
 		switch c := cmd.(type) {
-		case licet.RenewLicense:
+		case licensing.RenewLicense:
 			a.renews = a.renews || err == nil
-		case licet.Activate:
+		case licensing.Activate:
 			if err == nil {
 				a.devices = append(a.devices, c.Device)
 			}
 		}
-		if err != nil && (!errors.As(err, &refusal) || refusal.Reason == licet.ReasonInternal) {
+		if err != nil && (!errors.As(err, &refusal) || refusal.Reason == licensing.ReasonInternal) {
 			t.Error(err)
 		}
 	}
@@ -254,19 +254,19 @@ func disturb(t *testing.T, nodes []*node.Node, order licet.Order, random *mathra
 }
 
 // check demands that what was acknowledged is so.
-func (a *acknowledged) check(l *lab, order licet.Order) {
+func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
 	now := must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
 	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount || now.PayToken != order.PayToken {
 		l.t.Errorf("the order is now %+v", now)
 	}
 	status := now.Status(time.Now())
-	want := licet.OrderPaid
+	want := licensing.OrderPaid
 	switch {
 	case a.refunded:
-		want = licet.OrderRefunded
+		want = licensing.OrderRefunded
 	case a.canceled:
-		want = licet.OrderCanceled
+		want = licensing.OrderCanceled
 	}
 	if status != want || now.LicenseKey != a.license || now.PaidAt.IsZero() {
 		l.t.Errorf("it was %+v, and the order is now %s: %+v", a, status, now)

@@ -18,7 +18,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -89,7 +89,7 @@ func waitUntil(t *testing.T, done func() bool) {
 // the first one remembers.
 func (d *disaster) swapWithOldToken(bump uint64) node.Outcome {
 	d.t.Helper()
-	ref := licet.LicenseRef(d.lost.paid.LicenseKey)
+	ref := licensing.LicenseRef(d.lost.paid.LicenseKey)
 	// As the node does that starts after the restore: without the bump both activations
 	// have the same revision.
 	if err := d.store.OpenEpoch(d.ctx()); err != nil {
@@ -120,7 +120,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	if rival.Record.License.CurrentDevices != 2 || rival.Record.Devices["from memory"].Bound {
 		t.Errorf("it lost to %+v", rival.Record.License)
 	}
-	again, err := d.store.Commit(d.ctx(), bind(t, licet.LicenseRef(d.lost.paid.LicenseKey), rival, "from memory"))
+	again, err := d.store.Commit(d.ctx(), bind(t, licensing.LicenseRef(d.lost.paid.LicenseKey), rival, "from memory"))
 	if err != nil || !again.Landed {
 		t.Errorf("made again on the rival: %+v, %v", again, err)
 	}
@@ -130,7 +130,7 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	paid := d.pay(d.order(900))
 	d.activate(paid.LicenseKey, "a", "b")
 	d.remove(paid.LicenseKey, "a")
-	for _, o := range []licet.Order{d.lost.paid, paid} {
+	for _, o := range []licensing.Order{d.lost.paid, paid} {
 		if got := must(d.node.Order(d.ctx(), labOwner, o.OrderNo))(t); got.LicenseKey != o.LicenseKey {
 			t.Errorf("order %s is %+v", o.OrderNo, got)
 		}
@@ -159,7 +159,7 @@ func TestOldTokenLandsWithoutBump(t *testing.T) {
 func (d *disaster) wantBound(want map[string]bool) {
 	d.t.Helper()
 	devices := slices.Sorted(maps.Keys(want))
-	loaded := loadOne(d.t, d.store, licet.LicenseRef(d.lost.paid.LicenseKey), devices...)
+	loaded := loadOne(d.t, d.store, licensing.LicenseRef(d.lost.paid.LicenseKey), devices...)
 	for device, entry := range loaded.Record.Devices {
 		if entry.Bound != want[device] {
 			d.t.Errorf("%q is bound: %v", device, entry.Bound)

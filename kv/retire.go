@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // MasterUse tells what is derived from a master key.
@@ -33,7 +33,7 @@ type MasterUse struct {
 // MasterUser is an API key, or an endpoint of webhooks.
 type MasterUser struct {
 	ID    string
-	Owner licet.Owner
+	Owner licensing.Owner
 }
 
 const (
@@ -153,7 +153,7 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 // will ask for the secret again.
 func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
 	hash, ok := strings.CutPrefix(string(kv.Key), layout+"k/")
-	if !ok || len(hash) != len(licet.APIKey{}.Hash) {
+	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {
 		return broken(fmt.Errorf("the key of an API key: %w", errMalformed))
 	}
 	stored, err := decodeAPIKey([32]byte([]byte(hash)), kv.Value)
@@ -174,7 +174,7 @@ func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
 }
 
 // countPrevious counts what the secret before a rotation is derived from.
-func (m *masterSurvey) countPrevious(previous licet.PreviousSecret, user MasterUser, now time.Time) {
+func (m *masterSurvey) countPrevious(previous licensing.PreviousSecret, user MasterUser, now time.Time) {
 	if use := m.of(previous.MasterID); use != nil && now.Before(previous.Until.Add(retireMargin)) {
 		use.Previous++
 		if previous.Until.After(use.Until) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestRetireMaster retires a master key when nothing is derived from it, by a
@@ -13,14 +13,14 @@ import (
 func TestRetireMaster(t *testing.T) {
 	l := newLab(t)
 	s := l.store
-	masters := map[string]licet.MasterKey{}
+	masters := map[string]licensing.MasterKey{}
 	for i, id := range []string{"old", "new"} {
-		masters[id] = must(licet.NewMasterKey(id, [licet.MasterKeySize]byte{byte(i)}))(t)
+		masters[id] = must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
 		if err := s.UseMaster(l.ctx(), masters[id]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	create := func(master string, change func(*licet.APIKey)) licet.APIKey {
+	create := func(master string, change func(*licensing.APIKey)) licensing.APIKey {
 		t.Helper()
 		key := newAPIKey()
 		key.MasterID = master
@@ -39,19 +39,19 @@ func TestRetireMaster(t *testing.T) {
 		}
 	}
 	create("new", nil)
-	create("old", func(k *licet.APIKey) { k.Revoke(testTime) }) // nobody asks for its secret
-	expired := create("old", func(k *licet.APIKey) { k.ExpiresAt = testTime })
+	create("old", func(k *licensing.APIKey) { k.Revoke(testTime) }) // nobody asks for its secret
+	expired := create("old", func(k *licensing.APIKey) { k.ExpiresAt = testTime })
 	key := create("old", nil)
 	refused(testTime, "the secrets of 2 API keys")
-	change := func(key licet.APIKey, change func(*licet.APIKey) error) {
+	change := func(key licensing.APIKey, change func(*licensing.APIKey) error) {
 		t.Helper()
 		if _, err := s.ChangeAPIKey(l.ctx(), key.Owner, key.ID, change); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(expired, func(k *licet.APIKey) error { k.Revoke(testTime); return nil })
+	change(expired, func(k *licensing.APIKey) error { k.Revoke(testTime); return nil })
 	refused(testTime, "the secrets of 1 API keys: "+key.ID)
-	change(key, func(k *licet.APIKey) error { return k.Rotate("new", testTime, time.Hour) })
+	change(key, func(k *licensing.APIKey) error { return k.Rotate("new", testTime, time.Hour) })
 	ends := testTime.Add(time.Hour)
 	refused(testTime, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
 	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
@@ -68,14 +68,14 @@ func TestRetireMaster(t *testing.T) {
 	if err := s.RetireMaster(l.ctx(), "new", done); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("retired the one in use: %v", err)
 	}
-	ring := func(ids ...string) licet.MasterRing {
+	ring := func(ids ...string) licensing.MasterRing {
 		var text string
 		for _, id := range ids {
 			text += masters[id].Line() + "\n"
 		}
-		return must(licet.ParseMasterRing(text))(t)
+		return must(licensing.ParseMasterRing(text))(t)
 	}
-	for _, good := range []licet.MasterRing{ring("new"), ring("new", "old")} {
+	for _, good := range []licensing.MasterRing{ring("new"), ring("new", "old")} {
 		if err := s.CheckRing(l.ctx(), good); err != nil {
 			t.Errorf("%v: %v", good, err)
 		}
@@ -101,7 +101,7 @@ func TestRetireMaster(t *testing.T) {
 func TestRetireMasterAmongRivals(t *testing.T) {
 	l := newLab(t)
 	for i, id := range []string{"old", "new"} {
-		if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey(id, [licet.MasterKeySize]byte{byte(i)}))(t)); err != nil {
+		if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
 			t.Fatal(err)
 		}
 	}

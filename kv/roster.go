@@ -6,7 +6,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -51,25 +51,25 @@ type roster struct {
 
 // knownDevice is a device as its key holds it.
 type knownDevice struct {
-	device   *licet.Device // never changed
-	revision int64         // of the device's own key
+	device   *licensing.Device // never changed
+	revision int64             // of the device's own key
 }
 
 // rosters are those of the licenses that were asked for lately.
 type rosters struct {
-	cache *otter.Cache[licet.LicenseID, *roster]
+	cache *otter.Cache[licensing.LicenseID, *roster]
 }
 
 func newRosters(weight uint64) (rosters, error) {
-	cache, err := otter.New(&otter.Options[licet.LicenseID, *roster]{
+	cache, err := otter.New(&otter.Options[licensing.LicenseID, *roster]{
 		MaximumWeight: weight,
-		Weigher:       func(_ licet.LicenseID, r *roster) uint32 { return r.weighed.Load() },
+		Weigher:       func(_ licensing.LicenseID, r *roster) uint32 { return r.weighed.Load() },
 	})
 	return rosters{cache}, err
 }
 
 // use calls f with the roster of a license, which is held meanwhile.
-func (s *rosters) use(id licet.LicenseID, begin bool, f func(*roster)) {
+func (s *rosters) use(id licensing.LicenseID, begin bool, f func(*roster)) {
 	r, known := s.cache.GetIfPresent(id)
 	if !known {
 		if !begin {
@@ -105,14 +105,14 @@ func (r *roster) weight() uint32 {
 }
 
 // forget begins a roster anew that what was written last is not known of.
-func (s *rosters) forget(id licet.LicenseID) {
+func (s *rosters) forget(id licensing.LicenseID) {
 	s.use(id, false, func(r *roster) { r.restart(0) })
 }
 
 // forgetBefore begins a roster anew unless it holds at a revision at which the
 // license was just read. What was lost there is that a device was seen, which
 // says nothing of who is bound.
-func (s *rosters) forgetBefore(id licet.LicenseID, revision int64) {
+func (s *rosters) forgetBefore(id licensing.LicenseID, revision int64) {
 	s.use(id, false, func(r *roster) {
 		if r.revision != revision {
 			r.restart(0)
@@ -151,7 +151,7 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 
 // learn notes what was read of devices along with their license: bound are
 // those that have keys, with the revisions of these.
-func (s *rosters) learn(id licet.LicenseID, read *findings) {
+func (s *rosters) learn(id licensing.LicenseID, read *findings) {
 	s.use(id, true, func(r *roster) {
 		switch {
 		case r.revision == read.revision:
@@ -179,16 +179,16 @@ func (s *rosters) learn(id licet.LicenseID, read *findings) {
 
 // findings are what was read of a license with many devices.
 type findings struct {
-	revision int64            // of the license
-	devices  []licet.Device   // those that were asked for; never changed
-	entries  map[string]int64 // the revisions of those that are bound
-	own      bool             // this store was the last to write to the license
-	corrects bool             // a swap was lost to it
+	revision int64              // of the license
+	devices  []licensing.Device // those that were asked for; never changed
+	entries  map[string]int64   // the revisions of those that are bound
+	own      bool               // this store was the last to write to the license
+	corrects bool               // a swap was lost to it
 }
 
 // touched notes that when a device was seen was stored, over what its key held
 // at a revision.
-func (s *rosters) touched(id licet.LicenseID, device licet.Device, from, to int64) {
+func (s *rosters) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
 	s.use(id, false, func(r *roster) {
 		position := devicePosition(device.ID)
 		if known, ok := r.entries[position]; ok && known.revision == from {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 )
 
 func newTestRosters(t *testing.T, weight uint64) *rosters {
@@ -17,14 +17,14 @@ func newTestRosters(t *testing.T, weight uint64) *rosters {
 	return &s
 }
 
-func named(bound bool, devices ...string) (entries []*licet.DeviceEntry) {
+func named(bound bool, devices ...string) (entries []*licensing.DeviceEntry) {
 	for _, id := range devices {
-		entries = append(entries, &licet.DeviceEntry{Device: licet.Device{ID: id}, Bound: bound})
+		entries = append(entries, &licensing.DeviceEntry{Device: licensing.Device{ID: id}, Bound: bound})
 	}
 	return entries
 }
 
-func swapped(id licet.LicenseID, from int64, changed []*licet.DeviceEntry, moved bool) *fresh {
+func swapped(id licensing.LicenseID, from int64, changed []*licensing.DeviceEntry, moved bool) *fresh {
 	return &fresh{id: id, from: from, spilled: true, moved: moved, entries: changed}
 }
 
@@ -34,7 +34,7 @@ func TestRoster(t *testing.T) {
 	id := newKey(t).ID()
 	read := func(f findings, devices ...string) func(*rosters) {
 		for _, device := range devices {
-			f.devices = append(f.devices, licet.Device{ID: device})
+			f.devices = append(f.devices, licensing.Device{ID: device})
 		}
 		return func(s *rosters) { s.learn(id, &f) }
 	}
@@ -114,20 +114,20 @@ func TestRosterTouch(t *testing.T) {
 			}
 		})
 	}
-	s.touched(id, licet.Device{ID: "a"}, 10, 11)
+	s.touched(id, licensing.Device{ID: "a"}, 10, 11)
 	at(11)
-	s.touched(id, licet.Device{ID: "a"}, 10, 12)
+	s.touched(id, licensing.Device{ID: "a"}, 10, 12)
 	at(11)
-	older := &findings{revision: 10, devices: []licet.Device{{ID: "a"}}, entries: map[string]int64{"a": 10}}
+	older := &findings{revision: 10, devices: []licensing.Device{{ID: "a"}}, entries: map[string]int64{"a": 10}}
 	s.learn(id, older)
 	at(11)
-	s.touched(id, licet.Device{ID: "never"}, 0, 12)
+	s.touched(id, licensing.Device{ID: "never"}, 0, 12)
 	s.use(id, false, func(r *roster) {
 		if standing, _ := r.find("never"); standing != absent {
 			t.Error("a device that was never bound is known")
 		}
 	})
-	s.touched(newKey(t).ID(), licet.Device{ID: "a"}, 10, 11)
+	s.touched(newKey(t).ID(), licensing.Device{ID: "a"}, 10, 11)
 }
 
 // TestRosterBounds: no license is known with more devices in full than it may,
@@ -157,24 +157,24 @@ func TestRosterWeight(t *testing.T) {
 	const room = 2000
 	for _, c := range []struct {
 		name string
-		bind func(s *rosters, id licet.LicenseID)
+		bind func(s *rosters, id licensing.LicenseID)
 	}{
-		{"a device each", func(s *rosters, id licet.LicenseID) {
+		{"a device each", func(s *rosters, id licensing.LicenseID) {
 			s.follow(swapped(id, 9, named(true, "a"), false), 10)
 		}},
-		{"long names", func(s *rosters, id licet.LicenseID) {
-			long := []*licet.DeviceEntry{{Device: licet.Device{ID: strings.Repeat("i", 250), Name: strings.Repeat("n", 480)}, Bound: true}}
+		{"long names", func(s *rosters, id licensing.LicenseID) {
+			long := []*licensing.DeviceEntry{{Device: licensing.Device{ID: strings.Repeat("i", 250), Name: strings.Repeat("n", 480)}, Bound: true}}
 			s.follow(swapped(id, 9, long, false), 10)
 		}},
-		{"many devices", func(s *rosters, id licet.LicenseID) {
+		{"many devices", func(s *rosters, id licensing.LicenseID) {
 			for i := range 100 {
 				s.follow(swapped(id, int64(9+i), named(true, fmt.Sprint(i)), i == 0), int64(10+i))
 			}
 		}},
-		{"read and seen anew", func(s *rosters, id licet.LicenseID) {
-			s.learn(id, &findings{revision: 10, devices: []licet.Device{{ID: "a", Name: "first"}}, entries: map[string]int64{"a": 5}})
+		{"read and seen anew", func(s *rosters, id licensing.LicenseID) {
+			s.learn(id, &findings{revision: 10, devices: []licensing.Device{{ID: "a", Name: "first"}}, entries: map[string]int64{"a": 5}})
 			for i := range 100 {
-				s.touched(id, licet.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
+				s.touched(id, licensing.Device{ID: "a", Name: "first"}, int64(5+i), int64(6+i))
 			}
 		}},
 	} {

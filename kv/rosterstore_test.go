@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,7 +26,7 @@ func TestRosterTellsTheTruth(t *testing.T) {
 			confirmed, whole := 0, 0
 			for range 8 {
 				ref, _ := createStored(t, stores[0])
-				truth := make(map[string]licet.Device)
+				truth := make(map[string]licensing.Device)
 				for step := range 100 {
 					// Mostly one store writes, so that it comes to know the license.
 					s := stores[0]
@@ -58,7 +58,7 @@ func TestRosterTellsTheTruth(t *testing.T) {
 
 // confirmTruth compares what a store remembers with what is true, if it confirms
 // it.
-func confirmTruth(t *testing.T, s *Store, ref licet.Ref, devices []string, truth map[string]licet.Device) (node.Snapshot, bool) {
+func confirmTruth(t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device) (node.Snapshot, bool) {
 	t.Helper()
 	guess, _, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
 	if !ok {
@@ -84,18 +84,18 @@ func confirmTruth(t *testing.T, s *Store, ref licet.Ref, devices []string, truth
 
 const deviceCount = 60
 
-func randomCommand(rng *rand.Rand, ref licet.Ref, at time.Time) licet.Command {
-	target := licet.Target{Key: licet.LicenseKey(ref.ID)}
+func randomCommand(rng *rand.Rand, ref licensing.Ref, at time.Time) licensing.Command {
+	target := licensing.Target{Key: licensing.LicenseKey(ref.ID)}
 	device := fmt.Sprint("device-", rng.IntN(deviceCount))
 	switch rng.IntN(8) {
 	case 0:
-		return licet.RemoveDevice{Target: target, Device: device}
+		return licensing.RemoveDevice{Target: target, Device: device}
 	case 1:
-		return licet.Activate{Target: target, Device: device, Named: true, Name: at.String()}
+		return licensing.Activate{Target: target, Device: device, Named: true, Name: at.String()}
 	case 2:
-		return licet.Seen{Key: target.Key, Device: device, At: at}
+		return licensing.Seen{Key: target.Key, Device: device, At: at}
 	default:
-		return licet.Activate{Target: target, Device: device}
+		return licensing.Activate{Target: target, Device: device}
 	}
 }
 
@@ -108,7 +108,7 @@ func someDevices(rng *rand.Rand) (devices []string) {
 
 // change makes a command on what a store remembers, or else has read, again
 // until it lands, and keeps account of it.
-func change(t *testing.T, s *Store, ref licet.Ref, cmd licet.Command, at time.Time, truth map[string]licet.Device) {
+func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device) {
 	t.Helper()
 	ctx := testContext(t, 10*time.Second)
 	want := node.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
@@ -117,7 +117,7 @@ func change(t *testing.T, s *Store, ref licet.Ref, cmd licet.Command, at time.Ti
 		if !ok || len(unsure) > 0 {
 			snapshot = loadOne(t, s, ref, want.Devices...)
 		}
-		if _, err := licet.Apply(&snapshot.Record, cmd, at); err != nil {
+		if _, err := licensing.Apply(&snapshot.Record, cmd, at); err != nil {
 			t.Fatal(err)
 		}
 		if !snapshot.Record.Changed && !snapshot.Record.Touched {
@@ -203,12 +203,12 @@ func TestTouchOfRemembered(t *testing.T) {
 			t.Fatalf("remembered: %v, unsure of %d", ok, len(unsure))
 		}
 		for _, device := range many {
-			if _, err := licet.Apply(&guess.Record, licet.Seen{Key: licet.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
+			if _, err := licensing.Apply(&guess.Record, licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: device, At: at}, at); err != nil {
 				t.Fatal(err)
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+		view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +226,7 @@ func TestTouchOfRemembered(t *testing.T) {
 
 // spilled stores a license whose devices this store has moved out of it, so that
 // it knows all of them.
-func spilled(t *testing.T, s *Store) licet.Ref {
+func spilled(t *testing.T, s *Store) licensing.Ref {
 	t.Helper()
 	ref, _ := createStored(t, s)
 	for i := range maxInline + 1 {
@@ -269,7 +269,7 @@ func TestLargeFold(t *testing.T) {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
 	count := maxInline + 1 + node.MaxFoldDevices
-	view, err := s.ReadLicense(testContext(t, 10*time.Second), licet.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+	view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
 	}
@@ -297,11 +297,11 @@ func TestLargeFold(t *testing.T) {
 func TestRoom(t *testing.T) {
 	s := faultyStore(t, script())
 	inline, _ := createStored(t, s)
-	for _, ref := range []licet.Ref{
+	for _, ref := range []licensing.Ref{
 		inline,
 		manyDevices(t, s, 20),
-		licet.LicenseRef(newKey(t)),
-		licet.OrderRef(licet.Owner{AccountID: "acct_test", Mode: licet.Test}, "ord_1"),
+		licensing.LicenseRef(newKey(t)),
+		licensing.OrderRef(licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}, "ord_1"),
 	} {
 		if got := s.Room(ref); got != node.MaxTouchedDevices {
 			t.Errorf("%+v: room for %d devices", ref, got)

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -24,7 +24,7 @@ func TestSkipHeights(t *testing.T) {
 	const entries = 1 << 20
 	counts := make([]int, skipLevels+1)
 	for range entries {
-		var id licet.LicenseID
+		var id licensing.LicenseID
 		binary.BigEndian.PutUint64(id[:], random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], random.Uint64())
 		counts[skipHeight(listingKey(labOwner, testTime, id))]++
@@ -179,7 +179,7 @@ func TestListingCostsLittle(t *testing.T) {
 	seen := map[string]bool{}
 	for range made {
 		sw := &swap{}
-		var id licet.LicenseID
+		var id licensing.LicenseID
 		binary.BigEndian.PutUint64(id[:], random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], random.Uint64())
 		sw.list(listingKey(labOwner, testTime, id))

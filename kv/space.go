@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Under its alarm NOSPACE, etcd refuses each transaction that puts a key, and each grant of
@@ -24,8 +24,8 @@ import (
 // answers. The probes of the members show each second whether it still is.
 
 // errFull is why a request that puts a key was not sent: the alarm is on.
-var errFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licet.Error{
-	Reason:  licet.ReasonUnavailable,
+var errFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licensing.Error{
+	Reason:  licensing.ReasonUnavailable,
 	Message: "the store is full and takes no changes until its operator makes room; nothing was changed",
 })
 

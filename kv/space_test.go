@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,8 +26,8 @@ type spaceLab struct {
 	etcd  *clientv3.Client
 	store *Store
 	node  *node.Node
-	owner licet.Owner
-	keys  []licet.LicenseKey
+	owner licensing.Owner
+	keys  []licensing.LicenseKey
 	sent  atomic.Int64 // requests that write and were sent to etcd
 }
 
@@ -37,7 +37,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 		quick(cfg)
 		cfg.QuotaBackendBytes = 2 << 20
 	})
-	l := &spaceLab{t: t, etcd: dialEmbedded(t, server), owner: licet.Owner{AccountID: "acct_space", Mode: licet.Test}}
+	l := &spaceLab{t: t, etcd: dialEmbedded(t, server), owner: licensing.Owner{AccountID: "acct_space", Mode: licensing.Test}}
 	var err error
 	if l.store, err = openAt(t, l.ctx(), server.Endpoints()...); err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 func (l *spaceLab) ctx() context.Context { return testContext(l.t, 30*time.Second) }
 
 func (l *spaceLab) activate(i int) error {
-	_, err := l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
+	_, err := l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
 	return err
 }
 
@@ -125,7 +125,7 @@ func TestFullStore(t *testing.T) {
 	refused := make(chan struct{})
 	for i := range 200 {
 		activations.Go(func() {
-			if err := l.activate(1 + i); !licet.NotExecuted(err) {
+			if err := l.activate(1 + i); !licensing.NotExecuted(err) {
 				t.Errorf("an activation under the alarm: %v", err)
 			}
 		})
@@ -148,7 +148,7 @@ func TestFullStore(t *testing.T) {
 	if err := l.activate(1); err == nil || !strings.Contains(err.Error(), "the store is full") {
 		t.Errorf("the refusal does not say why: %v", err)
 	}
-	if _, _, err := l.node.PutProduct(l.ctx(), licet.PutProduct{ID: "new", Owner: l.owner, Terms: licet.DefaultTerms()}); !licet.NotExecuted(err) {
+	if _, _, err := l.node.PutProduct(l.ctx(), licensing.PutProduct{ID: "new", Owner: l.owner, Terms: licensing.DefaultTerms()}); !licensing.NotExecuted(err) {
 		t.Errorf("a product under the alarm: %v", err)
 	}
 	if summary, err := l.store.Verify(l.ctx(), VerifyConfig{}); err != nil || summary.Violations != 0 {
@@ -171,8 +171,8 @@ func TestAlarmFoundByAChange(t *testing.T) {
 		l.store.members.full.Store(false)
 		err := l.activate(1)
 		switch sent := l.sent.Load(); {
-		case sent == 0 && licet.NotExecuted(err): // a probe was quicker
-		case sent == 1 && licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+		case sent == 0 && licensing.NotExecuted(err): // a probe was quicker
+		case sent == 1 && licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 		default:
 			t.Errorf("%d requests were sent, and the answer is %v", sent, err)
 		}
@@ -189,7 +189,7 @@ func TestNoSpaceWithoutAlarm(t *testing.T) {
 	answer := script(fault{apply: appliedNow, tell: rpctypes.ErrNoSpace})
 	l.store.remote.(*faultyKV).next = answer
 	err := l.activate(1)
-	if err != nil && licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+	if err != nil && licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("the change in doubt: %v", err)
 	}
 	await(t, func() bool { return l.activate(2) == nil })
@@ -231,7 +231,7 @@ func TestStartWhileFull(t *testing.T) {
 	if err := l.activate(0); err != nil {
 		t.Errorf("a bound device under the alarm: %v", err)
 	}
-	if err := l.activate(1); !licet.NotExecuted(err) || !strings.Contains(err.Error(), "the store is full") {
+	if err := l.activate(1); !licensing.NotExecuted(err) || !strings.Contains(err.Error(), "the store is full") {
 		t.Errorf("an activation under the alarm: %v", err)
 	}
 	if _, err := store.EventEpoch(l.ctx()); err != nil || store.fences.known() != before {

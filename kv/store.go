@@ -14,11 +14,11 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
 	"licet/metrics"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 // Config says which etcd to use. Every field is needed unless it says
@@ -145,21 +145,21 @@ const checkKeySize = 32
 
 // KeyCheck gives the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
-func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck, error) {
+func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
 	if stored, err := s.get(ctx, "check_key", checkKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
 	fresh := make([]byte, checkKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
-		return licet.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
+		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
 	response, err := s.txn(ctx, "check_key",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(checkKey), "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(checkKey, string(fresh)), clientv3.OpGet(checkKey)},
 		[]clientv3.Op{clientv3.OpGet(checkKey)})
 	if err != nil {
-		return licet.KeyCheck{}, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	// The key that is stored, whoever stored it: also ours, if an attempt
 	// whose answer was lost did.
@@ -168,21 +168,21 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licet.KeyCheck
 	return keyCheckOf(stored, nil)
 }
 
-func keyCheckOf(stored []byte, err error) (licet.KeyCheck, error) {
+func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 	if err == nil && len(stored) != checkKeySize {
 		err = fmt.Errorf("the store's check key: %w", errMalformed)
 	}
 	if err != nil {
-		return licet.KeyCheck{}, err
+		return licensing.KeyCheck{}, err
 	}
-	return licet.NewKeyCheck(stored), nil
+	return licensing.NewKeyCheck(stored), nil
 }
 
 // OrderOwner tells whose order a number is.
-func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licet.Owner, bool, error) {
+func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
 	value, err := s.get(ctx, "order_owner", orderOwnerKey(orderNo))
 	if err != nil || value == nil {
-		return licet.Owner{}, false, err
+		return licensing.Owner{}, false, err
 	}
 	owner, err := decodeOwner(value)
 	return owner, err == nil, broken(err)
@@ -196,7 +196,7 @@ func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3
 	response, err := s.kv.Get(ctx, key, opts...)
 	s.answered(ctx, operation, started, err)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	if len(response.Kvs) == 0 {
 		return nil, nil
@@ -222,5 +222,5 @@ func broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %w", licet.ErrInternal, err)
+	return fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 }

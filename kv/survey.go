@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -40,7 +40,7 @@ func (r *roster) surveyIsDue(devices int) bool {
 }
 
 // startSurvey makes a survey in the background. There is one at a time.
-func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
+func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
 	if !s.surveying.CompareAndSwap(false, true) {
 		s.memory.rosters.putOffSurvey(id, v)
 		return
@@ -62,7 +62,7 @@ func (s *Store) startSurvey(id licet.LicenseID, v *survey) {
 
 // readPositions reads the positions of a license's devices at a revision of it,
 // and takes its time: it is never at it for more than half of it.
-func (s *Store) readPositions(ctx context.Context, id licet.LicenseID, v *survey) (map[node.DeviceCursor]struct{}, error) {
+func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *survey) (map[node.DeviceCursor]struct{}, error) {
 	found := make(map[node.DeviceCursor]struct{}, v.devices)
 	prefix := devicesPrefix(id)
 	width := sliceWidth(surveyPage, v.devices)
@@ -102,7 +102,7 @@ func (s *Store) readPositions(ctx context.Context, id licet.LicenseID, v *survey
 }
 
 // putOffSurvey leaves a survey for the next swap to begin.
-func (s *rosters) putOffSurvey(id licet.LicenseID, v *survey) {
+func (s *rosters) putOffSurvey(id licensing.LicenseID, v *survey) {
 	s.use(id, false, func(r *roster) {
 		if r.survey == v {
 			r.survey = nil
@@ -111,7 +111,7 @@ func (s *rosters) putOffSurvey(id licet.LicenseID, v *survey) {
 }
 
 // endSurvey notes what a survey has found; nil: nothing.
-func (s *rosters) endSurvey(id licet.LicenseID, v *survey, found map[node.DeviceCursor]struct{}) {
+func (s *rosters) endSurvey(id licensing.LicenseID, v *survey, found map[node.DeviceCursor]struct{}) {
 	s.use(id, false, func(r *roster) {
 		if r.survey != v {
 			return // somebody else has written since

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // bindNew binds so many devices that nothing is known of, in folds.
-func bindNew(t *testing.T, s *Store, ref licet.Ref, name string, count int) {
+func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) {
 	t.Helper()
 	for from := 0; from < count; from += node.MaxTouchedDevices {
 		var devices []string
@@ -38,11 +38,11 @@ func TestSurvey(t *testing.T) {
 		}
 		return node.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
 	}
-	remove := func(t *testing.T, s *Store, ref licet.Ref, device string) {
+	remove := func(t *testing.T, s *Store, ref licensing.Ref, device string) {
 		t.Helper()
 		read := loadOne(t, s, ref, device)
-		cmd := licet.RemoveDevice{Target: licet.Target{Key: licet.LicenseKey(ref.ID)}, Device: device}
-		if _, err := licet.Apply(&read.Record, cmd, testTime); err != nil {
+		cmd := licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
+		if _, err := licensing.Apply(&read.Record, cmd, testTime); err != nil {
 			t.Fatal(err)
 		}
 		commit(t, s, ref, read, true)
@@ -50,26 +50,26 @@ func TestSurvey(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		position func(int) node.DeviceCursor
-		during   func(t *testing.T, s, other *Store, ref licet.Ref)
+		during   func(t *testing.T, s, other *Store, ref licensing.Ref)
 		whole    bool
 	}{
 		{name: "undisturbed", position: spread, whole: true},
 		{name: "hashes cluster", position: clustered, whole: true},
-		{name: "own swaps meanwhile", position: spread, whole: true, during: func(t *testing.T, s, _ *Store, ref licet.Ref) {
+		{name: "own swaps meanwhile", position: spread, whole: true, during: func(t *testing.T, s, _ *Store, ref licensing.Ref) {
 			bindNew(t, s, ref, "meanwhile", 3)
 			remove(t, s, ref, "meanwhile-1")
 			remove(t, s, ref, "d-7")
 		}},
-		{name: "a rival's swap meanwhile", position: spread, during: func(t *testing.T, s, other *Store, ref licet.Ref) {
+		{name: "a rival's swap meanwhile", position: spread, during: func(t *testing.T, s, other *Store, ref licensing.Ref) {
 			remove(t, other, ref, "d-7")
 			loadOne(t, s, ref, "d-7")
 		}},
-		{name: "the store is closed", position: spread, during: func(_ *testing.T, s, _ *Store, _ licet.Ref) { s.end() }},
+		{name: "the store is closed", position: spread, during: func(_ *testing.T, s, _ *Store, _ licensing.Ref) { s.end() }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			other := faultyStore(t, script())
-			ref := licet.LicenseRef(putDevices(t, before, c.position))
+			ref := licensing.LicenseRef(putDevices(t, before, c.position))
 			reads, arrived, open := 0, make(chan struct{}), make(chan struct{})
 			release := sync.OnceFunc(func() { close(open) })
 			defer release()
@@ -102,7 +102,7 @@ func TestSurvey(t *testing.T) {
 				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).whole, c.whole, unsure)
 			}
 			if c.whole {
-				s.memory.rosters.use(licet.LicenseKey(ref.ID).ID(), false, func(r *roster) {
+				s.memory.rosters.use(licensing.LicenseKey(ref.ID).ID(), false, func(r *roster) {
 					if len(r.bound) != truth.Record.License.CurrentDevices {
 						t.Errorf("%d devices are known, of %d", len(r.bound), truth.Record.License.CurrentDevices)
 					}
@@ -126,7 +126,7 @@ func TestSurvey(t *testing.T) {
 func TestSurveyOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := manyDevices(t, s, 300)
-	if _, err := server.client.Delete(t.Context(), deviceKey(licet.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
+	if _, err := server.client.Delete(t.Context(), deviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}
 	bindNew(t, s, ref, "new", 600)

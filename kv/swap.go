@@ -5,7 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,8 +22,8 @@ type swap struct {
 	removes  bool     // the first record is to be removed
 	broken   string   // the rule that a license breaks which it writes; normally empty
 
-	listens func(licet.Owner) bool // whether an owner listens, as far as is known
-	pends   bool                   // it asks for an owner to listen, or no longer to
+	listens func(licensing.Owner) bool // whether an owner listens, as far as is known
+	pends   bool                       // it asks for an owner to listen, or no longer to
 
 	tellings []telling // see part
 	assumed  []assumption
@@ -31,22 +31,22 @@ type swap struct {
 
 // fresh is what a swap makes of a license that was there before.
 type fresh struct {
-	id      licet.LicenseID
+	id      licensing.LicenseID
 	slot    *slot
 	from    int64 // the revision that it is made of
 	value   []byte
 	spilled bool
-	moved   bool                 // the devices get keys of their own: entries are all of them
-	entries []*licet.DeviceEntry // those with keys of their own that it writes
-	guesses int                  // devices that are compared, since they were taken for absent
-	devices int                  // how many the license will have
+	moved   bool                     // the devices get keys of their own: entries are all of them
+	entries []*licensing.DeviceEntry // those with keys of their own that it writes
+	guesses int                      // devices that are compared, since they were taken for absent
+	devices int                      // how many the license will have
 }
 
 // touch is a device with a key of its own of which only is stored when it was
 // seen.
 type touch struct {
-	id     licet.LicenseID
-	device licet.Device
+	id     licensing.LicenseID
+	device licensing.Device
 	from   int64 // the revision of the device's key that is replaced
 }
 
@@ -79,22 +79,22 @@ func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
 	// expected; then the devices are not asked for along with it.
 	record := &write.Record
 	q := query{Want: node.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
-	if write.Ref.Kind != licet.KindLicense || token.revision == 0 {
+	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
 	switch write.Ref.Kind {
-	case licet.KindProduct:
+	case licensing.KindProduct:
 		sw.putProduct(key, &write, token, writers)
-	case licet.KindWebhooks:
+	case licensing.KindWebhooks:
 		sw.putWebhooks(key, &write, token, writers)
-	case licet.KindClaim:
+	case licensing.KindClaim:
 		sw.put(key, encodeClaim(record.Claim, writers))
 		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
-	case licet.KindOrder:
+	case licensing.KindOrder:
 		if err := sw.putOrder(key, write, token, writers); err != nil {
 			return err
 		}
-	case licet.KindLicense:
+	case licensing.KindLicense:
 		for id := range record.Devices {
 			q.Devices = append(q.Devices, id)
 		}
@@ -166,7 +166,7 @@ func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licet.License, told []licet.Event, writers []writer) {
+func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writers []writer) {
 	id := l.Key.ID()
 	fresh := storedLicense{license: *l, writers: writers}
 	sw.broken = cmp.Or(sw.broken, fresh.broken())
@@ -182,7 +182,7 @@ func (sw *swap) putNewLicense(l *licet.License, told []licet.Event, writers []wr
 
 // putMetadata writes a license's metadata where it has changed. The license's
 // revision guards it, so that the license is written along with it.
-func (sw *swap) putMetadata(record *licet.Record) {
+func (sw *swap) putMetadata(record *licensing.Record) {
 	if record.Metadata == nil || !record.Metadata.Changed {
 		return
 	}
@@ -196,5 +196,5 @@ func (sw *swap) putMetadata(record *licet.Record) {
 
 // removes tells whether a write removes its record. Only products are removed.
 func removes(write *node.Write) bool {
-	return write.Ref.Kind == licet.KindProduct && write.Record.Product == nil
+	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }

@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // SweepClaims removes claims that were made before a moment, oldest first. A
@@ -27,7 +27,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	}
 	found, err := s.txn(ctx, "sweep_read", nil, reads, nil)
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return 0, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	var compares []clientv3.Cmp
 	var deletes []clientv3.Op
@@ -35,7 +35,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	swept := 0
 	for i, c := range due {
 		kv := firstOf(found.Responses, i)
-		var claim *licet.Claim
+		var claim *licensing.Claim
 		if kv != nil {
 			if claim, _, err = decodeClaim(kv.Value); err != nil {
 				unreadable = broken(err)
@@ -55,7 +55,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 	response, err := s.txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
 		// Whatever happened, the next sweep goes on from there.
-		return 0, fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, err)
+		return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	if !response.Succeeded {
 		return 0, nil
@@ -78,7 +78,7 @@ func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]d
 		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
 	s.answered(ctx, "sweep_list", started, err)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licet.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	const at = len(claimAgePrefix) + 8
 	var due []dueClaim

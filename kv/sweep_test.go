@@ -7,7 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -15,11 +15,11 @@ import (
 // that was made anew has two, and both are due.
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	l := newLab(t)
-	ref := licet.ClaimRef(labOwner, rand.Text()[:claimHashLength])
+	ref := licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength])
 	var token node.Token
 	for _, made := range []time.Time{testTime, testTime.Add(time.Hour)} {
 		outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
-			Ref: ref, Token: token, Record: licet.Record{Claim: &licet.Claim{CreatedAt: made, Refusal: licet.ErrPaymentNotConfigured}},
+			Ref: ref, Token: token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 		}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
@@ -52,7 +52,7 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); !errors.Is(err, licet.ErrInternal) || swept != 0 {
+	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
 	if left := must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
@@ -65,16 +65,16 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 func TestSweepMeetsANewClaim(t *testing.T) {
 	s := faultyStore(t, script())
 	owner := newLicense(t, 1).Owner
-	ref := licet.ClaimRef(owner, "0123456789abcdef")
+	ref := licensing.ClaimRef(owner, "0123456789abcdef")
 	ctx := testContext(t, 10*time.Second)
-	old := testTime.Add(-licet.ClaimLifetime)
+	old := testTime.Add(-licensing.ClaimLifetime)
 	load := func() node.Snapshot {
 		return must(s.Load(ctx, node.Want{Ref: ref}))(t)[0]
 	}
 	claim := func(by *Store, at time.Time) {
 		t.Helper()
 		outcome := must(by.Commit(ctx, node.Change{Writes: []node.Write{{
-			Ref: ref, Token: load().Token, Record: licet.Record{Claim: &licet.Claim{CreatedAt: at, OrderNo: "ord_0"}},
+			Ref: ref, Token: load().Token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: at, OrderNo: "ord_0"}},
 		}}}))(t)
 		if !outcome.Landed {
 			t.Fatal("the claim was not made")

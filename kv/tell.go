@@ -3,15 +3,15 @@ package kv
 import (
 	"encoding/binary"
 
-	"licet"
+	"licet/licensing"
 )
 
 // eventsOf gives those of a record's events that are of one thing: the record
 // itself, or the license that it issues.
-func eventsOf[T licet.License | licet.Order](r *licet.Record, _ *T) []licet.Event {
-	var of []licet.Event
+func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) []licensing.Event {
+	var of []licensing.Event
 	var kind T
-	_, ofLicense := any(kind).(licet.License)
+	_, ofLicense := any(kind).(licensing.License)
 	for _, e := range r.Events {
 		if (e.License != nil) == ofLicense {
 			of = append(of, e)
@@ -22,7 +22,7 @@ func eventsOf[T licet.License | licet.Order](r *licet.Record, _ *T) []licet.Even
 
 // eventsKey is the key that has events of a record up to a sequence number: its own, or,
 // by the site alone, a block's.
-func eventsKey(owner licet.Owner, at site, record string, last uint64) string {
+func eventsKey(owner licensing.Owner, at site, record string, last uint64) string {
 	b := append(make([]byte, 0, 96), eventsOfOwner(owner)...)
 	b = appendEpoch(b, at.epoch)
 	if at.block != 0 {
@@ -32,9 +32,9 @@ func eventsKey(owner licet.Owner, at site, record string, last uint64) string {
 	return string(appendSequence(b, last))
 }
 
-func blockKey(owner licet.Owner, at site) string { return eventsKey(owner, at, "", 0) }
+func blockKey(owner licensing.Owner, at site) string { return eventsKey(owner, at, "", 0) }
 
-func eventsOfOwner(owner licet.Owner) string { return eventsPrefix + ownerPath(owner) }
+func eventsOfOwner(owner licensing.Owner) string { return eventsPrefix + ownerPath(owner) }
 
 func appendSequence(b []byte, n uint64) []byte {
 	var eight [8]byte
@@ -42,13 +42,13 @@ func appendSequence(b []byte, n uint64) []byte {
 	return append(b, eight[8-sequenceSize:]...)
 }
 
-func licenseInEvents(id licet.LicenseID) string { return string(eventOfLicense) + string(id[:]) }
-func orderInEvents(orderNo string) string       { return string(eventOfOrder) + orderNo[len(orderPrefix):] }
+func licenseInEvents(id licensing.LicenseID) string { return string(eventOfLicense) + string(id[:]) }
+func orderInEvents(orderNo string) string           { return string(eventOfOrder) + orderNo[len(orderPrefix):] }
 
 // telling is what a change tells of one record. It is put under a key of its own, unless
 // the request tells of other records of the owner too: see joinEvents.
 type telling struct {
-	owner  licet.Owner
+	owner  licensing.Owner
 	record string
 	last   uint64 // sequence
 	events []byte // the key's value
@@ -67,21 +67,21 @@ func (t *telling) stamp(at site) {
 
 // tellLicense puts events of a license, whose value is given, and which had its
 // latest event before at a site.
-func (sw *swap) tellLicense(value []byte, told []licet.Event, before site) {
+func (sw *swap) tellLicense(value []byte, told []licensing.Event, before site) {
 	l := told[len(told)-1].License
 	sw.tell(value, encodeEvents(told, before), l.Owner, licenseInEvents(l.Key.ID()), l.Sequence)
 }
 
-func (sw *swap) tellOrder(value []byte, told []licet.Event, before site) error {
+func (sw *swap) tellOrder(value []byte, told []licensing.Event, before site) error {
 	o := told[len(told)-1].Order
-	if !licet.ValidOrderNo(o.OrderNo) {
+	if !licensing.ValidOrderNo(o.OrderNo) {
 		return errMalformed
 	}
 	sw.tell(value, encodeEvents(told, before), o.Owner, orderInEvents(o.OrderNo), o.Sequence)
 	return nil
 }
 
-func (sw *swap) tell(value, events []byte, owner licet.Owner, record string, last uint64) {
+func (sw *swap) tell(value, events []byte, owner licensing.Owner, record string, last uint64) {
 	key := []byte(eventsKey(owner, site{}, record, last))
 	sw.tellings = append(sw.tellings, telling{
 		owner: owner, record: record, last: last, events: events, op: len(sw.then),

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -14,9 +14,9 @@ func TestTouchLossKeepsRoster(t *testing.T) {
 	s, other := faultyStore(t, script()), faultyStore(t, script())
 	ref := spilled(t, s)
 	at := testTime.Add(time.Hour)
-	seen := licet.Seen{Key: licet.LicenseKey(ref.ID), Device: "d-1", At: at}
+	seen := licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: "d-1", At: at}
 	read := loadOne(t, other, ref, "d-1")
-	if _, err := licet.Apply(&read.Record, seen, at); err != nil {
+	if _, err := licensing.Apply(&read.Record, seen, at); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, other, ref, read, true)
@@ -25,7 +25,7 @@ func TestTouchLossKeepsRoster(t *testing.T) {
 	}
 	seen.At = at.Add(time.Hour)
 	guess, _, _ := s.Recall(node.Want{Ref: ref, Devices: []string{"d-1"}})
-	if _, err := licet.Apply(&guess.Record, seen, seen.At); err != nil {
+	if _, err := licensing.Apply(&guess.Record, seen, seen.At); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, s, ref, guess, false)

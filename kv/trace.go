@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"licet/metrics/tracing"
 	"licet/node"
-	"licet/tracing"
 )
 
 // A caller's share of a batch has a span of its own, from the moment it begins to wait

@@ -3,7 +3,7 @@ package kv
 import (
 	"fmt"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -12,14 +12,14 @@ import (
 // often it is read.
 
 // noteUnreadable notes that a key of events, or a part of it, can't be read; err is nil where it can.
-func (s *Store) noteUnreadable(owner licet.Owner, e *dirEntry, err error) {
+func (s *Store) noteUnreadable(owner licensing.Owner, e *dirEntry, err error) {
 	if err != nil {
 		s.noteValue(e.key(owner), nameOfEvents(owner, e), err)
 	}
 }
 
 // noteUnreadableRun notes that events of one record in a key can't be read.
-func (s *Store) noteUnreadableRun(owner licet.Owner, e *dirEntry, run *eventRun, err error) {
+func (s *Store) noteUnreadableRun(owner licensing.Owner, e *dirEntry, run *eventRun, err error) {
 	if err != nil {
 		at := site{epoch: e.epoch, block: e.block}
 		s.noteValue(e.key(owner)+run.record, "e/"+eventID(at, run.record, run.last), err)
@@ -35,7 +35,7 @@ func (s *Store) noteValue(key, name string, err error) {
 }
 
 // nameOfEvents names a key of events as licet verify does.
-func nameOfEvents(owner licet.Owner, e *dirEntry) string {
+func nameOfEvents(owner licensing.Owner, e *dirEntry) string {
 	if e.block != 0 {
 		return fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), e.epoch, uint32(e.block))
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -35,7 +35,7 @@ func TestDamagedEvents(t *testing.T) {
 			if _, err := json.Marshal([]any{e.At, e.License, e.Device}); err != nil {
 				t.Fatalf("%s: %v", what, err)
 			}
-			if e.Type == licet.EventUnreadable {
+			if e.Type == licensing.EventUnreadable {
 				bad++
 			} else if l := e.License; l != nil && (l.Key.ID() != goldenKey.ID() || l.Owner != goldenOwner) {
 				t.Fatalf("%s: an event of another license: %+v", what, l)
@@ -65,7 +65,7 @@ func TestDamagedEvents(t *testing.T) {
 // damagedFeed is what there was to read of an owner before a value was damaged.
 type damagedFeed struct {
 	*eventsLab
-	owner licet.Owner
+	owner licensing.Owner
 	all   []node.RecordedEvent
 	lost  map[string]bool // the ids of events of the value that is damaged
 }
@@ -73,7 +73,7 @@ type damagedFeed struct {
 // rest leaves the events that are not lost, and no placeholders.
 func (r *damagedFeed) rest(events []node.RecordedEvent) (rest []node.RecordedEvent) {
 	for _, e := range events {
-		if !r.lost[e.ID] && e.Type != licet.EventUnreadable {
+		if !r.lost[e.ID] && e.Type != licensing.EventUnreadable {
 			e.Revision = 0 // each way to damage the key gives it another one
 			rest = append(rest, e)
 		}
@@ -82,7 +82,7 @@ func (r *damagedFeed) rest(events []node.RecordedEvent) (rest []node.RecordedEve
 }
 
 // history reads all of a license's history, some events at a time.
-func (r *damagedFeed) history(ref licet.Ref, limit int) (all []node.RecordedEvent) {
+func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []node.RecordedEvent) {
 	r.t.Helper()
 	for page := (node.HistoryPage{Limit: limit}); ; {
 		got := must(r.store.History(testContext(r.t, 10*time.Second), ref, page))(r.t)
@@ -108,9 +108,9 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 	}
 	placeholders := 0
 	for i, e := range got {
-		if e.Type == licet.EventUnreadable {
+		if e.Type == licensing.EventUnreadable {
 			placeholders++
-			if e.License != nil || e.Order != nil || e.Actor != licet.System || e.Revision == 0 {
+			if e.License != nil || e.Order != nil || e.Actor != licensing.System || e.Revision == 0 {
 				t.Errorf("%s: the placeholder %+v", what, e)
 			}
 		}
@@ -125,7 +125,7 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 	if placeholders == 0 {
 		t.Errorf("%s: there is no placeholder", what)
 	}
-	histories := map[licet.Ref][]node.RecordedEvent{}
+	histories := map[licensing.Ref][]node.RecordedEvent{}
 	for i, e := range r.all {
 		// Whoever was told the event by a node that could read it.
 		rest, err := r.after(r.owner, node.FeedPosition(e.ID))
@@ -135,7 +135,7 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
 			t.Errorf("%s: %s is not found", what, e.ID)
 		}
-		ref := licet.LicenseRef(e.License.Key)
+		ref := licensing.LicenseRef(e.License.Key)
 		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
 	}
 	for ref, want := range histories {
@@ -161,7 +161,7 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 }
 
 // damage reads everything with a value damaged in several ways, and after it was mended.
-func (l *eventsLab) damage(owner licet.Owner, key string, lost func(node.RecordedEvent) bool, ways map[string][]byte) {
+func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(node.RecordedEvent) bool, ways map[string][]byte) {
 	l.t.Helper()
 	put := func(value []byte) {
 		if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), key, string(value)); err != nil {
@@ -208,7 +208,7 @@ func TestUnreadableEvents(t *testing.T) {
 	l.seal()
 	var key string
 	all := l.feed(owner, 100)
-	record := licenseInEvents(licet.LicenseKey(ref.ID).ID())
+	record := licenseInEvents(licensing.LicenseKey(ref.ID).ID())
 	at, _ := readPlace(node.Cell, all[len(all)-2].ID)
 	key = eventsKey(owner, site{epoch: at.epoch}, record, 5)
 	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
@@ -216,7 +216,7 @@ func TestUnreadableEvents(t *testing.T) {
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
 	lost := func(e node.RecordedEvent) bool {
-		return e.License.Key == licet.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
+		return e.License.Key == licensing.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
 	}
 	l.damage(owner, key, lost, map[string][]byte{
 		"empty": {}, "cut to a byte": whole[:1], "cut to half": whole[:len(whole)/2], "cut by a byte": whole[:len(whole)-1],
@@ -275,7 +275,7 @@ func TestNewerEvents(t *testing.T) {
 	ref := l.license(l.store, owner)
 	change := l.bound(l.store, ref, "a")
 	record := &change.Writes[0].Record
-	members := []licet.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	members := []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
 	record.Events[0].Type, record.Events[0].Actor, record.Events[0].Members = "license.paused", "robot", members
 	l.commit(l.store, change)
 	e := l.store.fences.known()
@@ -295,10 +295,10 @@ func TestNewerEvents(t *testing.T) {
 	if e := all[1]; e.Actor != "robot" || e.License == nil || !slices.Equal(e.Members, members) {
 		t.Errorf("the new kind of events is %+v", e)
 	}
-	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(testTime) || !slices.Equal(e.Members, []licet.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
+	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(testTime) || !slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
 		t.Errorf("the event of a new kind of records is %+v", e)
 	}
-	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10, Types: []licet.EventType{"seat.taken"}}))(t)
+	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
 	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
 		t.Errorf("of one kind (-want +got):\n%s", diff)
 	}

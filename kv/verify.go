@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Violation is one place where a store contradicts itself.
@@ -142,9 +142,9 @@ func families() []family {
 		{"delivery", "v/", (*verification).checkDeliveries},
 		{"webhooks", "w/", each("w/", (*verification).checkWebhooks)},
 		{"listen_request", "x/a/", each("x/a/", (*verification).checkListenRequest)},
-		{"license_end", "x/l/", each("x/l/", checkDue(licet.DueLicenseEnd))},
-		{"order_end", "x/o/", each("x/o/", checkDue(licet.DueOrderEnd))},
-		{"refund", "x/r/", each("x/r/", checkDue(licet.DueRefund))},
+		{"license_end", "x/l/", each("x/l/", checkDue(licensing.DueLicenseEnd))},
+		{"order_end", "x/o/", each("x/o/", checkDue(licensing.DueOrderEnd))},
+		{"refund", "x/r/", each("x/r/", checkDue(licensing.DueRefund))},
 		{"deleted_webhook", "x/w/", each("x/w/", (*verification).checkDeletedWebhook)},
 		{"claim", "y/", each("y/", (*verification).checkClaim)},
 		{"claim_age", "z/", each("z/", (*verification).checkClaimAge)},
@@ -175,13 +175,13 @@ type verification struct {
 	store    *Store
 	cfg      VerifyConfig
 	revision int64
-	check    *licet.KeyCheck // nil where the store has no good check key
-	checked  bool            // the store has a check key, if only a bad one
-	paged    bool            // this etcd can't stream
+	check    *licensing.KeyCheck // nil where the store has no good check key
+	checked  bool                // the store has a check key, if only a bad one
+	paged    bool                // this etcd can't stream
 	lookups  []lookup
 	epoch    epoch // the present one, and the last that was swept
 	swept    epoch
-	cuts     map[licet.Owner]epoch // see readCuts
+	cuts     map[licensing.Owner]epoch // see readCuts
 	links    eventLinks
 	moved    int64 // requests to listen written up to this revision are in effect
 	summary  VerifySummary
@@ -231,7 +231,7 @@ func (v *verification) begin(ctx context.Context) error {
 		stored := firstOf(response.Responses, 0)
 		v.checked = stored != nil
 		if v.checked && len(stored.Value) == checkKeySize {
-			check := licet.NewKeyCheck(stored.Value)
+			check := licensing.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
 		if kv := firstOf(response.Responses, 3); kv != nil {

@@ -7,7 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -18,7 +18,7 @@ const (
 )
 
 // claimOf reads the owner and the hash out of what follows in a claim's key.
-func claimOf(rest string) (licet.Owner, string, bool) {
+func claimOf(rest string) (licensing.Owner, string, bool) {
 	owner, hash, ok := ownerOf(rest)
 	return owner, hash, ok && len(hash) == claimHashLength
 }
@@ -48,7 +48,7 @@ func (v *verification) checkClaim(e entry) {
 }
 
 // checkEffect checks that a claim remembers one thing, and asks for it.
-func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad func(rule, format string, args ...any)) {
+func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim, bad func(rule, format string, args ...any)) {
 	effects := 0
 	if claim.OrderNo != "" {
 		effects++
@@ -75,13 +75,13 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 	}
 	if claim.EndpointID != "" { // which may have been deleted since
 		effects++
-		if !licet.ValidEndpointID(claim.EndpointID) {
+		if !licensing.ValidEndpointID(claim.EndpointID) {
 			bad("endpoint", "the webhook endpoint that it remembers has not the form of an id")
 		}
 	}
 	if g := claim.Grant; g != nil {
 		effects++
-		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licet.ValidKeyPrefix(g.Terms.KeyPrefix) {
+		if g.Done < 0 || g.Done > g.Quantity || g.Quantity > maxGranted || !licensing.ValidKeyPrefix(g.Terms.KeyPrefix) {
 			bad("grant", "%d of %d licenses are granted, which can't be", g.Done, g.Quantity)
 		} else {
 			v.checkGranted(g, bad)
@@ -99,7 +99,7 @@ func (v *verification) checkEffect(owner licet.Owner, claim *licet.Claim, bad fu
 }
 
 // checkChanged asks for the license that a request has changed.
-func (v *verification) checkChanged(owner licet.Owner, key licet.LicenseKey, bad func(rule, format string, args ...any)) {
+func (v *verification) checkChanged(owner licensing.Owner, key licensing.LicenseKey, bad func(rule, format string, args ...any)) {
 	id, ok := idOfKey(key)
 	if !ok {
 		bad("license_key", "the license key that it remembers has not the form of one")
@@ -118,7 +118,7 @@ func (v *verification) checkChanged(owner licet.Owner, key licet.LicenseKey, bad
 
 // checkGranted asks for the licenses that a grant has made. Their keys follow
 // from its seed.
-func (v *verification) checkGranted(g *licet.GrantProgress, bad func(rule, format string, args ...any)) {
+func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, format string, args ...any)) {
 	if v.check == nil {
 		return // reported with the check key
 	}

@@ -9,7 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -23,7 +23,7 @@ type endpointFound struct {
 	pending  int
 	dead     int
 	replays  int
-	owners   []licet.Owner // whose endpoint it is, as its progress and its replays say
+	owners   []licensing.Owner // whose endpoint it is, as its progress and its replays say
 }
 
 // checkDeliveries checks what is kept of deliveries, endpoint by endpoint.
@@ -38,7 +38,7 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 		}
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
-			if endpoint, kind, id, ok = readDeliveryKey(e.rest); !ok || !licet.ValidEndpointID(endpoint) {
+			if endpoint, kind, id, ok = readDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+v.opaque(e.rest), "key", "the key has not the form of one of deliveries")
 				continue
 			}
@@ -77,7 +77,7 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 		_, err = decodeDelivery(id, node.DeliveryPending, value)
 	case keyOfReplay:
 		found.replays++
-		var owner licet.Owner
+		var owner licensing.Owner
 		if owner, _, err = decodeReplay(id, value); err == nil && !slices.Contains(found.owners, owner) {
 			found.owners = append(found.owners, owner)
 		}
@@ -160,7 +160,7 @@ func (v *verification) checkDeliveryClaim(e entry) {
 		return
 	}
 	switch {
-	case !licet.ValidEndpointID(e.rest):
+	case !licensing.ValidEndpointID(e.rest):
 		v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's")
 	case len(e.value) != len(incarnation{}):
 		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -18,11 +18,11 @@ const hooked = "we_0lab"
 // endpoint gives the lab's owner an endpoint.
 func (l *lab) endpoint() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
-	putEndpoints(l.client)(l.t, labOwner, []licet.Endpoint{{
-		ID: hooked, URL: "https://shop.example/hook", Types: []licet.EventType{licet.EventOrderPaid},
+	putEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{
+		ID: hooked, URL: "https://shop.example/hook", Types: []licensing.EventType{licensing.EventOrderPaid},
 		SecretVersion: 1, MasterID: "m1", Since: "pos_0", CreatedAt: testTime, ResetAt: testTime,
 	}})
 }
@@ -104,7 +104,7 @@ func TestVerifyDeliveries(t *testing.T) {
 		return seed{progressKey(hooked): p.encode()}
 	}
 	at := "v/" + hooked
-	stranger := licet.Owner{AccountID: "acct_stranger", Mode: licet.Live}
+	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	everything := seed{}
 	for _, key := range []string{pageKey(hooked, 0), pageKey(hooked, 1), deadKey(hooked, "evt_6"), pendingKey(hooked, "evt_4")} {
 		everything[key] = nil

@@ -6,11 +6,11 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // wantDue asks for the place of a record among those for which something is due.
-func (v *verification) wantDue(d licet.Due, record string, bad func(rule, format string, args ...any)) {
+func (v *verification) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
 	place := dueOf(d)
 	if place == 0 {
 		return
@@ -23,9 +23,9 @@ func (v *verification) wantDue(d licet.Due, record string, bad func(rule, format
 }
 
 // checkDue checks one place of a record for which something of a kind is due.
-func checkDue(kind licet.DueKind) func(*verification, entry) {
-	family := map[licet.DueKind]string{
-		licet.DueLicenseEnd: "license_end", licet.DueOrderEnd: "order_end", licet.DueRefund: "refund",
+func checkDue(kind licensing.DueKind) func(*verification, entry) {
+	family := map[licensing.DueKind]string{
+		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
 	}[kind]
 	prefix := strings.TrimPrefix(duePrefix(kind), layout)
 	return func(v *verification, e entry) {
@@ -49,22 +49,22 @@ func checkDue(kind licet.DueKind) func(*verification, entry) {
 }
 
 // dueName is how a violation calls the record of a place.
-func (v *verification) dueName(ref licet.Ref) string {
-	if ref.Kind == licet.KindLicense {
-		return v.name(licet.LicenseKey(ref.ID).ID())
+func (v *verification) dueName(ref licensing.Ref) string {
+	if ref.Kind == licensing.KindLicense {
+		return v.name(licensing.LicenseKey(ref.ID).ID())
 	}
 	return ownerPath(ref.Owner) + ref.ID
 }
 
 // dueNow reads what is due of a record. One that can't be read is reported with
 // its family.
-func dueNow(ref licet.Ref, value []byte) (due, bool) {
-	if ref.Kind == licet.KindLicense {
-		license, err := decodeLicense(licet.LicenseKey(ref.ID).ID(), value)
+func dueNow(ref licensing.Ref, value []byte) (due, bool) {
+	if ref.Kind == licensing.KindLicense {
+		license, err := decodeLicense(licensing.LicenseKey(ref.ID).ID(), value)
 		if err != nil {
 			return 0, false
 		}
-		if license.license.Key != licet.LicenseKey(ref.ID) {
+		if license.license.Key != licensing.LicenseKey(ref.ID) {
 			return 0, true // the prefix is another's
 		}
 		return dueOf(license.license.Due()), true

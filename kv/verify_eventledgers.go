@@ -6,13 +6,13 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // readCuts reads which owners gave up events that are not too old, and up to which
 // epoch.
 func (v *verification) readCuts(ctx context.Context) error {
-	v.cuts = make(map[licet.Owner]epoch)
+	v.cuts = make(map[licensing.Owner]epoch)
 	for from, more := ledgersPrefix, true; more; {
 		err := v.retry(ctx, func(ctx context.Context) error {
 			page, err := v.store.kv.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(ledgersPrefix)),
@@ -39,7 +39,7 @@ func (v *verification) readCuts(ctx context.Context) error {
 }
 
 // sweptOf is the last epoch of which an owner's events are not kept.
-func (v *verification) sweptOf(owner licet.Owner) epoch { return max(v.swept, v.cuts[owner]) }
+func (v *verification) sweptOf(owner licensing.Owner) epoch { return max(v.swept, v.cuts[owner]) }
 
 // checkEventLedger checks a ledger.
 func (v *verification) checkEventLedger(e entry) {

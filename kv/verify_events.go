@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // eventLinks compares the events that are there with those that records and
@@ -18,13 +18,13 @@ import (
 type eventLinks struct {
 	seed   maphash.Seed
 	sum    uint64
-	unread bool        // what might lead to some can't be read, which is reported by itself
-	owner  licet.Owner // whose events are being read
+	unread bool            // what might lead to some can't be read, which is reported by itself
+	owner  licensing.Owner // whose events are being read
 }
 
 // runAt is where events of a record are, up to a sequence number.
 type runAt struct {
-	owner licet.Owner
+	owner licensing.Owner
 	site
 	record string
 	last   uint64
@@ -175,7 +175,7 @@ func (v *verification) wantOrderEvents(stored *storedOrder, bad func(rule, forma
 
 // paidAt is when an order was paid as far as its events tell: money that came for a
 // canceled one is told of once it has gone back.
-func paidAt(o *licet.Order, told time.Time) time.Time {
+func paidAt(o *licensing.Order, told time.Time) time.Time {
 	if !o.CanceledAt.IsZero() && o.RefundedAt.IsZero() {
 		return o.PaidAt
 	}

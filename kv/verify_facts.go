@@ -4,7 +4,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // checkFacts checks what a license says of itself.
@@ -74,7 +74,7 @@ func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule
 
 // checkLicenseReferences asks for a license's place in the listing and for its
 // order.
-func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.LicenseID, bad func(rule, format string, args ...any)) {
+func (v *verification) checkLicenseReferences(stored *storedLicense, id licensing.LicenseID, bad func(rule, format string, args ...any)) {
 	l := stored.license
 	v.want(listingKey(l.Owner, l.CreatedAt, id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
@@ -86,7 +86,7 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.Li
 	if l.OrderNo == "" {
 		return
 	}
-	if !licet.ValidOrderNo(l.OrderNo) {
+	if !licensing.ValidOrderNo(l.OrderNo) {
 		bad("order", "the order it names has not the form of one")
 		return
 	}
@@ -95,7 +95,7 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licet.Li
 			bad("order_missing", "its order %s does not exist", l.OrderNo)
 			return
 		}
-		order, err := decodeOrder(licet.OrderRef(l.Owner, l.OrderNo), kv.Value)
+		order, err := decodeOrder(licensing.OrderRef(l.Owner, l.OrderNo), kv.Value)
 		if err == nil && order.order.LicenseKey != l.Key {
 			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.order.LicenseKey))
 		}

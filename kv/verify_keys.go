@@ -3,12 +3,12 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 func (v *verification) checkAPIKey(e entry) {
 	name := "k/" + v.opaque(e.rest)
-	if len(e.rest) != len(licet.APIKey{}.Hash) {
+	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key", name, "key", "the key is no SHA-256")
 		return
 	}
@@ -42,7 +42,7 @@ func (v *verification) checkAPIKey(e entry) {
 		v.report("api_key", name, "master_missing", "the store has no fingerprint of its master key %q", id)
 	}
 	v.wantMaster(key.MasterID, false, missing)
-	if previous := key.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != key.MasterID {
+	if previous := key.Previous; previous != (licensing.PreviousSecret{}) && previous.MasterID != key.MasterID {
 		v.wantMaster(previous.MasterID, true, missing)
 	}
 }
@@ -75,7 +75,7 @@ func (v *verification) checkAPIKeyIndex(e entry) {
 	}
 	name := apiKeysOf(owner) + id
 	v.checkEntry("api_key_index", name, name)
-	if len(e.value) != len(licet.APIKey{}.Hash) {
+	if len(e.value) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_index", name, "value", "the value is no SHA-256")
 		return
 	}
@@ -124,12 +124,12 @@ func (v *verification) checkRetiredMaster(e entry) {
 }
 
 func (v *verification) checkFingerprint(family, prefix string, e entry) (good bool) {
-	if _, err := licet.NewMasterKey(e.rest, [licet.MasterKeySize]byte{}); err != nil {
+	if _, err := licensing.NewMasterKey(e.rest, [licensing.MasterKeySize]byte{}); err != nil {
 		v.report(family, prefix+v.opaque(e.rest), "key", "the key has not the form of a master key's id")
 		return false
 	}
-	if len(e.value) != licet.FingerprintSize {
-		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licet.FingerprintSize)
+	if len(e.value) != licensing.FingerprintSize {
+		v.report(family, prefix+e.rest, "value", "the fingerprint has %d bytes, and not %d", len(e.value), licensing.FingerprintSize)
 		return false
 	}
 	return true
@@ -138,7 +138,7 @@ func (v *verification) checkFingerprint(family, prefix string, e entry) (good bo
 // checkAPIKeyUse checks when an API key was used last.
 func (v *verification) checkAPIKeyUse(e entry) {
 	name := "u/" + v.opaque(e.rest)
-	if len(e.rest) != len(licet.APIKey{}.Hash) {
+	if len(e.rest) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_use", name, "key", "the key is no SHA-256")
 		return
 	}

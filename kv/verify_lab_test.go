@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -24,7 +24,7 @@ type lab struct {
 	store   *Store
 	client  *clientv3.Client // to write raw keys with
 	node    *node.Node
-	check   licet.KeyCheck
+	check   licensing.KeyCheck
 	metrics *metrics.Metrics
 }
 
@@ -33,7 +33,7 @@ var labEnd = time.Date(2099, 1, 2, 3, 4, 5, 678e6, time.UTC)
 
 const labBuyer = "Ada@example.com"
 
-var labOwner = licet.Owner{AccountID: "acct_lab", Mode: licet.Test}
+var labOwner = licensing.Owner{AccountID: "acct_lab", Mode: licensing.Test}
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
@@ -97,7 +97,7 @@ func must[T any](value T, err error) func(*testing.T) T {
 
 func (l *lab) ctx() context.Context { return testContext(l.t, time.Minute) }
 
-func (l *lab) order(amount int64) licet.Order {
+func (l *lab) order(amount int64) licensing.Order {
 	l.t.Helper()
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
 	if err != nil {
@@ -106,12 +106,12 @@ func (l *lab) order(amount int64) licet.Order {
 	return order
 }
 
-func (l *lab) pay(order licet.Order) licet.Order {
+func (l *lab) pay(order licensing.Order) licensing.Order {
 	l.t.Helper()
 	return must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
 }
 
-func (l *lab) grant(maxDevices int, metadata string) licet.LicenseKey {
+func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
 	l.t.Helper()
 	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
 		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, Once: l.once(int64(maxDevices)),
@@ -135,8 +135,8 @@ func (l *lab) once(n int64) *node.Once {
 func (l *lab) product() {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
-		Ref:    licet.ProductRef(labOwner, "pro"),
-		Record: licet.Record{Product: &licet.Product{ID: "pro", Owner: labOwner, Terms: licet.DefaultTerms(), CreatedAt: testTime}},
+		Ref:    licensing.ProductRef(labOwner, "pro"),
+		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}},
 	}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%+v, %v", outcome, err)
@@ -147,24 +147,24 @@ func (l *lab) product() {
 func (l *lab) refuse(made time.Time) {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
-		Ref:    licet.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
-		Record: licet.Record{Claim: &licet.Claim{CreatedAt: made, Refusal: licet.ErrPaymentNotConfigured}},
+		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
+		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 	}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%+v, %v", outcome, err)
 	}
 }
 
-func (l *lab) activate(key licet.LicenseKey, devices ...string) {
+func (l *lab) activate(key licensing.LicenseKey, devices ...string) {
 	l.t.Helper()
 	for _, device := range devices {
-		must(l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: key}, Device: device}))(l.t)
+		must(l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 	}
 }
 
-func (l *lab) remove(key licet.LicenseKey, device string) {
+func (l *lab) remove(key licensing.LicenseKey, device string) {
 	l.t.Helper()
-	must(l.node.RemoveDevice(l.ctx(), licet.RemoveDevice{Target: licet.Target{Key: key}, Device: device}))(l.t)
+	must(l.node.RemoveDevice(l.ctx(), licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 }
 
 func deviceIDs(n int) []string {
@@ -177,11 +177,11 @@ func deviceIDs(n int) []string {
 
 // specimens are the records of a store in all their states.
 type specimens struct {
-	paid, unpaid, canceled, sentBack, refunded licet.Order      // sentBack was paid after it was canceled
-	owed                                       licet.Order      // its money is to go back
-	inline, spilled, lowered, fresh, ending    licet.LicenseKey // fresh was granted once
-	free                                       licet.Order      // made once
-	own                                        licet.LicenseKey // changed once, with a product of its own
+	paid, unpaid, canceled, sentBack, refunded licensing.Order      // sentBack was paid after it was canceled
+	owed                                       licensing.Order      // its money is to go back
+	inline, spilled, lowered, fresh, ending    licensing.LicenseKey // fresh was granted once
+	free                                       licensing.Order      // made once
+	own                                        licensing.LicenseKey // changed once, with a product of its own
 }
 
 // fill makes a store by the traffic that makes a real one.
@@ -199,7 +199,7 @@ func (l *lab) fill() specimens {
 	s.sentBack = must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
 	s.free = l.order(0)
 	s.owed = l.pay(l.order(600))
-	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licet.RequestRefund{}, nil)
+	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)
 
 	s.inline = l.grant(3, `{"seat":1}`)
 	l.activate(s.inline, deviceIDs(2)...)
@@ -209,22 +209,22 @@ func (l *lab) fill() specimens {
 	s.fresh = l.grant(1, "")
 	s.lowered = l.grant(5, "")
 	l.activate(s.lowered, deviceIDs(4)...)
-	must(l.node.Do(l.ctx(), licet.LicenseRef(s.lowered), licet.UpdateLicense{Target: licet.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
+	must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered), licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
 	s.own = l.lifeOf("own")
 	s.ending = l.grant(6, "")
-	must(l.node.Do(l.ctx(), licet.LicenseRef(s.ending), licet.RenewLicense{Target: licet.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
+	must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending), licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
 
 	l.refuse(testTime)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
-	key := licet.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
-	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1}))(l.t)); err != nil {
+	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
+	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	claim := node.Write{
-		Ref:    licet.ClaimRef(labOwner, "claim of a key.."),
-		Record: licet.Record{Claim: &licet.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
+		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
+		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
 	}
 	if err := l.store.CreateAPIKey(l.ctx(), key, claim); err != nil {
 		l.t.Fatal(err)
@@ -237,34 +237,34 @@ func (l *lab) fill() specimens {
 }
 
 // labListener is an owner that listens to activations.
-var labListener = licet.Owner{AccountID: "acct_listener", Mode: licet.Live}
+var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Live}
 
 // webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
 // had a third; another one listens.
 func (l *lab) webhooks() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), must(licet.NewMasterKey("m2", [licet.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
-	orders := []licet.EventType{licet.EventOrderPaid}
-	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0good", orders...)})
-	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0gone", orders...)})
-	l.hook(labOwner, licet.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0deleted", orders...)})
-	l.hook(labOwner, licet.DisableEndpoint{ID: "we_0gone", ResetAt: testTime, Because: licet.DisabledGone})
-	l.hook(labOwner, licet.DeleteEndpoint{ID: "we_0deleted"})
-	l.hook(labListener, licet.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint("we_0all")})
+	orders := []licensing.EventType{licensing.EventOrderPaid}
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0good", orders...)})
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0gone", orders...)})
+	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0deleted", orders...)})
+	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0gone", ResetAt: testTime, Because: licensing.DisabledGone})
+	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0deleted"})
+	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint("we_0all")})
 }
 
-func labEndpoint(id string, types ...licet.EventType) licet.Endpoint {
-	return licet.Endpoint{ID: id, URL: "https://shop.example/licet", Types: types, SecretVersion: 1, MasterID: "m2", Since: "pos_0"}
+func labEndpoint(id string, types ...licensing.EventType) licensing.Endpoint {
+	return licensing.Endpoint{ID: id, URL: "https://shop.example/licet", Types: types, SecretVersion: 1, MasterID: "m2", Since: "pos_0"}
 }
 
 // hook runs a command on an owner's endpoints, at a known time.
-func (l *lab) hook(owner licet.Owner, cmd licet.Command) {
+func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 	l.t.Helper()
-	ref := licet.WebhooksRef(owner)
+	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, l.store, ref)
-	must(licet.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
 	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%T: %+v, %v", cmd, outcome, err)
@@ -273,12 +273,12 @@ func (l *lab) hook(owner licet.Owner, cmd licet.Command) {
 
 // lifeOf describes a product, and makes a license of it that has been through what
 // shops and end users do with one.
-func (l *lab) lifeOf(product string) licet.LicenseKey {
+func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	l.t.Helper()
 	// At a known time, for the reason that product gives.
 	then := l.nodeWith(rand.Reader, func() time.Time { return testTime })
-	if _, created, err := then.PutProduct(l.ctx(), licet.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licet.Terms{
-		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 1},
+	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licensing.Terms{
+		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 1},
 	}}); err != nil || !created {
 		l.t.Fatal(created, err)
 	}
@@ -287,13 +287,13 @@ func (l *lab) lifeOf(product string) licet.LicenseKey {
 		l.t.Fatal(err)
 	}
 	key := granted[0].License.Key
-	target := licet.Target{Key: key, Caller: labOwner}
+	target := licensing.Target{Key: key, Caller: labOwner}
 	l.activate(key, "d1", "d2")
-	must(l.node.DeactivateDevice(l.ctx(), licet.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
+	must(l.node.DeactivateDevice(l.ctx(), licensing.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
 	for _, change := range []node.LicenseChange{
-		{Key: key, Command: licet.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
-		{Key: key, Command: licet.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
-		{Key: key, Command: licet.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
+		{Key: key, Command: licensing.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
+		{Key: key, Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
+		{Key: key, Command: licensing.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
 	} {
 		if _, _, err := l.node.ChangeLicense(l.ctx(), labOwner, change); err != nil {
 			l.t.Fatal(err)
@@ -304,7 +304,7 @@ func (l *lab) lifeOf(product string) licet.LicenseKey {
 
 // traffic makes six changes, on records of its own and on one license that
 // others change too. On a busy machine etcd may be too slow for one of them.
-func (l *lab) traffic(shared licet.LicenseKey, device string) error {
+func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
 	if err != nil {
 		return err
@@ -317,14 +317,14 @@ func (l *lab) traffic(shared licet.LicenseKey, device string) error {
 	if err != nil {
 		return err
 	}
-	own := licet.Target{Key: granted[0].License.Key}
-	if _, err := l.node.Activate(l.ctx(), licet.Activate{Target: own, Device: device}); err != nil {
+	own := licensing.Target{Key: granted[0].License.Key}
+	if _, err := l.node.Activate(l.ctx(), licensing.Activate{Target: own, Device: device}); err != nil {
 		return err
 	}
-	if _, err := l.node.RemoveDevice(l.ctx(), licet.RemoveDevice{Target: own, Device: device}); err != nil {
+	if _, err := l.node.RemoveDevice(l.ctx(), licensing.RemoveDevice{Target: own, Device: device}); err != nil {
 		return err
 	}
-	_, err = l.node.Activate(l.ctx(), licet.Activate{Target: licet.Target{Key: shared}, Device: device})
+	_, err = l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: shared}, Device: device})
 	return err
 }
 

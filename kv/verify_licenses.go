@@ -4,12 +4,12 @@ import (
 	"context"
 	"strings"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 const (
-	idLength       = len(licet.LicenseID{})
+	idLength       = len(licensing.LicenseID{})
 	positionLength = len(node.DeviceCursor{})
 )
 
@@ -54,8 +54,8 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 
 // licenseIDOf reads a license's id out of a key. The last three bits of one
 // are zero.
-func licenseIDOf(rest string) (licet.LicenseID, bool) {
-	var id licet.LicenseID
+func licenseIDOf(rest string) (licensing.LicenseID, bool) {
+	var id licensing.LicenseID
 	if len(rest) != idLength || rest[idLength-1]&7 != 0 {
 		return id, false
 	}
@@ -98,19 +98,19 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 }
 
 // deviceKeyForm reports a device's key that has not the form of one.
-func (v *verification) deviceKeyForm(e entry) (licet.LicenseID, bool) {
+func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 	if len(e.rest) == idLength+positionLength {
 		if id, ok := licenseIDOf(e.rest[:idLength]); ok {
 			return id, true
 		}
 	}
 	v.report("device", "d/"+v.opaque(e.rest), "key", "the key has not the form of a device's")
-	return licet.LicenseID{}, false
+	return licensing.LicenseID{}, false
 }
 
 // checkLicense checks one license with its devices and metadata, and asks for
 // what it refers to.
-func (v *verification) checkLicense(ctx context.Context, id licet.LicenseID, e entry, devices, metadata *stream) error {
+func (v *verification) checkLicense(ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream) error {
 	name := "l/" + v.name(id)
 	stored, err := decodeLicense(id, e.value)
 	if err != nil {
@@ -139,7 +139,7 @@ func (v *verification) checkLicense(ctx context.Context, id licet.LicenseID, e e
 
 // checkOwnDevices checks the devices of a license that have keys of their own,
 // and counts them.
-func (v *verification) checkOwnDevices(ctx context.Context, id licet.LicenseID, devices *stream) (int, error) {
+func (v *verification) checkOwnDevices(ctx context.Context, id licensing.LicenseID, devices *stream) (int, error) {
 	own := 0
 	for {
 		e, more, err := devices.peek(ctx)
@@ -165,7 +165,7 @@ func (v *verification) checkOwnDevices(ctx context.Context, id licet.LicenseID, 
 	}
 }
 
-func (v *verification) checkMetadata(ctx context.Context, id licet.LicenseID, metadata *stream) error {
+func (v *verification) checkMetadata(ctx context.Context, id licensing.LicenseID, metadata *stream) error {
 	e, more, err := metadata.peek(ctx)
 	if err != nil || !more || e.rest != string(id[:]) {
 		return err

@@ -8,7 +8,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // checkListing checks one place in an owner's listing.
@@ -45,7 +45,7 @@ func (v *verification) checkListing(e entry) {
 // checkBuyer checks an order's place among those of its buyer.
 func (v *verification) checkBuyer(e entry) {
 	owner, rest, ok := ownerOf(e.rest)
-	if !ok || len(rest) < buyerLength || !licet.ValidOrderNo(rest[buyerLength:]) {
+	if !ok || len(rest) < buyerLength || !licensing.ValidOrderNo(rest[buyerLength:]) {
 		v.report("buyer", "b/"+v.opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
 		return
 	}
@@ -57,7 +57,7 @@ func (v *verification) checkBuyer(e entry) {
 			v.report("buyer", name, "order_missing", "the order listed here does not exist")
 			return
 		}
-		stored, err := decodeOrder(licet.OrderRef(owner, number), kv.Value)
+		stored, err := decodeOrder(licensing.OrderRef(owner, number), kv.Value)
 		if err != nil {
 			return // reported with the orders
 		}
@@ -74,7 +74,7 @@ func (v *verification) checkCatalog(e entry) {
 		v.report("catalog", "c/"+v.opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
 		return
 	}
-	ref := licet.ProductRef(owner, rest[timeLength:])
+	ref := licensing.ProductRef(owner, rest[timeLength:])
 	_, shown := shownTime(rest)
 	name := productsOf(owner) + shown + "/" + ref.ID
 	v.checkBareEntry("catalog", name, "c/"+e.rest, e)

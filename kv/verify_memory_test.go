@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 )
 
 // bulk writes licenses with so many devices each straight into etcd.
@@ -23,10 +23,10 @@ func (l *lab) bulk(licenses, devices int) {
 		}
 	}
 	for range licenses {
-		var entropy [licet.LicenseKeyEntropy]byte
+		var entropy [licensing.LicenseKeyEntropy]byte
 		_, _ = rand.Read(entropy[:])
 		record := storedLicense{
-			license: *licet.DefaultTerms().Issue(l.check.Mint("LIC", '0', entropy), labOwner, "pro", "", testTime),
+			license: *licensing.DefaultTerms().Issue(l.check.Mint("LIC", '0', entropy), labOwner, "pro", "", testTime),
 			spilled: true,
 		}
 		id := record.license.Key.ID()
@@ -36,7 +36,7 @@ func (l *lab) bulk(licenses, devices int) {
 			put(key, nil)
 		}
 		for i := range devices {
-			d := licet.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: testTime, LastSeenAt: testTime}
+			d := licensing.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: testTime, LastSeenAt: testTime}
 			put(deviceKey(id, d.ID), encodeDevice(&d))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"licet"
+	"licet/licensing"
 )
 
 // shownHash is how many bytes of a hash stand for a secret: enough to tell two
@@ -15,7 +15,7 @@ const shownHash = 8
 
 // name is how a violation calls a license: by the hash of its id, since the key
 // alone opens it. Where keys may be shown it is the key without its prefix.
-func (v *verification) name(id licet.LicenseID) string {
+func (v *verification) name(id licensing.LicenseID) string {
 	if v.cfg.ShowKeys {
 		return "*" + strings.TrimPrefix(string(id.Key("XX")), "XX")
 	}
@@ -24,7 +24,7 @@ func (v *verification) name(id licet.LicenseID) string {
 
 // deviceName is how a violation calls a device's key. It must be well formed.
 func (v *verification) deviceName(rest string) string {
-	id := licet.LicenseID([]byte(rest[:idLength]))
+	id := licensing.LicenseID([]byte(rest[:idLength]))
 	return "d/" + v.name(id) + "/" + hex.EncodeToString([]byte(rest[idLength:]))
 }
 
@@ -42,7 +42,7 @@ func shortHash(text string) string {
 }
 
 // keyOrNone is how a violation calls the license that a record names.
-func (v *verification) keyOrNone(key licet.LicenseKey) string {
+func (v *verification) keyOrNone(key licensing.LicenseKey) string {
 	if key == "" {
 		return "no license"
 	}
@@ -56,7 +56,7 @@ func orderOrNone(orderNo string) string {
 	switch {
 	case orderNo == "":
 		return "no order"
-	case licet.ValidOrderNo(orderNo):
+	case licensing.ValidOrderNo(orderNo):
 		return "order " + orderNo
 	default:
 		return "something that is no order number"
@@ -65,15 +65,15 @@ func orderOrNone(orderNo string) string {
 
 // idOfKey packs a license key that came from a stored value, and tells whether
 // it is in canonical form.
-func idOfKey(key licet.LicenseKey) (licet.LicenseID, bool) {
+func idOfKey(key licensing.LicenseKey) (licensing.LicenseID, bool) {
 	const groups, group = 5, 5
 	prefix, body, found := strings.Cut(string(key), "-")
-	if !found || !licet.ValidKeyPrefix(prefix) || len(body) != groups*group+groups-1 {
-		return licet.LicenseID{}, false
+	if !found || !licensing.ValidKeyPrefix(prefix) || len(body) != groups*group+groups-1 {
+		return licensing.LicenseID{}, false
 	}
 	for i := range len(body) {
 		if (i%(group+1) == group) != (body[i] == '-') {
-			return licet.LicenseID{}, false
+			return licensing.LicenseID{}, false
 		}
 	}
 	id := key.ID()

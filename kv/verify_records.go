@@ -6,14 +6,14 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // checkOrder checks one order: what it says of itself, and whether its license
 // and its owner's pointer say the same.
 func (v *verification) checkOrder(e entry) {
 	owner, number, ok := ownerOf(e.rest)
-	if !ok || !licet.ValidOrderNo(number) {
+	if !ok || !licensing.ValidOrderNo(number) {
 		v.report("order", "o/"+v.opaque(e.rest), "key", "the key has not the form of an order's")
 		return
 	}
@@ -29,7 +29,7 @@ func (v *verification) checkOrder(e entry) {
 			bad("owner_other", "its number leads to another owner")
 		}
 	})
-	order, err := decodeOrder(licet.OrderRef(owner, number), e.value)
+	order, err := decodeOrder(licensing.OrderRef(owner, number), e.value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
@@ -44,7 +44,7 @@ func (v *verification) checkOrder(e entry) {
 }
 
 // checkPlaceOfOrder asks for an order's place among those of its buyer.
-func (v *verification) checkPlaceOfOrder(o *licet.Order, bad func(rule, format string, args ...any)) {
+func (v *verification) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	place := placeOfOrder(o)
 	if place == "" {
 		return
@@ -59,7 +59,7 @@ func (v *verification) checkPlaceOfOrder(o *licet.Order, bad func(rule, format s
 // checkPayment compares what an order says of its payment with its license: a
 // paid order has one, and keeps it when it is refunded. One that was canceled
 // never gets one; money that comes for it goes back.
-func checkPayment(o *licet.Order, bad func(rule, format string, args ...any)) {
+func checkPayment(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	paid, canceled, refunded := !o.PaidAt.IsZero(), !o.CanceledAt.IsZero(), !o.RefundedAt.IsZero()
 	licensed := o.LicenseKey != ""
 	switch {
@@ -83,7 +83,7 @@ func checkPayment(o *licet.Order, bad func(rule, format string, args ...any)) {
 	}
 }
 
-func (v *verification) checkOrderLicense(o *licet.Order, bad func(rule, format string, args ...any)) {
+func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, format string, args ...any)) {
 	if o.LicenseKey == "" {
 		return
 	}
@@ -116,7 +116,7 @@ func (v *verification) checkOrderLicense(o *licet.Order, bad func(rule, format s
 
 // checkOrderOwner checks one pointer from an order's number to its owner.
 func (v *verification) checkOrderOwner(e entry) {
-	if !licet.ValidOrderNo(e.rest) {
+	if !licensing.ValidOrderNo(e.rest) {
 		v.report("order_owner", "p/"+v.opaque(e.rest), "key", "the key has not the form of an order number")
 		return
 	}
@@ -141,7 +141,7 @@ func (v *verification) checkProduct(e entry) {
 	}
 	name := "q/" + ownerPath(owner) + id
 	bad := func(rule, format string, args ...any) { v.report("product", name, rule, format, args...) }
-	ref := licet.ProductRef(owner, id)
+	ref := licensing.ProductRef(owner, id)
 	stored, err := decodeProduct(ref, e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)
@@ -153,7 +153,7 @@ func (v *verification) checkProduct(e entry) {
 			bad("catalog_missing", "it is not in its owner's listing")
 		}
 	})
-	if terms := stored.product.Terms; !licet.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
+	if terms := stored.product.Terms; !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
 		bad("terms", "no license can be issued with its terms")
 	}
 	if metadata := stored.product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
@@ -173,19 +173,19 @@ func (v *verification) checkCheckKey(e entry) {
 }
 
 // ownerOf reads the owner that a key begins with, and gives the rest of it.
-func ownerOf(key string) (owner licet.Owner, rest string, ok bool) {
+func ownerOf(key string) (owner licensing.Owner, rest string, ok bool) {
 	account, rest, found := strings.Cut(key, "/")
 	if !found || !validAccount(account) || len(rest) < 2 {
-		return licet.Owner{}, "", false
+		return licensing.Owner{}, "", false
 	}
 	owner.AccountID = account
 	switch rest[:2] {
 	case "t/":
-		owner.Mode = licet.Test
+		owner.Mode = licensing.Test
 	case "l/":
-		owner.Mode = licet.Live
+		owner.Mode = licensing.Live
 	default:
-		return licet.Owner{}, "", false
+		return licensing.Owner{}, "", false
 	}
 	return owner, rest[2:], true
 }

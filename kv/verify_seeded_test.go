@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -47,7 +47,7 @@ func (l *lab) write(s seed) {
 }
 
 // license gives a seed that changes a license's record.
-func (l *lab) license(key licet.LicenseKey, change func(*storedLicense)) seed {
+func (l *lab) license(key licensing.LicenseKey, change func(*storedLicense)) seed {
 	l.t.Helper()
 	record := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(l.t)
 	owner := record.license.Owner
@@ -55,14 +55,14 @@ func (l *lab) license(key licet.LicenseKey, change func(*storedLicense)) seed {
 	changed := seed{licenseKey(key.ID()): record.encode()}
 	if owner == record.license.Owner {
 		told := record.license
-		l.retell(changed, eventsKey(owner, record.told, licenseInEvents(key.ID()), told.Sequence), func(e *licet.Event) { e.License = &told })
+		l.retell(changed, eventsKey(owner, record.told, licenseInEvents(key.ID()), told.Sequence), func(e *licensing.Event) { e.License = &told })
 	}
 	return changed
 }
 
 // retell lets the latest event of a record tell what a seed says of it, so that it is
 // no contradiction too.
-func (l *lab) retell(s seed, key string, change func(*licet.Event)) {
+func (l *lab) retell(s seed, key string, change func(*licensing.Event)) {
 	l.t.Helper()
 	found := must(l.client.Get(l.ctx(), key))(l.t).Kvs
 	if len(found) == 0 {
@@ -83,27 +83,27 @@ func (l *lab) events(key string, change func(*storedEvents)) seed {
 }
 
 // orderSeed gives a seed that changes an order's record.
-func (l *lab) orderSeed(o licet.Order, change func(*licet.Order)) seed {
+func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	l.t.Helper()
 	key := orderKey(o.Owner, o.OrderNo)
-	record := must(decodeOrder(licet.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
+	record := must(decodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
 	change(&record.order)
 	told := record.order
 	changed := seed{key: must(record.encode())(l.t)}
-	l.retell(changed, eventsKey(o.Owner, record.told, orderInEvents(o.OrderNo), told.Sequence), func(e *licet.Event) { e.Order = &told })
+	l.retell(changed, eventsKey(o.Owner, record.told, orderInEvents(o.OrderNo), told.Sequence), func(e *licensing.Event) { e.Order = &told })
 	return changed
 }
 
 // productValue gives a product's value after a change.
 func (l *lab) productValue(id string, change func(*storedProduct)) []byte {
 	l.t.Helper()
-	record := must(decodeProduct(licet.ProductRef(labOwner, id), l.value(productKey(labOwner, id))))(l.t)
+	record := must(decodeProduct(licensing.ProductRef(labOwner, id), l.value(productKey(labOwner, id))))(l.t)
 	change(record)
 	return record.encode()
 }
 
 // hooks gives a seed that changes an owner's endpoints.
-func (l *lab) hooks(owner licet.Owner, change func(*storedWebhooks)) seed {
+func (l *lab) hooks(owner licensing.Owner, change func(*storedWebhooks)) seed {
 	l.t.Helper()
 	record := must(decodeWebhooks(owner, l.value(webhooksKey(owner))))(l.t)
 	change(record)
@@ -117,7 +117,7 @@ func both(a, b seed) seed {
 }
 
 // claim gives a seed that changes a claim.
-func (l *lab) claim(key string, change func(*licet.Claim)) seed {
+func (l *lab) claim(key string, change func(*licensing.Claim)) seed {
 	l.t.Helper()
 	claim, writers, err := decodeClaim(l.value(key))
 	if err != nil {
@@ -163,7 +163,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 // tallLicense is where a license would stand that is not there, and whose place
 // is on an upper level too.
 func tallLicense() string {
-	var id licet.LicenseID
+	var id licensing.LicenseID
 	for {
 		if entry := listingKey(labOwner, testTime, id); skipHeight(entry) > 0 {
 			return entry
@@ -180,32 +180,32 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	paidLicense := s.paid.LicenseKey
-	created := func(key licet.LicenseKey) time.Time {
+	created := func(key licensing.LicenseKey) time.Time {
 		return must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t).license.CreatedAt
 	}
-	stranger := licet.Owner{AccountID: "acct_stranger", Mode: licet.Live}
-	first, last := licet.LicenseID{15: 8}, licet.LicenseID{}
+	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
+	first, last := licensing.LicenseID{15: 8}, licensing.LicenseID{}
 	for i := range last {
 		last[i] = 0xff
 	}
 	last[15] = 0xf8
 	device := func(id string) []byte {
-		return encodeDevice(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
+		return encodeDevice(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
 	}
 	inlineDevices := func(record *storedLicense, ids ...string) (devices []inlineDevice) {
 		for _, id := range ids {
-			devices = append(devices, inline(&licet.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, record.license.CreatedAt))
+			devices = append(devices, inline(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, record.license.CreatedAt))
 		}
 		return devices
 	}
-	forged := licet.NewKeyCheck(bytesOf("another check key")).Mint("LIC", '0', [licet.LicenseKeyEntropy]byte{1})
-	forgedLicense := storedLicense{license: *licet.DefaultTerms().Issue(forged, labOwner, "pro", "", testTime)}
+	forged := licensing.NewKeyCheck(bytesOf("another check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
+	forgedLicense := storedLicense{license: *licensing.DefaultTerms().Issue(forged, labOwner, "pro", "", testTime)}
 	apiKey := must(l.client.Get(l.ctx(), layout+"k/", clientv3.WithPrefix()))(t).Kvs[0]
 
 	keyIndex := "a/" + ownerPath(labOwner) + "key_lab"
 
 	claims := l.claims(s)
-	pro := licet.ProductRef(labOwner, "pro")
+	pro := licensing.ProductRef(labOwner, "pro")
 	product := &must(decodeProduct(pro, l.value(productKey(labOwner, "pro"))))(t).product
 	later := product.CreatedAt.Add(time.Hour)
 	var skips []string
@@ -219,36 +219,36 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 
 	// What violations call things.
 	v := &verification{}
-	lic := func(key licet.LicenseKey) string { return "l/" + v.name(key.ID()) }
-	meta := func(key licet.LicenseKey) string { return "m/" + v.name(key.ID()) }
-	dev := func(id licet.LicenseID, device string) string {
+	lic := func(key licensing.LicenseKey) string { return "l/" + v.name(key.ID()) }
+	meta := func(key licensing.LicenseKey) string { return "m/" + v.name(key.ID()) }
+	dev := func(id licensing.LicenseID, device string) string {
 		return v.deviceName(strings.TrimPrefix(deviceKey(id, device), layout+"d/"))
 	}
-	list := func(owner licet.Owner, at time.Time, id licet.LicenseID) string {
+	list := func(owner licensing.Owner, at time.Time, id licensing.LicenseID) string {
 		return "i/" + ownerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
 	}
-	ord := func(o licet.Order) string { return "o/" + ownerPath(o.Owner) + o.OrderNo }
-	orderEnd := func(o licet.Order, at time.Time) (key, name string) {
-		place := dueOf(licet.Due{Kind: licet.DueOrderEnd, At: at})
+	ord := func(o licensing.Order) string { return "o/" + ownerPath(o.Owner) + o.OrderNo }
+	orderEnd := func(o licensing.Order, at time.Time) (key, name string) {
+		place := dueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
 		return place.key(orderKey(o.Owner, o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + ownerPath(o.Owner) + o.OrderNo
 	}
 	unpaidEndKey, unpaidEnd := orderEnd(s.unpaid, s.unpaid.ExpiresAt)
 	gone := func(name string) string { return fmt.Sprintf(name, "record_missing") }
 	misplaced := func(name string) string { return fmt.Sprintf(name, "misplaced") }
-	licenseEnd := func(key licet.LicenseKey, at time.Time) string {
-		return dueOf(licet.Due{Kind: licet.DueLicenseEnd, At: at}).key(licenseKey(key.ID()))
+	licenseEnd := func(key licensing.LicenseKey, at time.Time) string {
+		return dueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).key(licenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.ending.ID())
-	refundKey := dueOf(licet.Due{Kind: licet.DueRefund}).key(orderKey(s.owed.Owner, s.owed.OrderNo))
+	refundKey := dueOf(licensing.Due{Kind: licensing.DueRefund}).key(orderKey(s.owed.Owner, s.owed.OrderNo))
 	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + ownerPath(s.owed.Owner) + s.owed.OrderNo
-	ptr := func(o licet.Order) string { return "p/" + o.OrderNo }
+	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return v.opaque(text) }
-	buyer := func(o licet.Order) string {
+	buyer := func(o licensing.Order) string {
 		return fmt.Sprintf("b/%s%x/%s", ownerPath(o.Owner), placeOfOrder(&o)[len(layout+"b/"+ownerPath(o.Owner)):][:buyerLength], o.OrderNo)
 	}
 	skipName := func(key string) string { return key[len(layout):][:len("j/1")] + odd(key[len(layout+"j/1"):]) }
 	tooHigh := skipKey(2, placeOfProduct(pro, product)[len(layout):])
-	tallOrder := licet.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout+"j/1"+ordersOf(labOwner)):]}
+	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout+"j/1"+ordersOf(labOwner)):]}
 	catalog := func(at time.Time) string {
 		return "c/" + ownerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
@@ -257,12 +257,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	record := licenseInEvents(s.own.ID())
 	ownEvents := func(last uint64) string { return eventsKey(labOwner, own.told, record, last) }
 	event := func(last uint64) string { return "e/" + eventID(own.told, record, last) }
-	paid := must(decodeOrder(licet.OrderRef(labOwner, s.paid.OrderNo), l.value(orderKey(labOwner, s.paid.OrderNo))))(t)
-	lastOf := func(o licet.Order) string {
-		r := must(decodeOrder(licet.OrderRef(labOwner, o.OrderNo), l.value(orderKey(labOwner, o.OrderNo))))(t)
+	paid := must(decodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo), l.value(orderKey(labOwner, s.paid.OrderNo))))(t)
+	lastOf := func(o licensing.Order) string {
+		r := must(decodeOrder(licensing.OrderRef(labOwner, o.OrderNo), l.value(orderKey(labOwner, o.OrderNo))))(t)
 		return "e/" + eventID(r.told, orderInEvents(o.OrderNo), r.order.Sequence)
 	}
-	lastOfLicense := func(key licet.LicenseKey) string {
+	lastOfLicense := func(key licensing.LicenseKey) string {
 		r := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t)
 		return "e/" + eventID(r.told, licenseInEvents(key.ID()), r.license.Sequence)
 	}
@@ -271,7 +271,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	hooks, listener := "w/"+ownerPath(labOwner), "w/"+ownerPath(labListener)
 	told := must(decodeWebhooks(labOwner, l.value(webhooksKey(labOwner))))(t).told
 	hookEvents := eventsKey(labOwner, told, webhooksInEvents(labOwner), 1)
-	endpoint := func(owner licet.Owner, change func(*licet.Endpoint)) seed {
+	endpoint := func(owner licensing.Owner, change func(*licensing.Endpoint)) seed {
 		return l.hooks(owner, func(r *storedWebhooks) { change(&r.webhooks.Endpoints[0]) })
 	}
 
@@ -370,34 +370,34 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"license order " + lic(s.fresh)}},
 		{"a license that forgot its order", l.license(paidLicense, func(r *storedLicense) { r.license.OrderNo = "" }),
 			[]string{"order license_other_order " + ord(s.paid)}},
-		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
+		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
-		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "" }),
+		{"an order that forgot its license", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = "" }),
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
-		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licet.Order) { o.LicenseKey = "" }),
+		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licensing.Order) { o.LicenseKey = "" }),
 			[]string{"event contradicts " + lastOf(s.refunded), "license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
-		{"paid without a license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt = testTime }),
+		{"paid without a license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt = testTime }),
 			[]string{"order paid_license " + ord(s.unpaid), misplaced(unpaidEnd)}},
-		{"a license without payment", l.orderSeed(s.unpaid, func(o *licet.Order) { o.LicenseKey = s.fresh }),
+		{"a license without payment", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order license_other_order " + ord(s.unpaid), "order paid_license " + ord(s.unpaid)}},
-		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licet.Order) { o.PaidAt, o.LicenseKey = testTime, paidLicense }),
+		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt, o.LicenseKey = testTime, paidLicense }),
 			[]string{"order license_other_order " + ord(s.unpaid), misplaced(unpaidEnd)}},
-		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licet.Order) { o.LicenseKey = s.fresh }),
+		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order canceled_license " + ord(s.canceled), "order license_other_order " + ord(s.canceled)}},
-		{"a refund due that nobody will find", l.orderSeed(s.paid, func(o *licet.Order) { o.RefundDue = true }),
+		{"a refund due that nobody will find", l.orderSeed(s.paid, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.paid)}},
-		{"a refund due of a refunded order", l.orderSeed(s.refunded, func(o *licet.Order) { o.RefundDue = true }),
+		{"a refund due of a refunded order", l.orderSeed(s.refunded, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.refunded), "order refund_due " + ord(s.refunded)}},
-		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundDue = true }),
+		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.canceled), "order refund_due " + ord(s.canceled)}},
 		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *storedLicense) { r.license.RevokedAt = time.Time{} }),
 			[]string{"event kind " + lastOfLicense(s.refunded.LicenseKey), "order refunded_license " + ord(s.refunded)}},
 		{"a refund's place that is gone", seed{refundKey: nil}, []string{"order due_missing " + ord(s.owed)}},
-		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
-		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licet.Order) { o.RefundRetryAt = testTime }),
+		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
+		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = testTime }),
 			[]string{"order due_missing " + ord(s.owed), misplaced(refundAt)}},
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
-		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licet.Order) { o.ExpiredAt = testTime }), []string{misplaced(unpaidEnd)}},
+		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = testTime }), []string{misplaced(unpaidEnd)}},
 		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil}, []string{"license due_missing " + lic(s.ending)}},
 		{"a license's end that moved", l.license(s.ending, func(r *storedLicense) { r.license.ExpiresAt = labEnd.Add(time.Hour) }),
 			[]string{"license due_missing " + lic(s.ending), misplaced(endingAt)}},
@@ -408,15 +408,15 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{misplaced("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.fresh.ID()))}},
 		{"an end of no license", seed{licenseEnd(forged, labEnd): bytesOf("LIC")},
 			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(forged.ID()))}},
-		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licet.Order) { o.RefundedAt = time.Time{} }),
+		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
 			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
-		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licet.Order) { o.RefundedAt = testTime }),
+		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = testTime }),
 			[]string{"order refund " + ord(s.canceled)}},
-		{"late and never paid", l.orderSeed(s.unpaid, func(o *licet.Order) { o.Late = true }),
+		{"late and never paid", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Late = true }),
 			[]string{"order late " + ord(s.unpaid)}},
-		{"an order's license key that is none", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = "LIC-00000" }),
+		{"an order's license key that is none", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = "LIC-00000" }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
-		{"an order's license key with another prefix", l.orderSeed(s.paid, func(o *licet.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
+		{"an order's license key with another prefix", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
 		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
@@ -424,9 +424,9 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
 		{"an order that its buyer's listing lacks", seed{placeOfOrder(&s.unpaid): nil},
 			[]string{"order buyer_missing " + ord(s.unpaid)}},
-		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licet.Order) { o.BuyerEmail = "bob@example.com" }),
+		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "bob@example.com" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid), "order buyer_missing " + ord(s.unpaid)}},
-		{"an order of nobody", l.orderSeed(s.unpaid, func(o *licet.Order) { o.BuyerEmail = "" }),
+		{"an order of nobody", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid)}},
 		{"an order's place with a value", seed{placeOfOrder(&s.unpaid): bytesOf("x")},
 			[]string{"buyer value " + buyer(s.unpaid)}},
@@ -439,7 +439,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 
 		{"a product that can't be read", seed{productKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{product: licet.Product{CreatedAt: product.CreatedAt}}).encode()},
+		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{product: licensing.Product{CreatedAt: product.CreatedAt}}).encode()},
 			[]string{"product terms q/acct_lab/t/pro"}},
 		{"a product's metadata that is no object", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) { p.product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
@@ -450,7 +450,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
 		{"a product that is gone", seed{productKey(labOwner, "pro"): nil},
 			[]string{"catalog product_missing " + catalog(product.CreatedAt)}},
-		{"a product that is listed twice", seed{placeOfProduct(pro, &licet.Product{CreatedAt: later}): bytesOf("x")},
+		{"a product that is listed twice", seed{placeOfProduct(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
 		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
 			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
@@ -460,14 +460,14 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{Owner: labOwner}}).encode()},
+		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{Owner: labOwner}}).encode()},
 			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"a master key in use that is gone", seed{masterKeyKey("m1"): nil},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a master key of the secret before that is gone", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()},
+		{"a master key of the secret before that is gone", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key of another id", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).encode()},
+		{"an API key of another id", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).encode()},
 			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
 			[]string{"api_key_index api_key_missing " + keyIndex, "api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
@@ -477,16 +477,16 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
 		{"an id that leads to no hash", seed{apiKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
-		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m8", RevokedAt: testTime, Previous: licet.PreviousSecret{Version: 1, MasterID: "m9", Until: testTime}}}).encode()}, nil},
-		{"a retired master key", seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licet.FingerprintSize)), string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()}, nil},
-		{"a retired master key that a secret is derived from", seed{masterKeyKey("m1"): nil, retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
+		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m8", RevokedAt: testTime, Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: testTime}}}).encode()}, nil},
+		{"a retired master key", seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)), string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()}, nil},
+		{"a retired master key that a secret is derived from", seed{masterKeyKey("m1"): nil, retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a retired master key that is in use", seed{retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
+		{"a retired master key that is in use", seed{retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use s/retired/m1"}},
 		{"a retired fingerprint that is too short", seed{retiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
-		{"writers of an API key that come twice", seed{string(apiKey.Key): (&storedAPIKey{key: licet.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
+		{"writers of an API key that come twice", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
 			writers: []writer{{incarnation{1}, 1}, {incarnation{1}, 2}}}).encode()},
 			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
 		{"a use that can't be read", seed{keyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
@@ -502,26 +502,26 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
 		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"event unlinked e/", "claim license_missing " + claims.fresh}},
-		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licet.Claim) { c.Grant.Done = 2 }),
+		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licensing.Claim) { c.Grant.Done = 2 }),
 			[]string{"claim grant " + claims.fresh}},
-		{"a claim of two effects", l.claim(claims.freshKey, func(c *licet.Claim) { c.OrderNo = s.free.OrderNo }),
+		{"a claim of two effects", l.claim(claims.freshKey, func(c *licensing.Claim) { c.OrderNo = s.free.OrderNo }),
 			[]string{"claim effect " + claims.fresh}},
-		{"a change's claim without its license", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = forged }),
+		{"a change's claim without its license", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = forged }),
 			[]string{"claim license_missing " + claims.own}},
-		{"a change's claim of another one's license", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = s.own.ID().Key("ACME") }),
+		{"a change's claim of another one's license", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = s.own.ID().Key("ACME") }),
 			[]string{"claim license_other " + claims.own}},
-		{"a change's claim of no license key", l.claim(claims.ownKey, func(c *licet.Claim) { c.LicenseKey = "LIC-00000" }),
+		{"a change's claim of no license key", l.claim(claims.ownKey, func(c *licensing.Claim) { c.LicenseKey = "LIC-00000" }),
 			[]string{"claim license_key " + claims.own}},
-		{"a claim of a redaction", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.Redaction = "", &licet.Redaction{Orders: 2, Licenses: 2} }), nil},
-		{"a claim of more licenses redacted than orders", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.Redaction = "", &licet.Redaction{Orders: 1, Licenses: 2} }),
+		{"a claim of a redaction", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 2, Licenses: 2} }), nil},
+		{"a claim of more licenses redacted than orders", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.Redaction = "", &licensing.Redaction{Orders: 1, Licenses: 2} }),
 			[]string{"claim redaction " + claims.order}},
-		{"a claim of no effect", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo = "" }),
+		{"a claim of no effect", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo = "" }),
 			[]string{"claim effect " + claims.order}},
 		{"a claim that can't be read", seed{claims.orderKey: bytesOf("\x01\x0a\x01x")},
 			[]string{"claim value " + claims.order}},
-		{"a claim without its place by age", l.claim(claims.orderKey, func(c *licet.Claim) { c.CreatedAt = c.CreatedAt.Add(time.Hour) }),
+		{"a claim without its place by age", l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(time.Hour) }),
 			[]string{"claim age_missing " + claims.order}},
-		{"a claim older than its place", l.claim(claims.orderKey, func(c *licet.Claim) { c.CreatedAt = c.CreatedAt.Add(-time.Hour) }),
+		{"a claim older than its place", l.claim(claims.orderKey, func(c *licensing.Claim) { c.CreatedAt = c.CreatedAt.Add(-time.Hour) }),
 			[]string{"claim age_missing " + claims.order, "claim_age misplaced " + claims.orderAge}},
 		{"a claim that is gone", seed{claims.orderKey: nil},
 			[]string{"claim_age claim_missing " + claims.orderAge}},
@@ -560,15 +560,15 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"event contradicts " + event(2), "event contradicts " + event(3)}},
 		{"an earlier event that tells of another time", l.events(ownEvents(1), func(e *storedEvents) { e.events[0].License.CreatedAt = testTime }),
 			[]string{"event contradicts " + event(2)}},
-		{"an event of another kind", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].Type = licet.EventLicenseRevoked }),
+		{"an event of another kind", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].Type = licensing.EventLicenseRevoked }),
 			[]string{"event kind " + event(4)}},
-		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licet.EventOrderCreated }),
+		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licensing.EventOrderCreated }),
 			[]string{"event kind " + event(3)}},
-		{"a license that is issued once more", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].Type = licet.EventLicenseIssued }),
+		{"a license that is issued once more", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].Type = licensing.EventLicenseIssued }),
 			[]string{"event kind " + event(2)}},
-		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Device = &licet.Device{ID: "d1"} }),
+		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Device = &licensing.Device{ID: "d1"} }),
 			[]string{"event kind " + event(3)}},
-		{"an event of a device without one", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licet.EventDeviceBound }),
+		{"an event of a device without one", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licensing.EventDeviceBound }),
 			[]string{"event kind " + event(3)}},
 		{"a payment at another time", l.events(orderEvents, func(e *storedEvents) { last := &e.events[len(e.events)-1]; last.At = last.At.Add(time.Second) }),
 			[]string{"event kind " + lastOf(s.paid)}},
@@ -603,11 +603,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an owner whose request to listen waits", seed{listenerKey(labListener): nil, listenRequestKey(labListener): bytesOf(string(encodeListenRequest(true)))}, nil},
 		{"a stranger who asks to listen", seed{listenRequestKey(stranger): bytesOf(string(encodeListenRequest(true)))}, []string{"listen_request webhooks_missing x/a/" + ownerPath(stranger)}},
 		{"a request to listen that can't be read", seed{listenRequestKey(labListener): bytesOf("x")}, []string{"listen_request value x/a/" + ownerPath(labListener)}},
-		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licet.Endpoint) { e.Types = nil }), []string{"webhooks listening " + hooks}},
+		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licensing.Endpoint) { e.Types = nil }), []string{"webhooks listening " + hooks}},
 		{"no mark of endpoints", seed{webhooksMark: nil}, []string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
 		{"a mark of endpoints with a value", seed{webhooksMark: bytesOf("x")}, []string{"webhooks_mark key s/webhooks" + odd("")}},
 		{"too many endpoints", l.hooks(labOwner, func(r *storedWebhooks) {
-			for i := range licet.MaxEndpoints {
+			for i := range licensing.MaxEndpoints {
 				e := r.webhooks.Endpoints[0]
 				e.ID = fmt.Sprintf("we_%d", i)
 				r.webhooks.Endpoints = append(r.webhooks.Endpoints, e)
@@ -616,19 +616,19 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an endpoint twice", l.hooks(labOwner, func(r *storedWebhooks) {
 			r.webhooks.Endpoints = append(r.webhooks.Endpoints, r.webhooks.Endpoints[0])
 		}), []string{"webhooks twice " + hooks}},
-		{"an endpoint's id of no form", endpoint(labOwner, func(e *licet.Endpoint) { e.ID = "we_A" }), []string{"webhooks id " + hooks}},
-		{"an endpoint without an address", endpoint(labOwner, func(e *licet.Endpoint) { e.URL = "" }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint without a beginning", endpoint(labOwner, func(e *licet.Endpoint) { e.Since = "" }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licet.Endpoint) { e.DisabledAt = testTime }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint's id of no form", endpoint(labOwner, func(e *licensing.Endpoint) { e.ID = "we_A" }), []string{"webhooks id " + hooks}},
+		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licensing.Endpoint) { e.DisabledAt = testTime }), []string{"webhooks endpoint " + hooks}},
 		{"an endpoint's master key that is gone", seed{masterKeyKey("m2"): nil},
 			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks, "webhooks master_missing " + listener}},
-		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licet.Endpoint) {
-			e.Previous = licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licensing.Endpoint) {
+			e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
 		}),
 			[]string{"webhooks master_missing " + listener}},
-		{"an endpoint's master key before that is retired", both(seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licet.FingerprintSize))},
-			endpoint(labListener, func(e *licet.Endpoint) {
-				e.Previous = licet.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+		{"an endpoint's master key before that is retired", both(seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+			endpoint(labListener, func(e *licensing.Endpoint) {
+				e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
 			})), nil},
 		{"an endpoint that is to be swept", seed{deletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
 		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *storedWebhooks) { r.writers = []writer{{incarnation{1}, 1}, {incarnation{1}, 2}} }),
@@ -637,8 +637,8 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *storedWebhooks) { r.told, r.webhooks.Sequence = site{}, 0 }), []string{"event unlinked e/"}},
 		{"an endpoint's event of another owner", seed{eventsKey(labOwner, told, webhooksInEvents(stranger), 1): l.value(hookEvents)},
 			[]string{"event value e/" + eventID(told, webhooksInEvents(stranger), 1)}},
-		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.EndpointID = "", "we_A" }), []string{"claim endpoint " + claims.order}},
-		{"a claim of an endpoint that was deleted", l.claim(claims.orderKey, func(c *licet.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
+		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_A" }), []string{"claim endpoint " + claims.order}},
+		{"a claim of an endpoint that was deleted", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
 
 		{"no check key", seed{checkKey: nil},
 			[]string{"check_key missing s/check"}},
@@ -688,7 +688,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 					t.Errorf("%s (-want +got):\n%s\n%v", name, diff, found)
 				}
 				shown := fmt.Sprint(found)
-				for _, key := range []licet.LicenseKey{s.inline, s.spilled, s.lowered, s.fresh, paidLicense, s.refunded.LicenseKey, forged} {
+				for _, key := range []licensing.LicenseKey{s.inline, s.spilled, s.lowered, s.fresh, paidLicense, s.refunded.LicenseKey, forged} {
 					if strings.Contains(shown, string(key)[5:]) || strings.Contains(shown, string(key.ID().Key("XX"))) {
 						t.Errorf("a license key is shown: %s", shown)
 					}

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -154,7 +154,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 				switch err := l.traffic(spilling, fmt.Sprintf("w%d-%d", w, i)); {
 				case err == nil:
 					wrote.Add(6)
-				case !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown):
+				case !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown):
 					t.Errorf("the traffic: %v", err)
 					return
 				}

@@ -3,12 +3,12 @@ package kv
 import (
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // checkTold checks what the events of one key tell: each what its kind says, and none
 // what can't have changed since the one before.
-func (v *verification) checkTold(events []licet.Event, bad func(rule, format string, args ...any)) {
+func (v *verification) checkTold(events []licensing.Event, bad func(rule, format string, args ...any)) {
 	for i := range events {
 		e := &events[i]
 		if !tellsItsKind(e) {
@@ -21,7 +21,7 @@ func (v *verification) checkTold(events []licet.Event, bad func(rule, format str
 }
 
 // followsOn compares the first event of a key with the last one of the key before it.
-func followsOn(first *licet.Event, bad func(rule, format string, args ...any)) func(*storedEvents) {
+func followsOn(first *licensing.Event, bad func(rule, format string, args ...any)) func(*storedEvents) {
 	return func(before *storedEvents) {
 		if contradicts(&before.events[len(before.events)-1], first) {
 			bad("contradicts", "number %d tells something else than the one before, of what never changes", first.Sequence)
@@ -30,37 +30,37 @@ func followsOn(first *licet.Event, bad func(rule, format string, args ...any)) f
 }
 
 // tellsItsKind tells whether an event can be one of its kind.
-func tellsItsKind(e *licet.Event) bool {
+func tellsItsKind(e *licensing.Event) bool {
 	l, o := e.License, e.Order
 	is := func(t time.Time) bool { return t.Equal(e.At) }
 	ofDevice := false
 	var fits bool
 	switch e.Type {
-	case licet.EventOrderCreated:
+	case licensing.EventOrderCreated:
 		fits = o != nil && e.Sequence == 1
-	case licet.EventOrderPaid:
+	case licensing.EventOrderPaid:
 		fits = o != nil && is(o.PaidAt) && o.LicenseKey != ""
-	case licet.EventOrderExpired:
+	case licensing.EventOrderExpired:
 		fits = o != nil && is(o.ExpiredAt)
-	case licet.EventOrderCanceled:
+	case licensing.EventOrderCanceled:
 		fits = o != nil && is(o.CanceledAt)
-	case licet.EventOrderRefunded:
+	case licensing.EventOrderRefunded:
 		fits = o != nil && is(o.RefundedAt)
-	case licet.EventLicenseIssued:
+	case licensing.EventLicenseIssued:
 		fits = l != nil && e.Sequence == 1
-	case licet.EventLicenseSuspended:
+	case licensing.EventLicenseSuspended:
 		fits = l != nil && is(l.SuspendedAt)
-	case licet.EventLicenseReinstated:
+	case licensing.EventLicenseReinstated:
 		fits = l != nil && l.SuspendedAt.IsZero()
-	case licet.EventLicenseRevoked:
+	case licensing.EventLicenseRevoked:
 		fits = l != nil && is(l.RevokedAt)
-	case licet.EventLicenseExpired:
+	case licensing.EventLicenseExpired:
 		fits = l != nil && !l.ExpiresAt.IsZero()
-	case licet.EventLicenseRenewed, licet.EventLicenseUpdated:
+	case licensing.EventLicenseRenewed, licensing.EventLicenseUpdated:
 		fits = l != nil
-	case licet.EventLicenseActivated:
+	case licensing.EventLicenseActivated:
 		fits, ofDevice = l != nil && is(l.ActivatedAt), true
-	case licet.EventLicenseLimitReached, licet.EventDeviceBound, licet.EventDeviceRemoved:
+	case licensing.EventLicenseLimitReached, licensing.EventDeviceBound, licensing.EventDeviceRemoved:
 		fits, ofDevice = l != nil, true
 	default:
 		return true
@@ -70,7 +70,7 @@ func tellsItsKind(e *licet.Event) bool {
 
 // contradicts tells whether two events that follow one another differ in what never
 // changes, or not any more once it is there.
-func contradicts(before, e *licet.Event) bool {
+func contradicts(before, e *licensing.Event) bool {
 	lost := func(was, is time.Time) bool { return !was.IsZero() && !was.Equal(is) }
 	if a, b := before.License, e.License; a != nil && b != nil {
 		return a.Key != b.Key || a.ProductID != b.ProductID || a.OrderNo != b.OrderNo || !a.CreatedAt.Equal(b.CreatedAt) ||

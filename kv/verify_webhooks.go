@@ -3,7 +3,7 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"licet"
+	"licet/licensing"
 )
 
 // checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
@@ -33,17 +33,17 @@ func (v *verification) checkWebhooks(e entry) {
 		}
 	})
 	v.checkListens(owner, w.Listening(), bad)
-	if len(w.Endpoints) > licet.MaxEndpoints {
-		bad("limit", "it has %d endpoints, and may have %d", len(w.Endpoints), licet.MaxEndpoints)
+	if len(w.Endpoints) > licensing.MaxEndpoints {
+		bad("limit", "it has %d endpoints, and may have %d", len(w.Endpoints), licensing.MaxEndpoints)
 	}
 	for i := range w.Endpoints {
 		v.checkEndpoint(w, &w.Endpoints[i], bad)
 	}
 }
 
-func (v *verification) checkEndpoint(w *licet.Webhooks, e *licet.Endpoint, bad func(rule, format string, args ...any)) {
+func (v *verification) checkEndpoint(w *licensing.Webhooks, e *licensing.Endpoint, bad func(rule, format string, args ...any)) {
 	switch {
-	case !licet.ValidEndpointID(e.ID):
+	case !licensing.ValidEndpointID(e.ID):
 		bad("id", "an endpoint's id has not the form of one")
 		return
 	case w.Find(e.ID) != e:
@@ -56,7 +56,7 @@ func (v *verification) checkEndpoint(w *licet.Webhooks, e *licet.Endpoint, bad f
 		bad("master_missing", "the store has no fingerprint of the master key %q of the endpoint %s", master, e.ID)
 	}
 	v.wantMaster(e.MasterID, false, missing)
-	if previous := e.Previous; previous != (licet.PreviousSecret{}) && previous.MasterID != e.MasterID {
+	if previous := e.Previous; previous != (licensing.PreviousSecret{}) && previous.MasterID != e.MasterID {
 		v.wantMaster(previous.MasterID, true, missing)
 	}
 	v.want(deletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
@@ -68,7 +68,7 @@ func (v *verification) checkEndpoint(w *licet.Webhooks, e *licet.Endpoint, bad f
 
 // checkListens checks that an owner listens exactly if an endpoint of the owner wants
 // activations, unless a request to change that waits for the next move of listenKey.
-func (v *verification) checkListens(owner licet.Owner, wanted bool, bad func(rule, format string, args ...any)) {
+func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func(rule, format string, args ...any)) {
 	var waits bool
 	v.want(listenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
 	v.want(listenerKey(owner), func(kv *mvccpb.KeyValue) {
@@ -110,7 +110,7 @@ func (v *verification) checkListenRequest(e entry) {
 	v.wantEndpointsOf(owner, "listen_request", "x/a/")
 }
 
-func (v *verification) wantEndpointsOf(owner licet.Owner, family, prefix string) {
+func (v *verification) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
 	v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report(family, prefix+ownerPath(owner), "webhooks_missing", "the owner has no endpoints")
@@ -127,7 +127,7 @@ func (v *verification) checkWebhooksMark(e entry) {
 
 // checkDeletedWebhook checks the note that what is left of an endpoint is to go.
 func (v *verification) checkDeletedWebhook(e entry) {
-	if !licet.ValidEndpointID(e.rest) || len(e.value) > 0 {
+	if !licensing.ValidEndpointID(e.rest) || len(e.value) > 0 {
 		v.report("deleted_webhook", "x/w/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's, or has a value")
 	}
 }

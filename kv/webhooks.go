@@ -5,7 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -18,7 +18,7 @@ const (
 	deletedWebhooksPrefix = layout + "x/w/"
 )
 
-func webhooksKey(owner licet.Owner) string       { return webhooksPrefix + ownerPath(owner) }
+func webhooksKey(owner licensing.Owner) string   { return webhooksPrefix + ownerPath(owner) }
 func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix + endpointID }
 
 // putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
@@ -27,7 +27,7 @@ func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix 
 func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writers []writer) {
 	now, before := write.Record.Webhooks, token.webhooks
 	record := storedWebhooks{webhooks: *now, writers: writers, told: token.told}
-	var were *licet.Webhooks
+	var were *licensing.Webhooks
 	if before != nil {
 		were = &before.webhooks
 		record.unknown, record.unknownOf = before.unknown, before.unknownOf
@@ -56,7 +56,7 @@ func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writer
 
 // newMasters are the master keys from which secrets are derived that were not before:
 // each must be in use when that is stored, or it may have been retired meanwhile.
-func newMasters(before, now *licet.Webhooks) map[string]struct{} {
+func newMasters(before, now *licensing.Webhooks) map[string]struct{} {
 	masters := make(map[string]struct{})
 	for i := range now.Endpoints {
 		e := &now.Endpoints[i]
@@ -77,7 +77,7 @@ func exists(key []byte) *etcdserverpb.Compare {
 
 // webhooksInEvents is an owner's endpoints as the record of events. An event's id is
 // made of it, and must be of one owner.
-func webhooksInEvents(owner licet.Owner) string {
+func webhooksInEvents(owner licensing.Owner) string {
 	sum := sha256.Sum256([]byte(ownerPath(owner)))
 	return string(eventOfWebhooks) + string(sum[:idLength])
 }

@@ -10,21 +10,21 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // hooked gives the change that a command makes of an owner's endpoints, as s sees them.
-func (l *eventsLab) hooked(s *Store, owner licet.Owner, cmd licet.Command) node.Change {
+func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Command) node.Change {
 	l.t.Helper()
-	ref := licet.WebhooksRef(owner)
+	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, s, ref)
-	must(licet.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
 	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }
 
 // hook runs a command on an owner's endpoints, and tells how often it was lost.
-func (l *eventsLab) hook(s *Store, owner licet.Owner, cmd licet.Command) (losses int) {
+func (l *eventsLab) hook(s *Store, owner licensing.Owner, cmd licensing.Command) (losses int) {
 	l.t.Helper()
 	for ; losses < 10; losses++ {
 		outcome, err := s.Commit(testContext(l.t, 10*time.Second), l.hooked(s, owner, cmd))
@@ -40,27 +40,27 @@ func (l *eventsLab) hook(s *Store, owner licet.Owner, cmd licet.Command) (losses
 }
 
 // subscribe makes an endpoint of an owner that wants activations.
-func subscribe(owner licet.Owner) licet.CreateEndpoint {
-	return licet.CreateEndpoint{Owner: owner, Endpoint: labEndpoint("we_0"+strings.ReplaceAll(owner.AccountID, "_", ""), licet.EventDeviceBound)}
+func subscribe(owner licensing.Owner) licensing.CreateEndpoint {
+	return licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint("we_0"+strings.ReplaceAll(owner.AccountID, "_", ""), licensing.EventDeviceBound)}
 }
 
-func unsubscribe(owner licet.Owner) licet.DeleteEndpoint {
-	return licet.DeleteEndpoint{ID: subscribe(owner).Endpoint.ID}
+func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
+	return licensing.DeleteEndpoint{ID: subscribe(owner).Endpoint.ID}
 }
 
 // useMaster has the store know the master key of the endpoints.
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
-	if err := l.store.UseMaster(testContext(l.t, 10*time.Second), must(licet.NewMasterKey("m2", [licet.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(testContext(l.t, 10*time.Second), must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 }
 
 // listeners reads who listens.
-func (l *eventsLab) listeners() map[licet.Owner]struct{} {
+func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
 	found := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenersPrefix, clientv3.WithPrefix()))(l.t)
-	listeners := make(map[licet.Owner]struct{})
+	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
 		owner, rest, ok := ownerOf(string(kv.Key[len(listenersPrefix):]))
 		if !ok || rest != "" {
@@ -71,7 +71,7 @@ func (l *eventsLab) listeners() map[licet.Owner]struct{} {
 	return listeners
 }
 
-func (l *eventsLab) wantListeners(owners ...licet.Owner) {
+func (l *eventsLab) wantListeners(owners ...licensing.Owner) {
 	l.t.Helper()
 	now := l.listeners()
 	for _, owner := range owners {
@@ -97,8 +97,8 @@ func newHooksLab(t *testing.T) *eventsLab {
 func TestSubscriptionsInABatch(t *testing.T) {
 	l := newHooksLab(t)
 	for _, nested := range []int32{0, 100} {
-		var owners []licet.Owner
-		var refs []licet.Ref
+		var owners []licensing.Owner
+		var refs []licensing.Ref
 		var changes []node.Change
 		for i := range 8 {
 			owner := acct(fmt.Sprintf("batch%d%d", nested, i))
@@ -144,10 +144,10 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("mark")
 	revision := int64(0)
-	for _, cmd := range []licet.Command{
+	for _, cmd := range []licensing.Command{
 		subscribe(owner),
-		licet.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Description: new("x")},
-		licet.RotateEndpointSecret{ID: subscribe(owner).Endpoint.ID, MasterID: "m2"},
+		licensing.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Description: new("x")},
+		licensing.RotateEndpointSecret{ID: subscribe(owner).Endpoint.ID, MasterID: "m2"},
 		unsubscribe(owner),
 	} {
 		l.hook(l.store, owner, cmd)
@@ -168,16 +168,16 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 func TestRestoreKeepsWhoListens(t *testing.T) {
 	d := newDisaster(t)
 	l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
-	key := func(owner licet.Owner) licet.Ref {
+	key := func(owner licensing.Owner) licensing.Ref {
 		unlimited := 0
 		granted, _, err := d.node.Grant(d.ctx(), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return licet.LicenseRef(granted[0].License.Key)
+		return licensing.LicenseRef(granted[0].License.Key)
 	}
-	late := licet.Owner{AccountID: "acct_late", Mode: licet.Test}
-	left := licet.Owner{AccountID: "acct_left", Mode: licet.Test}
+	late := licensing.Owner{AccountID: "acct_late", Mode: licensing.Test}
+	left := licensing.Owner{AccountID: "acct_left", Mode: licensing.Test}
 	l.hook(d.store, left, subscribe(left))
 	d.backup = backUp(t, d.etcd)
 	l.hook(d.store, late, subscribe(late))
@@ -185,9 +185,9 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	d.restore(revisionBump)
 	l.etcd = d.etcd
 	l.wantListeners(labListener, left)
-	for owner, hears := range map[licet.Owner]bool{late: false, left: true} {
+	for owner, hears := range map[licensing.Owner]bool{late: false, left: true} {
 		ref := key(owner)
-		d.activate(licet.LicenseKey(ref.ID), "a")
+		d.activate(licensing.LicenseKey(ref.ID), "a")
 		history := must(d.store.History(d.ctx(), ref, node.HistoryPage{Limit: 10}))(t).Events
 		if got := len(history) > 1; got != hears {
 			t.Errorf("%s hears: %v, by %q", owner.AccountID, got, kindsOf(history))
@@ -205,7 +205,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
 	ctx := testContext(t, 30*time.Second)
-	if err := l.store.UseMaster(ctx, must(licet.NewMasterKey("m3", [licet.MasterKeySize]byte{3}))(t)); err != nil {
+	if err := l.store.UseMaster(ctx, must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
 		t.Fatal(err)
 	}
 	owner := acct("masters")
@@ -221,19 +221,19 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 	if retired := must(l.store.retireMaster(ctx, "m2", before))(t); retired {
 		t.Error("it was retired although an endpoint was made meanwhile")
 	}
-	l.hook(l.store, owner, licet.UpdateEndpoint{ID: id, Enabled: new(false)})
+	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: id, Enabled: new(false)})
 	refused(testTime, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
-	l.hook(l.store, owner, licet.RotateEndpointSecret{ID: id, MasterID: "m3", Overlap: time.Hour})
+	l.hook(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m3", Overlap: time.Hour})
 	ends := testTime.Add(time.Hour)
 	refused(ends, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+id)
 	if err := l.store.RetireMaster(ctx, "m2", ends.Add(retireMargin)); err != nil {
 		t.Error(err)
 	}
-	outcome, err := l.store.Commit(ctx, l.hooked(l.store, owner, licet.RotateEndpointSecret{ID: id, MasterID: "m2"}))
+	outcome, err := l.store.Commit(ctx, l.hooked(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m2"}))
 	if err != nil || outcome.Landed {
 		t.Errorf("a secret was derived from a retired master key: %+v, %v", outcome, err)
 	}
-	l.hook(l.store, owner, licet.UpdateEndpoint{ID: id, Enabled: new(true)})
+	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: id, Enabled: new(true)})
 	l.clean()
 }
 
@@ -244,7 +244,7 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 	owner := acct("unknowing")
 	s := l.open(nil)
 	enable := func(s *Store, enabled bool) {
-		l.hook(s, owner, licet.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Enabled: &enabled})
+		l.hook(s, owner, licensing.UpdateEndpoint{ID: subscribe(owner).Endpoint.ID, Enabled: &enabled})
 	}
 	l.hook(l.store, owner, subscribe(owner))
 	enable(s, false) // which knows of nobody who listens
@@ -268,18 +268,18 @@ func TestNewerEndpoints(t *testing.T) {
 	second := first
 	second.ID = "we_0second"
 	stored := storedWebhooks{
-		webhooks: licet.Webhooks{Owner: owner, Endpoints: []licet.Endpoint{first, second}},
+		webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		unknown:  newer, unknownOf: map[string][]byte{second.ID: newer},
 	}
 	if _, err := l.store.client.Put(testContext(t, 10*time.Second), webhooksKey(owner), string(stored.encode())); err != nil {
 		t.Fatal(err)
 	}
-	l.hook(l.store, owner, licet.UpdateEndpoint{ID: second.ID, Description: new("changed")})
-	l.hook(l.store, owner, licet.DeleteEndpoint{ID: first.ID})
+	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
+	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
 	value := must(l.store.client.Get(testContext(t, 10*time.Second), webhooksKey(owner)))(t).Kvs[0].Value
 	got := must(decodeWebhooks(owner, value))(t)
 	second.Description = "changed"
-	stored.webhooks.Endpoints, stored.writers = []licet.Endpoint{second}, got.writers
+	stored.webhooks.Endpoints, stored.writers = []licensing.Endpoint{second}, got.writers
 	equal(t, got, &stored)
 	l.wantListeners()
 }
@@ -289,22 +289,22 @@ func TestNewerEndpoints(t *testing.T) {
 func TestEventsOfManyEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("manyhooks")
-	ref := licet.WebhooksRef(owner)
+	ref := licensing.WebhooksRef(owner)
 	var ids []string
 	for i := range 3 {
 		ids = append(ids, fmt.Sprint("we_0", i))
-		l.hook(l.store, owner, licet.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licet.EventOrderPaid)})
+		l.hook(l.store, owner, licensing.CreateEndpoint{Owner: owner, Endpoint: labEndpoint(ids[i], licensing.EventOrderPaid)})
 	}
 	snapshot := loadOne(t, l.store, ref)
 	for _, id := range ids {
-		must(licet.Apply(&snapshot.Record, licet.DisableEndpoint{ID: id, ResetAt: testTime, Because: licet.DisabledGone}, testTime))(t)
+		must(licensing.Apply(&snapshot.Record, licensing.DisableEndpoint{ID: id, ResetAt: testTime, Because: licensing.DisabledGone}, testTime))(t)
 	}
 	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	l.seal()
 	var told []string
 	for i, e := range l.feed(owner, 2) {
 		told = append(told, e.Webhook.ID)
-		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() || !slices.Equal(e.Webhook.Types, []licet.EventType{licet.EventOrderPaid}) {
+		if e.Sequence != uint64(i+1) || e.Webhook.Enabled() || !slices.Equal(e.Webhook.Types, []licensing.EventType{licensing.EventOrderPaid}) {
 			t.Errorf("event %d is %+v of %+v", i, e, e.Webhook)
 		}
 	}

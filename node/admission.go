@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -108,7 +108,7 @@ func newAdmission(cfg *Config) *admission {
 
 // enterFor lets a command or a read of an owner in, or refuses it with
 // ErrOverloaded. A caller that was let in must call leave with the share.
-func (a *admission) enterFor(ctx context.Context, owner licet.Owner) (share, error) {
+func (a *admission) enterFor(ctx context.Context, owner licensing.Owner) (share, error) {
 	who := a.shares.of(owner)
 	return who, a.enter(ctx, who)
 }
@@ -150,7 +150,7 @@ func (a *admission) join(who share) bool {
 
 // become counts a read that was let in as a stranger for its owner, or refuses the
 // read where the owner has no place left. It returns the share to call leave with.
-func (a *admission) become(stranger share, owner licet.Owner) (share, error) {
+func (a *admission) become(stranger share, owner licensing.Owner) (share, error) {
 	who := a.shares.of(owner)
 	if !a.join(who) {
 		return stranger, a.refuseOwner()
@@ -280,8 +280,8 @@ func (a *admission) leave(who share, err error) {
 }
 
 func wasServed(err error) bool {
-	switch licet.ReasonOf(err) {
-	case licet.ReasonUnavailable, licet.ReasonOverloaded, licet.ReasonOutcomeUnknown, licet.ReasonInternal:
+	switch licensing.ReasonOf(err) {
+	case licensing.ReasonUnavailable, licensing.ReasonOverloaded, licensing.ReasonOutcomeUnknown, licensing.ReasonInternal:
 		return false
 	}
 	return true
@@ -305,5 +305,5 @@ func (a *admission) setLimit() {
 
 func refuse(counter prometheus.Counter) error {
 	counter.Inc()
-	return licet.ErrOverloaded
+	return licensing.ErrOverloaded
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -37,12 +37,12 @@ type held struct {
 	letGo   func()
 	reads   atomic.Int32
 	swaps   atomic.Int32
-	onRead  atomic.Pointer[func()]             // called before each read
-	passing atomic.Pointer[[]licet.LicenseKey] // whose swaps are not held back
+	onRead  atomic.Pointer[func()]                 // called before each read
+	passing atomic.Pointer[[]licensing.LicenseKey] // whose swaps are not held back
 	group   sync.WaitGroup
 }
 
-func newHeld(t *testing.T, hold func(licet.Ref) bool) *held {
+func newHeld(t *testing.T, hold func(licensing.Ref) bool) *held {
 	open := make(chan struct{})
 	h := &held{
 		metrics: metrics.New(prometheus.NewRegistry(), "test", "", ""),
@@ -80,10 +80,10 @@ func newHeld(t *testing.T, hold func(licet.Ref) bool) *held {
 	return h
 }
 
-func everything(licet.Ref) bool { return true }
+func everything(licensing.Ref) bool { return true }
 
 // start begins an activation that must succeed.
-func (h *held) start(t *testing.T, key licet.LicenseKey, device string) {
+func (h *held) start(t *testing.T, key licensing.LicenseKey, device string) {
 	h.group.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
@@ -110,11 +110,11 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Metric {
 
 // grants makes licenses of a node of their own, so that the node under test has
 // done nothing for them.
-func grants(t *testing.T, count int) []licet.LicenseKey { return grantsTo(t, testOwner, count) }
+func grants(t *testing.T, count int) []licensing.LicenseKey { return grantsTo(t, testOwner, count) }
 
-func grantsTo(t *testing.T, owner licet.Owner, count int) []licet.LicenseKey {
+func grantsTo(t *testing.T, owner licensing.Owner, count int) []licensing.LicenseKey {
 	other := newNode(t, openStore(t))
-	keys := make([]licet.LicenseKey, count)
+	keys := make([]licensing.LicenseKey, count)
 	for i := range keys {
 		keys[i] = grantTo(t, other, owner, 0)
 	}
@@ -130,7 +130,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 	h.start(t, keys[0], "held")
 	<-h.arrived
 	for range 2 { // each owner has as many as are free
-		h.start(t, grantsTo(t, newOwner(licet.Test), 1)[0], "held")
+		h.start(t, grantsTo(t, newOwner(licensing.Test), 1)[0], "held")
 		<-h.arrived
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
@@ -148,7 +148,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 			return err
 		},
 		"order lookup": func() error {
-			_, err := h.Order(ctx, testOwner, licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+			_, err := h.Order(ctx, testOwner, licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
 			return err
 		},
 		"licenses": func() error {
@@ -159,7 +159,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 		"products": func() error { _, err := h.Products(ctx, testOwner, node.Page{}); return err },
 		"API keys": func() error { _, err := h.APIKeys(ctx, testOwner, node.Page{}); return err },
 		"payment": func() error {
-			_, err := h.PayOrder(ctx, licet.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
+			_, err := h.PayOrder(ctx, licensing.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
 			return err
 		},
 		"grant": func() error {
@@ -169,7 +169,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 		"asked early": h.RefuseIfFull,
 		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
 	} {
-		t.Run(what, func(t *testing.T) { wantError(t, ask(), licet.ErrOverloaded) })
+		t.Run(what, func(t *testing.T) { wantError(t, ask(), licensing.ErrOverloaded) })
 	}
 	if h.reads.Load() != reads || h.swaps.Load() != swaps {
 		t.Errorf("the store was asked for what was refused")
@@ -201,18 +201,18 @@ func TestStormedLicense(t *testing.T) {
 	const limit, most, left = 40, 13, 7
 	keys := grants(t, 1+left)
 	stormed, siblings := keys[0], keys[1:]
-	others := grantsTo(t, newOwner(licet.Test), limit/4)
-	h := newHeld(t, func(ref licet.Ref) bool { return ref == licet.LicenseRef(stormed) })
+	others := grantsTo(t, newOwner(licensing.Test), limit/4)
+	h := newHeld(t, func(ref licensing.Ref) bool { return ref == licensing.LicenseRef(stormed) })
 	h.Admit(1, limit, 20_000)
 	h.start(t, stormed, "first")
 	<-h.arrived
 	for i := range most - 1 {
 		h.start(t, stormed, fmt.Sprint("waiting-", i))
-		h.AwaitQueued(licet.LicenseRef(stormed), i+1)
+		h.AwaitQueued(licensing.LicenseRef(stormed), i+1)
 	}
 	for i := range 100 {
 		_, err := activate(testContext(t), h.Node, stormed, fmt.Sprint("shed-", i))
-		wantError(t, err, licet.ErrOverloaded)
+		wantError(t, err, licensing.ErrOverloaded)
 		mustActivate(t, h.Node, siblings[i%len(siblings)], fmt.Sprint("device-", i))
 		mustActivate(t, h.Node, others[i%len(others)], fmt.Sprint("device-", i))
 	}
@@ -220,7 +220,7 @@ func TestStormedLicense(t *testing.T) {
 	h.wantShed(t, "owner", 0)
 	h.wantShed(t, "limit", 0)
 	// All the others at once find room as well.
-	for _, keys := range [][]licet.LicenseKey{siblings, others} {
+	for _, keys := range [][]licensing.LicenseKey{siblings, others} {
 		var group sync.WaitGroup
 		for _, key := range keys {
 			group.Go(func() {
@@ -251,14 +251,14 @@ func TestHopelessDeadline(t *testing.T) {
 		h.start(t, keys[0], "served")
 		<-h.arrived
 		_, err := activate(soon(t), h.Node, keys[1], "hopeless")
-		wantError(t, err, licet.ErrOverloaded)
+		wantError(t, err, licensing.ErrOverloaded)
 		h.wantShed(t, "deadline", 1)
 		h.start(t, keys[2], "patient")
 		<-h.arrived
 	})
 	t.Run("of a license", func(t *testing.T) {
 		key := grants(t, 1)[0]
-		ref := licet.LicenseRef(key)
+		ref := licensing.LicenseRef(key)
 		turns := make(chan struct{})
 		arrived := make(chan struct{}, 10)
 		var clock still
@@ -290,7 +290,7 @@ func TestHopelessDeadline(t *testing.T) {
 		<-arrived           // another one is under way, and a third is waiting
 		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices)
 		_, err := activate(soon(t), n, key, "hopeless")
-		wantError(t, err, licet.ErrOverloaded)
+		wantError(t, err, licensing.ErrOverloaded)
 		start(1 + waiting) // patient
 		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices+1)
 		close(turns)
@@ -306,9 +306,9 @@ func TestHopelessDeadline(t *testing.T) {
 func TestBackgroundYields(t *testing.T) {
 	keys := grants(t, 3)
 	holding := atomic.Bool{}
-	h := newHeld(t, func(licet.Ref) bool { return holding.Load() })
+	h := newHeld(t, func(licensing.Ref) bool { return holding.Load() })
 	mustActivate(t, h.Node, keys[0], "seen")
-	h.clock.move(licet.DefaultSeenStep)
+	h.clock.move(licensing.DefaultSeenStep)
 	mustActivate(t, h.Node, keys[0], "seen")
 	h.Admit(1, 4, 20_000)
 	holding.Store(true)
@@ -337,7 +337,7 @@ func TestBackgroundYields(t *testing.T) {
 func TestBusy(t *testing.T) {
 	enough := node.BusyCommands * runtime.GOMAXPROCS(0)
 	keys := grants(t, enough)
-	h := newHeld(t, func(licet.Ref) bool { return true })
+	h := newHeld(t, func(licensing.Ref) bool { return true })
 	for i, key := range keys {
 		if h.Busy() {
 			t.Fatalf("%d commands keep it busy, of %d", i, enough)

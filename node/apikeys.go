@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // KeyCreation asks for an API key. Its members have been checked.
@@ -19,11 +19,11 @@ type KeyCreation struct {
 // KeyRotation asks for a new secret of an API key. Its members have been
 // checked.
 type KeyRotation struct {
-	Owner   licet.Owner
+	Owner   licensing.Owner
 	ID      string
 	Overlap time.Duration
 	// By is the API key that asks, which must have all scopes of the other one.
-	By   *licet.APIKey
+	By   *licensing.APIKey
 	Once *Once // nil: the request came without an Idempotency-Key
 }
 
@@ -40,8 +40,8 @@ func (n *Node) CreateAPIKey(ctx context.Context, in KeyCreation) (issued IssuedK
 // master key. With in.Once that is done once, as CreateAPIKey does.
 func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedKey, replayed bool, err error) {
 	return n.issue(ctx, in.Owner, in.Once, nil, func(claims claimsOf) (IssuedKey, error) {
-		if !licet.ValidAPIKeyID(in.ID) { // nobody has it; but what the Idempotency-Key says comes first
-			return IssuedKey{}, licet.ErrAPIKeyNotFound
+		if !licensing.ValidAPIKeyID(in.ID) { // nobody has it; but what the Idempotency-Key says comes first
+			return IssuedKey{}, licensing.ErrAPIKeyNotFound
 		}
 		return n.keymaker().rotate(ctx, in.Owner, in.ID, in.Overlap, in.By.MayRotate, claims)
 	})
@@ -49,53 +49,53 @@ func (n *Node) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedK
 
 // RevokeAPIKey ends an API key for good: within 2 seconds no node takes it any
 // more. Its record stays. Revoking it again changes nothing.
-func (n *Node) RevokeAPIKey(ctx context.Context, owner licet.Owner, id string) (key licet.APIKey, err error) {
-	if !licet.ValidAPIKeyID(id) {
-		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+func (n *Node) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id string) (key licensing.APIKey, err error) {
+	if !licensing.ValidAPIKeyID(id) {
+		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
 	}
 	if err := n.enter(); err != nil {
-		return licet.APIKey{}, err
+		return licensing.APIKey{}, err
 	}
 	defer n.work.Done()
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
-		return licet.APIKey{}, err
+		return licensing.APIKey{}, err
 	}
 	defer func() { n.admission.leave(who, err) }()
 	revoked, err := n.keymaker().Revoke(ctx, owner, id)
 	if err != nil {
-		return licet.APIKey{}, err
+		return licensing.APIKey{}, err
 	}
 	return *revoked, nil
 }
 
 // APIKey looks an API key of an owner up by its public id, linearizably.
-func (n *Node) APIKey(ctx context.Context, owner licet.Owner, id string) (key licet.APIKey, err error) {
-	if !licet.ValidAPIKeyID(id) {
-		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+func (n *Node) APIKey(ctx context.Context, owner licensing.Owner, id string) (key licensing.APIKey, err error) {
+	if !licensing.ValidAPIKeyID(id) {
+		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
 	}
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
-		return licet.APIKey{}, err
+		return licensing.APIKey{}, err
 	}
 	defer func() { n.admission.leave(who, err) }()
 	return n.readAPIKey(ctx, owner, id)
 }
 
 // readAPIKey looks up an API key for somebody who was let in.
-func (n *Node) readAPIKey(ctx context.Context, owner licet.Owner, id string) (licet.APIKey, error) {
+func (n *Node) readAPIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	key, err := n.cfg.Keys.FindAPIKey(ctx, owner, id)
 	switch {
 	case err != nil:
-		return licet.APIKey{}, err
+		return licensing.APIKey{}, err
 	case key == nil:
-		return licet.APIKey{}, licet.ErrAPIKeyNotFound
+		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
 	}
 	return *key, nil
 }
 
 // issue does what shows a secret, once for an Idempotency-Key.
-func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale error, do func(claimsOf) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
+func (n *Node) issue(ctx context.Context, owner licensing.Owner, once *Once, stale error, do func(claimsOf) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return IssuedKey{}, false, err
 	}
@@ -126,10 +126,10 @@ func (n *Node) issue(ctx context.Context, owner licet.Owner, once *Once, stale e
 			return issued, false, n.explainRing(err)
 		}
 	}
-	return IssuedKey{}, false, licet.ErrUnavailable
+	return IssuedKey{}, false, licensing.ErrUnavailable
 }
 
-var errOtherRing = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}
+var errOtherRing = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}
 
 // explainRing turns a ring that is not the store's into a refusal: another node
 // may have the right one. What is wrong with it is for the log.

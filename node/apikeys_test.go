@@ -10,8 +10,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -29,13 +29,13 @@ func shopKey(once *node.Once) node.KeyCreation {
 }
 
 // anyKey may do all.
-func anyKey() *licet.APIKey { return &licet.APIKey{Owner: testOwner, Scopes: []string{"*"}} }
+func anyKey() *licensing.APIKey { return &licensing.APIKey{Owner: testOwner, Scopes: []string{"*"}} }
 
 // persist asks until nobody else works on the same request.
 func persist(ask func() (node.IssuedKey, bool, error)) (node.IssuedKey, bool, error) {
 	for {
 		issued, replayed, err := ask()
-		if !errors.Is(err, licet.ErrRequestInProgress) {
+		if !errors.Is(err, licensing.ErrRequestInProgress) {
 			return issued, replayed, err
 		}
 	}
@@ -86,12 +86,12 @@ func TestKeysOnce(t *testing.T) {
 	rotated := all(func(ctx context.Context, n *node.Node) (node.IssuedKey, bool, error) {
 		return n.RotateAPIKey(ctx, rotation)
 	})
-	stored, err := store.APIKey(testContext(t), licet.HashAPIKey(made.Text))
+	stored, err := store.APIKey(testContext(t), licensing.HashAPIKey(made.Text))
 	if err != nil || stored.SecretVersion != 2 || rotated.Secret == made.Secret {
 		t.Errorf("stored is %+v, %v", stored, err)
 	}
 	_, _, err = first.CreateAPIKey(testContext(t), shopKey(&node.Once{Hash: request.Hash, Fingerprint: [32]byte{1}}))
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 }
 
 // TestRotationsAtOnce: however many rotate a key in the same millisecond, each
@@ -131,9 +131,9 @@ func TestKeysNeedTheRing(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err = other.CreateAPIKey(testContext(t), shopKey(nil))
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	_, _, err = other.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, By: anyKey(), ID: issued.Key.ID})
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	// To revoke takes no ring.
 	if key, err := other.RevokeAPIKey(testContext(t), testOwner, issued.Key.ID); err != nil || key.RevokedAt.IsZero() {
 		t.Errorf("revoked %+v, %v", key, err)
@@ -145,11 +145,11 @@ func TestKeysOfADrainingNode(t *testing.T) {
 	key := issue(t, keymaker(t, store)).Key
 	n.StopIntake()
 	_, _, err := n.CreateAPIKey(testContext(t), shopKey(nil))
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	_, _, err = n.RotateAPIKey(testContext(t), node.KeyRotation{Owner: testOwner, By: anyKey(), ID: key.ID})
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	_, err = n.RevokeAPIKey(testContext(t), testOwner, key.ID)
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	if got, err := n.APIKey(testContext(t), testOwner, key.ID); err != nil || !got.RevokedAt.IsZero() {
 		t.Errorf("got %+v, %v", got, err)
 	}

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // The states of a call. It is answered exactly once: either its mailbox wins
@@ -20,16 +20,16 @@ const (
 
 // call is one command on its way through a mailbox.
 type call struct {
-	cmd      licet.Command
-	work     func(context.Context) (licet.Result, error) // instead of cmd: see hold, commitWithProduct
-	claim    *claim                                      // the command came with an Idempotency-Key; nil for most
+	cmd      licensing.Command
+	work     func(context.Context) (licensing.Result, error) // instead of cmd: see hold, commitWithProduct
+	claim    *claim                                          // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone
 	state    atomic.Int32
 	who      atomic.Uint32 // the share that it counts for; see tellOwner
 	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
-	result   licet.Result
+	result   licensing.Result
 	err      error
 
 	traced *traced // nil: it is not
@@ -56,7 +56,7 @@ func (c *call) deviceID() string {
 	return c.cmd.DeviceID()
 }
 
-func (c *call) answer(result licet.Result, err error) {
+func (c *call) answer(result licensing.Result, err error) {
 	if c.state.CompareAndSwap(callTaken, callAnswered) {
 		c.result, c.err = result, err
 		if c.done != nil {
@@ -71,7 +71,7 @@ func (c *call) isOver() bool { return c.hopped && !time.Now().Before(c.deadline)
 
 // await waits for a call's answer, until ctx ends. A call that has a turn of its own
 // has ended once it was begun, and so is waited for: its ctx ends with this one.
-func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
+func (n *Node) await(ctx context.Context, c *call) (licensing.Result, error) {
 	select {
 	case <-c.done:
 		return c.result, c.err
@@ -79,10 +79,10 @@ func (n *Node) await(ctx context.Context, c *call) (licet.Result, error) {
 	}
 	if c.state.CompareAndSwap(callWaiting, callAbandoned) {
 		n.traceWait(waitAbandoned, c)
-		return licet.Result{}, licet.ErrUnavailable
+		return licensing.Result{}, licensing.ErrUnavailable
 	}
 	if !c.alone() && c.state.CompareAndSwap(callTaken, callAbandoned) {
-		return licet.Result{}, licet.ErrOutcomeUnknown
+		return licensing.Result{}, licensing.ErrOutcomeUnknown
 	}
 	<-c.done
 	return c.result, c.err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Chore is something that is to be done now and then, whoever does it.
@@ -64,7 +64,7 @@ func (n *Node) Sweep(ctx context.Context, every time.Duration, chores ...Chore) 
 // doChore does a chore once. A panic fails this pass alone: other chores and later passes go on.
 func (n *Node) doChore(ctx context.Context, chore Chore) (err error) {
 	if !n.guard.Do(chore.Name, func() { err = chore.Once(ctx) }) {
-		return licet.ErrInternal
+		return licensing.ErrInternal
 	}
 	return err
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -82,7 +82,7 @@ func TestBusyNodePutsOff(t *testing.T) {
 	}}, func(c *node.Config) {
 		c.Metrics, c.TestOrderLifetime, c.Clock = m, time.Minute, clock.now
 	})
-	_, _, err := n.CreateOrder(testContext(t), newOwner(licet.Test), newOrder(100))
+	_, _, err := n.CreateOrder(testContext(t), newOwner(licensing.Test), newOrder(100))
 	wantError(t, err, nil)
 	clock.move(time.Hour)
 	key := grant(t, n, 0)
@@ -145,7 +145,7 @@ func TestWaitingCommands(t *testing.T) {
 	for _, device := range []string{"second", "third", "fourth"} {
 		h.start(t, keys[0], device)
 	}
-	h.AwaitQueued(licet.LicenseRef(keys[0]), 3)
+	h.AwaitQueued(licensing.LicenseRef(keys[0]), 3)
 	want(2, 3)
 	h.letGo()
 	h.group.Wait()

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Once makes something happen once, however often it is asked for: it carries
@@ -16,7 +16,7 @@ type Once struct {
 }
 
 // claim is the claim of a request to its Idempotency-Key, while the request is
-// worked on here. What is left of it afterwards is a licet.Claim, which is stored
+// worked on here. What is left of it afterwards is a licensing.Claim, which is stored
 // in the transaction that has the effect. Every request takes the same steps:
 //
 //  1. begin keeps others with the same key off, at this node.
@@ -33,13 +33,13 @@ type Once struct {
 // through the steps by itself, each time with a new one.
 type claim struct {
 	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
-	ref    licet.Ref
-	stale  error       // why the request can't be made any more; nil: it can
-	effect licet.Claim // what to remember once the request has succeeded
+	ref    licensing.Ref
+	stale  error           // why the request can't be made any more; nil: it can
+	effect licensing.Claim // what to remember once the request has succeeded
 
 	// Set by judge; while a turn has the claim, the turn's alone.
-	token   Token        // of what is stored under the key
-	earlier *licet.Claim // what came of the same request before; nil: nothing
+	token   Token            // of what is stored under the key
+	earlier *licensing.Claim // what came of the same request before; nil: nothing
 }
 
 // ErrClaimTaken tells that a claim was not stored, nor anything that was to be
@@ -49,16 +49,16 @@ var ErrClaimTaken = errors.New("nothing was stored: somebody else has claimed th
 
 // begin marks a request with an Idempotency-Key as being worked on here, until end.
 // Two nodes may still meet: then the store tells who was first.
-func (n *Node) begin(owner licet.Owner, once *Once, stale error) (c *claim, end func(), err error) {
+func (n *Node) begin(owner licensing.Owner, once *Once, stale error) (c *claim, end func(), err error) {
 	c = &claim{once: once, stale: stale}
 	if once == nil {
 		return c, func() {}, nil
 	}
-	c.ref = licet.ClaimRef(owner, once.Hash)
+	c.ref = licensing.ClaimRef(owner, once.Hash)
 	n.claimLock.Lock()
 	defer n.claimLock.Unlock()
 	if _, busy := n.claiming[c.ref]; busy {
-		return nil, nil, licet.ErrRequestInProgress
+		return nil, nil, licensing.ErrRequestInProgress
 	}
 	n.claiming[c.ref] = struct{}{}
 	return c, func() {
@@ -106,7 +106,7 @@ func (c *claim) judge(stored Snapshot, now time.Time) error {
 	case c.stale != nil:
 		return c.stale
 	case known:
-		return licet.ErrIdempotencyKeyReused
+		return licensing.ErrIdempotencyKeyReused
 	}
 	return nil
 }
@@ -121,18 +121,18 @@ func (c *claim) replayed() bool { return c.earlier != nil }
 func (c *claim) change(now time.Time, err error, writes ...Write) *Change {
 	effect := c.effect
 	if err != nil {
-		var refusal *licet.Error
+		var refusal *licensing.Error
 		if c.once == nil || !errors.As(err, &refusal) || !refusal.Final() {
 			return nil
 		}
-		effect, writes = licet.Claim{Refusal: refusal}, nil
+		effect, writes = licensing.Claim{Refusal: refusal}, nil
 	}
 	if c.once != nil {
 		effect.Fingerprint = c.once.Fingerprint
 		if effect.CreatedAt.IsZero() {
 			effect.CreatedAt = now
 		}
-		writes = append(writes, Write{Ref: c.ref, Token: c.token, Record: licet.Record{Claim: &effect}})
+		writes = append(writes, Write{Ref: c.ref, Token: c.token, Record: licensing.Record{Claim: &effect}})
 	}
 	return &Change{Writes: writes}
 }
@@ -156,32 +156,32 @@ func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...W
 
 // doClaim runs a command that was let in for a known owner, once however often it is
 // asked for.
-func (n *Node) doClaim(ctx context.Context, who share, ref licet.Ref, cmd licet.Command, c *claim) (licet.Result, error) {
+func (n *Node) doClaim(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command, c *claim) (licensing.Result, error) {
 	switch {
 	case c.once != nil:
 		return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd, claim: c}))
 	case c.stale != nil:
-		return licet.Result{}, c.stale
+		return licensing.Result{}, c.stale
 	}
 	return n.do(ctx, who, ref, cmd)
 }
 
 // settleClaim settles a turn that is one call with an Idempotency-Key. Its record's
 // mailbox keeps others off the record, and begin keeps them off the claim.
-func (n *Node) settleClaim(ctx context.Context, ref licet.Ref, c *call) {
+func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	wants := []Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
 	var known []Snapshot // the record and what is stored under the key
 	for try := range swapTries {
 		if len(known) != len(wants) {
 			var err error
 			if known, err = n.cfg.Store.Load(ctx, wants...); err != nil {
-				c.answer(licet.Result{}, err)
+				c.answer(licensing.Result{}, err)
 				return
 			}
 		}
 		now := n.Now()
 		if err := c.claim.judge(known[1], now); err != nil || c.claim.replayed() {
-			c.answer(licet.Result{}, err)
+			c.answer(licensing.Result{}, err)
 			return
 		}
 		fold := n.foldOne(known[0].Record, c)
@@ -197,7 +197,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licet.Ref, c *call) {
 		}
 		switch outcome, failed := n.cfg.Store.Commit(ctx, *change); {
 		case failed != nil:
-			c.answer(licet.Result{}, failed)
+			c.answer(licensing.Result{}, failed)
 			return
 		case outcome.Landed:
 			c.answer(result, err)
@@ -209,5 +209,5 @@ func (n *Node) settleClaim(ctx context.Context, ref licet.Ref, c *call) {
 			break
 		}
 	}
-	c.answer(licet.Result{}, licet.ErrUnavailable) // every swap was lost for certain
+	c.answer(licensing.Result{}, licensing.ErrUnavailable) // every swap was lost for certain
 }

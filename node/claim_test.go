@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -27,7 +27,7 @@ func orderOnce(key, request string) node.NewOrder {
 }
 
 func TestFortyCreatesMakeOneOrder(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
 	var orders sync.Map
 	var group sync.WaitGroup
@@ -35,7 +35,7 @@ func TestFortyCreatesMakeOneOrder(t *testing.T) {
 		group.Go(func() {
 			for {
 				order, _, err := nodes[i%2].CreateOrder(testContext(t), owner, orderOnce("k", "r"))
-				if errors.Is(err, licet.ErrRequestInProgress) {
+				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
 				if err != nil {
@@ -56,7 +56,7 @@ func TestFortyCreatesMakeOneOrder(t *testing.T) {
 
 func TestReplay(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	ctx := testContext(t)
 	first, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
 	if err != nil || replayed {
@@ -70,18 +70,18 @@ func TestReplay(t *testing.T) {
 		t.Errorf("again: %+v, replayed %v, %v; want the order as it is now, paid", again, replayed, err)
 	}
 	_, _, err = n.CreateOrder(ctx, owner, orderOnce("k", "another request"))
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 	_, _, err = n.Grant(ctx, owner, node.Grant{ProductID: "pro", Quantity: 1, Once: once("k", "another route")})
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	elsewhere := licet.Owner{AccountID: newOwner(licet.Test).AccountID, Mode: licet.Test}
+	elsewhere := licensing.Owner{AccountID: newOwner(licensing.Test).AccountID, Mode: licensing.Test}
 	other, replayed, err := n.CreateOrder(ctx, elsewhere, orderOnce("k", "r"))
 	if err != nil || replayed || other.OrderNo == first.OrderNo {
 		t.Errorf("the same key of another account: %+v, replayed %v, %v", other, replayed, err)
 	}
-	live := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
+	live := licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}
 	_, replayed, err = n.CreateOrder(ctx, live, orderOnce("k", "r"))
-	wantError(t, err, licet.ErrProductNotFound) // live, nothing is made along
+	wantError(t, err, licensing.ErrProductNotFound) // live, nothing is made along
 	if replayed {
 		t.Error("the same key of the other mode is replayed")
 	}
@@ -89,25 +89,25 @@ func TestReplay(t *testing.T) {
 
 // TestRefusalIsReplayed keeps a refusal, also when its cause is gone.
 func TestRefusalIsReplayed(t *testing.T) {
-	live := newOwner(licet.Live)
+	live := newOwner(licensing.Live)
 	store := openStore(t)
-	product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: time.Now()}
+	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
 	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
-		{Ref: licet.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licet.Record{Order: &licet.Order{
+		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licensing.Record{Order: &licensing.Order{
 			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
-		{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}},
+		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
 	poor := newNode(t, store)
 	rich := newNode(t, store, func(c *node.Config) { c.LivePayments = true })
 	_, replayed, err := poor.CreateOrder(testContext(t), live, orderOnce("k", "r"))
-	wantError(t, err, licet.ErrPaymentNotConfigured)
+	wantError(t, err, licensing.ErrPaymentNotConfigured)
 	if replayed {
 		t.Error("the first refusal says it is a replay")
 	}
 	_, replayed, err = rich.CreateOrder(testContext(t), live, orderOnce("k", "r"))
-	wantError(t, err, licet.ErrPaymentNotConfigured)
+	wantError(t, err, licensing.ErrPaymentNotConfigured)
 	if !replayed {
 		t.Error("the second refusal does not say it is a replay")
 	}
@@ -120,12 +120,12 @@ func TestRefusalIsReplayed(t *testing.T) {
 func TestUnknownThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
-		owner := newOwner(licet.Test)
+		owner := newOwner(licensing.Test)
 		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err := failing.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
-		wantError(t, err, licet.ErrOutcomeUnknown)
+		wantError(t, err, licensing.ErrOutcomeUnknown)
 		n := newNode(t, plain)
 		first, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
 		if err != nil || replayed != made {
@@ -147,27 +147,27 @@ func TestGrantGoesOn(t *testing.T) {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprintf("transaction %d, made %v", failing, made), func(t *testing.T) {
 				plain := openStore(t)
-				owner := newOwner(licet.Test)
+				owner := newOwner(licensing.Test)
 				grant := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: once("k", "r")}
-				commits, stored := 0, map[licet.LicenseKey]bool{}
+				commits, stored := 0, map[licensing.LicenseKey]bool{}
 				store := &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
 					commits++
 					fails := commits == failing
 					if !fails || made {
 						for _, w := range change.Writes {
-							if w.Ref.Kind == licet.KindLicense {
-								stored[licet.LicenseKey(w.Ref.ID)] = true
+							if w.Ref.Kind == licensing.KindLicense {
+								stored[licensing.LicenseKey(w.Ref.ID)] = true
 							}
 						}
 					}
 					if fails {
-						return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+						return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 					}
 					return storetest.Fault{}
 				}}
 				n := newNode(t, store)
 				_, _, err := n.Grant(testContext(t), owner, grant)
-				wantError(t, err, licet.ErrOutcomeUnknown)
+				wantError(t, err, licensing.ErrOutcomeUnknown)
 				first, _, err := n.Grant(testContext(t), owner, grant)
 				if err != nil || len(first) != quantity || len(stored) != quantity {
 					t.Fatalf("%d licenses answered, %d stored, %v; want %d", len(first), len(stored), err, quantity)
@@ -197,7 +197,7 @@ func TestGrantGoesOn(t *testing.T) {
 
 // TestTwoNodesOneGrant lets two nodes work on one grant at the same time.
 func TestTwoNodesOneGrant(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	grant := node.Grant{ProductID: "pro", Quantity: 5 * node.MaxNewLicenses, Once: once("k", "r")}
 	var answers [4][]node.LicenseView
 	var group sync.WaitGroup
@@ -226,7 +226,7 @@ func TestTwoNodesOneGrant(t *testing.T) {
 // TestClaimsAge forgets a claim after a day, whether it was swept or not.
 func TestClaimsAge(t *testing.T) {
 	store := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	ahead := time.Duration(0)
 	n := newNode(t, store, func(c *node.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(ahead) }
@@ -242,7 +242,7 @@ func TestClaimsAge(t *testing.T) {
 	}
 	claims := func() int {
 		t.Helper()
-		loaded, err := store.Load(ctx, node.Want{Ref: licet.ClaimRef(owner, once("k", "r").Hash)})
+		loaded, err := store.Load(ctx, node.Want{Ref: licensing.ClaimRef(owner, once("k", "r").Hash)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,9 +286,9 @@ func TestClaimsAge(t *testing.T) {
 // that has ended, its Idempotency-Key is taken, also for another order.
 func TestClaimOutlivesItsCaller(t *testing.T) {
 	plain := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	setup := newNode(t, plain)
-	var orders [2]licet.Order
+	var orders [2]licensing.Order
 	for i := range orders {
 		order, _, err := setup.CreateOrder(testContext(t), owner, newOrder(100))
 		wantError(t, err, nil)
@@ -300,8 +300,8 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 		<-goOn
 		return storetest.Fault{}
 	}})
-	cancel := func(ctx context.Context, order licet.Order, once *node.Once) error {
-		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licet.CancelOrder{}, once)
+	cancel := func(ctx context.Context, order licensing.Order, once *node.Once) error {
+		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licensing.CancelOrder{}, once)
 		return err
 	}
 	var group sync.WaitGroup
@@ -315,7 +315,7 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 	defer giveUp()
 	answered := make(chan error, 1)
 	go func() { answered <- cancel(ctx, orders[0], once("k", "r")) }()
-	n.AwaitQueued(licet.OrderRef(owner, orders[0].OrderNo), 1)
+	n.AwaitQueued(licensing.OrderRef(owner, orders[0].OrderNo), 1)
 	goOn <- struct{}{}
 	<-storing
 	giveUp()
@@ -325,9 +325,9 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 		t.Fatal("it was answered while it was being stored")
 	case <-time.After(20 * time.Millisecond): // much longer than giving up takes
 	}
-	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licet.ErrRequestInProgress)
+	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licensing.ErrRequestInProgress)
 	goOn <- struct{}{}
 	wantError(t, <-answered, nil)
 	group.Wait()
-	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licet.ErrIdempotencyKeyReused)
+	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licensing.ErrIdempotencyKeyReused)
 }

@@ -7,23 +7,23 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 )
 
 // errNoDeliveries: this node has no part in the delivery of webhooks.
-var errNoDeliveries = &licet.Error{Reason: licet.ReasonUnavailable, Message: "this node keeps no record of webhook deliveries; nothing was changed"}
+var errNoDeliveries = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "this node keeps no record of webhook deliveries; nothing was changed"}
 
 // errTooManyReplays tells the owner of an endpoint that the ones before must be done
 // first.
-var errTooManyReplays = &licet.Error{
-	Reason:  licet.ReasonReplayLimit,
+var errTooManyReplays = &licensing.Error{
+	Reason:  licensing.ReasonReplayLimit,
 	Message: "as many replays are waiting for this endpoint as may: wait for one to be done, or enable the endpoint if it is disabled",
 }
 
 // ReplayRequest asks for events to be delivered to an endpoint again. Its members have
 // been checked, but for whether what they name is there.
 type ReplayRequest struct {
-	Owner    licet.Owner
+	Owner    licensing.Owner
 	Endpoint string
 	Replay   Replay // without its id
 	Once     *Once  // nil: the request came without an Idempotency-Key
@@ -31,7 +31,7 @@ type ReplayRequest struct {
 
 // WebhookProgresses reads how far the deliveries to endpoints of an owner are; one to
 // which nothing was ever delivered is left out.
-func (n *Node) WebhookProgresses(ctx context.Context, owner licet.Owner, endpoints ...licet.Endpoint) (progresses map[string]DeliveryProgress, err error) {
+func (n *Node) WebhookProgresses(ctx context.Context, owner licensing.Owner, endpoints ...licensing.Endpoint) (progresses map[string]DeliveryProgress, err error) {
 	if len(endpoints) == 0 || n.cfg.Deliveries == nil {
 		return nil, nil
 	}
@@ -49,7 +49,7 @@ func (n *Node) WebhookProgresses(ctx context.Context, owner licet.Owner, endpoin
 
 // WebhookDeliveries reads a page of what became of messages to an endpoint of an owner.
 // It fails with ErrBadPosition where the page begins nowhere.
-func (n *Node) WebhookDeliveries(ctx context.Context, owner licet.Owner, id string, page DeliveryPage) (list Deliveries, err error) {
+func (n *Node) WebhookDeliveries(ctx context.Context, owner licensing.Owner, id string, page DeliveryPage) (list Deliveries, err error) {
 	if _, err := n.Webhook(ctx, owner, id); err != nil {
 		return list, err
 	}
@@ -95,7 +95,7 @@ func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bo
 			return false, err
 		}
 	}
-	return false, licet.ErrUnavailable
+	return false, licensing.ErrUnavailable
 }
 
 // addReplay stores a replay along with its claim, provided that all that it names is there.
@@ -139,18 +139,18 @@ func (n *Node) checkReplay(ctx context.Context, in *ReplayRequest) error {
 		return err
 	}
 	if last.Before(first) {
-		return &licet.Error{
-			Reason: licet.ReasonInvalidField, Message: "the request has invalid members",
-			Fields: []licet.FieldProblem{{Field: "until", Problem: "must not come before since"}},
+		return &licensing.Error{
+			Reason: licensing.ReasonInvalidField, Message: "the request has invalid members",
+			Fields: []licensing.FieldProblem{{Field: "until", Problem: "must not come before since"}},
 		}
 	}
 	return nil
 }
 
-func (n *Node) keptEvent(ctx context.Context, owner licet.Owner, id string) (*RecordedEvent, error) {
+func (n *Node) keptEvent(ctx context.Context, owner licensing.Owner, id string) (*RecordedEvent, error) {
 	event, err := n.cfg.Events.Event(ctx, owner, id)
 	if err == nil && event == nil {
-		err = licet.ErrEventNotFound
+		err = licensing.ErrEventNotFound
 	}
 	return event, err
 }

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -18,7 +18,7 @@ type replayStore struct {
 }
 
 // AddReplay implements node.DeliveryStore.
-func (s *replayStore) AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
 	if s.before != nil {
 		s.before()
 	}
@@ -39,10 +39,10 @@ func TestReplayAtTwoNodes(t *testing.T) {
 		err          error
 	}{
 		{"the same request", "request", true, nil},
-		{"another request", "another request", false, licet.ErrIdempotencyKeyReused},
+		{"another request", "another request", false, licensing.ErrIdempotencyKeyReused},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			owner := newOwner(licet.Test)
+			owner := newOwner(licensing.Test)
 			var stored atomic.Int32
 			nodeOn := func(before func()) *node.Node {
 				on := openStore(t)

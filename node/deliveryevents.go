@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 
-	"licet"
+	"licet/licensing"
 )
 
 // deliveryPages bounds the pages of events that are read for deliveries at a time.
@@ -12,7 +12,7 @@ const deliveryPages = 8
 // DeliveryEvents reads a page of an owner's events, to be delivered. It is Feed for
 // whoever does not wait, and takes no place from callers of the API: there are some of
 // its own.
-func (n *Node) DeliveryEvents(ctx context.Context, owner licet.Owner, page FeedPage) (EventFeed, error) {
+func (n *Node) DeliveryEvents(ctx context.Context, owner licensing.Owner, page FeedPage) (EventFeed, error) {
 	if err := n.enterDelivery(ctx); err != nil {
 		return EventFeed{}, err
 	}
@@ -21,7 +21,7 @@ func (n *Node) DeliveryEvents(ctx context.Context, owner licet.Owner, page FeedP
 }
 
 // DeliveryEvent is Event in the same way; nil where there is none any more.
-func (n *Node) DeliveryEvent(ctx context.Context, owner licet.Owner, id string) (*EventView, error) {
+func (n *Node) DeliveryEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
 	if err := n.enterDelivery(ctx); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // DeliveryStore is what the delivery of webhooks needs of the database. Who delivers
@@ -34,11 +34,11 @@ type DeliveryStore interface {
 	Deliveries(ctx context.Context, endpoint string, page DeliveryPage) (Deliveries, error)
 	// AddReplay asks for events to be delivered again. The holder of the claim does it.
 	// It fails with ErrTooManyReplays where MaxReplays wait, and with
-	// licet.ErrWebhookNotFound where the owner has no such endpoint (any more).
+	// licensing.ErrWebhookNotFound where the owner has no such endpoint (any more).
 	// AddReplay raises OwnerWebhooks.Changed of the owner, and of no other owner.
 	// The claims are written in the transaction that stores the replay; it fails with ErrClaimTaken,
 	// and stores nothing, where one of them is not as it was read any more.
-	AddReplay(ctx context.Context, owner licet.Owner, endpoint string, replay Replay, claims ...Write) error
+	AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay Replay, claims ...Write) error
 
 	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
 	// keys at a time. Where it removed something there may be more.
@@ -55,7 +55,7 @@ type DeliveryWorker interface {
 	Claims(ctx context.Context) (map[string]Incarnation, error)
 	// Claim takes an endpoint; ok is false where somebody has it already, or its owner
 	// has it not any more.
-	Claim(ctx context.Context, owner licet.Owner, endpoint string) (hold DeliveryHold, ok bool, err error)
+	Claim(ctx context.Context, owner licensing.Owner, endpoint string) (hold DeliveryHold, ok bool, err error)
 }
 
 // DeliveryHold is a claim on an endpoint, of the worker that has taken it. All but
@@ -88,14 +88,14 @@ type DeliveryHold interface {
 
 // OwnerWebhooks is an owner's endpoints as they were read.
 type OwnerWebhooks struct {
-	licet.Webhooks
+	licensing.Webhooks
 	Changed  int64 // the revision at which an endpoint was changed last, or a replay was asked for
 	Revision int64 // the store's revision at which the endpoints were read
 }
 
 // EndpointAt is an endpoint as it was at a revision of the store.
 type EndpointAt struct {
-	Endpoint licet.Endpoint
+	Endpoint licensing.Endpoint
 	Found    bool // false: its owner had no such endpoint, and Endpoint is zero
 	Revision int64
 }
@@ -156,7 +156,7 @@ const (
 // Delivery is what became of one event at one endpoint.
 type Delivery struct {
 	EventID  string
-	Type     licet.EventType
+	Type     licensing.EventType
 	Status   DeliveryStatus
 	Attempts []DeliveryAttempt // the oldest first
 	Answer   string            // of the last one: the first 1 KiB

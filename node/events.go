@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // RecordedEvent is an event as it is stored.
@@ -16,8 +16,8 @@ type RecordedEvent struct {
 	// Rank is where a feed has what one revision tells of this record: by comparing it
 	// with that of others. It is nothing else.
 	Rank  string
-	Owner licet.Owner
-	licet.Event
+	Owner licensing.Owner
+	licensing.Event
 }
 
 // Before tells whether a feed has an event before another of the same owner.
@@ -36,7 +36,7 @@ var ErrBadPosition = errors.New("no such position in the feed")
 // FeedPage asks for events.
 type FeedPage struct {
 	After FeedPosition
-	Types []licet.EventType // nil: all
+	Types []licensing.EventType // nil: all
 	Limit int
 	// Endpoint is the id of one of the owner's webhook endpoints, or empty. The store reads
 	// this endpoint at a revision at which every event that the page may hold was recorded
@@ -77,20 +77,20 @@ type History struct {
 // told of its buyer, and why it is in its state: the records have that.
 type EventStore interface {
 	// ReadEvents reads a page of an owner's feed: one total order of all events but
-	// those of the last moments. It fails with licet.ErrCursorExpired where some that
+	// those of the last moments. It fails with licensing.ErrCursorExpired where some that
 	// come after the position are no longer kept, and with ErrBadPosition where it is
 	// none.
-	ReadEvents(ctx context.Context, owner licet.Owner, page FeedPage) (Feed, error)
+	ReadEvents(ctx context.Context, owner licensing.Owner, page FeedPage) (Feed, error)
 
 	// EventsNow is the position behind all that is recorded by now.
 	EventsNow(ctx context.Context) (FeedPosition, error)
 
 	// Event finds an event by its id, also one of the last moments; nil where there
 	// is none.
-	Event(ctx context.Context, owner licet.Owner, id string) (*RecordedEvent, error)
+	Event(ctx context.Context, owner licensing.Owner, id string) (*RecordedEvent, error)
 
 	// History reads a page of a license's or an order's events.
-	History(ctx context.Context, ref licet.Ref, page HistoryPage) (History, error)
+	History(ctx context.Context, ref licensing.Ref, page HistoryPage) (History, error)
 
 	// EventEpoch tells which epoch events are recorded into, and whether anything was
 	// written since it began.

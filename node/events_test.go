@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -25,7 +25,7 @@ func openHearing(t *testing.T) *kv.Store {
 }
 
 // historyOf reads all that was told of a record, the oldest first.
-func historyOf(t *testing.T, store *kv.Store, ref licet.Ref) []node.RecordedEvent {
+func historyOf(t *testing.T, store *kv.Store, ref licensing.Ref) []node.RecordedEvent {
 	t.Helper()
 	var all []node.RecordedEvent
 	for page := (node.HistoryPage{Limit: 100}); ; {
@@ -42,7 +42,7 @@ func historyOf(t *testing.T, store *kv.Store, ref licet.Ref) []node.RecordedEven
 }
 
 // feedOf reads all that was told of an owner's records.
-func feedOf(t *testing.T, store *kv.Store, owner licet.Owner) []node.RecordedEvent {
+func feedOf(t *testing.T, store *kv.Store, owner licensing.Owner) []node.RecordedEvent {
 	t.Helper()
 	epoch, err := store.EventEpoch(testContext(t))
 	wantError(t, err, nil)
@@ -62,7 +62,7 @@ func feedOf(t *testing.T, store *kv.Store, owner licet.Owner) []node.RecordedEve
 
 // wantHistory holds what was told of a record against lines, each a number, a type,
 // an actor and perhaps a device.
-func wantHistory(t *testing.T, store *kv.Store, ref licet.Ref, want ...string) []node.RecordedEvent {
+func wantHistory(t *testing.T, store *kv.Store, ref licensing.Ref, want ...string) []node.RecordedEvent {
 	t.Helper()
 	events := historyOf(t, store, ref)
 	if diff := cmp.Diff(want, lines(events)); diff != "" {
@@ -96,7 +96,7 @@ func together(t *testing.T, events ...node.RecordedEvent) {
 // TestGrantTells: each license of a grant is told of once, by whom it was granted,
 // however often it is asked for.
 func TestGrantTells(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Test)
+	store, owner := openStore(t), newOwner(licensing.Test)
 	n := newNode(t, store)
 	const quantity = node.MaxNewLicenses + 5
 	in := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, By: "key_1", Once: once("grant", "r")}
@@ -106,7 +106,7 @@ func TestGrantTells(t *testing.T) {
 			t.Fatalf("replayed %v, %v", replayed, err)
 		}
 		for _, l := range licenses {
-			wantHistory(t, store, licet.LicenseRef(l.License.Key), "1 license.issued key_1")
+			wantHistory(t, store, licensing.LicenseRef(l.License.Key), "1 license.issued key_1")
 		}
 	}
 	if feed := feedOf(t, store, owner); len(feed) != quantity {
@@ -116,52 +116,52 @@ func TestGrantTells(t *testing.T) {
 
 // TestFreeOrderTells all that its one transaction does.
 func TestFreeOrderTells(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Live)
+	store, owner := openStore(t), newOwner(licensing.Live)
 	n := newNode(t, store)
 	wantError(t, put(t, n, owner), nil)
 	in := newOrder(0)
 	in.By, in.Once = "key_1", once("free", "r")
-	var order licet.Order
+	var order licensing.Order
 	for range 2 {
 		var err error
 		order, _, err = n.CreateOrder(testContext(t), owner, in)
 		wantError(t, err, nil)
 	}
-	told := wantHistory(t, store, licet.OrderRef(owner, order.OrderNo), "1 order.created key_1", "2 order.paid key_1")
-	told = append(told, wantHistory(t, store, licet.LicenseRef(order.LicenseKey), "1 license.issued key_1")...)
+	told := wantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created key_1", "2 order.paid key_1")
+	told = append(told, wantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued key_1")...)
 	together(t, told...)
 	feed := feedOf(t, store, owner)
 	together(t, feed...)
 	if len(feed) != 3 {
 		t.Errorf("the feed has %v", lines(feed))
 	}
-	if status := told[0].Order.Status(order.CreatedAt); status != licet.OrderUnpaid || told[1].Order.LicenseKey != order.LicenseKey {
+	if status := told[0].Order.Status(order.CreatedAt); status != licensing.OrderUnpaid || told[1].Order.LicenseKey != order.LicenseKey {
 		t.Errorf("it was created %s, and paid as %+v", status, told[1].Order)
 	}
 }
 
-func put(t *testing.T, n *node.Node, owner licet.Owner) error {
+func put(t *testing.T, n *node.Node, owner licensing.Owner) error {
 	t.Helper()
-	_, _, err := n.PutProduct(testContext(t), licet.PutProduct{Owner: owner, ID: "pro", Terms: licet.DefaultTerms()})
+	_, _, err := n.PutProduct(testContext(t), licensing.PutProduct{Owner: owner, ID: "pro", Terms: licensing.DefaultTerms()})
 	return err
 }
 
 // TestOrderTells goes through the life of an order at two nodes, each step twice.
 func TestOrderTells(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Test)
+	store, owner := openStore(t), newOwner(licensing.Test)
 	nodes := []*node.Node{newNode(t, store), newNode(t, openStore(t))}
 	ctx := testContext(t)
 	in := newOrder(100)
 	in.By = "key_1"
 	order, _, err := nodes[0].CreateOrder(ctx, owner, in)
 	wantError(t, err, nil)
-	ref := licet.OrderRef(owner, order.OrderNo)
+	ref := licensing.OrderRef(owner, order.OrderNo)
 	for _, n := range nodes {
 		_, err = n.PayOrder(ctx, order, "p")
 		wantError(t, err, nil)
 	}
 	for i, n := range nodes {
-		wish := licet.RequestRefund{By: licet.Actor(fmt.Sprint("key_", 2+i)), Reason: "too slow"}
+		wish := licensing.RequestRefund{By: licensing.Actor(fmt.Sprint("key_", 2+i)), Reason: "too slow"}
 		order, _, err = n.ChangeOrder(ctx, owner, order.OrderNo, wish, nil)
 		wantError(t, err, nil)
 	}
@@ -172,7 +172,7 @@ func TestOrderTells(t *testing.T) {
 		wantError(t, err, nil)
 	}
 	told := wantHistory(t, store, ref, "1 order.created key_1", "2 order.paid provider", "3 order.refunded key_2")
-	license := wantHistory(t, store, licet.LicenseRef(order.LicenseKey), "1 license.issued provider", "2 license.revoked key_2")
+	license := wantHistory(t, store, licensing.LicenseRef(order.LicenseKey), "1 license.issued provider", "2 license.revoked key_2")
 	together(t, told[1], license[0])
 	together(t, told[2], license[1])
 	if told[1].Revision >= told[2].Revision || license[1].License.RevokedAt.IsZero() || told[2].Order.RefundedAt.IsZero() {
@@ -182,22 +182,22 @@ func TestOrderTells(t *testing.T) {
 
 // TestRefundOfRevokedTells nothing of a license that was revoked before.
 func TestRefundOfRevokedTells(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Test)
+	store, owner := openStore(t), newOwner(licensing.Test)
 	n := newNode(t, store)
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(0))
 	wantError(t, err, nil)
-	license := licet.LicenseRef(order.LicenseKey)
-	_, err = n.Do(testContext(t), license, licet.RevokeLicense{Target: licet.Target{Key: order.LicenseKey, By: "key_1"}})
+	license := licensing.LicenseRef(order.LicenseKey)
+	_, err = n.Do(testContext(t), license, licensing.RevokeLicense{Target: licensing.Target{Key: order.LicenseKey, By: "key_1"}})
 	wantError(t, err, nil)
 	_, err = n.RecordRefund(testContext(t), order)
 	wantError(t, err, nil)
 	wantHistory(t, store, license, "1 license.issued provider", "2 license.revoked key_1")
-	wantHistory(t, store, licet.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.paid provider", "3 order.refunded system")
+	wantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.paid provider", "3 order.refunded system")
 }
 
 // TestBuyerCancels: nobody else has the pay page.
 func TestBuyerCancels(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Test)
+	store, owner := openStore(t), newOwner(licensing.Test)
 	n := newNode(t, store)
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 	wantError(t, err, nil)
@@ -209,30 +209,30 @@ func TestBuyerCancels(t *testing.T) {
 	wantError(t, err, nil)
 	_, err = n.RecordRefund(testContext(t), order)
 	wantError(t, err, nil)
-	wantHistory(t, store, licet.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.canceled end_user", "3 order.refunded provider")
+	wantHistory(t, store, licensing.OrderRef(owner, order.OrderNo), "1 order.created system", "2 order.canceled end_user", "3 order.refunded provider")
 }
 
 // TestOnceTellsOnce: a change under an Idempotency-Key is told once, also where its
 // answer was lost, and where several ask at once.
 func TestOnceTellsOnce(t *testing.T) {
 	for _, made := range []bool{true, false} {
-		store, owner := openStore(t), newOwner(licet.Test)
+		store, owner := openStore(t), newOwner(licensing.Test)
 		key := grantTo(t, newNode(t, store), owner, 3)
 		suspend := node.LicenseChange{
-			Key: key, Command: licet.SuspendLicense{Target: licet.Target{Key: key, Caller: owner, By: "key_1"}}, Once: once("suspend", "r"),
+			Key: key, Command: licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_1"}}, Once: once("suspend", "r"),
 		}
 		failing := newNode(t, &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err := failing.ChangeLicense(testContext(t), owner, suspend)
-		wantError(t, err, licet.ErrOutcomeUnknown)
+		wantError(t, err, licensing.ErrOutcomeUnknown)
 		nodes := []*node.Node{newNode(t, store), newNode(t, openStore(t))}
 		var group sync.WaitGroup
 		for i := range 10 {
 			group.Go(func() {
 				for {
 					_, _, err := nodes[i%2].ChangeLicense(testContext(t), owner, suspend)
-					if !errors.Is(err, licet.ErrRequestInProgress) {
+					if !errors.Is(err, licensing.ErrRequestInProgress) {
 						wantError(t, err, nil)
 						return
 					}
@@ -240,11 +240,11 @@ func TestOnceTellsOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		wantHistory(t, store, licet.LicenseRef(key), "1 license.issued system", "2 license.suspended key_1")
+		wantHistory(t, store, licensing.LicenseRef(key), "1 license.issued system", "2 license.suspended key_1")
 	}
 }
 
-func grantTo(t *testing.T, n *node.Node, owner licet.Owner, maxDevices int) licet.LicenseKey {
+func grantTo(t *testing.T, n *node.Node, owner licensing.Owner, maxDevices int) licensing.LicenseKey {
 	t.Helper()
 	licenses, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
 	if err != nil {
@@ -258,18 +258,18 @@ func grantTo(t *testing.T, n *node.Node, owner licet.Owner, maxDevices int) lice
 func TestFoldTells(t *testing.T) {
 	const waiting = 40
 	plain := openHearing(t)
-	key := grantTo(t, newNode(t, plain), newOwner(licet.Test), 1+waiting)
+	key := grantTo(t, newNode(t, plain), newOwner(licensing.Test), 1+waiting)
 	store, arrived, open, commits := gated(plain)
 	withhold := func(s *node.Snapshot) { delete(s.Record.Devices, "poison") }
 	store.AfterLoad = func(snapshots []node.Snapshot) { withhold(&snapshots[0]) }
 	store.AfterRecall = withhold
 	n := newNode(t, store)
-	ctx, ref := testContext(t), licet.LicenseRef(key)
+	ctx, ref := testContext(t), licensing.LicenseRef(key)
 	want := []string{"1 license.issued system", "2 license.activated end_user first", "3 device.bound end_user first"}
 	var group sync.WaitGroup
 	start := func(device string, answer error) {
 		group.Go(func() {
-			_, err := n.Activate(ctx, licet.Activate{Target: licet.Target{Key: key, By: licet.EndUser}, Device: device})
+			_, err := n.Activate(ctx, licensing.Activate{Target: licensing.Target{Key: key, By: licensing.EndUser}, Device: device})
 			wantError(t, err, answer)
 		})
 	}
@@ -286,11 +286,11 @@ func TestFoldTells(t *testing.T) {
 		wait(device, nil)
 		want = append(want, fmt.Sprintf("%d device.bound end_user %s", len(want)+1, device))
 		if i == waiting/2 {
-			wait("poison", licet.ErrInternal)
+			wait("poison", licensing.ErrInternal)
 		}
 	}
 	want = append(want, fmt.Sprintf("%d license.limit_reached end_user too many", len(want)+1))
-	full := &licet.Error{Reason: licet.ReasonDeviceLimitReached}
+	full := &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}
 	wait("too many", full)
 	wait("much too many", full)
 	close(open)
@@ -310,32 +310,32 @@ func TestFoldTells(t *testing.T) {
 
 // TestRefusalsTellNothing, nor does what changes nothing.
 func TestRefusalsTellNothing(t *testing.T) {
-	store, owner := openHearing(t), newOwner(licet.Test)
+	store, owner := openHearing(t), newOwner(licensing.Test)
 	n := newNode(t, store)
 	key := grantTo(t, n, owner, 1)
-	target := licet.Target{Key: key, By: "key_1"}
-	ref := licet.LicenseRef(key)
-	run := func(c licet.Command, want licet.Reason) {
+	target := licensing.Target{Key: key, By: "key_1"}
+	ref := licensing.LicenseRef(key)
+	run := func(c licensing.Command, want licensing.Reason) {
 		t.Helper()
 		_, err := n.Do(testContext(t), ref, c)
 		if want == "" {
 			wantError(t, err, nil)
 		} else {
-			wantError(t, err, &licet.Error{Reason: want})
+			wantError(t, err, &licensing.Error{Reason: want})
 		}
 	}
-	run(licet.Activate{Target: target, Device: "a"}, "")
-	run(licet.Activate{Target: target, Device: "a"}, "")
-	run(licet.Activate{Target: target, Device: "a", ProductID: "other"}, licet.ReasonProductMismatch)
-	run(licet.RemoveDevice{Target: target, Device: "b"}, "")
-	run(licet.DeactivateDevice{Target: target, Device: "a"}, licet.ReasonSelfServiceForbidden)
-	run(licet.ReinstateLicense{Target: target}, "")
-	run(licet.UpdateLicense{Target: target, MaxDevices: new(1)}, "")
-	run(licet.RevokeLicense{Target: target}, "")
-	run(licet.RevokeLicense{Target: target}, "")
-	run(licet.SuspendLicense{Target: target}, licet.ReasonInvalidLicenseState)
-	run(licet.Activate{Target: target, Device: "b"}, licet.ReasonLicenseRevoked)
-	run(licet.RevokeLicense{Target: licet.Target{Key: key, Caller: newOwner(licet.Test)}}, licet.ReasonLicenseNotFound)
+	run(licensing.Activate{Target: target, Device: "a"}, "")
+	run(licensing.Activate{Target: target, Device: "a"}, "")
+	run(licensing.Activate{Target: target, Device: "a", ProductID: "other"}, licensing.ReasonProductMismatch)
+	run(licensing.RemoveDevice{Target: target, Device: "b"}, "")
+	run(licensing.DeactivateDevice{Target: target, Device: "a"}, licensing.ReasonSelfServiceForbidden)
+	run(licensing.ReinstateLicense{Target: target}, "")
+	run(licensing.UpdateLicense{Target: target, MaxDevices: new(1)}, "")
+	run(licensing.RevokeLicense{Target: target}, "")
+	run(licensing.RevokeLicense{Target: target}, "")
+	run(licensing.SuspendLicense{Target: target}, licensing.ReasonInvalidLicenseState)
+	run(licensing.Activate{Target: target, Device: "b"}, licensing.ReasonLicenseRevoked)
+	run(licensing.RevokeLicense{Target: licensing.Target{Key: key, Caller: newOwner(licensing.Test)}}, licensing.ReasonLicenseNotFound)
 	wantHistory(t, store, ref,
 		"1 license.issued system", "2 license.activated key_1 a", "3 device.bound key_1 a", "4 license.revoked key_1")
 }
@@ -348,11 +348,11 @@ func TestHopTells(t *testing.T) {
 	other, _ := c.join(eager)
 	key := grant(t, owner, 0)
 	yields(t, c, other, owner, key)
-	ref := licet.LicenseRef(key)
+	ref := licensing.LicenseRef(key)
 	before, hops := len(historyOf(t, store, ref)), c.hops.Load()
-	_, err := other.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key, By: "key_7"}, Device: "hopped"})
+	_, err := other.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key, By: "key_7"}, Device: "hopped"})
 	wantError(t, err, nil)
-	_, err = other.RemoveDevice(testContext(t), licet.RemoveDevice{Target: licet.Target{Key: key, By: "key_8"}, Device: "hopped"})
+	_, err = other.RemoveDevice(testContext(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, By: "key_8"}, Device: "hopped"})
 	wantError(t, err, nil)
 	if c.hops.Load() < hops+2 {
 		t.Fatal("the commands did not hop")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // EventView is an event as it is told: with what is not in it, since it may be
@@ -38,7 +38,7 @@ type FeedWait struct {
 	Stop <-chan struct{} // ends it sooner when it is closed
 	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when the key
 	// ends; nil: the wait has no key.
-	Key *licet.APIKey
+	Key *licensing.APIKey
 	// Watch begins to watch the caller: gone is closed when the caller does not wait any more,
 	// which ends the wait at once. Feed calls stop at the end. nil: the caller is not watched.
 	Watch func() (gone <-chan struct{}, stop func())
@@ -47,7 +47,7 @@ type FeedWait struct {
 // Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
 // may then answer with nothing all the same. Who waits has no place among what is
 // under way, but one of those for waiting.
-func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait FeedWait) (EventFeed, error) {
+func (n *Node) Feed(ctx context.Context, owner licensing.Owner, page FeedPage, wait FeedWait) (EventFeed, error) {
 	news := n.feed.next()
 	got, err := n.readFeed(ctx, owner, page)
 	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
@@ -90,17 +90,17 @@ func (n *Node) Feed(ctx context.Context, owner licet.Owner, page FeedPage, wait 
 }
 
 // readAwaited reads a page for somebody who has waited, as have others.
-func (n *Node) readAwaited(ctx context.Context, owner licet.Owner, page FeedPage) (EventFeed, error) {
+func (n *Node) readAwaited(ctx context.Context, owner licensing.Owner, page FeedPage) (EventFeed, error) {
 	select {
 	case n.feed.reading <- struct{}{}:
 	case <-ctx.Done():
-		return EventFeed{}, licet.ErrUnavailable
+		return EventFeed{}, licensing.ErrUnavailable
 	}
 	defer func() { <-n.feed.reading }()
 	return n.readFeed(ctx, owner, page)
 }
 
-func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
+func (n *Node) readFeed(ctx context.Context, owner licensing.Owner, page FeedPage) (got EventFeed, err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return got, err
@@ -110,7 +110,7 @@ func (n *Node) readFeed(ctx context.Context, owner licet.Owner, page FeedPage) (
 }
 
 // EventsNow is the position behind all that is recorded by now, for an owner.
-func (n *Node) EventsNow(ctx context.Context, owner licet.Owner) (at FeedPosition, err error) {
+func (n *Node) EventsNow(ctx context.Context, owner licensing.Owner) (at FeedPosition, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return "", err
@@ -120,7 +120,7 @@ func (n *Node) EventsNow(ctx context.Context, owner licet.Owner) (at FeedPositio
 }
 
 // Event looks an event of an owner up by its id.
-func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (view EventView, err error) {
+func (n *Node) Event(ctx context.Context, owner licensing.Owner, id string) (view EventView, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return view, err
@@ -131,15 +131,15 @@ func (n *Node) Event(ctx context.Context, owner licet.Owner, id string) (view Ev
 		return view, err
 	}
 	if found == nil {
-		return view, licet.ErrEventNotFound
+		return view, licensing.ErrEventNotFound
 	}
 	return *found, nil
 }
 
 // LicenseEvents reads a page of a license's history.
-func (n *Node) LicenseEvents(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page HistoryPage) (EventHistory, error) {
-	return n.history(ctx, owner, licet.LicenseRef(key), page, func() error {
-		views, err := n.cfg.Store.ReadLicenses(ctx, []licet.LicenseKey{key}, 0)
+func (n *Node) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page HistoryPage) (EventHistory, error) {
+	return n.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
+		views, err := n.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
 		if err != nil {
 			return err
 		}
@@ -148,18 +148,18 @@ func (n *Node) LicenseEvents(ctx context.Context, owner licet.Owner, key licet.L
 }
 
 // OrderEvents reads a page of an order's history.
-func (n *Node) OrderEvents(ctx context.Context, owner licet.Owner, orderNo string, page HistoryPage) (got EventHistory, err error) {
-	if !licet.ValidOrderNo(orderNo) {
-		return got, licet.ErrOrderNotFound
+func (n *Node) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo string, page HistoryPage) (got EventHistory, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return got, licensing.ErrOrderNotFound
 	}
-	return n.history(ctx, owner, licet.OrderRef(owner, orderNo), page, func() error {
+	return n.history(ctx, owner, licensing.OrderRef(owner, orderNo), page, func() error {
 		_, err := n.readOrder(ctx, owner, orderNo)
 		return err
 	})
 }
 
 // history reads a page of a record's history, provided that the owner may see it.
-func (n *Node) history(ctx context.Context, owner licet.Owner, ref licet.Ref, page HistoryPage, allowed func() error) (got EventHistory, err error) {
+func (n *Node) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page HistoryPage, allowed func() error) (got EventHistory, err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return got, err
@@ -179,7 +179,7 @@ func (n *Node) history(ctx context.Context, owner licet.Owner, ref licet.Ref, pa
 
 // viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place
 // for that.
-func (n *Node) viewPage(ctx context.Context, owner licet.Owner, page FeedPage) (got EventFeed, err error) {
+func (n *Node) viewPage(ctx context.Context, owner licensing.Owner, page FeedPage) (got EventFeed, err error) {
 	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
 	if err != nil {
 		return got, err
@@ -190,7 +190,7 @@ func (n *Node) viewPage(ctx context.Context, owner licet.Owner, page FeedPage) (
 }
 
 // viewEvent reads an event as it is told, in the same way; nil where there is none.
-func (n *Node) viewEvent(ctx context.Context, owner licet.Owner, id string) (*EventView, error) {
+func (n *Node) viewEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
 	event, err := n.cfg.Events.Event(ctx, owner, id)
 	if err != nil || event == nil {
 		return nil, err
@@ -204,10 +204,10 @@ func (n *Node) viewEvent(ctx context.Context, owner licet.Owner, id string) (*Ev
 
 // viewEvents adds to events of an owner what only their records have. However many
 // events a page has, these are a few requests.
-func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []RecordedEvent) ([]EventView, error) {
+func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []RecordedEvent) ([]EventView, error) {
 	views := make([]EventView, len(events))
-	licenses, orders := make(map[licet.LicenseKey]*LicenseView), make(map[string]*licet.Order)
-	var keys []licet.LicenseKey
+	licenses, orders := make(map[licensing.LicenseKey]*LicenseView), make(map[string]*licensing.Order)
+	var keys []licensing.LicenseKey
 	var wants []Want
 	for i := range events {
 		views[i].RecordedEvent = events[i]
@@ -217,11 +217,11 @@ func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []Recor
 			}
 		} else if o := events[i].Order; o != nil {
 			if _, known := orders[o.OrderNo]; !known {
-				orders[o.OrderNo], wants = nil, append(wants, Want{Ref: licet.OrderRef(owner, o.OrderNo)})
+				orders[o.OrderNo], wants = nil, append(wants, Want{Ref: licensing.OrderRef(owner, o.OrderNo)})
 			}
 		}
 	}
-	err := eachReadable(n, keys, func(some []licet.LicenseKey) error {
+	err := eachReadable(n, keys, func(some []licensing.LicenseKey) error {
 		read, err := n.cfg.Store.ReadLicenses(ctx, some, 0)
 		for i := range read {
 			if visible(read[i], owner, some[i]) == nil {
@@ -258,7 +258,7 @@ func (n *Node) viewEvents(ctx context.Context, owner licet.Owner, events []Recor
 func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
 	for some := range slices.Chunk(keys, MaxReadLicenses) {
 		err := read(some)
-		if !errors.Is(err, licet.ErrInternal) {
+		if !errors.Is(err, licensing.ErrInternal) {
 			if err != nil {
 				return err
 			}
@@ -294,7 +294,7 @@ func (v *EventView) ofLicense(now *LicenseView) {
 }
 
 // ofOrder adds what the order has now.
-func (v *EventView) ofOrder(now *licet.Order) {
+func (v *EventView) ofOrder(now *licensing.Order) {
 	if now == nil {
 		return
 	}

@@ -6,12 +6,12 @@ import (
 	"runtime"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
 // AwaitQueued returns when so many commands wait in a record's mailbox.
-func (n *Node) AwaitQueued(ref licet.Ref, count int) {
+func (n *Node) AwaitQueued(ref licensing.Ref, count int) {
 	s := n.shardOf(ref)
 	for {
 		s.mu.Lock()
@@ -76,13 +76,13 @@ func NewAdmission(clock func() time.Time, m *metrics.Metrics) *Admission {
 }
 
 // Enter lets a command of an owner in, or refuses it.
-func (a *Admission) Enter(ctx context.Context, owner licet.Owner) error {
+func (a *Admission) Enter(ctx context.Context, owner licensing.Owner) error {
 	_, err := a.admission.enterFor(ctx, owner)
 	return err
 }
 
 // Leave ends a command of an owner.
-func (a *Admission) Leave(owner licet.Owner, err error) {
+func (a *Admission) Leave(owner licensing.Owner, err error) {
 	a.admission.leave(a.admission.shares.of(owner), err)
 }
 
@@ -111,10 +111,10 @@ func (s *shares) sums() (sums [2]int) {
 func (a *Admission) Limit() int { return int(a.admission.limit.Load()) }
 
 // NoteSeen notes that a device was seen.
-func (n *Node) NoteSeen(key licet.LicenseKey, device string, at time.Time) {
+func (n *Node) NoteSeen(key licensing.LicenseKey, device string, at time.Time) {
 	n.seen.mu.Lock()
 	defer n.seen.mu.Unlock()
-	n.seen.add(key, &licet.Device{ID: device, LastSeenAt: at})
+	n.seen.add(key, &licensing.Device{ID: device, LastSeenAt: at})
 }
 
 // Hopped tells how many commands that came by a hop are under way.

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -37,15 +37,15 @@ const (
 // feed tells those who wait that there may be more events.
 type feed struct {
 	mu      sync.Mutex
-	news    chan struct{}       // closed when an epoch has begun
-	waiting int                 // all of waits
-	waits   map[licet.Owner]int // how many wait for an owner's events
-	reading chan struct{}       // bounds who reads after having waited
+	news    chan struct{}           // closed when an epoch has begun
+	waiting int                     // all of waits
+	waits   map[licensing.Owner]int // how many wait for an owner's events
+	reading chan struct{}           // bounds who reads after having waited
 }
 
 func newFeed() *feed {
 	return &feed{
-		news: make(chan struct{}), waits: make(map[licet.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
+		news: make(chan struct{}), waits: make(map[licensing.Owner]int), reading: make(chan struct{}, feedReadsAtOnce),
 	}
 }
 
@@ -129,7 +129,7 @@ func (a *epochAge) due(epoch Epoch, now time.Time) bool {
 }
 
 // enter takes a place among those who wait for an owner's events; leave gives it back.
-func (f *feed) enter(owner licet.Owner) bool {
+func (f *feed) enter(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.waits[owner] >= maxFeedWaits-f.waiting {
@@ -140,7 +140,7 @@ func (f *feed) enter(owner licet.Owner) bool {
 	return true
 }
 
-func (f *feed) leave(owner licet.Owner) {
+func (f *feed) leave(owner licensing.Owner) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting--

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -17,7 +17,7 @@ type backlog struct {
 	read atomic.Int64
 }
 
-func (b *backlog) ReadEvents(context.Context, licet.Owner, node.FeedPage) (node.Feed, error) {
+func (b *backlog) ReadEvents(context.Context, licensing.Owner, node.FeedPage) (node.Feed, error) {
 	return node.Feed{Next: node.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
 }
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // ErrKeyEnded reports that the API key of a caller who waits was revoked or has expired.
@@ -23,14 +23,14 @@ const keyLookPause = 500 * time.Millisecond
 // forgotten keys because one of them has changed. Until then, a watch costs nothing.
 type keyWatch struct {
 	node   *Node
-	key    *licet.APIKey   // nil: there is none
-	forgot <-chan struct{} // closed when the cache has forgotten; nil: a look is due by the timer already
+	key    *licensing.APIKey // nil: there is none
+	forgot <-chan struct{}   // closed when the cache has forgotten; nil: a look is due by the timer already
 	looked time.Time
 	timer  *time.Timer
 }
 
 // watchKey begins to look after a key that was good a moment ago. The caller must call stop.
-func (n *Node) watchKey(ctx context.Context, key *licet.APIKey) (*keyWatch, error) {
+func (n *Node) watchKey(ctx context.Context, key *licensing.APIKey) (*keyWatch, error) {
 	w := &keyWatch{node: n, key: key, timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	// The cache may have forgotten the key since the key was good.
@@ -73,7 +73,7 @@ func (w *keyWatch) look(ctx context.Context) error {
 		select {
 		case w.node.feed.reading <- struct{}{}:
 		case <-ctx.Done():
-			return licet.ErrUnavailable
+			return licensing.ErrUnavailable
 		}
 		var err error
 		known, err = w.node.keys.find(ctx, w.key.Hash)

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -19,7 +19,7 @@ import (
 type oneKey struct {
 	Store
 	EventStore
-	key   licet.APIKey
+	key   licensing.APIKey
 	ended atomic.Bool // the key is revoked
 	fails atomic.Bool // the store does not answer
 	mark  atomic.Int64
@@ -28,10 +28,10 @@ type oneKey struct {
 	woken chan struct{}
 }
 
-func (s *oneKey) APIKey(context.Context, [32]byte) (*licet.APIKey, error) {
+func (s *oneKey) APIKey(context.Context, [32]byte) (*licensing.APIKey, error) {
 	s.reads.Add(1)
 	if s.fails.Load() {
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	key := s.key
 	if s.ended.Load() {
@@ -42,7 +42,7 @@ func (s *oneKey) APIKey(context.Context, [32]byte) (*licet.APIKey, error) {
 
 func (s *oneKey) APIKeyMarks(context.Context) (marks KeyMarks, err error) {
 	if s.fails.Load() {
-		return marks, licet.ErrUnavailable
+		return marks, licensing.ErrUnavailable
 	}
 	marks.All = KeyMark(time.Unix(s.mark.Load(), 0).String())
 	return marks, nil
@@ -59,7 +59,7 @@ func (s *oneKey) WatchAPIKeys(ctx context.Context, wake func()) {
 	}
 }
 
-func (s *oneKey) ReadEvents(context.Context, licet.Owner, FeedPage) (feed Feed, err error) {
+func (s *oneKey) ReadEvents(context.Context, licensing.Owner, FeedPage) (feed Feed, err error) {
 	if s.tells.Load() {
 		feed.Events = make([]RecordedEvent, 1)
 	}
@@ -134,7 +134,7 @@ func TestWaitsByAKey(t *testing.T) {
 				waiting, stop := context.WithTimeout(ctx, time.Minute)
 				defer stop()
 				began := time.Now()
-				_, err := n.Feed(waiting, licet.Owner{}, FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
+				_, err := n.Feed(waiting, licensing.Owner{}, FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
 				if took := time.Since(began); took < c.after || took > c.before || errors.Is(err, ErrKeyEnded) != c.ended || err != nil && !c.ended {
 					t.Errorf("it ends after %v: %v", took, err)
 				}

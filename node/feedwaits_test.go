@@ -3,7 +3,7 @@ package node
 import (
 	"testing"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestFeedWaits lets one owner have half of the places for waiting, and leaves the
@@ -11,7 +11,7 @@ import (
 func TestFeedWaits(t *testing.T) {
 	t.Parallel()
 	f := newFeed()
-	greedy, other := licet.Owner{AccountID: "greedy", Mode: licet.Live}, licet.Owner{AccountID: "other", Mode: licet.Live}
+	greedy, other := licensing.Owner{AccountID: "greedy", Mode: licensing.Live}, licensing.Owner{AccountID: "other", Mode: licensing.Live}
 	taken := 0
 	for f.enter(greedy) {
 		taken++

@@ -6,7 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // the order of the calls. There may be fewer answers than calls: the fold had no room
 // for the others, and they are to be run on what it has made of the record.
 type foldResult struct {
-	record  licet.Record
+	record  licensing.Record
 	answers []Answer
 	// worthSwap: something changed that must be stored before it is told.
 	worthSwap bool
@@ -80,7 +80,7 @@ again:
 				poisoned = make(map[int]struct{})
 			}
 			poisoned[i] = struct{}{}
-			answers[i] = Answer{Err: licet.ErrInternal}
+			answers[i] = Answer{Err: licensing.ErrInternal}
 			goto again
 		}
 		answers[i] = Answer{Result: result, Err: err}
@@ -93,7 +93,7 @@ again:
 // bytesOf returns about how many bytes a command adds to the request that stores the record.
 // The record had told events before the command. A device that several commands change
 // counts for each of them.
-func bytesOf(record *licet.Record, cmd licet.Command, told int) (bytes int) {
+func bytesOf(record *licensing.Record, cmd licensing.Command, told int) (bytes int) {
 	for i := range record.Events[told:] {
 		bytes += eventBytes
 		if d := record.Events[told+i].Device; d != nil {
@@ -107,10 +107,10 @@ func bytesOf(record *licet.Record, cmd licet.Command, told int) (bytes int) {
 }
 
 // foldOne is a fold of one call, as most are.
-func (n *Node) foldOne(record licet.Record, c *call) foldResult {
+func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
 	result, err, panicked := n.apply(&record, c.cmd, n.Now())
 	if panicked {
-		return foldResult{answers: []Answer{{Err: licet.ErrInternal}}}
+		return foldResult{answers: []Answer{{Err: licensing.ErrInternal}}}
 	}
 	return foldResult{
 		record:    record,
@@ -121,11 +121,11 @@ func (n *Node) foldOne(record licet.Record, c *call) foldResult {
 
 // mustStore tells whether what a command made of a record must be stored. That
 // a device was seen must be only where the command is there for nothing else.
-func mustStore(record *licet.Record, cmd licet.Command) bool {
+func mustStore(record *licensing.Record, cmd licensing.Command) bool {
 	if record.Changed {
 		return true
 	}
-	_, isSeen := cmd.(licet.Seen)
+	_, isSeen := cmd.(licensing.Seen)
 	return isSeen && record.Touched
 }
 
@@ -139,7 +139,7 @@ func (n *Node) answerUnchanging(snapshot Snapshot, calls []*call) []*call {
 		result, err, panicked := n.apply(&record, c.cmd, now)
 		switch {
 		case panicked:
-			c.answer(licet.Result{}, licet.ErrInternal)
+			c.answer(licensing.Result{}, licensing.ErrInternal)
 			record = snapshot.Record.Clone()
 			continue
 		case mustStore(&record, c.cmd):
@@ -155,9 +155,9 @@ func (n *Node) answerUnchanging(snapshot Snapshot, calls []*call) []*call {
 	return rest
 }
 
-func (n *Node) apply(record *licet.Record, cmd licet.Command, now time.Time) (result licet.Result, err error, panicked bool) {
+func (n *Node) apply(record *licensing.Record, cmd licensing.Command, now time.Time) (result licensing.Result, err error, panicked bool) {
 	returned := n.guard.Catch(
-		func() { result, err = licet.Apply(record, cmd, now) },
+		func() { result, err = licensing.Apply(record, cmd, now) },
 		func() *zerolog.Event { return n.cfg.Log.Error().Str("where", fmt.Sprintf("%T", cmd)) },
 	)
 	return result, err, !returned
@@ -165,6 +165,6 @@ func (n *Node) apply(record *licet.Record, cmd licet.Command, now time.Time) (re
 
 func answerAll(calls []*call, err error) {
 	for _, c := range calls {
-		c.answer(licet.Result{}, err)
+		c.answer(licensing.Result{}, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -16,27 +16,27 @@ import (
 // answers collects how many calls ended which way.
 type answers struct {
 	mu sync.Mutex
-	by map[licet.Reason]int
-	ok map[string]licet.Result
+	by map[licensing.Reason]int
+	ok map[string]licensing.Result
 }
 
-func (a *answers) add(device string, result licet.Result, err error) {
+func (a *answers) add(device string, result licensing.Result, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil {
 		a.ok[device] = result
 		return
 	}
-	var refusal *licet.Error
+	var refusal *licensing.Error
 	if !errors.As(err, &refusal) {
-		refusal = licet.ErrInternal
+		refusal = licensing.ErrInternal
 	}
 	a.by[refusal.Reason]++
 }
 
 // storm activates many devices at once, over any number of nodes.
-func storm(ctx context.Context, nodes []*node.Node, key licet.LicenseKey, count int) *answers {
-	a := &answers{by: map[licet.Reason]int{}, ok: map[string]licet.Result{}}
+func storm(ctx context.Context, nodes []*node.Node, key licensing.LicenseKey, count int) *answers {
+	a := &answers{by: map[licensing.Reason]int{}, ok: map[string]licensing.Result{}}
 	var group sync.WaitGroup
 	for i := range count {
 		group.Go(func() {
@@ -58,7 +58,7 @@ func TestNeverOverBound(t *testing.T) {
 			}
 			key := grant(t, nodes[0], c.slots)
 			a := storm(testContext(t), nodes, key, c.calls)
-			if len(a.ok) != c.slots || a.by[licet.ReasonDeviceLimitReached] != c.calls-c.slots {
+			if len(a.ok) != c.slots || a.by[licensing.ReasonDeviceLimitReached] != c.calls-c.slots {
 				t.Errorf("%d bound, refusals %v; want %d bound and the rest refused", len(a.ok), a.by, c.slots)
 			}
 			count, ids := devices(t, nodes[0], key)
@@ -127,7 +127,7 @@ func TestWaitingCommandsFold(t *testing.T) {
 	for i := range waiting {
 		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
 	}
-	n.AwaitQueued(licet.LicenseRef(key), waiting)
+	n.AwaitQueued(licensing.LicenseRef(key), waiting)
 	close(open)
 	group.Wait()
 	if got := commits.Load(); got != 2 {
@@ -174,7 +174,7 @@ func TestLargeFold(t *testing.T) {
 			for i := range waiting {
 				start(fmt.Sprint("waiting-", i))
 			}
-			n.AwaitQueued(licet.LicenseRef(key), waiting)
+			n.AwaitQueued(licensing.LicenseRef(key), waiting)
 			gate.Store(&second)
 			close(first)
 			<-arrived // with all that waited
@@ -207,9 +207,9 @@ func TestFullMailbox(t *testing.T) {
 	for i := range 2 {
 		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
 	}
-	n.AwaitQueued(licet.LicenseRef(key), 2)
+	n.AwaitQueued(licensing.LicenseRef(key), 2)
 	_, err := activate(ctx, n, key, "too many")
-	wantError(t, err, licet.ErrOverloaded)
+	wantError(t, err, licensing.ErrOverloaded)
 	close(open)
 	group.Wait()
 	if _, ids := devices(t, n, key); ids["too many"] || len(ids) != 3 {
@@ -223,7 +223,7 @@ type roomless struct {
 	panics atomic.Bool
 }
 
-func (s *roomless) Room(ref licet.Ref) int {
+func (s *roomless) Room(ref licensing.Ref) int {
 	if s.panics.Load() {
 		panic("a bug")
 	}
@@ -246,10 +246,10 @@ func TestTurnPanics(t *testing.T) {
 	for i := range waiting {
 		group.Go(func() {
 			_, err := activate(ctx, n, key, fmt.Sprint("waiting-", i))
-			wantError(t, err, licet.ErrInternal)
+			wantError(t, err, licensing.ErrInternal)
 		})
 	}
-	n.AwaitQueued(licet.LicenseRef(key), waiting)
+	n.AwaitQueued(licensing.LicenseRef(key), waiting)
 	inner.panics.Store(true)
 	close(open)
 	group.Wait()

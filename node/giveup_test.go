@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -17,7 +17,7 @@ import (
 
 // TestGivingUp ends a caller's patience at each stage of its command.
 func TestGivingUp(t *testing.T) {
-	setup := func(t *testing.T) (key licet.LicenseKey, n *node.Node, arrived, open chan struct{}, done *sync.WaitGroup) {
+	setup := func(t *testing.T) (key licensing.LicenseKey, n *node.Node, arrived, open chan struct{}, done *sync.WaitGroup) {
 		key = grant(t, newNode(t, openStore(t)), 0)
 		store, arrived, open, _ := gated(openStore(t))
 		n = newNode(t, store)
@@ -30,7 +30,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
 		defer cancel()
 		_, err := activate(ctx, n, key, "impatient")
-		wantError(t, err, licet.ErrUnavailable)
+		wantError(t, err, licensing.ErrUnavailable)
 		close(open)
 		group.Wait()
 		if err := n.Drain(testContext(t)); err != nil {
@@ -47,9 +47,9 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
 		defer cancel()
 		_, err := activate(ctx, n, key, "impatient")
-		wantError(t, err, licet.ErrUnavailable)
+		wantError(t, err, licensing.ErrUnavailable)
 		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
-		n.AwaitQueued(licet.LicenseRef(key), 2)
+		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
 		if _, ids := devices(t, n, key); ids["impatient"] || !ids["patient"] {
@@ -77,7 +77,7 @@ func TestGivingUp(t *testing.T) {
 		<-arrived
 		group.Go(func() { _, _ = activate(ctx, n, key, "impatient") })
 		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
-		n.AwaitQueued(licet.LicenseRef(key), 2)
+		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
 	})
@@ -86,7 +86,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t))
 		group.Go(func() {
 			_, err := activate(ctx, n, key, "impatient")
-			wantError(t, err, licet.ErrOutcomeUnknown)
+			wantError(t, err, licensing.ErrOutcomeUnknown)
 		})
 		<-arrived
 		cancel()
@@ -118,7 +118,7 @@ func TestGivingUp(t *testing.T) {
 		}
 	})
 	// In the mailbox's own goroutine, with another that is patient.
-	crowd := func(ctx context.Context, t *testing.T, n *node.Node, key licet.LicenseKey, arrived, open, told chan struct{}) {
+	crowd := func(ctx context.Context, t *testing.T, n *node.Node, key licensing.LicenseKey, arrived, open, told chan struct{}) {
 		t.Helper()
 		var group sync.WaitGroup
 		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
@@ -126,16 +126,16 @@ func TestGivingUp(t *testing.T) {
 		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
 		group.Go(func() {
 			_, err := activate(ctx, n, key, "impatient")
-			wantError(t, err, licet.ErrOutcomeUnknown)
+			wantError(t, err, licensing.ErrOutcomeUnknown)
 			close(told)
 		})
-		n.AwaitQueued(licet.LicenseRef(key), 2)
+		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
 	}
 	// stages holds the first turn back until open, and lets a rival write in the
 	// middle of the second, once the impatient caller has been told.
-	stages := func(t *testing.T, rival *node.Node, key licet.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
+	stages := func(t *testing.T, rival *node.Node, key licensing.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
 		var turns atomic.Int32
 		return func() {
 			switch turns.Add(1) {
@@ -217,7 +217,7 @@ func TestLostSwap(t *testing.T) {
 		return storetest.Fault{}
 	}
 	_, err = activate(testContext(t), n, key, "hopeless")
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	if _, ids := devices(t, n, key); ids["hopeless"] {
 		t.Error("it was said that nothing happened, but it is bound")
 	}
@@ -232,9 +232,9 @@ func TestStoreFailures(t *testing.T) {
 		fault storetest.Fault
 		bound bool
 	}{
-		{"unknown, applied", storetest.Fault{Say: licet.ErrOutcomeUnknown}, true},
-		{"unknown, not applied", storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}, false},
-		{"unavailable", storetest.Fault{Skip: true, Say: licet.ErrUnavailable}, false},
+		{"unknown, applied", storetest.Fault{Say: licensing.ErrOutcomeUnknown}, true},
+		{"unknown, not applied", storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}, false},
+		{"unavailable", storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}, false},
 	} {
 		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault { return c.fault }})
 		_, err := activate(testContext(t), n, key, c.name)
@@ -243,9 +243,9 @@ func TestStoreFailures(t *testing.T) {
 			t.Errorf("%s: bound is %v", c.name, ids[c.name])
 		}
 	}
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error { return licet.ErrUnavailable }})
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error { return licensing.ErrUnavailable }})
 	_, err := activate(testContext(t), n, key, "unreadable")
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 }
 
 // TestPanic makes one command of a fold panic, by withholding the entry of its
@@ -262,11 +262,11 @@ func TestPanic(t *testing.T) {
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
 	<-arrived
-	group.Go(func() { _, err := activate(ctx, n, key, "poison"); wantError(t, err, licet.ErrInternal) })
+	group.Go(func() { _, err := activate(ctx, n, key, "poison"); wantError(t, err, licensing.ErrInternal) })
 	for i := range 5 {
 		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("fine-", i)); wantError(t, err, nil) })
 	}
-	n.AwaitQueued(licet.LicenseRef(key), 6)
+	n.AwaitQueued(licensing.LicenseRef(key), 6)
 	close(open)
 	group.Wait()
 	if count, ids := devices(t, n, key); count != 6 || len(ids) != 6 || ids["poison"] {
@@ -295,11 +295,11 @@ func TestDrain(t *testing.T) {
 	if told.Ready.Value() != 0 {
 		t.Error("licet_ready is 1 while the node drains")
 	}
-	wantError(t, n.Ready(testContext(t)), licet.ErrUnavailable)
+	wantError(t, n.Ready(testContext(t)), licensing.ErrUnavailable)
 	_, err := activate(testContext(t), n, key, "late")
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	_, _, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 
 	impatient, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Grant asks for licenses that no order stands behind. Its members have been
@@ -18,7 +18,7 @@ type Grant struct {
 	MaxDevices *int      // nil: the product's
 	ExpiresAt  time.Time // zero: as the product's validity says
 	Metadata   string    // of each license: a compact JSON object, or empty
-	By         licet.Actor
+	By         licensing.Actor
 	Once       *Once // nil: the request came without an Idempotency-Key
 
 	// Stale is why the request can't be made any more, such as that ExpiresAt has
@@ -34,7 +34,7 @@ type Grant struct {
 // far the grant has come, so that the same request goes on from there. Once it
 // is complete, the same request answers the licenses as they are now, and
 // replayed is true.
-func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted []LicenseView, replayed bool, err error) {
+func (n *Node) Grant(ctx context.Context, owner licensing.Owner, in Grant) (granted []LicenseView, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return nil, false, err
 	}
@@ -59,7 +59,7 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 		g.progress, g.since = *c.earlier.Grant, c.earlier.CreatedAt
 		replayed = g.progress.Done == g.progress.Quantity
 	case product == nil:
-		return nil, false, licet.ErrProductNotFound
+		return nil, false, licensing.ErrProductNotFound
 	default:
 		if err := g.plan(product.Terms); err != nil {
 			return nil, false, err
@@ -78,19 +78,19 @@ func (n *Node) Grant(ctx context.Context, owner licet.Owner, in Grant) (granted 
 // granting is a grant on its way.
 type granting struct {
 	n     *Node
-	owner licet.Owner
+	owner licensing.Owner
 	in    Grant
 	claim *claim
 	along []Write // makes the product, where there is none yet
 
-	progress licet.GrantProgress
+	progress licensing.GrantProgress
 	since    time.Time // when the claim was made; zero: not yet
-	made     []licet.License
+	made     []licensing.License
 }
 
 // plan starts a grant from the beginning.
-func (g *granting) plan(terms licet.Terms) error {
-	g.progress = licet.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
+func (g *granting) plan(terms licensing.Terms) error {
+	g.progress = licensing.GrantProgress{Terms: terms, Quantity: g.in.Quantity}
 	if _, err := io.ReadFull(g.n.cfg.Entropy, g.progress.Seed[:]); err != nil {
 		return fmt.Errorf("make a seed for license keys: %w", err)
 	}
@@ -109,7 +109,7 @@ func (g *granting) run(ctx context.Context) error {
 		}
 		// Another one has made the product, or works on the same grant.
 		if lost++; lost > createTries+g.progress.Quantity/MaxNewLicenses {
-			return g.failed(licet.ErrUnavailable)
+			return g.failed(licensing.ErrUnavailable)
 		}
 		if err := g.catchUp(ctx); err != nil {
 			return g.failed(err)
@@ -122,20 +122,20 @@ func (g *granting) run(ctx context.Context) error {
 func (g *granting) batch(ctx context.Context) error {
 	next := g.progress
 	next.Done = min(next.Done+MaxNewLicenses, next.Quantity)
-	var batch []licet.License
+	var batch []licensing.License
 	var writes []Write
 	for i := g.progress.Done; i < next.Done; i++ {
 		l := g.license(i)
 		writes = append(writes, Write{
-			Ref:    licet.LicenseRef(l.Key),
-			Record: licet.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
+			Ref:    licensing.LicenseRef(l.Key),
+			Record: licensing.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
 		})
 		batch = append(batch, *l)
 	}
 	if g.since.IsZero() {
 		g.since = g.n.Now()
 	}
-	g.claim.effect = licet.Claim{Grant: &next, CreatedAt: g.since}
+	g.claim.effect = licensing.Claim{Grant: &next, CreatedAt: g.since}
 	if err := g.n.commitWithProduct(ctx, g.claim, g.along, writes...); err != nil {
 		return err
 	}
@@ -145,24 +145,24 @@ func (g *granting) batch(ctx context.Context) error {
 }
 
 // license makes license number i of the grant.
-func (g *granting) license(i int) *licet.License {
+func (g *granting) license(i int) *licensing.License {
 	key := g.progress.Key(g.n.cfg.KeyCheck, Cell, i)
 	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.n.Now())
 	if g.in.MaxDevices != nil {
 		l.MaxDevices = *g.in.MaxDevices
 	}
 	if !g.in.ExpiresAt.IsZero() {
-		l.ExpiresAt, l.Validity = g.in.ExpiresAt, licet.Period{}
+		l.ExpiresAt, l.Validity = g.in.ExpiresAt, licensing.Period{}
 	}
 	return l
 }
 
 // newMetadata is the metadata of a new license, nil where it has none.
-func newMetadata(object string) *licet.Metadata {
+func newMetadata(object string) *licensing.Metadata {
 	if object == "" {
 		return nil
 	}
-	return &licet.Metadata{Object: object, Changed: true}
+	return &licensing.Metadata{Object: object, Changed: true}
 }
 
 // catchUpToken reads the revision of the claim that the last batch wrote, for
@@ -192,10 +192,10 @@ func (g *granting) catchUp(ctx context.Context) error {
 
 // failed is the error of a grant that is not complete. What is stored stays.
 func (g *granting) failed(err error) error {
-	if g.progress.Done == 0 || licet.ReasonOf(err) == licet.ReasonOutcomeUnknown {
+	if g.progress.Done == 0 || licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
 		return err
 	}
-	return licet.ErrOutcomeUnknown
+	return licensing.ErrOutcomeUnknown
 }
 
 // licenses answers all licenses of the grant: as they were made, if all were
@@ -220,12 +220,12 @@ func (g *granting) licenses(ctx context.Context) ([]LicenseView, error) {
 // read reads the licenses of the grant from one on. They are stored, so that
 // nothing may be answered that says otherwise.
 func (g *granting) read(ctx context.Context, from int, into []LicenseView) error {
-	keys := make([]licet.LicenseKey, len(into))
+	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
 		keys[i] = g.progress.Key(g.n.cfg.KeyCheck, Cell, from+i)
 	}
 	views, err := g.n.cfg.Store.ReadLicenses(ctx, keys, ViewDevices)
-	if licet.NotExecuted(err) {
+	if licensing.NotExecuted(err) {
 		return g.failed(err)
 	}
 	if err != nil {

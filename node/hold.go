@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"licet"
+	"licet/licensing"
 )
 
 // hold runs work in a record's mailbox: while it does, no command runs on the
@@ -14,7 +14,7 @@ import (
 //
 // It goes before all that waits, and has a turn of its own. Work that was begun
 // has ended when hold returns, and so it must heed its ctx.
-func (n *Node) hold(ctx context.Context, ref licet.Ref, work func(context.Context) (licet.Result, error)) (licet.Result, error) {
+func (n *Node) hold(ctx context.Context, ref licensing.Ref, work func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
 	return n.doCall(ctx, ref, &call{work: work})
 }
 
@@ -31,11 +31,11 @@ func (n *Node) queueFirst(box *mailbox, c *call) error {
 
 // step is one command of several that one transaction makes together.
 type step struct {
-	ref licet.Ref
-	cmd licet.Command
+	ref licensing.Ref
+	cmd licensing.Command
 	// then, in place of cmd, makes the command out of what the first step answers: what
 	// is copied from one record to another must be so at the moment of the swap.
-	then func(first licet.Result) licet.Command
+	then func(first licensing.Result) licensing.Command
 	// guarded: it is written even if the command changes nothing, so that nobody
 	// changes it between being read and the swap of the others.
 	guarded bool
@@ -56,10 +56,10 @@ const (
 // refused, nothing is stored. The records must be held. A swap that is lost to another
 // node is made again, on what it was lost to. After togetherTries, or when ctx has ended,
 // swapTogether fails with ErrUnavailable.
-func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, error) {
+func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Result, error) {
 	wants := make([]Want, len(steps))
 	for i, s := range steps {
-		wants[i] = Want{Ref: s.ref, Metadata: licet.NeedsMetadata(s.cmd)}
+		wants[i] = Want{Ref: s.ref, Metadata: licensing.NeedsMetadata(s.cmd)}
 	}
 	var snapshots []Snapshot
 	for try := range togetherTries {
@@ -69,7 +69,7 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 		if len(snapshots) != len(steps) {
 			var err error
 			if snapshots, err = n.cfg.Store.Load(ctx, wants...); err != nil {
-				return licet.Result{}, err
+				return licensing.Result{}, err
 			}
 		}
 		answer, writes, err := n.applySteps(steps, snapshots)
@@ -78,18 +78,18 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licet.Result, e
 		}
 		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: writes})
 		if err != nil {
-			return licet.Result{}, err
+			return licensing.Result{}, err
 		}
 		if outcome.Landed {
 			return answer, nil
 		}
 		snapshots = outcome.Rivals // of all records only if all were to be written
 	}
-	return licet.Result{}, licet.ErrUnavailable // every swap was lost for certain
+	return licensing.Result{}, licensing.ErrUnavailable // every swap was lost for certain
 }
 
 // applySteps runs each command on its record, and gives what must be written.
-func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licet.Result, writes []Write, err error) {
+func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licensing.Result, writes []Write, err error) {
 	now := n.Now()
 	for i, s := range steps {
 		record, cmd := snapshots[i].Record, s.cmd
@@ -99,9 +99,9 @@ func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licet.Resu
 		result, err, panicked := n.apply(&record, cmd, now)
 		switch {
 		case panicked:
-			return licet.Result{}, nil, licet.ErrInternal
+			return licensing.Result{}, nil, licensing.ErrInternal
 		case err != nil:
-			return licet.Result{}, nil, err
+			return licensing.Result{}, nil, err
 		case i == 0:
 			answer = result
 		}

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"licet"
-	"licet/tracing"
+	"licet/licensing"
+	"licet/metrics/tracing"
 )
 
 // defaultHopMargin is a fraction of a request's time, and much more than timers
@@ -21,15 +21,15 @@ const hopAnswered = "answered"
 // that are to be settled here: they have too little time, or were refused. Where it
 // is left open what became of them, they are not run here any more, and their
 // callers are told so when their own time is up: then it is over there too.
-func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Incarnation) []*call {
+func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to Incarnation) []*call {
 	hopping, rest, earliest := apartHopping(calls, n.leastLeft())
 	if len(hopping) == 0 {
 		return rest
 	}
 	hop := Hop{
 		From:     n.placement.self,
-		Key:      licet.LicenseKey(ref.ID),
-		Commands: make([]licet.Command, len(hopping)),
+		Key:      licensing.LicenseKey(ref.ID),
+		Commands: make([]licensing.Command, len(hopping)),
 		Over:     earliest.Add(-n.cfg.HopMargin),
 	}
 	for i, c := range hopping {
@@ -49,7 +49,7 @@ func (n *Node) forward(ctx context.Context, ref licet.Ref, calls []*call, to Inc
 			n.placement.servedNone(ref, to, reply.YieldsTo)
 		}
 		for i, c := range hopping {
-			if a := &reply.Answers[i]; licet.ReasonOf(a.Err) == licet.ReasonUnavailable {
+			if a := &reply.Answers[i]; licensing.ReasonOf(a.Err) == licensing.ReasonUnavailable {
 				rest = append(rest, c) // it was not run, and never will be
 			} else {
 				c.answer(a.Result, a.Err)
@@ -106,9 +106,9 @@ func apartHopping(calls []*call, leastLeft time.Duration) (hopping, rest []*call
 
 // mayHop tells whether another node may run a command. Those that only note when
 // a device was seen do not matter enough, and all others are rare.
-func mayHop(cmd licet.Command) bool {
+func mayHop(cmd licensing.Command) bool {
 	switch cmd.(type) {
-	case licet.Activate, licet.RemoveDevice:
+	case licensing.Activate, licensing.RemoveDevice:
 		return true
 	}
 	return false
@@ -137,7 +137,7 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	defer cancel()
 	span := n.cfg.Tracer.Continue(hop.Trace, tracing.Start{Kind: tracing.Server, Name: "hop run"})
 	defer span.End()
-	ref := licet.LicenseRef(hop.Key)
+	ref := licensing.LicenseRef(hop.Key)
 	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
@@ -175,7 +175,7 @@ func notTaken(why string) error { return errors.Join(ErrNotTaken, errors.New(why
 
 // postHopped puts calls that came by a hop into their record's mailbox, all of
 // them or none. It tells whether there were others.
-func (n *Node) postHopped(ref licet.Ref, calls []*call) (busy bool, err error) {
+func (n *Node) postHopped(ref licensing.Ref, calls []*call) (busy bool, err error) {
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -43,7 +43,7 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 		if time.Since(began) > 300*time.Millisecond {
 			slow++
 		}
-		if errors.Is(err, licet.ErrOutcomeUnknown) {
+		if errors.Is(err, licensing.ErrOutcomeUnknown) {
 			unknown++
 		}
 		group.Wait()
@@ -63,15 +63,15 @@ type cutOff struct {
 func (s *cutOff) Load(ctx context.Context, want ...node.Want) ([]node.Snapshot, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	return s.Store.Load(ctx, want...)
 }
 
-func (s *cutOff) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+func (s *cutOff) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
-		return false, licet.ErrUnavailable
+		return false, licensing.ErrUnavailable
 	}
 	return s.Store.Confirm(ctx, ref, token)
 }
@@ -79,7 +79,7 @@ func (s *cutOff) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (
 func (s *cutOff) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
-		return node.Outcome{}, licet.ErrOutcomeUnknown
+		return node.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	return s.Store.Commit(ctx, change)
 }
@@ -118,7 +118,7 @@ func TestShortCallsPause(t *testing.T) {
 	}
 }
 
-var losingKey licet.LicenseKey
+var losingKey licensing.LicenseKey
 
 // TestEmptyHop: a hop without commands is refused, and not a panic.
 func TestEmptyHop(t *testing.T) {
@@ -143,15 +143,15 @@ func TestEmptyHop(t *testing.T) {
 // TestBadKeyHop: a hop for what is no license key is refused, and not a panic.
 func TestBadKeyHop(t *testing.T) {
 	n := newNode(t, openStore(t))
-	for _, key := range []licet.LicenseKey{"", "x", "LIC-00000", "\xff"} {
+	for _, key := range []licensing.LicenseKey{"", "x", "LIC-00000", "\xff"} {
 		func() {
 			defer func() {
 				if p := recover(); p != nil {
 					t.Errorf("%q panics: %v", key, p)
 				}
 			}()
-			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second), Commands: []licet.Command{
-				licet.Activate{Target: licet.Target{Key: key}, Device: "d"},
+			answer, err := n.Execute(node.Hop{Key: key, Over: time.Now().Add(time.Second), Commands: []licensing.Command{
+				licensing.Activate{Target: licensing.Target{Key: key}, Device: "d"},
 			}})
 			t.Logf("%q: %+v, %v", key, answer.Answers, err)
 		}()

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -38,7 +38,7 @@ func TestSwapsOfHopsEnd(t *testing.T) {
 	key := grant(t, newNode(t, plain), 0)
 	store := &deadlines{Store: plain, first: make(chan struct{})}
 	n := newNode(t, store)
-	ref := licet.LicenseRef(key)
+	ref := licensing.LicenseRef(key)
 	var group sync.WaitGroup
 	group.Go(func() { mustActivate(t, n, key, "in front") })
 	time.Sleep(100 * time.Millisecond)
@@ -46,8 +46,8 @@ func TestSwapsOfHopsEnd(t *testing.T) {
 	n.AwaitQueued(ref, 1)
 	over := time.Now().Add(time.Second)
 	group.Go(func() {
-		_, _ = n.Execute(node.Hop{Key: key, Over: over, Commands: []licet.Command{
-			licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"},
+		_, _ = n.Execute(node.Hop{Key: key, Over: over, Commands: []licensing.Command{
+			licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"},
 		}})
 	})
 	n.AwaitQueued(ref, 2)

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +29,7 @@ func stateNode(peers Peers) *Node {
 }
 
 func stateCall(within time.Duration, state int32, hopped bool) *call {
-	c := &call{cmd: licet.Activate{Device: "d"}, deadline: time.Now().Add(within), hopped: hopped, done: make(chan struct{})}
+	c := &call{cmd: licensing.Activate{Device: "d"}, deadline: time.Now().Add(within), hopped: hopped, done: make(chan struct{})}
 	c.state.Store(state)
 	return c
 }

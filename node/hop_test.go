@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -75,7 +75,7 @@ func (c *crowd) Send(_ context.Context, to node.Incarnation, hop node.Hop) (node
 }
 
 // yields makes a node yield a license to another one, by losing swaps to it.
-func yields(t *testing.T, c *crowd, from, to *node.Node, key licet.LicenseKey) {
+func yields(t *testing.T, c *crowd, from, to *node.Node, key licensing.LicenseKey) {
 	t.Helper()
 	for i := 0; c.hops.Load() == 0; i++ {
 		if i == 100 {
@@ -94,7 +94,7 @@ func yields(t *testing.T, c *crowd, from, to *node.Node, key licet.LicenseKey) {
 
 // yielding gives two nodes, of which one sends what comes for a license to the
 // other.
-func yielding(t *testing.T) (c *crowd, owner, other *node.Node, key licet.LicenseKey) {
+func yielding(t *testing.T) (c *crowd, owner, other *node.Node, key licensing.LicenseKey) {
 	c = newCrowd(t)
 	owner, _ = c.join()
 	other, _ = c.join(eager)
@@ -115,18 +115,18 @@ func TestCommandsHop(t *testing.T) {
 	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
 		t.Errorf("told %+v", bound)
 	}
-	again, err := other.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
+	again, err := other.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
 	wantError(t, err, nil)
 	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) || again.License.CurrentDevices != bound.License.CurrentDevices {
 		t.Errorf("told %+v, and before %+v", again, bound)
 	}
-	removed, err := other.RemoveDevice(testContext(t), licet.RemoveDevice{Target: licet.Target{Key: key, Caller: testOwner}, Device: "a device"})
+	removed, err := other.RemoveDevice(testContext(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: testOwner}, Device: "a device"})
 	wantError(t, err, nil)
 	if !removed.Removed || removed.License.CurrentDevices != bound.License.CurrentDevices-1 {
 		t.Errorf("told %+v", removed)
 	}
-	_, err = other.RemoveDevice(testContext(t), licet.RemoveDevice{Target: licet.Target{Key: key, Caller: newOwner(licet.Test)}, Device: "a device"})
-	wantError(t, err, licet.ErrLicenseNotFound)
+	_, err = other.RemoveDevice(testContext(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: newOwner(licensing.Test)}, Device: "a device"})
+	wantError(t, err, licensing.ErrLicenseNotFound)
 	if got := c.hops.Load(); got < 4 {
 		t.Errorf("%d hops", got)
 	}
@@ -192,10 +192,10 @@ func TestFullNodeTakesHops(t *testing.T) {
 	n := newNode(t, store, func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
 	n.Admit(1, 0, 1)
 	_, err := activate(testContext(t), n, key, "own")
-	wantError(t, err, licet.ErrOverloaded)
+	wantError(t, err, licensing.ErrOverloaded)
 	hop := node.Hop{
 		Key:      key,
-		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"}},
+		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	}
 	answer, err := n.Execute(hop)
@@ -260,7 +260,7 @@ func TestHopsInDoubt(t *testing.T) {
 			}
 			// The mailbox goes on meanwhile, and here.
 			mustActivate(t, other, key, "another device")
-			wantError(t, <-ended, licet.ErrOutcomeUnknown)
+			wantError(t, <-ended, licensing.ErrOutcomeUnknown)
 			if took := time.Since(began); took < patience {
 				t.Errorf("told after %v, when it may not have been over yet", took)
 			}
@@ -320,7 +320,7 @@ func TestHopHangs(t *testing.T) {
 	}
 	group.Wait()
 	giveUp()
-	wantError(t, <-ended, licet.ErrOutcomeUnknown)
+	wantError(t, <-ended, licensing.ErrOutcomeUnknown)
 	close(hang)
 	if err := other.Drain(testContext(t)); err != nil {
 		t.Error(err)
@@ -341,12 +341,12 @@ func TestHopsEndInTime(t *testing.T) {
 	<-arrived
 	hop := node.Hop{
 		Key:      key,
-		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "late"}},
+		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "late"}},
 		Over:     time.Now().Add(50 * time.Millisecond),
 	}
 	answer, err := n.Execute(hop) // behind the one in front
 	wantError(t, err, nil)
-	wantError(t, answer.Answers[0].Err, licet.ErrUnavailable)
+	wantError(t, answer.Answers[0].Err, licensing.ErrUnavailable)
 	close(open)
 	group.Wait()
 	if _, ids := devices(t, n, key); ids["late"] || !ids["in front"] {
@@ -370,7 +370,7 @@ func TestHopsGoNoFurther(t *testing.T) {
 	before := c.hops.Load()
 	answer, err := other.Execute(node.Hop{
 		Key:      key,
-		Commands: []licet.Command{licet.Activate{Target: licet.Target{Key: key}, Device: "by a hop"}},
+		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	})
 	wantError(t, err, nil)
@@ -407,9 +407,9 @@ func TestHopsUnderLoad(t *testing.T) {
 						mu.Lock()
 						bound[device] = true
 						mu.Unlock()
-					case errors.Is(err, &licet.Error{Reason: licet.ReasonDeviceLimitReached}):
+					case errors.Is(err, &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}):
 						refused.Add(1)
-					case errors.Is(err, licet.ErrUnavailable): // it lost twelve times
+					case errors.Is(err, licensing.ErrUnavailable): // it lost twelve times
 						goto again
 					default:
 						t.Errorf("%s: %v", device, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -53,9 +53,9 @@ type keyCache struct {
 
 	mu      sync.RWMutex // guards what follows
 	keys    map[[32]byte]*knownKey
-	owned   map[licet.Owner]int    // how many of keys an owner has
-	unknown map[[32]byte]time.Time // when it was asked for
-	uses    map[[32]byte]time.Time // of keys that were forgotten since
+	owned   map[licensing.Owner]int // how many of keys an owner has
+	unknown map[[32]byte]time.Time  // when it was asked for
+	uses    map[[32]byte]time.Time  // of keys that were forgotten since
 	marks   KeyMarks
 	scanned time.Time // when the last scan that succeeded began; zero: none has
 	turn    int       // counts the scans that succeeded
@@ -75,7 +75,7 @@ func newKeyCache(cfg *Config, admission *admission) *keyCache {
 		lastScan:   cfg.Metrics.APIKeyScan,
 		log:        cfg.Log,
 		keys:       make(map[[32]byte]*knownKey),
-		owned:      make(map[licet.Owner]int),
+		owned:      make(map[licensing.Owner]int),
 		unknown:    make(map[[32]byte]time.Time),
 		uses:       make(map[[32]byte]time.Time),
 		forgetting: make(chan struct{}),
@@ -184,7 +184,7 @@ func (c *keyCache) remember(hash [32]byte, key *knownKey, asked time.Time, turn 
 // makeRoomFor forgets a key if an owner has as many keys as are free, or more: one
 // of the owner's own. Where the owner has so few that none is found soon, the cache
 // is full of many owners' keys, and any of them will do. The lock must be held.
-func (c *keyCache) makeRoomFor(owner licet.Owner) {
+func (c *keyCache) makeRoomFor(owner licensing.Owner) {
 	if c.owned[owner] < maxCachedKeys-len(c.keys) {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -23,7 +23,7 @@ func BenchmarkAuthenticate(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	ring, err := licet.ParseMasterRing(lineM1 + lineM2)
+	ring, err := licensing.ParseMasterRing(lineM1 + lineM2)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -33,7 +33,7 @@ func TestStoreAway(t *testing.T) {
 	for {
 		asked := time.Now()
 		got, err := s.Authenticate(t.Context(), key.Text)
-		if errors.Is(err, licet.ErrUnavailable) && got == nil {
+		if errors.Is(err, licensing.ErrUnavailable) && got == nil {
 			break
 		}
 		if err != nil || got == nil {
@@ -101,7 +101,7 @@ type restored struct {
 	old atomic.Pointer[kv.Store]
 }
 
-func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	if old := s.old.Load(); old != nil {
 		return old.APIKey(ctx, hash)
 	}
@@ -154,7 +154,7 @@ type overtaken struct {
 	read, release chan struct{}
 }
 
-func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	key, err := s.Faulty.APIKey(ctx, hash)
 	if hash == s.hash {
 		s.once.Do(func() {
@@ -200,16 +200,16 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 
 	// Another owner finds room, and nothing that the first one does takes that.
-	many.owner.Store(&licet.Owner{AccountID: "acct_other", Mode: licet.Test})
+	many.owner.Store(&licensing.Owner{AccountID: "acct_other", Mode: licensing.Test})
 	var others []string
 	for i := 0; len(others) < node.MaxCachedKeys/8; i++ {
 		text := fmt.Sprint("other ", i)
-		if licet.HashAPIKey(text)[0]%2 == 0 {
+		if licensing.HashAPIKey(text)[0]%2 == 0 {
 			others = append(others, text)
 			ask(text)
 		}
 	}
-	many.owner.Store(new(licet.Owner))
+	many.owner.Store(new(licensing.Owner))
 	for i := range node.MaxCachedKeys {
 		ask(fmt.Sprint("more ", i))
 	}
@@ -228,14 +228,14 @@ func TestMemoryIsBounded(t *testing.T) {
 // manyKeys is a store that takes every second text for a key of an owner.
 type manyKeys struct {
 	*storetest.Faulty
-	owner atomic.Pointer[licet.Owner]
+	owner atomic.Pointer[licensing.Owner]
 }
 
-func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	if hash[0]%2 != 0 {
 		return nil, nil
 	}
-	key := &licet.APIKey{Hash: hash}
+	key := &licensing.APIKey{Hash: hash}
 	if owner := s.owner.Load(); owner != nil {
 		key.Owner = *owner
 	}
@@ -260,7 +260,7 @@ func TestConcurrentLookups(t *testing.T) {
 				}
 				for range 20 {
 					got, err := s.Authenticate(t.Context(), key.Text)
-					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil && !errors.Is(err, licet.ErrUnavailable) {
+					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 						t.Errorf("a good key gives %v, %v", got, err)
 					}
 				}

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/node/storetest"
@@ -46,7 +46,7 @@ func newKeyService(t *testing.T, change ...func(*node.Config)) *keyService {
 
 func (s *keyService) fault() error {
 	if s.away.Load() {
-		return licet.ErrUnavailable
+		return licensing.ErrUnavailable
 	}
 	return nil
 }
@@ -108,9 +108,9 @@ var (
 	lineM2 = "m2:" + strings.Repeat("B", 42) + "A=\n"
 )
 
-func parseRing(t *testing.T, text string) licet.MasterRing {
+func parseRing(t *testing.T, text string) licensing.MasterRing {
 	t.Helper()
-	ring, err := licet.ParseMasterRing(text)
+	ring, err := licensing.ParseMasterRing(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func issue(t *testing.T, maker node.Keymaker, change ...func(*node.NewKey)) node
 	return issued
 }
 
-func revoke(t *testing.T, maker node.Keymaker, key licet.APIKey) {
+func revoke(t *testing.T, maker node.Keymaker, key licensing.APIKey) {
 	t.Helper()
 	if _, err := maker.Revoke(testContext(t), key.Owner, key.ID); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestKeysAreRemembered(t *testing.T) {
 		t.Error("the memory was trusted two seconds after its last scan")
 	}
 	s.away.Store(true)
-	if got, err := s.Authenticate(testContext(t), key.Text); got != nil || !errors.Is(err, licet.ErrUnavailable) {
+	if got, err := s.Authenticate(testContext(t), key.Text); got != nil || !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("with the store away for two seconds: %v, %v", got, err)
 	}
 }
@@ -325,7 +325,7 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 		t.Errorf("100 more tries of a guess made %d reads", got)
 	}
 	store := s.store.Store.(*kv.Store)
-	err := store.PutAPIKey(testContext(t), licet.APIKey{ID: "key_" + guess, Hash: licet.HashAPIKey(guess), Owner: testOwner, SecretVersion: 1})
+	err := store.PutAPIKey(testContext(t), licensing.APIKey{ID: "key_" + guess, Hash: licensing.HashAPIKey(guess), Owner: testOwner, SecretVersion: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,9 +334,9 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 }
 
 // otherOwner is an owner whose API keys are in another part than those of testOwner.
-func otherOwner() licet.Owner {
+func otherOwner() licensing.Owner {
 	for i := 0; ; i++ {
-		owner := licet.Owner{AccountID: fmt.Sprint("acct_other_", i), Mode: licet.Test}
+		owner := licensing.Owner{AccountID: fmt.Sprint("acct_other_", i), Mode: licensing.Test}
 		if node.KeyPart(owner) != node.KeyPart(testOwner) {
 			return owner
 		}
@@ -419,7 +419,7 @@ type earlierBuild struct {
 	revoked atomic.Bool
 }
 
-func (s *earlierBuild) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (s *earlierBuild) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	key, err := s.Faulty.APIKey(ctx, hash)
 	if key != nil && s.revoked.Load() {
 		key.Revoke(time.Now())

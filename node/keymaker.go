@@ -10,7 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 )
 
 // KeyStore is what making and changing API keys needs of the database. Every
@@ -22,31 +22,31 @@ import (
 type KeyStore interface {
 	// CheckRing tells, by an error that names them, which master keys the store
 	// uses and the ring lacks, or has other ones of under the same id.
-	CheckRing(ctx context.Context, ring licet.MasterRing) error
+	CheckRing(ctx context.Context, ring licensing.MasterRing) error
 
 	// UseMaster notes that secrets are derived from a master key from now on.
 	// It refuses one whose id stands for another key in the store.
-	UseMaster(ctx context.Context, master licet.MasterKey) error
+	UseMaster(ctx context.Context, master licensing.MasterKey) error
 
 	// CreateAPIKey stores a new key. Its master key must be in use. Storing the
 	// same key again changes nothing; another one under its id or hash is an
 	// error. Claims are stored in the same transaction; where one of them is not
 	// as it was read, nothing is, and the answer is ErrClaimTaken.
-	CreateAPIKey(ctx context.Context, key licet.APIKey, claims ...Write) error
+	CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...Write) error
 
 	// FindAPIKey finds a key by its public id; nil where its owner has none of
 	// that id.
-	FindAPIKey(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error)
+	FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error)
 
 	// ListAPIKeys reads a page of an owner's keys, as [Listings] says.
-	ListAPIKeys(ctx context.Context, owner licet.Owner, page Page) (List[licet.APIKey], error)
+	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
 
 	// ChangeAPIKey swaps a key for what change makes of it. change may be
 	// called again, on what another writer has stored meanwhile; its error ends
 	// the call. A change that moves the key to another master key needs that
 	// one in use. No two callers are answered the same change. Claims are as with
 	// CreateAPIKey.
-	ChangeAPIKey(ctx context.Context, owner licet.Owner, id string, change func(*licet.APIKey) error, claims ...Write) (*licet.APIKey, error)
+	ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...Write) (*licensing.APIKey, error)
 
 	// NoteKeysUsed stores when keys were used, of those that are not known to
 	// have been used less than KeyUseStep before. FindAPIKey and ListAPIKeys tell
@@ -58,14 +58,14 @@ type KeyStore interface {
 // only to make keys and secrets.
 type Keymaker struct {
 	Store   KeyStore
-	Ring    licet.MasterRing
+	Ring    licensing.MasterRing
 	Clock   func() time.Time
 	Entropy io.Reader // crypto/rand.Reader in production
 }
 
 // NewKey says what API key to make.
 type NewKey struct {
-	Owner     licet.Owner
+	Owner     licensing.Owner
 	Name      string
 	Scopes    []string
 	ExpiresAt time.Time // zero: never
@@ -75,7 +75,7 @@ type NewKey struct {
 
 // IssuedKey is an API key with what is shown once and kept nowhere.
 type IssuedKey struct {
-	Key    licet.APIKey
+	Key    licensing.APIKey
 	Text   string // the API key itself; empty after a rotation, which leaves it as it is
 	Secret string
 }
@@ -106,7 +106,7 @@ func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsOf) (I
 // draw makes a key that is not stored yet.
 func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	now := m.now()
-	key := licet.APIKey{
+	key := licensing.APIKey{
 		Owner:         wanted.Owner,
 		Name:          wanted.Name,
 		Scopes:        wanted.Scopes,
@@ -120,7 +120,7 @@ func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	if err := key.Validate(now); err != nil {
 		return IssuedKey{}, err
 	}
-	var entropy [licet.APIKeyEntropy]byte
+	var entropy [licensing.APIKeyEntropy]byte
 	if _, err := io.ReadFull(m.Entropy, entropy[:]); err != nil {
 		return IssuedKey{}, fmt.Errorf("make an API key: %w", err)
 	}
@@ -129,8 +129,8 @@ func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 		return IssuedKey{}, fmt.Errorf("make the id of an API key: %w", err)
 	}
 	key.ID = "key_" + strings.ToLower(id.String())
-	text := licet.NewAPIKeyText(key.Owner.Mode, entropy)
-	key.Hash = licet.HashAPIKey(text)
+	text := licensing.NewAPIKeyText(key.Owner.Mode, entropy)
+	key.Hash = licensing.HashAPIKey(text)
 	secret, err := m.Ring.APISecret(&key)
 	return IssuedKey{Key: key, Text: text, Secret: secret}, err
 }
@@ -144,18 +144,18 @@ const (
 
 // Rotate gives a key a new secret, derived from the ring's current master key.
 // The secret before stays good for as long as overlap says.
-func (m Keymaker) Rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration) (IssuedKey, error) {
+func (m Keymaker) Rotate(ctx context.Context, owner licensing.Owner, id string, overlap time.Duration) (IssuedKey, error) {
 	return m.rotate(ctx, owner, id, overlap, anybody, noClaims)
 }
 
 // anybody may rotate any key: whoever has the store itself has all keys.
-func anybody(*licet.APIKey) error { return nil }
+func anybody(*licensing.APIKey) error { return nil }
 
-func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, overlap time.Duration, may func(*licet.APIKey) error, claims claimsOf) (IssuedKey, error) {
+func (m Keymaker) rotate(ctx context.Context, owner licensing.Owner, id string, overlap time.Duration, may func(*licensing.APIKey) error, claims claimsOf) (IssuedKey, error) {
 	if err := m.useCurrent(ctx); err != nil {
 		return IssuedKey{}, err
 	}
-	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
+	key, err := m.Store.ChangeAPIKey(ctx, owner, id, func(k *licensing.APIKey) error {
 		if err := may(k); err != nil {
 			return err
 		}
@@ -170,8 +170,8 @@ func (m Keymaker) rotate(ctx context.Context, owner licet.Owner, id string, over
 
 // Revoke ends a key for good: within 2 seconds no node takes it any more. Its
 // record stays. Revoking it again changes nothing.
-func (m Keymaker) Revoke(ctx context.Context, owner licet.Owner, id string) (*licet.APIKey, error) {
-	return m.Store.ChangeAPIKey(ctx, owner, id, func(k *licet.APIKey) error {
+func (m Keymaker) Revoke(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error) {
+	return m.Store.ChangeAPIKey(ctx, owner, id, func(k *licensing.APIKey) error {
 		k.Revoke(m.now())
 		return nil
 	})
@@ -184,7 +184,7 @@ func (m Keymaker) useCurrent(ctx context.Context) error {
 	if err == nil {
 		err = m.Store.UseMaster(ctx, m.Ring.Current())
 	}
-	var known *licet.Error
+	var known *licensing.Error
 	if err == nil || errors.As(err, &known) {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -24,7 +24,7 @@ func TestKeymaker(t *testing.T) {
 	if !regexp.MustCompile("^key_[0-9a-z]{26}$").MatchString(key.ID) || !regexp.MustCompile("^lk_test_[0-9A-Z]{32}$").MatchString(issued.Text) {
 		t.Errorf("made %s with the id %s", issued.Text, key.ID)
 	}
-	stored, err := store.APIKey(testContext(t), licet.HashAPIKey(issued.Text))
+	stored, err := store.APIKey(testContext(t), licensing.HashAPIKey(issued.Text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestKeymaker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := licet.PreviousSecret{Version: 1, MasterID: "m1", Until: clock.Now().Add(time.Minute)}
+	want := licensing.PreviousSecret{Version: 1, MasterID: "m1", Until: clock.Now().Add(time.Minute)}
 	if rotated.Text != "" || rotated.Key.MasterID != "m2" || rotated.Key.Previous != want || rotated.Secret == issued.Secret {
 		t.Errorf("rotated to %+v", rotated)
 	}
@@ -50,7 +50,7 @@ func TestKeymaker(t *testing.T) {
 		t.Errorf("the good secrets (%v): %s", err, diff)
 	}
 	revoke(t, maker, key)
-	if _, err := maker.Rotate(testContext(t), key.Owner, key.ID, 0); !errors.Is(err, licet.ErrAPIKeyNotFound) {
+	if _, err := maker.Rotate(testContext(t), key.Owner, key.ID, 0); !errors.Is(err, licensing.ErrAPIKeyNotFound) {
 		t.Errorf("a revoked key was rotated: %v", err)
 	}
 
@@ -64,11 +64,11 @@ func TestKeymaker(t *testing.T) {
 func TestKeymakerRefuses(t *testing.T) {
 	maker := keymaker(t, openStore(t))
 	_, err := maker.Create(testContext(t), node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"everything"}})
-	wantError(t, err, &licet.Error{Reason: licet.ReasonInvalidField})
+	wantError(t, err, &licensing.Error{Reason: licensing.ReasonInvalidField})
 	_, err = maker.Revoke(testContext(t), testOwner, "key_none")
-	wantError(t, err, licet.ErrAPIKeyNotFound)
+	wantError(t, err, licensing.ErrAPIKeyNotFound)
 	_, err = maker.Rotate(testContext(t), testOwner, "key_none", 0)
-	wantError(t, err, licet.ErrAPIKeyNotFound)
+	wantError(t, err, licensing.ErrAPIKeyNotFound)
 	maker.Entropy = strings.NewReader("short")
 	_, err = maker.Create(testContext(t), node.NewKey{Owner: testOwner, Name: "shop", Scopes: []string{"*"}})
 	wantError(t, err, io.ErrUnexpectedEOF)

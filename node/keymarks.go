@@ -3,7 +3,7 @@ package node
 import (
 	"crypto/sha256"
 
-	"licet"
+	"licet/licensing"
 )
 
 // KeyParts is how many parts all API keys are divided into, by their owners. A
@@ -13,7 +13,7 @@ const KeyParts = 256
 
 // KeyPart is the part that an owner's API keys are in. Nodes of all builds must
 // agree on the parts, so the hash never changes.
-func KeyPart(owner licet.Owner) uint8 {
+func KeyPart(owner licensing.Owner) uint8 {
 	return sha256.Sum256([]byte(owner.AccountID + "/" + string(owner.Mode)))[0]
 }
 

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -30,7 +30,7 @@ type KeyUse struct {
 
 // knownKey is a key that is remembered.
 type knownKey struct {
-	key  *licet.APIKey
+	key  *licensing.APIKey
 	part uint8        // KeyPart of its owner
 	at   atomic.Int64 // when it was used last since uses were taken, in milliseconds since 1970; 0: it was not
 }

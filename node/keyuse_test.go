@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -17,7 +17,7 @@ func withKeys(t *testing.T, store *kv.Store) func(*node.Config) {
 	return func(cfg *node.Config) { cfg.Keys, cfg.Ring = store, parseRing(t, lineM1+lineM2) }
 }
 
-func wantUsed(t *testing.T, store *kv.Store, key licet.APIKey, want time.Time) {
+func wantUsed(t *testing.T, store *kv.Store, key licensing.APIKey, want time.Time) {
 	t.Helper()
 	got, err := store.FindAPIKey(testContext(t), key.Owner, key.ID)
 	if err != nil {

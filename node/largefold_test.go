@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -25,9 +25,9 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			store, gate, arrived := heldCommits(openWith(t, cfg))
 			n := newNode(t, store)
 			key := grant(t, n, 0)
-			ref := licet.LicenseRef(key)
+			ref := licensing.LicenseRef(key)
 			bind := func(device string) error {
-				cmd := licet.Activate{Target: licet.Target{Key: key}, Device: device, Name: longest(0), Named: true}
+				cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: device, Name: longest(0), Named: true}
 				_, err := n.Activate(testContext(t), cmd)
 				return err
 			}

@@ -4,36 +4,36 @@ import (
 	"context"
 	"fmt"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Activate binds a device to a license, or sees a bound one again.
-func (n *Node) Activate(ctx context.Context, cmd licet.Activate) (licet.Result, error) {
+func (n *Node) Activate(ctx context.Context, cmd licensing.Activate) (licensing.Result, error) {
 	cmd.SeenStep = n.cfg.SeenStep
-	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+	return n.Do(ctx, licensing.LicenseRef(cmd.Key), cmd)
 }
 
 // RemoveDevice frees a device's slot.
-func (n *Node) RemoveDevice(ctx context.Context, cmd licet.RemoveDevice) (licet.Result, error) {
-	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+func (n *Node) RemoveDevice(ctx context.Context, cmd licensing.RemoveDevice) (licensing.Result, error) {
+	return n.Do(ctx, licensing.LicenseRef(cmd.Key), cmd)
 }
 
 // DeactivateDevice frees a device's slot on its user's wish.
-func (n *Node) DeactivateDevice(ctx context.Context, cmd licet.DeactivateDevice) (licet.Result, error) {
-	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+func (n *Node) DeactivateDevice(ctx context.Context, cmd licensing.DeactivateDevice) (licensing.Result, error) {
+	return n.Do(ctx, licensing.LicenseRef(cmd.Key), cmd)
 }
 
 // ValidateLicense tells whether a device may use a license, linearizably.
-func (n *Node) ValidateLicense(ctx context.Context, cmd licet.ValidateLicense) (licet.Result, error) {
+func (n *Node) ValidateLicense(ctx context.Context, cmd licensing.ValidateLicense) (licensing.Result, error) {
 	cmd.SeenStep = n.cfg.SeenStep
-	return n.Do(ctx, licet.LicenseRef(cmd.Key), cmd)
+	return n.Do(ctx, licensing.LicenseRef(cmd.Key), cmd)
 }
 
 // LicenseChange asks for a change of a license by its owner.
 type LicenseChange struct {
-	Key     licet.LicenseKey
-	Command licet.Command // whose target is the key and the owner
-	Once    *Once         // nil: the request came without an Idempotency-Key
+	Key     licensing.LicenseKey
+	Command licensing.Command // whose target is the key and the owner
+	Once    *Once             // nil: the request came without an Idempotency-Key
 
 	// Stale is why the request can't be made any more; see Grant.
 	Stale error
@@ -45,7 +45,7 @@ type LicenseChange struct {
 //
 // With in.Once that is done once: the same request again answers the license as
 // it is now, or the refusal of the first time, and replayed is true.
-func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseChange) (view *LicenseView, replayed bool, err error) {
+func (n *Node) ChangeLicense(ctx context.Context, owner licensing.Owner, in LicenseChange) (view *LicenseView, replayed bool, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return nil, false, err
@@ -57,7 +57,7 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseC
 	}
 	defer end()
 	c.effect.LicenseKey = in.Key
-	if _, err := n.doClaim(ctx, who, licet.LicenseRef(in.Key), in.Command, c); err != nil {
+	if _, err := n.doClaim(ctx, who, licensing.LicenseRef(in.Key), in.Command, c); err != nil {
 		return nil, c.replayed(), err
 	}
 	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, DevicePage{Limit: ViewDevices})
@@ -66,13 +66,13 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licet.Owner, in LicenseC
 		return nil, false, err // that it can't be read is not what it came to
 	case err != nil:
 		// Without what it wraps, which may say that nothing was changed.
-		return nil, false, fmt.Errorf("%w: read the license that was changed: %v", licet.ErrOutcomeUnknown, err)
+		return nil, false, fmt.Errorf("%w: read the license that was changed: %v", licensing.ErrOutcomeUnknown, err)
 	}
 	return view, c.replayed(), visible(view, owner, in.Key)
 }
 
 // License looks a license up with a page of its devices, linearizably.
-func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.LicenseKey, page DevicePage) (view *LicenseView, err error) {
+func (n *Node) License(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page DevicePage) (view *LicenseView, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -89,9 +89,9 @@ func (n *Node) License(ctx context.Context, owner licet.Owner, key licet.License
 }
 
 // visible tells whether what a key led to may be shown to an owner.
-func visible(view *LicenseView, owner licet.Owner, key licet.LicenseKey) error {
+func visible(view *LicenseView, owner licensing.Owner, key licensing.LicenseKey) error {
 	if view == nil || view.License.Key != key || !view.License.Owner.Matches(owner) {
-		return licet.ErrLicenseNotFound
+		return licensing.ErrLicenseNotFound
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -18,7 +18,7 @@ import (
 var ending = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 30)
 
 // endingLicense grants a license that has an end.
-func endingLicense(t *testing.T, n *node.Node, owner licet.Owner) licet.LicenseKey {
+func endingLicense(t *testing.T, n *node.Node, owner licensing.Owner) licensing.LicenseKey {
 	t.Helper()
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
 	if err != nil {
@@ -28,10 +28,10 @@ func endingLicense(t *testing.T, n *node.Node, owner licet.Owner) licet.LicenseK
 }
 
 // extend asks for ten days more, once.
-func extend(owner licet.Owner, key licet.LicenseKey, idempotencyKey string) node.LicenseChange {
+func extend(owner licensing.Owner, key licensing.LicenseKey, idempotencyKey string) node.LicenseChange {
 	return node.LicenseChange{
 		Key:     key,
-		Command: licet.RenewLicense{Target: licet.Target{Key: key, Caller: owner}, Extend: licet.Period{Days: 10}},
+		Command: licensing.RenewLicense{Target: licensing.Target{Key: key, Caller: owner}, Extend: licensing.Period{Days: 10}},
 		Once:    once(idempotencyKey, "extend "+string(key)),
 	}
 }
@@ -39,7 +39,7 @@ func extend(owner licet.Owner, key licet.LicenseKey, idempotencyKey string) node
 // TestFortyExtensionsExtendOnce sends the same extension to two nodes at the same
 // time, while others use the license.
 func TestFortyExtensionsExtendOnce(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
 	key := endingLicense(t, nodes[0], owner)
 	var group sync.WaitGroup
@@ -48,7 +48,7 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 		group.Go(func() {
 			for {
 				view, replayed, err := nodes[i%2].ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
-				if errors.Is(err, licet.ErrRequestInProgress) {
+				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
 				if err != nil {
@@ -65,7 +65,7 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			cmd := licet.Activate{Target: licet.Target{Key: key}, Device: fmt.Sprint("d", i%3)}
+			cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: fmt.Sprint("d", i%3)}
 			if _, err := nodes[i%2].Activate(testContext(t), cmd); err != nil {
 				t.Errorf("activate: %v", err)
 			}
@@ -82,17 +82,17 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 func TestUnknownExtensionThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
-		owner := newOwner(licet.Test)
+		owner := newOwner(licensing.Test)
 		n := newNode(t, plain)
 		key := endingLicense(t, n, owner)
 		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
 			if len(change.Writes) != 2 {
 				t.Errorf("the extension is a change of %d records, want the license and its claim", len(change.Writes))
 			}
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err := failing.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
-		wantError(t, err, licet.ErrOutcomeUnknown)
+		wantError(t, err, licensing.ErrOutcomeUnknown)
 		for try := range 2 {
 			view, replayed, err := n.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
 			if err != nil || replayed != (made || try > 0) || !view.License.ExpiresAt.Equal(ending.AddDate(0, 0, 10)) {
@@ -109,10 +109,10 @@ func TestUnknownExtensionThenAgain(t *testing.T) {
 // TestLicenseRefusalIsReplayed keeps a refusal, and no other failure.
 func TestLicenseRefusalIsReplayed(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	key := endingLicense(t, n, owner)
-	target := licet.Target{Key: key, Caller: owner}
-	change := func(key string, cmd licet.Command) (bool, error) {
+	target := licensing.Target{Key: key, Caller: owner}
+	change := func(key string, cmd licensing.Command) (bool, error) {
 		t.Helper()
 		in := node.LicenseChange{Key: target.Key, Command: cmd}
 		if key != "" {
@@ -121,25 +121,25 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 		_, replayed, err := n.ChangeLicense(testContext(t), owner, in)
 		return replayed, err
 	}
-	if _, err := change("", licet.RevokeLicense{Target: target}); err != nil {
+	if _, err := change("", licensing.RevokeLicense{Target: target}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []bool{false, true, true} {
-		replayed, err := change("k", licet.SuspendLicense{Target: target})
-		wantError(t, err, &licet.Error{Reason: licet.ReasonInvalidLicenseState})
+		replayed, err := change("k", licensing.SuspendLicense{Target: target})
+		wantError(t, err, &licensing.Error{Reason: licensing.ReasonInvalidLicenseState})
 		if replayed != want {
 			t.Errorf("replayed is %v, want %v", replayed, want)
 		}
 	}
-	_, err := change("k", licet.RevokeLicense{Target: target})
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	_, err := change("k", licensing.RevokeLicense{Target: target})
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licet.Target{Key: testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{99}), Caller: owner}
+	absent := licensing.Target{Key: testCheck.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(testContext(t), owner, node.LicenseChange{
-			Key: absent.Key, Command: licet.SuspendLicense{Target: absent}, Once: once("absent", "r"),
+			Key: absent.Key, Command: licensing.SuspendLicense{Target: absent}, Once: once("absent", "r"),
 		})
-		wantError(t, err, licet.ErrLicenseNotFound)
+		wantError(t, err, licensing.ErrLicenseNotFound)
 		if replayed {
 			t.Error("what was not found is kept")
 		}
@@ -150,7 +150,7 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 // into one mailbox, in turn: all of them are answered, and in their order.
 func TestClaimingTurnIsItsOwn(t *testing.T) {
 	plain := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	key := endingLicense(t, newNode(t, plain), owner)
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
@@ -158,17 +158,17 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 		first.Do(func() { close(started); <-release })
 		return storetest.Fault{}
 	}})
-	target := licet.Target{Key: key, Caller: owner}
+	target := licensing.Target{Key: key, Caller: owner}
 	ask := func(i int) error {
 		var err error
 		switch i % 3 {
 		case 0:
-			_, err = n.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "d1"})
+			_, err = n.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "d1"})
 		case 1:
 			_, _, err = n.ChangeLicense(testContext(t), owner, extend(owner, key, fmt.Sprint(i)))
 		default:
 			_, _, err = n.ChangeLicense(testContext(t), owner, node.LicenseChange{Key: key,
-				Command: licet.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}})
+				Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}})
 		}
 		return err
 	}
@@ -186,7 +186,7 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 			}
 		})
 	}
-	n.AwaitQueued(licet.LicenseRef(key), 29)
+	n.AwaitQueued(licensing.LicenseRef(key), 29)
 	close(release)
 	group.Wait()
 	view, err := n.License(testContext(t), owner, key, node.DevicePage{Limit: 10})
@@ -202,16 +202,16 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 // at the same time.
 func TestMetadataLosesNothing(t *testing.T) {
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	key := endingLicense(t, nodes[0], owner)
-	target := licet.Target{Key: key, Caller: owner}
+	target := licensing.Target{Key: key, Caller: owner}
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {
-			in := node.LicenseChange{Key: key, Command: licet.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
+			in := node.LicenseChange{Key: key, Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
 			for {
 				_, _, err := nodes[i%2].ChangeLicense(testContext(t), owner, in)
-				if errors.Is(err, licet.ErrUnavailable) {
+				if errors.Is(err, licensing.ErrUnavailable) {
 					continue // it lost too often
 				}
 				if err != nil {
@@ -237,14 +237,14 @@ func TestMetadataLosesNothing(t *testing.T) {
 // it is new for one of them only.
 func TestOneProductIsCreatedOnce(t *testing.T) {
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licet.Live)
+	owner := newOwner(licensing.Live)
 	ctx := testContext(t)
 	var made, gone atomic.Int32
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
-			_, created, err := nodes[i%2].PutProduct(ctx, licet.PutProduct{
-				ID: "pro", Owner: owner, Name: fmt.Sprint(i), Terms: licet.DefaultTerms(),
+			_, created, err := nodes[i%2].PutProduct(ctx, licensing.PutProduct{
+				ID: "pro", Owner: owner, Name: fmt.Sprint(i), Terms: licensing.DefaultTerms(),
 			})
 			if err != nil {
 				t.Errorf("put: %v", err)
@@ -263,13 +263,13 @@ func TestOneProductIsCreatedOnce(t *testing.T) {
 			switch err := nodes[i%2].DeleteProduct(ctx, owner, "pro"); {
 			case err == nil:
 				gone.Add(1)
-			case !errors.Is(err, licet.ErrProductNotFound):
+			case !errors.Is(err, licensing.ErrProductNotFound):
 				t.Errorf("delete: %v", err)
 			}
 		})
 	}
 	group.Wait()
-	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 || !errors.Is(err, licet.ErrProductNotFound) {
+	if _, err := nodes[0].Product(ctx, owner, "pro"); gone.Load() != 1 || !errors.Is(err, licensing.ErrProductNotFound) {
 		t.Errorf("it was removed %d times, and then: %v", gone.Load(), err)
 	}
 }
@@ -280,31 +280,31 @@ func TestValidationIsLinearizable(t *testing.T) {
 	here, there := newNode(t, openStore(t)), newNode(t, openStore(t))
 	ctx := testContext(t)
 	key := grant(t, here, 3)
-	target := licet.Target{Key: key}
-	check := func(want licet.Reason) {
+	target := licensing.Target{Key: key}
+	check := func(want licensing.Reason) {
 		t.Helper()
-		result, err := there.ValidateLicense(ctx, licet.ValidateLicense{Target: target, Device: "d1"})
+		result, err := there.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: "d1"})
 		if err != nil || result.Invalid != want {
 			t.Fatalf("answered %q, %v; want %q", result.Invalid, err, want)
 		}
 	}
-	do := func(cmd licet.Command) {
+	do := func(cmd licensing.Command) {
 		t.Helper()
-		if _, err := here.Do(ctx, licet.LicenseRef(key), cmd); err != nil {
+		if _, err := here.Do(ctx, licensing.LicenseRef(key), cmd); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check(licet.NotBound)
-	do(licet.Activate{Target: target, Device: "d1"})
+	check(licensing.NotBound)
+	do(licensing.Activate{Target: target, Device: "d1"})
 	check("")
-	do(licet.SuspendLicense{Target: target})
-	check(licet.ReasonLicenseSuspended)
-	do(licet.ReinstateLicense{Target: target})
+	do(licensing.SuspendLicense{Target: target})
+	check(licensing.ReasonLicenseSuspended)
+	do(licensing.ReinstateLicense{Target: target})
 	check("")
-	do(licet.RemoveDevice{Target: target, Device: "d1"})
-	check(licet.NotBound)
-	do(licet.RevokeLicense{Target: target})
-	check(licet.ReasonLicenseRevoked)
+	do(licensing.RemoveDevice{Target: target, Device: "d1"})
+	check(licensing.NotBound)
+	do(licensing.RevokeLicense{Target: target})
+	check(licensing.ReasonLicenseRevoked)
 }
 
 // TestValidationIsSeen stores when a device was validated, in the background.
@@ -318,7 +318,7 @@ func TestValidationIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(time.Hour))
-	result, err := n.ValidateLicense(testContext(t), licet.ValidateLicense{Target: licet.Target{Key: key}, Device: "d1"})
+	result, err := n.ValidateLicense(testContext(t), licensing.ValidateLicense{Target: licensing.Target{Key: key}, Device: "d1"})
 	if err != nil || result.Invalid != "" {
 		t.Fatal(result.Invalid, err)
 	}
@@ -337,10 +337,10 @@ func TestValidationIsSeen(t *testing.T) {
 func TestDeactivationCapAcrossNodes(t *testing.T) {
 	const most, devices = 3, 20
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	ctx := testContext(t)
-	if _, _, err := nodes[0].PutProduct(ctx, licet.PutProduct{ID: "pro", Owner: owner, Terms: licet.Terms{
-		KeyPrefix: "PRO", SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: most},
+	if _, _, err := nodes[0].PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.Terms{
+		KeyPrefix: "PRO", SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: most},
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -354,11 +354,11 @@ func TestDeactivationCapAcrossNodes(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range devices {
 		group.Go(func() {
-			cmd := licet.DeactivateDevice{Target: licet.Target{Key: key}, Device: fmt.Sprint("d", i)}
+			cmd := licensing.DeactivateDevice{Target: licensing.Target{Key: key}, Device: fmt.Sprint("d", i)}
 			switch result, err := nodes[i%2].DeactivateDevice(ctx, cmd); {
 			case err == nil && result.Removed:
 				removed.Add(1)
-			case errors.Is(err, licet.ErrSelfService):
+			case errors.Is(err, licensing.ErrSelfService):
 				refused.Add(1)
 			default:
 				t.Errorf("answered %+v, %v", result, err)

@@ -3,7 +3,7 @@ package node
 import (
 	"context"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Limits of a page of a listing.
@@ -25,17 +25,17 @@ type Listings interface {
 	// ListLicenses reads licenses as ReadLicenses does for 0 devices. With a
 	// buyer's e-mail address, in any case, they are those of the buyer's orders,
 	// in the order of the orders.
-	ListLicenses(ctx context.Context, owner licet.Owner, buyerEmail string, page Page, keep func(*licet.License) bool) (List[LicenseView], error)
+	ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.License) bool) (List[LicenseView], error)
 
 	// ListOrders reads orders: all, or those with a buyer's e-mail address, in
 	// any case.
-	ListOrders(ctx context.Context, owner licet.Owner, buyerEmail string, page Page, keep func(*licet.Order) bool) (List[licet.Order], error)
+	ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool) (List[licensing.Order], error)
 
 	// ListProducts reads products.
-	ListProducts(ctx context.Context, owner licet.Owner, page Page) (List[licet.Product], error)
+	ListProducts(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.Product], error)
 
 	// ListAPIKeys reads API keys, the newest id first.
-	ListAPIKeys(ctx context.Context, owner licet.Owner, page Page) (List[licet.APIKey], error)
+	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
 }
 
 // Position is a place in a listing. Only the store that made it knows what it
@@ -60,7 +60,7 @@ type List[T any] struct {
 // LicenseFilter says which licenses are wanted. An empty member lets all through.
 type LicenseFilter struct {
 	ProductID  string
-	Status     licet.Status
+	Status     licensing.Status
 	OrderNo    string
 	BuyerEmail string // of the order, in any case
 }
@@ -68,12 +68,12 @@ type LicenseFilter struct {
 // OrderFilter says which orders are wanted. An empty member lets all through.
 type OrderFilter struct {
 	ProductID  string
-	Status     licet.OrderStatus
+	Status     licensing.OrderStatus
 	BuyerEmail string // in any case
 }
 
 // Licenses lists an owner's licenses.
-func (n *Node) Licenses(ctx context.Context, owner licet.Owner, filter LicenseFilter, page Page) (list List[LicenseView], err error) {
+func (n *Node) Licenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page Page) (list List[LicenseView], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -87,12 +87,12 @@ func (n *Node) Licenses(ctx context.Context, owner licet.Owner, filter LicenseFi
 
 // keepLicenses is what a filter says of licenses themselves; nil where it says
 // nothing.
-func (n *Node) keepLicenses(filter LicenseFilter) func(*licet.License) bool {
+func (n *Node) keepLicenses(filter LicenseFilter) func(*licensing.License) bool {
 	if filter.ProductID == "" && filter.Status == "" {
 		return nil
 	}
 	now := n.Now()
-	return func(l *licet.License) bool {
+	return func(l *licensing.License) bool {
 		return (filter.ProductID == "" || filter.ProductID == l.ProductID) &&
 			(filter.Status == "" || filter.Status == l.Status(now))
 	}
@@ -100,17 +100,17 @@ func (n *Node) keepLicenses(filter LicenseFilter) func(*licet.License) bool {
 
 // licenseOfOrder finds the one license that an order has, if the rest of the
 // filter lets it through.
-func (n *Node) licenseOfOrder(ctx context.Context, owner licet.Owner, filter LicenseFilter) (list List[LicenseView], err error) {
+func (n *Node) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter LicenseFilter) (list List[LicenseView], err error) {
 	order, err := n.readOrder(ctx, owner, filter.OrderNo)
 	switch {
-	case isAny(err, licet.ErrOrderNotFound):
+	case isAny(err, licensing.ErrOrderNotFound):
 		return list, nil
 	case err != nil:
 		return list, err
-	case order.LicenseKey == "", filter.BuyerEmail != "" && licet.FoldEmail(filter.BuyerEmail) != licet.FoldEmail(order.BuyerEmail):
+	case order.LicenseKey == "", filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
 		return list, nil
 	}
-	views, err := n.cfg.Store.ReadLicenses(ctx, []licet.LicenseKey{order.LicenseKey}, 0)
+	views, err := n.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
 	if err != nil || visible(views[0], owner, order.LicenseKey) != nil {
 		return list, err
 	}
@@ -121,16 +121,16 @@ func (n *Node) licenseOfOrder(ctx context.Context, owner licet.Owner, filter Lic
 }
 
 // Orders lists an owner's orders.
-func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter, page Page) (list List[licet.Order], err error) {
+func (n *Node) Orders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page Page) (list List[licensing.Order], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
 	}
 	defer func() { n.leaveList(who, err) }()
-	var keep func(*licet.Order) bool
+	var keep func(*licensing.Order) bool
 	if filter.ProductID != "" || filter.Status != "" {
 		now := n.Now()
-		keep = func(o *licet.Order) bool {
+		keep = func(o *licensing.Order) bool {
 			return (filter.ProductID == "" || filter.ProductID == o.ProductID) &&
 				(filter.Status == "" || filter.Status == o.Status(now))
 		}
@@ -139,7 +139,7 @@ func (n *Node) Orders(ctx context.Context, owner licet.Owner, filter OrderFilter
 }
 
 // Products lists an owner's products.
-func (n *Node) Products(ctx context.Context, owner licet.Owner, page Page) (list List[licet.Product], err error) {
+func (n *Node) Products(ctx context.Context, owner licensing.Owner, page Page) (list List[licensing.Product], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -149,7 +149,7 @@ func (n *Node) Products(ctx context.Context, owner licet.Owner, page Page) (list
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
-func (n *Node) APIKeys(ctx context.Context, owner licet.Owner, page Page) (list List[licet.APIKey], err error) {
+func (n *Node) APIKeys(ctx context.Context, owner licensing.Owner, page Page) (list List[licensing.APIKey], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err

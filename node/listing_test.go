@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -28,7 +28,7 @@ func listed[T any](t *testing.T, read func(node.Page) (node.List[T], error)) (it
 	}
 }
 
-func licensesOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.LicenseFilter) (keys []licet.LicenseKey) {
+func licensesOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.LicenseFilter) (keys []licensing.LicenseKey) {
 	t.Helper()
 	for _, view := range listed(t, func(page node.Page) (node.List[node.LicenseView], error) {
 		return n.Licenses(testContext(t), owner, filter, page)
@@ -38,9 +38,9 @@ func licensesOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.Licen
 	return keys
 }
 
-func ordersOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.OrderFilter) (numbers []string) {
+func ordersOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.OrderFilter) (numbers []string) {
 	t.Helper()
-	for _, order := range listed(t, func(page node.Page) (node.List[licet.Order], error) {
+	for _, order := range listed(t, func(page node.Page) (node.List[licensing.Order], error) {
 		return n.Orders(testContext(t), owner, filter, page)
 	}) {
 		numbers = append(numbers, order.OrderNo)
@@ -48,9 +48,9 @@ func ordersOf(t *testing.T, n *node.Node, owner licet.Owner, filter node.OrderFi
 	return numbers
 }
 
-func productsOf(t *testing.T, n *node.Node, owner licet.Owner) (ids []string) {
+func productsOf(t *testing.T, n *node.Node, owner licensing.Owner) (ids []string) {
 	t.Helper()
-	for _, product := range listed(t, func(page node.Page) (node.List[licet.Product], error) {
+	for _, product := range listed(t, func(page node.Page) (node.List[licensing.Product], error) {
 		return n.Products(testContext(t), owner, page)
 	}) {
 		ids = append(ids, product.ID)
@@ -69,8 +69,8 @@ func same[T ~string](t *testing.T, what string, got, want []T) {
 // ones, and the products that test mode makes along with them.
 func TestWhatIsMadeIsListed(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
-	var keys []licet.LicenseKey
+	owner := newOwner(licensing.Test)
+	var keys []licensing.LicenseKey
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{
 		ProductID: "granted", Quantity: 2*node.MaxNewLicenses + 5, Metadata: `{"a":1}`, Once: &node.Once{Hash: "0123456789abcdef"},
 	})
@@ -80,7 +80,7 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	for _, view := range granted {
 		keys = append(keys, view.License.Key)
 	}
-	order := func(product, email string, amount int64) licet.Order {
+	order := func(product, email string, amount int64) licensing.Order {
 		t.Helper()
 		made, _, err := n.CreateOrder(testContext(t), owner, node.NewOrder{ProductID: product, Amount: amount, Currency: "USD", BuyerEmail: email})
 		if err != nil {
@@ -100,25 +100,25 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	same(t, "orders", ordersOf(t, n, owner, node.OrderFilter{}), []string{unpaid.OrderNo, free.OrderNo, paid.OrderNo})
 	same(t, "products", productsOf(t, n, owner), []string{"granted", "sold", "free"})
 	same(t, "a buyer's orders", ordersOf(t, n, owner, node.OrderFilter{BuyerEmail: "Ada@Example.com"}), []string{unpaid.OrderNo, free.OrderNo})
-	same(t, "a buyer's licenses", licensesOf(t, n, owner, node.LicenseFilter{BuyerEmail: "Ada@Example.com"}), []licet.LicenseKey{free.LicenseKey})
-	same(t, "paid orders", ordersOf(t, n, owner, node.OrderFilter{Status: licet.OrderPaid}), []string{free.OrderNo, paid.OrderNo})
-	same(t, "sold licenses", licensesOf(t, n, owner, node.LicenseFilter{ProductID: "sold"}), []licet.LicenseKey{paid.LicenseKey})
+	same(t, "a buyer's licenses", licensesOf(t, n, owner, node.LicenseFilter{BuyerEmail: "Ada@Example.com"}), []licensing.LicenseKey{free.LicenseKey})
+	same(t, "paid orders", ordersOf(t, n, owner, node.OrderFilter{Status: licensing.OrderPaid}), []string{free.OrderNo, paid.OrderNo})
+	same(t, "sold licenses", licensesOf(t, n, owner, node.LicenseFilter{ProductID: "sold"}), []licensing.LicenseKey{paid.LicenseKey})
 
 	for _, c := range []struct {
 		filter node.LicenseFilter
-		want   []licet.LicenseKey
+		want   []licensing.LicenseKey
 	}{
-		{node.LicenseFilter{OrderNo: paid.OrderNo}, []licet.LicenseKey{paid.LicenseKey}},
-		{node.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold", Status: licet.NotActivated}, []licet.LicenseKey{paid.LicenseKey}},
+		{node.LicenseFilter{OrderNo: paid.OrderNo}, []licensing.LicenseKey{paid.LicenseKey}},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "BOB@example.com", ProductID: "sold", Status: licensing.NotActivated}, []licensing.LicenseKey{paid.LicenseKey}},
 		{node.LicenseFilter{OrderNo: paid.OrderNo, BuyerEmail: "ada@example.com"}, nil},
 		{node.LicenseFilter{OrderNo: paid.OrderNo, ProductID: "free"}, nil},
-		{node.LicenseFilter{OrderNo: paid.OrderNo, Status: licet.Activated}, nil},
+		{node.LicenseFilter{OrderNo: paid.OrderNo, Status: licensing.Activated}, nil},
 		{node.LicenseFilter{OrderNo: unpaid.OrderNo}, nil},
 		{node.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, nil},
 	} {
 		same(t, fmt.Sprintf("%+v", c.filter), licensesOf(t, n, owner, c.filter), c.want)
 	}
-	stranger := newOwner(licet.Test)
+	stranger := newOwner(licensing.Test)
 	same(t, "a stranger's licenses by the order", licensesOf(t, n, stranger, node.LicenseFilter{OrderNo: paid.OrderNo}), nil)
 	same(t, "a stranger's orders", ordersOf(t, n, stranger, node.OrderFilter{}), nil)
 	same(t, "a stranger's products", productsOf(t, n, stranger), nil)
@@ -128,19 +128,21 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 func TestKeysAreListed(t *testing.T) {
 	store := openStore(t)
 	maker, n := keymaker(t, store), newNode(t, store)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	owner.AccountID = strings.ToLower(owner.AccountID)
-	var want []licet.APIKey
+	var want []licensing.APIKey
 	for range 9 {
 		want = append(want, issue(t, maker, func(k *node.NewKey) { k.Owner = owner }).Key)
 	}
 	revoke(t, maker, want[4])
-	slices.SortFunc(want, func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) })
-	got := listed(t, func(page node.Page) (node.List[licet.APIKey], error) { return n.APIKeys(testContext(t), owner, page) })
-	if !slices.EqualFunc(got, want, func(a, b licet.APIKey) bool { return a.ID == b.ID && a.Hash == b.Hash }) {
+	slices.SortFunc(want, func(a, b licensing.APIKey) int { return strings.Compare(b.ID, a.ID) })
+	got := listed(t, func(page node.Page) (node.List[licensing.APIKey], error) {
+		return n.APIKeys(testContext(t), owner, page)
+	})
+	if !slices.EqualFunc(got, want, func(a, b licensing.APIKey) bool { return a.ID == b.ID && a.Hash == b.Hash }) {
 		t.Errorf("listed %+v, want %+v", got, want)
 	}
-	if revoked := slices.DeleteFunc(got, func(k licet.APIKey) bool { return k.RevokedAt.IsZero() }); len(revoked) != 1 {
+	if revoked := slices.DeleteFunc(got, func(k licensing.APIKey) bool { return k.RevokedAt.IsZero() }); len(revoked) != 1 {
 		t.Errorf("%d of them are revoked", len(revoked))
 	}
 }
@@ -148,8 +150,8 @@ func TestKeysAreListed(t *testing.T) {
 // Two nodes make licenses while a third reads them page by page.
 func TestListWhileOthersMake(t *testing.T) {
 	reader := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
-	made := func(n *node.Node, quantity int) (keys []licet.LicenseKey) {
+	owner := newOwner(licensing.Test)
+	made := func(n *node.Node, quantity int) (keys []licensing.LicenseKey) {
 		granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: quantity})
 		if err != nil {
 			t.Error(err)
@@ -176,7 +178,7 @@ func TestListWhileOthersMake(t *testing.T) {
 		})
 	}
 	for range 3 {
-		times := map[licet.LicenseKey]int{}
+		times := map[licensing.LicenseKey]int{}
 		for _, key := range licensesOf(t, reader, owner, node.LicenseFilter{}) {
 			times[key]++
 		}
@@ -212,7 +214,7 @@ func TestListUnavailable(t *testing.T) {
 		"products": func() error { _, err := n.Products(ended, testOwner, node.Page{}); return err },
 		"API keys": func() error { _, err := n.APIKeys(ended, testOwner, node.Page{}); return err },
 	} {
-		t.Run(name, func(t *testing.T) { wantError(t, list(), licet.ErrUnavailable) })
+		t.Run(name, func(t *testing.T) { wantError(t, list(), licensing.ErrUnavailable) })
 	}
 }
 
@@ -223,7 +225,7 @@ type slowLists struct {
 	goOn  chan struct{}
 }
 
-func (s slowLists) ListOrders(ctx context.Context, owner licet.Owner, buyer string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+func (s slowLists) ListOrders(ctx context.Context, owner licensing.Owner, buyer string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
 	s.began <- struct{}{}
 	<-s.goOn
 	return s.Store.ListOrders(ctx, owner, buyer, page, keep)
@@ -248,7 +250,7 @@ func TestListsAtOnce(t *testing.T) {
 		<-store.began
 	}
 	n.AwaitListsWaiting(waiting)
-	wantError(t, list(testContext(t)), licet.ErrOverloaded)
+	wantError(t, list(testContext(t)), licensing.ErrOverloaded)
 	if len(store.began) != 0 {
 		t.Errorf("%d more are read than may be", len(store.began))
 	}
@@ -269,7 +271,7 @@ func TestListsAtOnce(t *testing.T) {
 		<-store.began
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
-	group.Go(func() { wantError(t, list(ctx), licet.ErrOverloaded) })
+	group.Go(func() { wantError(t, list(ctx), licensing.ErrOverloaded) })
 	n.AwaitListsWaiting(1)
 	cancel()
 	n.AwaitListsWaiting(0)

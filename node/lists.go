@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -26,7 +26,7 @@ func newListGate() *listGate { return &listGate{reading: make(chan struct{}, lis
 
 // enterList lets an owner's reader of a page in, or refuses it with ErrOverloaded.
 // A caller that was let in must call leaveList with the share.
-func (n *Node) enterList(ctx context.Context, owner licet.Owner) (share, error) {
+func (n *Node) enterList(ctx context.Context, owner licensing.Owner) (share, error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return who, err
@@ -63,12 +63,12 @@ func (g *listGate) enter(ctx context.Context) error {
 	}
 	defer g.waiting.Add(-1)
 	if g.waiting.Add(1) > listsWaiting {
-		return licet.ErrOverloaded
+		return licensing.ErrOverloaded
 	}
 	select {
 	case g.reading <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return licet.ErrOverloaded
+		return licensing.ErrOverloaded
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -21,14 +21,14 @@ const (
 // shard holds the mailboxes of a part of all records.
 type shard struct {
 	mu       sync.Mutex
-	boxes    map[licet.Ref]*mailbox
-	outboxes map[licet.Ref]*mailbox // for licenses that are yielded, see outbox.go
+	boxes    map[licensing.Ref]*mailbox
+	outboxes map[licensing.Ref]*mailbox // for licenses that are yielded, see outbox.go
 }
 
 // mailbox queues the commands for one record. It is in its shard's map exactly
 // while somebody runs it.
 type mailbox struct {
-	ref   licet.Ref
+	ref   licensing.Ref
 	shard *shard
 	out   bool // it is an outbox
 
@@ -49,34 +49,34 @@ type mailbox struct {
 // gives ErrUnavailable, and the command is never run; later it gives
 // ErrOutcomeUnknown. ctx must carry a deadline. What can't be served soon, or
 // not before ctx ends, is refused at once with ErrOverloaded.
-func (n *Node) Do(ctx context.Context, ref licet.Ref, cmd licet.Command) (result licet.Result, err error) {
+func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	who := n.shareOf(ref, cmd)
 	if err := n.admission.enter(ctx, who); err != nil {
-		return licet.Result{}, err
+		return licensing.Result{}, err
 	}
 	return n.doPlaced(ctx, who, ref, cmd)
 }
 
 // doPlaced runs a command that was let in, and gives back its place.
-func (n *Node) doPlaced(ctx context.Context, who share, ref licet.Ref, cmd licet.Command) (result licet.Result, err error) {
+func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
 	c := newCall(who, &call{cmd: cmd})
 	defer func() { n.admission.leave(c.gone(), err) }()
 	return n.doCall(ctx, ref, c)
 }
 
 // do runs a command that was let in for a known owner.
-func (n *Node) do(ctx context.Context, who share, ref licet.Ref, cmd licet.Command) (licet.Result, error) {
+func (n *Node) do(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (licensing.Result, error) {
 	return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd}))
 }
 
-func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result, error) {
+func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensing.Result, error) {
 	c.deadline, _ = ctx.Deadline()
 	if span := n.cfg.Tracer.Of(ctx); span != nil {
 		c.traced = &traced{span: span, since: time.Now()}
 	}
 	box, err := n.post(ref, c)
 	if err != nil {
-		return licet.Result{}, err
+		return licensing.Result{}, err
 	}
 	if box == nil {
 		return n.await(ctx, c)
@@ -87,7 +87,7 @@ func (n *Node) doCall(ctx context.Context, ref licet.Ref, c *call) (licet.Result
 
 // post puts a call into its record's mailbox. Where none is running it gives
 // one, which the caller must run, beginning with this call.
-func (n *Node) post(ref licet.Ref, c *call) (*mailbox, error) {
+func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	s := n.shardOf(ref)
 	_, yields := n.placement.owner(ref)
 	s.mu.Lock()
@@ -156,18 +156,18 @@ func (b *mailbox) wait() time.Duration {
 	return time.Duration(len(b.queue)/b.turnHeld) * b.turnTook
 }
 
-func (n *Node) shardOf(ref licet.Ref) *shard {
+func (n *Node) shardOf(ref licensing.Ref) *shard {
 	return &n.shards[maphash.Comparable(n.seed, ref)%shardCount]
 }
 
 // countMailboxes tells how many records have commands waiting or running.
 func (n *Node) countMailboxes() float64 {
-	return n.sumShards(func(boxes map[licet.Ref]*mailbox) int { return len(boxes) })
+	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) int { return len(boxes) })
 }
 
 // countWaiting tells how many commands wait in all mailboxes.
 func (n *Node) countWaiting() float64 {
-	return n.sumShards(func(boxes map[licet.Ref]*mailbox) (waiting int) {
+	return n.sumShards(func(boxes map[licensing.Ref]*mailbox) (waiting int) {
 		for _, box := range boxes {
 			waiting += len(box.queue)
 		}
@@ -175,7 +175,7 @@ func (n *Node) countWaiting() float64 {
 	})
 }
 
-func (n *Node) sumShards(count func(map[licet.Ref]*mailbox) int) float64 {
+func (n *Node) sumShards(count func(map[licensing.Ref]*mailbox) int) float64 {
 	sum := 0
 	for i := range n.shards {
 		s := &n.shards[i]
@@ -228,7 +228,7 @@ func (n *Node) inTurn(box *mailbox, turn func()) {
 	if box.taken == nil {
 		box.taken = box.takeAll()
 	}
-	answerAll(box.taken, licet.ErrInternal)
+	answerAll(box.taken, licensing.ErrInternal)
 }
 
 // takeTurn takes the calls of the next turn, and reports whether it left others.
@@ -252,7 +252,7 @@ func (b *mailbox) takeAll() []*call {
 }
 
 // home is the map that the mailbox is in while it runs.
-func (b *mailbox) home() map[licet.Ref]*mailbox {
+func (b *mailbox) home() map[licensing.Ref]*mailbox {
 	if b.out {
 		return b.shard.outboxes
 	}
@@ -284,7 +284,7 @@ func (n *Node) retire(box *mailbox) bool {
 
 // settleCalls settles a turn within the time of the most patient of its calls, and
 // moves those to the outbox that are to hop after all.
-func (n *Node) settleCalls(ref licet.Ref, calls []*call) {
+func (n *Node) settleCalls(ref licensing.Ref, calls []*call) {
 	ctx, cancel := turnContext(calls)
 	defer cancel()
 	n.settle(ctx, ref, calls)

@@ -3,7 +3,7 @@
 //
 // A license or an order is an actor: one mailbox per record and node, one
 // command at a time. Commands that wait for the same record are folded: they
-// run one by one through licet.Apply on one snapshot, and what they add up to
+// run one by one through licensing.Apply on one snapshot, and what they add up to
 // is one compare-and-swap. If another node was first, the swap brings back
 // what that one wrote, and the fold is made again on it. Nobody is answered
 // before the store has said that the swap landed, so a node may die at any
@@ -23,10 +23,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
 	"licet/metrics"
-	"licet/tracing"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 )
 
 // Cell is the character that this store cluster's ids carry. There is one
@@ -37,14 +37,14 @@ const Cell = '0'
 // otherwise.
 type Config struct {
 	Store    Store
-	KeyCheck licet.KeyCheck
+	KeyCheck licensing.KeyCheck
 	Clock    func() time.Time
 	Entropy  io.Reader // for keys and ids; crypto/rand.Reader in production
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer // nil: nothing is traced
 
-	SeenStep      time.Duration // see licet.Activate; 0: licet.DefaultSeenStep
+	SeenStep      time.Duration // see licensing.Activate; 0: licensing.DefaultSeenStep
 	SeenEvery     time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
 	OrderLifetime time.Duration // 0: 24 h
 	// TestOrderLifetime is that of orders in test mode; 0: the same.
@@ -64,8 +64,8 @@ type Config struct {
 
 	Deliveries DeliveryStore // tells of the delivery of webhooks; nil: this node does not
 
-	Keys KeyStore         // makes and changes API keys, and keeps when they were used; nil: this node does neither
-	Ring licet.MasterRing // what API secrets are derived from; needed with Keys
+	Keys KeyStore             // makes and changes API keys, and keeps when they were used; nil: this node does neither
+	Ring licensing.MasterRing // what API secrets are derived from; needed with Keys
 
 	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
 	Self       Incarnation // the store's own, which records name; needed with Peers
@@ -98,9 +98,9 @@ type Node struct {
 	seen       seenDevices
 
 	claimLock sync.Mutex
-	claiming  map[licet.Ref]struct{} // claims being worked on here; guarded by claimLock
+	claiming  map[licensing.Ref]struct{} // claims being worked on here; guarded by claimLock
 
-	dueFrom sync.Map // by licet.DueKind: the place, a string, where the next pass goes on; see eachDue
+	dueFrom sync.Map // by licensing.DueKind: the place, a string, where the next pass goes on; see eachDue
 
 	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
@@ -112,7 +112,7 @@ type Node struct {
 // work.
 func New(cfg Config) *Node {
 	if cfg.SeenStep == 0 {
-		cfg.SeenStep = licet.DefaultSeenStep
+		cfg.SeenStep = licensing.DefaultSeenStep
 	}
 	if cfg.SeenEvery == 0 {
 		cfg.SeenEvery = defaultSeenEvery
@@ -158,11 +158,11 @@ func New(cfg Config) *Node {
 		feed:       newFeed(),
 		delivering: make(chan struct{}, deliveryPages),
 		seed:       maphash.MakeSeed(),
-		claiming:   make(map[licet.Ref]struct{}),
+		claiming:   make(map[licensing.Ref]struct{}),
 	}
 	for i := range n.shards {
-		n.shards[i].boxes = make(map[licet.Ref]*mailbox)
-		n.shards[i].outboxes = make(map[licet.Ref]*mailbox)
+		n.shards[i].boxes = make(map[licensing.Ref]*mailbox)
+		n.shards[i].outboxes = make(map[licensing.Ref]*mailbox)
 	}
 	cfg.Metrics.Mailboxes.From(n.countMailboxes)
 	cfg.Metrics.CommandsWaiting.From(n.countWaiting)
@@ -174,7 +174,7 @@ func New(cfg Config) *Node {
 func (n *Node) Now() time.Time { return n.cfg.Clock().UTC().Truncate(time.Millisecond) }
 
 // ParseLicenseKey reads a license key as people type it. It asks nobody.
-func (n *Node) ParseLicenseKey(input string) (licet.LicenseKey, error) {
+func (n *Node) ParseLicenseKey(input string) (licensing.LicenseKey, error) {
 	return n.cfg.KeyCheck.Parse(input)
 }
 
@@ -194,15 +194,15 @@ func (n *Node) Crowded() bool { return n.admission.crowded() }
 
 // RefuseIfShared refuses an activation of a license with ErrOverloaded, and counts
 // that, if the license's owner has no place left now. See RefuseIfFull.
-func (n *Node) RefuseIfShared(key licet.LicenseKey) error {
-	return n.admission.refuseIfShared(n.shareOf(licet.LicenseRef(key), nil))
+func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
+	return n.admission.refuseIfShared(n.shareOf(licensing.LicenseRef(key), nil))
 }
 
 // Authenticate finds the API key of a text. It answers nil where the text is
 // no key, or one that is expired or revoked. The key is shared with others and
 // must not be changed.
-func (n *Node) Authenticate(ctx context.Context, text string) (*licet.APIKey, error) {
-	known, err := n.keys.find(ctx, licet.HashAPIKey(text))
+func (n *Node) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
+	known, err := n.keys.find(ctx, licensing.HashAPIKey(text))
 	if err != nil || known == nil {
 		return nil, err
 	}
@@ -233,7 +233,7 @@ func (n *Node) readiness() float64 {
 	return 1
 }
 
-var errDraining = &licet.Error{Reason: licet.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}
+var errDraining = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}
 
 func (n *Node) isDraining() bool {
 	n.gate.RLock()

@@ -14,8 +14,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -74,8 +74,8 @@ func storeConfig() kv.Config {
 }
 
 var (
-	testOwner = licet.Owner{AccountID: "acct_test", Mode: licet.Test}
-	testCheck = licet.NewKeyCheck([]byte("check key"))
+	testOwner = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
+	testCheck = licensing.NewKeyCheck([]byte("check key"))
 )
 
 func openStore(t *testing.T) *kv.Store {
@@ -102,8 +102,8 @@ func openWith(t *testing.T, cfg kv.Config) *kv.Store {
 }
 
 // newOwner makes an account that no other test, or run of it, knows of.
-func newOwner(mode licet.Mode) licet.Owner {
-	return licet.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
+func newOwner(mode licensing.Mode) licensing.Owner {
+	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
 }
 
 // newNode makes a node over a store; change may alter its configuration.
@@ -131,7 +131,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // grant makes a license that allows so many devices.
-func grant(t *testing.T, n *node.Node, maxDevices int) licet.LicenseKey {
+func grant(t *testing.T, n *node.Node, maxDevices int) licensing.LicenseKey {
 	t.Helper()
 	licenses, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
 	if err != nil {
@@ -140,11 +140,11 @@ func grant(t *testing.T, n *node.Node, maxDevices int) licet.LicenseKey {
 	return licenses[0].License.Key
 }
 
-func activate(ctx context.Context, n *node.Node, key licet.LicenseKey, device string) (licet.Result, error) {
-	return n.Activate(ctx, licet.Activate{Target: licet.Target{Key: key}, Device: device})
+func activate(ctx context.Context, n *node.Node, key licensing.LicenseKey, device string) (licensing.Result, error) {
+	return n.Activate(ctx, licensing.Activate{Target: licensing.Target{Key: key}, Device: device})
 }
 
-func devices(t *testing.T, n *node.Node, key licet.LicenseKey) (count int, ids map[string]bool) {
+func devices(t *testing.T, n *node.Node, key licensing.LicenseKey) (count int, ids map[string]bool) {
 	t.Helper()
 	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
 	if err != nil {

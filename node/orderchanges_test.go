@@ -9,30 +9,30 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
 
-var invalidOrderState = &licet.Error{Reason: licet.ReasonInvalidOrderState}
+var invalidOrderState = &licensing.Error{Reason: licensing.ReasonInvalidOrderState}
 
 // TestChangeOrderOnce cancels orders under Idempotency-Keys: what is done, and
 // what is refused, is remembered along with it.
 func TestChangeOrderOnce(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	ctx := testContext(t)
-	create := func() licet.Order {
+	create := func() licensing.Order {
 		t.Helper()
 		order, _, err := n.CreateOrder(ctx, owner, newOrder(100))
 		wantError(t, err, nil)
 		return order
 	}
-	cancel := licet.CancelOrder{Reason: "changed my mind"}
+	cancel := licensing.CancelOrder{Reason: "changed my mind"}
 	order := create()
 	for i := range 3 {
 		got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("cancel", "r"))
-		if err != nil || replayed != (i > 0) || got.Status(n.Now()) != licet.OrderCanceled || got.StateReason != cancel.Reason {
+		if err != nil || replayed != (i > 0) || got.Status(n.Now()) != licensing.OrderCanceled || got.StateReason != cancel.Reason {
 			t.Errorf("call %d: %+v, replayed %v, %v", i, got, replayed, err)
 		}
 	}
@@ -43,13 +43,13 @@ func TestChangeOrderOnce(t *testing.T) {
 	_, err = n.RecordRefund(ctx, order)
 	wantError(t, err, nil)
 	got, replayed, err := n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("cancel", "r"))
-	if err != nil || !replayed || got.Status(n.Now()) != licet.OrderRefunded {
+	if err != nil || !replayed || got.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("after the money went back: %+v, replayed %v, %v", got, replayed, err)
 	}
 	_, _, err = n.ChangeOrder(ctx, owner, order.OrderNo, cancel, once("another", "r"))
 	wantError(t, err, invalidOrderState)
 	_, _, err = n.ChangeOrder(ctx, owner, "ord_x", cancel, once("cancel", "another request"))
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 
 	// One that is canceled already is a success to remember, too.
 	order = create()
@@ -64,7 +64,7 @@ func TestChangeOrderOnce(t *testing.T) {
 
 	// A refusal is kept, whatever becomes of the order; that there is none is not.
 	order = create()
-	refund := licet.RequestRefund{}
+	refund := licensing.RequestRefund{}
 	for i := range 2 {
 		_, replayed, err = n.ChangeOrder(ctx, owner, order.OrderNo, refund, once("refund", "r"))
 		wantError(t, err, invalidOrderState)
@@ -77,16 +77,16 @@ func TestChangeOrderOnce(t *testing.T) {
 	for _, missing := range []string{"ord_x", "ord_0" + "00000000000000000000000000", ""} {
 		for range 2 {
 			_, replayed, err = n.ChangeOrder(ctx, owner, missing, cancel, once("missing "+missing, "r"))
-			wantError(t, err, licet.ErrOrderNotFound)
+			wantError(t, err, licensing.ErrOrderNotFound)
 			if replayed {
 				t.Errorf("that there is no order %q is replayed", missing)
 			}
 		}
 		_, _, err = n.ChangeOrder(ctx, owner, missing, cancel, nil)
-		wantError(t, err, licet.ErrOrderNotFound)
+		wantError(t, err, licensing.ErrOrderNotFound)
 	}
-	_, _, err = n.ChangeOrder(ctx, newOwner(licet.Test), order.OrderNo, cancel, nil)
-	wantError(t, err, licet.ErrOrderNotFound)
+	_, _, err = n.ChangeOrder(ctx, newOwner(licensing.Test), order.OrderNo, cancel, nil)
+	wantError(t, err, licensing.ErrOrderNotFound)
 }
 
 // TestChangeOrderUnknown loses the answer to a cancellation, made or not: asking
@@ -94,17 +94,17 @@ func TestChangeOrderOnce(t *testing.T) {
 func TestChangeOrderUnknown(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
-		owner := newOwner(licet.Test)
+		owner := newOwner(licensing.Test)
 		n := newNode(t, plain)
 		order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 		wantError(t, err, nil)
 		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
-		_, _, err = failing.ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
-		wantError(t, err, licet.ErrOutcomeUnknown)
-		got, replayed, err := n.ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
-		if err != nil || replayed != made || got.Status(n.Now()) != licet.OrderCanceled {
+		_, _, err = failing.ChangeOrder(testContext(t), owner, order.OrderNo, licensing.CancelOrder{}, once("k", "r"))
+		wantError(t, err, licensing.ErrOutcomeUnknown)
+		got, replayed, err := n.ChangeOrder(testContext(t), owner, order.OrderNo, licensing.CancelOrder{}, once("k", "r"))
+		if err != nil || replayed != made || got.Status(n.Now()) != licensing.OrderCanceled {
 			t.Errorf("made %v: %+v, replayed %v, %v", made, got, replayed, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestChangeOrderUnknown(t *testing.T) {
 // TestOneKeyOnTwoNodes cancels one order under one key again and again, while others
 // ask for it too.
 func TestOneKeyOnTwoNodes(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
 	order, _, err := nodes[0].CreateOrder(testContext(t), owner, newOrder(100))
 	wantError(t, err, nil)
@@ -122,11 +122,11 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 	for i := range 20 {
 		group.Go(func() {
 			for {
-				got, replayed, err := nodes[i%2].ChangeOrder(testContext(t), owner, order.OrderNo, licet.CancelOrder{}, once("k", "r"))
-				if errors.Is(err, licet.ErrRequestInProgress) {
+				got, replayed, err := nodes[i%2].ChangeOrder(testContext(t), owner, order.OrderNo, licensing.CancelOrder{}, once("k", "r"))
+				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
-				if err != nil || got.Status(time.Now()) != licet.OrderCanceled {
+				if err != nil || got.Status(time.Now()) != licensing.OrderCanceled {
 					t.Errorf("%+v, %v", got, err)
 				}
 				if !replayed {
@@ -143,12 +143,12 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 }
 
 // soldUnlimited makes an order of a product whose licenses have no limit, and pays it.
-func soldUnlimited(t *testing.T, n *node.Node, store node.Store) licet.Order {
+func soldUnlimited(t *testing.T, n *node.Node, store node.Store) licensing.Order {
 	t.Helper()
-	owner := newOwner(licet.Test)
-	ref := licet.ProductRef(owner, "pro")
-	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.Terms{KeyPrefix: "LIC"}, CreatedAt: n.Now()}
-	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: licet.Record{Product: product}}}}); err != nil {
+	owner := newOwner(licensing.Test)
+	ref := licensing.ProductRef(owner, "pro")
+	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.Terms{KeyPrefix: "LIC"}, CreatedAt: n.Now()}
+	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{Product: product}}}}); err != nil {
 		t.Fatal(err)
 	}
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
@@ -176,7 +176,7 @@ func TestRefundAgainstActivations(t *testing.T) {
 					after := refunded.Load()
 					_, err := activate(testContext(t), nodes[client%2], order.LicenseKey, fmt.Sprint(client, "-", i%300))
 					switch {
-					case errors.Is(err, licet.ErrLicenseRevoked):
+					case errors.Is(err, licensing.ErrLicenseRevoked):
 						return
 					case err == nil && after:
 						t.Error("a device was activated after the refund was acknowledged")
@@ -194,16 +194,16 @@ func TestRefundAgainstActivations(t *testing.T) {
 		}
 		<-warm
 		result, err := nodes[refunding].RecordRefund(testContext(t), order)
-		for licet.NotExecuted(err) { // it was lost too often
+		for licensing.NotExecuted(err) { // it was lost too often
 			result, err = nodes[refunding].RecordRefund(testContext(t), order)
 		}
 		refunded.Store(true)
-		if err != nil || result.Order.Status(time.Now()) != licet.OrderRefunded {
+		if err != nil || result.Order.Status(time.Now()) != licensing.OrderRefunded {
 			t.Errorf("refund: %v, %+v", err, result.Order)
 		}
 		group.Wait()
 		view, err := nodes[0].License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
-		if err != nil || view.License.Status(time.Now()) != licet.Revoked {
+		if err != nil || view.License.Status(time.Now()) != licensing.Revoked {
 			t.Errorf("the license is %+v, %v", view, err)
 		}
 	}
@@ -230,7 +230,7 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 		return storetest.Fault{}
 	}})
 	_, err := n.RecordRefund(ctx, order)
-	if !licet.NotExecuted(err) || swaps.Load() > many {
+	if !licensing.NotExecuted(err) || swaps.Load() > many {
 		t.Errorf("after %d swaps that were lost: %v", swaps.Load(), err)
 	}
 	mustActivate(t, n, order.LicenseKey, "afterwards")
@@ -251,10 +251,10 @@ func TestRefundIsOneTransaction(t *testing.T) {
 			if commits++; len(change.Writes) != 2 {
 				t.Errorf("a change of %d records", len(change.Writes))
 			}
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, err := failing.RecordRefund(testContext(t), order)
-		wantError(t, err, licet.ErrOutcomeUnknown)
+		wantError(t, err, licensing.ErrOutcomeUnknown)
 		check := func(want bool) {
 			t.Helper()
 			stored, err := n.Order(testContext(t), order.Owner, order.OrderNo)
@@ -282,8 +282,8 @@ func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
 	store := openStore(t)
 	n := newNode(t, store)
 	order := soldUnlimited(t, n, store)
-	target := licet.Target{Key: order.LicenseKey}
-	revoked, err := n.Do(testContext(t), licet.LicenseRef(order.LicenseKey), licet.RevokeLicense{Target: target})
+	target := licensing.Target{Key: order.LicenseKey}
+	revoked, err := n.Do(testContext(t), licensing.LicenseRef(order.LicenseKey), licensing.RevokeLicense{Target: target})
 	wantError(t, err, nil)
 	_, err = n.RecordRefund(testContext(t), order)
 	wantError(t, err, nil)
@@ -318,7 +318,7 @@ func TestHeldRecords(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	_, err := n.RecordRefund(ctx, order)
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	close(goOn)
 	group.Wait()
 	stored, err := n.Order(testContext(t), order.Owner, order.OrderNo)
@@ -334,7 +334,7 @@ func TestHeldRecords(t *testing.T) {
 // about to be told is paid: it is refused, or the license goes with it.
 func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
 	plain := openStore(t)
-	n, owner := newNode(t, plain), newOwner(licet.Test)
+	n, owner := newNode(t, plain), newOwner(licensing.Test)
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 	wantError(t, err, nil)
 	loads := 0

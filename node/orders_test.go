@@ -10,7 +10,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -41,7 +41,7 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	distinct := 0
 	keys.Range(func(key, _ any) bool {
 		distinct++
-		view, err := nodes[0].License(testContext(t), testOwner, key.(licet.LicenseKey), node.DevicePage{Limit: 1})
+		view, err := nodes[0].License(testContext(t), testOwner, key.(licensing.LicenseKey), node.DevicePage{Limit: 1})
 		if err != nil || view.License.OrderNo != order.OrderNo {
 			t.Errorf("license of the order: %+v, %v", view, err)
 		}
@@ -53,16 +53,16 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 }
 
 func TestCreateOrder(t *testing.T) {
-	test := newOwner(licet.Test)
-	live := licet.Owner{AccountID: test.AccountID, Mode: licet.Live}
+	test := newOwner(licensing.Test)
+	live := licensing.Owner{AccountID: test.AccountID, Mode: licensing.Live}
 	n := newNode(t, openStore(t))
 	ctx := testContext(t)
 
 	_, _, err := n.CreateOrder(ctx, live, newOrder(100))
-	wantError(t, err, licet.ErrProductNotFound)
+	wantError(t, err, licensing.ErrProductNotFound)
 	order, _, err := n.CreateOrder(ctx, test, newOrder(100))
 	wantError(t, err, nil)
-	if got := order.Status(n.Now()); got != licet.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
+	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
 		t.Errorf("a new order is %s: %+v", got, order)
 	}
 	stored, err := n.Order(ctx, test, order.OrderNo)
@@ -71,17 +71,17 @@ func TestCreateOrder(t *testing.T) {
 		t.Errorf("stored %+v\nanswered %+v", stored, order)
 	}
 	_, err = n.Order(ctx, live, order.OrderNo)
-	wantError(t, err, licet.ErrOrderNotFound)
+	wantError(t, err, licensing.ErrOrderNotFound)
 	_, err = n.OrderToPay(ctx, order.OrderNo, order.PayToken)
 	wantError(t, err, nil)
 	for _, token := range []string{"", "x", order.PayToken + "0", "00000000000000000000000000000000"} {
 		_, err = n.OrderToPay(ctx, order.OrderNo, token)
-		wantError(t, err, licet.ErrOrderNotFound)
+		wantError(t, err, licensing.ErrOrderNotFound)
 	}
 
 	free, _, err := n.CreateOrder(ctx, test, newOrder(0))
 	wantError(t, err, nil)
-	if free.Status(n.Now()) != licet.OrderPaid || free.LicenseKey == "" || free.Late {
+	if free.Status(n.Now()) != licensing.OrderPaid || free.LicenseKey == "" || free.Late {
 		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
 	}
 	if _, err := n.License(ctx, test, free.LicenseKey, node.DevicePage{Limit: 1}); err != nil {
@@ -92,7 +92,7 @@ func TestCreateOrder(t *testing.T) {
 // TestProductMadeOnce lets many first orders of one product meet.
 func TestProductMadeOnce(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
@@ -110,25 +110,25 @@ func TestProductMadeOnce(t *testing.T) {
 func TestProductMadeBesidePut(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		sell func(*node.Node, licet.Owner) error
+		sell func(*node.Node, licensing.Owner) error
 	}{
-		{"an order", func(n *node.Node, owner licet.Owner) error {
+		{"an order", func(n *node.Node, owner licensing.Owner) error {
 			_, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 			return err
 		}},
-		{"a grant", func(n *node.Node, owner licet.Owner) error {
+		{"a grant", func(n *node.Node, owner licensing.Owner) error {
 			_, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1})
 			return err
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			owner := newOwner(licet.Test)
-			ref := licet.ProductRef(owner, "pro")
+			owner := newOwner(licensing.Test)
+			ref := licensing.ProductRef(owner, "pro")
 			arrived, goOn := make(chan struct{}), make(chan struct{})
 			var writes atomic.Int32
 			store := &storetest.Faulty{
 				Store:     openStore(t),
-				OnOverlap: func(ref licet.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
+				OnOverlap: func(ref licensing.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
 				OnCommit: func(change node.Change) storetest.Fault {
 					if slices.ContainsFunc(change.Writes, func(w node.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
 						close(arrived)
@@ -140,7 +140,7 @@ func TestProductMadeBesidePut(t *testing.T) {
 			n := newNode(t, store)
 			var group sync.WaitGroup
 			group.Go(func() {
-				put := licet.PutProduct{ID: "pro", Owner: owner, Terms: licet.DefaultTerms()}
+				put := licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms()}
 				if _, created, err := n.PutProduct(testContext(t), put); err != nil || !created {
 					t.Errorf("put: created %v, %v", created, err)
 				}
@@ -169,18 +169,18 @@ func TestProductMadeBesidePut(t *testing.T) {
 }
 
 func TestLivePaymentNeedsAProvider(t *testing.T) {
-	live := newOwner(licet.Live)
+	live := newOwner(licensing.Live)
 	store := openStore(t)
-	product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: time.Now()}
+	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
 	outcome, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
-		{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}},
+		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("make the product: %+v, %v", outcome, err)
 	}
 	n := newNode(t, store)
 	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
-	wantError(t, err, licet.ErrPaymentNotConfigured)
+	wantError(t, err, licensing.ErrPaymentNotConfigured)
 	_, _, err = n.CreateOrder(testContext(t), live, newOrder(0))
 	wantError(t, err, nil)
 	n = newNode(t, store, func(c *node.Config) { c.LivePayments = true })
@@ -195,7 +195,7 @@ func TestGrant(t *testing.T) {
 	if err != nil || len(licenses) != 100 {
 		t.Fatalf("%d licenses, %v", len(licenses), err)
 	}
-	keys := map[licet.LicenseKey]bool{}
+	keys := map[licensing.LicenseKey]bool{}
 	for _, granted := range licenses {
 		l := granted.License
 		keys[l.Key] = true
@@ -218,12 +218,12 @@ func TestGrantFailsHalfWay(t *testing.T) {
 	plain := openStore(t)
 	for _, c := range []struct {
 		failing int
-		want    *licet.Error
-	}{{1, licet.ErrUnavailable}, {2, licet.ErrOutcomeUnknown}} {
+		want    *licensing.Error
+	}{{1, licensing.ErrUnavailable}, {2, licensing.ErrOutcomeUnknown}} {
 		commits := 0
 		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
 			if commits++; commits == c.failing {
-				return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+				return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 			}
 			return storetest.Fault{}
 		}})
@@ -240,10 +240,10 @@ func TestIssueNeverOverwrites(t *testing.T) {
 	taken := grant(t, n, 7)
 	order, _, err := n.CreateOrder(ctx, testOwner, newOrder(100))
 	wantError(t, err, nil)
-	ref := licet.OrderRef(testOwner, order.OrderNo)
+	ref := licensing.OrderRef(testOwner, order.OrderNo)
 	loaded, err := store.Load(ctx, node.Want{Ref: ref})
 	wantError(t, err, nil)
-	_, err = licet.Apply(&loaded[0].Record, licet.PayOrder{Key: taken, Terms: licet.DefaultTerms()}, n.Now())
+	_, err = licensing.Apply(&loaded[0].Record, licensing.PayOrder{Key: taken, Terms: licensing.DefaultTerms()}, n.Now())
 	wantError(t, err, nil)
 	outcome, err := store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
 	wantError(t, err, nil)
@@ -259,22 +259,22 @@ func TestIssueNeverOverwrites(t *testing.T) {
 func TestTermsAtPayment(t *testing.T) {
 	store := openStore(t)
 	n := newNode(t, store)
-	owner := newOwner(licet.Test)
-	put := func(ref licet.Ref, record licet.Record) {
+	owner := newOwner(licensing.Test)
+	put := func(ref licensing.Ref, record licensing.Record) {
 		t.Helper()
 		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put(licet.ProductRef(owner, "changed"), licet.Record{Product: &licet.Product{
-		ID: "changed", Owner: owner, Terms: licet.Terms{KeyPrefix: "NEW", MaxDevices: 9}, CreatedAt: n.Now(),
+	put(licensing.ProductRef(owner, "changed"), licensing.Record{Product: &licensing.Product{
+		ID: "changed", Owner: owner, Terms: licensing.Terms{KeyPrefix: "NEW", MaxDevices: 9}, CreatedAt: n.Now(),
 	}})
 	for product, want := range map[string]string{"gone": "OLD", "changed": "NEW"} {
-		order := licet.Order{
-			OrderNo: licet.NewOrderNo(node.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
-			Terms: licet.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
+		order := licensing.Order{
+			OrderNo: licensing.NewOrderNo(node.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
+			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
 		}
-		put(licet.OrderRef(owner, order.OrderNo), licet.Record{Order: &order})
+		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
 		paid, err := n.PayOrder(testContext(t), order, "p")
 		if err != nil || paid.Order.LicenseKey.Prefix() != want {
 			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
@@ -285,7 +285,7 @@ func TestTermsAtPayment(t *testing.T) {
 // TestGrantLosesTheProductRace answers only licenses that are stored.
 func TestGrantLosesTheProductRace(t *testing.T) {
 	plain := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	raced := false
 	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
 		if !raced {

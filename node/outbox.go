@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // An outbox queues the commands for a license that is yielded, as a mailbox does
@@ -14,7 +14,7 @@ import (
 // that yield to each other would wait for each other.
 
 // postOut puts a call into its license's outbox. The shard's lock is held.
-func (n *Node) postOut(s *shard, ref licet.Ref, c *call) error {
+func (n *Node) postOut(s *shard, ref licensing.Ref, c *call) error {
 	if box, running := s.outboxes[ref]; running {
 		return n.queue(box, c)
 	}
@@ -64,7 +64,7 @@ func (n *Node) runOut(box *mailbox) {
 // is dead or stopped, those who have come later must not wait for it, and the
 // license is not yielded any more. If it is only slow, they wait as they would
 // there.
-func (n *Node) hop(ref licet.Ref, calls []*call, to Incarnation) {
+func (n *Node) hop(ref licensing.Ref, calls []*call, to Incarnation) {
 	done := make(chan struct{})
 	// The outbox keeps a draining node from ending till now.
 	n.guard.StartIn(&n.work, "hop", func() {
@@ -113,7 +113,7 @@ func (n *Node) sendAway(calls []*call) (rest []*call) {
 
 // moveAway moves the calls of a turn that has ended to the outbox, as far as they
 // are marked and have not been answered since.
-func (n *Node) moveAway(ref licet.Ref, calls []*call) {
+func (n *Node) moveAway(ref licensing.Ref, calls []*call) {
 	if !slices.ContainsFunc(calls, func(c *call) bool { return c.away }) {
 		return
 	}
@@ -141,7 +141,7 @@ func (n *Node) moveAway(ref licet.Ref, calls []*call) {
 
 // bringBack moves calls of the outbox to the mailbox. They were let in long ago,
 // so nothing refuses them any more.
-func (n *Node) bringBack(ref licet.Ref, calls []*call) {
+func (n *Node) bringBack(ref licensing.Ref, calls []*call) {
 	calls = slices.DeleteFunc(calls, func(c *call) bool {
 		c.waitsAgain()
 		return !c.state.CompareAndSwap(callTaken, callWaiting)

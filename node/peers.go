@@ -6,8 +6,8 @@ import (
 	"errors"
 	"time"
 
-	"licet"
-	"licet/tracing"
+	"licet/licensing"
+	"licet/metrics/tracing"
 )
 
 // Incarnation names one start of a node: random, and new at every start. A
@@ -44,10 +44,10 @@ type Peers interface {
 // the node that they came to, and no further.
 type Hop struct {
 	From     Incarnation
-	Key      licet.LicenseKey
-	Commands []licet.Command // Activate and RemoveDevice, at most MaxHop
-	Over     time.Time       // by the clock of whoever has the Hop in hand
-	Trace    tracing.Parent  // of those commands that are traced, the first one's; it goes beside the message
+	Key      licensing.LicenseKey
+	Commands []licensing.Command // Activate and RemoveDevice, at most MaxHop
+	Over     time.Time           // by the clock of whoever has the Hop in hand
+	Trace    tracing.Parent      // of those commands that are traced, the first one's; it goes beside the message
 }
 
 // MaxHop is how many commands may hop at once.
@@ -66,8 +66,8 @@ type HopAnswer struct {
 
 // Answer is what a command is answered.
 type Answer struct {
-	Result licet.Result
-	Err    error // a licet.Error
+	Result licensing.Result
+	Err    error // a licensing.Error
 }
 
 // Registration says how a node that is up is reached by the others.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -67,14 +67,14 @@ type placement struct {
 	count atomic.Int32 // contests, to be looked at without the lock
 	mu    sync.Mutex
 	// Guarded by mu:
-	contests map[licet.Ref]*contest
+	contests map[licensing.Ref]*contest
 	swept    time.Time
 }
 
 func newPlacement(cfg *Config) *placement {
 	p := &placement{
 		peers: cfg.Peers, self: cfg.Self, yieldAfter: cfg.YieldAfter, clock: time.Now, jitter: around,
-		contests: make(map[licet.Ref]*contest), swept: time.Now(),
+		contests: make(map[licensing.Ref]*contest), swept: time.Now(),
 	}
 	if p.yieldAfter == 0 {
 		p.yieldAfter = yieldAfter
@@ -90,7 +90,7 @@ func (p *placement) off() bool { return p.peers == nil }
 
 // owner tells whom a record's commands are to be sent to at present. For a
 // record that nobody contends for, as nearly all are, it costs next to nothing.
-func (p *placement) owner(ref licet.Ref) (to Incarnation, yields bool) {
+func (p *placement) owner(ref licensing.Ref) (to Incarnation, yields bool) {
 	if p.count.Load() == 0 {
 		return Incarnation{}, false
 	}
@@ -115,8 +115,8 @@ func (p *placement) owner(ref licet.Ref) (to Incarnation, yields bool) {
 
 // lost notes that a swap was lost to a writer, zero where that is not known. It
 // tells whether what waits for the record is to be sent away now.
-func (p *placement) lost(ref licet.Ref, writer Incarnation) (yields bool) {
-	if p.off() || ref.Kind != licet.KindLicense || writer == p.self {
+func (p *placement) lost(ref licensing.Ref, writer Incarnation) (yields bool) {
+	if p.off() || ref.Kind != licensing.KindLicense || writer == p.self {
 		return false
 	}
 	now := p.clock()
@@ -158,7 +158,7 @@ func (p *placement) patience(c *contest, now time.Time) int {
 
 // sawWriter notes who wrote a record last, as a read has shown it. It matters
 // only where swaps were lost that did not tell.
-func (p *placement) sawWriter(ref licet.Ref, writer Incarnation) {
+func (p *placement) sawWriter(ref licensing.Ref, writer Incarnation) {
 	if p.count.Load() == 0 || writer == p.self {
 		return
 	}
@@ -171,7 +171,7 @@ func (p *placement) sawWriter(ref licet.Ref, writer Incarnation) {
 
 // taken notes that another node has run commands, whether it had others too, and
 // whom it would send its own to.
-func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
+func (p *placement) taken(ref licensing.Ref, by, yieldsTo Incarnation, busy bool) {
 	if yieldsTo == by {
 		yieldsTo = Incarnation{}
 	}
@@ -200,7 +200,7 @@ func (p *placement) taken(ref licet.Ref, by, yieldsTo Incarnation, busy bool) {
 // whom it has lost them to. That one is tried next. If it serves none either, or
 // nobody is named, then their way to the store may be cut, and that of this node is
 // not.
-func (p *placement) servedNone(ref licet.Ref, by, lostTo Incarnation) {
+func (p *placement) servedNone(ref licensing.Ref, by, lostTo Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *placement) servedNone(ref licet.Ref, by, lostTo Incarnation) {
 
 // notTaken notes that another node can't be reached, does not want commands, or
 // has left open what became of them.
-func (p *placement) notTaken(ref licet.Ref, by Incarnation) {
+func (p *placement) notTaken(ref licensing.Ref, by Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,7 +228,7 @@ func (p *placement) notTaken(ref licet.Ref, by Incarnation) {
 // leadsTo gives who is to be sent the commands that another node has sent here:
 // whom the record is yielded to, or, where they were not served, who was seen to
 // write it instead. It is zero where that is nobody.
-func (p *placement) leadsTo(ref licet.Ref, served bool) Incarnation {
+func (p *placement) leadsTo(ref licensing.Ref, served bool) Incarnation {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +245,7 @@ func (p *placement) leadsTo(ref licet.Ref, served bool) Incarnation {
 }
 
 // received notes that another node has sent commands.
-func (p *placement) received(ref licet.Ref, from Incarnation) {
+func (p *placement) received(ref licensing.Ref, from Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,7 +268,7 @@ func (p *placement) received(ref licet.Ref, from Incarnation) {
 
 // contestFor finds a record's contest, or makes one; nil where there are too
 // many.
-func (p *placement) contestFor(ref licet.Ref, now time.Time) *contest {
+func (p *placement) contestFor(ref licensing.Ref, now time.Time) *contest {
 	p.sweep(now)
 	c := p.contests[ref]
 	if c == nil {

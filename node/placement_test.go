@@ -4,11 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // contestedRef is the license that these tests contend for.
-var contestedRef = licet.LicenseRef("LIC-00000-00000-00000-00000-00000")
+var contestedRef = licensing.LicenseRef("LIC-00000-00000-00000-00000-00000")
 
 // testPlacement is the placement of a node whose incarnation is a number, with a
 // time of its own.
@@ -65,7 +65,7 @@ func TestYieldsAfterLosses(t *testing.T) {
 		t.Error("does not yield")
 	}
 	p.wantOwner(t, 7)
-	if to, yields := p.owner(licet.LicenseRef("another")); yields {
+	if to, yields := p.owner(licensing.LicenseRef("another")); yields {
 		t.Errorf("another license is yielded to %v", to)
 	}
 }
@@ -83,7 +83,7 @@ func TestYieldsToNobody(t *testing.T) {
 	if p.loses(10, 5) {
 		t.Error("yields to itself")
 	}
-	if yields := p.lost(licet.OrderRef(licet.Owner{}, "1"), incarnation(7)); yields {
+	if yields := p.lost(licensing.OrderRef(licensing.Owner{}, "1"), incarnation(7)); yields {
 		t.Error("yields an order")
 	}
 	off := newTestPlacement(5)
@@ -383,7 +383,7 @@ func TestNotTaken(t *testing.T) {
 func TestContestsAreBounded(t *testing.T) {
 	p := newTestPlacement(5)
 	for i := range maxContests + 100 {
-		ref := licet.LicenseRef(licet.LicenseKey(string(rune(i + 1000))))
+		ref := licensing.LicenseRef(licensing.LicenseKey(string(rune(i + 1000))))
 		p.lost(ref, incarnation(7))
 	}
 	if n := len(p.contests); n != maxContests {
@@ -396,7 +396,7 @@ func TestContestsAreBounded(t *testing.T) {
 	}
 	p.loses(yieldAfter, 7)
 	p.pass(contestsSwept)
-	p.lost(licet.LicenseRef("another"), incarnation(7))
+	p.lost(licensing.LicenseRef("another"), incarnation(7))
 	if len(p.contests) != 1 {
 		t.Errorf("%d contests are left", len(p.contests))
 	}

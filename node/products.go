@@ -4,37 +4,37 @@ import (
 	"context"
 	"slices"
 
-	"licet"
+	"licet/licensing"
 )
 
 // PutProduct describes a product, and tells whether there was none before.
-func (n *Node) PutProduct(ctx context.Context, cmd licet.PutProduct) (product licet.Product, created bool, err error) {
-	result, err := n.Do(ctx, licet.ProductRef(cmd.Owner, cmd.ID), cmd)
+func (n *Node) PutProduct(ctx context.Context, cmd licensing.PutProduct) (product licensing.Product, created bool, err error) {
+	result, err := n.Do(ctx, licensing.ProductRef(cmd.Owner, cmd.ID), cmd)
 	if err != nil {
-		return licet.Product{}, false, err
+		return licensing.Product{}, false, err
 	}
 	return *result.Product, result.Created, nil
 }
 
-// DeleteProduct removes a product; see licet.DeleteProduct.
-func (n *Node) DeleteProduct(ctx context.Context, owner licet.Owner, id string) error {
-	_, err := n.Do(ctx, licet.ProductRef(owner, id), licet.DeleteProduct{})
+// DeleteProduct removes a product; see licensing.DeleteProduct.
+func (n *Node) DeleteProduct(ctx context.Context, owner licensing.Owner, id string) error {
+	_, err := n.Do(ctx, licensing.ProductRef(owner, id), licensing.DeleteProduct{})
 	return err
 }
 
 // Product looks a product of an owner up, linearizably.
-func (n *Node) Product(ctx context.Context, owner licet.Owner, id string) (product licet.Product, err error) {
+func (n *Node) Product(ctx context.Context, owner licensing.Owner, id string) (product licensing.Product, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
-		return licet.Product{}, err
+		return licensing.Product{}, err
 	}
 	defer func() { n.admission.leave(who, err) }()
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.ProductRef(owner, id)})
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.ProductRef(owner, id)})
 	if err != nil {
-		return licet.Product{}, err
+		return licensing.Product{}, err
 	}
 	if loaded[0].Record.Product == nil {
-		return licet.Product{}, licet.ErrProductNotFound
+		return licensing.Product{}, licensing.ErrProductNotFound
 	}
 	return *loaded[0].Record.Product, nil
 }
@@ -42,16 +42,16 @@ func (n *Node) Product(ctx context.Context, owner licet.Owner, id string) (produ
 // productToSell reads a product that an order or licenses are to be made of, along
 // with the claim of the request, and judges that. In test mode a product that does
 // not exist is made, by the writes along, see commitWithProduct; else it is nil.
-func (n *Node) productToSell(ctx context.Context, owner licet.Owner, id string, c *claim) (product *licet.Product, along []Write, err error) {
-	ref := licet.ProductRef(owner, id)
+func (n *Node) productToSell(ctx context.Context, owner licensing.Owner, id string, c *claim) (product *licensing.Product, along []Write, err error) {
+	ref := licensing.ProductRef(owner, id)
 	loaded, err := n.loadWithClaim(ctx, c, Want{Ref: ref})
 	if err != nil {
 		return nil, nil, err
 	}
 	product = loaded[0].Record.Product
-	if product == nil && owner.Mode == licet.Test {
-		product = &licet.Product{ID: id, Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: n.Now()}
-		along = []Write{{Ref: ref, Record: licet.Record{Product: product}}}
+	if product == nil && owner.Mode == licensing.Test {
+		product = &licensing.Product{ID: id, Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: n.Now()}
+		along = []Write{{Ref: ref, Record: licensing.Record{Product: product}}}
 	}
 	return product, along, nil
 }
@@ -66,11 +66,11 @@ func (n *Node) commitWithProduct(ctx context.Context, c *claim, along []Write, w
 		return n.commitClaim(ctx, c, nil, writes...)
 	}
 	turn := &call{}
-	turn.work = func(ctx context.Context) (licet.Result, error) {
+	turn.work = func(ctx context.Context) (licensing.Result, error) {
 		if turn.done != nil { // it has waited
-			return licet.Result{}, ErrClaimTaken
+			return licensing.Result{}, ErrClaimTaken
 		}
-		return licet.Result{}, n.commitClaim(ctx, c, nil, slices.Concat(writes, along)...)
+		return licensing.Result{}, n.commitClaim(ctx, c, nil, slices.Concat(writes, along)...)
 	}
 	_, err := n.doCall(ctx, along[0].Ref, turn)
 	return err

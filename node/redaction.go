@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"licet"
+	"licet/licensing"
 )
 
 // MaxRedact bounds the orders that one redaction works on. A buyer may have any
@@ -14,14 +14,14 @@ import (
 const MaxRedact = 100
 
 // Redact removes what a shop has noted of a buyer from the buyer's orders, up to
-// MaxRedact of them, and from their licenses; see licet.RedactOrder. It tells how
+// MaxRedact of them, and from their licenses; see licensing.RedactOrder. It tells how
 // many it has redacted, and whether that were all that there were when it began. An
 // order that is redacted is no longer listed as the buyer's, so that asking again
 // goes on where an earlier one has ended, or broke off.
 //
 // With once it tells what all requests with it have redacted, and goes on until
 // there is nothing left; from then on the answer is the same, and replayed is true.
-func (n *Node) Redact(ctx context.Context, owner licet.Owner, buyerEmail string, once *Once) (done licet.Redaction, replayed bool, err error) {
+func (n *Node) Redact(ctx context.Context, owner licensing.Owner, buyerEmail string, once *Once) (done licensing.Redaction, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return done, false, err
 	}
@@ -43,33 +43,33 @@ func (n *Node) Redact(ctx context.Context, owner licet.Owner, buyerEmail string,
 	if err == nil && once != nil {
 		done, err = n.addRedaction(ctx, c, done)
 	}
-	if done.Orders > 0 && licet.NotExecuted(err) {
-		err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licet.ErrOutcomeUnknown, err)
+	if done.Orders > 0 && licensing.NotExecuted(err) {
+		err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	return done, false, err
 }
 
 // beginRedaction claims the Idempotency-Key before any order is redacted, so that no
 // other request can have it. It answers what is remembered of earlier requests.
-func (n *Node) beginRedaction(ctx context.Context, c *claim) (licet.Redaction, error) {
+func (n *Node) beginRedaction(ctx context.Context, c *claim) (licensing.Redaction, error) {
 	for range createTries {
 		_, err := n.loadWithClaim(ctx, c)
 		switch {
 		case err != nil:
-			return licet.Redaction{}, err
+			return licensing.Redaction{}, err
 		case c.once == nil || c.replayed():
 			return c.redacted(), nil
 		}
-		c.effect = licet.Claim{Redaction: new(licet.Redaction)}
+		c.effect = licensing.Claim{Redaction: new(licensing.Redaction)}
 		if err := n.commitClaim(ctx, c, nil); !errors.Is(err, ErrClaimTaken) {
-			return licet.Redaction{}, err
+			return licensing.Redaction{}, err
 		}
 	}
-	return licet.Redaction{}, licet.ErrUnavailable
+	return licensing.Redaction{}, licensing.ErrUnavailable
 }
 
 // redacted is what is remembered of earlier requests.
-func (c *claim) redacted() (before licet.Redaction) {
+func (c *claim) redacted() (before licensing.Redaction) {
 	if c.replayed() && c.earlier.Redaction != nil {
 		before = *c.earlier.Redaction
 	}
@@ -78,16 +78,16 @@ func (c *claim) redacted() (before licet.Redaction) {
 
 // redactSome redacts the newest of a buyer's orders, some at a time. With an error
 // it still tells how many it has redacted.
-func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail string) (licet.Redaction, error) {
+func (n *Node) redactSome(ctx context.Context, owner licensing.Owner, buyerEmail string) (licensing.Redaction, error) {
 	refs, keys, more, err := n.ordersToRedact(ctx, owner, buyerEmail)
 	if err != nil {
-		return licet.Redaction{}, err
+		return licensing.Redaction{}, err
 	}
 	var orders, licenses atomic.Int64
-	all, err := n.doEach(ctx, refs, func(ctx context.Context, ref licet.Ref) error {
+	all, err := n.doEach(ctx, refs, func(ctx context.Context, ref licensing.Ref) error {
 		result, err := n.redactOrder(ctx, ref, buyerEmail, keys[ref])
 		switch {
-		case isAny(err, licet.ErrOrderNotFound):
+		case isAny(err, licensing.ErrOrderNotFound):
 			return nil // another one was first
 		case err != nil:
 			return err
@@ -99,10 +99,10 @@ func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail str
 		return nil
 	})
 	if err == nil && !all {
-		err = licet.ErrUnavailable // the time was over
+		err = licensing.ErrUnavailable // the time was over
 	}
-	done := licet.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more}
-	if done.Orders > 0 && licet.NotExecuted(err) {
+	done := licensing.Redaction{Orders: int(orders.Load()), Licenses: int(licenses.Load()), Complete: err == nil && !more}
+	if done.Orders > 0 && licensing.NotExecuted(err) {
 		return done, nil // the rest is as it was for certain, and can be asked for
 	}
 	return done, err
@@ -111,7 +111,7 @@ func (n *Node) redactSome(ctx context.Context, owner licet.Owner, buyerEmail str
 // ordersToRedact reads which orders of a buyer are the newest, the licenses of those
 // that have one, and whether there are more. The page itself is large, and counts as
 // one of a list.
-func (n *Node) ordersToRedact(ctx context.Context, owner licet.Owner, buyerEmail string) (refs []licet.Ref, keys map[licet.Ref]licet.LicenseKey, more bool, err error) {
+func (n *Node) ordersToRedact(ctx context.Context, owner licensing.Owner, buyerEmail string) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
 	if err := n.enterPage(ctx); err != nil {
 		return nil, nil, false, err
 	}
@@ -120,9 +120,9 @@ func (n *Node) ordersToRedact(ctx context.Context, owner licet.Owner, buyerEmail
 	if err != nil {
 		return nil, nil, false, err
 	}
-	keys = make(map[licet.Ref]licet.LicenseKey, len(list.Items))
+	keys = make(map[licensing.Ref]licensing.LicenseKey, len(list.Items))
 	for i := range list.Items {
-		ref := licet.OrderRef(owner, list.Items[i].OrderNo)
+		ref := licensing.OrderRef(owner, list.Items[i].OrderNo)
 		refs, keys[ref] = append(refs, ref), list.Items[i].LicenseKey
 	}
 	return refs, keys, list.Next != "", nil
@@ -131,8 +131,8 @@ func (n *Node) ordersToRedact(ctx context.Context, owner licet.Owner, buyerEmail
 // redactOrder redacts an order along with its license, in one transaction: once the
 // order does not name the buyer any more, nobody finds the license. The license's
 // key is as it was listed; the order may have been paid since.
-func (n *Node) redactOrder(ctx context.Context, ref licet.Ref, buyerEmail string, key licet.LicenseKey) (licet.Result, error) {
-	return n.hold(ctx, ref, func(ctx context.Context) (licet.Result, error) {
+func (n *Node) redactOrder(ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey) (licensing.Result, error) {
+	return n.hold(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
 		for {
 			result, err := n.redactWith(ctx, ref, buyerEmail, key)
 			if err != nil || result.Order.LicenseKey == key {
@@ -144,13 +144,13 @@ func (n *Node) redactOrder(ctx context.Context, ref licet.Ref, buyerEmail string
 }
 
 // redactWith redacts an order that is held, if it has this license.
-func (n *Node) redactWith(ctx context.Context, ref licet.Ref, buyerEmail string, key licet.LicenseKey) (licet.Result, error) {
-	order := step{ref: ref, cmd: licet.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
+func (n *Node) redactWith(ctx context.Context, ref licensing.Ref, buyerEmail string, key licensing.LicenseKey) (licensing.Result, error) {
+	order := step{ref: ref, cmd: licensing.RedactOrder{BuyerEmail: buyerEmail, LicenseKey: key}}
 	if key == "" {
 		return n.swapTogether(ctx, order)
 	}
-	license := step{ref: licet.LicenseRef(key), cmd: licet.RedactLicense{Target: licet.Target{Key: key}}, guarded: true}
-	return n.hold(ctx, license.ref, func(ctx context.Context) (licet.Result, error) {
+	license := step{ref: licensing.LicenseRef(key), cmd: licensing.RedactLicense{Target: licensing.Target{Key: key}}, guarded: true}
+	return n.hold(ctx, license.ref, func(ctx context.Context) (licensing.Result, error) {
 		return n.swapTogether(ctx, order, license)
 	})
 }
@@ -159,7 +159,7 @@ func (n *Node) redactWith(ctx context.Context, ref licet.Ref, buyerEmail string,
 // an Idempotency-Key, and answers that. It is stored after the orders, since so many
 // are more than one transaction: where that fails, the same request again counts only
 // what it still finds.
-func (n *Node) addRedaction(ctx context.Context, c *claim, done licet.Redaction) (licet.Redaction, error) {
+func (n *Node) addRedaction(ctx context.Context, c *claim, done licensing.Redaction) (licensing.Redaction, error) {
 	for range createTries {
 		if _, err := n.loadWithClaim(ctx, c); err != nil {
 			return done, err
@@ -168,7 +168,7 @@ func (n *Node) addRedaction(ctx context.Context, c *claim, done licet.Redaction)
 		sum.Orders += done.Orders
 		sum.Licenses += done.Licenses
 		sum.Complete = sum.Complete || done.Complete
-		c.effect = licet.Claim{Redaction: &sum}
+		c.effect = licensing.Claim{Redaction: &sum}
 		if c.replayed() {
 			c.effect.CreatedAt = c.earlier.CreatedAt
 		}
@@ -179,5 +179,5 @@ func (n *Node) addRedaction(ctx context.Context, c *claim, done licet.Redaction)
 			return done, err
 		}
 	}
-	return done, licet.ErrUnavailable
+	return done, licensing.ErrUnavailable
 }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -20,7 +20,7 @@ const (
 )
 
 // bought makes an order of a buyer with all that identifies one.
-func bought(t *testing.T, n *node.Node, owner licet.Owner, email string) licet.Order {
+func bought(t *testing.T, n *node.Node, owner licensing.Owner, email string) licensing.Order {
 	t.Helper()
 	order, _, err := n.CreateOrder(testContext(t), owner, node.NewOrder{
 		ProductID: "pro", Amount: 100, Currency: "USD", SuccessURL: "https://shop.example.com/",
@@ -33,7 +33,7 @@ func bought(t *testing.T, n *node.Node, owner licet.Owner, email string) licet.O
 }
 
 // sell has an order paid, and notes something with its license.
-func sell(t *testing.T, n *node.Node, order licet.Order) licet.Order {
+func sell(t *testing.T, n *node.Node, order licensing.Order) licensing.Order {
 	t.Helper()
 	result, err := n.PayOrder(testContext(t), order, "p")
 	if err != nil {
@@ -43,23 +43,23 @@ func sell(t *testing.T, n *node.Node, order licet.Order) licet.Order {
 	return result.Order
 }
 
-func note(t *testing.T, n *node.Node, order licet.Order) {
+func note(t *testing.T, n *node.Node, order licensing.Order) {
 	t.Helper()
-	change(t, n, order, func(target licet.Target) licet.Command {
-		return licet.UpdateLicense{Target: target, Metadata: `{"seat":"secret"}`}
+	change(t, n, order, func(target licensing.Target) licensing.Command {
+		return licensing.UpdateLicense{Target: target, Metadata: `{"seat":"secret"}`}
 	})
 }
 
-func change(t *testing.T, n *node.Node, order licet.Order, command func(licet.Target) licet.Command) {
+func change(t *testing.T, n *node.Node, order licensing.Order, command func(licensing.Target) licensing.Command) {
 	t.Helper()
-	target := licet.Target{Key: order.LicenseKey, Caller: order.Owner}
+	target := licensing.Target{Key: order.LicenseKey, Caller: order.Owner}
 	if _, _, err := n.ChangeLicense(testContext(t), order.Owner, node.LicenseChange{Key: order.LicenseKey, Command: command(target)}); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // wantRedaction redacts the buyer's orders and demands that it tells this.
-func wantRedaction(t *testing.T, n *node.Node, owner licet.Owner, once *node.Once, want licet.Redaction, wantReplay bool) {
+func wantRedaction(t *testing.T, n *node.Node, owner licensing.Owner, once *node.Once, want licensing.Redaction, wantReplay bool) {
 	t.Helper()
 	got, replayed, err := n.Redact(testContext(t), owner, strings.ToLower(buyer), once)
 	if err != nil || got != want || replayed != wantReplay {
@@ -68,7 +68,7 @@ func wantRedaction(t *testing.T, n *node.Node, owner licet.Owner, once *node.Onc
 }
 
 // told is all that is told of an order and its license, as text.
-func told(t *testing.T, n *node.Node, order licet.Order) (text string) {
+func told(t *testing.T, n *node.Node, order licensing.Order) (text string) {
 	t.Helper()
 	order, err := n.Order(testContext(t), order.Owner, order.OrderNo)
 	if err != nil {
@@ -86,7 +86,7 @@ func told(t *testing.T, n *node.Node, order licet.Order) (text string) {
 }
 
 // wantForgotten demands that nothing of the buyer is told any more.
-func wantForgotten(t *testing.T, n *node.Node, orders ...licet.Order) {
+func wantForgotten(t *testing.T, n *node.Node, orders ...licensing.Order) {
 	t.Helper()
 	for _, order := range orders {
 		text := told(t, n, order)
@@ -105,13 +105,13 @@ func wantForgotten(t *testing.T, n *node.Node, orders ...licet.Order) {
 func TestRedact(t *testing.T) {
 	n := newNode(t, openStore(t))
 	ctx := testContext(t)
-	owner := newOwner(licet.Test)
-	others := []licet.Order{
+	owner := newOwner(licensing.Test)
+	others := []licensing.Order{
 		sell(t, n, bought(t, n, owner, "bob@example.com")),
-		sell(t, n, bought(t, n, newOwner(licet.Test), buyer)),
+		sell(t, n, bought(t, n, newOwner(licensing.Test), buyer)),
 	}
-	live := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
-	if _, _, err := n.PutProduct(ctx, licet.PutProduct{ID: "pro", Owner: live, Terms: licet.DefaultTerms()}); err != nil {
+	live := licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}
+	if _, _, err := n.PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: live, Terms: licensing.DefaultTerms()}); err != nil {
 		t.Fatal(err)
 	}
 	var before []string
@@ -119,25 +119,27 @@ func TestRedact(t *testing.T) {
 		before = append(before, told(t, n, other))
 	}
 
-	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	unpaid, paid, refunded := bought(t, n, owner, buyer), sell(t, n, bought(t, n, owner, "ADA@EXAMPLE.COM")), sell(t, n, bought(t, n, owner, buyer))
 	canceled, paidThen := bought(t, n, owner, buyer), bought(t, n, owner, buyer)
-	for _, order := range []licet.Order{canceled, paidThen} {
-		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licet.CancelOrder{Reason: secret}, nil)
+	for _, order := range []licensing.Order{canceled, paidThen} {
+		_, _, err := n.ChangeOrder(ctx, owner, order.OrderNo, licensing.CancelOrder{Reason: secret}, nil)
 		wantError(t, err, nil)
 	}
 	_, err := n.PayOrder(ctx, paidThen, "p")
 	wantError(t, err, nil)
-	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licet.RequestRefund{Reason: secret}, nil)
+	_, _, err = n.ChangeOrder(ctx, owner, refunded.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	wantError(t, err, nil)
 	_, err = n.RecordRefund(ctx, refunded)
 	wantError(t, err, nil)
-	change(t, n, paid, func(target licet.Target) licet.Command { return licet.SuspendLicense{Target: target, Reason: secret} })
-	all := []licet.Order{unpaid, paid, refunded, canceled, paidThen}
+	change(t, n, paid, func(target licensing.Target) licensing.Command {
+		return licensing.SuspendLicense{Target: target, Reason: secret}
+	})
+	all := []licensing.Order{unpaid, paid, refunded, canceled, paidThen}
 
-	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 5, Licenses: 2, Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 5, Licenses: 2, Complete: true}, false)
 	wantForgotten(t, n, all...)
-	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	for i, other := range others {
 		if now := told(t, n, other); now != before[i] {
 			t.Errorf("another one's order was\n%s\nand is\n%s", before[i], now)
@@ -145,25 +147,25 @@ func TestRedact(t *testing.T) {
 	}
 
 	result, err := n.PayOrder(ctx, unpaid, "p")
-	if err != nil || result.Order.Status(n.Now()) != licet.OrderPaid || result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
+	if err != nil || result.Order.Status(n.Now()) != licensing.OrderPaid || result.Order.SuccessURL != unpaid.SuccessURL || result.Order.Amount != 100 {
 		t.Errorf("paid after the redaction: %+v, %v", result.Order, err)
 	}
-	change(t, n, paid, func(target licet.Target) licet.Command { return licet.ReinstateLicense{Target: target} })
+	change(t, n, paid, func(target licensing.Target) licensing.Command { return licensing.ReinstateLicense{Target: target} })
 	_, err = activate(ctx, n, paid.LicenseKey, "laptop")
 	wantError(t, err, nil)
-	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licet.RequestRefund{}, nil)
+	_, _, err = n.ChangeOrder(ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil)
 	wantError(t, err, nil)
 	result, err = n.RecordRefund(ctx, paid)
-	if err != nil || result.Order.Status(n.Now()) != licet.OrderRefunded {
+	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("refunded after the redaction: %+v, %v", result.Order, err)
 	}
 	_, err = activate(ctx, n, paid.LicenseKey, "laptop")
-	wantError(t, err, licet.ErrLicenseRevoked)
+	wantError(t, err, licensing.ErrLicenseRevoked)
 	result, err = n.RecordRefund(ctx, paidThen)
-	if err != nil || result.Order.Status(n.Now()) != licet.OrderRefunded {
+	if err != nil || result.Order.Status(n.Now()) != licensing.OrderRefunded {
 		t.Errorf("sent back after the redaction: %+v, %v", result.Order, err)
 	}
-	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licet.CancelOrder{Reason: "again"}, nil); err != nil || order.StateReason != "" {
+	if order, _, err := n.ChangeOrder(ctx, owner, canceled.OrderNo, licensing.CancelOrder{Reason: "again"}, nil); err != nil || order.StateReason != "" {
 		t.Errorf("canceled again after the redaction: %+v, %v", order, err)
 	}
 	wantForgotten(t, n, all...)
@@ -173,15 +175,15 @@ func TestRedact(t *testing.T) {
 	if now := told(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("an order that was made later:\n%s", now)
 	}
-	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 1, Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 1, Complete: true}, false)
 }
 
 // TestRedactMany redacts more orders than one request does, under a key.
 func TestRedactMany(t *testing.T) {
 	n := newNode(t, openStore(t))
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	const all = 2*node.MaxRedact + 5
-	orders := make([]licet.Order, all)
+	orders := make([]licensing.Order, all)
 	var group sync.WaitGroup
 	for i := range orders {
 		group.Go(func() { orders[i] = bought(t, n, owner, buyer) })
@@ -190,26 +192,26 @@ func TestRedactMany(t *testing.T) {
 	for i := range 3 {
 		orders[i] = sell(t, n, orders[i])
 	}
-	for _, want := range []licet.Redaction{{Orders: node.MaxRedact}, {Orders: 2 * node.MaxRedact}} {
+	for _, want := range []licensing.Redaction{{Orders: node.MaxRedact}, {Orders: 2 * node.MaxRedact}} {
 		got, replayed, err := n.Redact(testContext(t), owner, buyer, once("k", "r"))
 		if err != nil || got.Orders != want.Orders || got.Complete || replayed {
 			t.Fatalf("redacted %+v, replayed %v, %v; want %+v", got, replayed, err, want)
 		}
 	}
-	wantRedaction(t, n, owner, once("k", "r"), licet.Redaction{Orders: all, Licenses: 3, Complete: true}, false)
+	wantRedaction(t, n, owner, once("k", "r"), licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, false)
 	wantForgotten(t, n, orders...)
 	later := bought(t, n, owner, buyer)
 	for range 2 {
-		wantRedaction(t, n, owner, once("k", "r"), licet.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
+		wantRedaction(t, n, owner, once("k", "r"), licensing.Redaction{Orders: all, Licenses: 3, Complete: true}, true)
 	}
 	if now := told(t, n, later); !strings.Contains(now, secret) {
 		t.Errorf("a replay has redacted an order that was made later:\n%s", now)
 	}
 	_, _, err := n.Redact(testContext(t), owner, buyer, once("k", "another"))
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
-	wantRedaction(t, n, owner, once("l", "r"), licet.Redaction{Orders: 1, Complete: true}, false)
-	wantRedaction(t, n, owner, once("m", "r"), licet.Redaction{Complete: true}, false)
-	wantRedaction(t, n, owner, once("m", "r"), licet.Redaction{Complete: true}, true)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
+	wantRedaction(t, n, owner, once("l", "r"), licensing.Redaction{Orders: 1, Complete: true}, false)
+	wantRedaction(t, n, owner, once("m", "r"), licensing.Redaction{Complete: true}, false)
+	wantRedaction(t, n, owner, once("m", "r"), licensing.Redaction{Complete: true}, true)
 }
 
 // between calls in between that orders were listed and are redacted.
@@ -218,7 +220,7 @@ type between struct {
 	listed func()
 }
 
-func (b *between) ListOrders(ctx context.Context, owner licet.Owner, email string, page node.Page, keep func(*licet.Order) bool) (node.List[licet.Order], error) {
+func (b *between) ListOrders(ctx context.Context, owner licensing.Owner, email string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
 	list, err := b.Store.ListOrders(ctx, owner, email, page, keep)
 	b.listed()
 	return list, err
@@ -227,19 +229,19 @@ func (b *between) ListOrders(ctx context.Context, owner licet.Owner, email strin
 // TestRedactWhilePaid has an order paid right after it was found, and something
 // noted with the license: that goes too, since nobody would find it later.
 func TestRedactWhilePaid(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	other := newNode(t, openStore(t))
 	order := bought(t, other, owner, buyer)
 	store := &between{Store: openStore(t), listed: func() { order = sell(t, other, order) }}
 	n := newNode(t, store)
-	wantRedaction(t, n, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
 	wantForgotten(t, other, order)
 }
 
 // TestRedactWhileNoted has something noted with a license of which nothing was noted
 // before, after it was read and before it is redacted.
 func TestRedactWhileNoted(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	other := newNode(t, openStore(t))
 	result, err := other.PayOrder(testContext(t), bought(t, other, owner, buyer), "p")
 	wantError(t, err, nil)
@@ -250,7 +252,7 @@ func TestRedactWhileNoted(t *testing.T) {
 			note(t, other, result.Order)
 		}
 	}}
-	wantRedaction(t, newNode(t, store), owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+	wantRedaction(t, newNode(t, store), owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
 	if !noted {
 		t.Error("nothing was noted meanwhile")
 	}
@@ -260,15 +262,15 @@ func TestRedactWhileNoted(t *testing.T) {
 // TestRedactedByAnother finds orders that another node redacts first, and leaves
 // alone what is noted with their licenses afterwards.
 func TestRedactedByAnother(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	other := newNode(t, openStore(t))
 	order := sell(t, other, bought(t, other, owner, buyer))
 	store := &between{Store: openStore(t), listed: func() {
-		wantRedaction(t, other, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+		wantRedaction(t, other, owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
 		note(t, other, order)
 	}}
 	n := newNode(t, store)
-	wantRedaction(t, n, owner, nil, licet.Redaction{Complete: true}, false)
+	wantRedaction(t, n, owner, nil, licensing.Redaction{Complete: true}, false)
 	if now := told(t, n, order); !strings.Contains(now, secret) {
 		t.Errorf("what was noted later is gone:\n%s", now)
 	}
@@ -277,20 +279,20 @@ func TestRedactedByAnother(t *testing.T) {
 // TestRefundOfRedacted redacts an order while its refund is being recorded: the
 // license must not be given the reason that the order had.
 func TestRefundOfRedacted(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	other := newNode(t, openStore(t))
 	order := sell(t, other, bought(t, other, owner, buyer))
-	_, _, err := other.ChangeOrder(testContext(t), owner, order.OrderNo, licet.RequestRefund{Reason: secret}, nil)
+	_, _, err := other.ChangeOrder(testContext(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	wantError(t, err, nil)
 	loads := 0
 	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
 		if loads++; loads == 2 { // the first one tells which license it is
-			wantRedaction(t, other, owner, nil, licet.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
+			wantRedaction(t, other, owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
 		}
 		return nil
 	}}
 	result, err := newNode(t, store).RecordRefund(testContext(t), order)
-	if err != nil || result.Order.Status(other.Now()) != licet.OrderRefunded || loads < 2 {
+	if err != nil || result.Order.Status(other.Now()) != licensing.OrderRefunded || loads < 2 {
 		t.Errorf("after %d loads: %+v, %v", loads, result.Order, err)
 	}
 	wantForgotten(t, other, order)
@@ -301,15 +303,15 @@ func TestRefundOfRedacted(t *testing.T) {
 func TestRedactBreaksOff(t *testing.T) {
 	const count = 3
 	for _, made := range []bool{true, false} {
-		for _, say := range []*licet.Error{licet.ErrOutcomeUnknown, licet.ErrUnavailable} {
+		for _, say := range []*licensing.Error{licensing.ErrOutcomeUnknown, licensing.ErrUnavailable} {
 			for last := range count + 2 { // the first write and the last are the claim's
-				if say == licet.ErrUnavailable && made {
+				if say == licensing.ErrUnavailable && made {
 					continue // no store says so
 				}
 				t.Run(fmt.Sprint(say.Reason, made, last), func(t *testing.T) {
 					plain := openStore(t)
-					n, owner := newNode(t, plain), newOwner(licet.Test)
-					var orders []licet.Order
+					n, owner := newNode(t, plain), newOwner(licensing.Test)
+					var orders []licensing.Order
 					for range count {
 						orders = append(orders, sell(t, n, bought(t, n, owner, buyer)))
 					}
@@ -327,7 +329,7 @@ func TestRedactBreaksOff(t *testing.T) {
 					_, _, err := dying.Redact(testContext(t), owner, buyer, once("k", "r"))
 					want := say
 					if last > 1 {
-						want = licet.ErrOutcomeUnknown // some of it is done
+						want = licensing.ErrOutcomeUnknown // some of it is done
 					}
 					wantError(t, err, want)
 					for _, order := range orders {
@@ -354,8 +356,8 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 	const count = 5
 	for landing := range count + 1 {
 		plain := openStore(t)
-		n, owner := newNode(t, plain), newOwner(licet.Test)
-		var orders []licet.Order
+		n, owner := newNode(t, plain), newOwner(licensing.Test)
+		var orders []licensing.Order
 		for range count {
 			orders = append(orders, bought(t, n, owner, buyer))
 		}
@@ -364,15 +366,15 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 			if int(writes.Add(1)) <= landing {
 				return storetest.Fault{}
 			}
-			return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+			return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 		}})
 		got, _, err := failing.Redact(testContext(t), owner, buyer, nil)
 		if landing == 0 {
-			wantError(t, err, licet.ErrUnavailable)
-		} else if err != nil || got != (licet.Redaction{Orders: landing, Complete: landing == count}) {
+			wantError(t, err, licensing.ErrUnavailable)
+		} else if err != nil || got != (licensing.Redaction{Orders: landing, Complete: landing == count}) {
 			t.Errorf("when %d of %d writes landed: %+v, %v", landing, count, got, err)
 		}
-		wantRedaction(t, n, owner, nil, licet.Redaction{Orders: count - landing, Complete: true}, false)
+		wantRedaction(t, n, owner, nil, licensing.Redaction{Orders: count - landing, Complete: true}, false)
 		wantForgotten(t, n, orders...)
 	}
 }
@@ -395,17 +397,17 @@ func (s *saying) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 // TestRedactInDoubt redacts orders of which one is in doubt, by an error that wraps why the
 // store gave up. Nothing may be told as if the rest had not been executed for certain.
 func TestRedactInDoubt(t *testing.T) {
-	doubt := fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, licet.ErrOverloaded)
+	doubt := fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, licensing.ErrOverloaded)
 	for _, landing := range []int32{0, 1, 2} {
 		plain := openStore(t)
-		owner := newOwner(licet.Test)
+		owner := newOwner(licensing.Test)
 		for range 3 {
 			bought(t, newNode(t, plain), owner, buyer)
 		}
 		store := &saying{Store: plain, err: doubt}
 		store.first.Store(landing)
 		got, _, err := newNode(t, store).Redact(testContext(t), owner, buyer, nil)
-		if licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+		if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 			t.Errorf("with %d of 3 redacted: %+v, %v", landing, got, err)
 		}
 	}
@@ -415,12 +417,12 @@ func TestRedactInDoubt(t *testing.T) {
 // orders are redacted, so the answer must not say that nothing was changed.
 func TestRedactionNotRemembered(t *testing.T) {
 	plain := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	bought(t, newNode(t, plain), owner, buyer)
-	store := &saying{Store: plain, err: licet.ErrOverloaded}
+	store := &saying{Store: plain, err: licensing.ErrOverloaded}
 	store.first.Store(2) // the claim and the order
 	_, _, err := newNode(t, store).Redact(testContext(t), owner, buyer, once("k", "r"))
-	if licet.ReasonOf(err) != licet.ReasonOutcomeUnknown {
+	if licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want an unknown outcome", err)
 	}
 }
@@ -428,10 +430,10 @@ func TestRedactionNotRemembered(t *testing.T) {
 // TestRedactTogether redacts the same orders from many sides, under one key and
 // without: each is counted once.
 func TestRedactTogether(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
 	const count = 40
-	var orders []licet.Order
+	var orders []licensing.Order
 	for range count {
 		orders = append(orders, bought(t, nodes[0], owner, buyer))
 	}
@@ -465,7 +467,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	const atOnce = 16
 	store := slowLists{Store: openStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
 	n := newNode(t, store)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	order := bought(t, n, owner, buyer)
 	var group sync.WaitGroup
 	for range atOnce {
@@ -480,7 +482,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	group.Go(func() {
 		_, _, err := n.Redact(ctx, owner, buyer, nil)
-		wantError(t, err, licet.ErrOverloaded)
+		wantError(t, err, licensing.ErrOverloaded)
 	})
 	n.AwaitListsWaiting(1)
 	cancel()
@@ -490,7 +492,7 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 	}
 	group.Go(func() {
 		got, _, err := n.Redact(testContext(t), owner, buyer, nil)
-		if want := (licet.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
+		if want := (licensing.Redaction{Orders: 1, Complete: true}); err != nil || got != want {
 			t.Errorf("redacted %+v, %v", got, err)
 		}
 	})

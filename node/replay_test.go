@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -12,18 +12,18 @@ import (
 // TestReplayThatCantBeRead fails the reads behind a replay: then nothing is
 // replayed, and of licenses that are stored nothing is said that denies it.
 func TestReplayThatCantBeRead(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	store := &storetest.Faulty{Store: openStore(t)}
 	away := false
 	store.OnLoad = func(wants []node.Want) error {
-		if away && wants[0].Ref.Kind == licet.KindOrder {
-			return licet.ErrUnavailable
+		if away && wants[0].Ref.Kind == licensing.KindOrder {
+			return licensing.ErrUnavailable
 		}
 		return nil
 	}
-	store.OnReadLicenses = func([]licet.LicenseKey) error {
+	store.OnReadLicenses = func([]licensing.LicenseKey) error {
 		if away {
-			return licet.ErrUnavailable
+			return licensing.ErrUnavailable
 		}
 		return nil
 	}
@@ -36,12 +36,12 @@ func TestReplayThatCantBeRead(t *testing.T) {
 
 	away = true
 	_, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("o", "r"))
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	if replayed {
 		t.Error("that an order can't be read is told as what came of the first request")
 	}
 	_, replayed, err = n.Grant(testContext(t), owner, grant)
-	wantError(t, err, licet.ErrOutcomeUnknown)
+	wantError(t, err, licensing.ErrOutcomeUnknown)
 	if replayed {
 		t.Error("that licenses can't be read is told as what came of the first request")
 	}
@@ -56,10 +56,10 @@ func TestReplayThatCantBeRead(t *testing.T) {
 // TestReplayReadsManyAtATime bounds what a replay asks of the store: one license
 // after the other, a large grant could not be answered within a request's time.
 func TestReplayReadsManyAtATime(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	store := &storetest.Faulty{Store: openStore(t)}
 	reads := 0
-	store.OnReadLicenses = func([]licet.LicenseKey) error { reads++; return nil }
+	store.OnReadLicenses = func([]licensing.LicenseKey) error { reads++; return nil }
 	n := newNode(t, store)
 	grant := node.Grant{ProductID: "pro", Quantity: 1000, Once: once("k", "r")}
 	first, _, err := n.Grant(testContext(t), owner, grant)
@@ -84,20 +84,20 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 // TestStaleRequest sends a request that has become impossible meanwhile: only
 // one that was never made is refused for that.
 func TestStaleRequest(t *testing.T) {
-	owner := newOwner(licet.Test)
-	stale := &licet.Error{Reason: licet.ReasonInvalidField}
+	owner := newOwner(licensing.Test)
+	stale := &licensing.Error{Reason: licensing.ReasonInvalidField}
 	const quantity = 2 * node.MaxNewLicenses
 	commits := 0
 	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
 		if commits++; commits == 2 {
-			return storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}
 		}
 		return storetest.Fault{}
 	}})
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	grant := node.Grant{ProductID: "pro", Quantity: quantity, ExpiresAt: ends, Once: once("k", "r")}
 	_, _, err := n.Grant(testContext(t), owner, grant)
-	wantError(t, err, licet.ErrOutcomeUnknown)
+	wantError(t, err, licensing.ErrOutcomeUnknown)
 
 	grant.Stale = stale
 	granted, replayed, err := n.Grant(testContext(t), owner, grant)
@@ -121,7 +121,7 @@ func TestStaleRequest(t *testing.T) {
 
 // TestInProgress asks again while the first request waits for its commit.
 func TestInProgress(t *testing.T) {
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	waits, goOn := make(chan bool), make(chan bool)
 	first := true
 	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
@@ -139,10 +139,10 @@ func TestInProgress(t *testing.T) {
 	}()
 	<-waits
 	_, _, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
-	wantError(t, err, licet.ErrRequestInProgress)
+	wantError(t, err, licensing.ErrRequestInProgress)
 	_, _, err = n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, Once: once("k", "g")})
-	wantError(t, err, licet.ErrRequestInProgress)
-	_, _, err = n.CreateOrder(testContext(t), newOwner(licet.Test), orderOnce("k", "r"))
+	wantError(t, err, licensing.ErrRequestInProgress)
+	_, _, err = n.CreateOrder(testContext(t), newOwner(licensing.Test), orderOnce("k", "r"))
 	wantError(t, err, nil)
 	close(goOn)
 	wantError(t, <-done, nil)

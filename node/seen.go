@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -29,11 +29,11 @@ const (
 type seenDevices struct {
 	mu       sync.Mutex
 	count    int
-	licenses map[licet.LicenseKey]map[string]time.Time
+	licenses map[licensing.LicenseKey]map[string]time.Time
 }
 
 // note gathers that a device of a record was seen.
-func (s *seenDevices) note(record *licet.Record, device string) {
+func (s *seenDevices) note(record *licensing.Record, device string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if entry := record.Devices[device]; entry != nil && entry.Bound {
@@ -42,7 +42,7 @@ func (s *seenDevices) note(record *licet.Record, device string) {
 }
 
 // noteAll gathers that the devices were seen whose entries have changed.
-func (s *seenDevices) noteAll(record *licet.Record) {
+func (s *seenDevices) noteAll(record *licensing.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, entry := range record.Devices {
@@ -52,7 +52,7 @@ func (s *seenDevices) noteAll(record *licet.Record) {
 	}
 }
 
-func (s *seenDevices) add(key licet.LicenseKey, d *licet.Device) {
+func (s *seenDevices) add(key licensing.LicenseKey, d *licensing.Device) {
 	devices := s.licenses[key]
 	if _, known := devices[d.ID]; !known {
 		if s.count >= seenLimit {
@@ -62,7 +62,7 @@ func (s *seenDevices) add(key licet.LicenseKey, d *licet.Device) {
 	}
 	if devices == nil {
 		if s.licenses == nil {
-			s.licenses = make(map[licet.LicenseKey]map[string]time.Time)
+			s.licenses = make(map[licensing.LicenseKey]map[string]time.Time)
 		}
 		devices = make(map[string]time.Time, 1)
 		s.licenses[key] = devices
@@ -70,7 +70,7 @@ func (s *seenDevices) add(key licet.LicenseKey, d *licet.Device) {
 	devices[d.ID] = d.LastSeenAt
 }
 
-func (s *seenDevices) take() map[licet.LicenseKey]map[string]time.Time {
+func (s *seenDevices) take() map[licensing.LicenseKey]map[string]time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	taken := s.licenses
@@ -79,12 +79,12 @@ func (s *seenDevices) take() map[licet.LicenseKey]map[string]time.Time {
 }
 
 // putBack gathers again what was not stored, unless it was seen since.
-func (s *seenDevices) putBack(key licet.LicenseKey, devices map[string]time.Time) {
+func (s *seenDevices) putBack(key licensing.LicenseKey, devices map[string]time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for device, at := range devices {
 		if _, known := s.licenses[key][device]; !known {
-			s.add(key, &licet.Device{ID: device, LastSeenAt: at})
+			s.add(key, &licensing.Device{ID: device, LastSeenAt: at})
 		}
 	}
 }
@@ -130,17 +130,17 @@ func (n *Node) storeSeen() {
 // storeSeenOf stores when devices of one license were seen, one fold after the
 // other: more at a time would take up the mailbox. What the node has no room
 // for now is left for the next time. It reports false where the store failed.
-func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) bool {
+func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)
 	defer cancel()
-	seen := make([]licet.Seen, 0, len(devices))
+	seen := make([]licensing.Seen, 0, len(devices))
 	for device, at := range devices {
-		seen = append(seen, licet.Seen{Key: key, Device: device, At: at})
+		seen = append(seen, licensing.Seen{Key: key, Device: device, At: at})
 	}
 	for fold := range slices.Chunk(seen, MaxTouchedDevices) {
-		posted, err := n.storeSeenFold(ctx, licet.LicenseRef(key), fold)
-		switch licet.ReasonOf(err) {
-		case licet.ReasonUnavailable, licet.ReasonOutcomeUnknown:
+		posted, err := n.storeSeenFold(ctx, licensing.LicenseRef(key), fold)
+		switch licensing.ReasonOf(err) {
+		case licensing.ReasonUnavailable, licensing.ReasonOutcomeUnknown:
 			return false
 		}
 		for _, cmd := range fold[:posted] {
@@ -157,7 +157,7 @@ func (n *Node) storeSeenOf(key licet.LicenseKey, devices map[string]time.Time) b
 // storeSeenFold posts what was seen together, so that it is folded, and waits
 // until all is answered. It tells how many there was room for, and one of the
 // errors of these.
-func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Seen) (posted int, failed error) {
+func (n *Node) storeSeenFold(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) (posted int, failed error) {
 	deadline, _ := ctx.Deadline()
 	var mine *mailbox
 	var first *call
@@ -171,7 +171,7 @@ func (n *Node) storeSeenFold(ctx context.Context, ref licet.Ref, seen []licet.Se
 		box, err := n.post(ref, c)
 		if err != nil {
 			n.admission.leave(c.gone(), err)
-			if licet.ReasonOf(err) != licet.ReasonOverloaded {
+			if licensing.ReasonOf(err) != licensing.ReasonOverloaded {
 				failed = err
 			}
 			break

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
 
 // seenAt tells when a device was last seen, as the store has it.
-func seenAt(t *testing.T, n *node.Node, key licet.LicenseKey, device string) time.Time {
+func seenAt(t *testing.T, n *node.Node, key licensing.LicenseKey, device string) time.Time {
 	t.Helper()
 	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
 	if err != nil {
@@ -42,7 +42,7 @@ func TestSeen(t *testing.T) {
 				all = names(20)
 			}
 			binds(all...)(t, n, key)
-			now = now.Add(licet.DefaultSeenStep)
+			now = now.Add(licensing.DefaultSeenStep)
 			c.expect(t, "bound devices, after a while", made{confirms: 3}, func() {
 				mustActivate(t, n, key, "device-0")
 				mustActivate(t, n, key, "device-1")
@@ -90,7 +90,7 @@ func TestSeenLeavesRoom(t *testing.T) {
 	group.Go(n.StoreSeen)
 	<-arrived
 	group.Go(func() { mustActivate(t, n, key, "waited for") })
-	n.AwaitQueued(licet.LicenseRef(key), node.MaxTouchedDevices)
+	n.AwaitQueued(licensing.LicenseRef(key), node.MaxTouchedDevices)
 	close(open)
 	group.Wait()
 	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
@@ -104,12 +104,12 @@ func TestSeenUnreachable(t *testing.T) {
 	var loads atomic.Int32
 	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
 		loads.Add(1)
-		return licet.ErrUnavailable
+		return licensing.ErrUnavailable
 	}}
 	n := newNode(t, store)
 	const licenses = 1000
 	for i := range licenses {
-		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
 	}
 	n.StoreSeen()
 	if got := loads.Load(); got == 0 || got > licenses/4 {
@@ -120,7 +120,7 @@ func TestSeenUnreachable(t *testing.T) {
 // seenBeside has a node store when devices were seen, and lets others be
 // activated at just that moment, so that they share a turn. It tells what each
 // of these was answered.
-func seenBeside(t *testing.T, key licet.LicenseKey, n *node.Node, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
+func seenBeside(t *testing.T, key licensing.LicenseKey, n *node.Node, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
 	t.Helper()
 	for _, device := range seen {
 		n.NoteSeen(key, device, at)
@@ -130,7 +130,7 @@ func seenBeside(t *testing.T, key licet.LicenseKey, n *node.Node, gate *atomic.P
 	var group sync.WaitGroup
 	group.Go(n.StoreSeen)
 	<-arrived // the first of them, alone
-	ref := licet.LicenseRef(key)
+	ref := licensing.LicenseRef(key)
 	n.AwaitQueued(ref, len(seen)-1)
 	var mu sync.Mutex
 	answers := make(map[string]error)
@@ -168,12 +168,12 @@ func TestSeenProvesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		device string
-		rival  func(*testing.T, *node.Node, licet.LicenseKey)
+		rival  func(*testing.T, *node.Node, licensing.LicenseKey)
 		err    error
 	}{
 		{"a device that was removed", "device-2", removes("device-2"), nil},
 		{"a slot that was freed", "new", removes("device-2"), nil},
-		{"a slot that was taken", "new", func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+		{"a slot that was taken", "new", func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
 			removes("device-2")(t, n, key)
 			mustActivate(t, n, key, "rival")
 		}, errFull},
@@ -184,7 +184,7 @@ func TestSeenProvesNothing(t *testing.T) {
 			key := grant(t, n, 18)
 			binds(names(18)...)(t, n, key)
 			c.rival(t, other, key)
-			later := time.Now().Add(2 * licet.DefaultSeenStep)
+			later := time.Now().Add(2 * licensing.DefaultSeenStep)
 			answers := seenBeside(t, key, n, gate, arrived, []string{"device-5", "device-6", "device-7"}, []string{c.device}, later)
 			wantError(t, answers[c.device], c.err)
 			count, ids := devices(t, other, key)
@@ -208,7 +208,7 @@ func TestManySeenBesideSeen(t *testing.T) {
 	all := names(200)
 	binds(all...)(t, n, key)
 	n.StoreSeen()
-	clock.advance(2 * licet.DefaultSeenStep)
+	clock.advance(2 * licensing.DefaultSeenStep)
 	for device, err := range seenBeside(t, key, n, gate, arrived, all[:3], all[3:], clock.Now()) {
 		if err != nil {
 			t.Fatalf("%s: %v", device, err)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
@@ -36,7 +36,7 @@ type world struct {
 
 // waiter is a command that was let in.
 type waiter struct {
-	owner licet.Owner
+	owner licensing.Owner
 	came  time.Duration
 }
 
@@ -61,11 +61,11 @@ func (w *world) run(t *testing.T, rate float64, span time.Duration) {
 		now := time.Duration(w.clock.nanos.Load())
 		for w.credit += rate * tick.Seconds(); w.credit >= 1; w.credit-- {
 			w.came++
-			owner := licet.Owner{AccountID: strconv.Itoa(w.came % w.owners)}
+			owner := licensing.Owner{AccountID: strconv.Itoa(w.came % w.owners)}
 			switch err := w.gate.Enter(patient{context.Background()}, owner); {
 			case err == nil:
 				w.queue = append(w.queue, waiter{owner, now})
-			case errors.Is(err, licet.ErrOverloaded):
+			case errors.Is(err, licensing.ErrOverloaded):
 				w.refused++
 			default:
 				t.Fatal(err)
@@ -164,7 +164,7 @@ func TestDeadStore(t *testing.T) {
 	w.ready = time.Hour
 	w.run(t, 10_000, 2*time.Second)
 	for range 512 {
-		w.gate.Leave(licet.Owner{AccountID: "0"}, licet.ErrOutcomeUnknown)
+		w.gate.Leave(licensing.Owner{AccountID: "0"}, licensing.ErrOutcomeUnknown)
 	}
 	if got := w.gate.Limit(); got != 2048 {
 		t.Errorf("it lets in %d, want 2048", got)

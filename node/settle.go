@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"licet"
+	"licet/licensing"
 )
 
 // settle answers the calls of one turn. Whatever happens in it, every call has
@@ -17,7 +17,7 @@ import (
 // Commands that will change nothing must not be answered from memory alone: the
 // store is asked whether that is still true. Either is one round trip; where
 // nothing is remembered, a read comes before the swap.
-func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
+func (n *Node) settle(ctx context.Context, ref licensing.Ref, calls []*call) {
 	n.answering(calls, func() {
 		if n.cfg.Tracer != nil {
 			var ended func()
@@ -28,7 +28,7 @@ func (n *Node) settle(ctx context.Context, ref licet.Ref, calls []*call) {
 	})
 }
 
-func (n *Node) settleTurn(ctx context.Context, ref licet.Ref, calls []*call) {
+func (n *Node) settleTurn(ctx context.Context, ref licensing.Ref, calls []*call) {
 	if work := calls[0].work; work != nil {
 		calls[0].answer(work(ctx))
 		return
@@ -58,14 +58,14 @@ func (n *Node) settleTurn(ctx context.Context, ref licet.Ref, calls []*call) {
 // answering runs work, which answers calls. After a panic it answers those that are left.
 func (n *Node) answering(calls []*call, work func()) {
 	if !n.guard.Do("mailbox", work) {
-		answerAll(calls, licet.ErrInternal)
+		answerAll(calls, licensing.ErrInternal)
 	}
 }
 
 // settleApart settles the calls on devices that the store knows too little of
 // by a read, and the others meanwhile. Those devices are most likely bound, and
 // then there is nothing to change.
-func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot, unsure []string) {
+func (n *Node) settleApart(ctx context.Context, ref licensing.Ref, calls []*call, guess Snapshot, unsure []string) {
 	isUnsure := make(map[string]struct{}, len(unsure))
 	for _, id := range unsure {
 		isUnsure[id] = struct{}{}
@@ -105,7 +105,7 @@ func (n *Node) settleApart(ctx context.Context, ref licet.Ref, calls []*call, gu
 // swapOrConfirm swaps what the calls make of a guess. Where they make nothing
 // of it, their answers hold if the record is still as it was guessed: that is
 // asked after they came.
-func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, guess Snapshot) {
+func (n *Node) swapOrConfirm(ctx context.Context, ref licensing.Ref, calls []*call, guess Snapshot) {
 	seen, others := apartSeen(calls)
 	if len(seen) > 0 && len(others) > 0 {
 		// When devices were seen is stored without a look at the rest of the record,
@@ -131,7 +131,7 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licet.Ref, calls []*call, 
 
 // apartSeen tells the calls that only store when a device was seen from others.
 func apartSeen(calls []*call) (seen, others []*call) {
-	isSeen := func(c *call) bool { _, is := c.cmd.(licet.Seen); return is }
+	isSeen := func(c *call) bool { _, is := c.cmd.(licensing.Seen); return is }
 	first := slices.IndexFunc(calls, isSeen)
 	if first < 0 {
 		return nil, calls
@@ -148,7 +148,7 @@ func apartSeen(calls []*call) (seen, others []*call) {
 }
 
 // readAndSwap answers what a read can answer, and swaps the rest.
-func (n *Node) readAndSwap(ctx context.Context, ref licet.Ref, calls []*call) {
+func (n *Node) readAndSwap(ctx context.Context, ref licensing.Ref, calls []*call) {
 	for part := range parts(calls) {
 		if snapshot, rest := n.read(ctx, ref, part); len(rest) > 0 {
 			n.swap(ctx, ref, rest, snapshot, n.fold(snapshot, rest))
@@ -184,7 +184,7 @@ func parts(calls []*call) iter.Seq[[]*call] {
 // read loads a record and answers the calls that change nothing in it: what
 // they are told holds at the snapshot's revision, which was read after they
 // came. The others are given back.
-func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot, []*call) {
+func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (Snapshot, []*call) {
 	if len(calls) == 0 {
 		return Snapshot{}, nil
 	}
@@ -202,11 +202,11 @@ func (n *Node) read(ctx context.Context, ref licet.Ref, calls []*call) (Snapshot
 }
 
 // wantOf is what calls need to know of their record.
-func wantOf(ref licet.Ref, calls []*call) Want {
+func wantOf(ref licensing.Ref, calls []*call) Want {
 	return Want{
 		Ref:      ref,
 		Devices:  touched(calls),
-		Metadata: slices.ContainsFunc(calls, func(c *call) bool { return licet.NeedsMetadata(c.cmd) }),
+		Metadata: slices.ContainsFunc(calls, func(c *call) bool { return licensing.NeedsMetadata(c.cmd) }),
 	}
 }
 

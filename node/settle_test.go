@@ -7,13 +7,13 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
 
 // errFull matches whatever a full license is refused with.
-var errFull = &licet.Error{Reason: licet.ReasonDeviceLimitReached}
+var errFull = &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}
 
 // trips counts a node's round trips to its store.
 type trips struct{ loads, confirms, commits atomic.Int32 }
@@ -22,7 +22,7 @@ func (c *trips) watch(store node.Store) *storetest.Faulty {
 	return &storetest.Faulty{
 		Store:     store,
 		OnLoad:    func([]node.Want) error { c.loads.Add(1); return nil },
-		OnConfirm: func(licet.Ref) error { c.confirms.Add(1); return nil },
+		OnConfirm: func(licensing.Ref) error { c.confirms.Add(1); return nil },
 		OnCommit:  func(node.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
 	}
 }
@@ -42,7 +42,7 @@ func (c *trips) expect(t *testing.T, what string, want made, run func()) {
 	}
 }
 
-func mustActivate(t *testing.T, n *node.Node, key licet.LicenseKey, device string) licet.Result {
+func mustActivate(t *testing.T, n *node.Node, key licensing.LicenseKey, device string) licensing.Result {
 	t.Helper()
 	result, err := activate(testContext(t), n, key, device)
 	if err != nil {
@@ -51,8 +51,8 @@ func mustActivate(t *testing.T, n *node.Node, key licet.LicenseKey, device strin
 	return result
 }
 
-func remove(ctx context.Context, n *node.Node, key licet.LicenseKey, device string) (licet.Result, error) {
-	return n.RemoveDevice(ctx, licet.RemoveDevice{Target: licet.Target{Key: key}, Device: device})
+func remove(ctx context.Context, n *node.Node, key licensing.LicenseKey, device string) (licensing.Result, error) {
+	return n.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device})
 }
 
 // TestOneRoundTrip: on a license that is remembered, a command that changes
@@ -90,7 +90,7 @@ func TestStaleMemory(t *testing.T) {
 		name   string
 		max    int
 		before []string // bound through the node under test
-		rival  func(t *testing.T, other *node.Node, key licet.LicenseKey)
+		rival  func(t *testing.T, other *node.Node, key licensing.LicenseKey)
 		device string
 		err    error
 		count  int
@@ -149,22 +149,22 @@ func TestConfirmFails(t *testing.T) {
 	first := newNode(t, store)
 	key := grant(t, first, 0)
 	mustActivate(t, first, key, "a")
-	n := newNode(t, &storetest.Faulty{Store: store, OnConfirm: func(licet.Ref) error { return licet.ErrUnavailable }})
+	n := newNode(t, &storetest.Faulty{Store: store, OnConfirm: func(licensing.Ref) error { return licensing.ErrUnavailable }})
 	_, err := activate(testContext(t), n, key, "a")
-	wantError(t, err, licet.ErrUnavailable)
+	wantError(t, err, licensing.ErrUnavailable)
 	mustActivate(t, n, key, "b")
 }
 
-func binds(devices ...string) func(*testing.T, *node.Node, licet.LicenseKey) {
-	return func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+func binds(devices ...string) func(*testing.T, *node.Node, licensing.LicenseKey) {
+	return func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
 		for _, device := range devices {
 			mustActivate(t, n, key, device)
 		}
 	}
 }
 
-func removes(device string) func(*testing.T, *node.Node, licet.LicenseKey) {
-	return func(t *testing.T, n *node.Node, key licet.LicenseKey) {
+func removes(device string) func(*testing.T, *node.Node, licensing.LicenseKey) {
+	return func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
 		if result, err := remove(testContext(t), n, key, device); err != nil || !result.Removed {
 			t.Fatalf("remove %s: %+v, %v", device, result, err)
 		}
@@ -183,7 +183,7 @@ func names(count int) []string {
 // device-19, of which n learns by a question about one that it knows to be bound.
 // That wrongs no guess of n's: it stays ready to take new devices for absent, and
 // is unsure of the bound ones.
-func rivalReads(t *testing.T, n *node.Node, key licet.LicenseKey) {
+func rivalReads(t *testing.T, n *node.Node, key licensing.LicenseKey) {
 	t.Helper()
 	mustActivate(t, newNode(t, openStore(t)), key, "rival")
 	mustActivate(t, n, key, "device-19")
@@ -232,7 +232,7 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 						group.Go(func() { mustActivate(t, n, key, device) })
 					}
 				}
-				n.AwaitQueued(licet.LicenseRef(key), 50)
+				n.AwaitQueued(licensing.LicenseRef(key), 50)
 				close(open)
 				group.Wait()
 			})
@@ -271,7 +271,7 @@ func TestRenameOfSpilled(t *testing.T) {
 	n := newNode(t, openStore(t))
 	key := grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
-	result, err := n.Activate(testContext(t), licet.Activate{Target: licet.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
+	result, err := n.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
 	if err != nil || result.Device.Name != "Desk" {
 		t.Fatalf("got %+v, %v", result.Device, err)
 	}
@@ -319,8 +319,8 @@ func TestPanicBesideRead(t *testing.T) {
 	group.Go(func() { mustActivate(t, n, key, "in front") })
 	<-arrived
 	group.Go(func() { mustActivate(t, n, key, "device-0") })
-	group.Go(func() { _, err := activate(testContext(t), n, key, "new"); wantError(t, err, licet.ErrInternal) })
-	n.AwaitQueued(licet.LicenseRef(key), 2)
+	group.Go(func() { _, err := activate(testContext(t), n, key, "new"); wantError(t, err, licensing.ErrInternal) })
+	n.AwaitQueued(licensing.LicenseRef(key), 2)
 	close(open)
 	group.Wait()
 	if err := n.Drain(testContext(t)); err != nil {
@@ -343,7 +343,7 @@ func TestChangeBesideSwap(t *testing.T) {
 	<-arrived
 	group.Go(func() { mustActivate(t, n, key, "new") })
 	group.Go(func() { removes("device-0")(t, n, key) })
-	n.AwaitQueued(licet.LicenseRef(key), 2)
+	n.AwaitQueued(licensing.LicenseRef(key), 2)
 	close(open)
 	group.Wait()
 	if count, ids := devices(t, n, key); count != 22 || len(ids) != 22 || ids["device-0"] || !ids["new"] {
@@ -366,7 +366,7 @@ func TestManyPresent(t *testing.T) {
 	plain := openStore(t)
 	store, gate, arrived := heldCommits(plain)
 	n := newNode(t, store)
-	ref, bound := licet.LicenseRef(key), len(old)
+	ref, bound := licensing.LicenseRef(key), len(old)
 	for i := 0; plain.Room(ref) == node.MaxTouchedDevices; i++ {
 		if i == 2000 {
 			t.Fatal("the node does not come to know all devices")

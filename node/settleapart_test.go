@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -21,9 +21,9 @@ func TestSettlesApart(t *testing.T) {
 		newErr, boundErr    error
 	}{
 		{name: "nothing wrong"},
-		{name: "the swap panics", panicSwap: true, newErr: licet.ErrInternal},
-		{name: "the read panics", panicGet: true, boundErr: licet.ErrInternal},
-		{name: "both panic", panicSwap: true, panicGet: true, newErr: licet.ErrInternal, boundErr: licet.ErrInternal},
+		{name: "the swap panics", panicSwap: true, newErr: licensing.ErrInternal},
+		{name: "the read panics", panicGet: true, boundErr: licensing.ErrInternal},
+		{name: "both panic", panicSwap: true, panicGet: true, newErr: licensing.ErrInternal, boundErr: licensing.ErrInternal},
 		{name: "what is read must change", remove: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestSettlesApart(t *testing.T) {
 					wantError(t, err, c.newErr)
 				}
 			})
-			n.AwaitQueued(licet.LicenseRef(key), 2)
+			n.AwaitQueued(licensing.LicenseRef(key), 2)
 			close(open)
 			group.Wait()
 			armed.Store(false)

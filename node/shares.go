@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -45,7 +45,7 @@ type shares struct {
 }
 
 // of returns the share of an owner.
-func (s *shares) of(owner licet.Owner) share {
+func (s *shares) of(owner licensing.Owner) share {
 	h := maphash.Comparable(s.seed, owner)
 	return newShare(1+uint32(h%ownerCells), 1+uint32(h>>32%ownerCells))
 }
@@ -65,12 +65,12 @@ func (s *shares) under(who share) int64 {
 // shareOf returns the share that a command on a record counts for: that of the
 // record's owner, of the caller who asks for a license, or of the license's owner
 // as far as the store remembers.
-func (n *Node) shareOf(ref licet.Ref, cmd licet.Command) share {
+func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	owner := ref.Owner
-	if owner == (licet.Owner{}) && cmd != nil {
-		owner = licet.CallerOf(cmd)
+	if owner == (licensing.Owner{}) && cmd != nil {
+		owner = licensing.CallerOf(cmd)
 	}
-	if owner == (licet.Owner{}) {
+	if owner == (licensing.Owner{}) {
 		var known bool
 		if owner, known = n.cfg.Store.OwnerOf(ref); !known {
 			return unknownLicense
@@ -82,7 +82,7 @@ func (n *Node) shareOf(ref licet.Ref, cmd licet.Command) share {
 // tellOwner counts calls of strangers for their license's owner, once the license
 // was read. Where the owner has no place left for one, the call is refused: nothing
 // was done for it yet. It returns the others.
-func (n *Node) tellOwner(calls []*call, license *licet.License) []*call {
+func (n *Node) tellOwner(calls []*call, license *licensing.License) []*call {
 	isStranger := func(c *call) bool { return share(c.who.Load()).isStranger() }
 	if license == nil || !slices.ContainsFunc(calls, isStranger) {
 		return calls
@@ -91,7 +91,7 @@ func (n *Node) tellOwner(calls []*call, license *licet.License) []*call {
 	rest := make([]*call, 0, len(calls))
 	for _, c := range calls {
 		if isStranger(c) && !n.admission.becomeOwners(c, owner) {
-			c.answer(licet.Result{}, n.admission.refuseOwner())
+			c.answer(licensing.Result{}, n.admission.refuseOwner())
 		} else {
 			rest = append(rest, c)
 		}

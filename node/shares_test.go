@@ -12,14 +12,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 )
 
 // fill starts activations of licenses that hang, until the node refuses one for its
 // owner. It returns how many hang.
-func (h *held) fill(t *testing.T, keys []licet.LicenseKey) int {
+func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 	t.Helper()
 	for i, key := range keys {
 		refused := make(chan error, 1)
@@ -34,7 +34,7 @@ func (h *held) fill(t *testing.T, keys []licet.LicenseKey) int {
 		select {
 		case <-h.arrived:
 		case err := <-refused:
-			wantError(t, err, licet.ErrOverloaded)
+			wantError(t, err, licensing.ErrOverloaded)
 			return i
 		}
 	}
@@ -47,16 +47,16 @@ func (h *held) fill(t *testing.T, keys []licet.LicenseKey) int {
 // is let in.
 func TestStormingOwner(t *testing.T) {
 	const limit = 20
-	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
 	for name, hot := range map[string]bool{"licenses that the node remembers": true, "licenses that it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, limit/4)
 			var holding atomic.Bool
-			held := make(map[licet.Ref]bool)
+			held := make(map[licensing.Ref]bool)
 			for _, key := range keys {
-				held[licet.LicenseRef(key)] = true
+				held[licensing.LicenseRef(key)] = true
 			}
-			h := newHeld(t, func(ref licet.Ref) bool { return holding.Load() && held[ref] })
+			h := newHeld(t, func(ref licensing.Ref) bool { return holding.Load() && held[ref] })
 			if hot {
 				for _, key := range keys {
 					mustActivate(t, h.Node, key, "warm")
@@ -69,24 +69,24 @@ func TestStormingOwner(t *testing.T) {
 			}
 
 			ctx := testContext(t)
-			order := func(owner licet.Owner) error {
+			order := func(owner licensing.Owner) error {
 				_, _, err := h.CreateOrder(ctx, owner, newOrder(100))
 				return err
 			}
-			lookup := func(owner licet.Owner, key licet.LicenseKey) error {
+			lookup := func(owner licensing.Owner, key licensing.LicenseKey) error {
 				_, err := h.License(ctx, owner, key, node.DevicePage{Limit: 1})
 				return err
 			}
-			list := func(owner licet.Owner) error {
+			list := func(owner licensing.Owner) error {
 				_, err := h.Licenses(ctx, owner, node.LicenseFilter{}, node.Page{Limit: 1})
 				return err
 			}
-			wantError(t, lookup(storming, keys[0]), licet.ErrOverloaded)
-			wantError(t, order(storming), licet.ErrOverloaded)
-			wantError(t, list(storming), licet.ErrOverloaded)
-			_, err := h.RemoveDevice(ctx, licet.RemoveDevice{Target: licet.Target{Key: others[0], Caller: storming}, Device: "x"})
-			wantError(t, err, licet.ErrOverloaded) // it counts for who asks
-			wantError(t, h.RefuseIfShared(keys[limit/2-1]), licet.ErrOverloaded)
+			wantError(t, lookup(storming, keys[0]), licensing.ErrOverloaded)
+			wantError(t, order(storming), licensing.ErrOverloaded)
+			wantError(t, list(storming), licensing.ErrOverloaded)
+			_, err := h.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: others[0], Caller: storming}, Device: "x"})
+			wantError(t, err, licensing.ErrOverloaded) // it counts for who asks
+			wantError(t, h.RefuseIfShared(keys[limit/2-1]), licensing.ErrOverloaded)
 
 			wantError(t, h.RefuseIfShared(others[0]), nil)
 			wantError(t, lookup(other, others[0]), nil)
@@ -112,10 +112,10 @@ func TestStormingOwner(t *testing.T) {
 // storms the node: those of others, and not the owner's own.
 func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	const limit = 100
-	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
 	keys := grantsTo(t, storming, limit+1)
-	h := newHeld(t, func(ref licet.Ref) bool { return ref.Kind == licet.KindLicense })
-	orders := make(map[licet.Owner]string)
+	h := newHeld(t, func(ref licensing.Ref) bool { return ref.Kind == licensing.KindLicense })
+	orders := make(map[licensing.Owner]string)
 	for i := range 100 { // many more than are worked on at a time
 		owner := storming
 		if i == 0 {
@@ -129,9 +129,9 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	wantError(t, h.RefuseIfFull(), nil) // the rate is measured now, and not any more
 	h.Admit(1, limit, 20_000)
 	h.fill(t, keys)
-	ended := func(owner licet.Owner) bool {
+	ended := func(owner licensing.Owner) bool {
 		t.Helper()
-		snapshots, err := openStore(t).Load(testContext(t), node.Want{Ref: licet.OrderRef(owner, orders[owner])})
+		snapshots, err := openStore(t).Load(testContext(t), node.Want{Ref: licensing.OrderRef(owner, orders[owner])})
 		wantError(t, err, nil)
 		return !snapshots[0].Record.Order.ExpiredAt.IsZero()
 	}
@@ -156,7 +156,7 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 // room again.
 func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 	const limit = 20
-	storming, other := newOwner(licet.Test), newOwner(licet.Test)
+	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
 	keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, 2)
 	h := newHeld(t, everything)
 	h.letSwapsGo(others...)
@@ -168,9 +168,9 @@ func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 		<-reads.arrived
 	}
 	_, err := activate(testContext(t), h.Node, keys[limit/2], "stranger")
-	wantError(t, err, licet.ErrOverloaded)
+	wantError(t, err, licensing.ErrOverloaded)
 	_, err = activate(testContext(t), h.Node, others[1], "stranger")
-	wantError(t, err, licet.ErrOverloaded)
+	wantError(t, err, licensing.ErrOverloaded)
 	mustActivate(t, h.Node, others[0], "known")
 
 	reads.letGo()
@@ -179,17 +179,17 @@ func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 	}
 	mustActivate(t, h.Node, others[1], "stranger")
 	_, err = activate(testContext(t), h.Node, keys[limit/2], "of the same owner")
-	wantError(t, err, licet.ErrOverloaded)
+	wantError(t, err, licensing.ErrOverloaded)
 }
 
 // TestStormingOwnersShare has two owners storm the node: each gets a third, and a
 // third is left.
 func TestStormingOwnersShare(t *testing.T) {
 	gate := newGate(30)
-	a, b, c := newOwner(licet.Test), newOwner(licet.Test), newOwner(licet.Live)
-	got := map[licet.Owner]int{}
+	a, b, c := newOwner(licensing.Test), newOwner(licensing.Test), newOwner(licensing.Live)
+	got := map[licensing.Owner]int{}
 	for range 30 {
-		for _, owner := range []licet.Owner{a, b} {
+		for _, owner := range []licensing.Owner{a, b} {
 			if gate.Enter(t.Context(), owner) == nil {
 				got[owner]++
 			}
@@ -219,9 +219,9 @@ func TestSharesProperty(t *testing.T) {
 	for range 20 {
 		limit := 1 + random.IntN(60)
 		gate := newGate(limit)
-		owners := make([]licet.Owner, 1+random.IntN(6))
+		owners := make([]licensing.Owner, 1+random.IntN(6))
 		for i := range owners {
-			owners[i] = licet.Owner{AccountID: fmt.Sprint(i), Mode: licet.Test}
+			owners[i] = licensing.Owner{AccountID: fmt.Sprint(i), Mode: licensing.Test}
 		}
 		under := make([]int, len(owners))
 		sum := 0
@@ -237,7 +237,7 @@ func TestSharesProperty(t *testing.T) {
 			}
 			free := limit - sum - 1 // with the one that comes
 			err := gate.Enter(t.Context(), owners[i])
-			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil && !errors.Is(err, licet.ErrOverloaded) {
+			if want := free >= 0 && under[i] <= free; want != (err == nil) || err != nil && !errors.Is(err, licensing.ErrOverloaded) {
 				t.Fatalf("limit %d, %v under way, owner %d: %v", limit, under, i, err)
 			}
 			if err == nil {
@@ -266,13 +266,13 @@ type heldReads struct {
 }
 
 // letSwapsGo lets the swaps of some licenses pass.
-func (h *held) letSwapsGo(keys ...licet.LicenseKey) {
+func (h *held) letSwapsGo(keys ...licensing.LicenseKey) {
 	h.passing.Store(&keys)
 }
 
-func (h *held) passes(ref licet.Ref) bool {
+func (h *held) passes(ref licensing.Ref) bool {
 	keys := h.passing.Load()
-	return keys != nil && slices.ContainsFunc(*keys, func(key licet.LicenseKey) bool { return ref == licet.LicenseRef(key) })
+	return keys != nil && slices.ContainsFunc(*keys, func(key licensing.LicenseKey) bool { return ref == licensing.LicenseRef(key) })
 }
 
 func (h *held) holdReads() *heldReads {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // Store is what a node needs of the database: records that are read together
@@ -13,7 +13,7 @@ import (
 // storetest.RunClaims; one that tells of events, storetest.RunEvents and
 // storetest.RunSubscriptions too.
 //
-// Errors are licet.Errors. Reads fail with ErrUnavailable. Commit fails with
+// Errors are licensing.Errors. Reads fail with ErrUnavailable. Commit fails with
 // ErrUnavailable where nothing happened and never will, and with
 // ErrOutcomeUnknown where it may have happened, or may yet.
 type Store interface {
@@ -30,18 +30,18 @@ type Store interface {
 
 	// OwnerOf returns whose license a record is, if the store remembers the license.
 	// It asks nobody. The answer is a guess, for sharing out places.
-	OwnerOf(ref licet.Ref) (owner licet.Owner, known bool)
+	OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool)
 
 	// Room tells how many devices one Commit of a record may touch, and Recall
 	// tell of: MaxTouchedDevices, or up to MaxFoldDevices where the store knows all
 	// devices of a license. It asks nobody, and may be wrong as Recall may; then
 	// Recall remembers nothing.
-	Room(ref licet.Ref) int
+	Room(ref licensing.Ref) int
 
 	// Confirm tells, linearizably, whether a record is still as Recall gave it:
 	// all that the guess says of it and of its devices. ref and token are the
 	// guess's own. It answers false also where it can't tell.
-	Confirm(ctx context.Context, ref licet.Ref, token Token) (bool, error)
+	Confirm(ctx context.Context, ref licensing.Ref, token Token) (bool, error)
 
 	// Commit makes all writes of a change, or none. That it lands proves of each
 	// record that all of the snapshot was true, unless the record is only Touched:
@@ -53,21 +53,21 @@ type Store interface {
 
 	// ReadLicense reads a license with a page of its devices, at one revision
 	// and linearizably. It answers nil where the license does not exist.
-	ReadLicense(ctx context.Context, key licet.LicenseKey, page DevicePage) (*LicenseView, error)
+	ReadLicense(ctx context.Context, key licensing.LicenseKey, page DevicePage) (*LicenseView, error)
 
 	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one,
 	// all at one revision, each with a first page of so many devices. With 0 it
 	// reads nothing beyond the licenses: each comes with all of its devices if they
 	// lie in it, and else with none, and a Next that leads to them.
-	ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*LicenseView, error)
+	ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*LicenseView, error)
 
 	Listings
 
 	// OrderOwner tells whose order a number is; ok is false where no order has it.
-	OrderOwner(ctx context.Context, orderNo string) (owner licet.Owner, ok bool, err error)
+	OrderOwner(ctx context.Context, orderNo string) (owner licensing.Owner, ok bool, err error)
 
 	// APIKey finds a key by the SHA-256 of its text; nil where there is none.
-	APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error)
+	APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error)
 
 	// SweepClaims removes up to limit claims that were made before a moment, and
 	// tells how many it removed.
@@ -78,7 +78,7 @@ type Store interface {
 	// page says; from the beginning where that is empty. What the records say of
 	// themselves (License.Due, Order.Due) is changed and told in one, but by the time
 	// that the answer is here it may be done.
-	Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (DuePage, error)
+	Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (DuePage, error)
 
 	// APIKeyMarks reads, linearizably, in what state the API keys are. Any change of
 	// a key that was acknowledged before the call gives another mark of its owner's
@@ -120,7 +120,7 @@ const ViewDevices = 1000
 
 // Want names a record to load, and the devices whose entries are wanted.
 type Want struct {
-	Ref      licet.Ref
+	Ref      licensing.Ref
 	Devices  []string
 	Metadata bool // of a license
 }
@@ -132,7 +132,7 @@ type Token any
 
 // Snapshot is a record at a revision. Nothing is set where none is stored.
 type Snapshot struct {
-	Record licet.Record
+	Record licensing.Record
 	Token  Token
 	// Writer is who wrote the license last, where the store keeps that; placement
 	// goes by it.
@@ -149,9 +149,9 @@ type Change struct {
 // where it has changed, and a product that is nil is removed: if an attempt at
 // that was in doubt, and there is none any more, the change has landed.
 type Write struct {
-	Ref    licet.Ref
+	Ref    licensing.Ref
 	Token  Token
-	Record licet.Record
+	Record licensing.Record
 }
 
 // Outcome is how a swap ended.
@@ -167,7 +167,7 @@ type Outcome struct {
 
 // DuePage is some of the records for which something is due.
 type DuePage struct {
-	Records []licet.Ref
+	Records []licensing.Ref
 	Next    string // where the following page begins; empty at the end
 }
 
@@ -183,9 +183,9 @@ type DevicePage struct {
 
 // LicenseView is a license as a lookup shows it.
 type LicenseView struct {
-	License  licet.License
+	License  licensing.License
 	Metadata string // a compact JSON object, or empty
-	Devices  []licet.Device
+	Devices  []licensing.Device
 	// Next is where the following page begins; nil at the end.
 	Next *DeviceCursor
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 
 // swap stores what a fold made of a snapshot, and answers its calls. Calls that the fold
 // had no room for are settled after it, on what it has made of the record.
-func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
+func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
 	if rest := stillWanted(n.swapFold(ctx, ref, calls, snapshot, fold)); len(rest) > 0 {
 		n.readAndSwap(ctx, ref, rest)
 	}
@@ -27,7 +27,7 @@ func (n *Node) swap(ctx context.Context, ref licet.Ref, calls []*call, snapshot 
 
 // swapFold stores what a fold made of a snapshot, and answers its calls. After a loss they
 // are folded again on what they lost to. It returns the calls that a fold had no room for.
-func (n *Node) swapFold(ctx context.Context, ref licet.Ref, calls []*call, snapshot Snapshot, fold foldResult) (rest []*call) {
+func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, snapshot Snapshot, fold foldResult) (rest []*call) {
 	for try := range swapTries {
 		if len(fold.answers) < len(calls) {
 			var left []*call
@@ -73,8 +73,8 @@ func (n *Node) swapFold(ctx context.Context, ref licet.Ref, calls []*call, snaps
 		fold = n.fold(snapshot, calls)
 	}
 	// Every swap was lost for certain, so nothing has happened.
-	answerAll(calls, licet.ErrUnavailable)
-	answerAll(rest, licet.ErrUnavailable)
+	answerAll(calls, licensing.ErrUnavailable)
+	answerAll(rest, licensing.ErrUnavailable)
 	return nil
 }
 

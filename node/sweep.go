@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 
 // SweepOnce removes all claims whose time is over.
 func (n *Node) SweepOnce(ctx context.Context) error {
-	before := n.Now().Add(-licet.ClaimLifetime)
+	before := n.Now().Add(-licensing.ClaimLifetime)
 	for {
 		swept, err := n.cfg.Store.SweepClaims(ctx, before, MaxSweep)
 		if err != nil || swept == 0 {
@@ -66,20 +66,20 @@ func (n *Node) SweepWebhooks(ctx context.Context) error {
 
 // RecordOrderEnds records of orders that have run out that they have.
 func (n *Node) RecordOrderEnds(ctx context.Context) error {
-	return n.recordEnds(ctx, licet.DueOrderEnd, func(licet.Ref) licet.Command {
-		return licet.ExpireOrder{Margin: n.cfg.ExpiryMargin}
+	return n.recordEnds(ctx, licensing.DueOrderEnd, func(licensing.Ref) licensing.Command {
+		return licensing.ExpireOrder{Margin: n.cfg.ExpiryMargin}
 	})
 }
 
 // RecordLicenseEnds records of licenses that have ended that they have.
 func (n *Node) RecordLicenseEnds(ctx context.Context) error {
-	return n.recordEnds(ctx, licet.DueLicenseEnd, func(ref licet.Ref) licet.Command {
-		return licet.ExpireLicense{Key: licet.LicenseKey(ref.ID), Margin: n.cfg.ExpiryMargin}
+	return n.recordEnds(ctx, licensing.DueLicenseEnd, func(ref licensing.Ref) licensing.Command {
+		return licensing.ExpireLicense{Key: licensing.LicenseKey(ref.ID), Margin: n.cfg.ExpiryMargin}
 	})
 }
 
-func (n *Node) recordEnds(ctx context.Context, kind licet.DueKind, record func(licet.Ref) licet.Command) error {
-	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licet.Ref) (err error) {
+func (n *Node) recordEnds(ctx context.Context, kind licensing.DueKind, record func(licensing.Ref) licensing.Command) error {
+	return n.eachDue(ctx, kind, n.Now().Add(-n.cfg.ExpiryMargin), func(ctx context.Context, ref licensing.Ref) (err error) {
 		who := n.shareOf(ref, nil)
 		if err := n.admission.enterBackground(who); err != nil {
 			return err
@@ -115,7 +115,7 @@ func gravity(err error) int {
 		return 0
 	case errors.Is(err, errNoRoom):
 		return 1
-	case licet.NotExecuted(err):
+	case licensing.NotExecuted(err):
 		return 2
 	}
 	return 3
@@ -124,11 +124,11 @@ func gravity(err error) int {
 // EachRefundDue calls send for each order whose refund is due by now, with only
 // its number and owner. Several calls may be made at a time. Then it counts what is
 // left, also of those that are to be tried later.
-func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, licet.Order) error) error {
-	failed := n.eachDue(ctx, licet.DueRefund, n.Now(), func(ctx context.Context, ref licet.Ref) error {
-		return send(ctx, licet.Order{OrderNo: ref.ID, Owner: ref.Owner})
+func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, licensing.Order) error) error {
+	failed := n.eachDue(ctx, licensing.DueRefund, n.Now(), func(ctx context.Context, ref licensing.Ref) error {
+		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
 	})
-	left, err := n.cfg.Store.Due(ctx, licet.DueRefund, n.Now().Add(refundHorizon), "", MaxDue)
+	left, err := n.cfg.Store.Due(ctx, licensing.DueRefund, n.Now().Add(refundHorizon), "", MaxDue)
 	if err == nil {
 		n.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
 	}
@@ -140,7 +140,7 @@ func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, lic
 // them, since those that are put off must not keep others from their turn, however many
 // one owner has. One that fails does not keep the others from their turn, unless many
 // do, as when the store can't be reached.
-func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do func(context.Context, licet.Ref) error) error {
+func (n *Node) eachDue(ctx context.Context, kind licensing.DueKind, at time.Time, do func(context.Context, licensing.Ref) error) error {
 	from := ""
 	if last, _ := n.dueFrom.LoadAndDelete(kind); last != nil {
 		from = last.(string)
@@ -166,7 +166,7 @@ func (n *Node) eachDue(ctx context.Context, kind licet.DueKind, at time.Time, do
 // doEach does something about records, in any order: nodes that have read the same
 // page should not work on the same records at the same time. It answers an error
 // of one that has failed, and whether others may fare better.
-func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.Context, licet.Ref) error) (goOn bool, failed error) {
+func (n *Node) doEach(ctx context.Context, records []licensing.Ref, do func(context.Context, licensing.Ref) error) (goOn bool, failed error) {
 	rand.Shuffle(len(records), func(i, j int) { records[i], records[j] = records[j], records[i] })
 	var (
 		group    sync.WaitGroup
@@ -199,7 +199,7 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 			case errors.Is(err, errOwnerBusy):
 			case errors.Is(err, errNoRoom):
 				troubles = dueTroubles
-			case licet.NotExecuted(err), licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+			case licensing.NotExecuted(err), licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 				troubles++
 			}
 		})
@@ -210,9 +210,9 @@ func (n *Node) doEach(ctx context.Context, records []licet.Ref, do func(context.
 
 // doOne does something about a record. A panic must not end the node: the record
 // would be there for the next one.
-func (n *Node) doOne(ctx context.Context, ref licet.Ref, do func(context.Context, licet.Ref) error) (err error) {
+func (n *Node) doOne(ctx context.Context, ref licensing.Ref, do func(context.Context, licensing.Ref) error) (err error) {
 	if !n.guard.Do("sweep", func() { err = do(ctx, ref) }) {
-		return licet.ErrInternal
+		return licensing.ErrInternal
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // dueOrders is a store in which more is due for one owner than a pass looks at, and then
@@ -14,11 +14,11 @@ import (
 type dueOrders struct {
 	Store
 	pages int
-	busy  licet.Owner
-	other licet.Ref
+	busy  licensing.Owner
+	other licensing.Ref
 }
 
-func (d *dueOrders) Due(_ context.Context, _ licet.DueKind, _ time.Time, from string, _ int) (page DuePage, err error) {
+func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int) (page DuePage, err error) {
 	at := 0
 	if from != "" {
 		if _, err := fmt.Sscan(from, &at); err != nil {
@@ -26,21 +26,21 @@ func (d *dueOrders) Due(_ context.Context, _ licet.DueKind, _ time.Time, from st
 		}
 	}
 	if at == d.pages {
-		return DuePage{Records: []licet.Ref{d.other}}, nil
+		return DuePage{Records: []licensing.Ref{d.other}}, nil
 	}
-	return DuePage{Records: []licet.Ref{licet.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
+	return DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
 }
 
 // TestBusyOwnerHidesNobody: records of a busy owner are put off, however many they are, and
 // the next passes come to the records behind them, and then to those that were put off.
 func TestBusyOwnerHidesNobody(t *testing.T) {
-	busy := licet.Owner{AccountID: "acct_busy", Mode: licet.Test}
-	other := licet.OrderRef(licet.Owner{AccountID: "acct_other", Mode: licet.Test}, "ord_other")
+	busy := licensing.Owner{AccountID: "acct_busy", Mode: licensing.Test}
+	other := licensing.OrderRef(licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}, "ord_other")
 	n := stateNode(&sends{})
 	n.cfg.Store = &dueOrders{pages: duePages, busy: busy, other: other}
-	seen := make(map[licet.Ref]int)
+	seen := make(map[licensing.Ref]int)
 	for range 3 {
-		_ = n.eachDue(t.Context(), licet.DueOrderEnd, time.Now(), func(_ context.Context, ref licet.Ref) error {
+		_ = n.eachDue(t.Context(), licensing.DueOrderEnd, time.Now(), func(_ context.Context, ref licensing.Ref) error {
 			seen[ref]++
 			if ref.Owner == busy {
 				return errOwnerBusy
@@ -48,7 +48,7 @@ func TestBusyOwnerHidesNobody(t *testing.T) {
 			return nil
 		})
 	}
-	if first := licet.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
+	if first := licensing.OrderRef(busy, "ord_0"); seen[other] != 1 || seen[first] != 2 {
 		t.Errorf("in three passes the other owner's record had %d turns, and the busy owner's first %d", seen[other], seen[first])
 	}
 }

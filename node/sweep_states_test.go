@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestNoRoomHidesNoFailure: a pass in which one record has failed, and for another of which
@@ -17,7 +17,7 @@ func TestNoRoomHidesNoFailure(t *testing.T) {
 	for range 50 {
 		var both sync.WaitGroup
 		both.Add(2)
-		_, err := n.doEach(t.Context(), []licet.Ref{contestedRef, licet.OrderRef(licet.Owner{}, "ord_1")}, func(_ context.Context, ref licet.Ref) error {
+		_, err := n.doEach(t.Context(), []licensing.Ref{contestedRef, licensing.OrderRef(licensing.Owner{}, "ord_1")}, func(_ context.Context, ref licensing.Ref) error {
 			both.Done()
 			both.Wait()
 			if ref == contestedRef {

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -28,7 +28,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	start := time.Now().UTC().Truncate(time.Millisecond)
 	var truth atomic.Int64
 	truth.Store(start.UnixMilli())
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var nodes []*node.Node
 	for _, by := range []time.Duration{-time.Minute, 0, time.Minute} {
 		nodes = append(nodes, newNode(t, openStore(t), func(c *node.Config) {
@@ -38,7 +38,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	}
 	n := nodes[1]
 	ctx := testContext(t)
-	var orders []licet.Order
+	var orders []licensing.Order
 	for range 12 {
 		order, _, err := n.CreateOrder(ctx, owner, newOrder(100))
 		wantError(t, err, nil)
@@ -68,13 +68,13 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 		}
 		group.Wait()
 	}
-	order := func(i int) licet.Order {
+	order := func(i int) licensing.Order {
 		t.Helper()
 		stored, err := n.Order(ctx, owner, orders[i].OrderNo)
 		wantError(t, err, nil)
 		return stored
 	}
-	license := func(i int) licet.License {
+	license := func(i int) licensing.License {
 		t.Helper()
 		view, err := n.License(ctx, owner, granted[i].License.Key, node.DevicePage{Limit: 1})
 		wantError(t, err, nil)
@@ -100,7 +100,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 		sweep()
 		check(early.String(), false)
 	}
-	if run := order(2); run.Status(n.Now()) != licet.OrderExpired { // at once, whatever is recorded
+	if run := order(2); run.Status(n.Now()) != licensing.OrderExpired { // at once, whatever is recorded
 		t.Errorf("the order is %s", run.Status(n.Now()))
 	}
 	truth.Store(start.Add(time.Hour + 4*time.Minute).UnixMilli())
@@ -116,10 +116,10 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	// One that is renewed ends again, and that is recorded as well.
 	end := start.Add(3 * time.Hour)
 	key := granted[0].License.Key
-	_, err = n.Do(ctx, licet.LicenseRef(key), licet.RenewLicense{Target: licet.Target{Key: key}, ExpiresAt: end})
+	_, err = n.Do(ctx, licensing.LicenseRef(key), licensing.RenewLicense{Target: licensing.Target{Key: key}, ExpiresAt: end})
 	wantError(t, err, nil)
 	sweep()
-	if l := license(0); l.EndRecorded.Equal(end) || l.Status(n.Now()) != licet.NotActivated {
+	if l := license(0); l.EndRecorded.Equal(end) || l.Status(n.Now()) != licensing.NotActivated {
 		t.Errorf("renewed it is %+v", l)
 	}
 	truth.Store(end.Add(4 * time.Minute).UnixMilli())
@@ -133,7 +133,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 // others from their turn.
 func TestSweepGoesPastWhatFails(t *testing.T) {
 	plain := openStore(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var damaged atomic.Pointer[string]
 	broken := errors.New("broken")
 	store := &storetest.Faulty{Store: plain, OnLoad: func(wants []node.Want) error {
@@ -147,7 +147,7 @@ func TestSweepGoesPastWhatFails(t *testing.T) {
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		c.TestOrderLifetime = time.Minute
 	})
-	var orders []licet.Order
+	var orders []licensing.Order
 	for range 20 {
 		order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 		wantError(t, err, nil)
@@ -200,12 +200,12 @@ func TestOrderLifetimes(t *testing.T) {
 	} {
 		store := openStore(t)
 		n := newNode(t, store, func(cfg *node.Config) { cfg.OrderLifetime, cfg.TestOrderLifetime = c.all, c.test })
-		live := newOwner(licet.Live)
-		product := &licet.Product{ID: "pro", Owner: live, Terms: licet.DefaultTerms(), CreatedAt: n.Now()}
-		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: licet.ProductRef(live, "pro"), Record: licet.Record{Product: product}}}}); err != nil {
+		live := newOwner(licensing.Live)
+		product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: n.Now()}
+		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}}}}); err != nil {
 			t.Fatal(err)
 		}
-		for owner, want := range map[licet.Owner]time.Duration{live: c.live, newOwner(licet.Test): c.want} {
+		for owner, want := range map[licensing.Owner]time.Duration{live: c.live, newOwner(licensing.Test): c.want} {
 			order, _, err := n.CreateOrder(testContext(t), owner, newOrder(0))
 			wantError(t, err, nil)
 			if got := order.ExpiresAt.Sub(order.CreatedAt); got != want {
@@ -223,7 +223,7 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
 		if failing.Load() {
 			loads.Add(1)
-			return licet.ErrUnavailable
+			return licensing.ErrUnavailable
 		}
 		return nil
 	}}
@@ -232,7 +232,7 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		c.TestOrderLifetime = time.Minute
 	})
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var group sync.WaitGroup
 	for range many {
 		group.Go(func() {
@@ -243,13 +243,13 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 	group.Wait()
 	ahead.Store(int64(time.Hour))
 	failing.Store(true)
-	wantError(t, n.RecordOrderEnds(testContext(t)), licet.ErrUnavailable)
+	wantError(t, n.RecordOrderEnds(testContext(t)), licensing.ErrUnavailable)
 	if got := loads.Load(); got >= many/2 {
 		t.Errorf("%d of %d records were tried", got, many)
 	}
 	failing.Store(false)
 	wantError(t, n.RecordOrderEnds(testContext(t)), nil)
-	page, err := store.Due(testContext(t), licet.DueOrderEnd, n.Now().Add(-2*time.Minute), "", node.MaxDue)
+	page, err := store.Due(testContext(t), licensing.DueOrderEnd, n.Now().Add(-2*time.Minute), "", node.MaxDue)
 	wantError(t, err, nil)
 	for _, ref := range page.Records {
 		if ref.Owner == owner {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"licet"
-	"licet/tracing"
+	"licet/licensing"
+	"licet/metrics/tracing"
 )
 
 // What becomes of a request between its handler and the store is shared: a turn of
@@ -63,7 +63,7 @@ func eachTraced(calls []*call, do func(*call)) {
 
 // traceTurn tells of a turn of a mailbox, until ended is called. What is done with the
 // context belongs to it.
-func (n *Node) traceTurn(ctx context.Context, ref licet.Ref, calls []*call) (of context.Context, ended func()) {
+func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
 	name := "fold"
 	if calls[0].work != nil {
 		name = "hold"
@@ -128,18 +128,18 @@ func (s hopSpans) end(outcome string) {
 
 // traceDue has what is done about each record for which something is due traced, as
 // far as that is sampled: nobody asks for it from outside.
-func (n *Node) traceDue(do func(context.Context, licet.Ref) error) func(context.Context, licet.Ref) error {
+func (n *Node) traceDue(do func(context.Context, licensing.Ref) error) func(context.Context, licensing.Ref) error {
 	if n.cfg.Tracer == nil {
 		return do
 	}
-	return func(ctx context.Context, ref licet.Ref) error {
+	return func(ctx context.Context, ref licensing.Ref) error {
 		ctx, span := n.cfg.Tracer.Root(ctx, tracing.Start{Name: "due"})
 		defer span.End()
 		err := do(ctx, ref)
 		if span != nil {
 			span.Set(tracing.String("licet.record", kindName(ref.Kind)))
 			if err != nil {
-				span.Fail(string(licet.ReasonOf(err)))
+				span.Fail(string(licensing.ReasonOf(err)))
 			}
 		}
 		return err
@@ -147,15 +147,15 @@ func (n *Node) traceDue(do func(context.Context, licet.Ref) error) func(context.
 }
 
 // kindName is what kind of record a span is about.
-func kindName(kind licet.Kind) string {
+func kindName(kind licensing.Kind) string {
 	switch kind {
-	case licet.KindLicense:
+	case licensing.KindLicense:
 		return "license"
-	case licet.KindOrder:
+	case licensing.KindOrder:
 		return "order"
-	case licet.KindProduct:
+	case licensing.KindProduct:
 		return "product"
-	case licet.KindWebhooks:
+	case licensing.KindWebhooks:
 		return "webhooks"
 	default:
 		return "claim"

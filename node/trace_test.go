@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"licet"
 	"licet/internal/otlptest"
-	"licet/tracing"
+	"licet/licensing"
+	"licet/metrics/tracing"
 )
 
 // traceParent is that of a caller whose trace is sampled.
@@ -33,7 +33,7 @@ func TestGivingUpWhileACallGoesBack(t *testing.T) {
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	if _, err := n.await(over, c); !errors.Is(err, licet.ErrUnavailable) {
+	if _, err := n.await(over, c); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a call that was not begun: %v", err)
 	}
 	shard.mu.Unlock()
@@ -55,17 +55,17 @@ func TestTraceOfWhatIsDue(t *testing.T) {
 		n := stateNode(&sends{})
 		n.cfg.Tracer = tracer
 		under := 0
-		do := n.traceDue(func(ctx context.Context, ref licet.Ref) error {
+		do := n.traceDue(func(ctx context.Context, ref licensing.Ref) error {
 			if tracer.Of(ctx) != nil {
 				under++
 			}
-			if ref.Kind == licet.KindOrder {
-				return licet.ErrUnavailable
+			if ref.Kind == licensing.KindOrder {
+				return licensing.ErrUnavailable
 			}
 			return nil
 		})
-		for _, ref := range []licet.Ref{contestedRef, licet.OrderRef(licet.Owner{}, "ord_1")} {
-			if err := do(t.Context(), ref); (err != nil) != (ref.Kind == licet.KindOrder) {
+		for _, ref := range []licensing.Ref{contestedRef, licensing.OrderRef(licensing.Owner{}, "ord_1")} {
+			if err := do(t.Context(), ref); (err != nil) != (ref.Kind == licensing.KindOrder) {
 				t.Errorf("%v: %v", ref, err)
 			}
 		}
@@ -76,7 +76,7 @@ func TestTraceOfWhatIsDue(t *testing.T) {
 		}
 		for _, s := range spans {
 			failed, record := s.Attrs["licet.record"] == "order", s.Attrs["licet.record"]
-			if s.Failed != failed || failed && s.Attrs["error.type"] != string(licet.ReasonUnavailable) || record != "order" && record != "license" {
+			if s.Failed != failed || failed && s.Attrs["error.type"] != string(licensing.ReasonUnavailable) || record != "order" && record != "license" {
 				t.Errorf("%+v", s)
 			}
 		}

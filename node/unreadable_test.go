@@ -5,21 +5,21 @@ import (
 	"fmt"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // damagedStore can't read one license and one order.
 type damagedStore struct {
 	node.Store
-	license licet.LicenseKey
+	license licensing.LicenseKey
 	orderNo string
 }
 
-func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
 	for _, key := range keys {
 		if key == s.license {
-			return nil, fmt.Errorf("%w: damaged", licet.ErrInternal)
+			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
 		}
 	}
 	return s.Store.ReadLicenses(ctx, keys, devices)
@@ -28,7 +28,7 @@ func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licet.LicenseKey
 func (s *damagedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
 	for _, want := range wants {
 		if want.Ref.ID == s.orderNo {
-			return nil, fmt.Errorf("%w: damaged", licet.ErrInternal)
+			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
 		}
 	}
 	return s.Store.Load(ctx, wants...)
@@ -37,7 +37,7 @@ func (s *damagedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Sna
 // TestEventsOfUnreadableRecords reads a feed with events of a license and of an order that can't be read: they are told
 // without what only the record has, and all others whole.
 func TestEventsOfUnreadableRecords(t *testing.T) {
-	store, owner := openStore(t), newOwner(licet.Test)
+	store, owner := openStore(t), newOwner(licensing.Test)
 	n := newNode(t, store)
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 7, Metadata: `{"a":1}`, By: "key_1", Once: once("grant", "r")})
 	if err != nil {

@@ -8,15 +8,15 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 )
 
 // EndpointCreation asks for an endpoint of webhooks. Its members have been checked.
 type EndpointCreation struct {
-	Owner            licet.Owner
+	Owner            licensing.Owner
 	URL, Description string
-	Types            []licet.EventType // nil: all
-	By               licet.Actor
+	Types            []licensing.EventType // nil: all
+	By               licensing.Actor
 	Once             *Once // nil: the request came without an Idempotency-Key
 	// Stale is why the request can't be made any more, as that of a Grant.
 	Stale error
@@ -25,16 +25,16 @@ type EndpointCreation struct {
 // EndpointRotation asks for a new secret of an endpoint. Its members have been
 // checked.
 type EndpointRotation struct {
-	Owner   licet.Owner
+	Owner   licensing.Owner
 	ID      string
 	Overlap time.Duration
-	By      licet.Actor
+	By      licensing.Actor
 	Once    *Once // nil: the request came without an Idempotency-Key
 }
 
 // IssuedEndpoint is an endpoint with what is shown once and kept nowhere.
 type IssuedEndpoint struct {
-	Endpoint licet.Endpoint
+	Endpoint licensing.Endpoint
 	Secret   string // empty where the request was made before
 }
 
@@ -43,7 +43,7 @@ type IssuedEndpoint struct {
 // endpoint is stored is recorded. With in.Once it is made once: the same request again
 // answers the endpoint as it is now, without its secret, and replayed is true.
 func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued IssuedEndpoint, replayed bool, err error) {
-	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licet.Command, string, error) {
+	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licensing.Command, string, error) {
 		id, err := ulid.New(ulid.Timestamp(n.Now()), n.cfg.Entropy)
 		if err != nil {
 			return nil, "", fmt.Errorf("make the id of a webhook endpoint: %w", err)
@@ -54,11 +54,11 @@ func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued I
 		if err != nil {
 			return nil, "", err
 		}
-		endpoint := licet.Endpoint{
-			ID: licet.NewEndpointID(Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
+		endpoint := licensing.Endpoint{
+			ID: licensing.NewEndpointID(Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
 			SecretVersion: 1, MasterID: n.cfg.Ring.Current().ID, Since: string(since),
 		}
-		return licet.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
+		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
 	})
 	if err == nil && !replayed {
 		n.logWebhook("made", in.Owner, issued.Endpoint.ID, in.By)
@@ -69,8 +69,8 @@ func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued I
 // RotateWebhookSecret gives an endpoint a new secret, derived from the ring's current
 // master key. With in.Once that is done once, as CreateWebhook does.
 func (n *Node) RotateWebhookSecret(ctx context.Context, in EndpointRotation) (issued IssuedEndpoint, replayed bool, err error) {
-	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licet.Command, string, error) {
-		return licet.RotateEndpointSecret{ID: in.ID, MasterID: n.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By}, in.ID, nil
+	issued, replayed, err = n.issueWebhook(ctx, in.Owner, in.Once, nil, func(context.Context) (licensing.Command, string, error) {
+		return licensing.RotateEndpointSecret{ID: in.ID, MasterID: n.cfg.Ring.Current().ID, Overlap: in.Overlap, By: in.By}, in.ID, nil
 	})
 	if err == nil && !replayed {
 		n.logWebhook("given a new secret", in.Owner, in.ID, in.By)
@@ -80,7 +80,7 @@ func (n *Node) RotateWebhookSecret(ctx context.Context, in EndpointRotation) (is
 
 // issueWebhook does what shows a secret, once for an Idempotency-Key. What to do is
 // made up only where the same request was not made before.
-func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, stale error, what func(context.Context) (licet.Command, string, error)) (issued IssuedEndpoint, replayed bool, err error) {
+func (n *Node) issueWebhook(ctx context.Context, owner licensing.Owner, once *Once, stale error, what func(context.Context) (licensing.Command, string, error)) (issued IssuedEndpoint, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return issued, false, err
 	}
@@ -107,7 +107,7 @@ func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, 
 			return issued, false, err
 		}
 		c.effect.EndpointID = id
-		result, err := n.doClaim(ctx, who, licet.WebhooksRef(owner), cmd, c)
+		result, err := n.doClaim(ctx, who, licensing.WebhooksRef(owner), cmd, c)
 		if err != nil {
 			return issued, c.replayed(), err
 		}
@@ -122,7 +122,7 @@ func (n *Node) issueWebhook(ctx context.Context, owner licet.Owner, once *Once, 
 }
 
 // Webhooks reads the endpoints of an owner, linearizably, the newest first.
-func (n *Node) Webhooks(ctx context.Context, owner licet.Owner) (endpoints []licet.Endpoint, err error) {
+func (n *Node) Webhooks(ctx context.Context, owner licensing.Owner) (endpoints []licensing.Endpoint, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -137,7 +137,7 @@ func (n *Node) Webhooks(ctx context.Context, owner licet.Owner) (endpoints []lic
 }
 
 // Webhook looks an endpoint of an owner up, linearizably.
-func (n *Node) Webhook(ctx context.Context, owner licet.Owner, id string) (endpoint licet.Endpoint, err error) {
+func (n *Node) Webhook(ctx context.Context, owner licensing.Owner, id string) (endpoint licensing.Endpoint, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return endpoint, err
@@ -147,19 +147,19 @@ func (n *Node) Webhook(ctx context.Context, owner licet.Owner, id string) (endpo
 }
 
 // readWebhook looks up an endpoint for somebody who was let in.
-func (n *Node) readWebhook(ctx context.Context, owner licet.Owner, id string) (licet.Endpoint, error) {
+func (n *Node) readWebhook(ctx context.Context, owner licensing.Owner, id string) (licensing.Endpoint, error) {
 	webhooks, err := n.readWebhooks(ctx, owner)
 	if err != nil {
-		return licet.Endpoint{}, err
+		return licensing.Endpoint{}, err
 	}
 	if found := webhooks.Find(id); found != nil {
 		return *found, nil
 	}
-	return licet.Endpoint{}, licet.ErrWebhookNotFound
+	return licensing.Endpoint{}, licensing.ErrWebhookNotFound
 }
 
-func (n *Node) readWebhooks(ctx context.Context, owner licet.Owner) (*licet.Webhooks, error) {
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licet.WebhooksRef(owner)})
+func (n *Node) readWebhooks(ctx context.Context, owner licensing.Owner) (*licensing.Webhooks, error) {
+	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.WebhooksRef(owner)})
 	if err != nil {
 		return nil, err
 	}
@@ -167,18 +167,18 @@ func (n *Node) readWebhooks(ctx context.Context, owner licet.Owner) (*licet.Webh
 }
 
 // UpdateWebhook changes an endpoint, and answers it as it is then.
-func (n *Node) UpdateWebhook(ctx context.Context, owner licet.Owner, change licet.UpdateEndpoint) (licet.Endpoint, error) {
-	result, err := n.Do(ctx, licet.WebhooksRef(owner), change)
+func (n *Node) UpdateWebhook(ctx context.Context, owner licensing.Owner, change licensing.UpdateEndpoint) (licensing.Endpoint, error) {
+	result, err := n.Do(ctx, licensing.WebhooksRef(owner), change)
 	if err != nil {
-		return licet.Endpoint{}, err
+		return licensing.Endpoint{}, err
 	}
 	n.logWebhook("changed", owner, change.ID, change.By)
 	return *result.Endpoint, nil
 }
 
 // DeleteWebhook removes an endpoint. What is on its way to it may still arrive.
-func (n *Node) DeleteWebhook(ctx context.Context, owner licet.Owner, id string, by licet.Actor) error {
-	_, err := n.Do(ctx, licet.WebhooksRef(owner), licet.DeleteEndpoint{ID: id, By: by})
+func (n *Node) DeleteWebhook(ctx context.Context, owner licensing.Owner, id string, by licensing.Actor) error {
+	_, err := n.Do(ctx, licensing.WebhooksRef(owner), licensing.DeleteEndpoint{ID: id, By: by})
 	if err == nil {
 		n.logWebhook("deleted", owner, id, by)
 	}
@@ -186,20 +186,20 @@ func (n *Node) DeleteWebhook(ctx context.Context, owner licet.Owner, id string, 
 }
 
 // logWebhook notes who has changed an endpoint, since no event tells of it.
-func (n *Node) logWebhook(what string, owner licet.Owner, id string, by licet.Actor) {
+func (n *Node) logWebhook(what string, owner licensing.Owner, id string, by licensing.Actor) {
 	n.cfg.Log.Info().Str("account_id", owner.AccountID).Str("mode", string(owner.Mode)).Str("endpoint_id", id).Str("by", string(by)).
 		Msg("a webhook endpoint was " + what)
 }
 
 // DisableWebhook disables an endpoint on behalf of the service; see
-// licet.DisableEndpoint.
-func (n *Node) DisableWebhook(ctx context.Context, owner licet.Owner, cmd licet.DisableEndpoint) error {
-	_, err := n.Do(ctx, licet.WebhooksRef(owner), cmd)
+// licensing.DisableEndpoint.
+func (n *Node) DisableWebhook(ctx context.Context, owner licensing.Owner, cmd licensing.DisableEndpoint) error {
+	_, err := n.Do(ctx, licensing.WebhooksRef(owner), cmd)
 	return err
 }
 
 // WebhookSecrets are those that messages to an endpoint are signed with now, the
 // present one first.
-func (n *Node) WebhookSecrets(e *licet.Endpoint) ([]string, error) {
+func (n *Node) WebhookSecrets(e *licensing.Endpoint) ([]string, error) {
 	return n.cfg.Ring.WebhookSecrets(e, n.Now())
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -33,7 +33,7 @@ func hookNodeOn(t *testing.T, store node.Store, on *kv.Store, change ...func(*no
 	}}, change...)...)
 }
 
-func hook(owner licet.Owner, types ...licet.EventType) node.EndpointCreation {
+func hook(owner licensing.Owner, types ...licensing.EventType) node.EndpointCreation {
 	return node.EndpointCreation{Owner: owner, URL: "https://shop.example/licet", Description: "the shop", Types: types, By: "key_1"}
 }
 
@@ -51,13 +51,13 @@ func createHook(t *testing.T, n *node.Node, in node.EndpointCreation) node.Issue
 func TestWebhooks(t *testing.T) {
 	n, _ := hookNode(t)
 	other, _ := hookNode(t)
-	owner := newOwner(licet.Live)
+	owner := newOwner(licensing.Live)
 	if none, err := n.Webhooks(testContext(t), owner); err != nil || len(none) != 0 {
 		t.Fatalf("there are %+v, %v", none, err)
 	}
 	first := createHook(t, n, hook(owner))
-	second := createHook(t, other, hook(owner, licet.EventOrderPaid))
-	if !licet.ValidEndpointID(first.Endpoint.ID) || first.Endpoint.Since == "" || !strings.HasPrefix(first.Secret, "whsec_") || first.Secret == second.Secret {
+	second := createHook(t, other, hook(owner, licensing.EventOrderPaid))
+	if !licensing.ValidEndpointID(first.Endpoint.ID) || first.Endpoint.Since == "" || !strings.HasPrefix(first.Secret, "whsec_") || first.Secret == second.Secret {
 		t.Errorf("made %+v", first)
 	}
 	all, err := n.Webhooks(testContext(t), owner)
@@ -79,23 +79,23 @@ func TestWebhooks(t *testing.T) {
 	}
 	secrets(rotated.Secret, first.Secret)
 	no := false
-	updated, err := n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: first.Endpoint.ID, Enabled: &no, Description: new("old")})
-	if err != nil || updated.Enabled() || updated.DisabledBecause != licet.DisabledByUser || updated.Description != "old" {
+	updated, err := n.UpdateWebhook(testContext(t), owner, licensing.UpdateEndpoint{ID: first.Endpoint.ID, Enabled: &no, Description: new("old")})
+	if err != nil || updated.Enabled() || updated.DisabledBecause != licensing.DisabledByUser || updated.Description != "old" {
 		t.Errorf("updated %+v, %v", updated, err)
 	}
-	for _, stranger := range []licet.Owner{newOwner(licet.Live), {AccountID: owner.AccountID, Mode: licet.Test}} {
+	for _, stranger := range []licensing.Owner{newOwner(licensing.Live), {AccountID: owner.AccountID, Mode: licensing.Test}} {
 		_, err := n.Webhook(testContext(t), stranger, first.Endpoint.ID)
-		wantError(t, err, licet.ErrWebhookNotFound)
-		_, err = n.UpdateWebhook(testContext(t), stranger, licet.UpdateEndpoint{ID: first.Endpoint.ID})
-		wantError(t, err, licet.ErrWebhookNotFound)
+		wantError(t, err, licensing.ErrWebhookNotFound)
+		_, err = n.UpdateWebhook(testContext(t), stranger, licensing.UpdateEndpoint{ID: first.Endpoint.ID})
+		wantError(t, err, licensing.ErrWebhookNotFound)
 		_, _, err = n.RotateWebhookSecret(testContext(t), node.EndpointRotation{Owner: stranger, ID: first.Endpoint.ID})
-		wantError(t, err, licet.ErrWebhookNotFound)
-		wantError(t, n.DeleteWebhook(testContext(t), stranger, first.Endpoint.ID, ""), licet.ErrWebhookNotFound)
+		wantError(t, err, licensing.ErrWebhookNotFound)
+		wantError(t, n.DeleteWebhook(testContext(t), stranger, first.Endpoint.ID, ""), licensing.ErrWebhookNotFound)
 	}
 	wantError(t, n.DeleteWebhook(testContext(t), owner, first.Endpoint.ID, "key_1"), nil)
-	wantError(t, other.DeleteWebhook(testContext(t), owner, first.Endpoint.ID, "key_1"), licet.ErrWebhookNotFound)
+	wantError(t, other.DeleteWebhook(testContext(t), owner, first.Endpoint.ID, "key_1"), licensing.ErrWebhookNotFound)
 	_, err = other.Webhook(testContext(t), owner, first.Endpoint.ID)
-	wantError(t, err, licet.ErrWebhookNotFound)
+	wantError(t, err, licensing.ErrWebhookNotFound)
 }
 
 // TestTooManyWebhooks makes endpoints at two nodes at once: there are never more than
@@ -103,17 +103,17 @@ func TestWebhooks(t *testing.T) {
 func TestTooManyWebhooks(t *testing.T) {
 	a, _ := hookNode(t)
 	b, _ := hookNode(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var made, refused atomic.Int32
 	var group sync.WaitGroup
-	for i := range 2 * licet.MaxEndpoints {
+	for i := range 2 * licensing.MaxEndpoints {
 		group.Go(func() {
-			_, _, err := []*node.Node{a, b}[i%2].CreateWebhook(testContext(t), hook(owner, licet.EventOrderPaid))
-			var limit *licet.Error
+			_, _, err := []*node.Node{a, b}[i%2].CreateWebhook(testContext(t), hook(owner, licensing.EventOrderPaid))
+			var limit *licensing.Error
 			switch {
 			case err == nil:
 				made.Add(1)
-			case errors.As(err, &limit) && limit.Reason == licet.ReasonWebhookLimit && limit.Details["max_endpoints"] == licet.MaxEndpoints:
+			case errors.As(err, &limit) && limit.Reason == licensing.ReasonWebhookLimit && limit.Details["max_endpoints"] == licensing.MaxEndpoints:
 				refused.Add(1)
 			default:
 				t.Errorf("got %v", err)
@@ -122,7 +122,7 @@ func TestTooManyWebhooks(t *testing.T) {
 	}
 	group.Wait()
 	all, err := a.Webhooks(testContext(t), owner)
-	if err != nil || len(all) != licet.MaxEndpoints || made.Load() != licet.MaxEndpoints || refused.Load() != licet.MaxEndpoints {
+	if err != nil || len(all) != licensing.MaxEndpoints || made.Load() != licensing.MaxEndpoints || refused.Load() != licensing.MaxEndpoints {
 		t.Errorf("%d were made and %d refused; there are %d, %v", made.Load(), refused.Load(), len(all), err)
 	}
 }
@@ -133,7 +133,7 @@ func TestWebhooksOnce(t *testing.T) {
 	first, _ := hookNode(t)
 	second, _ := hookNode(t)
 	nodes := []*node.Node{first, second}
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	all := func(ask func(context.Context, *node.Node) (node.IssuedEndpoint, bool, error)) (told node.IssuedEndpoint) {
 		t.Helper()
 		var lock sync.Mutex
@@ -143,7 +143,7 @@ func TestWebhooksOnce(t *testing.T) {
 			group.Go(func() {
 				ctx := testContext(t)
 				issued, replayed, err := ask(ctx, nodes[i%2])
-				for errors.Is(err, licet.ErrRequestInProgress) {
+				for errors.Is(err, licensing.ErrRequestInProgress) {
 					time.Sleep(time.Millisecond) // whoever works on it needs the processor
 					issued, replayed, err = ask(ctx, nodes[i%2])
 				}
@@ -181,14 +181,14 @@ func TestWebhooksOnce(t *testing.T) {
 	reused := in
 	reused.Once = &node.Once{Hash: in.Once.Hash, Fingerprint: [32]byte{1}}
 	_, _, err := first.CreateWebhook(testContext(t), reused)
-	wantError(t, err, licet.ErrIdempotencyKeyReused)
+	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 	stale := hook(owner)
-	stale.Once, stale.Stale = once(ulid.Make().String(), "r"), licet.ErrCursorExpired
+	stale.Once, stale.Stale = once(ulid.Make().String(), "r"), licensing.ErrCursorExpired
 	_, _, err = first.CreateWebhook(testContext(t), stale)
-	wantError(t, err, licet.ErrCursorExpired)
+	wantError(t, err, licensing.ErrCursorExpired)
 	wantError(t, first.DeleteWebhook(testContext(t), owner, made.Endpoint.ID, ""), nil)
 	_, replayed, err := second.CreateWebhook(testContext(t), in)
-	wantError(t, err, licet.ErrWebhookNotFound)
+	wantError(t, err, licensing.ErrWebhookNotFound)
 	if replayed {
 		t.Error("it is replayed what is not there any more")
 	}
@@ -198,17 +198,17 @@ func TestWebhooksOnce(t *testing.T) {
 // same request comes again, although there is some by then.
 func TestWebhookRefusalsAreRemembered(t *testing.T) {
 	n, _ := hookNode(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	var last node.IssuedEndpoint
-	for range licet.MaxEndpoints {
+	for range licensing.MaxEndpoints {
 		last = createHook(t, n, hook(owner))
 	}
 	in := hook(owner)
 	in.Once = once("k", "r")
 	for i := range 2 {
 		_, replayed, err := n.CreateWebhook(testContext(t), in)
-		var limit *licet.Error
-		if !errors.As(err, &limit) || limit.Reason != licet.ReasonWebhookLimit || replayed != (i > 0) {
+		var limit *licensing.Error
+		if !errors.As(err, &limit) || limit.Reason != licensing.ReasonWebhookLimit || replayed != (i > 0) {
 			t.Errorf("replayed %v, %v", replayed, err)
 		}
 		if i == 0 {
@@ -222,14 +222,14 @@ func TestWebhookRefusalsAreRemembered(t *testing.T) {
 func TestWebhookInDoubt(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
-		owner := newOwner(licet.Test)
+		owner := newOwner(licensing.Test)
 		failing := hookNodeOn(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
-			return storetest.Fault{Skip: !made, Say: licet.ErrOutcomeUnknown}
+			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}}, plain)
-		in := hook(owner, licet.EventOrderPaid)
+		in := hook(owner, licensing.EventOrderPaid)
 		in.Once = once("k", "r")
 		_, _, err := failing.CreateWebhook(testContext(t), in)
-		wantError(t, err, licet.ErrOutcomeUnknown)
+		wantError(t, err, licensing.ErrOutcomeUnknown)
 		n := hookNodeOn(t, plain, plain)
 		for i := range 2 {
 			if _, replayed, err := n.CreateWebhook(testContext(t), in); err != nil || replayed != (made || i > 0) {
@@ -245,16 +245,16 @@ func TestWebhookInDoubt(t *testing.T) {
 // TestWebhooksNeedTheRing asks nodes that were started with another ring, or drain.
 func TestWebhooksNeedTheRing(t *testing.T) {
 	n, store := hookNode(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	issued := createHook(t, n, hook(owner))
 	wrong := hookNodeOn(t, store, store, func(cfg *node.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
 	draining := hookNodeOn(t, store, store)
 	draining.StopIntake()
 	for _, other := range []*node.Node{wrong, draining} {
 		_, _, err := other.CreateWebhook(testContext(t), hook(owner))
-		wantError(t, err, licet.ErrUnavailable)
+		wantError(t, err, licensing.ErrUnavailable)
 		_, _, err = other.RotateWebhookSecret(testContext(t), node.EndpointRotation{Owner: owner, ID: issued.Endpoint.ID})
-		wantError(t, err, licet.ErrUnavailable)
+		wantError(t, err, licensing.ErrUnavailable)
 	}
 	wantError(t, wrong.DeleteWebhook(testContext(t), owner, issued.Endpoint.ID, ""), nil) // takes no ring
 }
@@ -266,9 +266,9 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	a, store := hookNode(t)
 	b, _ := hookNode(t)
 	nodes := []*node.Node{a, b}
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	unlimited := 0
-	var keys []licet.LicenseKey // of each node two: that others write too is not what is at stake
+	var keys []licensing.LicenseKey // of each node two: that others write too is not what is at stake
 	for range 4 {
 		granted, _, err := a.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited})
 		if err != nil {
@@ -323,7 +323,7 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	for round := range 4 {
 		enough(&unheard, 30*(round+1))
 		phase.Add(1)
-		issued := createHook(t, nodes[round%2], hook(owner, licet.EventDeviceBound))
+		issued := createHook(t, nodes[round%2], hook(owner, licensing.EventDeviceBound))
 		phase.Add(1)
 		enough(&heard, 30*(round+1))
 		phase.Add(1)
@@ -334,7 +334,7 @@ func TestSubscribeWhileActivating(t *testing.T) {
 	group.Wait()
 	told := map[string]int{}
 	for _, e := range feedOf(t, store, owner) {
-		if e.Type == licet.EventDeviceBound {
+		if e.Type == licensing.EventDeviceBound {
 			told[e.Device.ID]++
 		}
 	}
@@ -357,9 +357,9 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	b, _ := hookNode(t)
 	nodes := []*node.Node{a, b}
 	var group sync.WaitGroup
-	owners := make([]licet.Owner, 10)
+	owners := make([]licensing.Owner, 10)
 	for i := range owners {
-		owners[i] = newOwner(licet.Test)
+		owners[i] = newOwner(licensing.Test)
 		group.Go(func() {
 			issued, _, err := nodes[i%2].CreateWebhook(testContext(t), hook(owners[i]))
 			wantError(t, err, nil)
@@ -381,7 +381,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 		if i%3 == 0 {
 			want = want[:1]
 		}
-		wantHistory(t, store, licet.LicenseRef(key), want...)
+		wantHistory(t, store, licensing.LicenseRef(key), want...)
 	}
 }
 
@@ -389,12 +389,12 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 // unless it was changed since it was found wanting.
 func TestDisableWebhook(t *testing.T) {
 	n, store := hookNode(t)
-	owner := newOwner(licet.Test)
+	owner := newOwner(licensing.Test)
 	endpoint := createHook(t, n, hook(owner)).Endpoint
-	ref := licet.WebhooksRef(owner)
-	updated, err := n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: endpoint.ID, URL: new("https://shop.example/new")})
+	ref := licensing.WebhooksRef(owner)
+	updated, err := n.UpdateWebhook(testContext(t), owner, licensing.UpdateEndpoint{ID: endpoint.ID, URL: new("https://shop.example/new")})
 	wantError(t, err, nil)
-	disable := licet.DisableEndpoint{ID: endpoint.ID, ResetAt: endpoint.ResetAt, Because: licet.DisabledGone}
+	disable := licensing.DisableEndpoint{ID: endpoint.ID, ResetAt: endpoint.ResetAt, Because: licensing.DisabledGone}
 	wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
 	wantHistory(t, store, ref)
 	disable.ResetAt = updated.ResetAt
@@ -402,18 +402,18 @@ func TestDisableWebhook(t *testing.T) {
 		wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
 	}
 	events := wantHistory(t, store, ref, "1 webhook.disabled system")
-	if len(events) == 1 && (events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licet.DisabledGone) {
+	if len(events) == 1 && (events[0].Webhook.URL != updated.URL || events[0].Webhook.DisabledBecause != licensing.DisabledGone) {
 		t.Errorf("it tells of %+v", events[0].Webhook)
 	}
 	yes := true
-	updated, err = n.UpdateWebhook(testContext(t), owner, licet.UpdateEndpoint{ID: endpoint.ID, Enabled: &yes})
+	updated, err = n.UpdateWebhook(testContext(t), owner, licensing.UpdateEndpoint{ID: endpoint.ID, Enabled: &yes})
 	wantError(t, err, nil)
-	disable.ResetAt, disable.Because = updated.ResetAt, licet.DisabledFailing
+	disable.ResetAt, disable.Because = updated.ResetAt, licensing.DisabledFailing
 	wantError(t, n.DisableWebhook(testContext(t), owner, disable), nil)
 	wantHistory(t, store, ref, "1 webhook.disabled system", "2 webhook.disabled system")
 	if feed := feedOf(t, store, owner); !slices.Equal(lines(feed), []string{"1 webhook.disabled system", "2 webhook.disabled system"}) {
 		t.Errorf("the feed is %v", lines(feed))
 	}
 	disable.ID = "we_none"
-	wantError(t, n.DisableWebhook(testContext(t), owner, disable), licet.ErrWebhookNotFound)
+	wantError(t, n.DisableWebhook(testContext(t), owner, disable), licensing.ErrWebhookNotFound)
 }

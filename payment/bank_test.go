@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/payment"
 )
@@ -18,7 +18,7 @@ type bank struct {
 	taken    map[string]string // of each order that was paid: the reference
 	returned map[string]int    // how often money went back
 	asked    map[string]int    // how often it was asked to send it back
-	unheard  map[string]licet.Order
+	unheard  map[string]licensing.Order
 	next     []answer // to the next calls of Refund
 }
 
@@ -36,10 +36,10 @@ var (
 )
 
 func newBank() *bank {
-	return &bank{taken: map[string]string{}, returned: map[string]int{}, asked: map[string]int{}, unheard: map[string]licet.Order{}}
+	return &bank{taken: map[string]string{}, returned: map[string]int{}, asked: map[string]int{}, unheard: map[string]licensing.Order{}}
 }
 
-func (b *bank) Begin(_ context.Context, o licet.Order) (payment.Step, error) {
+func (b *bank) Begin(_ context.Context, o licensing.Order) (payment.Step, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, before := b.taken[o.OrderNo]; !before {
@@ -48,7 +48,7 @@ func (b *bank) Begin(_ context.Context, o licet.Order) (payment.Step, error) {
 	return payment.Step{Payment: b.taken[o.OrderNo]}, nil
 }
 
-func (b *bank) Refund(ctx context.Context, o licet.Order) error {
+func (b *bank) Refund(ctx context.Context, o licensing.Order) error {
 	b.mu.Lock()
 	b.asked[o.OrderNo]++
 	what := answer{moves: true}
@@ -69,7 +69,7 @@ func (b *bank) Refund(ctx context.Context, o licet.Order) error {
 // tell tells a desk of all money that has come and that nobody has taken note of.
 func (b *bank) tell(ctx context.Context, desk *payment.Desk) error {
 	b.mu.Lock()
-	unheard := make([]licet.Order, 0, len(b.unheard))
+	unheard := make([]licensing.Order, 0, len(b.unheard))
 	for _, o := range b.unheard {
 		unheard = append(unheard, o)
 	}
@@ -115,18 +115,18 @@ type mortalStore struct {
 
 func (s mortalStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
 	if s.fuse.dead() {
-		return nil, licet.ErrUnavailable
+		return nil, licensing.ErrUnavailable
 	}
 	return s.Store.Load(ctx, wants...)
 }
 
 func (s mortalStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
 	if !s.fuse.step() {
-		return node.Outcome{}, licet.ErrUnavailable
+		return node.Outcome{}, licensing.ErrUnavailable
 	}
 	outcome, err := s.Store.Commit(ctx, change)
 	if !s.fuse.step() {
-		return node.Outcome{}, licet.ErrOutcomeUnknown
+		return node.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	return outcome, err
 }
@@ -137,7 +137,7 @@ type mortalBank struct {
 	fuse *fuse
 }
 
-func (b mortalBank) Begin(ctx context.Context, o licet.Order) (payment.Step, error) {
+func (b mortalBank) Begin(ctx context.Context, o licensing.Order) (payment.Step, error) {
 	if !b.fuse.step() {
 		return payment.Step{}, errDead
 	}
@@ -148,7 +148,7 @@ func (b mortalBank) Begin(ctx context.Context, o licet.Order) (payment.Step, err
 	return step, err
 }
 
-func (b mortalBank) Refund(ctx context.Context, o licet.Order) error {
+func (b mortalBank) Refund(ctx context.Context, o licensing.Order) error {
 	if !b.fuse.step() {
 		return errDead
 	}

@@ -5,17 +5,17 @@ import (
 	"errors"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
 // Counted gives providers that count what they are asked for, how that ends and how
 // long it takes. What they do is theirs.
-func Counted(m *metrics.Metrics, providers map[licet.Mode]Provider) map[licet.Mode]Provider {
+func Counted(m *metrics.Metrics, providers map[licensing.Mode]Provider) map[licensing.Mode]Provider {
 	for _, operation := range []string{askBegin, askRefund} {
 		m.PaymentDuration.WithLabelValues(operation)
 	}
-	all := make(map[licet.Mode]Provider, len(providers))
+	all := make(map[licensing.Mode]Provider, len(providers))
 	for mode, p := range providers {
 		all[mode] = &counted{provider: p, metrics: m}
 	}
@@ -39,7 +39,7 @@ const (
 )
 
 // Begin implements Provider.
-func (c *counted) Begin(ctx context.Context, order licet.Order) (step Step, err error) {
+func (c *counted) Begin(ctx context.Context, order licensing.Order) (step Step, err error) {
 	outcome := endedFailed // also where it panics
 	defer c.count(askBegin, time.Now(), &outcome)
 	step, err = c.provider.Begin(ctx, order)
@@ -54,7 +54,7 @@ func (c *counted) Begin(ctx context.Context, order licet.Order) (step Step, err 
 }
 
 // Refund implements Provider.
-func (c *counted) Refund(ctx context.Context, order licet.Order) error {
+func (c *counted) Refund(ctx context.Context, order licensing.Order) error {
 	outcome := endedFailed
 	defer c.count(askRefund, time.Now(), &outcome)
 	err := c.provider.Refund(ctx, order)

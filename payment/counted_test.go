@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
-	"licet"
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -23,20 +23,20 @@ type scripted struct {
 
 var errPanic = errors.New("panic")
 
-func (s *scripted) Begin(context.Context, licet.Order) (payment.Step, error) {
+func (s *scripted) Begin(context.Context, licensing.Order) (payment.Step, error) {
 	if errors.Is(s.err, errPanic) {
 		panic(s.err)
 	}
 	return s.step, s.err
 }
 
-func (s *scripted) Refund(context.Context, licet.Order) error { return s.err }
+func (s *scripted) Refund(context.Context, licensing.Order) error { return s.err }
 
 // TestCounted: each request counts once, by how it ended, and is passed on as it is.
 func TestCounted(t *testing.T) {
 	m := instruments()
 	inner := &scripted{}
-	p := payment.Counted(m, map[licet.Mode]payment.Provider{licet.Test: inner})[licet.Test]
+	p := payment.Counted(m, map[licensing.Mode]payment.Provider{licensing.Test: inner})[licensing.Test]
 	for _, c := range []struct {
 		outcome string
 		step    payment.Step
@@ -54,14 +54,14 @@ func TestCounted(t *testing.T) {
 					t.Errorf("%s: caught %v", c.outcome, caught)
 				}
 			}()
-			if step, err := p.Begin(t.Context(), licet.Order{}); step != c.step || !errors.Is(err, c.err) {
+			if step, err := p.Begin(t.Context(), licensing.Order{}); step != c.step || !errors.Is(err, c.err) {
 				t.Errorf("%s: %+v, %v", c.outcome, step, err)
 			}
 		}()
 	}
 	for _, err := range []error{nil, nil, fmt.Errorf("no: %w", payment.ErrRefused), errDown} {
 		inner.err = err
-		if got := p.Refund(t.Context(), licet.Order{}); !errors.Is(got, err) {
+		if got := p.Refund(t.Context(), licensing.Order{}); !errors.Is(got, err) {
 			t.Errorf("refund: %v, want %v", got, err)
 		}
 	}
@@ -82,14 +82,14 @@ func TestCounted(t *testing.T) {
 func TestCountedRefunds(t *testing.T) {
 	w := newTown(t)
 	m := instruments()
-	desk := payment.NewDesk(w.node, payment.Counted(m, map[licet.Mode]payment.Provider{licet.Test: w.bank}))
+	desk := payment.NewDesk(w.node, payment.Counted(m, map[licensing.Mode]payment.Provider{licensing.Test: w.bank}))
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
-	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	for range 3 { // the first one sends it, the others find it sent
-		if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); err != nil {
+		if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -14,25 +14,25 @@ import (
 func TestCrashPoints(t *testing.T) {
 	w := newTown(t)
 	_, elsewhere := w.open(w.other, w.bank)
-	pass := func(licet.Order) error {
+	pass := func(licensing.Order) error {
 		w.clock.ahead += 2 * time.Hour
 		return elsewhere.SendRefundsDue(w.ctx)
 	}
-	told := func(licet.Order) error { return w.bank.tell(w.ctx, elsewhere) }
-	press := func(o licet.Order) error {
+	told := func(licensing.Order) error { return w.bank.tell(w.ctx, elsewhere) }
+	press := func(o licensing.Order) error {
 		_, _, err := elsewhere.Pay(w.ctx, w.now(o))
 		return err
 	}
-	again := func(o licet.Order) error {
-		_, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
+	again := func(o licensing.Order) error {
+		_, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil)
 		return err
 	}
-	one := func(status licet.OrderStatus) func(licet.Order) licet.OrderStatus {
-		return func(licet.Order) licet.OrderStatus { return status }
+	one := func(status licensing.OrderStatus) func(licensing.Order) licensing.OrderStatus {
+		return func(licensing.Order) licensing.OrderStatus { return status }
 	}
 	// Whether money was taken before the node died decides what it comes to.
-	ifTaken := func(taken, not licet.OrderStatus) func(licet.Order) licet.OrderStatus {
-		return func(o licet.Order) licet.OrderStatus {
+	ifTaken := func(taken, not licensing.OrderStatus) func(licensing.Order) licensing.OrderStatus {
+		return func(o licensing.Order) licensing.OrderStatus {
 			if _, is := w.bank.taken[o.OrderNo]; is {
 				return taken
 			}
@@ -40,45 +40,45 @@ func TestCrashPoints(t *testing.T) {
 		}
 	}
 	// Of a refund that was not even noted nobody knows but the one who asked.
-	ifWished := func(o licet.Order) licet.OrderStatus {
+	ifWished := func(o licensing.Order) licensing.OrderStatus {
 		if o = w.now(o); o.RefundDue || !o.RefundedAt.IsZero() {
-			return licet.OrderRefunded
+			return licensing.OrderRefunded
 		}
-		return licet.OrderPaid
+		return licensing.OrderPaid
 	}
-	expired := func() licet.Order {
+	expired := func() licensing.Order {
 		o := w.create()
 		w.clock.ahead += 25 * time.Hour
 		return o
 	}
-	pay := func(desk *payment.Desk, o licet.Order) { _, _, _ = desk.Pay(w.ctx, o) }
-	refund := func(desk *payment.Desk, o licet.Order) {
-		_, _, _ = desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
+	pay := func(desk *payment.Desk, o licensing.Order) { _, _, _ = desk.Pay(w.ctx, o) }
+	refund := func(desk *payment.Desk, o licensing.Order) {
+		_, _, _ = desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil)
 	}
 	for _, c := range []struct {
 		name  string
-		make  func() licet.Order
-		do    func(*payment.Desk, licet.Order) // the node dies in this
-		goOn  []func(licet.Order) error        // others do this then
-		want  func(licet.Order) licet.OrderStatus
+		make  func() licensing.Order
+		do    func(*payment.Desk, licensing.Order) // the node dies in this
+		goOn  []func(licensing.Order) error        // others do this then
+		want  func(licensing.Order) licensing.OrderStatus
 		least int // steps there are at least
 	}{
-		{"refund, then a pass", w.paid, refund, []func(licet.Order) error{pass}, ifWished, 8},
-		{"refund, then the same call", w.paid, refund, []func(licet.Order) error{again}, one(licet.OrderRefunded), 8},
-		{"refund, then the pay page", w.paid, refund, []func(licet.Order) error{press}, ifWished, 8},
-		{"pay, then the bank says so", w.create, pay, []func(licet.Order) error{told}, ifTaken(licet.OrderPaid, licet.OrderUnpaid), 4},
-		{"pay, then the buyer presses again", w.create, pay, []func(licet.Order) error{press, told}, one(licet.OrderPaid), 4},
-		{"pay, then the shop cancels, then the bank says so", w.create, pay, []func(licet.Order) error{
-			func(o licet.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, told,
-		}, func(o licet.Order) licet.OrderStatus {
+		{"refund, then a pass", w.paid, refund, []func(licensing.Order) error{pass}, ifWished, 8},
+		{"refund, then the same call", w.paid, refund, []func(licensing.Order) error{again}, one(licensing.OrderRefunded), 8},
+		{"refund, then the pay page", w.paid, refund, []func(licensing.Order) error{press}, ifWished, 8},
+		{"pay, then the bank says so", w.create, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderPaid, licensing.OrderUnpaid), 4},
+		{"pay, then the buyer presses again", w.create, pay, []func(licensing.Order) error{press, told}, one(licensing.OrderPaid), 4},
+		{"pay, then the shop cancels, then the bank says so", w.create, pay, []func(licensing.Order) error{
+			func(o licensing.Order) error { _, _ = elsewhere.Cancel(w.ctx, o); return nil }, told,
+		}, func(o licensing.Order) licensing.OrderStatus {
 			if w.now(o).LicenseKey != "" {
-				return licet.OrderPaid
+				return licensing.OrderPaid
 			}
-			return ifTaken(licet.OrderRefunded, licet.OrderCanceled)(o)
+			return ifTaken(licensing.OrderRefunded, licensing.OrderCanceled)(o)
 		}, 4},
-		{"pay late, then the bank says so", expired, pay, []func(licet.Order) error{told}, ifTaken(licet.OrderPaid, licet.OrderExpired), 4},
-		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licet.Order) error{told}, ifTaken(licet.OrderRefunded, licet.OrderCanceled), 10},
-		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay, []func(licet.Order) error{pass, told}, ifTaken(licet.OrderRefunded, licet.OrderCanceled), 10},
+		{"pay late, then the bank says so", expired, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderPaid, licensing.OrderExpired), 4},
+		{"pay a canceled order, then the bank says so", w.canceled, pay, []func(licensing.Order) error{told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
+		{"pay a canceled order, then a pass, then the bank says so", w.canceled, pay, []func(licensing.Order) error{pass, told}, ifTaken(licensing.OrderRefunded, licensing.OrderCanceled), 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			steps := 0
@@ -87,7 +87,7 @@ func TestCrashPoints(t *testing.T) {
 				f := &fuse{left: steps}
 				_, desk := w.open(mortalStore{w.store, f}, mortalBank{w.bank, f})
 				c.do(desk, o)
-				want := licet.OrderStatus("")
+				want := licensing.OrderStatus("")
 				if c.name == "refund, then a pass" || c.name == "refund, then the pay page" {
 					want = c.want(o) // before others go on
 				}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -19,7 +19,7 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 	if err := w.store.OpenEpoch(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	latest := func(ref licet.Ref) node.RecordedEvent {
+	latest := func(ref licensing.Ref) node.RecordedEvent {
 		t.Helper()
 		history, err := w.store.History(w.ctx, ref, node.HistoryPage{Limit: 1})
 		if err != nil || len(history.Events) == 0 {
@@ -29,20 +29,20 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 	}
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{By: "key_1"}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{By: "key_1"}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
-	if e := latest(licet.OrderRef(owner, o.OrderNo)); e.Type != licet.EventOrderPaid {
+	if e := latest(licensing.OrderRef(owner, o.OrderNo)); e.Type != licensing.EventOrderPaid {
 		t.Errorf("before the money is back %s is told", e.Type)
 	}
 	w.clock.ahead += time.Minute
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.check("swept", o, licet.OrderRefunded)
-	order, license := latest(licet.OrderRef(owner, o.OrderNo)), latest(licet.LicenseRef(o.LicenseKey))
-	if order.Type != licet.EventOrderRefunded || order.Actor != "key_1" || order.Sequence != 3 ||
-		license.Type != licet.EventLicenseRevoked || license.Actor != "key_1" || license.Sequence != 2 || order.Revision != license.Revision {
+	w.check("swept", o, licensing.OrderRefunded)
+	order, license := latest(licensing.OrderRef(owner, o.OrderNo)), latest(licensing.LicenseRef(o.LicenseKey))
+	if order.Type != licensing.EventOrderRefunded || order.Actor != "key_1" || order.Sequence != 3 ||
+		license.Type != licensing.EventLicenseRevoked || license.Actor != "key_1" || license.Sequence != 2 || order.Revision != license.Revision {
 		t.Errorf("told %+v and %+v", order, license)
 	}
 
@@ -50,7 +50,7 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 	if _, _, err := w.desk.Pay(w.ctx, canceled); err != nil {
 		t.Fatal(err)
 	}
-	if e := latest(licet.OrderRef(owner, canceled.OrderNo)); e.Type != licet.EventOrderRefunded || e.Actor != licet.Provider || e.Sequence != 3 {
+	if e := latest(licensing.OrderRef(owner, canceled.OrderNo)); e.Type != licensing.EventOrderRefunded || e.Actor != licensing.Provider || e.Sequence != 3 {
 		t.Errorf("told %+v", e)
 	}
 }

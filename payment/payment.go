@@ -11,7 +11,7 @@ import (
 	"errors"
 	"fmt"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -22,11 +22,11 @@ type Provider interface {
 	// Begin is called when the buyer presses Pay. Beginning twice for the same order
 	// leads to one payment. Where the money is there and our answer is that it was
 	// not taken note of, the provider says so again: see Desk.Confirm.
-	Begin(ctx context.Context, order licet.Order) (Step, error)
+	Begin(ctx context.Context, order licensing.Order) (Step, error)
 	// Refund sends the money of an order's payment back. Sending it twice for
 	// the same order moves it once. It fails with ErrRefused where no call so far
 	// has sent it, or will; any other error leaves that open.
-	Refund(ctx context.Context, order licet.Order) error
+	Refund(ctx context.Context, order licensing.Order) error
 }
 
 // ErrRefused is a provider's last word on a refund that it does not make.
@@ -41,12 +41,12 @@ type Step struct {
 // Desk takes payments for orders. Make it with [NewDesk].
 type Desk struct {
 	node      *node.Node
-	providers map[licet.Mode]Provider
+	providers map[licensing.Mode]Provider
 }
 
 // NewDesk makes a desk over a node, with a provider for each mode that can be
 // paid in.
-func NewDesk(n *node.Node, providers map[licet.Mode]Provider) *Desk {
+func NewDesk(n *node.Node, providers map[licensing.Mode]Provider) *Desk {
 	return &Desk{node: n, providers: providers}
 }
 
@@ -54,7 +54,7 @@ func NewDesk(n *node.Node, providers map[licet.Mode]Provider) *Desk {
 // it is then, or, where the buyer must go on to the provider, the address. An
 // order whose money has come, or has been sent back, is not paid again; where its
 // money is to go back, that is tried now.
-func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, redirect string, err error) {
+func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.Order, redirect string, err error) {
 	if order.RefundDue {
 		paid, err = d.sendBack(ctx, order, false)
 		return paid, "", err
@@ -64,13 +64,13 @@ func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, re
 	}
 	provider, configured := d.providers[order.Owner.Mode]
 	if !configured {
-		return licet.Order{}, "", licet.ErrPaymentNotConfigured
+		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured
 	}
 	span := beginTrace(ctx, "begin")
 	step, err := provider.Begin(ctx, order)
 	endTrace(span, err)
 	if err != nil {
-		return licet.Order{}, "", providerFailed(err)
+		return licensing.Order{}, "", providerFailed(err)
 	}
 	if step.Redirect != "" {
 		return order, step.Redirect, nil
@@ -83,7 +83,7 @@ func (d *Desk) Pay(ctx context.Context, order licet.Order) (paid licet.Order, re
 // comes, the order is paid once. Money for a canceled order is sent back
 // before this returns; if that fails, the order remembers that it is owed, and
 // the next word of the provider or a pass of SendRefundsDue tries again.
-func (d *Desk) Confirm(ctx context.Context, order licet.Order, payment string) (licet.Order, error) {
+func (d *Desk) Confirm(ctx context.Context, order licensing.Order, payment string) (licensing.Order, error) {
 	result, err := d.node.PayOrder(ctx, order, payment)
 	if err != nil || !result.RefundDue {
 		return result.Order, err
@@ -92,14 +92,14 @@ func (d *Desk) Confirm(ctx context.Context, order licet.Order, payment string) (
 }
 
 // Cancel gives an order up at the buyer's wish.
-func (d *Desk) Cancel(ctx context.Context, order licet.Order) (licet.Order, error) {
+func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.CancelOrder(ctx, order)
 	return result.Order, err
 }
 
 func providerFailed(err error) error {
-	return fmt.Errorf("%w: %w", &licet.Error{
-		Reason:  licet.ReasonProviderFailed,
+	return fmt.Errorf("%w: %w", &licensing.Error{
+		Reason:  licensing.ReasonProviderFailed,
 		Message: "the payment provider did not do it; try again",
 	}, err)
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
 )
 
-var owner = licet.Owner{AccountID: "acct_test", Mode: licet.Test}
+var owner = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
 
 // clock can be moved on, to let orders expire.
 type clock struct{ ahead time.Duration }
@@ -41,7 +41,7 @@ func setup(t *testing.T) (*node.Node, *clock, context.Context) {
 	t.Cleanup(func() { _ = store.Close() })
 	c := &clock{}
 	return node.New(node.Config{
-		Store: store, KeyCheck: licet.NewKeyCheck([]byte("check")), Clock: c.now,
+		Store: store, KeyCheck: licensing.NewKeyCheck([]byte("check")), Clock: c.now,
 		Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
 	}), c, ctx
 }
@@ -55,14 +55,14 @@ type provider struct {
 
 var errProvider = errors.New("provider is down")
 
-func (p *provider) Begin(ctx context.Context, o licet.Order) (payment.Step, error) {
+func (p *provider) Begin(ctx context.Context, o licensing.Order) (payment.Step, error) {
 	if p.failing {
 		return payment.Step{}, errProvider
 	}
 	return p.Sandbox.Begin(ctx, o)
 }
 
-func (p *provider) Refund(context.Context, licet.Order) error {
+func (p *provider) Refund(context.Context, licensing.Order) error {
 	if p.failing {
 		return errProvider
 	}
@@ -73,8 +73,8 @@ func (p *provider) Refund(context.Context, licet.Order) error {
 func TestDesk(t *testing.T) {
 	n, clock, ctx := setup(t)
 	p := &provider{}
-	desk := payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: p})
-	create := func() licet.Order {
+	desk := payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: p})
+	create := func() licensing.Order {
 		t.Helper()
 		o, _, err := n.CreateOrder(ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 		if err != nil {
@@ -82,7 +82,7 @@ func TestDesk(t *testing.T) {
 		}
 		return o
 	}
-	check := func(what string, o licet.Order, want licet.OrderStatus, licensed, late bool) {
+	check := func(what string, o licensing.Order, want licensing.OrderStatus, licensed, late bool) {
 		t.Helper()
 		stored, err := n.Order(ctx, owner, o.OrderNo)
 		if err != nil {
@@ -97,53 +97,53 @@ func TestDesk(t *testing.T) {
 	if _, _, err := desk.Pay(ctx, paid); err != nil {
 		t.Fatal(err)
 	}
-	check("paid", paid, licet.OrderPaid, true, false)
-	if _, err := desk.Cancel(ctx, paid); !errors.Is(err, &licet.Error{Reason: licet.ReasonInvalidOrderState}) {
+	check("paid", paid, licensing.OrderPaid, true, false)
+	if _, err := desk.Cancel(ctx, paid); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonInvalidOrderState}) {
 		t.Errorf("cancel a paid order: %v", err)
 	}
 
 	p.failing = true
 	refused := create()
-	if _, _, err := desk.Pay(ctx, refused); !errors.Is(err, &licet.Error{Reason: licet.ReasonProviderFailed}) {
+	if _, _, err := desk.Pay(ctx, refused); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonProviderFailed}) {
 		t.Errorf("the provider failed, and Pay says: %v", err)
 	}
-	check("provider failed", refused, licet.OrderUnpaid, false, false)
+	check("provider failed", refused, licensing.OrderUnpaid, false, false)
 	p.failing = false
 
 	canceled := create()
 	if _, err := desk.Cancel(ctx, canceled); err != nil {
 		t.Fatal(err)
 	}
-	check("canceled", canceled, licet.OrderCanceled, false, false)
+	check("canceled", canceled, licensing.OrderCanceled, false, false)
 	p.failing = true
-	if _, err := desk.Confirm(ctx, canceled, "late money"); !errors.Is(err, &licet.Error{Reason: licet.ReasonProviderFailed}) {
+	if _, err := desk.Confirm(ctx, canceled, "late money"); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonProviderFailed}) {
 		t.Errorf("the refund failed, and Confirm says: %v", err)
 	}
-	check("refund owed", canceled, licet.OrderCanceled, false, false)
+	check("refund owed", canceled, licensing.OrderCanceled, false, false)
 	p.failing = false
 	for range 3 {
 		if _, err := desk.Confirm(ctx, canceled, "late money"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	check("sent back", canceled, licet.OrderRefunded, false, false)
+	check("sent back", canceled, licensing.OrderRefunded, false, false)
 	if p.refunds != 1 {
 		t.Errorf("%d refunds, want 1", p.refunds)
 	}
 
 	expired := create()
 	clock.ahead = 25 * time.Hour
-	check("expired", expired, licet.OrderExpired, false, false)
-	if _, err := desk.Cancel(ctx, expired); !errors.Is(err, &licet.Error{Reason: licet.ReasonInvalidOrderState}) {
+	check("expired", expired, licensing.OrderExpired, false, false)
+	if _, err := desk.Cancel(ctx, expired); !errors.Is(err, &licensing.Error{Reason: licensing.ReasonInvalidOrderState}) {
 		t.Errorf("cancel an expired order: %v", err)
 	}
 	if _, _, err := desk.Pay(ctx, expired); err != nil {
 		t.Fatal(err)
 	}
-	check("paid late", expired, licet.OrderPaid, true, true)
+	check("paid late", expired, licensing.OrderPaid, true, true)
 
 	live := payment.NewDesk(n, nil)
-	if _, _, err := live.Pay(ctx, create()); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+	if _, _, err := live.Pay(ctx, create()); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
 		t.Errorf("no provider: %v", err)
 	}
 }

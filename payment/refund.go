@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -26,7 +26,7 @@ const recordTime = time.Second
 //
 // With once it is the same refund, however often it is asked for; replayed tells
 // that it was made before.
-func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo string, wish licet.RequestRefund, once *node.Once) (order licet.Order, replayed bool, err error) {
+func (d *Desk) Refund(ctx context.Context, owner licensing.Owner, orderNo string, wish licensing.RequestRefund, once *node.Once) (order licensing.Order, replayed bool, err error) {
 	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, once)
 	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
 		// It was withdrawn: that the provider failed is not what the key stands for.
@@ -43,7 +43,7 @@ func (d *Desk) Refund(ctx context.Context, owner licet.Owner, orderNo string, wi
 // SendRefundsDue tries again to send back what was tried a while ago, or never. It
 // is a chore for node.Sweep; any number of nodes may do it.
 func (d *Desk) SendRefundsDue(ctx context.Context) error {
-	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licet.Order) error {
+	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
 		_, err := d.sendBack(ctx, order, true)
 		return err
 	})
@@ -52,18 +52,18 @@ func (d *Desk) SendRefundsDue(ctx context.Context) error {
 // sendBack sends the money back that is due of an order, of which only the number
 // and owner count, and records it. A waiting one leaves alone what somebody has
 // tried a moment ago.
-func (d *Desk) sendBack(ctx context.Context, order licet.Order, waiting bool) (licet.Order, error) {
+func (d *Desk) sendBack(ctx context.Context, order licensing.Order, waiting bool) (licensing.Order, error) {
 	provider, configured := d.providers[order.Owner.Mode]
 	if !configured {
 		return d.sendNothingBack(ctx, order)
 	}
 	tried, err := d.node.TryRefund(ctx, order, waiting)
 	if err != nil {
-		return licet.Order{}, notYet(err)
+		return licensing.Order{}, notYet(err)
 	}
 	if !tried.RefundDue {
 		if !waiting && tried.Order.RefundedAt.IsZero() {
-			return licet.Order{}, providerFailed(ErrRefused) // so somebody else was told
+			return licensing.Order{}, providerFailed(ErrRefused) // so somebody else was told
 		}
 		return tried.Order, nil
 	}
@@ -73,14 +73,14 @@ func (d *Desk) sendBack(ctx context.Context, order licet.Order, waiting bool) (l
 				err = errors.Join(err, failed) // then it is asked again, and refuses again
 			}
 		}
-		return licet.Order{}, providerFailed(err)
+		return licensing.Order{}, providerFailed(err)
 	}
 	return d.record(ctx, tried.Order)
 }
 
 // sendNothingBack does without a provider, as it can where the order was for free.
 // Otherwise a wish ends here that no provider has heard of.
-func (d *Desk) sendNothingBack(ctx context.Context, order licet.Order) (licet.Order, error) {
+func (d *Desk) sendNothingBack(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil || !order.RefundDue {
 		return order, notYet(err)
@@ -90,14 +90,14 @@ func (d *Desk) sendNothingBack(ctx context.Context, order licet.Order) (licet.Or
 	}
 	if order.RefundRetryAt.IsZero() {
 		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
-			return licet.Order{}, notYet(err)
+			return licensing.Order{}, notYet(err)
 		}
 	}
-	return licet.Order{}, licet.ErrPaymentNotConfigured
+	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
 // ask asks the provider, unless the order was for free.
-func ask(ctx context.Context, provider Provider, order licet.Order) error {
+func ask(ctx context.Context, provider Provider, order licensing.Order) error {
 	if order.Amount == 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func ask(ctx context.Context, provider Provider, order licet.Order) error {
 }
 
 // record stores that the money has gone back.
-func (d *Desk) record(ctx context.Context, order licet.Order) (licet.Order, error) {
+func (d *Desk) record(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.RecordRefund(ctx, order)
 	return result.Order, notYet(err)
 }
@@ -121,8 +121,8 @@ func (d *Desk) record(ctx context.Context, order licet.Order) (licet.Order, erro
 // notYet is the error of a step of a refund that is due. Where the step was not made
 // it is not as if nothing had happened: it will be made yet.
 func notYet(err error) error {
-	if licet.NotExecuted(err) {
-		return fmt.Errorf("%w: %w", licet.ErrOutcomeUnknown, errors.New(err.Error()))
+	if licensing.NotExecuted(err) {
+		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, errors.New(err.Error()))
 	}
 	return err
 }

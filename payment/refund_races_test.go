@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 	"licet/payment"
@@ -20,7 +20,7 @@ type slowBank struct {
 	meanwhile func()
 }
 
-func (b *slowBank) Refund(ctx context.Context, o licet.Order) error {
+func (b *slowBank) Refund(ctx context.Context, o licensing.Order) error {
 	says := b.bank.Refund(ctx, o)
 	if meanwhile := b.meanwhile; meanwhile != nil {
 		b.meanwhile = nil
@@ -37,7 +37,7 @@ func TestOldRefusal(t *testing.T) {
 	o := w.paid()
 	again := func(want error) {
 		t.Helper()
-		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, want) {
+		if _, _, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, want) {
 			t.Errorf("meanwhile: %v, want %v", err, want)
 		}
 	}
@@ -48,7 +48,7 @@ func TestOldRefusal(t *testing.T) {
 	}
 	w.bank.next = []answer{{says: payment.ErrRefused}, {says: payment.ErrRefused}, {moves: true, says: errDown}}
 	_, desk := w.open(w.store, slow)
-	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Errorf("the bank refused, and Refund says: %v", err)
 	}
 	if w.bank.returned[o.OrderNo] != 1 || !w.now(o).RefundDue {
@@ -58,7 +58,7 @@ func TestOldRefusal(t *testing.T) {
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
 		t.Error(err)
 	}
-	w.check("in the end", o, licet.OrderRefunded)
+	w.check("in the end", o, licensing.OrderRefunded)
 	w.verify()
 }
 
@@ -66,19 +66,19 @@ func TestOldRefusal(t *testing.T) {
 // told that nothing was changed and never will be.
 func TestStoredWishIsNotUnavailable(t *testing.T) {
 	w := newTown(t)
-	for _, says := range []*licet.Error{licet.ErrUnavailable, licet.ErrOverloaded} {
-		for name, do := range map[string]func(*payment.Desk) (licet.Order, error){
-			"refund": func(desk *payment.Desk) (licet.Order, error) {
+	for _, says := range []*licensing.Error{licensing.ErrUnavailable, licensing.ErrOverloaded} {
+		for name, do := range map[string]func(*payment.Desk) (licensing.Order, error){
+			"refund": func(desk *payment.Desk) (licensing.Order, error) {
 				o := w.paid()
-				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil)
 				return o, err
 			},
-			"refund under a key": func(desk *payment.Desk) (licet.Order, error) {
+			"refund under a key": func(desk *payment.Desk) (licensing.Order, error) {
 				o := w.paid()
-				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, w.once())
+				_, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, w.once())
 				return o, err
 			},
-			"payment of a canceled order": func(desk *payment.Desk) (licet.Order, error) {
+			"payment of a canceled order": func(desk *payment.Desk) (licensing.Order, error) {
 				o := w.canceled()
 				_, _, err := desk.Pay(w.ctx, o)
 				return o, err
@@ -96,13 +96,13 @@ func TestStoredWishIsNotUnavailable(t *testing.T) {
 			if !w.now(o).RefundDue {
 				t.Fatalf("%s: the case is wrong: no refund is due", name)
 			}
-			if !errors.Is(err, licet.ErrOutcomeUnknown) || errors.Is(err, says) {
+			if !errors.Is(err, licensing.ErrOutcomeUnknown) || errors.Is(err, says) {
 				t.Errorf("%s: the refund is due, and the caller is told: %v", name, err)
 			}
 			if err := w.desk.SendRefundsDue(w.ctx); err != nil {
 				t.Error(err)
 			}
-			w.check(name, o, licet.OrderRefunded)
+			w.check(name, o, licensing.OrderRefunded)
 		}
 	}
 }
@@ -113,16 +113,16 @@ func TestFailureIsNoReplay(t *testing.T) {
 	w := newTown(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: payment.ErrRefused}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(node.Change) storetest.Fault {
-		return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+		return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 	}}, w.bank)
-	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once); replayed || !errors.Is(err, licet.ErrUnavailable) {
+	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); replayed || !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("replayed %v, %v", replayed, err)
 	}
-	w.check("withdrawn", o, licet.OrderPaid)
+	w.check("withdrawn", o, licensing.OrderPaid)
 }
 
 // fragile is a provider that panics over one order.
@@ -131,7 +131,7 @@ type fragile struct {
 	orderNo string
 }
 
-func (f fragile) Refund(ctx context.Context, o licet.Order) error {
+func (f fragile) Refund(ctx context.Context, o licensing.Order) error {
 	if o.OrderNo == f.orderNo {
 		panic(fmt.Sprint("no refund of ", o.OrderNo))
 	}
@@ -142,20 +142,20 @@ func (f fragile) Refund(ctx context.Context, o licet.Order) error {
 // node with it, and then every other one that tries, nor keep the others' money.
 func TestPassSurvivesPanic(t *testing.T) {
 	w := newTown(t)
-	orders := []licet.Order{w.paid(), w.paid(), w.paid()}
+	orders := []licensing.Order{w.paid(), w.paid(), w.paid()}
 	w.bank.next = []answer{{says: errDown}, {says: errDown}, {says: errDown}}
 	for _, o := range orders {
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 			t.Fatal(err)
 		}
 	}
 	w.clock.ahead += time.Minute
 	_, desk := w.open(w.other, fragile{w.bank, orders[1].OrderNo})
-	if err := desk.SendRefundsDue(w.ctx); !errors.Is(err, licet.ErrInternal) {
+	if err := desk.SendRefundsDue(w.ctx); !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("the pass says: %v", err)
 	}
-	w.check("another's", orders[0], licet.OrderRefunded)
-	w.check("another's", orders[2], licet.OrderRefunded)
+	w.check("another's", orders[0], licensing.OrderRefunded)
+	w.check("another's", orders[2], licensing.OrderRefunded)
 	if !w.now(orders[1]).RefundDue {
 		t.Error("its own is not due any more")
 	}
@@ -176,11 +176,11 @@ func TestProviderGone(t *testing.T) {
 	} {
 		o := w.paid()
 		w.bank.next = []answer{{says: c.says}}
-		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+		if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 			t.Fatal(err)
 		}
 		for range 2 {
-			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+			if _, _, err := poor.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
 				t.Errorf("%s: %v", name, err)
 			}
 			if due := w.now(o).RefundDue; due != c.due {
@@ -197,7 +197,7 @@ func TestPassAfterAnother(t *testing.T) {
 	w := newTown(t)
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}, {says: errDown}}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	w.clock.ahead += time.Minute

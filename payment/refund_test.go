@@ -13,8 +13,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
@@ -73,10 +73,10 @@ func (w *town) open(store node.Store, provider payment.Provider) (*node.Node, *p
 	n := node.New(node.Config{
 		Store: store, KeyCheck: check, Clock: w.clock.now, Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
 	})
-	return n, payment.NewDesk(n, map[licet.Mode]payment.Provider{licet.Test: provider})
+	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})
 }
 
-func (w *town) create() licet.Order {
+func (w *town) create() licensing.Order {
 	w.t.Helper()
 	o, _, err := w.node.CreateOrder(w.ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *town) create() licet.Order {
 	return o
 }
 
-func (w *town) paid() licet.Order {
+func (w *town) paid() licensing.Order {
 	w.t.Helper()
 	o, _, err := w.desk.Pay(w.ctx, w.create())
 	if err != nil {
@@ -94,7 +94,7 @@ func (w *town) paid() licet.Order {
 	return o
 }
 
-func (w *town) canceled() licet.Order {
+func (w *town) canceled() licensing.Order {
 	w.t.Helper()
 	o, err := w.desk.Cancel(w.ctx, w.create())
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *town) canceled() licet.Order {
 	return o
 }
 
-func (w *town) now(o licet.Order) licet.Order {
+func (w *town) now(o licensing.Order) licensing.Order {
 	w.t.Helper()
 	stored, err := w.node.Order(w.ctx, owner, o.OrderNo)
 	if err != nil {
@@ -122,21 +122,21 @@ func (w *town) once() *node.Once {
 // check compares what the store and the bank say of an order with each other, and
 // with what it must have come to. Nothing is paid without a license or a refund,
 // and nothing is refunded twice.
-func (w *town) check(what string, o licet.Order, want licet.OrderStatus) {
+func (w *town) check(what string, o licensing.Order, want licensing.OrderStatus) {
 	w.t.Helper()
 	stored := w.now(o)
 	if got := stored.Status(w.node.Now()); got != want || stored.RefundDue {
 		w.t.Errorf("%s: it is %s, refund due: %v; want %s", what, got, stored.RefundDue, want)
 	}
 	_, taken := w.bank.taken[o.OrderNo]
-	if back := w.bank.returned[o.OrderNo]; (back == 1) != (want == licet.OrderRefunded) || back > 1 || back == 1 && !taken {
+	if back := w.bank.returned[o.OrderNo]; (back == 1) != (want == licensing.OrderRefunded) || back > 1 || back == 1 && !taken {
 		w.t.Errorf("%s: the money was taken: %v, and returned %d times", what, taken, back)
 	}
-	if taken && want != licet.OrderRefunded && want != licet.OrderPaid {
+	if taken && want != licensing.OrderRefunded && want != licensing.OrderPaid {
 		w.t.Errorf("%s: the money was taken, and the order is %s", what, want)
 	}
 	if stored.LicenseKey == "" {
-		if want == licet.OrderPaid {
+		if want == licensing.OrderPaid {
 			w.t.Errorf("%s: it is paid, and there is no license", what)
 		}
 		return
@@ -145,7 +145,7 @@ func (w *town) check(what string, o licet.Order, want licet.OrderStatus) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if revoked := view.License.Status(w.node.Now()) == licet.Revoked; revoked != (want == licet.OrderRefunded) {
+	if revoked := view.License.Status(w.node.Now()) == licensing.Revoked; revoked != (want == licensing.OrderRefunded) {
 		w.t.Errorf("%s: the order is %s, and its license revoked: %v", what, want, revoked)
 	}
 }
@@ -158,38 +158,38 @@ func (w *town) verify() {
 	}
 }
 
-var providerFailed = &licet.Error{Reason: licet.ReasonProviderFailed}
+var providerFailed = &licensing.Error{Reason: licensing.ReasonProviderFailed}
 
 // TestRefund refunds a paid order, again, and under a key, and refuses what can't
 // be refunded.
 func TestRefund(t *testing.T) {
 	w := newTown(t)
 	o, key := w.paid(), w.once()
-	refund := func(o licet.Order, once *node.Once) (licet.Order, bool, error) {
-		return w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{Reason: "too slow"}, once)
+	refund := func(o licensing.Order, once *node.Once) (licensing.Order, bool, error) {
+		return w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Reason: "too slow"}, once)
 	}
 	for i := range 3 {
 		got, replayed, err := refund(o, key)
-		if err != nil || replayed != (i > 0) || got.Status(w.node.Now()) != licet.OrderRefunded || got.StateReason != "too slow" {
+		if err != nil || replayed != (i > 0) || got.Status(w.node.Now()) != licensing.OrderRefunded || got.StateReason != "too slow" {
 			t.Fatalf("refund %d: %+v, replayed %v, %v", i, got, replayed, err)
 		}
 	}
 	if _, replayed, err := refund(o, nil); err != nil || replayed {
 		t.Errorf("without the key: replayed %v, %v", replayed, err)
 	}
-	w.check("refunded", o, licet.OrderRefunded)
+	w.check("refunded", o, licensing.OrderRefunded)
 	if w.bank.asked[o.OrderNo] != 1 {
 		t.Errorf("the bank was asked %d times", w.bank.asked[o.OrderNo])
 	}
 
-	other := licet.Owner{AccountID: "acct_other", Mode: licet.Test}
+	other := licensing.Owner{AccountID: "acct_other", Mode: licensing.Test}
 	paid := w.paid()
-	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrOrderNotFound) {
+	if _, _, err := w.desk.Refund(w.ctx, other, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrOrderNotFound) {
 		t.Errorf("another account's order: %v", err)
 	}
-	w.check("another account's order", paid, licet.OrderPaid)
-	state := &licet.Error{Reason: licet.ReasonInvalidOrderState}
-	for name, bad := range map[string]licet.Order{"unpaid": w.create(), "canceled": w.canceled()} {
+	w.check("another account's order", paid, licensing.OrderPaid)
+	state := &licensing.Error{Reason: licensing.ReasonInvalidOrderState}
+	for name, bad := range map[string]licensing.Order{"unpaid": w.create(), "canceled": w.canceled()} {
 		once := w.once()
 		for i := range 2 {
 			if _, replayed, err := refund(bad, once); !errors.Is(err, state) || replayed != (i > 0) {
@@ -201,7 +201,7 @@ func TestRefund(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, _, err := refund(free, nil); err != nil || got.Status(w.node.Now()) != licet.OrderRefunded {
+	if got, _, err := refund(free, nil); err != nil || got.Status(w.node.Now()) != licensing.OrderRefunded {
 		t.Errorf("a free order: %+v, %v", got, err)
 	}
 	if w.bank.asked[free.OrderNo] != 0 {
@@ -209,11 +209,11 @@ func TestRefund(t *testing.T) {
 	}
 	poor := payment.NewDesk(w.node, nil)
 	for range 2 {
-		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, licet.ErrPaymentNotConfigured) {
+		if _, _, err := poor.Refund(w.ctx, owner, paid.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, licensing.ErrPaymentNotConfigured) {
 			t.Errorf("without a provider: %v", err)
 		}
 	}
-	w.check("without a provider", paid, licet.OrderPaid)
+	w.check("without a provider", paid, licensing.OrderPaid)
 	w.verify()
 }
 
@@ -229,23 +229,23 @@ func TestProviderFails(t *testing.T) {
 		"hanging, paid":     {moves: true, hangs: true},
 	} {
 		once := w.once()
-		for way, goOn := range map[string]func(licet.Order) error{
-			"the same call": func(o licet.Order) error {
-				_, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil)
+		for way, goOn := range map[string]func(licensing.Order) error{
+			"the same call": func(o licensing.Order) error {
+				_, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil)
 				return err
 			},
-			"the same call under its key": func(o licet.Order) error {
-				got, replayed, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, once)
+			"the same call under its key": func(o licensing.Order) error {
+				got, replayed, err := elsewhere.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once)
 				if replayed || got.RefundedAt.IsZero() {
 					t.Errorf("%s, under its key: replayed %v, %+v", name, replayed, got)
 				}
 				return err
 			},
-			"the pay page": func(o licet.Order) error {
+			"the pay page": func(o licensing.Order) error {
 				_, _, err := elsewhere.Pay(w.ctx, w.now(o))
 				return err
 			},
-			"a pass elsewhere": func(licet.Order) error {
+			"a pass elsewhere": func(licensing.Order) error {
 				if err := elsewhere.SendRefundsDue(w.ctx); err != nil { // too early
 					return err
 				}
@@ -258,16 +258,16 @@ func TestProviderFails(t *testing.T) {
 				w.bank.next = []answer{fails}
 				ctx, cancel := context.WithTimeout(w.ctx, 1100*time.Millisecond)
 				defer cancel()
-				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, licet.RequestRefund{}, once); !errors.Is(err, providerFailed) {
+				if _, _, err := w.desk.Refund(ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
 					t.Fatalf("the bank failed, and Refund says: %v", err)
 				}
-				if now := w.now(o); now.Status(w.node.Now()) != licet.OrderPaid || !now.RefundDue {
+				if now := w.now(o); now.Status(w.node.Now()) != licensing.OrderPaid || !now.RefundDue {
 					t.Errorf("meanwhile it is %+v", now)
 				}
 				if err := goOn(o); err != nil {
 					t.Fatal(err)
 				}
-				w.check("in the end", o, licet.OrderRefunded)
+				w.check("in the end", o, licensing.OrderRefunded)
 			})
 			once = w.once()
 		}
@@ -282,10 +282,10 @@ func TestProviderRefuses(t *testing.T) {
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: fmt.Errorf("%w: disputed", payment.ErrRefused)}, {says: payment.ErrRefused}}
 	for asked := 1; asked <= 2; asked++ {
-		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{Reason: "too slow"}, once); !errors.Is(err, providerFailed) || replayed {
+		if _, replayed, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Reason: "too slow"}, once); !errors.Is(err, providerFailed) || replayed {
 			t.Fatalf("the bank refused, and Refund says: replayed %v, %v", replayed, err)
 		}
-		w.check("refused", o, licet.OrderPaid)
+		w.check("refused", o, licensing.OrderPaid)
 		if now := w.now(o); now.StateReason != "" || now.RefundTries != asked || !now.RefundRetryAt.IsZero() {
 			t.Errorf("left are %+v", now)
 		}
@@ -297,10 +297,10 @@ func TestProviderRefuses(t *testing.T) {
 			t.Errorf("the bank was asked %d times, want %d", w.bank.asked[o.OrderNo], asked)
 		}
 	}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, w.once()); err != nil {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, w.once()); err != nil {
 		t.Fatal(err)
 	}
-	w.check("when it has changed its mind", o, licet.OrderRefunded)
+	w.check("when it has changed its mind", o, licensing.OrderRefunded)
 
 	// Money for a canceled order is owed whatever the bank says.
 	canceled := w.canceled()
@@ -312,7 +312,7 @@ func TestProviderRefuses(t *testing.T) {
 	if err := w.desk.SendRefundsDue(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	w.check("canceled, and asked again", canceled, licet.OrderRefunded)
+	w.check("canceled, and asked again", canceled, licensing.OrderRefunded)
 	w.verify()
 }
 
@@ -338,7 +338,7 @@ func TestRefundsAreCounted(t *testing.T) {
 	refund := func(says ...answer) {
 		t.Helper()
 		w.bank.next = says
-		_, _, _ = w.desk.Refund(w.ctx, owner, w.paid().OrderNo, licet.RequestRefund{}, nil)
+		_, _, _ = w.desk.Refund(w.ctx, owner, w.paid().OrderNo, licensing.RequestRefund{}, nil)
 	}
 	refund()
 	refund(answer{says: payment.ErrRefused})
@@ -365,7 +365,7 @@ func TestOnePassPerPause(t *testing.T) {
 	o := w.paid()
 	down := answer{says: errDown}
 	w.bank.next = []answer{down, down, down, down}
-	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licet.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
+	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
 	for pass, pause := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute} {
@@ -379,5 +379,5 @@ func TestOnePassPerPause(t *testing.T) {
 			t.Errorf("after pass %d the bank was asked %d times, want %d", pass, w.bank.asked[o.OrderNo], want)
 		}
 	}
-	w.check("in the end", o, licet.OrderRefunded)
+	w.check("in the end", o, licensing.OrderRefunded)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"licet/tracing"
+	"licet/metrics/tracing"
 )
 
 // beginTrace begins the span of a question to the provider, if whoever asks is traced.

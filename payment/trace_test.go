@@ -10,10 +10,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/internal/otlptest"
+	"licet/licensing"
+	"licet/metrics/tracing"
 	"licet/payment"
-	"licet/tracing"
 )
 
 // TestTraceOfTheProvider: what the provider is asked within a request that is traced is a
@@ -37,10 +37,10 @@ func TestTraceOfTheProvider(t *testing.T) {
 	}
 	w.bank.next = []answer{{says: fmt.Errorf("canary: %w", payment.ErrRefused)}, {says: errDown}}
 	for _, c := range []struct {
-		order licet.Order
+		order licensing.Order
 		want  error
 	}{{refused, payment.ErrRefused}, {back, errDown}, {back, nil}} {
-		if _, _, err := w.desk.Refund(traced, owner, c.order.OrderNo, licet.RequestRefund{Reason: "canary"}, nil); !errors.Is(err, c.want) {
+		if _, _, err := w.desk.Refund(traced, owner, c.order.OrderNo, licensing.RequestRefund{Reason: "canary"}, nil); !errors.Is(err, c.want) {
 			t.Fatalf("%v, want %v", err, c.want)
 		}
 	}

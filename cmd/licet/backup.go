@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
-	"licet/terminal"
 )
 
 // backupConfig is the settings of licet backup.

@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -468,8 +468,8 @@ func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	x.absentKey = string(licet.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", node.Cell, [licet.LicenseKeyEntropy]byte{1}))
-	x.absentOrder = licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{1}))
+	x.absentOrder = licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }
 

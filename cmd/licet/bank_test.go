@@ -21,7 +21,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
-	"licet"
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -45,7 +45,7 @@ func serveWithBank(address string, args []string) int {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
 	n := newServe(cfg, log.Level(zerolog.InfoLevel))
-	n.providers = map[licet.Mode]payment.Provider{licet.Test: bankClient(address)}
+	n.providers = map[licensing.Mode]payment.Provider{licensing.Test: bankClient(address)}
 	n.sweepEvery = 100 * time.Millisecond
 	if err := n.run(ctx, func(ctx context.Context) error { return n.start(ctx, build{}) }); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -57,7 +57,7 @@ func serveWithBank(address string, args []string) int {
 // bankClient is a provider that is reached over HTTP, as real ones are.
 type bankClient string
 
-func (c bankClient) post(ctx context.Context, what string, o licet.Order) error {
+func (c bankClient) post(ctx context.Context, what string, o licensing.Order) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, string(c)+"/"+what+"/"+o.OrderNo, http.NoBody)
 	if err != nil {
 		return err
@@ -74,11 +74,13 @@ func (c bankClient) post(ctx context.Context, what string, o licet.Order) error 
 	return err
 }
 
-func (c bankClient) Begin(ctx context.Context, o licet.Order) (payment.Step, error) {
+func (c bankClient) Begin(ctx context.Context, o licensing.Order) (payment.Step, error) {
 	return payment.Step{Payment: "bank_" + o.OrderNo}, c.post(ctx, "take", o)
 }
 
-func (c bankClient) Refund(ctx context.Context, o licet.Order) error { return c.post(ctx, "return", o) }
+func (c bankClient) Refund(ctx context.Context, o licensing.Order) error {
+	return c.post(ctx, "return", o)
+}
 
 // bank moves the money of an order once in each direction, and keeps books. It
 // outlives all nodes, and takes its time, so that nodes die while it is asked.

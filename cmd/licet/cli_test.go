@@ -15,7 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"licet"
+	"licet/licensing"
 )
 
 // outcome is how a short run of licet ended.
@@ -298,7 +298,7 @@ func TestContextStopsRun(t *testing.T) {
 func TestStopLeavesNothingRunning(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	s := startService(t)
-	a := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Test})
+	a := s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Test})
 	a.grant(t, 1)
 	a.client.CloseIdleConnections()
 	if err := s.stop(); err != nil {

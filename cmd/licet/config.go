@@ -10,9 +10,9 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/terminal"
+	"licet/handlers/limits"
 	"licet/kv"
-	"licet/limits"
-	"licet/terminal"
 )
 
 // config is the settings that every service has. A line each says what its flag

@@ -13,7 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 )
 
 // The files of a data directory, next to those of the store. All of them are
@@ -38,11 +38,11 @@ type devKey struct {
 }
 
 // record is the key as the store keeps it.
-func (k *devKey) record() licet.APIKey {
-	return licet.APIKey{
+func (k *devKey) record() licensing.APIKey {
+	return licensing.APIKey{
 		ID:            k.KeyID,
-		Hash:          licet.HashAPIKey(k.APIKey),
-		Owner:         licet.Owner{AccountID: k.AccountID, Mode: licet.Test},
+		Hash:          licensing.HashAPIKey(k.APIKey),
+		Owner:         licensing.Owner{AccountID: k.AccountID, Mode: licensing.Test},
 		Name:          "licet dev",
 		Scopes:        []string{"*"},
 		SecretVersion: k.SecretVersion,
@@ -54,37 +54,37 @@ func (k *devKey) record() licet.APIKey {
 // loadMasterRing reads the master keys of a data directory. At the first start
 // it makes one, but never in place of a lost one: the secret that was given out
 // follows from it.
-func loadMasterRing(dir string, entropy io.Reader) (licet.MasterRing, error) {
+func loadMasterRing(dir string, entropy io.Reader) (licensing.MasterRing, error) {
 	path := filepath.Join(dir, masterFile)
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		if _, gone := os.Stat(filepath.Join(dir, keyFile)); gone == nil {
-			return licet.MasterRing{}, fmt.Errorf("%s is gone, and the API secret with it: put it back from a copy, or remove %s too to get a new account", path, keyFile)
+			return licensing.MasterRing{}, fmt.Errorf("%s is gone, and the API secret with it: put it back from a copy, or remove %s too to get a new account", path, keyFile)
 		}
 		if err := makeMasterRing(path, entropy); err != nil {
-			return licet.MasterRing{}, fmt.Errorf("master keys: %w", err)
+			return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
 		}
 	}
 	return readMasterRing(path)
 }
 
-func readMasterRing(path string) (licet.MasterRing, error) {
+func readMasterRing(path string) (licensing.MasterRing, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return licet.MasterRing{}, fmt.Errorf("master keys: %w", err)
+		return licensing.MasterRing{}, fmt.Errorf("master keys: %w", err)
 	}
-	ring, err := licet.ParseMasterRing(string(text))
+	ring, err := licensing.ParseMasterRing(string(text))
 	if err != nil {
-		return licet.MasterRing{}, fmt.Errorf("%s: %w", path, err)
+		return licensing.MasterRing{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return ring, nil
 }
 
 func makeMasterRing(path string, entropy io.Reader) error {
-	var key [licet.MasterKeySize]byte
+	var key [licensing.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
 		return err
 	}
-	master, err := licet.NewMasterKey("m1", key)
+	master, err := licensing.NewMasterKey("m1", key)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func makeMasterRing(path string, entropy io.Reader) error {
 
 // loadDevKey reads the key pair of a data directory. At the first start it
 // makes one, for a new account; it is on disk before anybody can use it.
-func loadDevKey(dir string, ring licet.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
+func loadDevKey(dir string, ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
 	switch {
@@ -117,8 +117,8 @@ func loadDevKey(dir string, ring licet.MasterRing, entropy io.Reader, now time.T
 	return key, nil
 }
 
-func newDevKey(ring licet.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
-	var secret [licet.APIKeyEntropy]byte
+func newDevKey(ring licensing.MasterRing, entropy io.Reader, now time.Time) (*devKey, error) {
+	var secret [licensing.APIKeyEntropy]byte
 	if _, err := io.ReadFull(entropy, secret[:]); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func newDevKey(ring licet.MasterRing, entropy io.Reader, now time.Time) (*devKey
 	return &devKey{
 		AccountID:     "acct_" + strings.ToLower(account.String()),
 		KeyID:         "key_" + strings.ToLower(id.String()),
-		APIKey:        licet.NewAPIKeyText(licet.Test, secret),
+		APIKey:        licensing.NewAPIKeyText(licensing.Test, secret),
 		SecretVersion: 1,
 		MasterID:      ring.Current().ID,
 		CreatedAt:     now.UTC().Truncate(time.Millisecond),

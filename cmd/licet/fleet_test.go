@@ -19,15 +19,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/metrics"
 )
 
 // ringFile writes a ring that all nodes of the tests share.
 func ringFile(t *testing.T) string {
 	t.Helper()
-	master, err := licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1, 2, 3})
+	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,9 +54,9 @@ func storeKey(t *testing.T, cfg kv.Config) string {
 	if err := store.UseMaster(t.Context(), ring.Current()); err != nil {
 		t.Fatal(err)
 	}
-	text := licet.NewAPIKeyText(licet.Test, [licet.APIKeyEntropy]byte([]byte(crand.Text())))
-	err = store.PutAPIKey(t.Context(), licet.APIKey{
-		ID: "key_fleet", Hash: licet.HashAPIKey(text), Owner: licet.Owner{AccountID: "acct_fleet", Mode: licet.Test},
+	text := licensing.NewAPIKeyText(licensing.Test, [licensing.APIKeyEntropy]byte([]byte(crand.Text())))
+	err = store.PutAPIKey(t.Context(), licensing.APIKey{
+		ID: "key_fleet", Hash: licensing.HashAPIKey(text), Owner: licensing.Owner{AccountID: "acct_fleet", Mode: licensing.Test},
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: ring.Current().ID, CreatedAt: time.Now(),
 	})
 	if err != nil {

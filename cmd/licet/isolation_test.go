@@ -12,7 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -42,13 +42,13 @@ func startService(t *testing.T, change ...func(*dev)) *dev {
 }
 
 // addKey makes an API key of an owner.
-func (s *service) addKey(t *testing.T, owner licet.Owner) api {
+func (s *service) addKey(t *testing.T, owner licensing.Owner) api {
 	t.Helper()
-	var entropy [licet.APIKeyEntropy]byte
+	var entropy [licensing.APIKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	text := licet.NewAPIKeyText(owner.Mode, entropy)
-	err := s.store.PutAPIKey(t.Context(), licet.APIKey{
-		ID: "key_" + owner.AccountID + string(owner.Mode), Hash: licet.HashAPIKey(text), Owner: owner,
+	text := licensing.NewAPIKeyText(owner.Mode, entropy)
+	err := s.store.PutAPIKey(t.Context(), licensing.APIKey{
+		ID: "key_" + owner.AccountID + string(owner.Mode), Hash: licensing.HashAPIKey(text), Owner: owner,
 		Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: time.Now(),
 	})
 	if err != nil {
@@ -62,11 +62,11 @@ func (s *service) addKey(t *testing.T, owner licet.Owner) api {
 // and for one that does not exist. The answers must not differ in a byte.
 func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	s := startService(t)
-	owner := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Test})
+	owner := s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Test})
 	strangers := map[string]api{
-		"another account": s.addKey(t, licet.Owner{AccountID: "acct_b", Mode: licet.Test}),
-		"the other mode":  s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Live}),
-		"both":            s.addKey(t, licet.Owner{AccountID: "acct_b", Mode: licet.Live}),
+		"another account": s.addKey(t, licensing.Owner{AccountID: "acct_b", Mode: licensing.Test}),
+		"the other mode":  s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Live}),
+		"both":            s.addKey(t, licensing.Owner{AccountID: "acct_b", Mode: licensing.Live}),
 	}
 
 	order := owner.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD","buyer_email":"ada@example.com"}`).Data
@@ -79,7 +79,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
 	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
-	absentEndpoint := licet.NewEndpointID(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	absentEndpoint := licensing.NewEndpointID(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
@@ -234,9 +234,9 @@ func (s *service) absent(t *testing.T) (key, orderNo string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var entropy [licet.LicenseKeyEntropy]byte
+	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return string(check.Mint("LIC", node.Cell, entropy)), licet.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	return string(check.Mint("LIC", node.Cell, entropy)), licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 
 // probe asks for the thing of an id and gives the whole answer as text, but for
@@ -279,7 +279,7 @@ func (a api) probe(t *testing.T, method, path, body, id string) string {
 // TestLiveModeDemandsProductsAndProvider is what the other mode is stricter in.
 func TestLiveModeDemandsProductsAndProvider(t *testing.T) {
 	s := startService(t)
-	live := s.addKey(t, licet.Owner{AccountID: "acct_a", Mode: licet.Live})
+	live := s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Live})
 	r, err := live.send(t.Context(), "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`)
 	if err != nil || r.status != 404 || r.Code != 40404 {
 		t.Errorf("an order for an unknown product: %v %s", err, r.body)

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"licet"
-	"licet/cli"
+	"licet/cmd/licet/internal/cli"
+	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
-	"licet/terminal"
 )
 
 // keysTimeout bounds what a command does on a store that it has reached.
@@ -57,10 +57,10 @@ func (c *keysConfig) addFlags(fs *pflag.FlagSet) {
 }
 
 func (c *keysConfig) validate() error {
-	if !licet.ValidAccountID(c.Account) {
+	if !licensing.ValidAccountID(c.Account) {
 		return badUsage("--account is %q: it must be acct_ and more of a-z 0-9 _, up to 64 characters in all", c.Account)
 	}
-	if c.owner().Mode != licet.Test && c.owner().Mode != licet.Live {
+	if c.owner().Mode != licensing.Test && c.owner().Mode != licensing.Live {
 		return badUsage("--mode is %q: it must be test or live", c.Mode)
 	}
 	if c.Output != "table" && c.Output != "json" {
@@ -72,13 +72,13 @@ func (c *keysConfig) validate() error {
 	return c.storeConfig.validate()
 }
 
-func (c *keysConfig) owner() licet.Owner {
-	return licet.Owner{AccountID: c.Account, Mode: licet.Mode(c.Mode)}
+func (c *keysConfig) owner() licensing.Owner {
+	return licensing.Owner{AccountID: c.Account, Mode: licensing.Mode(c.Mode)}
 }
 
 // wanted is the key to make. What is wrong with it is a fault of the flags.
 func (c *keysConfig) wanted() (node.NewKey, error) {
-	key := licet.APIKey{Owner: c.owner(), Name: c.Name, Scopes: c.Scopes}
+	key := licensing.APIKey{Owner: c.owner(), Name: c.Name, Scopes: c.Scopes}
 	if c.ExpiresAt != "" {
 		var err error
 		if key.ExpiresAt, err = time.Parse(time.RFC3339, c.ExpiresAt); err != nil {
@@ -88,7 +88,7 @@ func (c *keysConfig) wanted() (node.NewKey, error) {
 			return node.NewKey{}, badUsage("--expires-at must be in the future")
 		}
 	}
-	var problem *licet.Error
+	var problem *licensing.Error
 	if errors.As(key.Validate(time.Now()), &problem) {
 		first := problem.Fields[0]
 		return node.NewKey{}, badUsage("--%s %s", strings.ReplaceAll(first.Field, "_", "-"), first.Problem)
@@ -103,13 +103,13 @@ func (c *keysConfig) wanted() (node.NewKey, error) {
 }
 
 // ring reads the master keys; those of a data directory lie in it.
-func (c *keysConfig) ring() (licet.MasterRing, error) {
+func (c *keysConfig) ring() (licensing.MasterRing, error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
 		path = filepath.Join(c.DataDir, masterFile)
 	}
 	if path == "" {
-		return licet.MasterRing{}, badUsage("--master-key-file must name the file with the master keys that the nodes have")
+		return licensing.MasterRing{}, badUsage("--master-key-file must name the file with the master keys that the nodes have")
 	}
 	return readMasterRing(path)
 }
@@ -165,7 +165,7 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 			}
 			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
 				issued, err := maker.Create(ctx, wanted)
-				if licet.ReasonOf(err) == licet.ReasonOutcomeUnknown {
+				if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
 					return fmt.Errorf("the API key %s may have been made or not; nobody knows it, so revoke it if it is listed: %w", issued.Key.ID, err)
 				}
 				if err != nil {
@@ -180,7 +180,7 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 		},
 	}
 	cmd.Flags().StringVar(&cfg.Name, "name", "", "`name` to know the key by, for people")
-	cmd.Flags().StringSliceVar(&cfg.Scopes, "scopes", nil, "`scopes`, what it may be used for, with commas between: "+strings.Join(licet.Scopes(), ", ")+", each also with :read behind it, or * for all")
+	cmd.Flags().StringSliceVar(&cfg.Scopes, "scopes", nil, "`scopes`, what it may be used for, with commas between: "+strings.Join(licensing.Scopes(), ", ")+", each also with :read behind it, or * for all")
 	cmd.Flags().StringVar(&cfg.ExpiresAt, "expires-at", "", "`time` from which on it is no longer good, like 2027-01-31T00:00:00Z; empty: never")
 	cmd.Flags().BoolVar(&cfg.Signed, "require-signature", false, "refuse requests with the key that are not signed with its secret")
 	cfg.addFlags(cmd.Flags())
@@ -210,7 +210,7 @@ func newKeysList(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
 				}
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
-				var keys []licet.APIKey
+				var keys []licensing.APIKey
 				for page := (node.Page{Limit: node.MaxListPage}); ; {
 					list, err := maker.Store.ListAPIKeys(ctx, cfg.owner(), page)
 					if err != nil {
@@ -339,7 +339,7 @@ func (c *keysConfig) about(id string, err error) error {
 func (c *keysConfig) confirm(cmd *cobra.Command, store node.KeyStore, id string, stderr io.Writer) error {
 	key, err := store.FindAPIKey(cmd.Context(), c.owner(), id)
 	if err == nil && key == nil {
-		err = licet.ErrAPIKeyNotFound
+		err = licensing.ErrAPIKeyNotFound
 	}
 	if err != nil {
 		return c.about(id, err)

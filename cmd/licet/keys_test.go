@@ -17,8 +17,8 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/spf13/cobra"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -371,14 +371,14 @@ func TestRevokeAsks(t *testing.T) {
 	for _, no := range []string{"", "\n", "n\n", "yep\n"} {
 		f(strings.NewReader(no), key.ID, errors.New("not revoked"), true)
 	}
-	f(strings.NewReader("y\n"), "key_none", licet.ErrAPIKeyNotFound, false)
+	f(strings.NewReader("y\n"), "key_none", licensing.ErrAPIKeyNotFound, false)
 }
 
 func TestMasterKeyNew(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 {
 		got := runLicet(t, "master-key", "new")
-		ring, err := licet.ParseMasterRing(got.stdout)
+		ring, err := licensing.ParseMasterRing(got.stdout)
 		if err != nil || got.code != exitOK || got.stderr != "" || strings.Count(got.stdout, "\n") != 1 {
 			t.Fatalf("%v: %+v", err, got)
 		}

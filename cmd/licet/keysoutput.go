@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -32,11 +32,11 @@ func rotatedRows(issued node.IssuedKey) []row {
 		append(keyRows(&issued.Key), row{"PREVIOUS GOOD UNTIL", "previous_secret_until", stamp(issued.Key.Previous.Until)})...)
 }
 
-func revokedRows(key *licet.APIKey) []row {
+func revokedRows(key *licensing.APIKey) []row {
 	return append(keyRows(key), row{"REVOKED", "revoked_at", stamp(key.RevokedAt)})
 }
 
-func keyRows(key *licet.APIKey) []row {
+func keyRows(key *licensing.APIKey) []row {
 	return []row{
 		{"ID", "id", key.ID},
 		{"ACCOUNT", "account", key.Owner.AccountID},
@@ -73,7 +73,7 @@ func (c *keysConfig) show(stdout io.Writer, rows []row) error {
 }
 
 // showList prints keys: one a line, or as one JSON object on a line.
-func (c *keysConfig) showList(stdout io.Writer, keys []licet.APIKey, now time.Time) error {
+func (c *keysConfig) showList(stdout io.Writer, keys []licensing.APIKey, now time.Time) error {
 	if c.Output == "json" {
 		listed := []json.RawMessage{}
 		for i := range keys {
@@ -87,7 +87,7 @@ func (c *keysConfig) showList(stdout io.Writer, keys []licet.APIKey, now time.Ti
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	titles := []string{"ID"}
-	for _, r := range listedRows(&licet.APIKey{}, now) {
+	for _, r := range listedRows(&licensing.APIKey{}, now) {
 		titles = append(titles, r.title)
 	}
 	fmt.Fprintln(table, strings.Join(titles, "\t"))
@@ -101,7 +101,7 @@ func (c *keysConfig) showList(stdout io.Writer, keys []licet.APIKey, now time.Ti
 	return table.Flush()
 }
 
-func listedRows(key *licet.APIKey, now time.Time) []row {
+func listedRows(key *licensing.APIKey, now time.Time) []row {
 	return []row{
 		{"NAME", "name", key.Name},
 		{"STATUS", "status", string(key.Status(now))},

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"licet"
-	"licet/cli"
+	"licet/cmd/licet/internal/cli"
+	"licet/licensing"
 )
 
 // place tells where a command of licet keys works: on a store, for which it then
@@ -84,7 +84,7 @@ func newKeysGet(setup cli.Setup) *cobra.Command {
 // scopeWords are the scopes that an API key can have.
 func scopeWords() []string {
 	words := []string{"*"}
-	for _, scope := range licet.Scopes() {
+	for _, scope := range licensing.Scopes() {
 		words = append(words, scope, scope+":read")
 	}
 	return words

@@ -16,7 +16,7 @@ import (
 	"github.com/rs/zerolog"
 	"google.golang.org/grpc/grpclog"
 
-	"licet/cli"
+	"licet/cmd/licet/internal/cli"
 )
 
 // The exit codes.

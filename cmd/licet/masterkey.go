@@ -14,7 +14,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
-	"licet"
+	"licet/licensing"
 )
 
 func newMasterKeyCommand(stdout, stderr io.Writer) *cobra.Command {
@@ -91,20 +91,20 @@ restart it, then move the line to the top and do so again.`,
 	return cmd
 }
 
-func makeMasterKey(entropy io.Reader, now time.Time) (licet.MasterKey, error) {
+func makeMasterKey(entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
 	id, err := ulid.New(ulid.Timestamp(now), entropy)
 	if err != nil {
-		return licet.MasterKey{}, fmt.Errorf("make the id of a master key: %w", err)
+		return licensing.MasterKey{}, fmt.Errorf("make the id of a master key: %w", err)
 	}
-	var key [licet.MasterKeySize]byte
+	var key [licensing.MasterKeySize]byte
 	if _, err := io.ReadFull(entropy, key[:]); err != nil {
-		return licet.MasterKey{}, fmt.Errorf("make a master key: %w", err)
+		return licensing.MasterKey{}, fmt.Errorf("make a master key: %w", err)
 	}
-	return licet.NewMasterKey("mk_"+strings.ToLower(id.String()), key)
+	return licensing.NewMasterKey("mk_"+strings.ToLower(id.String()), key)
 }
 
 // addMasterKey puts a new key into the ring at path.
-func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (licet.MasterKey, error) {
+func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target // so that the link stays one
 	}
@@ -114,30 +114,30 @@ func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (lic
 	file, err := os.OpenFile(claim, os.O_CREATE|os.O_EXCL|os.O_WRONLY, privateFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return licet.MasterKey{}, fmt.Errorf("another process is adding a key to %s; if there is none, remove %s", path, claim)
+		return licensing.MasterKey{}, fmt.Errorf("another process is adding a key to %s; if there is none, remove %s", path, claim)
 	case err != nil:
-		return licet.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	defer func() { _ = os.Remove(claim) }()
 	_ = file.Close()
 
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return licet.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	master, err := makeMasterKey(entropy, now)
 	if err != nil {
-		return licet.MasterKey{}, err
+		return licensing.MasterKey{}, err
 	}
 	ring := strings.TrimRight(string(text), "\n") + "\n" + master.Line() + "\n"
 	if !last || strings.TrimSpace(string(text)) == "" {
 		ring = master.Line() + "\n" + string(text)
 	}
-	if _, err := licet.ParseMasterRing(ring); err != nil {
-		return licet.MasterKey{}, fmt.Errorf("%s, with the new key in it: %w", path, err)
+	if _, err := licensing.ParseMasterRing(ring); err != nil {
+		return licensing.MasterKey{}, fmt.Errorf("%s, with the new key in it: %w", path, err)
 	}
 	if err := writeFile(path, []byte(ring)); err != nil {
-		return licet.MasterKey{}, fmt.Errorf("master keys: %w", err)
+		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
 	return master, nil
 }

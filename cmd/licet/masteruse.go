@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 )
 
 // masterConfig is the settings of the commands that look at the master keys of
@@ -43,13 +43,13 @@ func (c *masterConfig) complete(cmd *cobra.Command) error {
 }
 
 // ring reads the ring to compare with; given is false where there is none.
-func (c *masterConfig) ring() (ring licet.MasterRing, given bool, err error) {
+func (c *masterConfig) ring() (ring licensing.MasterRing, given bool, err error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
 		path = filepath.Join(c.DataDir, masterFile)
 	}
 	if path == "" {
-		return licet.MasterRing{}, false, nil
+		return licensing.MasterRing{}, false, nil
 	}
 	ring, err = readMasterRing(path)
 	return ring, true, err
@@ -150,7 +150,7 @@ type masterRow struct {
 
 // masterRows tells of the keys of a store, and behind them of those that only
 // the ring has.
-func masterRows(uses []kv.MasterUse, ring licet.MasterRing, given bool) []masterRow {
+func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []masterRow {
 	rows := []masterRow{}
 	told := map[string]bool{}
 	for i := range uses {
@@ -173,7 +173,7 @@ func masterRows(uses []kv.MasterUse, ring licet.MasterRing, given bool) []master
 	return rows
 }
 
-func ringPlace(ring licet.MasterRing, given bool, id string) string {
+func ringPlace(ring licensing.MasterRing, given bool, id string) string {
 	if !given {
 		return "-"
 	}

@@ -8,23 +8,23 @@ import (
 	"strconv"
 	"time"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
+	"licet/metrics/guard"
 	"licet/node"
-	"licet/peer"
+	"licet/node/peer"
 )
 
 // peering is what a node shares with the others on its store: a listener that
 // takes their commands, and the address they reach it at.
 type peering struct {
-	ring     licet.MasterRing
+	ring     licensing.MasterRing
 	listener net.Listener
 	address  string
 	client   *peer.Client
 }
 
 // meet takes the address for the other nodes. It comes with the other listeners.
-func (s *serve) meet(ctx context.Context, ring licet.MasterRing) error {
+func (s *serve) meet(ctx context.Context, ring licensing.MasterRing) error {
 	if s.cfg.InternalListen == "" {
 		return nil
 	}

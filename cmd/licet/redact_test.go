@@ -7,14 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"licet"
+	"licet/licensing"
 )
 
 // TestRedact forgets a buyer from the command line, of more orders than one request
 // redacts.
 func TestRedact(t *testing.T) {
 	s := startService(t)
-	shop := s.addKey(t, licet.Owner{AccountID: "acct_redact", Mode: licet.Test})
+	shop := s.addKey(t, licensing.Owner{AccountID: "acct_redact", Mode: licensing.Test})
 	keyFile := filepath.Join(t.TempDir(), "key")
 	if err := os.WriteFile(keyFile, []byte(shop.key+"\n"), 0o600); err != nil {
 		t.Fatal(err)

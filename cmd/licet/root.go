@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"licet/cli"
+	"licet/cmd/licet/internal/cli"
 )
 
 // newRoot makes the command line. It sets parsed as soon as flags and

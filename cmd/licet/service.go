@@ -15,16 +15,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
-	"licet/guard"
 	"licet/handlers"
+	"licet/handlers/limits"
 	"licet/kv"
-	"licet/limits"
+	"licet/licensing"
 	"licet/metrics"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/peer"
 	"licet/payment"
-	"licet/peer"
-	"licet/tracing"
 )
 
 // sweepEvery is about how often what has had its time is removed or recorded.
@@ -39,7 +39,7 @@ type service struct {
 	drainDelay time.Duration // how long a stop only fails readiness
 	// Set where there is but one node, whose clock is the only one:
 	sweepEvery, expiryMargin time.Duration
-	providers                map[licet.Mode]payment.Provider // for each mode that can be paid in
+	providers                map[licensing.Mode]payment.Provider // for each mode that can be paid in
 	log                      zerolog.Logger
 	parts                    lifecycle
 
@@ -55,11 +55,11 @@ type service struct {
 	guard       *guard.Guard
 	tracer      *tracing.Tracer // nil: it is off
 	store       *kv.Store
-	check       licet.KeyCheck
+	check       licensing.KeyCheck
 	version     string
 
 	// Set by the start, before answer:
-	ring licet.MasterRing
+	ring licensing.MasterRing
 
 	died   <-chan error // from an etcd of its own; nil without one
 	failed chan error   // from listeners that ended by themselves
@@ -68,7 +68,7 @@ type service struct {
 func newService(cfg config, log zerolog.Logger) *service {
 	return &service{
 		cfg:       cfg,
-		providers: map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}},
+		providers: map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}},
 		log:       log,
 		parts:     lifecycle{log: log},
 		failed:    make(chan error, 3), // one for each listener

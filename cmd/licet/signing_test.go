@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"licet/signature"
+	"licet/handlers/signature"
 )
 
 // signingDoc gives the code blocks of docs/signing.md in a language.

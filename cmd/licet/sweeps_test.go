@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -14,11 +14,11 @@ func TestSweepsRun(t *testing.T) {
 		d.service.cfg.TestOrders = time.Second
 		d.sweepEvery, d.expiryMargin = 20*time.Millisecond, time.Millisecond
 	})
-	owner := licet.Owner{AccountID: "acct_a", Mode: licet.Test}
+	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}
 	shop := s.addKey(t, owner)
 	created := shop.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`).Data
-	ref := licet.OrderRef(owner, created.text("order_no"))
-	stored := func() (*licet.Order, node.Token) {
+	ref := licensing.OrderRef(owner, created.text("order_no"))
+	stored := func() (*licensing.Order, node.Token) {
 		t.Helper()
 		loaded, err := s.store.Load(t.Context(), node.Want{Ref: ref})
 		if err != nil {
@@ -26,7 +26,7 @@ func TestSweepsRun(t *testing.T) {
 		}
 		return loaded[0].Record.Order, loaded[0].Token
 	}
-	await := func(what string, done func(*licet.Order) bool) {
+	await := func(what string, done func(*licensing.Order) bool) {
 		t.Helper()
 		for giveUp := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 			if o, _ := stored(); done(o) {
@@ -38,7 +38,7 @@ func TestSweepsRun(t *testing.T) {
 	}
 	order := func() object { return shop.want(t, 200, "GET", "/v1/orders/"+ref.ID, "").Data }
 
-	await("the end is not recorded", func(o *licet.Order) bool { return !o.ExpiredAt.IsZero() })
+	await("the end is not recorded", func(o *licensing.Order) bool { return !o.ExpiredAt.IsZero() })
 	if got := order(); got.text("status") != "expired" || got["pay_url"] != nil {
 		t.Errorf("it is %v", got)
 	}
@@ -50,15 +50,15 @@ func TestSweepsRun(t *testing.T) {
 	}
 	// As a node leaves it that dies before it asks the provider.
 	o, token := stored()
-	record := licet.Record{Order: o}
-	if _, err := licet.Apply(&record, licet.RequestRefund{}, time.Now()); err != nil {
+	record := licensing.Record{Order: o}
+	if _, err := licensing.Apply(&record, licensing.RequestRefund{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	outcome, err := s.store.Commit(t.Context(), node.Change{Writes: []node.Write{{Ref: ref, Token: token, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	await("the refund does not go on", func(o *licet.Order) bool { return !o.RefundedAt.IsZero() })
+	await("the refund does not go on", func(o *licensing.Order) bool { return !o.RefundedAt.IsZero() })
 	if r, err := shop.activate(t.Context(), order().text("license_key"), "laptop"); err != nil || r.status != 403 {
 		t.Errorf("%v %s", err, r.body)
 	}

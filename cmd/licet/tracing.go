@@ -11,7 +11,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/pflag"
 
-	"licet/tracing"
+	"licet/metrics/tracing"
 )
 
 // tracingConfig is the settings of traces.

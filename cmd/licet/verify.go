@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
-	"licet/terminal"
 )
 
 // verifyConfig is the settings of licet verify.

@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"licet/delivery"
+	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/node"
-	"licet/webhook"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"io"
 	"time"
 
-	"licet"
+	"licet/licensing"
 )
 
 // State is where an order stands, as a buyer sees it. Its values are those of
@@ -119,7 +119,7 @@ func (r *Renderer) Order(w io.Writer, p Page) error {
 		p.LicenseKey = ""
 		return r.Result(w, p)
 	}
-	amount := licet.FormatAmount(p.Amount, p.Currency, "en")
+	amount := licensing.FormatAmount(p.Amount, p.Currency, "en")
 	return r.render(w, "order", view{
 		Title:  "Pay " + amount + " for " + p.ProductID,
 		Order:  &p,
@@ -138,7 +138,7 @@ func (r *Renderer) Result(w io.Writer, p Page) error {
 		Title:   outcome.Heading + " - order " + p.OrderNo,
 		outcome: outcome,
 		Order:   &p,
-		Amount:  licet.FormatAmount(p.Amount, p.Currency, "en"),
+		Amount:  licensing.FormatAmount(p.Amount, p.Currency, "en"),
 		Retry:   p.State == Unpaid,
 	}
 	if p.State == Paid {

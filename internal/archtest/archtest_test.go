@@ -28,8 +28,8 @@ func TestHouse(t *testing.T) {
 
 // clean is a small house in which all is well, close to the edge of each rule.
 var clean = map[string]string{
-	"licet.go": `// Package licet is the root.
-package licet
+	"licensing/licensing.go": `// Package licensing is the vocabulary.
+package licensing
 
 import (
 	"errors"
@@ -78,7 +78,7 @@ type Status string
 
 func (s Status) String() string { return string(s) }
 `,
-	"licet_test.go": `package licet
+	"licensing/licensing_test.go": `package licensing
 
 import (
 	"math/rand"
@@ -114,7 +114,7 @@ package node
 import (
 	"sync"
 
-	"licet"
+	"licet/licensing"
 	"licet/metrics"
 )
 
@@ -127,7 +127,7 @@ type Node struct {
 var routes = map[string]func(*Node) error{}
 
 // Do does.
-func (n *Node) Do() error { n.mu.Lock(); n.c = metrics.Counter{}; return licet.ErrGone }
+func (n *Node) Do() error { n.mu.Lock(); n.c = metrics.Counter{}; return licensing.ErrGone }
 `,
 	"node/node_test.go": `package node_test
 
@@ -196,7 +196,7 @@ import (
 	"handlers/paypage/paypage.go": `// Package paypage shows.
 package paypage
 
-import _ "licet"
+import _ "licet/licensing"
 `,
 	"cmd/licet/main.go": `// Licet serves.
 package main
@@ -266,16 +266,16 @@ func TestEveryRuleComplains(t *testing.T) {
 			[]string{"node/x.go:3: imports annex, which has no row in the table"},
 		},
 		{
-			"the root imports ours", "x.go", "package licet\n\nimport _ \"licet/metrics\"\n",
-			[]string{"x.go:3: the root package must not import metrics"},
+			"the root imports ours", "licensing/x.go", "package licet\n\nimport _ \"licet/metrics\"\n",
+			[]string{"licensing/x.go:3: licensing must not import metrics"},
 		},
 		{
-			"the root imports a third party", "x.go", "package licet\n\nimport _ \"github.com/oklog/ulid/v2\"\n",
-			[]string{"x.go:3: the root package must not import github.com/oklog/ulid/v2: of third-party code it may import only github.com/bojanz/currency"},
+			"the root imports a third party", "licensing/x.go", "package licet\n\nimport _ \"github.com/oklog/ulid/v2\"\n",
+			[]string{"licensing/x.go:3: licensing must not import github.com/oklog/ulid/v2: of third-party code it may import only github.com/bojanz/currency"},
 		},
 		{
-			"the root does I/O", "x.go",
-			`package licet
+			"the root does I/O", "licensing/x.go",
+			`package licensing
 
 import (
 	_ "net"
@@ -288,16 +288,16 @@ import (
 )
 `,
 			[]string{
-				"x.go:4: the root package must not import net: it knows no I/O and no randomness",
-				"x.go:5: the root package must not import net/http: it knows no I/O and no randomness",
-				"x.go:7: the root package must not import os: it knows no I/O and no randomness",
-				"x.go:8: the root package must not import os/signal: it knows no I/O and no randomness",
-				"x.go:9: the root package must not import io/fs: it knows no I/O and no randomness",
-				"x.go:10: the root package must not import database/sql: it knows no I/O and no randomness",
+				"licensing/x.go:4: licensing must not import net: it knows no I/O and no randomness",
+				"licensing/x.go:5: licensing must not import net/http: it knows no I/O and no randomness",
+				"licensing/x.go:7: licensing must not import os: it knows no I/O and no randomness",
+				"licensing/x.go:8: licensing must not import os/signal: it knows no I/O and no randomness",
+				"licensing/x.go:9: licensing must not import io/fs: it knows no I/O and no randomness",
+				"licensing/x.go:10: licensing must not import database/sql: it knows no I/O and no randomness",
 			},
 		},
 		{
-			"the root throws dice", "x.go", `package licet
+			"the root throws dice", "licensing/x.go", `package licensing
 
 import (
 	_ "crypto/rand"
@@ -306,14 +306,14 @@ import (
 )
 `,
 			[]string{
-				"x.go:4: the root package must not import crypto/rand: it knows no I/O and no randomness",
-				"x.go:5: the root package must not import math/rand: it knows no I/O and no randomness",
-				"x.go:6: the root package must not import math/rand/v2: it knows no I/O and no randomness",
+				"licensing/x.go:4: licensing must not import crypto/rand: it knows no I/O and no randomness",
+				"licensing/x.go:5: licensing must not import math/rand: it knows no I/O and no randomness",
+				"licensing/x.go:6: licensing must not import math/rand/v2: it knows no I/O and no randomness",
 			},
 		},
 		{
-			"the root asks for the time", "x.go",
-			`package licet
+			"the root asks for the time", "licensing/x.go",
+			`package licensing
 
 import clock "time"
 
@@ -324,14 +324,14 @@ func age(t clock.Time) clock.Duration {
 }
 `,
 			[]string{
-				"x.go:5: the root package must not use time.Now: the time is an argument",
-				"x.go:8: the root package must not use time.Since: the time is an argument",
-				"x.go:8: the root package must not use time.Until: the time is an argument",
+				"licensing/x.go:5: licensing must not use time.Now: the time is an argument",
+				"licensing/x.go:8: licensing must not use time.Since: the time is an argument",
+				"licensing/x.go:8: licensing must not use time.Until: the time is an argument",
 			},
 		},
 		{
-			"metrics imports ours", "metrics/x.go", "package metrics\n\nimport _ \"licet\"\n",
-			[]string{"metrics/x.go:3: metrics must not import the root package"},
+			"metrics imports ours", "metrics/x.go", "package metrics\n\nimport _ \"licet/licensing\"\n",
+			[]string{"metrics/x.go:3: metrics must not import licensing"},
 		},
 		{
 			"metrics imports a third party", "metrics/x.go", "package metrics\n\nimport _ \"github.com/rs/zerolog\"\n",
@@ -353,7 +353,7 @@ import (
 `,
 			[]string{
 				"node/x.go:4: node must not import github.com/fasthttp/router: only handlers and cmd/... may",
-				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers and peer and cmd/... may",
+				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers and node/peer and cmd/... may",
 				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv and internal/... and loadtest/... may",
 			},
 		},
@@ -396,7 +396,7 @@ import (
 `,
 			[]string{
 				"handlers/paypage/x.go:4: handlers/paypage must not import node",
-				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only handlers and peer and cmd/... may",
+				"handlers/paypage/x.go:5: handlers/paypage must not import github.com/valyala/fasthttp: only handlers and node/peer and cmd/... may",
 			},
 		},
 		{
@@ -417,16 +417,16 @@ import (
 import (
 	"errors"
 
-	"licet"
+	"licet/licensing"
 )
 
 func lost(err error) bool {
-	return errors.Is(err, licet.ErrUnavailable) || isAny(err, licet.ErrGone, licet.ErrOutcomeUnknown)
+	return errors.Is(err, licensing.ErrUnavailable) || isAny(err, licensing.ErrGone, licensing.ErrOutcomeUnknown)
 }
 `,
 			[]string{
-				"node/x.go:10: ErrUnavailable may be the mere cause of another outcome: ask licet.NotExecuted or licet.ReasonOf",
-				"node/x.go:10: ErrOutcomeUnknown may be the mere cause of another outcome: ask licet.NotExecuted or licet.ReasonOf",
+				"node/x.go:10: ErrUnavailable may be the mere cause of another outcome: ask licensing.NotExecuted or licensing.ReasonOf",
+				"node/x.go:10: ErrOutcomeUnknown may be the mere cause of another outcome: ask licensing.NotExecuted or licensing.ReasonOf",
 			},
 		},
 		{
@@ -607,23 +607,23 @@ func change() *int {
 			},
 		},
 		{
-			"a test changes a variable", "x_test.go", "package licet\n\nfunc swap() { digits = nil }\n",
-			[]string{"x_test.go:3: digits is a package-level variable and is changed here: keep it in a struct"},
+			"a test changes a variable", "licensing/x_test.go", "package licensing\n\nfunc swap() { digits = nil }\n",
+			[]string{"licensing/x_test.go:3: digits is a package-level variable and is changed here: keep it in a struct"},
 		},
 		{
 			"another package's variable", "handlers/x.go",
 			`package handlers
 
 import (
-	"licet"
+	"licet/licensing"
 
 	"github.com/rs/zerolog"
 )
 
-func set() { licet.ErrGone = nil; zerolog.TimeFieldFormat = "" }
+func set() { licensing.ErrGone = nil; zerolog.TimeFieldFormat = "" }
 `,
 			[]string{
-				"handlers/x.go:9: licet.ErrGone is another package's variable and is changed here",
+				"handlers/x.go:9: licensing.ErrGone is another package's variable and is changed here",
 				"handlers/x.go:9: zerolog.TimeFieldFormat is another package's variable and is changed here",
 			},
 		},
@@ -634,8 +634,8 @@ func set() { licet.ErrGone = nil; zerolog.TimeFieldFormat = "" }
 		},
 		{
 			"a test changes our variable from outside", "handlers/x_test.go",
-			"package handlers_test\n\nimport \"licet\"\n\nfunc set() { licet.ErrGone = nil }\n",
-			[]string{"handlers/x_test.go:5: licet.ErrGone is another package's variable and is changed here"},
+			"package handlers_test\n\nimport \"licet/licensing\"\n\nfunc set() { licensing.ErrGone = nil }\n",
+			[]string{"handlers/x_test.go:5: licensing.ErrGone is another package's variable and is changed here"},
 		},
 		{
 			"kv shows etcd", "kv/x.go", `package kv

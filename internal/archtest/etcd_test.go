@@ -95,5 +95,5 @@ func around() {
 		"kv/x.go:16: RetryKVClient" + why,
 		"kv/x.go:17: probing" + why,
 	})
-	complain(t, map[string]string{"kv/x_test.go": text, "cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
+	complain(t, map[string]string{"kv/x_test.go": text, "cmd/licet/internal/cli/x.go": "// Package cli dials.\npackage cli\n\nfunc f(d interface{ Dial() }) { d.Dial() }\n"}, nil)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // guardRoom is the only package of the service that starts goroutines and recovers panics.
-const guardRoom = "guard"
+const guardRoom = "metrics/guard"
 
 // unguarded lists the files that may do either all the same, and why.
 var unguarded = map[string]string{
@@ -107,8 +107,8 @@ func start(ctx context.Context, group *sync.WaitGroup) {
 	complain(t, map[string]string{"node/x.go": text}, want)
 	complain(t, map[string]string{
 		"node/x_test.go": text, "kv/restore.go": "package kv\n\nfunc f() { _ = recover() }\n",
-		"cli/x.go":      "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
-		"guard/x.go":    "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",
-		"handlers/x.go": "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { timer.AfterFunc() }\n",
+		"cmd/licet/internal/cli/x.go": "// Package cli is for people.\npackage cli\n\nfunc f() { go f() }\n",
+		"metrics/guard/x.go":          "// Package guard starts goroutines.\npackage guard\n\nfunc f() { go f() }\n",
+		"handlers/x.go":               "package handlers\n\nfunc f(timer interface{ AfterFunc() }) { timer.AfterFunc() }\n",
 	}, nil)
 }

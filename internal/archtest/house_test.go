@@ -34,10 +34,10 @@ var house = []room{
 	{path: "loadtest/...", ours: []string{"client", "client/webhook"}, mayCrash: true},
 	// Programs as users would write them.
 	{path: "examples/...", ours: []string{"client/webhook"}, mayCrash: true},
-	{path: "cli", ours: []string{"bulk", "client", "terminal", "."}, mayCrash: true},
-	{path: "terminal", mayCrash: true},
+	{path: "cmd/licet/internal/cli", ours: []string{"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing"}, mayCrash: true},
+	{path: "cmd/licet/internal/terminal", mayCrash: true},
 	{
-		path:     "bulk",
+		path:     "cmd/licet/internal/bulk",
 		ours:     []string{"client"},
 		mayCrash: true,
 		third:    []string{"github.com/go-json-experiment/json/jsontext", "go.etcd.io/etcd/client/pkg/v3/fileutil"},
@@ -46,35 +46,35 @@ var house = []room{
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "signature", "payment", "webhook", "limits", "node", "guard", "tracing", "metrics", "."}},
-	{path: "handlers/paypage", ours: []string{"."}},
+	{path: "handlers", ours: []string{"handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "handlers/paypage", ours: []string{"licensing"}},
 	{
-		path:   "signature",
+		path:   "handlers/signature",
 		third:  []string{"github.com/dunglas/httpsfv"},
 		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
 		pure:   true,
 	},
-	{path: "delivery", ours: []string{"webhook", "node", "guard", "tracing", "metrics", "."}},
-	{path: "peer", ours: []string{"node", "guard", "tracing", "metrics", "."}},
-	{path: "payment", ours: []string{"node", "tracing", "metrics", "."}},
+	{path: "delivery", ours: []string{"delivery/webhook", "node", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "node/peer", ours: []string{"node", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "payment", ours: []string{"node", "metrics/tracing", "metrics", "licensing"}},
 	{
-		path:  "webhook",
-		ours:  []string{"tracing", "metrics", "."},
+		path:  "delivery/webhook",
+		ours:  []string{"metrics/tracing", "metrics", "licensing"},
 		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
 	},
-	{path: "kv", ours: []string{"node", "guard", "tracing", "metrics", "."}},
-	{path: "node/storetest", ours: []string{"node", "."}, testOnly: true},
-	{path: "node", ours: []string{"guard", "tracing", "metrics", "."}},
-	{path: "limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
+	{path: "kv", ours: []string{"node", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "node/storetest", ours: []string{"node", "licensing"}, testOnly: true},
+	{path: "node", ours: []string{"metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "handlers/limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},
 	{
-		path:  "tracing",
+		path:  "metrics/tracing",
 		ours:  []string{"metrics"},
 		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/rs/zerolog", "go.opentelemetry.io/otel/..."},
 	},
-	{path: "guard", ours: []string{"metrics"}, third: []string{"github.com/rs/zerolog"}},
+	{path: "metrics/guard", ours: []string{"metrics"}, third: []string{"github.com/rs/zerolog"}},
 	{path: "metrics", third: []string{"github.com/prometheus/..."}},
 	{
-		path:  ".",
+		path:  "licensing",
 		third: []string{"github.com/bojanz/currency"},
 		banned: []string{
 			"crypto/rand", "database/...", "io/fs", "log/...", "math/rand/...",
@@ -92,10 +92,10 @@ var gates = []struct {
 }{
 	{"go.etcd.io/...", []string{"kv", "internal/...", "loadtest/..."}},
 	{"google.golang.org/grpc/...", []string{"kv", "cmd/..."}},
-	{"github.com/valyala/fasthttp/...", []string{"handlers", "peer", "cmd/..."}},
+	{"github.com/valyala/fasthttp/...", []string{"handlers", "node/peer", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
-	{"github.com/dunglas/httpsfv/...", []string{"signature"}},
-	{"go.opentelemetry.io/...", []string{"tracing", "examples/...", "internal/..."}},
+	{"github.com/dunglas/httpsfv/...", []string{"handlers/signature"}},
+	{"go.opentelemetry.io/...", []string{"metrics/tracing", "examples/...", "internal/..."}},
 }
 
 // sealed names the room whose exported identifiers must not mention a type of
@@ -113,9 +113,15 @@ var clock = []string{
 	"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "LoadLocation",
 }
 
-// roomOf finds the row of a package's folder, or nil.
+// roomOf finds the row of a package's folder, or nil. A package in another's internal
+// folder belongs to that one's room, unless it has a row of its own.
 func roomOf(dir string) *room {
-	for at := strings.Index(dir, "/internal/"); at > 0; at = -1 {
+	for i := range house {
+		if dir == house[i].path {
+			return &house[i]
+		}
+	}
+	if at := strings.Index(dir, "/internal/"); at > 0 {
 		dir = dir[:at]
 	}
 	for i := range house {

@@ -34,7 +34,7 @@ func checkImports(r *report, f *folder) {
 			case kind == thirdParty:
 				checkThirdParty(r, f, spec, p)
 			case anyWithin(p, f.room.banned):
-				r.at(spec.Pos(), "%s must not import %s: it knows no I/O and no randomness", title(f.dir), p)
+				r.at(spec.Pos(), "%s must not import %s: it knows no I/O and no randomness", f.dir, p)
 			}
 		}
 	}
@@ -46,12 +46,12 @@ func checkOurs(r *report, f *folder, s *source, spec *ast.ImportSpec, dir string
 	case target == nil:
 		r.at(spec.Pos(), "imports %s, which has no row in the table", dir)
 	case target.path == "cmd/..." && f.room != target:
-		r.at(spec.Pos(), "%s must not import %s: nobody imports cmd", title(f.dir), dir)
+		r.at(spec.Pos(), "%s must not import %s: nobody imports cmd", f.dir, dir)
 	case s.test || f.room.mayImport(target):
 	case target.testOnly:
 		r.at(spec.Pos(), "only tests may import %s", dir)
 	default:
-		r.at(spec.Pos(), "%s must not import %s", title(f.dir), title(dir))
+		r.at(spec.Pos(), "%s must not import %s", f.dir, dir)
 	}
 }
 
@@ -61,13 +61,13 @@ func checkThirdParty(r *report, f *folder, spec *ast.ImportSpec, p string) {
 	}
 	for _, gate := range gates {
 		if within(p, gate.path) && !slices.Contains(gate.rooms, f.room.path) {
-			r.at(spec.Pos(), "%s must not import %s: only %s may", title(f.dir), p, strings.Join(gate.rooms, " and "))
+			r.at(spec.Pos(), "%s must not import %s: only %s may", f.dir, p, strings.Join(gate.rooms, " and "))
 			return
 		}
 	}
 	if f.room.third != nil && !anyWithin(p, f.room.third) {
 		r.at(spec.Pos(), "%s must not import %s: of third-party code it may import only %s",
-			title(f.dir), p, strings.Join(f.room.third, ", "))
+			f.dir, p, strings.Join(f.room.third, ", "))
 	}
 }
 
@@ -94,14 +94,6 @@ func origin(p string) (owner, string) {
 	return standard, ""
 }
 
-// title names a package in a complaint.
-func title(dir string) string {
-	if dir == "." {
-		return "the root package"
-	}
-	return dir
-}
-
 // checkClock keeps the time out of the pure room: it comes in as an argument.
 func checkClock(r *report, f *folder) {
 	if f.room == nil || !f.room.pure {
@@ -115,7 +107,7 @@ func checkClock(r *report, f *folder) {
 			}
 			x, ok := sel.X.(*ast.Ident)
 			if ok && s.imports[x.Name] == "time" && slices.Contains(clock, sel.Sel.Name) {
-				r.at(sel.Pos(), "%s must not use time.%s: the time is an argument", title(f.dir), sel.Sel.Name)
+				r.at(sel.Pos(), "%s must not use time.%s: the time is an argument", f.dir, sel.Sel.Name)
 			}
 			return true
 		})

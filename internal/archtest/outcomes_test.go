@@ -10,7 +10,7 @@ import (
 var outcomes = []string{"ErrUnavailable", "ErrOverloaded", "ErrOutcomeUnknown"}
 
 // checkOutcomes refuses errors.Is, and functions named isAny, with one of the outcomes as a
-// target: they also find an error that is only a cause. licet.NotExecuted and licet.ReasonOf
+// target: they also find an error that is only a cause. licensing.NotExecuted and licensing.ReasonOf
 // heed the outermost error alone.
 func checkOutcomes(r *report, f *folder) {
 	if f.room != nil && f.room.testOnly {
@@ -28,8 +28,8 @@ func checkOutcomes(r *report, f *folder) {
 					continue
 				}
 				x, ok := target.X.(*ast.Ident)
-				if ok && s.imports[x.Name] == module && slices.Contains(outcomes, target.Sel.Name) {
-					r.at(target.Pos(), "%s may be the mere cause of another outcome: ask licet.NotExecuted or licet.ReasonOf", target.Sel.Name)
+				if ok && s.imports[x.Name] == module+"/licensing" && slices.Contains(outcomes, target.Sel.Name) {
+					r.at(target.Pos(), "%s may be the mere cause of another outcome: ask licensing.NotExecuted or licensing.ReasonOf", target.Sel.Name)
 				}
 			}
 			return true

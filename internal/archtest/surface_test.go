@@ -48,7 +48,7 @@ func checkPackageComment(r *report, f *folder) {
 	switch {
 	case len(files) == 0:
 	case len(found) == 0:
-		r.at(files[0].syntax.Package, "no file of %s has a package comment", title(f.dir))
+		r.at(files[0].syntax.Package, "no file of %s has a package comment", f.dir)
 	case len(found) > 1:
 		r.at(found[1].syntax.Package, "a second package comment: there is one in %s", found[0].path)
 	default:

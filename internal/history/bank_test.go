@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/payment"
 )
 
@@ -18,31 +18,31 @@ type bank struct {
 	mu       sync.Mutex
 	random   *rand.Rand
 	trouble  bool
-	taken    map[string]licet.Order
+	taken    map[string]licensing.Order
 	returned map[string]int
 }
 
 func newBank(r *run) *bank {
-	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licet.Order{}, returned: map[string]int{}}
+	return &bank{random: r.random("bank"), trouble: true, taken: map[string]licensing.Order{}, returned: map[string]int{}}
 }
 
 var errBank = errors.New("the bank is down")
 
 // take is what a buyer does.
-func (b *bank) take(o licet.Order) {
+func (b *bank) take(o licensing.Order) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken[o.OrderNo] = o
 }
 
 // Begin has nobody who calls it: buyers go to the bank themselves.
-func (b *bank) Begin(context.Context, licet.Order) (payment.Step, error) {
+func (b *bank) Begin(context.Context, licensing.Order) (payment.Step, error) {
 	return payment.Step{}, errBank
 }
 
 // Refund sends money back, or not, and says so, or not. It refuses only what it has
 // not sent back.
-func (b *bank) Refund(_ context.Context, o licet.Order) error {
+func (b *bank) Refund(_ context.Context, o licensing.Order) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	luck := 5
@@ -66,7 +66,7 @@ func (b *bank) Refund(_ context.Context, o licet.Order) error {
 
 // desk is that of a process.
 func (r *run) desk(p *process) *payment.Desk {
-	return payment.NewDesk(p.node, map[licet.Mode]payment.Provider{licet.Test: r.provider()})
+	return payment.NewDesk(p.node, map[licensing.Mode]payment.Provider{licensing.Test: r.provider()})
 }
 
 // provider is the bank as nodes know it.

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -21,7 +21,7 @@ func eventBugs() []bug {
 	}
 	return []bug{
 		{name: "events are dropped where a change is made anew", store: func(_ *run, s node.Store) node.Store {
-			return &tiring{Store: s, lost: map[licet.Ref]bool{}}
+			return &tiring{Store: s, lost: map[licensing.Ref]bool{}}
 		}},
 		{name: "an event is told again, now and then", hearing: hears, store: mistold(tellAgain)},
 		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
@@ -69,7 +69,7 @@ func forgetNumber(change node.Change) node.Change { return retold(change, ^uint6
 type tiring struct {
 	node.Store
 	mu   sync.Mutex
-	lost map[licet.Ref]bool
+	lost map[licensing.Ref]bool
 }
 
 func (s *tiring) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {

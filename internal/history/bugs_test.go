@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/payment"
 )
@@ -68,7 +68,7 @@ func bugs() []bug {
 		{name: "a refund is recorded before the provider was asked", bank: func(p payment.Provider) payment.Provider { return bold{p} }},
 		{name: "a redaction leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRedaction{s} }},
 		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
-			return &stale{Store: s, views: map[licet.LicenseKey]*node.LicenseView{}}
+			return &stale{Store: s, views: map[licensing.LicenseKey]*node.LicenseView{}}
 		}},
 	}
 }
@@ -126,14 +126,14 @@ func (s halfRedaction) Commit(ctx context.Context, change node.Change) (node.Out
 
 // isOfBoth tells whether a change is of an order and its license.
 func isOfBoth(change node.Change) bool {
-	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindOrder && change.Writes[1].Ref.Kind == licet.KindLicense
+	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindOrder && change.Writes[1].Ref.Kind == licensing.KindLicense
 }
 
 // keyless stores no claims of changes of licenses.
 type keyless struct{ node.Store }
 
 func (s keyless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindLicense && change.Writes[1].Ref.Kind == licet.KindClaim {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
 		change.Writes = change.Writes[:1]
 	}
 	return s.Store.Commit(ctx, change)
@@ -143,7 +143,7 @@ func (s keyless) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 type rash struct{ node.Store }
 
 func (s rash) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
-	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licet.KindLicense && change.Writes[1].Ref.Kind == licet.KindClaim {
+	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
 		if outcome, err := s.Store.Commit(ctx, node.Change{Writes: change.Writes[1:]}); err != nil || !outcome.Landed {
 			return outcome, err
 		}
@@ -175,7 +175,7 @@ func (s endless) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 // timid takes every failure for a refusal.
 type timid struct{ payment.Provider }
 
-func (p timid) Refund(ctx context.Context, o licet.Order) error {
+func (p timid) Refund(ctx context.Context, o licensing.Order) error {
 	if err := p.Provider.Refund(ctx, o); err != nil {
 		return payment.ErrRefused
 	}
@@ -185,7 +185,7 @@ func (p timid) Refund(ctx context.Context, o licet.Order) error {
 // bold takes every failure for success.
 type bold struct{ payment.Provider }
 
-func (p bold) Refund(ctx context.Context, o licet.Order) error {
+func (p bold) Refund(ctx context.Context, o licensing.Order) error {
 	_ = p.Provider.Refund(ctx, o)
 	return nil
 }
@@ -306,7 +306,7 @@ type forgetful struct {
 }
 
 func (f *forgetful) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
-	if len(wants) != 1 || wants[0].Ref.Kind != licet.KindLicense {
+	if len(wants) != 1 || wants[0].Ref.Kind != licensing.KindLicense {
 		return f.Store.Load(ctx, wants...)
 	}
 	what := wants[0].Ref.ID + strings.Join(wants[0].Devices, "/")
@@ -329,10 +329,10 @@ func (f *forgetful) Load(ctx context.Context, wants ...node.Want) ([]node.Snapsh
 type stale struct {
 	node.Store
 	mu    sync.Mutex
-	views map[licet.LicenseKey]*node.LicenseView
+	views map[licensing.LicenseKey]*node.LicenseView
 }
 
-func (s *stale) ReadLicense(ctx context.Context, key licet.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (s *stale) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
 	s.mu.Lock()
 	view := s.views[key]
 	s.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -92,14 +92,14 @@ func plans(random *rand.Rand) []plan {
 // license is one license of a run with what is done to it.
 type license struct {
 	plan
-	key      licet.LicenseKey
+	key      licensing.LicenseKey
 	devices  []string
 	prepared chan struct{} // closed when its first devices are bound
 	asked    atomic.Int32
 	unknowns atomic.Int32
 }
 
-func newLicense(p plan, key licet.LicenseKey) *license {
+func newLicense(p plan, key licensing.LicenseKey) *license {
 	l := &license{plan: p, key: key, prepared: make(chan struct{})}
 	for i := range max(p.pool, p.bound) {
 		name := fmt.Sprintf("device number %d", i)
@@ -365,20 +365,20 @@ func (r *run) do(ctx context.Context, p *process, l *license, in input) (out out
 }
 
 // command runs a command on a node.
-func (r *run) command(ctx context.Context, p *process, l *license, in input) (licet.Result, error) {
-	target := licet.Target{Key: in.Key}
+func (r *run) command(ctx context.Context, p *process, l *license, in input) (licensing.Result, error) {
+	target := licensing.Target{Key: in.Key}
 	switch in.Action {
 	case activate:
-		return p.node.Activate(ctx, licet.Activate{Target: target, Device: l.devices[in.Device]})
+		return p.node.Activate(ctx, licensing.Activate{Target: target, Device: l.devices[in.Device]})
 	case validate:
-		return p.node.ValidateLicense(ctx, licet.ValidateLicense{Target: target, Device: l.devices[in.Device]})
+		return p.node.ValidateLicense(ctx, licensing.ValidateLicense{Target: target, Device: l.devices[in.Device]})
 	case remove:
 		if in.ByUser {
-			return p.node.DeactivateDevice(ctx, licet.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
+			return p.node.DeactivateDevice(ctx, licensing.DeactivateDevice{Target: target, Device: l.devices[in.Device]})
 		}
-		return p.node.RemoveDevice(ctx, licet.RemoveDevice{Target: target, Device: l.devices[in.Device]})
+		return p.node.RemoveDevice(ctx, licensing.RemoveDevice{Target: target, Device: l.devices[in.Device]})
 	}
-	return p.node.Do(ctx, licet.LicenseRef(in.Key), licenseCommand(in))
+	return p.node.Do(ctx, licensing.LicenseRef(in.Key), licenseCommand(in))
 }
 
 // create stores the license under a key that others know already, as a grant
@@ -386,13 +386,13 @@ func (r *run) command(ctx context.Context, p *process, l *license, in input) (li
 // that go past a node's mailbox must be the only ones of their store on a
 // record.
 func (r *run) create(ctx context.Context, p *process, in input) output {
-	terms := licet.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max, SelfService: licet.SelfService{Allowed: true}}
+	terms := licensing.Terms{KeyPrefix: in.Key.Prefix(), MaxDevices: in.Max, SelfService: licensing.SelfService{Allowed: true}}
 	l := terms.Issue(in.Key, r.owner, "pro", "", p.node.Now())
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
 	}
 	outcome, err := p.store.Commit(ctx, node.Change{Writes: []node.Write{
-		{Ref: licet.LicenseRef(in.Key), Record: licet.NewLicense(l, nil, "")},
+		{Ref: licensing.LicenseRef(in.Key), Record: licensing.NewLicense(l, nil, "")},
 	}})
 	if err == nil && !outcome.Landed {
 		return output{Verdict: refused, Reason: alreadyThere}
@@ -423,16 +423,16 @@ func (l *license) bit(id string) uint64 {
 
 // judge sorts an error as callers are told to.
 func judge(err error) output {
-	var refusal *licet.Error
+	var refusal *licensing.Error
 	switch {
 	case err == nil:
 		return output{Verdict: accepted}
-	case errors.Is(err, licet.ErrOutcomeUnknown): // whatever it wraps
+	case errors.Is(err, licensing.ErrOutcomeUnknown): // whatever it wraps
 		return output{Verdict: unknown}
-	case errors.Is(err, licet.ErrUnavailable), errors.Is(err, licet.ErrOverloaded):
+	case errors.Is(err, licensing.ErrUnavailable), errors.Is(err, licensing.ErrOverloaded):
 		return output{Verdict: nothing}
-	case errors.Is(err, licet.ErrInternal):
-		return output{Verdict: unknown, Reason: licet.ReasonInternal}
+	case errors.Is(err, licensing.ErrInternal):
+		return output{Verdict: unknown, Reason: licensing.ReasonInternal}
 	case !errors.As(err, &refusal):
 		return output{Verdict: unknown}
 	}
@@ -441,7 +441,7 @@ func judge(err error) output {
 	return out
 }
 
-func factsOf(l *licet.License) facts {
+func factsOf(l *licensing.License) facts {
 	return facts{
 		Revoked: !l.RevokedAt.IsZero(), Suspended: !l.SuspendedAt.IsZero(),
 		Max: l.MaxDevices, Current: l.CurrentDevices,

@@ -24,11 +24,11 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
+	"licet/node/peer"
 	"licet/node/storetest"
-	"licet/peer"
 )
 
 // server is one etcd for all tests of the package; each run makes records of
@@ -110,7 +110,7 @@ const (
 )
 
 // testCheck is the check of all license keys here.
-var testCheck = licet.NewKeyCheck([]byte("check key"))
+var testCheck = licensing.NewKeyCheck([]byte("check key"))
 
 // process is one life of a node: its connection to etcd, its store and itself.
 // It can be killed, but not brought back: its slot gets a new one.
@@ -164,7 +164,7 @@ func (r *run) start(c *clock) (*process, error) {
 		store = r.bug.store(r, store)
 	}
 	p.store = &storetest.Faulty{Store: mortal{store, p.life, r}, OnLoad: p.faults.load, OnConfirm: p.faults.confirm, OnCommit: p.faults.commit}
-	p.store.OnOverlap = func(ref licet.Ref) {
+	p.store.OnOverlap = func(ref licensing.Ref) {
 		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
 	}
 	cfg := node.Config{
@@ -219,9 +219,9 @@ type mortal struct {
 }
 
 // Due leaves out the licenses of other runs.
-func (m mortal) Due(ctx context.Context, kind licet.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (m mortal) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, at, from, limit)
-	page.Records = slices.DeleteFunc(page.Records, func(ref licet.Ref) bool { return !m.run.has(licet.LicenseKey(ref.ID)) })
+	page.Records = slices.DeleteFunc(page.Records, func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err
 }
 
@@ -232,7 +232,7 @@ func (m mortal) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, 
 	return m.Store.Load(ctx, wants...)
 }
 
-func (m mortal) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+func (m mortal) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()

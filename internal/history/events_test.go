@@ -13,8 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
 	"licet/kv"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -32,7 +32,7 @@ const (
 type eventAt struct {
 	record   string // a license's 16 bytes behind an l, or an order's number behind an o
 	sequence uint64
-	kind     licet.EventType
+	kind     licensing.EventType
 	actor    string
 	at       int64
 	device   string
@@ -61,7 +61,7 @@ type toldAt struct {
 }
 
 // kinds are the types by their stored numbers.
-var kinds = []licet.EventType{
+var kinds = []licensing.EventType{
 	1: "order.created", "order.paid", "order.expired", "order.canceled", "order.refunded",
 	"license.issued", "license.suspended", "license.reinstated", "license.revoked", "license.renewed", "license.updated",
 	"license.expired", "license.activated", "license.limit_reached", "device.bound", "device.removed",
@@ -157,12 +157,12 @@ func latest(field string) (at latestAt) {
 func (r *run) listen() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	master, err := licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1})
+	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1})
 	if err != nil {
 		return err
 	}
-	store, ref := r.maker.opened, licet.WebhooksRef(r.owner)
-	subscribe := licet.CreateEndpoint{Owner: r.owner, Endpoint: licet.Endpoint{
+	store, ref := r.maker.opened, licensing.WebhooksRef(r.owner)
+	subscribe := licensing.CreateEndpoint{Owner: r.owner, Endpoint: licensing.Endpoint{
 		ID: "we_0", URL: "https://shop.example/licet", SecretVersion: 1, MasterID: master.ID, Since: "pos_0",
 	}}
 	for {
@@ -171,7 +171,7 @@ func (r *run) listen() error {
 		}
 		loaded, err := store.Load(ctx, node.Want{Ref: ref})
 		if err == nil {
-			if _, err := licet.Apply(&loaded[0].Record, subscribe, time.Now()); err != nil {
+			if _, err := licensing.Apply(&loaded[0].Record, subscribe, time.Now()); err != nil {
 				return err
 			}
 			var outcome node.Outcome
@@ -267,7 +267,7 @@ func (f *follower) follow(ctx context.Context) {
 func patiently(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
-		if err == nil || ctx.Err() != nil || !errors.Is(err, licet.ErrUnavailable) {
+		if err == nil || ctx.Err() != nil || !errors.Is(err, licensing.ErrUnavailable) {
 			return err
 		}
 	}
@@ -321,16 +321,16 @@ func (r *run) finish(f *follower) error {
 }
 
 // recordOf names the record of an event as keys of events do.
-func recordOf(e node.RecordedEvent) (string, licet.Ref) {
+func recordOf(e node.RecordedEvent) (string, licensing.Ref) {
 	if e.License != nil {
 		id := e.License.Key.ID()
-		return "l" + string(id[:]), licet.LicenseRef(e.License.Key)
+		return "l" + string(id[:]), licensing.LicenseRef(e.License.Key)
 	}
-	return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licet.OrderRef(e.Order.Owner, e.Order.OrderNo)
+	return "o" + strings.TrimPrefix(e.Order.OrderNo, "ord_"), licensing.OrderRef(e.Order.Owner, e.Order.OrderNo)
 }
 
 // readBack reads a record's history, and turns it the right way round.
-func readBack(ctx context.Context, store *kv.Store, ref licet.Ref) ([]node.RecordedEvent, error) {
+func readBack(ctx context.Context, store *kv.Store, ref licensing.Ref) ([]node.RecordedEvent, error) {
 	var all []node.RecordedEvent
 	for page := (node.HistoryPage{Limit: 7}); ; {
 		got, err := store.History(ctx, ref, page)

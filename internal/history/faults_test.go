@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 	"licet/node/storetest"
 )
@@ -219,11 +219,11 @@ func (f *faults) lost() error {
 func (f *faults) load([]node.Want) error { return f.unreachable() }
 
 // confirm is the fault of a store's look at a revision.
-func (f *faults) confirm(licet.Ref) error { return f.unreachable() }
+func (f *faults) confirm(licensing.Ref) error { return f.unreachable() }
 
 func (f *faults) unreachable() error {
 	if f.hits(f.run.weather.store) {
-		return licet.ErrUnavailable
+		return licensing.ErrUnavailable
 	}
 	return nil
 }
@@ -235,10 +235,10 @@ func (f *faults) commit(node.Change) storetest.Fault {
 	}
 	switch f.IntN(3) {
 	case 0:
-		return storetest.Fault{Skip: true, Say: licet.ErrUnavailable}
+		return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 	case 1:
-		return storetest.Fault{Skip: true, Say: licet.ErrOutcomeUnknown}
+		return storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}
 	default:
-		return storetest.Fault{Say: licet.ErrOutcomeUnknown}
+		return storetest.Fault{Say: licensing.ErrOutcomeUnknown}
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
-	"licet/guard"
+	"licet/licensing"
 	"licet/metrics"
+	"licet/metrics/guard"
 	"licet/node"
-	"licet/peer"
+	"licet/node/peer"
 )
 
 // way says whether nodes send each other commands, and how often that goes
@@ -50,12 +50,12 @@ const (
 )
 
 // hopRing is the ring that all nodes share.
-func hopRing() (licet.MasterRing, error) {
-	master, err := licet.NewMasterKey("m1", [licet.MasterKeySize]byte{1, 2, 3})
+func hopRing() (licensing.MasterRing, error) {
+	master, err := licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1, 2, 3})
 	if err != nil {
-		return licet.MasterRing{}, err
+		return licensing.MasterRing{}, err
 	}
-	return licet.ParseMasterRing(master.Line())
+	return licensing.ParseMasterRing(master.Line())
 }
 
 // meet lets a process call the others. It comes before its node is made.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -37,7 +37,7 @@ func (i *inspection) events(t *timeline) {
 	for record := range t.keysOf {
 		known := len(t.orders["ord_"+record[1:]]) > 0
 		if record[0] == 'l' && len(record) == 1+16 {
-			known = len(t.licenses[licet.LicenseID([]byte(record[1:]))]) > 0
+			known = len(t.licenses[licensing.LicenseID([]byte(record[1:]))]) > 0
 		}
 		if !known {
 			i.add("events", "%q has events, and is not there", record)
@@ -95,7 +95,7 @@ func (r *run) heard(revision int64) bool {
 
 // toldOfLicense: what is told of each revision leads from the state before to the one
 // after, and nothing else is told.
-func (i *inspection) toldOfLicense(t *timeline, key licet.LicenseKey, states []*licenseAt, keys []*toldAt) {
+func (i *inspection) toldOfLicense(t *timeline, key licensing.LicenseKey, states []*licenseAt, keys []*toldAt) {
 	told := map[int64][]eventAt{}
 	for _, k := range keys {
 		told[k.revision] = k.events
@@ -107,7 +107,7 @@ func (i *inspection) toldOfLicense(t *timeline, key licet.LicenseKey, states []*
 		now := *before
 		now.devices = maps.Clone(before.devices)
 		wrong := func(e eventAt) { i.add("events", "%s: %s can't be told of %s, to become %s", key, e.text(), before, s) }
-		var seen []licet.EventType
+		var seen []licensing.EventType
 		for _, e := range told[s.revision] {
 			seen = append(seen, e.kind)
 			if e.kind.OfActivation() && !heard {
@@ -115,58 +115,58 @@ func (i *inspection) toldOfLicense(t *timeline, key licet.LicenseKey, states []*
 			}
 			_, bound := now.devices[e.device]
 			switch e.kind {
-			case licet.EventLicenseIssued:
+			case licensing.EventLicenseIssued:
 				if n > 0 {
 					wrong(e)
 				}
-			case licet.EventLicenseSuspended:
+			case licensing.EventLicenseSuspended:
 				if now.suspended != 0 {
 					wrong(e)
 				}
 				now.suspended = e.at
-			case licet.EventLicenseReinstated:
+			case licensing.EventLicenseReinstated:
 				if now.suspended == 0 {
 					wrong(e)
 				}
 				now.suspended = 0
-			case licet.EventLicenseRevoked:
+			case licensing.EventLicenseRevoked:
 				if now.revoked != 0 {
 					wrong(e)
 				}
 				now.revoked = e.at
-			case licet.EventLicenseActivated:
+			case licensing.EventLicenseActivated:
 				if now.activated != 0 {
 					wrong(e)
 				}
 				now.activated = e.at
-			case licet.EventDeviceBound:
+			case licensing.EventDeviceBound:
 				if bound || e.boundAt != e.at {
 					wrong(e)
 				}
 				now.devices[e.device] = e.boundAt
-			case licet.EventDeviceRemoved:
+			case licensing.EventDeviceRemoved:
 				if now.devices[e.device] != e.boundAt || !bound {
 					wrong(e)
 				}
 				delete(now.devices, e.device)
-			case licet.EventLicenseLimitReached:
+			case licensing.EventLicenseLimitReached:
 				if e.at-limit < time.Minute.Milliseconds() || bound {
 					wrong(e)
 				}
 				limit = e.at
-			case licet.EventLicenseExpired:
+			case licensing.EventLicenseExpired:
 				now.endRecorded = s.endRecorded
 			}
 		}
-		has := func(kind licet.EventType) bool { return slices.Contains(seen, kind) }
+		has := func(kind licensing.EventType) bool { return slices.Contains(seen, kind) }
 		fits := now.suspended == s.suspended && now.revoked == s.revoked && now.endRecorded == s.endRecorded &&
-			(n == 0) == has(licet.EventLicenseIssued)
+			(n == 0) == has(licensing.EventLicenseIssued)
 		if heard {
 			fits = fits && now.activated == s.activated && maps.Equal(now.devices, s.devices)
 		}
 		if n > 0 {
-			fits = fits && (s.expires == before.expires || has(licet.EventLicenseRenewed)) &&
-				(s.max == before.max && !s.noteWritten || has(licet.EventLicenseUpdated) || s.max == before.max && t.redacts(s.order, s.revision))
+			fits = fits && (s.expires == before.expires || has(licensing.EventLicenseRenewed)) &&
+				(s.max == before.max && !s.noteWritten || has(licensing.EventLicenseUpdated) || s.max == before.max && t.redacts(s.order, s.revision))
 		}
 		if !fits {
 			i.add("events", "%s: %v are told of %s, to become %s", key, seen, before, s)
@@ -186,7 +186,7 @@ func (t *timeline) redacts(order string, revision int64) bool {
 
 // toldOfOrder: of each revision is told what it has changed.
 func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldAt) {
-	told := map[int64][]licet.EventType{}
+	told := map[int64][]licensing.EventType{}
 	for _, k := range keys {
 		for _, e := range k.events {
 			told[k.revision] = append(told[k.revision], e.kind)
@@ -194,16 +194,16 @@ func (i *inspection) toldOfOrder(number string, states []*orderAt, keys []*toldA
 	}
 	before := &orderAt{}
 	for n, s := range states {
-		var want []licet.EventType
+		var want []licensing.EventType
 		for _, c := range []struct {
 			is   bool
-			kind licet.EventType
+			kind licensing.EventType
 		}{
-			{n == 0, licet.EventOrderCreated},
-			{before.expired == 0 && s.expired != 0, licet.EventOrderExpired},
-			{before.canceled == 0 && s.canceled != 0, licet.EventOrderCanceled},
-			{before.key == "" && s.key != "", licet.EventOrderPaid},
-			{before.refunded == 0 && s.refunded != 0, licet.EventOrderRefunded},
+			{n == 0, licensing.EventOrderCreated},
+			{before.expired == 0 && s.expired != 0, licensing.EventOrderExpired},
+			{before.canceled == 0 && s.canceled != 0, licensing.EventOrderCanceled},
+			{before.key == "" && s.key != "", licensing.EventOrderPaid},
+			{before.refunded == 0 && s.refunded != 0, licensing.EventOrderRefunded},
 		} {
 			if c.is {
 				want = append(want, c.kind)
@@ -224,7 +224,7 @@ func (i *inspection) feeds(t *timeline) {
 	type seen struct {
 		record   string
 		sequence uint64
-		kind     licet.EventType
+		kind     licensing.EventType
 		at       int64
 		device   string
 		revision int64

@@ -3,7 +3,7 @@ package history
 import (
 	"slices"
 
-	"licet"
+	"licet/licensing"
 )
 
 // order: paid once, with its license in the same revision, and never otherwise
@@ -30,7 +30,7 @@ func (i *inspection) order(number string, states []*orderAt) {
 			i.add("orders", "%s was refunded twice: %+v, then %+v", number, before, s)
 		}
 		issued := s.key != "" && before.key == ""
-		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licet.LicenseID{s.key.ID()})) {
+		if issued && (s.paid == 0 || !slices.Equal(s.licensesMade, []licensing.LicenseID{s.key.ID()})) {
 			i.add("orders", "%s got a license that was not made with its payment: %+v", number, s)
 		}
 		if !issued && len(s.licensesMade) > 0 {
@@ -44,8 +44,8 @@ func (i *inspection) order(number string, states []*orderAt) {
 // all other licenses were created or granted (invariant 8). What was
 // acknowledged is so.
 func (i *inspection) orders(t *timeline) {
-	named := map[string][]licet.LicenseKey{}
-	known := map[licet.LicenseKey]bool{}
+	named := map[string][]licensing.LicenseKey{}
+	known := map[licensing.LicenseKey]bool{}
 	for _, l := range i.run.licenses {
 		known[l.key] = true
 	}
@@ -78,7 +78,7 @@ func (i *inspection) orders(t *timeline) {
 			i.add("orders", "%s and %s were made under one Idempotency-Key", number, twin)
 		}
 		asked[states[0].description] = number
-		var want []licet.LicenseKey
+		var want []licensing.LicenseKey
 		if key := states[len(states)-1].key; key != "" {
 			want = append(want, key)
 		}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"licet"
+	"licet/licensing"
 )
 
 // violation is one thing that is not as it must be.
@@ -27,10 +27,10 @@ func (i *inspection) add(check, format string, args ...any) {
 // inspect checks every revision of every record.
 func (r *run) inspect(t *timeline) []violation {
 	i := &inspection{run: r}
-	byKey := map[licet.LicenseKey][]operation{}
+	byKey := map[licensing.LicenseKey][]operation{}
 	for _, op := range r.operations {
 		byKey[op.In.Key] = append(byKey[op.In.Key], op)
-		if op.Out.Reason == licet.ReasonInternal {
+		if op.Out.Reason == licensing.ReasonInternal {
 			i.add("internal", "%s: %s answered an internal error", op.In.Key, op.In)
 		}
 	}
@@ -86,7 +86,7 @@ func windowOf(op operation, states []*licenseAt) window {
 // counts: the count is that of the entries and within the limit, or within
 // what was bound when the limit was lowered, and then it never grows
 // (invariant 1). Devices change only along with their license.
-func (i *inspection) counts(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+func (i *inspection) counts(key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	var limits []window
 	for _, op := range ops {
 		if op.In.Action == setMax {
@@ -163,7 +163,7 @@ func (i *inspection) writers(record string, tables [][]writer) {
 
 // facts: revoked is for good, and the time of the first activation and of each
 // binding stay (invariant 5).
-func (i *inspection) facts(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+func (i *inspection) facts(key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	var before *licenseAt
 	for _, s := range states {
 		if s.current > 0 && s.activated == 0 {
@@ -253,7 +253,7 @@ func changes(before, s *licenseAt) []change {
 
 // explained: whatever changed was asked for by an operation that could have
 // done it then, and that did nothing else (invariants 3 and 4).
-func (i *inspection) explained(key licet.LicenseKey, states []*licenseAt, ops []operation) {
+func (i *inspection) explained(key licensing.LicenseKey, states []*licenseAt, ops []operation) {
 	type candidate struct {
 		operation
 		window
@@ -331,7 +331,7 @@ func (i *inspection) acknowledged(l *license, states []*licenseAt, ops []operati
 				i.add("acknowledged", "%s: %s was removed, but not between revisions %d and %d", l.key, id, op.Before, op.After)
 			}
 		case validate:
-			if op.Out.Invalid != "" && op.Out.Invalid != licet.NotBound {
+			if op.Out.Invalid != "" && op.Out.Invalid != licensing.NotBound {
 				continue // the time may matter; the model has it
 			}
 			bound := op.Out.Invalid == ""

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // oneDay is what a license is extended by.
-var oneDay = licet.Period{Days: 1}
+var oneDay = licensing.Period{Days: 1}
 
 const dayInMilli = int64(24 * time.Hour / time.Millisecond)
 
@@ -47,7 +47,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 		if !answered {
 			out = output{Verdict: unknown}
 		}
-		if out.Reason == licet.ReasonRequestInProgress {
+		if out.Reason == licensing.ReasonRequestInProgress {
 			time.Sleep(time.Millisecond) // an earlier one goes on there
 			continue
 		}
@@ -99,7 +99,7 @@ func afterTry(before, now output) output {
 
 // kept tells whether the same request is answered so again.
 func kept(out output) bool {
-	return out.Verdict == accepted || out.Verdict == refused && out.Reason == licet.ReasonInvalidLicenseState
+	return out.Verdict == accepted || out.Verdict == refused && out.Reason == licensing.ReasonInvalidLicenseState
 }
 
 // complain notes what is wrong by itself, whatever else was done.
@@ -110,21 +110,21 @@ func (r *run) complain(check, format string, args ...any) {
 }
 
 // licenseCommand is what an operator's question asks for.
-func licenseCommand(in input) licet.Command {
-	target := licet.Target{Key: in.Key}
+func licenseCommand(in input) licensing.Command {
+	target := licensing.Target{Key: in.Key}
 	switch in.Action {
 	case suspend:
-		return licet.SuspendLicense{Target: target}
+		return licensing.SuspendLicense{Target: target}
 	case reinstate:
-		return licet.ReinstateLicense{Target: target}
+		return licensing.ReinstateLicense{Target: target}
 	case revoke:
-		return licet.RevokeLicense{Target: target}
+		return licensing.RevokeLicense{Target: target}
 	case renew:
-		return licet.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
+		return licensing.RenewLicense{Target: target, ExpiresAt: time.UnixMilli(in.Expires).UTC()}
 	case extend:
-		return licet.RenewLicense{Target: target, Extend: oneDay}
+		return licensing.RenewLicense{Target: target, Extend: oneDay}
 	default:
-		update := licet.UpdateLicense{Target: target}
+		update := licensing.UpdateLicense{Target: target}
 		if in.Action == setMax {
 			update.MaxDevices = new(in.Max)
 		}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"licet"
+	"licet/licensing"
 )
 
 // The model is what all else here leans on, so it is shown small histories
@@ -44,10 +44,10 @@ func (out output) listing(devices uint64) output { out.Devices = devices; return
 
 func (out output) with(change func(*facts)) output { change(&out.Facts); return out }
 
-func no(reason licet.Reason) output { return output{Verdict: refused, Reason: reason} }
+func no(reason licensing.Reason) output { return output{Verdict: refused, Reason: reason} }
 
 func full(current, limit int) output {
-	return no(licet.ReasonDeviceLimitReached).with(func(f *facts) { f.Current, f.Max = current, limit })
+	return no(licensing.ReasonDeviceLimitReached).with(func(f *facts) { f.Current, f.Max = current, limit })
 }
 
 func bind(device int) input { return input{Action: activate, Device: device} }
@@ -56,7 +56,7 @@ func unbind(device int) input { return input{Action: remove, Device: device} }
 
 func valid(device int) input { return input{Action: validate, Device: device} }
 
-func (out output) not(why licet.Reason) output { out.Invalid = why; return out }
+func (out output) not(why licensing.Reason) output { out.Invalid = why; return out }
 
 func ask(a action) input { return input{Action: a} }
 
@@ -98,16 +98,16 @@ func TestModel(t *testing.T) {
 		{"removed by two", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, unbind(0), told(0, 1).removed()), at(3, 9, unbind(0), told(0, 1).removed())}},
 		{"back without being asked", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, ask(get), told(1, 1).listing(1))}},
 
-		{"valid", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1)), at(5, 6, valid(1), told(1, 1).not(licet.NotBound))}},
+		{"valid", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1)), at(5, 6, valid(1), told(1, 1).not(licensing.NotBound))}},
 		{"valid although not bound", false, history{one, at(1, 2, valid(0), fresh(1))}},
-		{"not valid although bound", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1).not(licet.NotBound))}},
+		{"not valid although bound", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, valid(0), told(1, 1).not(licensing.NotBound))}},
 		{"valid until it is removed", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 9, input{Action: remove, ByUser: true}, told(0, 1).removed()),
-			at(4, 5, valid(0), told(1, 1)), at(6, 7, valid(0), told(0, 1).not(licet.NotBound))}},
+			at(4, 5, valid(0), told(1, 1)), at(6, 7, valid(0), told(0, 1).not(licensing.NotBound))}},
 		{"valid after it was removed", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, valid(0), told(1, 1))}},
 		{"not valid while suspended", true, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
-			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licet.ReasonLicenseSuspended))}},
+			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licensing.ReasonLicenseSuspended))}},
 		{"for another reason", false, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
-			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licet.NotBound))}},
+			at(3, 4, valid(0), fresh(1).with(func(f *facts) { f.Suspended = true }).not(licensing.NotBound))}},
 
 		{"a lookup that is late", false, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
 		{"a lookup that is early", true, history{one, at(1, 5, bind(0), told(1, 1)), at(3, 4, ask(get), fresh(1))}},
@@ -125,14 +125,14 @@ func TestModel(t *testing.T) {
 		{"not executed", true, history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), fresh(1))}},
 		{"said not to be executed, and was", false, history{one, at(1, 2, bind(0), never), at(3, 4, ask(get), told(1, 1).listing(1))}},
 
-		{"not there", true, history{at(1, 2, bind(0), no(licet.ReasonLicenseNotFound)), at(3, 4, input{Action: create, Max: 1}, output{Verdict: accepted}), at(5, 6, ask(get), fresh(1))}},
-		{"not there any more", false, history{one, at(1, 2, ask(get), no(licet.ReasonLicenseNotFound))}},
+		{"not there", true, history{at(1, 2, bind(0), no(licensing.ReasonLicenseNotFound)), at(3, 4, input{Action: create, Max: 1}, output{Verdict: accepted}), at(5, 6, ask(get), fresh(1))}},
+		{"not there any more", false, history{one, at(1, 2, ask(get), no(licensing.ReasonLicenseNotFound))}},
 		{"created twice", false, history{one, at(1, 2, input{Action: create, Max: 1}, output{Verdict: accepted})}},
 		{"creation refused", true, history{one, at(1, 2, ask(create), no(alreadyThere))}},
 
 		{"suspended", true, history{
 			one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })),
-			at(3, 4, bind(0), no(licet.ReasonLicenseSuspended)), at(5, 6, ask(reinstate), fresh(1)), at(7, 8, bind(0), told(1, 1)),
+			at(3, 4, bind(0), no(licensing.ReasonLicenseSuspended)), at(5, 6, ask(reinstate), fresh(1)), at(7, 8, bind(0), told(1, 1)),
 		}},
 		{"bound while suspended", false, history{one, at(1, 2, ask(suspend), fresh(1).with(func(f *facts) { f.Suspended = true })), at(3, 4, bind(0), told(1, 1).with(func(f *facts) { f.Suspended = true }))}},
 		{"removed while suspended", true, history{
@@ -141,7 +141,7 @@ func TestModel(t *testing.T) {
 		}},
 		{"revoked for good", true, history{
 			one, at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })),
-			at(3, 4, ask(reinstate), no(licet.ReasonInvalidLicenseState)), at(5, 6, bind(0), no(licet.ReasonLicenseRevoked)),
+			at(3, 4, ask(reinstate), no(licensing.ReasonInvalidLicenseState)), at(5, 6, bind(0), no(licensing.ReasonLicenseRevoked)),
 		}},
 		{"revoked and back", false, history{one, at(1, 2, ask(revoke), fresh(1).with(func(f *facts) { f.Revoked = true })), at(3, 4, bind(0), told(1, 1))}},
 
@@ -153,16 +153,16 @@ func TestModel(t *testing.T) {
 
 		{"before the end", true, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+9))}},
 		{"after the end", false, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+10, noon+10 }), noon+10, noon+11))}},
-		{"expired", true, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon+10, noon+11))}},
-		{"expired too early", false, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon, noon+9))}},
+		{"expired", true, history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon+10, noon+11))}},
+		{"expired too early", false, history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon, noon+9))}},
 		{"about the end, in", true, history{until, at(1, 2, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires = noon + 10 }), noon, noon+20))}},
-		{"about the end, refused", true, history{until, at(1, 2, bind(0), clocked(no(licet.ReasonLicenseExpired), noon, noon+20))}},
+		{"about the end, refused", true, history{until, at(1, 2, bind(0), clocked(no(licensing.ReasonLicenseExpired), noon, noon+20))}},
 		{"unknown about the end", true, history{until, at(1, 2, bind(0), clocked(lost, noon, noon)), at(3, 4, ask(get), told(1, 0).listing(1).with(func(f *facts) { f.Expires = noon + 10 }))}},
 		{"renewed", true, history{
 			until, at(1, 2, input{Action: renew, Expires: noon + 99}, clocked(fresh(0).with(func(f *facts) { f.Expires = noon + 99 }), noon+10, noon+11)),
 			at(3, 4, bind(0), clocked(told(1, 0).with(func(f *facts) { f.Expires, f.Activated = noon+99, noon+50 }), noon+50, noon+51)),
 		}},
-		{"renewed into the past", true, history{until, at(1, 2, input{Action: renew, Expires: noon}, no(licet.ReasonInvalidField))}},
+		{"renewed into the past", true, history{until, at(1, 2, input{Action: renew, Expires: noon}, no(licensing.ReasonInvalidField))}},
 		{"renewed into the past, and taken", false, history{until, at(1, 2, input{Action: renew, Expires: noon}, fresh(0).with(func(f *facts) { f.Expires = noon }))}},
 
 		{"first activation stays", true, history{one, at(1, 2, bind(0), told(1, 1)), at(3, 4, unbind(0), told(0, 1).removed()), at(5, 6, bind(0), clocked(told(1, 1), still, still))}},
@@ -173,11 +173,11 @@ func TestModel(t *testing.T) {
 		{"first activation at another time", false, history{one, at(1, 2, bind(0), clocked(told(1, 1), still, still))}},
 		{"first activation unknown, then seen", true, history{one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1).with(func(f *facts) { f.Activated = still }))}},
 		{"unknown before it is made, and seen", true, history{
-			at(0, 0, ask(create), lost), at(1, 2, ask(get), no(licet.ReasonLicenseNotFound)), at(1, 2, bind(0), lost),
-			at(3, 4, ask(get), no(licet.ReasonLicenseNotFound)), at(5, 6, ask(get), told(1, 0).listing(1)),
+			at(0, 0, ask(create), lost), at(1, 2, ask(get), no(licensing.ReasonLicenseNotFound)), at(1, 2, bind(0), lost),
+			at(3, 4, ask(get), no(licensing.ReasonLicenseNotFound)), at(5, 6, ask(get), told(1, 0).listing(1)),
 		}},
 		{"made by what is unknown, and gone", false, history{
-			at(0, 0, ask(create), lost), at(1, 2, ask(get), fresh(0)), at(3, 4, ask(get), no(licet.ReasonLicenseNotFound)),
+			at(0, 0, ask(create), lost), at(1, 2, ask(get), fresh(0)), at(3, 4, ask(get), no(licensing.ReasonLicenseNotFound)),
 		}},
 		{"first activation seen at two times", false, history{
 			one, at(1, 2, bind(0), lost), at(3, 4, ask(get), told(1, 1).listing(1)),
@@ -200,10 +200,10 @@ func TestModelSearch(t *testing.T) {
 	lostAt := func(clock int64) output { return output{Verdict: unknown, Clock: span{clock, clock}} }
 	ops := []porcupine.Operation{at(0, 0, ask(create), lost)}
 	for i := range 8 {
-		ops = append(ops, at(int64(1+i), 30, bind(i), no(licet.ReasonLicenseNotFound)))
+		ops = append(ops, at(int64(1+i), 30, bind(i), no(licensing.ReasonLicenseNotFound)))
 	}
 	ops = append(ops,
-		at(31, 100, ask(get), fresh(0)), at(32, 101, valid(5), fresh(0).not(licet.NotBound)), at(32, 101, unbind(0), fresh(0)),
+		at(31, 100, ask(get), fresh(0)), at(32, 101, valid(5), fresh(0).not(licensing.NotBound)), at(32, 101, unbind(0), fresh(0)),
 		at(33, 0, bind(0), lostAt(noon)), at(40, 0, bind(0), lostAt(noon+1)))
 	for i := range 14 {
 		ops = append(ops, at(int64(44+i), 0, bind(1+i), lostAt(noon+int64(2+i))))
@@ -220,7 +220,7 @@ func TestModelSearch(t *testing.T) {
 // TestModelParts mixes two licenses: one may be wrong alone.
 func TestModelParts(t *testing.T) {
 	var ops []porcupine.Operation
-	for _, key := range []licet.LicenseKey{"A", "B"} {
+	for _, key := range []licensing.LicenseKey{"A", "B"} {
 		ops = append(ops, at(0, 0, input{Key: key, Action: create, Max: 1}, output{Verdict: accepted}),
 			at(1, 2, input{Key: key, Action: activate}, told(1, 1)))
 	}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"licet"
+	"licet/licensing"
 )
 
 // state is one license by the rules alone. It is written without a look at
-// licet.Apply, so that the rules are checked along with their concurrency.
+// licensing.Apply, so that the rules are checked along with their concurrency.
 type state struct {
 	exists, revoked, suspended bool
 
@@ -53,7 +53,7 @@ const (
 
 // input is one question to one license.
 type input struct {
-	Key     licet.LicenseKey
+	Key     licensing.LicenseKey
 	Action  action
 	Device  int   `json:",omitempty"` // its number in the license's pool
 	ByUser  bool  `json:",omitempty"` // remove: on the end user's wish, which the licenses allow
@@ -77,9 +77,9 @@ const (
 // clock of the node that told it.
 type output struct {
 	Verdict verdict
-	Reason  licet.Reason `json:",omitempty"`
-	Removed bool         `json:",omitempty"`
-	Invalid licet.Reason `json:",omitempty"` // validate
+	Reason  licensing.Reason `json:",omitempty"`
+	Removed bool             `json:",omitempty"`
+	Invalid licensing.Reason `json:",omitempty"` // validate
 	Facts   facts
 	Devices uint64 `json:",omitempty"` // get
 	Note    int    `json:",omitempty"` // get
@@ -96,13 +96,13 @@ type facts struct {
 }
 
 // alreadyThere is the refusal to create a license that exists.
-const alreadyThere licet.Reason = "already_there"
+const alreadyThere licensing.Reason = "already_there"
 
 // effect is one way for a question to end.
 type effect struct {
-	reason  licet.Reason // empty: accepted
+	reason  licensing.Reason // empty: accepted
 	removed bool
-	invalid licet.Reason
+	invalid licensing.Reason
 	next    state
 }
 
@@ -113,7 +113,7 @@ func (s state) effects(in input, clock span) []effect {
 	live := func(e int64) bool { return e == 0 || e > clock.from }
 	dead := func(e int64) bool { return e != 0 && e <= clock.to }
 	if in.Action == renew && dead(in.Expires) {
-		list = append(list, effect{reason: licet.ReasonInvalidField, next: s})
+		list = append(list, effect{reason: licensing.ReasonInvalidField, next: s})
 	}
 	switch {
 	case in.Action == renew && !live(in.Expires):
@@ -122,22 +122,22 @@ func (s state) effects(in input, clock span) []effect {
 	case in.Action == create:
 		list = append(list, effect{next: state{exists: true, max: in.Max, expires: in.Expires}})
 	case !s.exists:
-		list = append(list, effect{reason: licet.ReasonLicenseNotFound, next: s})
+		list = append(list, effect{reason: licensing.ReasonLicenseNotFound, next: s})
 	case in.Action == activate && !s.revoked && !s.suspended:
 		if dead(s.expires) {
-			list = append(list, effect{reason: licet.ReasonLicenseExpired, next: s})
+			list = append(list, effect{reason: licensing.ReasonLicenseExpired, next: s})
 		}
 		if live(s.expires) {
 			list = append(list, s.bind(in.Device, clock))
 		}
 	case in.Action == validate && !s.revoked && !s.suspended:
 		if dead(s.expires) {
-			list = append(list, effect{invalid: licet.ReasonLicenseExpired, next: s})
+			list = append(list, effect{invalid: licensing.ReasonLicenseExpired, next: s})
 		}
 		if live(s.expires) && s.devices&(1<<in.Device) != 0 {
 			list = append(list, effect{next: s})
 		} else if live(s.expires) {
-			list = append(list, effect{invalid: licet.NotBound, next: s})
+			list = append(list, effect{invalid: licensing.NotBound, next: s})
 		}
 	default:
 		list = append(list, s.timeless(in))
@@ -152,7 +152,7 @@ func (s state) bind(device int, clock span) effect {
 	case s.devices&bit != 0:
 		return effect{next: s}
 	case s.max != 0 && s.count() >= s.max:
-		return effect{reason: licet.ReasonDeviceLimitReached, next: s}
+		return effect{reason: licensing.ReasonDeviceLimitReached, next: s}
 	}
 	s.devices |= bit
 	if s.activated == (span{}) {
@@ -168,21 +168,21 @@ func (s state) timeless(in input) effect {
 	switch in.Action {
 	case activate:
 		if s.revoked {
-			return effect{reason: licet.ReasonLicenseRevoked, next: s}
+			return effect{reason: licensing.ReasonLicenseRevoked, next: s}
 		}
-		return effect{reason: licet.ReasonLicenseSuspended, next: s}
+		return effect{reason: licensing.ReasonLicenseSuspended, next: s}
 	case validate:
 		if s.revoked {
-			return effect{invalid: licet.ReasonLicenseRevoked, next: s}
+			return effect{invalid: licensing.ReasonLicenseRevoked, next: s}
 		}
-		return effect{invalid: licet.ReasonLicenseSuspended, next: s}
+		return effect{invalid: licensing.ReasonLicenseSuspended, next: s}
 	case remove:
 		bit := uint64(1) << in.Device
 		s.devices &^= bit
 		return effect{removed: before.devices&bit != 0, next: s}
 	case suspend, reinstate, renew, extend:
 		if s.revoked {
-			return effect{reason: licet.ReasonInvalidLicenseState, next: s}
+			return effect{reason: licensing.ReasonInvalidLicenseState, next: s}
 		}
 	}
 	switch in.Action {
@@ -244,7 +244,7 @@ func (e effect) explains(in input, out output) (state, bool) {
 	if e.reason != out.Reason || (e.reason == "") != (out.Verdict == accepted) {
 		return s, false
 	}
-	if e.reason == licet.ReasonDeviceLimitReached {
+	if e.reason == licensing.ReasonDeviceLimitReached {
 		return s, f == facts{Max: s.max, Current: s.count()}
 	}
 	if e.reason != "" || in.Action == create || out.Later {
@@ -273,8 +273,8 @@ func model() porcupine.Model {
 	seed := maphash.MakeSeed()
 	m := porcupine.NondeterministicModel{
 		Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
-			var keys []licet.LicenseKey
-			parts := map[licet.LicenseKey][]porcupine.Operation{}
+			var keys []licensing.LicenseKey
+			parts := map[licensing.LicenseKey][]porcupine.Operation{}
 			for _, op := range history {
 				key := op.Input.(input).Key
 				if parts[key] == nil {

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet"
+	"licet/licensing"
 )
 
 // What etcd holds is read here without kv's help, from the documented layout:
@@ -45,11 +45,11 @@ type orderAt struct {
 	description, email       string
 	metadata                 string
 	noted                    string // the metadata of its license
-	key                      licet.LicenseKey
+	key                      licensing.LicenseKey
 	payment                  string
 	refundDue                bool
 	writers                  []writer
-	licensesMade             []licet.LicenseID // in the same revision, for this order
+	licensesMade             []licensing.LicenseID // in the same revision, for this order
 	expired                  int64
 	latest                   latestAt
 }
@@ -62,12 +62,12 @@ type writer struct {
 // timeline is every state that etcd ever held of a run's records.
 type timeline struct {
 	account  string
-	licenses map[licet.LicenseID][]*licenseAt
+	licenses map[licensing.LicenseID][]*licenseAt
 	orders   map[string][]*orderAt
-	notes    map[licet.LicenseID]string // the metadata of licenses, as it is at last
-	keysOf   map[string][]*toldAt       // of events, by record
-	retold   []string                   // keys of events that were changed
-	epochs   []int64                    // the revisions at which epochs have begun
+	notes    map[licensing.LicenseID]string // the metadata of licenses, as it is at last
+	keysOf   map[string][]*toldAt           // of events, by record
+	retold   []string                       // keys of events that were changed
+	epochs   []int64                        // the revisions at which epochs have begun
 }
 
 // readHistory watches all that was written after a revision.
@@ -95,8 +95,8 @@ func readHistory(after int64) ([]*clientv3.Event, error) {
 
 // newTimeline replays events in their order, those of one account.
 func newTimeline(account string, events []*clientv3.Event) (*timeline, error) {
-	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licet.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licet.LicenseID]string{}}
-	own := map[licet.LicenseID]map[string]device{} // the devices that have keys of their own
+	t := &timeline{account: account, keysOf: map[string][]*toldAt{}, licenses: map[licensing.LicenseID][]*licenseAt{}, orders: map[string][]*orderAt{}, notes: map[licensing.LicenseID]string{}}
+	own := map[licensing.LicenseID]map[string]device{} // the devices that have keys of their own
 	for len(events) > 0 {
 		revision := events[0].Kv.ModRevision
 		n := slices.IndexFunc(events, func(e *clientv3.Event) bool { return e.Kv.ModRevision != revision })
@@ -117,9 +117,9 @@ type device struct {
 }
 
 // replay takes in what one transaction has written.
-func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[licet.LicenseID]map[string]device) error {
-	touched := map[licet.LicenseID]*licenseAt{}
-	touch := func(id licet.LicenseID) *licenseAt {
+func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[licensing.LicenseID]map[string]device) error {
+	touched := map[licensing.LicenseID]*licenseAt{}
+	touch := func(id licensing.LicenseID) *licenseAt {
 		if touched[id] == nil {
 			next := &licenseAt{}
 			if states := t.licenses[id]; len(states) > 0 {
@@ -132,12 +132,12 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 		return touched[id]
 	}
 	orders := map[string]*orderAt{}
-	created := map[string][]licet.LicenseID{} // by the order they name
+	created := map[string][]licensing.LicenseID{} // by the order they name
 	for _, event := range events {
 		kind, rest, _ := strings.Cut(strings.TrimPrefix(string(event.Kv.Key), "lc1/"), "/")
 		switch kind {
 		case "l":
-			id := licet.LicenseID([]byte(rest))
+			id := licensing.LicenseID([]byte(rest))
 			m, err := parse(event.Kv.Value[1:])
 			if err != nil {
 				return err
@@ -154,7 +154,7 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 				created[l.order] = append(created[l.order], id)
 			}
 		case "d":
-			id, place := licet.LicenseID([]byte(rest[:16])), rest[16:]
+			id, place := licensing.LicenseID([]byte(rest[:16])), rest[16:]
 			if len(t.licenses[id]) == 0 {
 				continue
 			}
@@ -175,7 +175,7 @@ func (t *timeline) replay(revision int64, events []*clientv3.Event, own map[lice
 				delete(own[id], place)
 			}
 		case "m":
-			id := licet.LicenseID([]byte(rest))
+			id := licensing.LicenseID([]byte(rest))
 			if t.notes[id] = string(event.Kv.Value); len(t.licenses[id]) > 0 {
 				touch(id).noteWritten = true
 			}
@@ -337,7 +337,7 @@ func (o *orderAt) decode(value []byte) error {
 	m, err := parse(value[1:])
 	o.description, o.email, o.metadata = m.text(4), m.text(5), m.text(6)
 	o.paid, o.canceled, o.refunded = m.milli(12), m.milli(13), m.milli(14)
-	o.key, o.payment = licet.LicenseKey(m.text(17)), m.text(19)
+	o.key, o.payment = licensing.LicenseKey(m.text(17)), m.text(19)
 	o.refundDue = m.varints[20] != 0
 	o.expired, o.latest = m.milli(16), latest(m.text(24))
 	o.writers = m.writers()

@@ -18,7 +18,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -32,7 +32,7 @@ type run struct {
 	way     way
 	// patience of most callers
 	patience time.Duration
-	owner    licet.Owner
+	owner    licensing.Owner
 	started  time.Time
 	slots    []*slot
 	maker    *process // creates the licenses, and nothing else
@@ -62,7 +62,7 @@ type run struct {
 func newRun(seed uint64, b bug) *run {
 	r := &run{seed: seed, number: int(runs.Add(1)), bug: b, started: time.Now(), bySale: map[string]*license{}}
 	r.bank = newBank(r)
-	r.owner = licet.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licet.Test}
+	r.owner = licensing.Owner{AccountID: fmt.Sprint("acct_history_", r.number), Mode: licensing.Test}
 	list := weathers()
 	r.weather = list[seed%uint64(len(list))]
 	r.way = ways()[seed/uint64(len(list))%uint64(len(ways()))]
@@ -96,7 +96,7 @@ func (r *run) note(op operation) {
 }
 
 // has tells whether a license is one of the run's.
-func (r *run) has(key licet.LicenseKey) bool {
+func (r *run) has(key licensing.LicenseKey) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.licenses, func(l *license) bool { return l.key == key })
@@ -221,8 +221,8 @@ func (r *run) end() error {
 	return nil
 }
 
-func mint() licet.LicenseKey {
-	var entropy [licet.LicenseKeyEntropy]byte
+func mint() licensing.LicenseKey {
+	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
 	return testCheck.Mint("LIC", node.Cell, entropy)
 }
@@ -282,11 +282,11 @@ func check(seed uint64, b bug) (*result, error) {
 // What is unknown has an effect where the model puts it, see state.step; one that had none can
 // be put behind all else, if somebody has seen the license, which then is there for good.
 func explaining(operations []operation) []operation {
-	seen := map[licet.LicenseKey]bool{}
+	seen := map[licensing.LicenseKey]bool{}
 	for _, op := range operations {
 		switch {
 		case op.Out.Verdict == accepted,
-			op.Out.Verdict == refused && op.Out.Reason != licet.ReasonLicenseNotFound && op.Out.Reason != licet.ReasonInvalidField:
+			op.Out.Verdict == refused && op.Out.Reason != licensing.ReasonLicenseNotFound && op.Out.Reason != licensing.ReasonInvalidField:
 			seen[op.In.Key] = true
 		}
 	}

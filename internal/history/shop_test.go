@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -17,7 +17,7 @@ type deed struct {
 	Order   string
 	Payment string
 	Out     output
-	Keys    []licet.LicenseKey // of the order, or of the grant
+	Keys    []licensing.LicenseKey // of the order, or of the grant
 	Call    time.Duration
 	Return  time.Duration
 	Before  int64
@@ -26,11 +26,11 @@ type deed struct {
 
 // transact does one thing with an order, and again until it is told that it
 // happened or can't, some times at most.
-func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *process) (licet.Order, error)) (licet.Order, bool) {
+func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *process) (licensing.Order, error)) (licensing.Order, bool) {
 	for range 5 {
 		p := r.anyone(random)
 		type answer struct {
-			order licet.Order
+			order licensing.Order
 			err   error
 		}
 		d.Before, d.Call = revision(), time.Since(r.started)
@@ -40,7 +40,7 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *proc
 		})
 		d.Return, d.After = time.Since(r.started), revision()
 		d.Out = judge(a.err)
-		failed := d.Out.Reason == licet.ReasonProviderFailed // then it may go on, or not
+		failed := d.Out.Reason == licensing.ReasonProviderFailed // then it may go on, or not
 		if !answered || failed {
 			d.Out = output{Verdict: unknown}
 		}
@@ -49,7 +49,7 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *proc
 		}
 		d.Keys = nil
 		if a.order.LicenseKey != "" {
-			d.Keys = []licet.LicenseKey{a.order.LicenseKey}
+			d.Keys = []licensing.LicenseKey{a.order.LicenseKey}
 		}
 		r.noteDeed(d)
 		switch d.Out.Verdict {
@@ -57,16 +57,16 @@ func (r *run) transact(random *rand.Rand, d deed, do func(context.Context, *proc
 			return a.order, true
 		case unknown:
 			if failed && random.IntN(2) == 0 {
-				return licet.Order{}, false // it leaves it at that
+				return licensing.Order{}, false // it leaves it at that
 			}
 		case refused:
-			if d.Out.Reason != licet.ReasonRequestInProgress {
-				return licet.Order{}, false
+			if d.Out.Reason != licensing.ReasonRequestInProgress {
+				return licensing.Order{}, false
 			}
 			time.Sleep(time.Millisecond)
 		}
 	}
-	return licet.Order{}, false
+	return licensing.Order{}, false
 }
 
 // seatNote is what payers note with the licenses that they are told of. A redaction
@@ -84,7 +84,7 @@ func (r *run) shop(number int) {
 		Description: fmt.Sprint("shop ", number), BuyerEmail: fmt.Sprint("buyer", number, "@example.com"),
 		Metadata: `{"crm":1}`, Once: once("shop", number),
 	}
-	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, p *process) (licet.Order, error) {
+	order, made := r.transact(random, deed{What: "create"}, func(ctx context.Context, p *process) (licensing.Order, error) {
 		order, _, err := p.node.CreateOrder(ctx, r.owner, in)
 		return order, err
 	})
@@ -99,14 +99,14 @@ func (r *run) shop(number int) {
 			if amount > 0 {
 				r.bank.take(order)
 			}
-			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licet.Order, error) {
+			paid, done := r.transact(random, deed{What: "pay", Order: order.OrderNo, Payment: payment}, func(ctx context.Context, p *process) (licensing.Order, error) {
 				return r.desk(p).Confirm(ctx, order, payment)
 			})
 			if done && paid.LicenseKey != "" {
-				r.transact(random, deed{What: "note", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
-					cmd := licet.UpdateLicense{Target: licet.Target{Key: paid.LicenseKey}, Metadata: seatNote}
-					_, err := p.node.Do(ctx, licet.LicenseRef(paid.LicenseKey), cmd)
-					return licet.Order{}, err
+				r.transact(random, deed{What: "note", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
+					cmd := licensing.UpdateLicense{Target: licensing.Target{Key: paid.LicenseKey}, Metadata: seatNote}
+					_, err := p.node.Do(ctx, licensing.LicenseRef(paid.LicenseKey), cmd)
+					return licensing.Order{}, err
 				})
 			}
 		})
@@ -118,18 +118,18 @@ func (r *run) shop(number int) {
 			if random.IntN(2) == 0 {
 				key = once("cancel", number)
 			}
-			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
-				order, _, err := p.node.ChangeOrder(ctx, r.owner, order.OrderNo, licet.CancelOrder{}, key)
+			r.transact(random, deed{What: "cancel", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
+				order, _, err := p.node.ChangeOrder(ctx, r.owner, order.OrderNo, licensing.CancelOrder{}, key)
 				return order, err
 			})
 		})
 	}
 	forget := func() {
-		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
+		r.transact(r.random("forgetter", uint64(number)), deed{What: "redact", Order: order.OrderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
 			for {
 				done, _, err := p.node.Redact(ctx, r.owner, in.BuyerEmail, nil)
 				if err != nil || done.Complete {
-					return licet.Order{}, err
+					return licensing.Order{}, err
 				}
 			}
 		})
@@ -164,8 +164,8 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 	if random.IntN(2) == 0 {
 		key = once("refund", shop) // perhaps another one's
 	}
-	r.transact(random, deed{What: "refund", Order: orderNo}, func(ctx context.Context, p *process) (licet.Order, error) {
-		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licet.RequestRefund{}, key)
+	r.transact(random, deed{What: "refund", Order: orderNo}, func(ctx context.Context, p *process) (licensing.Order, error) {
+		order, _, err := r.desk(p).Refund(ctx, r.owner, orderNo, licensing.RequestRefund{}, key)
 		return order, err
 	})
 }
@@ -175,7 +175,7 @@ func (r *run) refund(l *license, orderNo string, shop, number int) {
 func (r *run) sold(orderNo string) *license {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var key licet.LicenseKey
+	var key licensing.LicenseKey
 	op := operation{Client: int(r.clients.Add(1)), Out: output{Verdict: accepted}}
 	for _, d := range r.deeds {
 		if d.Order != orderNo || d.What != "pay" && d.What != "create" {
@@ -191,7 +191,7 @@ func (r *run) sold(orderNo string) *license {
 	if key == "" {
 		return nil
 	}
-	terms := licet.DefaultTerms()
+	terms := licensing.DefaultTerms()
 	op.In = input{Key: key, Action: create, Max: terms.MaxDevices}
 	r.operations = append(r.operations, op)
 	l := newLicense(plan{

@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/metrics"
-	"licet/tracing"
+	"licet/metrics/tracing"
 )
 
 // Tracer makes a tracer that samples that share of the traces that begin with it, and

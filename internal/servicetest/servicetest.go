@@ -19,14 +19,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
-	"licet"
+	"licet/delivery/webhook"
 	"licet/handlers"
+	"licet/handlers/limits"
 	"licet/kv"
-	"licet/limits"
+	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
 	"licet/payment"
-	"licet/webhook"
 )
 
 // Config says what kind of service to start. The zero value is a usual one.
@@ -96,7 +96,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err := s.Store.OpenEpoch(ctx); err != nil {
 		return s, err
 	}
-	ring, err := licet.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
+	ring, err := licensing.ParseMasterRing("m1:" + strings.Repeat("A", 43) + "=")
 	if err != nil {
 		return s, err
 	}
@@ -123,7 +123,7 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 }
 
 // answer puts the API on a free port.
-func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licet.MasterRing) error {
+func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licensing.MasterRing) error {
 	bounds, err := limits.New(limits.Config{APIKey: cfg.APIKeyLimit, Clock: time.Now})
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (s *Service) answer(cfg Config, instruments *metrics.Metrics, ring licet.Ma
 	front := handlers.New(handlers.Config{
 		Webhooks: policy, Pings: sender,
 		Node: s.node, Metrics: instruments, Log: zerolog.Nop(), PublicURL: s.URL, Ring: ring, Limits: bounds,
-		Desk: payment.NewDesk(s.node, map[licet.Mode]payment.Provider{licet.Test: payment.Sandbox{}}),
+		Desk: payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}}),
 	})
 	done := make(chan error, 1)
 	go func() { done <- front.Serve(listener) }()
@@ -176,12 +176,12 @@ func (s *Service) Close() {
 
 // NewAccount gives an account that nobody has used yet, in test mode: what a
 // test makes in it is all there is.
-func NewAccount() licet.Owner {
-	return licet.Owner{AccountID: "acct_" + strings.ToLower(rand.Text()), Mode: licet.Test}
+func NewAccount() licensing.Owner {
+	return licensing.Owner{AccountID: "acct_" + strings.ToLower(rand.Text()), Mode: licensing.Test}
 }
 
 // Key makes an API key of an account with these scopes, or with all.
-func (s *Service) Key(account licet.Owner, scopes ...string) (node.IssuedKey, error) {
+func (s *Service) Key(account licensing.Owner, scopes ...string) (node.IssuedKey, error) {
 	if len(scopes) == 0 {
 		scopes = []string{"*"}
 	}

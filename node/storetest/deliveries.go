@@ -11,13 +11,13 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // PutEndpoints makes endpoints those of an owner, and says of others that they were
 // deleted. It is what changes of endpoints come to in the database.
-type PutEndpoints func(t *testing.T, owner licet.Owner, endpoints []licet.Endpoint, deleted ...string)
+type PutEndpoints func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string)
 
 // RunDeliveries checks what a store must do for the delivery of webhooks. open gives a
 // store that is a worker of its own.
@@ -43,7 +43,7 @@ func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put
 			d := deliveries{fixture: fixture{t: t}, open: open, put: put}
 			d.owner = d.fixture.owner()
 			d.endpoint = d.newEndpoint()
-			put(t, d.owner, []licet.Endpoint{{ID: d.endpoint, URL: "https://shop.example/hook"}})
+			put(t, d.owner, []licensing.Endpoint{{ID: d.endpoint, URL: "https://shop.example/hook"}})
 			c.test(d)
 		})
 	}
@@ -54,7 +54,7 @@ type deliveries struct {
 	fixture
 	open     func(t *testing.T) node.DeliveryStore
 	put      PutEndpoints
-	owner    licet.Owner
+	owner    licensing.Owner
 	endpoint string
 }
 
@@ -68,7 +68,7 @@ func (d deliveries) again(do func() error) {
 		if err == nil {
 			return
 		}
-		if !errors.Is(err, licet.ErrUnavailable) && !errors.Is(err, licet.ErrOutcomeUnknown) || time.Now().After(until) {
+		if !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) || time.Now().After(until) {
 			d.t.Fatal(err)
 		}
 	}
@@ -155,7 +155,7 @@ func (d deliveries) all(s node.DeliveryStore, status node.DeliveryStatus, limit 
 }
 
 func message(n int, attempts int) node.Delivery {
-	m := node.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licet.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
+	m := node.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licensing.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
 	for i := range attempts {
 		m.Attempts = append(m.Attempts, node.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute), Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -85,7 +85,7 @@ func testHeldEndpoint(d deliveries) {
 	w, _ := d.work(d.open(d.t))
 	hold := d.claim(w)
 	var last int64
-	read := func(what string, want licet.Endpoint, found bool) {
+	read := func(what string, want licensing.Endpoint, found bool) {
 		d.t.Helper()
 		var jobs node.EndpointAt
 		resumed := d.resume(hold).Endpoint
@@ -98,13 +98,13 @@ func testHeldEndpoint(d deliveries) {
 			d.equal(what, at, node.EndpointAt{Endpoint: want, Found: found})
 		}
 	}
-	endpoint := licet.Endpoint{ID: d.endpoint, URL: "https://shop.example/hook"}
+	endpoint := licensing.Endpoint{ID: d.endpoint, URL: "https://shop.example/hook"}
 	read("at first", endpoint, true)
-	endpoint.URL, endpoint.Types, endpoint.ResetAt = "https://shop.example/moved", []licet.EventType{licet.EventOrderPaid}, created
-	d.put(d.t, d.owner, []licet.Endpoint{{ID: d.newEndpoint()}, endpoint})
+	endpoint.URL, endpoint.Types, endpoint.ResetAt = "https://shop.example/moved", []licensing.EventType{licensing.EventOrderPaid}, created
+	d.put(d.t, d.owner, []licensing.Endpoint{{ID: d.newEndpoint()}, endpoint})
 	read("after a change", endpoint, true)
 	d.put(d.t, d.owner, nil)
-	read("after it is gone", licet.Endpoint{}, false)
+	read("after it is gone", licensing.Endpoint{}, false)
 }
 
 func testCheckpoint(d deliveries) {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -79,7 +79,7 @@ func testDeliveryLog(d deliveries) {
 		step(1)
 	}
 	before, err := s.Deliveries(d.context(), d.endpoint, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 5})
-	for errors.Is(err, licet.ErrUnavailable) {
+	for errors.Is(err, licensing.ErrUnavailable) {
 		before, err = s.Deliveries(d.context(), d.endpoint, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 5})
 	}
 	d.equal("100 pages", d.all(s, node.DeliveryDelivered, 50), latest(100))
@@ -117,8 +117,8 @@ func testAllWebhooks(d deliveries) {
 	}()
 	<-woken
 	other := d.fixture.owner()
-	want := map[licet.Owner][]string{d.owner: {d.endpoint}, other: {"we_01", "we_02"}}
-	d.put(d.t, other, []licet.Endpoint{{ID: "we_01"}, {ID: "we_02"}})
+	want := map[licensing.Owner][]string{d.owner: {d.endpoint}, other: {"we_01", "we_02"}}
+	d.put(d.t, other, []licensing.Endpoint{{ID: "we_01"}, {ID: "we_02"}})
 	select {
 	case <-woken:
 	case <-time.After(20 * time.Second):
@@ -126,7 +126,7 @@ func testAllWebhooks(d deliveries) {
 	}
 	cancel()
 	<-ended
-	got := make(map[licet.Owner][]string)
+	got := make(map[licensing.Owner][]string)
 	for webhooks, err := range s.AllWebhooks(d.context()) {
 		if err != nil {
 			d.t.Fatal(err)

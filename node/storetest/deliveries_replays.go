@@ -7,7 +7,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -61,7 +61,7 @@ func testReplays(d deliveries) {
 	d.equal("the replays", jobs(), want)
 	for {
 		err := add(node.Replay{ID: ulid.Make().String(), Dead: true})
-		if errors.Is(err, licet.ErrUnavailable) {
+		if errors.Is(err, licensing.ErrUnavailable) {
 			continue
 		}
 		if !errors.Is(err, node.ErrTooManyReplays) {
@@ -79,12 +79,12 @@ func testReplays(d deliveries) {
 	want = slices.Delete(slices.Delete(want, 4, 5), 0, 1)
 	d.equal("the replays", jobs(), want)
 	for _, of := range []struct {
-		owner    licet.Owner
+		owner    licensing.Owner
 		endpoint string
 	}{{d.fixture.owner(), d.endpoint}, {d.owner, d.newEndpoint()}} {
 		d.again(func() error {
 			err := s.AddReplay(d.context(), of.owner, of.endpoint, node.Replay{ID: "x", Dead: true})
-			if errors.Is(err, licet.ErrWebhookNotFound) {
+			if errors.Is(err, licensing.ErrWebhookNotFound) {
 				return nil
 			}
 			return cmpErr(err)
@@ -100,12 +100,12 @@ func testReplayClaims(d deliveries) {
 	w, _ := d.work(s)
 	hold := d.claim(w)
 	id := ulid.Make()
-	claim := node.Write{Ref: licet.ClaimRef(d.owner, string(id[:]))}
+	claim := node.Write{Ref: licensing.ClaimRef(d.owner, string(id[:]))}
 	errs := make([]error, requests)
 	var group sync.WaitGroup
 	for i := range errs {
 		replay, mine := node.Replay{ID: ulid.Make().String(), Dead: true}, claim
-		mine.Record.Claim = &licet.Claim{Fingerprint: [32]byte{byte(i)}, CreatedAt: created, EndpointID: d.endpoint}
+		mine.Record.Claim = &licensing.Claim{Fingerprint: [32]byte{byte(i)}, CreatedAt: created, EndpointID: d.endpoint}
 		group.Go(func() { errs[i] = s.AddReplay(d.context(), d.owner, d.endpoint, replay, mine) })
 	}
 	group.Wait()
@@ -114,9 +114,9 @@ func testReplayClaims(d deliveries) {
 		switch {
 		case err == nil:
 			made++
-		case licet.ReasonOf(err) == licet.ReasonOutcomeUnknown:
+		case licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 			unknown++
-		case !errors.Is(err, node.ErrClaimTaken) && !licet.NotExecuted(err):
+		case !errors.Is(err, node.ErrClaimTaken) && !licensing.NotExecuted(err):
 			d.t.Errorf("a replay: %v", err)
 		}
 	}

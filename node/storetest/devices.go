@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -15,13 +15,13 @@ import (
 // devices elsewhere, and back.
 func testDevices(t *testing.T, f fixture) {
 	l := f.createLicense(0)
-	ref := licet.LicenseRef(l.Key)
-	want := map[string]licet.Device{}
+	ref := licensing.LicenseRef(l.Key)
+	want := map[string]licensing.Device{}
 	bind := func(at time.Time, devices ...string) {
 		t.Helper()
 		f.activate(l, at, devices...)
 		for _, id := range devices {
-			want[id] = licet.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
+			want[id] = licensing.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
 		}
 	}
 	check := func() {
@@ -30,7 +30,7 @@ func testDevices(t *testing.T, f fixture) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]licet.Device{}
+		got := map[string]licensing.Device{}
 		for _, d := range view.Devices {
 			got[d.ID] = d
 		}
@@ -62,7 +62,7 @@ func testDevices(t *testing.T, f fixture) {
 		f.apply(&guess.Record, l, at, fill...)
 		f.mustLand(node.Write{Ref: ref, Token: guess.Token, Record: guess.Record})
 		for _, id := range fill {
-			want[id] = licet.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
+			want[id] = licensing.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
 		}
 		check()
 	}
@@ -76,18 +76,18 @@ func testDevices(t *testing.T, f fixture) {
 
 	// One change that adds, renames, sees and removes.
 	later := created.Add(time.Hour)
-	for _, cmd := range []licet.Command{
-		licet.Activate{Target: licet.Target{Key: l.Key}, Device: "never", SeenStep: time.Minute},
-		licet.Activate{Target: licet.Target{Key: l.Key}, Device: "the 17th", Name: "", Named: true, SeenStep: time.Minute},
-		licet.Activate{Target: licet.Target{Key: l.Key}, Device: hex, SeenStep: time.Minute},
-		licet.RemoveDevice{Target: licet.Target{Key: l.Key}, Device: "device-100"},
+	for _, cmd := range []licensing.Command{
+		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: "never", SeenStep: time.Minute},
+		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: "the 17th", Name: "", Named: true, SeenStep: time.Minute},
+		licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: hex, SeenStep: time.Minute},
+		licensing.RemoveDevice{Target: licensing.Target{Key: l.Key}, Device: "device-100"},
 	} {
-		if _, err := licet.Apply(&s.Record, cmd, later); err != nil {
+		if _, err := licensing.Apply(&s.Record, cmd, later); err != nil {
 			t.Fatalf("%T: %v", cmd, err)
 		}
 	}
 	f.mustLand(node.Write{Ref: ref, Token: s.Token, Record: s.Record})
-	want["never"] = licet.Device{ID: "never", BoundAt: later, LastSeenAt: later}
+	want["never"] = licensing.Device{ID: "never", BoundAt: later, LastSeenAt: later}
 	renamed, seen := want["the 17th"], want[hex]
 	renamed.Name, renamed.LastSeenAt, seen.LastSeenAt = "", later, later
 	want["the 17th"], want[hex] = renamed, seen
@@ -97,7 +97,7 @@ func testDevices(t *testing.T, f fixture) {
 	for id := range want {
 		f.remove(l, id)
 	}
-	want = map[string]licet.Device{}
+	want = map[string]licensing.Device{}
 	check()
 	bind(later, "back again")
 	check()
@@ -127,7 +127,7 @@ func testPages(t *testing.T, f fixture) {
 }
 
 // pages reads a whole listing page by page.
-func pages(t *testing.T, f fixture, l *licet.License, limit int) []string {
+func pages(t *testing.T, f fixture, l *licensing.License, limit int) []string {
 	t.Helper()
 	var ids []string
 	page := node.DevicePage{Limit: limit}
@@ -158,8 +158,8 @@ func testReadMany(t *testing.T, f fixture) {
 	few := f.createLicense(3)
 	f.activate(few, created, deviceNames(0, 2)...)
 	granted := f.license(3)
-	f.mustLand(node.Write{Ref: licet.LicenseRef(granted.Key), Record: licet.Record{License: granted, Metadata: &licet.Metadata{Object: `{"a":1}`, Changed: true}}})
-	keys := []licet.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(granted.Key), Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
+	keys := []licensing.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
 	for len(keys) < node.MaxReadLicenses {
 		keys = append(keys, few.Key)
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -14,9 +14,9 @@ var longAgo = time.Date(1999, 12, 31, 0, 0, 0, 0, time.UTC)
 
 // due tells which of some records stand among those for which something is due at
 // a moment, in order. Others' may stand between them.
-func (f fixture) due(kind licet.DueKind, at time.Time, limit int, of ...licet.Ref) []licet.Ref {
+func (f fixture) due(kind licensing.DueKind, at time.Time, limit int, of ...licensing.Ref) []licensing.Ref {
 	f.t.Helper()
-	var found []licet.Ref
+	var found []licensing.Ref
 	for from := ""; ; {
 		page, err := f.store.Due(f.context(), kind, at, from, limit)
 		if err != nil {
@@ -37,14 +37,14 @@ func (f fixture) due(kind licet.DueKind, at time.Time, limit int, of ...licet.Re
 }
 
 // step runs a command on a record and stores what comes of it.
-func (f fixture) step(ref licet.Ref, cmd licet.Command, now time.Time) {
+func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 	f.t.Helper()
 	var devices []string
 	if id := cmd.DeviceID(); id != "" {
 		devices = append(devices, id)
 	}
 	snapshot := f.load(ref, devices...)
-	if _, err := licet.Apply(&snapshot.Record, cmd, now); err != nil {
+	if _, err := licensing.Apply(&snapshot.Record, cmd, now); err != nil {
 		f.t.Fatalf("%T: %v", cmd, err)
 	}
 	f.mustLand(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
@@ -54,40 +54,40 @@ func (f fixture) step(ref licet.Ref, cmd licet.Command, now time.Time) {
 // where it belongs, once, or nowhere.
 func testDue(t *testing.T, f fixture) {
 	day := func(n int) time.Time { return longAgo.AddDate(0, 0, n) }
-	var licenses []licet.Ref
+	var licenses []licensing.Ref
 	for i := range 5 {
 		l := f.license(0)
 		l.CreatedAt = longAgo
 		if i < 4 {
 			l.ExpiresAt = day(10 - i) // the later, the earlier it was made
 		} else {
-			l.Validity = licet.Period{Days: 20}
+			l.Validity = licensing.Period{Days: 20}
 		}
-		licenses = append(licenses, licet.LicenseRef(l.Key))
-		f.mustLand(node.Write{Ref: licenses[i], Record: licet.Record{License: l}})
+		licenses = append(licenses, licensing.LicenseRef(l.Key))
+		f.mustLand(node.Write{Ref: licenses[i], Record: licensing.Record{License: l}})
 	}
-	ends := func(at time.Time, want ...licet.Ref) {
+	ends := func(at time.Time, want ...licensing.Ref) {
 		t.Helper()
 		for _, limit := range []int{1, 2, 100} {
-			f.equal("ends", f.due(licet.DueLicenseEnd, at, limit, licenses...), want)
+			f.equal("ends", f.due(licensing.DueLicenseEnd, at, limit, licenses...), want)
 		}
 	}
 	a, b, c, d, e := licenses[0], licenses[1], licenses[2], licenses[3], licenses[4]
-	key := func(ref licet.Ref) licet.Target { return licet.Target{Key: licet.LicenseKey(ref.ID)} }
+	key := func(ref licensing.Ref) licensing.Target { return licensing.Target{Key: licensing.LicenseKey(ref.ID)} }
 	ends(day(7).Add(-time.Millisecond))
 	ends(day(7), d)
 	ends(day(100), d, c, b, a)
-	f.step(e, licet.Activate{Target: key(e), Device: "laptop"}, longAgo)
+	f.step(e, licensing.Activate{Target: key(e), Device: "laptop"}, longAgo)
 	ends(day(100), d, c, b, a, e)
-	f.step(d, licet.RenewLicense{Target: key(d), ExpiresAt: day(30)}, longAgo)
-	f.step(c, licet.RevokeLicense{Target: key(c)}, longAgo)
-	f.step(b, licet.SuspendLicense{Target: key(b)}, longAgo)
-	f.step(a, licet.Activate{Target: key(a), Device: "laptop"}, longAgo)
+	f.step(d, licensing.RenewLicense{Target: key(d), ExpiresAt: day(30)}, longAgo)
+	f.step(c, licensing.RevokeLicense{Target: key(c)}, longAgo)
+	f.step(b, licensing.SuspendLicense{Target: key(b)}, longAgo)
+	f.step(a, licensing.Activate{Target: key(a), Device: "laptop"}, longAgo)
 	ends(day(100), b, a, e, d)
-	f.step(b, licet.ExpireLicense{Key: licet.LicenseKey(b.ID)}, day(9))
-	f.step(a, licet.ExpireLicense{Key: licet.LicenseKey(a.ID)}, day(10))
+	f.step(b, licensing.ExpireLicense{Key: licensing.LicenseKey(b.ID)}, day(9))
+	f.step(a, licensing.ExpireLicense{Key: licensing.LicenseKey(a.ID)}, day(10))
 	ends(day(100), e, d)
-	f.step(a, licet.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
+	f.step(a, licensing.RenewLicense{Target: key(a), ExpiresAt: day(25)}, day(12))
 	ends(day(100), e, a, d)
 
 	owner := f.owner()
@@ -95,59 +95,59 @@ func testDue(t *testing.T, f fixture) {
 	order.CreatedAt, order.ExpiresAt = longAgo, day(1)
 	canceled := f.order(owner)
 	canceled.CreatedAt, canceled.ExpiresAt = longAgo, day(1)
-	paid := licet.OrderRef(owner, order.OrderNo)
-	owed := licet.OrderRef(owner, canceled.OrderNo)
-	f.mustLand(node.Write{Ref: paid, Record: licet.Record{Order: order}})
-	f.mustLand(node.Write{Ref: owed, Record: licet.Record{Order: canceled}})
-	orders := func(kind licet.DueKind, want ...licet.Ref) {
+	paid := licensing.OrderRef(owner, order.OrderNo)
+	owed := licensing.OrderRef(owner, canceled.OrderNo)
+	f.mustLand(node.Write{Ref: paid, Record: licensing.Record{Order: order}})
+	f.mustLand(node.Write{Ref: owed, Record: licensing.Record{Order: canceled}})
+	orders := func(kind licensing.DueKind, want ...licensing.Ref) {
 		t.Helper()
 		f.equal("orders", f.due(kind, day(100), 1, paid, owed), want)
 	}
-	f.equal("orders that run out later", f.due(licet.DueOrderEnd, day(1).Add(-time.Millisecond), 10, paid, owed), []licet.Ref(nil))
-	if got := f.due(licet.DueOrderEnd, day(1), 10, paid, owed); len(got) != 2 {
+	f.equal("orders that run out later", f.due(licensing.DueOrderEnd, day(1).Add(-time.Millisecond), 10, paid, owed), []licensing.Ref(nil))
+	if got := f.due(licensing.DueOrderEnd, day(1), 10, paid, owed); len(got) != 2 {
 		t.Errorf("%d orders have run out, want 2", len(got))
 	}
-	f.step(owed, licet.CancelOrder{}, longAgo)
-	orders(licet.DueOrderEnd, paid)
-	f.step(paid, licet.ExpireOrder{}, day(2))
-	orders(licet.DueOrderEnd)
-	pay := func(ref licet.Ref) {
+	f.step(owed, licensing.CancelOrder{}, longAgo)
+	orders(licensing.DueOrderEnd, paid)
+	f.step(paid, licensing.ExpireOrder{}, day(2))
+	orders(licensing.DueOrderEnd)
+	pay := func(ref licensing.Ref) {
 		t.Helper()
-		f.step(ref, licet.PayOrder{Payment: "p", Terms: licet.Terms{KeyPrefix: "LIC", Validity: licet.Period{Days: 1}}, Key: f.key()}, day(3))
+		f.step(ref, licensing.PayOrder{Payment: "p", Terms: licensing.Terms{KeyPrefix: "LIC", Validity: licensing.Period{Days: 1}}, Key: f.key()}, day(3))
 	}
 	pay(paid)
-	issued := licet.LicenseRef(f.load(paid).Record.Order.LicenseKey)
-	f.equal("the license that was issued", f.due(licet.DueLicenseEnd, day(4), 10, issued), []licet.Ref{issued})
+	issued := licensing.LicenseRef(f.load(paid).Record.Order.LicenseKey)
+	f.equal("the license that was issued", f.due(licensing.DueLicenseEnd, day(4), 10, issued), []licensing.Ref{issued})
 	pay(owed)
-	orders(licet.DueRefund, owed)
-	f.step(paid, licet.RequestRefund{}, day(4))
-	f.step(owed, licet.TryRefund{}, day(5))
-	orders(licet.DueRefund, paid, owed)
-	f.step(paid, licet.TryRefund{}, day(6))
-	orders(licet.DueRefund, owed, paid)
-	f.step(paid, licet.WithdrawRefund{Tries: 1}, day(6))
-	f.step(owed, licet.RefundOrder{}, day(6))
-	orders(licet.DueRefund)
+	orders(licensing.DueRefund, owed)
+	f.step(paid, licensing.RequestRefund{}, day(4))
+	f.step(owed, licensing.TryRefund{}, day(5))
+	orders(licensing.DueRefund, paid, owed)
+	f.step(paid, licensing.TryRefund{}, day(6))
+	orders(licensing.DueRefund, owed, paid)
+	f.step(paid, licensing.WithdrawRefund{Tries: 1}, day(6))
+	f.step(owed, licensing.RefundOrder{}, day(6))
+	orders(licensing.DueRefund)
 }
 
 // testTogether swaps an order and its license in one change: both, or neither.
 func testTogether(t *testing.T, f fixture) {
 	owner := f.owner()
 	order := f.order(owner)
-	ref := licet.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licet.Record{Order: order}})
+	ref := licensing.OrderRef(owner, order.OrderNo)
+	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Order: order}})
 	key := f.key()
-	f.step(ref, licet.PayOrder{Payment: "p", Terms: licet.Terms{KeyPrefix: "LIC"}, Key: key}, created)
-	license := licet.LicenseRef(key)
+	f.step(ref, licensing.PayOrder{Payment: "p", Terms: licensing.Terms{KeyPrefix: "LIC"}, Key: key}, created)
+	license := licensing.LicenseRef(key)
 	refund := func() []node.Write {
 		t.Helper()
 		var writes []node.Write
 		for _, s := range []struct {
-			ref licet.Ref
-			cmd licet.Command
-		}{{ref, licet.RefundOrder{}}, {license, licet.RevokeLicense{Target: licet.Target{Key: key}}}} {
+			ref licensing.Ref
+			cmd licensing.Command
+		}{{ref, licensing.RefundOrder{}}, {license, licensing.RevokeLicense{Target: licensing.Target{Key: key}}}} {
 			snapshot := f.load(s.ref)
-			if _, err := licet.Apply(&snapshot.Record, s.cmd, created); err != nil {
+			if _, err := licensing.Apply(&snapshot.Record, s.cmd, created); err != nil {
 				t.Fatal(err)
 			}
 			writes = append(writes, node.Write{Ref: s.ref, Token: snapshot.Token, Record: snapshot.Record})
@@ -164,7 +164,7 @@ func testTogether(t *testing.T, f fixture) {
 	l := f.load(license).Record.License
 	for _, rival := range []func(){
 		func() { f.activate(l, created, "laptop") },
-		func() { f.step(ref, licet.RequestRefund{}, created) },
+		func() { f.step(ref, licensing.RequestRefund{}, created) },
 	} {
 		stale := refund()
 		rival()

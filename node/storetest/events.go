@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -33,7 +33,7 @@ func (f fixture) seal(events node.EventStore) {
 }
 
 // told reads an owner's feed, some events at a time.
-func (f fixture) told(events node.EventStore, owner licet.Owner, after node.FeedPosition, limit int) []node.RecordedEvent {
+func (f fixture) told(events node.EventStore, owner licensing.Owner, after node.FeedPosition, limit int) []node.RecordedEvent {
 	f.t.Helper()
 	var all []node.RecordedEvent
 	page := node.FeedPage{After: after, Limit: limit}
@@ -55,27 +55,27 @@ func (f fixture) told(events node.EventStore, owner licet.Owner, after node.Feed
 func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 	owner := f.owner()
 	order := f.order(owner)
-	ref := licet.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licet.NewOrder(order, "key_shop")})
-	if f.commit(node.Write{Ref: ref, Record: licet.NewOrder(order, "key_other")}).Landed {
+	ref := licensing.OrderRef(owner, order.OrderNo)
+	f.mustLand(node.Write{Ref: ref, Record: licensing.NewOrder(order, "key_shop")})
+	if f.commit(node.Write{Ref: ref, Record: licensing.NewOrder(order, "key_other")}).Landed {
 		t.Error("the order was made twice")
 	}
 	stale, key := f.load(ref), f.key()
-	f.step(ref, licet.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created.Add(time.Second))
-	if _, err := licet.Apply(&stale.Record, licet.CancelOrder{By: "key_shop"}, created); err != nil {
+	f.step(ref, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created.Add(time.Second))
+	if _, err := licensing.Apply(&stale.Record, licensing.CancelOrder{By: "key_shop"}, created); err != nil {
 		t.Fatal(err)
 	}
 	if f.commit(node.Write{Ref: ref, Token: stale.Token, Record: stale.Record}).Landed {
 		t.Error("a paid order was canceled")
 	}
-	licenseRef := licet.LicenseRef(key)
+	licenseRef := licensing.LicenseRef(key)
 	if snapshot := f.load(licenseRef); snapshot.Record.Listening != hears {
 		t.Errorf("a snapshot says that its owner listens: %v", snapshot.Record.Listening)
 	}
 	f.seal(events)
 	f.activate(f.load(licenseRef).Record.License, created.Add(2*time.Second), "a", "b")
 	f.remove(f.load(licenseRef).Record.License, "a")
-	f.step(licenseRef, licet.SuspendLicense{Target: licet.Target{Key: key, Caller: owner, By: "key_shop"}, Reason: "chargeback"}, created.Add(3*time.Second))
+	f.step(licenseRef, licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_shop"}, Reason: "chargeback"}, created.Add(3*time.Second))
 	f.seal(events)
 
 	want := []string{"1 order.created key_shop", "2 order.paid provider", "1 license.issued provider"}
@@ -117,10 +117,10 @@ func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 	if err != nil || len(f.told(events, owner, now, 10)) > 0 {
 		t.Errorf("after %q there are events, or %v", now, err)
 	}
-	for _, of := range []licet.Ref{ref, licenseRef} {
+	for _, of := range []licensing.Ref{ref, licenseRef} {
 		var back []node.RecordedEvent
 		for _, e := range slices.Backward(all) {
-			if (e.Order != nil) == (of.Kind == licet.KindOrder) {
+			if (e.Order != nil) == (of.Kind == licensing.KindOrder) {
 				back = append(back, e)
 			}
 		}

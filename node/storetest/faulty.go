@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -21,14 +21,14 @@ type Faulty struct {
 	// AfterRecall may change what a Recall answers.
 	AfterRecall func(*node.Snapshot)
 	// OnConfirm is called before each Confirm; an error ends the call.
-	OnConfirm func(licet.Ref) error
+	OnConfirm func(licensing.Ref) error
 	// OnCommit is called for each Commit and says what happens to it.
 	OnCommit func(node.Change) Fault
 	// OnOverlap is called where a record is in two Commits at a time, which the node must
 	// prevent; see node.Store.
-	OnOverlap func(licet.Ref)
+	OnOverlap func(licensing.Ref)
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
-	OnReadLicenses func(keys []licet.LicenseKey) error
+	OnReadLicenses func(keys []licensing.LicenseKey) error
 	// OnAPIKey is called before each APIKey; an error ends the call.
 	OnAPIKey func(hash [32]byte) error
 	// OnAPIKeyMarks is called before each APIKeyMarks; an error ends the call.
@@ -37,20 +37,20 @@ type Faulty struct {
 	DeafWatch bool
 
 	mu         sync.Mutex
-	committing map[licet.Ref]int // how many Commits a record is in; guarded by mu
+	committing map[licensing.Ref]int // how many Commits a record is in; guarded by mu
 }
 
 // Fault is what happens to a commit: whether it is made, and what is said of
 // it, are two switches. The zero Fault is none.
 type Fault struct {
-	Skip bool         // it is not made
-	Say  *licet.Error // this is said instead of what happened
+	Skip bool             // it is not made
+	Say  *licensing.Error // this is said instead of what happened
 }
 
 // Load reads records, as node.Store does.
 func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
 	if f.OnLoad != nil {
-		if _, err := heed(ctx, licet.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
+		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
 }
 
 // Room tells what the store has room for, as node.Store does.
-func (f *Faulty) Room(ref licet.Ref) int {
+func (f *Faulty) Room(ref licensing.Ref) int {
 	if f.Forgetful {
 		return node.MaxTouchedDevices
 	}
@@ -103,9 +103,9 @@ func (f *Faulty) Room(ref licet.Ref) int {
 }
 
 // Confirm asks the store whether a guess is true, as node.Store does.
-func (f *Faulty) Confirm(ctx context.Context, ref licet.Ref, token node.Token) (bool, error) {
+func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
 	if f.OnConfirm != nil {
-		if _, err := heed(ctx, licet.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
+		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
 			return false, err
 		}
 	}
@@ -119,7 +119,7 @@ func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 	if f.OnCommit == nil {
 		return f.Store.Commit(ctx, change)
 	}
-	return heed(ctx, licet.ErrOutcomeUnknown, func() (outcome node.Outcome, err error) {
+	return heed(ctx, licensing.ErrOutcomeUnknown, func() (outcome node.Outcome, err error) {
 		fault := f.OnCommit(change)
 		if !fault.Skip {
 			outcome, err = f.Store.Commit(context.WithoutCancel(ctx), change)
@@ -136,7 +136,7 @@ func (f *Faulty) count(change node.Change, by int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.committing == nil {
-		f.committing = make(map[licet.Ref]int)
+		f.committing = make(map[licensing.Ref]int)
 	}
 	for i := range change.Writes {
 		ref := change.Writes[i].Ref
@@ -151,7 +151,7 @@ func (f *Faulty) count(change node.Change, by int) {
 }
 
 // ReadLicenses reads licenses, as node.Store does.
-func (f *Faulty) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devices int) ([]*node.LicenseView, error) {
+func (f *Faulty) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
 	if f.OnReadLicenses != nil {
 		if err := f.OnReadLicenses(keys); err != nil {
 			return nil, err
@@ -161,7 +161,7 @@ func (f *Faulty) ReadLicenses(ctx context.Context, keys []licet.LicenseKey, devi
 }
 
 // APIKey finds a key, as node.Store does.
-func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licet.APIKey, error) {
+func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	if f.OnAPIKey != nil {
 		if err := f.OnAPIKey(hash); err != nil {
 			return nil, err

@@ -8,18 +8,18 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // claim makes the claim of a request about an API key, as it is written where
 // nobody has claimed it before.
-func (f keyFixture) claim(owner licet.Owner, keyID string) node.Write {
+func (f keyFixture) claim(owner licensing.Owner, keyID string) node.Write {
 	var hash [16]byte
 	_, _ = rand.Read(hash[:])
 	return node.Write{
-		Ref:    licet.ClaimRef(owner, string(hash[:])),
-		Record: licet.Record{Claim: &licet.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: keyID}},
+		Ref:    licensing.ClaimRef(owner, string(hash[:])),
+		Record: licensing.Record{Claim: &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: keyID}},
 	}
 }
 
@@ -42,14 +42,14 @@ func testKeyClaims(t *testing.T, f keyFixture) {
 	// Another request with the same Idempotency-Key has read that there is none.
 	other := f.apiKey(key.Owner)
 	late := claim
-	late.Record.Claim = &licet.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: other.ID}
+	late.Record.Claim = &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: other.ID}
 	if err := f.keys.CreateAPIKey(f.context(), other, late); !errors.Is(err, node.ErrClaimTaken) {
 		t.Errorf("the claim of another: %v", err)
 	}
 	if got, err := f.store.APIKey(f.context(), other.Hash); err != nil || got != nil {
 		t.Errorf("a key was stored without its claim: %v, %v", got, err)
 	}
-	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		return k.Rotate(f.master.ID, created, 0)
 	}, claim)
 	if !errors.Is(err, node.ErrClaimTaken) {
@@ -67,7 +67,7 @@ func testKeyChangedOnce(t *testing.T, f keyFixture) {
 	var made, refused atomic.Int32
 	for range 6 {
 		group.Go(func() {
-			_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+			_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 				return k.Rotate(f.master.ID, created, time.Minute)
 			}, claim)
 			switch {
@@ -119,7 +119,7 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	used(later, later, created)
 
 	// What is noted stays through a change of the key, and is listed.
-	changed, err := f.keys.ChangeAPIKey(f.context(), one.Owner, one.ID, func(k *licet.APIKey) error {
+	changed, err := f.keys.ChangeAPIKey(f.context(), one.Owner, one.ID, func(k *licensing.APIKey) error {
 		k.Revoke(created)
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -60,22 +60,22 @@ func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 type keyFixture struct {
 	fixture
 	keys   node.KeyStore
-	master licet.MasterKey // in use
+	master licensing.MasterKey // in use
 }
 
-func (f keyFixture) newMaster(id string) licet.MasterKey {
+func (f keyFixture) newMaster(id string) licensing.MasterKey {
 	f.t.Helper()
-	var bytes [licet.MasterKeySize]byte
+	var bytes [licensing.MasterKeySize]byte
 	_, _ = rand.Read(bytes[:])
-	master, err := licet.NewMasterKey(id, bytes)
+	master, err := licensing.NewMasterKey(id, bytes)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return master
 }
 
-func (f keyFixture) apiKey(owner licet.Owner) licet.APIKey {
-	key := licet.APIKey{
+func (f keyFixture) apiKey(owner licensing.Owner) licensing.APIKey {
+	key := licensing.APIKey{
 		ID: "key_" + strings.ToLower(ulid.Make().String()), Owner: owner, Name: "shop", Scopes: []string{"orders", "keys:read"},
 		RequireSignature: true, SecretVersion: 1, MasterID: f.master.ID, CreatedAt: created, ExpiresAt: created.Add(time.Hour),
 	}
@@ -83,7 +83,7 @@ func (f keyFixture) apiKey(owner licet.Owner) licet.APIKey {
 	return key
 }
 
-func (f keyFixture) create(owner licet.Owner) licet.APIKey {
+func (f keyFixture) create(owner licensing.Owner) licensing.APIKey {
 	f.t.Helper()
 	key := f.apiKey(owner)
 	if err := f.keys.CreateAPIKey(f.context(), key); err != nil {
@@ -93,7 +93,7 @@ func (f keyFixture) create(owner licet.Owner) licet.APIKey {
 }
 
 // wantStored demands that a key is found both ways.
-func (f keyFixture) wantStored(want licet.APIKey) {
+func (f keyFixture) wantStored(want licensing.APIKey) {
 	f.t.Helper()
 	got, err := f.store.APIKey(f.context(), want.Hash)
 	if err != nil {
@@ -118,9 +118,9 @@ func (f keyFixture) marks() node.KeyMarks {
 func testKeyCreate(t *testing.T, f keyFixture) {
 	key := f.create(f.owner())
 	f.wantStored(key)
-	for _, other := range []licet.Owner{
-		{AccountID: key.Owner.AccountID, Mode: licet.Live},
-		{AccountID: key.Owner.AccountID[:len(key.Owner.AccountID)-1], Mode: licet.Test},
+	for _, other := range []licensing.Owner{
+		{AccountID: key.Owner.AccountID, Mode: licensing.Live},
+		{AccountID: key.Owner.AccountID[:len(key.Owner.AccountID)-1], Mode: licensing.Test},
 	} {
 		if got, err := f.keys.FindAPIKey(f.context(), other, key.ID); err != nil || got != nil {
 			t.Errorf("%v finds %v, %v", other, got, err)
@@ -135,12 +135,12 @@ func testKeyCreateTwice(t *testing.T, f keyFixture) {
 	}
 	sameID, sameHash := f.apiKey(key.Owner), f.apiKey(key.Owner)
 	sameID.ID, sameHash.Hash = key.ID, key.Hash
-	for what, other := range map[string]licet.APIKey{"id": sameID, "hash": sameHash} {
+	for what, other := range map[string]licensing.APIKey{"id": sameID, "hash": sameHash} {
 		if err := f.keys.CreateAPIKey(f.context(), other); err == nil {
 			t.Errorf("another key of the same %s was stored", what)
 		}
 	}
-	revoked, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	revoked, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		k.Revoke(created)
 		return nil
 	})
@@ -155,15 +155,15 @@ func testKeyCreateTwice(t *testing.T, f keyFixture) {
 
 func testKeyPages(t *testing.T, f keyFixture) {
 	owner := f.owner()
-	f.create(licet.Owner{AccountID: owner.AccountID, Mode: licet.Live})
-	f.create(licet.Owner{AccountID: owner.AccountID + "x", Mode: licet.Test})
-	var want []licet.APIKey
+	f.create(licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live})
+	f.create(licensing.Owner{AccountID: owner.AccountID + "x", Mode: licensing.Test})
+	var want []licensing.APIKey
 	for range 7 {
 		want = append(want, f.create(owner))
 	}
-	slices.SortFunc(want, func(a, b licet.APIKey) int { return strings.Compare(b.ID, a.ID) })
+	slices.SortFunc(want, func(a, b licensing.APIKey) int { return strings.Compare(b.ID, a.ID) })
 	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
-		var got []licet.APIKey
+		var got []licensing.APIKey
 		page := node.Page{Limit: limit}
 		for {
 			list, err := f.keys.ListAPIKeys(f.context(), owner, page)
@@ -188,7 +188,7 @@ func testKeyChange(t *testing.T, f keyFixture) {
 	if err := f.keys.UseMaster(f.context(), next); err != nil {
 		t.Fatal(err)
 	}
-	got, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	got, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		return k.Rotate(next.ID, created, time.Minute)
 	})
 	if err != nil {
@@ -200,7 +200,7 @@ func testKeyChange(t *testing.T, f keyFixture) {
 	f.equal("answer", got, &key)
 	f.wantStored(key)
 	for range 2 { // the second time nothing is left to do
-		if got, err = f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+		if got, err = f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 			k.Revoke(created.Add(time.Second))
 			return nil
 		}); err != nil {
@@ -215,7 +215,7 @@ func testKeyChange(t *testing.T, f keyFixture) {
 func testKeyRefused(t *testing.T, f keyFixture) {
 	key := f.create(f.owner())
 	refusal := errors.New("refused")
-	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		k.Name, k.Scopes[0] = "changed", "changed"
 		return refusal
 	})
@@ -235,7 +235,7 @@ func testKeyConcurrent(t *testing.T, f keyFixture) {
 	var group sync.WaitGroup
 	for range writers {
 		group.Go(func() {
-			got, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+			got, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 				return k.Rotate(f.master.ID, created, time.Minute) // all in the same millisecond
 			})
 			if err != nil {
@@ -268,22 +268,22 @@ func testKeyAbsent(t *testing.T, f keyFixture) {
 	if list, err := f.keys.ListAPIKeys(f.context(), owner, node.Page{Limit: 10}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("listed %v, %v", list, err)
 	}
-	_, err := f.keys.ChangeAPIKey(f.context(), owner, "key_none", func(*licet.APIKey) error {
+	_, err := f.keys.ChangeAPIKey(f.context(), owner, "key_none", func(*licensing.APIKey) error {
 		t.Error("change was called")
 		return nil
 	})
-	if !errors.Is(err, licet.ErrAPIKeyNotFound) {
+	if !errors.Is(err, licensing.ErrAPIKeyNotFound) {
 		t.Errorf("changed: %v", err)
 	}
 }
 
-func ringOf(t *testing.T, keys ...licet.MasterKey) licet.MasterRing {
+func ringOf(t *testing.T, keys ...licensing.MasterKey) licensing.MasterRing {
 	t.Helper()
 	var text strings.Builder
 	for _, key := range keys {
 		text.WriteString(key.Line() + "\n")
 	}
-	ring, err := licet.ParseMasterRing(text.String())
+	ring, err := licensing.ParseMasterRing(text.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func ringOf(t *testing.T, keys ...licet.MasterKey) licet.MasterRing {
 func testRing(t *testing.T, f keyFixture) {
 	unused := f.newMaster("u_" + ulid.Make().String())
 	imposter := f.newMaster(f.master.ID)
-	says := func(ring licet.MasterRing, id string, want bool) {
+	says := func(ring licensing.MasterRing, id string, want bool) {
 		t.Helper()
 		err := f.keys.CheckRing(f.context(), ring)
 		if got := err != nil && strings.Contains(err.Error(), `"`+id+`"`); got != want {
@@ -326,7 +326,7 @@ func testMasterUnused(t *testing.T, f keyFixture) {
 		t.Errorf("it was stored: %v, %v", got, err)
 	}
 	key := f.create(f.owner())
-	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		return k.Rotate(unused.MasterID, created, 0)
 	})
 	if err == nil || !strings.Contains(err.Error(), unused.MasterID) {
@@ -352,7 +352,7 @@ func testKeyMark(t *testing.T, f keyFixture) {
 	key := f.create(owner)
 	fresh("a key")
 	for i := range 3 {
-		if _, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+		if _, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 			return k.Rotate(f.master.ID, created.Add(time.Duration(i)), 0)
 		}); err != nil {
 			t.Fatal(err)
@@ -385,7 +385,7 @@ func testKeyWatch(t *testing.T, f keyFixture) {
 	await("the beginning")
 	key := f.create(f.owner())
 	await("a new key")
-	if _, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licet.APIKey) error {
+	if _, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		k.Revoke(created)
 		return nil
 	}); err != nil {

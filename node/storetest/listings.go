@@ -9,7 +9,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -30,7 +30,7 @@ func RunListings(t *testing.T, open func(t *testing.T) node.Store) {
 		{"any position is a place", testListAnywhere},
 	} {
 		t.Run("listings: "+c.name, func(t *testing.T) {
-			c.test(t, fixture{t: t, store: open(t), check: licet.NewKeyCheck([]byte("check key"))})
+			c.test(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
 		})
 	}
 }
@@ -54,32 +54,32 @@ func all[T any](f fixture, limit int, read func(node.Page) (node.List[T], error)
 	}
 }
 
-func (f fixture) licenses(owner licet.Owner, email string, keep func(*licet.License) bool) func(node.Page) (node.List[node.LicenseView], error) {
+func (f fixture) licenses(owner licensing.Owner, email string, keep func(*licensing.License) bool) func(node.Page) (node.List[node.LicenseView], error) {
 	return func(page node.Page) (node.List[node.LicenseView], error) {
 		return f.store.ListLicenses(f.context(), owner, email, page, keep)
 	}
 }
 
-func (f fixture) orders(owner licet.Owner, email string, keep func(*licet.Order) bool) func(node.Page) (node.List[licet.Order], error) {
-	return func(page node.Page) (node.List[licet.Order], error) {
+func (f fixture) orders(owner licensing.Owner, email string, keep func(*licensing.Order) bool) func(node.Page) (node.List[licensing.Order], error) {
+	return func(page node.Page) (node.List[licensing.Order], error) {
 		return f.store.ListOrders(f.context(), owner, email, page, keep)
 	}
 }
 
-func (f fixture) products(owner licet.Owner) func(node.Page) (node.List[licet.Product], error) {
-	return func(page node.Page) (node.List[licet.Product], error) {
+func (f fixture) products(owner licensing.Owner) func(node.Page) (node.List[licensing.Product], error) {
+	return func(page node.Page) (node.List[licensing.Product], error) {
 		return f.store.ListProducts(f.context(), owner, page)
 	}
 }
 
-func keysOf(views []node.LicenseView) (keys []licet.LicenseKey) {
+func keysOf(views []node.LicenseView) (keys []licensing.LicenseKey) {
 	for i := range views {
 		keys = append(keys, views[i].License.Key)
 	}
 	return keys
 }
 
-func numbersOf(orders []licet.Order) (numbers []string) {
+func numbersOf(orders []licensing.Order) (numbers []string) {
 	for i := range orders {
 		numbers = append(numbers, orders[i].OrderNo)
 	}
@@ -87,32 +87,32 @@ func numbersOf(orders []licet.Order) (numbers []string) {
 }
 
 // grantAt stores a license that was made at a time.
-func (f fixture) grantAt(owner licet.Owner, product string, at time.Time, metadata string) *licet.License {
+func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, metadata string) *licensing.License {
 	f.t.Helper()
-	l := licet.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{
-		License: l, Metadata: &licet.Metadata{Object: metadata, Changed: metadata != ""},
+	l := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{
+		License: l, Metadata: &licensing.Metadata{Object: metadata, Changed: metadata != ""},
 	}})
 	return l
 }
 
 // orderAt stores an order that was made at a time.
-func (f fixture) orderAt(owner licet.Owner, email string, at time.Time) *licet.Order {
+func (f fixture) orderAt(owner licensing.Owner, email string, at time.Time) *licensing.Order {
 	f.t.Helper()
 	order := f.order(owner)
-	order.OrderNo = licet.NewOrderNo('0', ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
+	order.OrderNo = licensing.NewOrderNo('0', ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
 	order.BuyerEmail, order.CreatedAt = email, at
-	f.mustLand(node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Record: licet.Record{Order: order}})
+	f.mustLand(node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}})
 	return order
 }
 
 // payAt pays an order, and gives its license.
-func (f fixture) payAt(order *licet.Order, at time.Time) licet.LicenseKey {
+func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKey {
 	f.t.Helper()
-	ref := licet.OrderRef(order.Owner, order.OrderNo)
+	ref := licensing.OrderRef(order.Owner, order.OrderNo)
 	snapshot := f.load(ref)
 	key := f.key()
-	if _, err := licet.Apply(&snapshot.Record, licet.PayOrder{Payment: "p", Terms: order.Terms, Key: key}, at); err != nil {
+	if _, err := licensing.Apply(&snapshot.Record, licensing.PayOrder{Payment: "p", Terms: order.Terms, Key: key}, at); err != nil {
 		f.t.Fatal(err)
 	}
 	f.mustLand(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
@@ -120,9 +120,9 @@ func (f fixture) payAt(order *licet.Order, at time.Time) licet.LicenseKey {
 }
 
 // neighbors are owners whose things are not this one's.
-func neighbors(owner licet.Owner) []licet.Owner {
-	return []licet.Owner{
-		{AccountID: owner.AccountID, Mode: licet.Live},
+func neighbors(owner licensing.Owner) []licensing.Owner {
+	return []licensing.Owner{
+		{AccountID: owner.AccountID, Mode: licensing.Live},
 		{AccountID: owner.AccountID + "x", Mode: owner.Mode},
 		{AccountID: owner.AccountID[:len(owner.AccountID)-1], Mode: owner.Mode},
 	}
@@ -158,7 +158,7 @@ func testListLicenses(t *testing.T, f fixture) {
 	}
 	for _, limit := range []int{1, 2, 3, 8, 9, 10, node.MaxListPage} {
 		f.equal("licenses", all(f, limit, f.licenses(owner, "", nil)), want)
-		f.equal("licenses of a product", all(f, limit, f.licenses(owner, "", func(l *licet.License) bool { return l.ProductID == "lite" })), lite)
+		f.equal("licenses of a product", all(f, limit, f.licenses(owner, "", func(l *licensing.License) bool { return l.ProductID == "lite" })), lite)
 	}
 	if list, err := f.licenses(f.owner(), "", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("of somebody without licenses: %+v, %v", list, err)
@@ -181,7 +181,7 @@ func testListDevices(t *testing.T, f fixture) {
 	many := f.grantAt(owner, "pro", created.Add(2*time.Second), "")
 	f.activate(many, created, deviceNames(0, 40)...)
 	views := all(f, 10, f.licenses(owner, "", nil))
-	f.equal("licenses", keysOf(views), []licet.LicenseKey{many.Key, few.Key, bare.Key})
+	f.equal("licenses", keysOf(views), []licensing.LicenseKey{many.Key, few.Key, bare.Key})
 	for i, count := range []int{40, 3, 0} {
 		whole := len(views[i].Devices) == count && views[i].Next == nil
 		none := len(views[i].Devices) == 0 && views[i].Next != nil && *views[i].Next == node.DeviceCursor{}
@@ -189,7 +189,7 @@ func testListDevices(t *testing.T, f fixture) {
 			t.Errorf("of %d devices %d are listed, and %v is next", count, len(views[i].Devices), views[i].Next)
 		}
 	}
-	again, err := f.store.ReadLicenses(f.context(), []licet.LicenseKey{many.Key, few.Key, bare.Key}, 0)
+	again, err := f.store.ReadLicenses(f.context(), []licensing.LicenseKey{many.Key, few.Key, bare.Key}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func testListOrders(t *testing.T, f fixture) {
 	for _, other := range neighbors(owner) {
 		f.orderAt(other, "ada@example.com", created)
 	}
-	var want, big []licet.Order
+	var want, big []licensing.Order
 	for i := range 7 {
 		order := f.orderAt(owner, "", created.Add(time.Duration(i)*time.Second))
 		want = append(want, *order)
@@ -215,8 +215,8 @@ func testListOrders(t *testing.T, f fixture) {
 	slices.Reverse(big)
 	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
 		f.equal("orders", all(f, limit, f.orders(owner, "", nil)), want)
-		f.equal("some orders", all(f, limit, f.orders(owner, "", func(o *licet.Order) bool {
-			return slices.ContainsFunc(big, func(b licet.Order) bool { return b.OrderNo == o.OrderNo })
+		f.equal("some orders", all(f, limit, f.orders(owner, "", func(o *licensing.Order) bool {
+			return slices.ContainsFunc(big, func(b licensing.Order) bool { return b.OrderNo == o.OrderNo })
 		})), big)
 	}
 }
@@ -228,7 +228,7 @@ func testListBuyer(t *testing.T, f fixture) {
 	}
 	f.payAt(f.orderAt(owner, "bob@example.com", created), created)
 	var numbers []string
-	var keys []licet.LicenseKey
+	var keys []licensing.LicenseKey
 	for i := range 6 {
 		email := []string{"ada@example.com", "Ada@Example.COM"}[i%2]
 		order := f.orderAt(owner, email, created.Add(time.Duration(i)*time.Second))
@@ -244,7 +244,7 @@ func testListBuyer(t *testing.T, f fixture) {
 			f.equal("orders", numbersOf(all(f, limit, f.orders(owner, email, nil))), numbers)
 			f.equal("licenses", keysOf(all(f, limit, f.licenses(owner, email, nil))), keys)
 		}
-		first := func(l *licet.License) bool { return l.Key == keys[len(keys)-1] }
+		first := func(l *licensing.License) bool { return l.Key == keys[len(keys)-1] }
 		f.equal("one license", keysOf(all(f, limit, f.licenses(owner, "ada@example.com", first))), keys[len(keys)-1:])
 	}
 	if list, err := f.licenses(owner, "eve@example.com", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
@@ -258,9 +258,9 @@ func testListFormerBuyer(t *testing.T, f fixture) {
 	kept := f.orderAt(owner, "ada@example.com", created.Add(time.Second))
 	f.payAt(order, created)
 	for _, email := range []string{"Ada@example.com", "bob@example.com", ""} {
-		snapshot := f.load(licet.OrderRef(owner, order.OrderNo))
+		snapshot := f.load(licensing.OrderRef(owner, order.OrderNo))
 		snapshot.Record.Order.BuyerEmail = email
-		f.mustLand(node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
+		f.mustLand(node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
 		want := map[string][]string{"ada@example.com": {kept.OrderNo}, "bob@example.com": nil}
 		switch email {
 		case "Ada@example.com":
@@ -280,7 +280,7 @@ func testListProducts(t *testing.T, f fixture) {
 	for _, other := range neighbors(owner) {
 		f.putProduct(productWrite(other, "alien", created, nil))
 	}
-	var want []licet.Product
+	var want []licensing.Product
 	for i, id := range []string{"zeta", "alpha", "alpha.2", "0", "mid"} {
 		write := productWrite(owner, id, created.Add(time.Duration(i)*time.Second), nil)
 		f.putProduct(write)
@@ -293,18 +293,18 @@ func testListProducts(t *testing.T, f fixture) {
 
 	// One that is changed stays where it is, one that is removed is gone, and one
 	// that is made again is new.
-	changed := productWrite(owner, "alpha", want[3].CreatedAt, f.load(licet.ProductRef(owner, "alpha")).Token)
+	changed := productWrite(owner, "alpha", want[3].CreatedAt, f.load(licensing.ProductRef(owner, "alpha")).Token)
 	changed.Record.Product.Terms.MaxDevices = 99
 	f.putProduct(changed)
 	want[3] = *changed.Record.Product
 	f.equal("products, one changed", all(f, 2, f.products(owner)), want)
 
-	f.putProduct(node.Write{Ref: licet.ProductRef(owner, "zeta"), Token: f.load(licet.ProductRef(owner, "zeta")).Token})
+	f.putProduct(node.Write{Ref: licensing.ProductRef(owner, "zeta"), Token: f.load(licensing.ProductRef(owner, "zeta")).Token})
 	f.equal("products, one gone", all(f, 2, f.products(owner)), want[:4])
 
 	again := productWrite(owner, "zeta", created.Add(time.Hour), nil)
 	f.putProduct(again)
-	f.equal("products, one made again", all(f, 2, f.products(owner)), append([]licet.Product{*again.Record.Product}, want[:4]...))
+	f.equal("products, one made again", all(f, 2, f.products(owner)), append([]licensing.Product{*again.Record.Product}, want[:4]...))
 }
 
 // putProduct makes, changes or removes a product. It does not remember its
@@ -315,7 +315,7 @@ func (f fixture) putProduct(write node.Write) {
 	f.equal("product", f.load(write.Ref).Record.Product, write.Record.Product)
 }
 
-func productWrite(owner licet.Owner, id string, at time.Time, token node.Token) node.Write {
-	product := &licet.Product{ID: id, Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: at}
-	return node.Write{Ref: licet.ProductRef(owner, id), Token: token, Record: licet.Record{Product: product}}
+func productWrite(owner licensing.Owner, id string, at time.Time, token node.Token) node.Write {
+	product := &licensing.Product{ID: id, Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: at}
+	return node.Write{Ref: licensing.ProductRef(owner, id), Token: token, Record: licensing.Record{Product: product}}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -20,15 +20,15 @@ func testListScan(t *testing.T, f fixture) {
 	looked, pages := 0, 0
 	read := map[string]func(node.Page) (node.Position, int, error){
 		"licenses": func(page node.Page) (node.Position, int, error) {
-			list, err := f.licenses(owner, "", func(*licet.License) bool { looked++; return false })(page)
+			list, err := f.licenses(owner, "", func(*licensing.License) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 		"orders": func(page node.Page) (node.Position, int, error) {
-			list, err := f.orders(owner, "", func(*licet.Order) bool { looked++; return false })(page)
+			list, err := f.orders(owner, "", func(*licensing.Order) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 		"orders of a buyer": func(page node.Page) (node.Position, int, error) {
-			list, err := f.orders(owner, "ada@example.com", func(*licet.Order) bool { looked++; return false })(page)
+			list, err := f.orders(owner, "ada@example.com", func(*licensing.Order) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 	}
@@ -58,7 +58,7 @@ func testListScan(t *testing.T, f fixture) {
 // differ. Everything that was there is listed once.
 func testListStable(t *testing.T, f fixture) {
 	owner := f.owner()
-	there := make(map[licet.LicenseKey]int)
+	there := make(map[licensing.LicenseKey]int)
 	for i := range 12 {
 		there[f.grantAt(owner, "pro", created.Add(time.Duration(i/2)*time.Second), "").Key] = 0
 	}

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -12,20 +12,20 @@ import (
 // stored and once with what was.
 func testProducts(t *testing.T, f fixture) {
 	owner := f.owner()
-	ref := licet.ProductRef(owner, "pro")
-	product := func(name string) *licet.Product {
-		return &licet.Product{
+	ref := licensing.ProductRef(owner, "pro")
+	product := func(name string) *licensing.Product {
+		return &licensing.Product{
 			ID: "pro", Owner: owner, Name: name, Metadata: `{"sku":7}`, CreatedAt: created,
-			Terms: licet.Terms{
-				KeyPrefix: "PRO", MaxDevices: 5, Validity: licet.Period{Years: 1},
-				SelfService: licet.SelfService{Allowed: true, RemovalsPerMonth: 3},
+			Terms: licensing.Terms{
+				KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1},
+				SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 3},
 			},
 		}
 	}
 	var stale node.Token
 	for _, name := range []string{"first", "second", ""} {
 		before := f.load(ref)
-		write := node.Write{Ref: ref, Token: before.Token, Record: licet.Record{Product: product(name), Changed: true}}
+		write := node.Write{Ref: ref, Token: before.Token, Record: licensing.Record{Product: product(name), Changed: true}}
 		f.mustLand(write)
 		f.equal("product", f.load(ref).Record.Product, product(name))
 		write.Record.Product = product("too late")
@@ -36,7 +36,7 @@ func testProducts(t *testing.T, f fixture) {
 		f.equal("rival", f.rival(outcome, ref).Record.Product, product(name))
 		stale = before.Token
 	}
-	remove := node.Write{Ref: ref, Token: stale, Record: licet.Record{Changed: true}}
+	remove := node.Write{Ref: ref, Token: stale, Record: licensing.Record{Changed: true}}
 	if f.commit(remove).Landed {
 		t.Fatal("what a product was is removed")
 	}
@@ -45,10 +45,10 @@ func testProducts(t *testing.T, f fixture) {
 	if s := f.load(ref); s.Record.Product != nil || s.Token != nil {
 		t.Fatalf("after it was removed there is %+v", s.Record.Product)
 	}
-	if f.commit(node.Write{Ref: ref, Token: remove.Token, Record: licet.Record{Product: product("on nothing")}}).Landed {
+	if f.commit(node.Write{Ref: ref, Token: remove.Token, Record: licensing.Record{Product: product("on nothing")}}).Landed {
 		t.Fatal("a product that is gone was replaced")
 	}
-	f.mustLand(node.Write{Ref: ref, Record: licet.Record{Product: product("anew")}})
+	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Product: product("anew")}})
 	f.equal("product", f.load(ref).Record.Product, product("anew"))
 }
 
@@ -56,7 +56,7 @@ func testProducts(t *testing.T, f fixture) {
 // neither, and only where it was asked for.
 func testMetadata(t *testing.T, f fixture) {
 	l := f.createLicense(3)
-	ref := licet.LicenseRef(l.Key)
+	ref := licensing.LicenseRef(l.Key)
 	load := func() node.Snapshot {
 		t.Helper()
 		snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: []string{"a"}, Metadata: true})
@@ -67,8 +67,8 @@ func testMetadata(t *testing.T, f fixture) {
 	}
 	update := func(s node.Snapshot, most int, patch string) node.Write {
 		t.Helper()
-		cmd := licet.UpdateLicense{Target: licet.Target{Key: l.Key}, MaxDevices: &most, Metadata: patch}
-		if _, err := licet.Apply(&s.Record, cmd, created); err != nil {
+		cmd := licensing.UpdateLicense{Target: licensing.Target{Key: l.Key}, MaxDevices: &most, Metadata: patch}
+		if _, err := licensing.Apply(&s.Record, cmd, created); err != nil {
 			t.Fatal(err)
 		}
 		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}

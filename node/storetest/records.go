@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -15,9 +15,9 @@ func testAbsent(t *testing.T, f fixture) {
 	owner, key := f.owner(), f.key()
 	order := f.order(owner)
 	snapshots, err := f.store.Load(f.context(),
-		node.Want{Ref: licet.LicenseRef(key), Devices: []string{"a"}},
-		node.Want{Ref: licet.OrderRef(owner, order.OrderNo)},
-		node.Want{Ref: licet.ProductRef(owner, "pro")})
+		node.Want{Ref: licensing.LicenseRef(key), Devices: []string{"a"}},
+		node.Want{Ref: licensing.OrderRef(owner, order.OrderNo)},
+		node.Want{Ref: licensing.ProductRef(owner, "pro")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,25 +43,25 @@ func testAbsent(t *testing.T, f fixture) {
 func testCreate(t *testing.T, f fixture) {
 	owner := f.owner()
 	order, l := f.order(owner), f.license(3)
-	l.Validity = licet.Period{Months: 6, Clock: time.Hour}
+	l.Validity = licensing.Period{Months: 6, Clock: time.Hour}
 	l.SuspendedAt, l.AllowedOver = created.Add(time.Second), 4
-	product := &licet.Product{ID: "pro", Owner: owner, Terms: order.Terms, CreatedAt: created}
+	product := &licensing.Product{ID: "pro", Owner: owner, Terms: order.Terms, CreatedAt: created}
 	f.mustLand(
-		node.Write{Ref: licet.OrderRef(owner, order.OrderNo), Record: licet.Record{Order: order}},
-		node.Write{Ref: licet.ProductRef(owner, "pro"), Record: licet.Record{Product: product}})
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l, Metadata: &licet.Metadata{Object: `{"a":1}`, Changed: true}}})
+		node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}},
+		node.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}})
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
 
 	snapshots, err := f.store.Load(f.context(),
-		node.Want{Ref: licet.ProductRef(owner, "pro")},
-		node.Want{Ref: licet.LicenseRef(l.Key), Devices: []string{"x", "y"}},
-		node.Want{Ref: licet.OrderRef(owner, order.OrderNo)})
+		node.Want{Ref: licensing.ProductRef(owner, "pro")},
+		node.Want{Ref: licensing.LicenseRef(l.Key), Devices: []string{"x", "y"}},
+		node.Want{Ref: licensing.OrderRef(owner, order.OrderNo)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f.equal("product", snapshots[0].Record.Product, product)
 	f.equal("license", snapshots[1].Record.License, l)
-	f.equal("devices", snapshots[1].Record.Devices, licet.Devices{
-		"x": {Device: licet.Device{ID: "x"}}, "y": {Device: licet.Device{ID: "y"}},
+	f.equal("devices", snapshots[1].Record.Devices, licensing.Devices{
+		"x": {Device: licensing.Device{ID: "x"}}, "y": {Device: licensing.Device{ID: "y"}},
 	})
 	f.equal("order", snapshots[2].Record.Order, order)
 
@@ -69,8 +69,8 @@ func testCreate(t *testing.T, f fixture) {
 	if err != nil || !found || got != owner {
 		t.Errorf("OrderOwner: %v, %v, %v; want %v", got, found, err, owner)
 	}
-	other := licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}
-	if s := f.load(licet.OrderRef(other, order.OrderNo)); s.Record.Order != nil {
+	other := licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}
+	if s := f.load(licensing.OrderRef(other, order.OrderNo)); s.Record.Order != nil {
 		t.Error("the order is visible in the other mode")
 	}
 	view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1})
@@ -82,7 +82,7 @@ func testCreate(t *testing.T, f fixture) {
 
 func testCreateExisting(t *testing.T, f fixture) {
 	l := f.createLicense(3)
-	outcome := f.commit(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: f.license(9)}})
+	outcome := f.commit(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: f.license(9)}})
 	if outcome.Landed {
 		t.Fatal("a second creation landed")
 	}
@@ -91,7 +91,7 @@ func testCreateExisting(t *testing.T, f fixture) {
 
 func testStaleSwap(t *testing.T, f fixture) {
 	l := f.createLicense(3)
-	ref := licet.LicenseRef(l.Key)
+	ref := licensing.LicenseRef(l.Key)
 	stale := f.load(ref, "b", "a")
 	f.activate(l, created.Add(time.Second), "a")
 
@@ -113,17 +113,17 @@ func testStaleSwap(t *testing.T, f fixture) {
 
 func testAllOrNone(t *testing.T, f fixture) {
 	owner := f.owner()
-	product := &licet.Product{ID: "pro", Owner: owner, Terms: licet.DefaultTerms(), CreatedAt: created}
-	write := node.Write{Ref: licet.ProductRef(owner, "pro"), Record: licet.Record{Product: product}}
+	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: created}
+	write := node.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}}
 	first, second := f.order(owner), f.order(owner)
-	f.mustLand(node.Write{Ref: licet.OrderRef(owner, first.OrderNo), Record: licet.Record{Order: first}}, write)
+	f.mustLand(node.Write{Ref: licensing.OrderRef(owner, first.OrderNo), Record: licensing.Record{Order: first}}, write)
 
-	outcome := f.commit(node.Write{Ref: licet.OrderRef(owner, second.OrderNo), Record: licet.Record{Order: second}}, write)
+	outcome := f.commit(node.Write{Ref: licensing.OrderRef(owner, second.OrderNo), Record: licensing.Record{Order: second}}, write)
 	if outcome.Landed {
 		t.Fatal("a change landed though one of its writes had lost")
 	}
 	f.equal("the write that lost", outcome.Rivals[1].Record.Product, product)
-	if s := f.load(licet.OrderRef(owner, second.OrderNo)); s.Record.Order != nil {
+	if s := f.load(licensing.OrderRef(owner, second.OrderNo)); s.Record.Order != nil {
 		t.Error("the other write was made")
 	}
 	if _, found, _ := f.store.OrderOwner(f.context(), second.OrderNo); found {
@@ -134,13 +134,13 @@ func testAllOrNone(t *testing.T, f fixture) {
 func testIssue(t *testing.T, f fixture) {
 	owner := f.owner()
 	order := f.order(owner)
-	ref := licet.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licet.Record{Order: order}})
+	ref := licensing.OrderRef(owner, order.OrderNo)
+	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Order: order}})
 	snapshot := f.load(ref)
 	stale := node.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
 	key, loser := f.key(), f.key()
-	pay := func(s *node.Snapshot, key licet.LicenseKey) node.Write {
-		if _, err := licet.Apply(&s.Record, licet.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created); err != nil {
+	pay := func(s *node.Snapshot, key licensing.LicenseKey) node.Write {
+		if _, err := licensing.Apply(&s.Record, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created); err != nil {
 			t.Fatal(err)
 		}
 		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}
@@ -154,27 +154,27 @@ func testIssue(t *testing.T, f fixture) {
 	if paid.LicenseKey != key {
 		t.Errorf("license key %s, want %s", paid.LicenseKey, key)
 	}
-	f.equal("license", f.load(licet.LicenseRef(key)).Record.License, snapshot.Record.Issued)
-	if s := f.load(licet.LicenseRef(loser)); s.Record.License != nil {
+	f.equal("license", f.load(licensing.LicenseRef(key)).Record.License, snapshot.Record.Issued)
+	if s := f.load(licensing.LicenseRef(loser)); s.Record.License != nil {
 		t.Error("the lost payment left a license behind")
 	}
 }
 
 func testClaims(t *testing.T, f fixture) {
 	owner := f.owner()
-	ref := licet.ClaimRef(owner, "0123456789abcdef")
-	claims := []licet.Claim{
-		{Fingerprint: [32]byte{6}, CreatedAt: created, Redaction: &licet.Redaction{}},
-		{Fingerprint: [32]byte{7}, CreatedAt: created, Redaction: &licet.Redaction{Orders: 214, Licenses: 200, Complete: true}},
+	ref := licensing.ClaimRef(owner, "0123456789abcdef")
+	claims := []licensing.Claim{
+		{Fingerprint: [32]byte{6}, CreatedAt: created, Redaction: &licensing.Redaction{}},
+		{Fingerprint: [32]byte{7}, CreatedAt: created, Redaction: &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}},
 		{Fingerprint: [32]byte{1}, CreatedAt: created, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"},
-		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licet.GrantProgress{
-			Seed: [32]byte{3}, Terms: licet.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licet.Period{Years: 1}}, Quantity: 1000, Done: 32}},
-		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licet.ErrPaymentNotConfigured},
+		{Fingerprint: [32]byte{2}, CreatedAt: created.Add(time.Hour), Grant: &licensing.GrantProgress{
+			Seed: [32]byte{3}, Terms: licensing.Terms{KeyPrefix: "LIC", MaxDevices: 3, Validity: licensing.Period{Years: 1}}, Quantity: 1000, Done: 32}},
+		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licensing.ErrPaymentNotConfigured},
 		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key()},
 	}
 	var token node.Token
 	for i := range claims {
-		write := node.Write{Ref: ref, Token: token, Record: licet.Record{Claim: &claims[i]}}
+		write := node.Write{Ref: ref, Token: token, Record: licensing.Record{Claim: &claims[i]}}
 		f.mustLand(write)
 		if f.commit(write).Landed {
 			t.Fatal("the same claim was made twice")
@@ -183,7 +183,7 @@ func testClaims(t *testing.T, f fixture) {
 		f.equal("claim", snapshot.Record.Claim, &claims[i])
 		token = snapshot.Token
 	}
-	other := licet.ClaimRef(licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}, ref.ID)
+	other := licensing.ClaimRef(licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}, ref.ID)
 	if s := f.load(other); s.Record.Claim != nil {
 		t.Error("the claim is visible in the other mode")
 	}
@@ -205,7 +205,7 @@ func (f fixture) sweep(before time.Time) {
 	f.t.Helper()
 	for {
 		swept, err := f.store.SweepClaims(f.context(), before, node.MaxSweep)
-		if err != nil && !errors.Is(err, licet.ErrOutcomeUnknown) {
+		if err != nil && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			f.t.Fatal(err)
 		}
 		if err == nil && swept == 0 {
@@ -217,7 +217,7 @@ func (f fixture) sweep(before time.Time) {
 func testConcurrent(t *testing.T, f fixture) {
 	const writers, each = 8, 10
 	l := f.createLicense(0)
-	ref := licet.LicenseRef(l.Key)
+	ref := licensing.LicenseRef(l.Key)
 	ctx := f.context()
 	var group sync.WaitGroup
 	for w := range writers {
@@ -229,8 +229,8 @@ func testConcurrent(t *testing.T, f fixture) {
 					return
 				}
 				for snapshot := snapshots[0]; ; {
-					cmd := licet.Activate{Target: licet.Target{Key: l.Key}, Device: device}
-					if _, err := licet.Apply(&snapshot.Record, cmd, created); err != nil {
+					cmd := licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: device}
+					if _, err := licensing.Apply(&snapshot.Record, cmd, created); err != nil {
 						t.Errorf("activate: %v", err)
 						return
 					}
@@ -267,7 +267,7 @@ func testUnchanged(t *testing.T, f fixture) {
 		if count > 0 {
 			f.activate(l, created, devices...)
 		}
-		ref := licet.LicenseRef(l.Key)
+		ref := licensing.LicenseRef(l.Key)
 		for _, touched := range [][]string{nil, devices} {
 			snapshot := f.load(ref, touched...)
 			group.Go(func() {
@@ -290,15 +290,15 @@ func testConfirm(t *testing.T, f fixture) {
 	for _, count := range []int{2, 40} {
 		for _, c := range []struct {
 			name   string
-			change func(*licet.License)
+			change func(*licensing.License)
 		}{
-			{"a device more", func(l *licet.License) { f.activate(l, created, "new") }},
-			{"a device less", func(l *licet.License) { f.remove(l, "device-0") }},
-			{"a device less, and back again", func(l *licet.License) { f.remove(l, "device-0"); f.activate(l, created, "device-0") }},
+			{"a device more", func(l *licensing.License) { f.activate(l, created, "new") }},
+			{"a device less", func(l *licensing.License) { f.remove(l, "device-0") }},
+			{"a device less, and back again", func(l *licensing.License) { f.remove(l, "device-0"); f.activate(l, created, "device-0") }},
 		} {
 			l := f.createLicense(0)
 			f.activate(l, created, deviceNames(0, count)...)
-			ref := licet.LicenseRef(l.Key)
+			ref := licensing.LicenseRef(l.Key)
 			guess, _, ok := f.store.Recall(node.Want{Ref: ref, Devices: []string{"device-0", "new"}})
 			if !ok {
 				continue
@@ -319,23 +319,23 @@ func testEnded(t *testing.T, f fixture) {
 	cancel()
 	l := f.license(3)
 	_, err := f.store.Commit(ctx, node.Change{Writes: []node.Write{
-		{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l}},
+		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
-	if !errors.Is(err, licet.ErrUnavailable) {
+	if !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Commit: %v, want ErrUnavailable", err)
 	}
-	if _, err := f.store.Load(ctx, node.Want{Ref: licet.LicenseRef(l.Key)}); !errors.Is(err, licet.ErrUnavailable) {
+	if _, err := f.store.Load(ctx, node.Want{Ref: licensing.LicenseRef(l.Key)}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Load: %v, want ErrUnavailable", err)
 	}
-	if s := f.load(licet.LicenseRef(l.Key)); s.Record.License != nil {
+	if s := f.load(licensing.LicenseRef(l.Key)); s.Record.License != nil {
 		t.Error("the license was written")
 	}
 	l = f.createLicense(0)
-	guess, _, ok := f.store.Recall(node.Want{Ref: licet.LicenseRef(l.Key)})
+	guess, _, ok := f.store.Recall(node.Want{Ref: licensing.LicenseRef(l.Key)})
 	if !ok {
 		return
 	}
-	if still, err := f.store.Confirm(ctx, licet.LicenseRef(l.Key), guess.Token); still || !errors.Is(err, licet.ErrUnavailable) {
+	if still, err := f.store.Confirm(ctx, licensing.LicenseRef(l.Key), guess.Token); still || !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Confirm: %v, %v; want ErrUnavailable", still, err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
@@ -44,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 		{"a context that has ended changes nothing", testEnded},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.test(t, fixture{t: t, store: open(t), check: licet.NewKeyCheck([]byte("check key"))})
+			c.test(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
 		})
 	}
 }
@@ -53,7 +53,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 // everybody, so nothing else may make any on the same server meanwhile.
 func RunClaims(t *testing.T, open func(t *testing.T) node.Store) {
 	t.Run("claims are made once, and swept by age", func(t *testing.T) {
-		testClaims(t, fixture{t: t, store: open(t), check: licet.NewKeyCheck([]byte("check key"))})
+		testClaims(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
 	})
 }
 
@@ -69,7 +69,7 @@ func RunEvents(t *testing.T, open func(t *testing.T, hearAll bool) EventfulStore
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("what changes tell is read, activations: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
-			testEvents(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
+			testEvents(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store, hearAll)
 		})
 	}
 }
@@ -82,7 +82,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) Eventf
 	for _, hearAll := range []bool{false, true} {
 		t.Run(fmt.Sprintf("who subscribes to activations hears of them, and of all: %v", hearAll), func(t *testing.T) {
 			store := open(t, hearAll)
-			testListening(t, fixture{t: t, store: store, check: licet.NewKeyCheck([]byte("check key"))}, store, hearAll)
+			testListening(t, fixture{t: t, store: store, check: licensing.NewKeyCheck([]byte("check key"))}, store, hearAll)
 		})
 	}
 }
@@ -91,7 +91,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) Eventf
 type fixture struct {
 	t     *testing.T
 	store node.Store
-	check licet.KeyCheck
+	check licensing.KeyCheck
 }
 
 var created = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
@@ -102,30 +102,30 @@ func (f fixture) context() context.Context {
 	return ctx
 }
 
-func (f fixture) owner() licet.Owner {
-	return licet.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: licet.Test}
+func (f fixture) owner() licensing.Owner {
+	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: licensing.Test}
 }
 
-func (f fixture) key() licet.LicenseKey {
-	var entropy [licet.LicenseKeyEntropy]byte
+func (f fixture) key() licensing.LicenseKey {
+	var entropy [licensing.LicenseKeyEntropy]byte
 	if _, err := rand.Read(entropy[:]); err != nil {
 		f.t.Fatal(err)
 	}
 	return f.check.Mint("LIC", '0', entropy)
 }
 
-func (f fixture) license(maxDevices int) *licet.License {
-	terms := licet.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
+func (f fixture) license(maxDevices int) *licensing.License {
+	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
 	return terms.Issue(f.key(), f.owner(), "pro", "", created)
 }
 
-func (f fixture) order(owner licet.Owner) *licet.Order {
-	return &licet.Order{
-		OrderNo: licet.NewOrderNo('0', ulid.Make().String()), Owner: owner,
+func (f fixture) order(owner licensing.Owner) *licensing.Order {
+	return &licensing.Order{
+		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner,
 		ProductID: "pro", Amount: 4900, Currency: "USD",
 		Description: "one seat", BuyerEmail: "ada@example.com", Metadata: `{"cart":[1,2]}`,
 		SuccessURL: "https://shop.example/thanks", PayToken: "00112233445566778899aabbccddeeff",
-		Terms:     licet.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licet.Period{Years: 1}, FromActivation: true},
+		Terms:     licensing.Terms{KeyPrefix: "PRO", MaxDevices: 5, Validity: licensing.Period{Years: 1}, FromActivation: true},
 		CreatedAt: created, ExpiresAt: created.Add(24 * time.Hour),
 	}
 }
@@ -146,7 +146,7 @@ func (f fixture) mustLand(writes ...node.Write) {
 	}
 }
 
-func (f fixture) load(ref licet.Ref, devices ...string) node.Snapshot {
+func (f fixture) load(ref licensing.Ref, devices ...string) node.Snapshot {
 	f.t.Helper()
 	snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: devices})
 	if err != nil {
@@ -156,7 +156,7 @@ func (f fixture) load(ref licet.Ref, devices ...string) node.Snapshot {
 }
 
 // rival is what a swap of one record was lost to.
-func (f fixture) rival(outcome node.Outcome, ref licet.Ref, devices ...string) node.Snapshot {
+func (f fixture) rival(outcome node.Outcome, ref licensing.Ref, devices ...string) node.Snapshot {
 	f.t.Helper()
 	if len(outcome.Rivals) > 0 {
 		return outcome.Rivals[0]
@@ -164,40 +164,40 @@ func (f fixture) rival(outcome node.Outcome, ref licet.Ref, devices ...string) n
 	return f.load(ref, devices...)
 }
 
-func (f fixture) createLicense(maxDevices int) *licet.License {
+func (f fixture) createLicense(maxDevices int) *licensing.License {
 	f.t.Helper()
 	l := f.license(maxDevices)
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Record: licet.Record{License: l, Changed: true}})
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Changed: true}})
 	return l
 }
 
 // activate binds devices in one change, on a fresh snapshot.
-func (f fixture) activate(l *licet.License, now time.Time, devices ...string) {
+func (f fixture) activate(l *licensing.License, now time.Time, devices ...string) {
 	f.t.Helper()
-	snapshot := f.load(licet.LicenseRef(l.Key), devices...)
+	snapshot := f.load(licensing.LicenseRef(l.Key), devices...)
 	f.apply(&snapshot.Record, l, now, devices...)
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
 }
 
-func (f fixture) apply(record *licet.Record, l *licet.License, now time.Time, devices ...string) {
+func (f fixture) apply(record *licensing.Record, l *licensing.License, now time.Time, devices ...string) {
 	f.t.Helper()
 	for _, id := range devices {
-		cmd := licet.Activate{Target: licet.Target{Key: l.Key}, Device: id, Name: "name of " + id, Named: true}
-		if _, err := licet.Apply(record, cmd, now); err != nil {
+		cmd := licensing.Activate{Target: licensing.Target{Key: l.Key}, Device: id, Name: "name of " + id, Named: true}
+		if _, err := licensing.Apply(record, cmd, now); err != nil {
 			f.t.Fatalf("activate %s: %v", id, err)
 		}
 	}
 }
 
-func (f fixture) remove(l *licet.License, device string) {
+func (f fixture) remove(l *licensing.License, device string) {
 	f.t.Helper()
-	snapshot := f.load(licet.LicenseRef(l.Key), device)
-	cmd := licet.RemoveDevice{Target: licet.Target{Key: l.Key}, Device: device}
-	result, err := licet.Apply(&snapshot.Record, cmd, created)
+	snapshot := f.load(licensing.LicenseRef(l.Key), device)
+	cmd := licensing.RemoveDevice{Target: licensing.Target{Key: l.Key}, Device: device}
+	result, err := licensing.Apply(&snapshot.Record, cmd, created)
 	if err != nil || !result.Removed {
 		f.t.Fatalf("remove %s: %v, %v", device, result.Removed, err)
 	}
-	f.mustLand(node.Write{Ref: licet.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
 }
 
 func (f fixture) equal(what string, got, want any) {

@@ -9,15 +9,15 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
-	"licet"
+	"licet/licensing"
 	"licet/node"
 )
 
 // endpoint is an endpoint for some kinds of events. Its master key is that of the
 // suite, which the store must use.
-func (f fixture) endpoint(types ...licet.EventType) licet.Endpoint {
-	return licet.Endpoint{
-		ID: licet.NewEndpointID(node.Cell, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
+func (f fixture) endpoint(types ...licensing.EventType) licensing.Endpoint {
+	return licensing.Endpoint{
+		ID: licensing.NewEndpointID(node.Cell, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
 		Types: types, SecretVersion: 1, MasterID: webhookMaster, Since: "pos_0",
 	}
 }
@@ -32,23 +32,23 @@ func (f fixture) useMaster() {
 	if !ok {
 		return
 	}
-	master, err := licet.NewMasterKey(webhookMaster, [licet.MasterKeySize]byte{1})
+	master, err := licensing.NewMasterKey(webhookMaster, [licensing.MasterKeySize]byte{1})
 	if err == nil {
 		err = keys.UseMaster(f.context(), master)
 	}
-	if err != nil && !errors.Is(err, licet.ErrOutcomeUnknown) {
+	if err != nil && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		f.t.Fatal(err)
 	}
 }
 
 // stepWebhooks runs a command on an owner's endpoints, as often as it takes: who
 // listens is one key of all owners, so that a swap may be lost to anybody's.
-func (f fixture) stepWebhooks(owner licet.Owner, cmd licet.Command, now time.Time) {
+func (f fixture) stepWebhooks(owner licensing.Owner, cmd licensing.Command, now time.Time) {
 	f.t.Helper()
-	ref := licet.WebhooksRef(owner)
+	ref := licensing.WebhooksRef(owner)
 	snapshot := f.load(ref)
 	for range 100 {
-		if _, err := licet.Apply(&snapshot.Record, cmd, now); err != nil {
+		if _, err := licensing.Apply(&snapshot.Record, cmd, now); err != nil {
 			f.t.Fatalf("%T: %v", cmd, err)
 		}
 		outcome := f.commit(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
@@ -65,19 +65,19 @@ func (f fixture) stepWebhooks(owner licet.Owner, cmd licet.Command, now time.Tim
 func testWebhooks(t *testing.T, f fixture) {
 	f.useMaster()
 	owner := f.owner()
-	ref := licet.WebhooksRef(owner)
-	first, second := f.endpoint(licet.EventOrderPaid, licet.EventWebhookDisabled), f.endpoint(licet.EventLicenseIssued)
-	want := &licet.Webhooks{Owner: owner}
+	ref := licensing.WebhooksRef(owner)
+	first, second := f.endpoint(licensing.EventOrderPaid, licensing.EventWebhookDisabled), f.endpoint(licensing.EventLicenseIssued)
+	want := &licensing.Webhooks{Owner: owner}
 	disabled := true
-	for i, cmd := range []licet.Command{
-		licet.CreateEndpoint{Owner: owner, Endpoint: first},
-		licet.CreateEndpoint{Owner: owner, Endpoint: second},
-		licet.RotateEndpointSecret{ID: second.ID, MasterID: webhookMaster, Overlap: time.Hour},
-		licet.UpdateEndpoint{ID: first.ID, URL: new("https://shop.example/other"), Description: new("")},
-		licet.DisableEndpoint{ID: second.ID, ResetAt: created.Add(time.Second), Because: licet.DisabledGone},
-		licet.UpdateEndpoint{ID: second.ID, Enabled: &disabled},
-		licet.DeleteEndpoint{ID: first.ID},
-		licet.DeleteEndpoint{ID: second.ID},
+	for i, cmd := range []licensing.Command{
+		licensing.CreateEndpoint{Owner: owner, Endpoint: first},
+		licensing.CreateEndpoint{Owner: owner, Endpoint: second},
+		licensing.RotateEndpointSecret{ID: second.ID, MasterID: webhookMaster, Overlap: time.Hour},
+		licensing.UpdateEndpoint{ID: first.ID, URL: new("https://shop.example/other"), Description: new("")},
+		licensing.DisableEndpoint{ID: second.ID, ResetAt: created.Add(time.Second), Because: licensing.DisabledGone},
+		licensing.UpdateEndpoint{ID: second.ID, Enabled: &disabled},
+		licensing.DeleteEndpoint{ID: first.ID},
+		licensing.DeleteEndpoint{ID: second.ID},
 	} {
 		now := created.Add(time.Duration(i) * time.Second)
 		stale := f.load(ref)
@@ -85,15 +85,15 @@ func testWebhooks(t *testing.T, f fixture) {
 			t.Fatalf("there is %+v", stale)
 		}
 		f.stepWebhooks(owner, cmd, now)
-		model := licet.Record{Webhooks: want}
-		if _, err := licet.Apply(&model, cmd, now); err != nil {
+		model := licensing.Record{Webhooks: want}
+		if _, err := licensing.Apply(&model, cmd, now); err != nil {
 			t.Fatal(err)
 		}
 		want = model.Webhooks
 		f.equal("the endpoints", f.load(ref).Record.Webhooks, want)
 		late := stale
 		late.Record = late.Record.Clone()
-		if _, err := licet.Apply(&late.Record, licet.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licet.EventOrderPaid)}, now); err != nil {
+		if _, err := licensing.Apply(&late.Record, licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licensing.EventOrderPaid)}, now); err != nil {
 			t.Fatal(err)
 		}
 		outcome := f.commit(node.Write{Ref: ref, Token: late.Token, Record: late.Record})
@@ -105,7 +105,7 @@ func testWebhooks(t *testing.T, f fixture) {
 	if f.load(ref).Token == nil {
 		t.Error("the record is gone along with its endpoints")
 	}
-	if other := (licet.Owner{AccountID: owner.AccountID, Mode: licet.Live}); f.load(licet.WebhooksRef(other)).Record.Webhooks != nil {
+	if other := (licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}); f.load(licensing.WebhooksRef(other)).Record.Webhooks != nil {
 		t.Error("the other mode has them too")
 	}
 }
@@ -115,23 +115,23 @@ func testWebhooks(t *testing.T, f fixture) {
 func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) {
 	f.useMaster()
 	l := f.createLicense(0)
-	ref, owner := licet.LicenseRef(l.Key), l.Owner
+	ref, owner := licensing.LicenseRef(l.Key), l.Owner
 	yes, no := true, false
-	all, orders := f.endpoint(), f.endpoint(licet.EventOrderPaid)
+	all, orders := f.endpoint(), f.endpoint(licensing.EventOrderPaid)
 	want := []string{}
 	for i, step := range []struct {
-		cmd     licet.Command
+		cmd     licensing.Command
 		listens bool
 	}{
-		{licet.CreateEndpoint{Owner: owner, Endpoint: orders}, false},
-		{licet.CreateEndpoint{Owner: owner, Endpoint: all}, true},
-		{licet.UpdateEndpoint{ID: all.ID, Enabled: &no}, false},
-		{licet.UpdateEndpoint{ID: all.ID, Enabled: &yes}, true},
-		{licet.UpdateEndpoint{ID: all.ID, Types: &[]licet.EventType{licet.EventOrderPaid, licet.EventOrderCreated}}, false},
-		{licet.UpdateEndpoint{ID: orders.ID, Types: &[]licet.EventType{licet.EventDeviceBound}}, true},
-		{licet.DeleteEndpoint{ID: orders.ID}, false},
-		{licet.UpdateEndpoint{ID: all.ID, Types: new([]licet.EventType)}, true},
-		{licet.DisableEndpoint{ID: all.ID, ResetAt: created.Add(3 * time.Second), Because: licet.DisabledFailing}, false},
+		{licensing.CreateEndpoint{Owner: owner, Endpoint: orders}, false},
+		{licensing.CreateEndpoint{Owner: owner, Endpoint: all}, true},
+		{licensing.UpdateEndpoint{ID: all.ID, Enabled: &no}, false},
+		{licensing.UpdateEndpoint{ID: all.ID, Enabled: &yes}, true},
+		{licensing.UpdateEndpoint{ID: all.ID, Types: &[]licensing.EventType{licensing.EventOrderPaid, licensing.EventOrderCreated}}, false},
+		{licensing.UpdateEndpoint{ID: orders.ID, Types: &[]licensing.EventType{licensing.EventDeviceBound}}, true},
+		{licensing.DeleteEndpoint{ID: orders.ID}, false},
+		{licensing.UpdateEndpoint{ID: all.ID, Types: new([]licensing.EventType)}, true},
+		{licensing.DisableEndpoint{ID: all.ID, ResetAt: created.Add(3 * time.Second), Because: licensing.DisabledFailing}, false},
 	} {
 		device := "device-" + string(rune('a'+i))
 		before := f.load(ref, device) // and the change is of before the subscription was
@@ -152,9 +152,9 @@ func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) 
 	var bound, disabled []string
 	for _, e := range f.told(events, owner, "", 50) {
 		switch e.Type {
-		case licet.EventDeviceBound:
+		case licensing.EventDeviceBound:
 			bound = append(bound, e.Device.ID)
-		case licet.EventWebhookDisabled:
+		case licensing.EventWebhookDisabled:
 			disabled = append(disabled, strings.Join([]string{e.Webhook.ID, string(e.Webhook.DisabledBecause), string(e.Actor)}, " "))
 			if e.Sequence != 1 || e.Webhook.MasterID != "" || e.Webhook.URL != all.URL || e.License != nil || e.Order != nil {
 				t.Errorf("the event is %+v of %+v", e, e.Webhook)
@@ -163,7 +163,7 @@ func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) 
 	}
 	f.equal("the devices that were told of", bound, want)
 	f.equal("the endpoints that were disabled", disabled, []string{all.ID + " failing system"})
-	history, err := events.History(f.context(), licet.WebhooksRef(owner), node.HistoryPage{Limit: 5})
+	history, err := events.History(f.context(), licensing.WebhooksRef(owner), node.HistoryPage{Limit: 5})
 	if err != nil || len(history.Events) != 1 || history.Next != "" || !slices.Equal(history.Events[0].Webhook.Types, nil) {
 		t.Errorf("the history is %+v, %v", history, err)
 	}

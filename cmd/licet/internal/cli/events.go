@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/licensing"
+)
+
+func (s Setup) eventCommands() *cobra.Command {
+	return group("events", "List what has happened, and follow it", `  licet events tail
+  licet events list --types order.paid,order.refunded
+  licet events tail --after evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
+		s.eventsList(), s.eventsGet(), s.eventsTail())
+}
+
+// eventColumns is what tables show of events.
+var eventColumns = []string{"id", "timestamp", "type", "actor", "about"}
+
+// eventFilterFlags adds the flags that say which events are meant.
+func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without string) {
+	fs := cmd.Flags()
+	fs.StringVar(&filter.After, "after", "", "only those after an `event`, by its id; left out: "+without)
+	fs.StringSliceVar(&filter.Types, "types", nil, "only those of some `kinds`, with commas between, such as order.paid")
+	complete(cmd, "types", words(licensing.EventTypes())...)
+}
+
+func (s Setup) eventsList() *cobra.Command {
+	var filter client.EventFilter
+	return s.command(spec{
+		use: "list", short: "List events, the oldest first",
+		example: `  licet events list --types order.paid --limit 50
+  licet events list --all --output json > events.jsonl`,
+		args: cobra.NoArgs, route: "GET /v1/events", scope: "events:read",
+		flags: func(cmd *cobra.Command) {
+			eventFilterFlags(cmd, &filter, "from the oldest that is kept")
+			listFlags(cmd, pageStandard, pageMost)
+		},
+		run: func(c *session, _ []string) error {
+			return c.list(listing{
+				member: "events", columns: eventColumns,
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					got, err := api.ListEvents(c.ctx, filter, page, 0, as...)
+					if err != nil || !got.HasMore {
+						return "", err
+					}
+					return got.NextCursor, nil
+				},
+			}, pageMost)
+		},
+	})
+}
+
+func (s Setup) eventsGet() *cobra.Command {
+	return s.command(spec{
+		use: "get EVENT_ID", short: "Look an event up",
+		example: `  licet events get evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
+		args:    names("EVENT_ID"), route: "GET /v1/events/{event_id}", scope: "events:read",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.Event(c.ctx, args[0], as...))
+			})
+		},
+	})
+}
+
+func (s Setup) eventsTail() *cobra.Command {
+	var filter client.EventFilter
+	return s.command(spec{
+		use: "tail", short: "Follow events as they come, until Ctrl-C",
+		long: `Follow events as they come, until Ctrl-C: one on each line, and with --output json
+each as an object of JSON. It begins with what happens from now on, or after an
+event; with that it goes on where another one ended, and leaves nothing out.`,
+		example: `  licet events tail
+  licet events tail --types license.issued,license.revoked --output json`,
+		args: cobra.NoArgs, scope: "events:read",
+		flags: func(cmd *cobra.Command) { eventFilterFlags(cmd, &filter, "from now on") },
+		run: func(c *session, _ []string) error {
+			if filter.After == "" {
+				filter.After = client.Now
+			}
+			return c.tail(filter)
+		},
+	})
+}
+
+const (
+	// tailWait is how long one request of a tail waits. The client may wait less.
+	tailWait = 10 * time.Second
+	// tailPause is the least time between two pages with nothing on them: a service
+	// that stops answers those who wait at once.
+	tailPause = time.Second
+)
+
+// tail prints events as they come.
+func (c *session) tail(filter client.EventFilter) error {
+	out := c.newListWriter(listing{columns: eventColumns})
+	page := client.Page{Limit: pageMost}
+	last := ""
+	for c.ctx.Err() == nil {
+		asked := time.Now()
+		items, err := c.tailPage(filter, &page)
+		if c.ctx.Err() != nil && len(items) == 0 {
+			break
+		}
+		if err == nil && len(items) > 0 {
+			last = idOf(items[len(items)-1])
+			err = out.items(items)
+		}
+		if err != nil {
+			c.sayHowToGoOn(last)
+			return err
+		}
+		if pause := tailPause - time.Since(asked); len(items) == 0 && pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-c.ctx.Done():
+			}
+		}
+	}
+	c.sayHowToGoOn(last)
+	return nil
+}
+
+// tailPage waits for events, and moves the page behind them.
+func (c *session) tailPage(filter client.EventFilter, page *client.Page) ([]json.RawMessage, error) {
+	var next string
+	data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
+		got, err := api.ListEvents(c.ctx, filter, *page, tailWait, as...)
+		if err == nil {
+			next = got.NextCursor
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	page.Cursor = next
+	return listItems(data, "events")
+}
+
+func (c *session) sayHowToGoOn(last string) {
+	if last != "" {
+		fmt.Fprintf(c.stderr, "to go on from here: --after %s\n", last)
+	}
+}
+
+func idOf(item json.RawMessage) string {
+	var event struct {
+		ID string `json:"id"`
+	}
+	_ = json.Unmarshal(item, &event) // an answer of this kind has one
+	return event.ID
+}
+
+// about says in a word what an event is about.
+func (o object) about() string {
+	var data struct {
+		Order   *client.Order   `json:"order"`
+		License *client.License `json:"license"`
+		Device  *client.Device  `json:"device"`
+		Webhook *client.Webhook `json:"webhook"`
+	}
+	if json.Unmarshal(o.get("data"), &data) != nil {
+		return "-"
+	}
+	text := "-"
+	switch {
+	case data.License != nil:
+		text = data.License.LicenseKey
+	case data.Order != nil:
+		text = data.Order.OrderNo
+	case data.Webhook != nil:
+		text = data.Webhook.ID
+	}
+	if data.Device != nil {
+		text += " " + data.Device.DeviceID
+	}
+	return plain(text)
+}
+
+// historyOf is the list of what has happened to a license or an order.
+func (s Setup) historyOf(is spec, read func(*client.Client, context.Context, string, client.Page, ...client.CallOption) (*client.List[client.Event], error)) *cobra.Command {
+	is.flags = func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) }
+	is.run = func(c *session, args []string) error {
+		return c.list(listing{
+			member: "events", columns: eventColumns,
+			read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+				return next(read(api, c.ctx, args[0], page, as...))
+			},
+		}, pageMost)
+	}
+	return s.command(is)
+}
+
+func (s Setup) licensesEvents() *cobra.Command {
+	return s.historyOf(spec{
+		use: "events LICENSE_KEY", short: "List what has happened to a license, the newest first",
+		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
+		args:    names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
+	}, (*client.Client).ListLicenseEvents)
+}
+
+func (s Setup) ordersEvents() *cobra.Command {
+	return s.historyOf(spec{
+		use: "events ORDER_NO", short: "List what has happened to an order, the newest first",
+		example: `  licet orders events ord_001Q3G996SE003GW58W4CN32E1Z`,
+		args:    names("ORDER_NO"), route: "GET /v1/orders/{order_no}/events", scope: "orders:read",
+	}, (*client.Client).ListOrderEvents)
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/licensing"
+)
+
+func (s Setup) licenseCommands() *cobra.Command {
+	return group("licenses", "List, grant and change licenses, and activate them", `  licet licenses grant --product-id editor --quantity 10
+  licet licenses list --status activated
+  licet licenses suspend LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --reason chargeback
+  licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
+		s.licensesList(), s.licensesGet(), s.licensesGrant(),
+		s.licensesSuspend(), s.licensesReinstate(), s.licensesRevoke(), s.licensesRenew(), s.licensesUpdate(),
+		s.licensesDevices(), s.licensesRemoveDevice(), s.licensesEvents(),
+		s.licensesExport(), s.licensesImport(),
+		s.licensesActivate(), s.licensesValidate(), s.licensesDeactivate())
+}
+
+func (s Setup) licensesList() *cobra.Command {
+	var filter client.LicenseFilter
+	return s.command(spec{
+		use: "list", short: "List licenses, the newest first",
+		example: `  licet licenses list --status activated --limit 50
+  licet licenses list --buyer-email anna@example.com
+  licet licenses list --product-id editor --all --output json > licenses.jsonl`,
+		args: cobra.NoArgs, route: "GET /v1/licenses", scope: "licenses:read",
+		flags: func(cmd *cobra.Command) {
+			licenseFilterFlags(cmd, &filter)
+			listFlags(cmd, pageStandard, pageMost)
+		},
+		run: func(c *session, _ []string) error {
+			return c.list(listing{
+				member:  "licenses",
+				columns: []string{"license_key", "status", "product_id", "order_no", "current_devices", "max_devices", "created_at", "expires_at"},
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					return next(api.ListLicenses(c.ctx, filter, page, as...))
+				},
+			}, pageMost)
+		},
+	})
+}
+
+// licenseFilterFlags adds the flags that say which licenses are meant.
+func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
+	fs := cmd.Flags()
+	fs.StringVar(&filter.Status, "status", "", "only those in a `state`: not_activated, activated, expired, revoked or suspended")
+	fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
+	fs.StringVar(&filter.OrderNo, "order-no", "", "only the one of an `order`")
+	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
+	complete(cmd, "status", words(licensing.Statuses())...)
+}
+
+func (s Setup) licensesGet() *cobra.Command {
+	return s.command(spec{
+		use: "get LICENSE_KEY", short: "Look a license up, with its devices",
+		example: `  licet licenses get LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
+		args:    names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}", scope: "licenses:read",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.License(c.ctx, args[0], as...))
+			})
+		},
+	})
+}
+
+func (s Setup) licensesGrant() *cobra.Command {
+	var grant client.Grant
+	var devices int
+	var end, extra string
+	return s.command(spec{
+		use: "grant", short: "Make licenses without an order",
+		example: `  licet licenses grant --product-id editor
+  licet licenses grant --product-id editor --quantity 100 --expires-at 2031-01-01T00:00:00Z --idempotency-key spring-campaign`,
+		args: cobra.NoArgs, route: "POST /v1/licenses", scope: "licenses",
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.StringVar(&grant.ProductID, "product-id", "", "`product` that they are for")
+			fs.IntVar(&grant.Quantity, "quantity", 1, "how `many`, 1 to 1000")
+			fs.IntVar(&devices, "max-devices", 0, "how `many` devices each is for, 0 for any number; left out: as the product says")
+			fs.StringVar(&end, "expires-at", "", "`time` of their end, like 2031-01-31T00:00:00Z; empty: as the product says")
+			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with each, or @ and a file")
+			onceFlag(fs)
+			_ = cmd.MarkFlagRequired("product-id")
+		},
+		run: func(c *session, _ []string) (err error) {
+			grant.MaxDevices = changed(c, "max-devices", devices)
+			if grant.ExpiresAt, err = moment("expires-at", end); err != nil {
+				return err
+			}
+			if grant.Metadata, err = metadata(extra); err != nil {
+				return err
+			}
+			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.GrantLicenses(c.ctx, grant, as...))
+			})
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.print(data)
+			}
+			items, err := listItems(data, "licenses")
+			if err != nil {
+				return err
+			}
+			return c.newListWriter(listing{columns: []string{"license_key", "status", "product_id", "max_devices", "expires_at"}}).items(items)
+		},
+	})
+}
+
+func (s Setup) licensesDevices() *cobra.Command {
+	return s.command(spec{
+		use: "devices LICENSE_KEY", short: "List a license's devices",
+		example: `  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1
+  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --all --output json`,
+		args: names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
+		flags: func(cmd *cobra.Command) { listFlags(cmd, devicesStandard, deviceMax) },
+		run: func(c *session, args []string) error {
+			return c.list(listing{
+				member:  "devices",
+				columns: []string{"device_id", "device_name", "bound_at", "last_seen_at"},
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					return next(api.ListDevices(c.ctx, args[0], page, as...))
+				},
+			}, deviceMax)
+		},
+	})
+}
+
+func (s Setup) licensesRemoveDevice() *cobra.Command {
+	return s.command(spec{
+		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Take a device off a license, which frees its slot",
+		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
+		args:    names("LICENSE_KEY", "DEVICE_ID"), route: "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.RemoveDevice(c.ctx, args[0], args[1], as...))
+			})
+		},
+	})
+}

@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/cmd/licet/internal/terminal"
+)
+
+// listing is one of the service's lists.
+type listing struct {
+	member  string   // that has the items
+	columns []string // of the table
+	read    func(*client.Client, client.Page, ...client.CallOption) (next string, err error)
+}
+
+// listFlags adds the flags that all lists have. most is how many items a page
+// can have, standard how many it has if nothing is said.
+func listFlags(cmd *cobra.Command, standard, most int) {
+	cmd.Flags().Int("limit", standard, fmt.Sprintf("how `many` to list at most, 1 to %d", most))
+	cmd.Flags().String("cursor", "", "`text` that leads on from an earlier page, as that said")
+	cmd.Flags().Bool("all", false, "list everything, page after page")
+	cmd.MarkFlagsMutuallyExclusive("limit", "all")
+}
+
+// list prints one page of a list, or with --all each.
+func (c *session) list(l listing, most int) error {
+	flags := c.cmd.Flags()
+	all, _ := flags.GetBool("all")
+	limit, _ := flags.GetInt("limit")
+	cursor, _ := flags.GetString("cursor")
+	page := client.Page{Limit: limit, Cursor: cursor}
+	if !all {
+		if limit < 1 || limit > most {
+			return BadUsage("--limit is %d: it must be from 1 to %d", limit, most)
+		}
+		return c.onePage(l, page)
+	}
+	page.Limit = most
+	// Where the rows are seen, they show by themselves how far it is.
+	progress := c.stderr
+	if terminal.Is(c.stdout) {
+		progress = nil
+	}
+	bar := terminal.NewMeter(progress, l.member, false)
+	defer bar.Clear()
+	out := c.newListWriter(l)
+	for done := int64(0); ; {
+		items, next, err := c.page(l, page)
+		if err == nil {
+			err = out.items(items)
+		}
+		if err != nil {
+			return err
+		}
+		done += int64(len(items))
+		bar.Set(done, -1)
+		if page.Cursor = next; next == "" {
+			return nil
+		}
+	}
+}
+
+// onePage prints a page, and tells how to go on.
+func (c *session) onePage(l listing, page client.Page) error {
+	var next string
+	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+		next, err = l.read(api, page, as...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if c.json {
+		err = c.print(data)
+	} else {
+		var items []json.RawMessage
+		if items, err = listItems(data, l.member); err == nil {
+			err = c.newListWriter(l).items(items)
+		}
+	}
+	if err == nil && next != "" {
+		fmt.Fprintf(c.stderr, "there is more: add --cursor %s for the next page, or --all for everything\n", next)
+	}
+	return err
+}
+
+// page reads a page.
+func (c *session) page(l listing, page client.Page) (items []json.RawMessage, next string, err error) {
+	data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+		next, err = l.read(api, page, as...)
+		return err
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	items, err = listItems(data, l.member)
+	return items, next, err
+}
+
+func listItems(data json.RawMessage, name string) (items []json.RawMessage, err error) {
+	o, err := parseObject(data)
+	if err == nil {
+		err = json.Unmarshal(o.get(name), &items)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the list: %w", err)
+	}
+	return items, nil
+}
+
+// listWriter prints pages of items: as a table, or each as an object of JSON on
+// a line of its own, so that what was printed can be read wherever it ends.
+type listWriter struct {
+	c     *session
+	table *table // nil: JSON
+}
+
+func (c *session) newListWriter(l listing) *listWriter {
+	w := &listWriter{c: c}
+	if !c.json {
+		w.table = newTable(c.stdout, l.columns, terminal.Is(c.stdout))
+	}
+	return w
+}
+
+func (w *listWriter) items(items []json.RawMessage) error {
+	if w.table == nil {
+		if len(items) == 0 {
+			return nil
+		}
+		return w.c.write(append(bytes.Join(rawBytes(items), []byte("\n")), '\n'))
+	}
+	for _, item := range items {
+		o, err := parseObject(item)
+		if err != nil {
+			return err
+		}
+		w.table.add(o)
+	}
+	if err := w.table.flush(); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+func rawBytes(items []json.RawMessage) [][]byte {
+	texts := make([][]byte, len(items))
+	for i, item := range items {
+		texts[i] = item
+	}
+	return texts
+}

@@ -1,0 +1,229 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"licet/licensing"
+)
+
+// member is one member of an object, in the order in which it came. Showing
+// objects by what they have in them, and not by what this version knows, shows
+// what later versions add.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// object is a JSON object as it came.
+type object []member
+
+func parseObject(data json.RawMessage) (object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return nil, errors.New("the answer is not what this version of licet understands")
+	}
+	var o object
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: fmt.Sprint(name)}
+		if err := decoder.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		o = append(o, m)
+	}
+	return o, nil
+}
+
+func (o object) get(name string) json.RawMessage {
+	for _, m := range o {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return nil
+}
+
+// cell writes a member for people.
+func (o object) cell(name string) string {
+	value := o.get(name)
+	switch name {
+	case "max_devices":
+		if string(value) == "0" {
+			return "unlimited"
+		}
+	case "about":
+		return o.about()
+	case "tries":
+		return strconv.Itoa(len(o.attempts()))
+	case "last_try":
+		return o.lastTry()
+	case "came_of_it":
+		return o.cameOfIt()
+	case "waiting":
+		return o.waiting()
+	case "amount":
+		return amount(value, o.cell("currency"))
+	}
+	return cell(value)
+}
+
+// amount writes minor units as units of their currency, without any locale's
+// marks.
+func amount(value json.RawMessage, currency string) string {
+	minor, err := strconv.ParseInt(string(value), 10, 64)
+	if err != nil || minor < 0 {
+		return cell(value)
+	}
+	digits := licensing.CurrencyExponent(currency)
+	text := fmt.Sprintf("%0*d", digits+1, minor)
+	if digits > 0 {
+		text = text[:len(text)-digits] + "." + text[len(text)-digits:]
+	}
+	return text + " " + currency
+}
+
+// timestamp is how the service writes a time.
+var timestamp = regexp.MustCompile(`^\d{4,}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+
+// cell writes a value for people.
+func cell(value json.RawMessage) string {
+	var decoded any
+	if len(value) == 0 || json.Unmarshal(value, &decoded) != nil {
+		return "-"
+	}
+	switch v := decoded.(type) {
+	case nil:
+		return "-"
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case string:
+		if v == "" {
+			return "-"
+		}
+		if timestamp.MatchString(v) {
+			if at, err := time.Parse(time.RFC3339, v); err == nil {
+				return at.Format("2006-01-02 15:04:05Z")
+			}
+		}
+		return plain(v)
+	case []any:
+		return listCell(v, value)
+	case map[string]any:
+		if len(v) == 0 {
+			return "-"
+		}
+	}
+	return plain(string(value)) // of a number the text, which may have more digits
+}
+
+func listCell(items []any, value json.RawMessage) string {
+	var words []string
+	for _, item := range items {
+		word, isText := item.(string)
+		if !isText {
+			return plain(string(value))
+		}
+		words = append(words, plain(word))
+	}
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, ",")
+}
+
+// plain takes out what would move a terminal's cursor or turn its text around.
+func plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func title(name string) string { return strings.ToUpper(strings.ReplaceAll(name, "_", " ")) }
+
+// objectText writes an object with its members below each other, and what it has
+// lists of as tables after that.
+func objectText(data json.RawMessage) (string, error) {
+	o, err := parseObject(data)
+	if err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	rows := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	var tables []string
+	for _, m := range o {
+		if items, isList := objects(m.value); isList {
+			if len(items) > 0 {
+				tables = append(tables, itemsText(m.name, items))
+			}
+			continue
+		}
+		if strings.HasSuffix(m.name, "next_cursor") && string(m.value) == "null" {
+			continue
+		}
+		if m.name == "delivery" {
+			if inner, err := parseObject(m.value); err == nil {
+				for _, part := range inner {
+					fmt.Fprintf(rows, "%s %s\t%s\n", title(m.name), title(part.name), inner.cell(part.name))
+				}
+				continue
+			}
+		}
+		fmt.Fprintf(rows, "%s\t%s\n", title(m.name), o.cell(m.name))
+	}
+	if err := rows.Flush(); err != nil {
+		return "", err
+	}
+	for _, table := range tables {
+		text.WriteString("\n" + table)
+	}
+	return text.String(), nil
+}
+
+// objects gives the items of a list of objects.
+func objects(value json.RawMessage) (items []object, isList bool) {
+	var raw []json.RawMessage
+	if len(value) == 0 || value[0] != '[' || json.Unmarshal(value, &raw) != nil {
+		return nil, false
+	}
+	for _, text := range raw {
+		o, err := parseObject(text)
+		if err != nil {
+			return nil, false
+		}
+		items = append(items, o)
+	}
+	return items, len(raw) > 0
+}
+
+// itemsText writes objects of a kind as a table with all of their members.
+func itemsText(name string, items []object) string {
+	var text bytes.Buffer
+	var columns []string
+	for _, m := range items[0] {
+		columns = append(columns, m.name)
+	}
+	t := newTable(&text, columns, false)
+	for _, item := range items {
+		t.add(item)
+	}
+	_ = t.flush() // a buffer takes all
+	return title(name) + "\n" + text.String()
+}

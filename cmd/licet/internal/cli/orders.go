@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/licensing"
+)
+
+func (s Setup) orderCommands() *cobra.Command {
+	return group("orders", "List, create, cancel and refund orders", `  licet orders create --product-id editor --amount 4900 --currency USD
+  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z
+  licet orders list --status paid --all --output json`,
+		s.ordersList(), s.ordersGet(), s.ordersCreate(), s.ordersCancel(), s.ordersRefund(), s.ordersEvents())
+}
+
+// words gives words of a kind as plain strings.
+func words[T ~string](all []T) []string {
+	plain := make([]string, len(all))
+	for i, word := range all {
+		plain[i] = string(word)
+	}
+	return plain
+}
+
+func (s Setup) ordersList() *cobra.Command {
+	var filter client.OrderFilter
+	return s.command(spec{
+		use: "list", short: "List orders, the newest first",
+		example: `  licet orders list --status paid --limit 50
+  licet orders list --buyer-email anna@example.com
+  licet orders list --product-id editor --all --output json`,
+		args: cobra.NoArgs, route: "GET /v1/orders", scope: "orders:read",
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.StringVar(&filter.Status, "status", "", "only those in a `state`: unpaid, paid, expired, canceled or refunded")
+			fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
+			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
+			listFlags(cmd, pageStandard, pageMost)
+			complete(cmd, "status", words(licensing.OrderStatuses())...)
+		},
+		run: func(c *session, _ []string) error {
+			return c.list(listing{
+				member:  "orders",
+				columns: []string{"order_no", "status", "product_id", "amount", "buyer_email", "created_at", "paid_at", "license_key"},
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					return next(api.ListOrders(c.ctx, filter, page, as...))
+				},
+			}, pageMost)
+		},
+	})
+}
+
+func (s Setup) ordersGet() *cobra.Command {
+	return s.command(spec{
+		use: "get ORDER_NO", short: "Look an order up",
+		example: `  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z`,
+		args:    names("ORDER_NO"), route: "GET /v1/orders/{order_no}", scope: "orders:read",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.Order(c.ctx, args[0], as...))
+			})
+		},
+	})
+}
+
+func (s Setup) ordersCreate() *cobra.Command {
+	var order client.NewOrder
+	var extra string
+	return s.command(spec{
+		use: "create", short: "Create an order",
+		long: `Create an order, and print the address that its buyer pays at. Whoever has that
+address may pay. An order of amount 0 is paid at once.`,
+		example: `  licet orders create --product-id editor --amount 4900 --currency USD        49.00 USD
+  licet orders create --product-id editor --amount 4900 --currency USD \
+    --buyer-email anna@example.com --idempotency-key checkout-8114`,
+		args: cobra.NoArgs, route: "POST /v1/orders", scope: "orders",
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.StringVar(&order.ProductID, "product-id", "", "`product` that is sold")
+			fs.Int64Var(&order.Amount, "amount", 0, "`number` of the currency's minor units, like cents: 4900 is 49.00 USD, and 4900 JPY")
+			fs.StringVar(&order.Currency, "currency", "", "`code` of the currency by ISO 4217, like USD")
+			fs.StringVar(&order.Description, "description", "", "`text` about it")
+			fs.StringVar(&order.BuyerEmail, "buyer-email", "", "e-mail `address` of the buyer")
+			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with it, or @ and a file")
+			fs.StringVar(&order.SuccessURL, "success-url", "", "`URL` that the buyer is led to after paying")
+			onceFlag(fs)
+			for _, name := range []string{"product-id", "amount", "currency"} {
+				_ = cmd.MarkFlagRequired(name)
+			}
+		},
+		run: func(c *session, _ []string) (err error) {
+			if order.Metadata, err = metadata(extra); err != nil {
+				return err
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.CreateOrder(c.ctx, order, as...))
+			})
+		},
+	})
+}
+
+func (s Setup) ordersCancel() *cobra.Command {
+	return s.orderChange(spec{
+		use: "cancel ORDER_NO", short: "Give an unpaid order up",
+		example: `  licet orders cancel ord_001Q3G996SE003GW58W4CN32E1Z --reason "The buyer changed her mind."`,
+		route:   "POST /v1/orders/{order_no}/cancel",
+	}, "", (*client.Client).CancelOrder)
+}
+
+func (s Setup) ordersRefund() *cobra.Command {
+	return s.orderChange(spec{
+		use: "refund ORDER_NO", short: "Send a paid order's money back, and revoke its license",
+		long:    "Send a paid order's money back, and revoke its license. On a terminal it asks before.",
+		example: `  licet orders refund ord_001Q3G996SE003GW58W4CN32E1Z --reason "It does not run."`,
+		route:   "POST /v1/orders/{order_no}/refund",
+	}, "Refund", (*client.Client).RefundOrder)
+}
+
+// orderChange makes a command that changes an order. It asks before if there is
+// a word to ask with.
+func (s Setup) orderChange(is spec, ask string, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.Order, error)) *cobra.Command {
+	var reason string
+	is.args, is.scope = names("ORDER_NO"), "orders"
+	is.flags = func(cmd *cobra.Command) {
+		cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why")
+		onceFlag(cmd.Flags())
+		if ask != "" {
+			yesFlag(cmd)
+		}
+	}
+	is.run = func(c *session, args []string) error {
+		if ask != "" {
+			if err := c.confirm("%s the order %s at %s?", ask, args[0], c.target.url); err != nil {
+				return err
+			}
+		}
+		return c.show(func(api *client.Client, as ...client.CallOption) error {
+			return only(change(api, c.ctx, args[0], reason, as...))
+		})
+	}
+	return s.command(is)
+}

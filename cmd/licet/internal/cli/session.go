@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"licet/client"
+	"licet/cmd/licet/internal/terminal"
+)
+
+const defaultRetryFor = 15 * time.Second
+
+// session is one run of a command that calls a service.
+type session struct {
+	ctx    context.Context
+	cmd    *cobra.Command
+	is     spec
+	setup  Setup
+	target target
+	client *client.Client
+	json   bool
+	stdout io.Writer
+	stderr io.Writer
+	waited atomic.Bool // it was told once that something is asked for again
+}
+
+// open finds the service and makes what calls it.
+func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spec) (*session, error) {
+	if variable := s.env("LICET_OUTPUT"); variable != "" && !cmd.Flags().Changed("output") {
+		output = variable
+	}
+	if !slices.Contains(outputs, output) {
+		return nil, BadUsage("--output is %q: it must be table or json", output)
+	}
+	t, err := s.find(settings, cmd.Flags())
+	if err != nil {
+		return nil, err
+	}
+	if err := t.check(is.scope == ""); err != nil {
+		return nil, err
+	}
+	c := &session{
+		ctx: cmd.Context(), cmd: cmd, is: is, setup: s, target: t,
+		json: output == "json", stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(),
+	}
+	return c, c.connect(t.sign)
+}
+
+// connect makes the client. It signs if it is to, and can.
+func (c *session) connect(sign bool) error {
+	options := []client.Option{
+		client.WithUserAgent("licet/" + c.setup.Version), client.RetryFor(c.retryFor()), client.OnRetry(c.again),
+	}
+	if sign && c.target.canSign() {
+		options = append(options, client.WithSigning(c.target.keyID, c.target.secret))
+	}
+	made, err := client.New(c.target.url, c.target.apiKey, options...)
+	if err != nil {
+		return BadUsage("%s: %s", c.target.urlFrom, strings.TrimPrefix(err.Error(), "client: "))
+	}
+	c.close()
+	c.client = made
+	return nil
+}
+
+func (c *session) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+	}
+}
+
+// again is asked before a request is sent again. A service that nobody finds is
+// better told of at once.
+func (c *session) again(err error, wait time.Duration) bool {
+	if unreachable(err) {
+		return false
+	}
+	if wait > 300*time.Millisecond && c.waited.CompareAndSwap(false, true) {
+		fmt.Fprintf(c.stderr, "licet: %v; trying again for up to %v\n", err, c.retryFor())
+	}
+	return true
+}
+
+func (c *session) retryFor() time.Duration { return cmp.Or(c.setup.retryFor, defaultRetryFor) }
+
+// question is a call of the client, with the options that it must take.
+type question func(*client.Client, ...client.CallOption) error
+
+// only leaves out what a call answers, which is recorded as it came.
+func only[T any](_ T, err error) error { return err }
+
+// ask calls the service, and gives what it answers as it came. A refusal for want
+// of a signature changes nothing, so the request is made again with one if the
+// secret is known.
+func (c *session) ask(q question) (json.RawMessage, error) {
+	var answer client.Response
+	options := []client.CallOption{client.Record(&answer)}
+	if f := c.cmd.Flags().Lookup("idempotency-key"); f != nil && f.Value.String() != "" {
+		options = append(options, client.IdempotencyKey(f.Value.String()))
+	}
+	err := q(c.client, options...)
+	if client.HasReason(err, client.ReasonSignatureRequired) && !c.target.sign && c.target.canSign() {
+		c.target.sign = true
+		if err := c.connect(true); err != nil {
+			return nil, err
+		}
+		err = q(c.client, options...)
+	}
+	if err != nil {
+		return nil, callError{err}
+	}
+	return answer.Data, nil
+}
+
+// callError is an error of a call, which [session.explain] puts into words.
+type callError struct{ error }
+
+func (e callError) Unwrap() error { return e.error }
+
+// show asks for one thing and prints it.
+func (c *session) show(q question) error {
+	data, err := c.ask(q)
+	if err != nil {
+		return err
+	}
+	return c.print(data)
+}
+
+// print prints one thing.
+func (c *session) print(data json.RawMessage) error {
+	if c.json {
+		return c.write(append(slices.Clip(data), '\n'))
+	}
+	text, err := objectText(data)
+	if err != nil {
+		return err
+	}
+	return c.write([]byte(text))
+}
+
+// write prints whole lines at once, so that none is ever left half printed.
+func (c *session) write(text []byte) error {
+	if _, err := c.stdout.Write(text); err != nil {
+		return fmt.Errorf("print: %w", err)
+	}
+	return nil
+}
+
+// confirm asks whoever sits at the terminal before what can't be undone. Where
+// nobody does, or with --yes, the command line is taken at its word.
+func (c *session) confirm(format string, args ...any) error {
+	yes, _ := c.cmd.Flags().GetBool("yes")
+	if yes || !terminal.Is(c.cmd.InOrStdin()) {
+		return nil
+	}
+	return terminal.Confirm(c.ctx, c.cmd.InOrStdin(), c.stderr, fmt.Sprintf(format, args...))
+}
+
+// yesFlag adds the flag that answers confirm.
+func yesFlag(cmd *cobra.Command) { cmd.Flags().Bool("yes", false, "do not ask") }
+
+// changed gives the value of a flag that was set; nil otherwise.
+func changed[T any](c *session, flag string, value T) *T {
+	if !c.cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return &value
+}
+
+// metadata reads a flag with an object of JSON, or with @ and the name of a file
+// that has one.
+func metadata(text string) (any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	if path, isFile := strings.CutPrefix(text, "@"); isFile {
+		read, err := os.ReadFile(path)
+		if err != nil {
+			return nil, BadUsage("--metadata: %w", err)
+		}
+		text = string(read)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, BadUsage(`--metadata must be an object of JSON, like {"seat":"3B"}, or @ and a file that has one`)
+	}
+	return json.RawMessage(text), nil
+}
+
+// moment reads a flag with a time.
+func moment(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, BadUsage("--%s is %q: it must be like 2031-01-31T00:00:00Z", flag, text)
+	}
+	return at, nil
+}

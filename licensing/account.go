@@ -1,0 +1,223 @@
+package licensing
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Mode separates play money from real money. Everything belongs to one mode
+// of one account, and nothing is visible from the other.
+type Mode string
+
+// The two modes.
+const (
+	Test Mode = "test"
+	Live Mode = "live"
+)
+
+// Owner is the account and mode that a thing belongs to, or that a caller
+// acts for. As a condition, an empty member matches anything.
+type Owner struct {
+	AccountID string
+	Mode      Mode
+}
+
+// Matches reports whether a thing of owner o satisfies the condition want.
+func (o Owner) Matches(want Owner) bool {
+	return (want.AccountID == "" || want.AccountID == o.AccountID) &&
+		(want.Mode == "" || want.Mode == o.Mode)
+}
+
+// APIKey is one key pair of an account and mode. The key itself is not in it:
+// the store keeps only its SHA-256; the secret is derived, never stored.
+type APIKey struct {
+	ID            string   // public id, key_…; also the keyid of request signatures
+	Hash          [32]byte // SHA-256 of the API key text
+	Owner         Owner
+	Name          string
+	Scopes        []string
+	SecretVersion int    // of the secret derived for it, from 1
+	MasterID      string // the master key that the secret is derived from
+	Previous      PreviousSecret
+	CreatedAt     time.Time
+	ExpiresAt     time.Time // zero: never
+	RevokedAt     time.Time // zero: not revoked
+	// RequireSignature: a request that comes with the key must be signed.
+	RequireSignature bool
+	// LastUsedAt is about when a node last took the key, at most some minutes
+	// off. Zero: never, or it was not read along. It is kept apart from the rest.
+	LastUsedAt time.Time
+}
+
+// APIKeyStatus tells whether an API key may be used.
+type APIKeyStatus string
+
+// The states of an API key. The last two are for good.
+const (
+	APIKeyActive  APIKeyStatus = "active"
+	APIKeyExpired APIKeyStatus = "expired"
+	APIKeyRevoked APIKeyStatus = "revoked"
+)
+
+// PreviousSecret is the secret that a rotation has replaced, and how long it
+// stays good beside the new one. The zero value stands for none.
+type PreviousSecret struct {
+	Version  int
+	MasterID string
+	Until    time.Time
+}
+
+// Rotate gives the key a new secret, derived from the named master key. The
+// one before stays good until the overlap has passed; one that an earlier
+// rotation left is dropped, so that there are never more than two.
+func (k *APIKey) Rotate(masterID string, now time.Time, overlap time.Duration) error {
+	if !k.Usable(now) {
+		return &Error{Reason: ReasonAPIKeyNotFound, Message: "the API key is revoked or expired, so its secret can't be rotated"}
+	}
+	k.Previous = PreviousSecret{}
+	if overlap > 0 {
+		k.Previous = PreviousSecret{Version: k.SecretVersion, MasterID: k.MasterID, Until: now.Add(overlap)}
+	}
+	k.SecretVersion++
+	k.MasterID = masterID
+	return nil
+}
+
+// MayRotate tells why the key may not give another one a new secret, or nil. What
+// it would be shown is the other half of a key that demands signatures, so it
+// must have all of that one's scopes: a key must not be a way to more than it may
+// do itself. To revoke a key takes less, since that gains nothing.
+func (k *APIKey) MayRotate(other *APIKey) error {
+	beyond := k.Beyond(other.Scopes)
+	if len(beyond) == 0 {
+		return nil
+	}
+	return &Error{
+		Reason:  ReasonForbidden,
+		Message: "an API key gets a new secret only from one that has all of its scopes; this one lacks " + strings.Join(beyond, ", "),
+	}
+}
+
+// Revoke ends the key for good. Revoking it again changes nothing.
+func (k *APIKey) Revoke(now time.Time) {
+	if k.RevokedAt.IsZero() {
+		k.RevokedAt = now
+	}
+}
+
+// Usable reports whether the key may be used at now.
+func (k *APIKey) Usable(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
+}
+
+// Status is the state of the key at now.
+func (k *APIKey) Status(now time.Time) APIKeyStatus {
+	switch {
+	case !k.RevokedAt.IsZero():
+		return APIKeyRevoked
+	case !k.Usable(now):
+		return APIKeyExpired
+	default:
+		return APIKeyActive
+	}
+}
+
+// Allows reports whether the key has a scope, such as "orders" or
+// "orders:read". A scope includes its own :read form, and "*" includes all.
+func (k *APIKey) Allows(scope string) bool {
+	return slices.ContainsFunc(k.Scopes, func(have string) bool {
+		return have == "*" || have == scope || have == strings.TrimSuffix(scope, readOnlySuffix)
+	})
+}
+
+// Beyond gives those of some scopes that the key does not have itself, and so
+// can't give to another key.
+func (k *APIKey) Beyond(scopes []string) []string {
+	var beyond []string
+	for _, scope := range scopes {
+		if !k.Allows(scope) && !slices.Contains(beyond, scope) {
+			beyond = append(beyond, scope)
+		}
+	}
+	return beyond
+}
+
+const (
+	accountPrefix  = "acct_"
+	maxAccountID   = 64
+	apiKeyIDPrefix = "key_"
+	maxAPIKeyID    = 64
+	maxAPIKeyName  = 255
+	maxScopes      = 32
+	readOnlySuffix = ":read"
+)
+
+// ValidAPIKeyID reports whether a text can be the public id of an API key: key_
+// and more of a-z 0-9 _, up to 64 characters in all.
+func ValidAPIKeyID(id string) bool {
+	rest, found := strings.CutPrefix(id, apiKeyIDPrefix)
+	return found && rest != "" && len(id) <= maxAPIKeyID &&
+		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// ValidAccountID reports whether a text can be the id of an account: acct_ and
+// more of a-z 0-9 _, up to 64 characters in all.
+func ValidAccountID(id string) bool {
+	rest, found := strings.CutPrefix(id, accountPrefix)
+	return found && rest != "" && len(id) <= maxAccountID &&
+		strings.Trim(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
+
+// Scopes lists what an API key can be allowed, apart from "*", which is all of
+// it. Each also exists in a form that ends in :read.
+func Scopes() []string {
+	return []string{"orders", "licenses", "products", "webhooks", "events", "keys"}
+}
+
+// ValidScope reports whether there is such a scope.
+func ValidScope(scope string) bool {
+	return scope == "*" || slices.Contains(Scopes(), strings.TrimSuffix(scope, readOnlySuffix))
+}
+
+// ValidScopes reports whether an API key can have these scopes: 1 to 32 that
+// there are.
+func ValidScopes(scopes []string) bool {
+	return len(scopes) > 0 && len(scopes) <= maxScopes &&
+		!slices.ContainsFunc(scopes, func(s string) bool { return !ValidScope(s) })
+}
+
+// Validate checks what somebody who makes a key may choose, and names every
+// bad member.
+func (k *APIKey) Validate(now time.Time) error {
+	var problems []FieldProblem
+	bad := func(field, problem string) { problems = append(problems, FieldProblem{Field: field, Problem: problem}) }
+	if !ValidAccountID(k.Owner.AccountID) {
+		bad("account", "must be acct_ and more of a-z 0-9 _, up to 64 characters in all")
+	}
+	if k.Owner.Mode != Test && k.Owner.Mode != Live {
+		bad("mode", "must be test or live")
+	}
+	if !ValidAPIKeyName(k.Name) {
+		bad("name", "must be 1 to 255 characters without control characters")
+	}
+	if !ValidScopes(k.Scopes) {
+		bad("scopes", "must be some of "+strings.Join(Scopes(), ", ")+", each also with :read behind it, or *")
+	}
+	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(now) {
+		bad("expires_at", "must be in the future")
+	}
+	if problems == nil {
+		return nil
+	}
+	return &Error{Reason: ReasonInvalidField, Message: "the API key has invalid members", Fields: problems}
+}
+
+// ValidAPIKeyName reports whether a text can be the name of an API key: 1 to
+// 255 characters without control characters.
+func ValidAPIKeyName(name string) bool {
+	return utf8.ValidString(name) && name != "" && utf8.RuneCountInString(name) <= maxAPIKeyName &&
+		!strings.ContainsFunc(name, unicode.IsControl)
+}

@@ -1,0 +1,227 @@
+package licensing_test
+
+import (
+	"encoding/json"
+	"time"
+
+	"licet/licensing"
+)
+
+// naive is a license told the long way: a set of devices and what is known of
+// it, with the contract's rules written out once more.
+type naive struct {
+	max, allowedOver   int
+	devices            map[string]licensing.Device
+	days               int // of validity, waiting for the first activation
+	activated, expires time.Time
+	suspended, revoked bool
+	why                string // it was suspended or revoked
+
+	selfService bool
+	perMonth    int    // removals by end users; 0: any number
+	month       string // the latest in which one was counted
+	removals    int    // in that month
+	notes       map[string]string
+}
+
+// answer is what the two sides of a comparison say after a command.
+type answer struct {
+	Reason             licensing.Reason
+	Status             licensing.Status
+	Current, Max, Over int
+	ActivatedAt        time.Time
+	ExpiresAt          time.Time
+	Device             licensing.Device
+	Removed            bool
+	Invalid            licensing.Reason
+	Why                string
+	Removals           int
+}
+
+func (n *naive) status(now time.Time) licensing.Status {
+	if n.revoked {
+		return licensing.Revoked
+	}
+	if n.suspended {
+		return licensing.Suspended
+	}
+	if !n.expires.IsZero() && now.Sub(n.expires) >= 0 {
+		return licensing.Expired
+	}
+	if len(n.devices) == 0 {
+		return licensing.NotActivated
+	}
+	return licensing.Activated
+}
+
+// do runs one command. Which license the command means is the caller's to check.
+func (n *naive) do(command licensing.Command, now time.Time) answer {
+	var a answer
+	switch c := command.(type) {
+	case licensing.Activate:
+		a.Reason, a.Device = n.activate(c, now)
+	case licensing.RemoveDevice:
+		a.Device, a.Removed = n.devices[c.Device]
+		a.Device.ID = c.Device
+		delete(n.devices, c.Device)
+		if len(n.devices) <= n.max {
+			n.allowedOver = 0
+		}
+	case licensing.DeactivateDevice:
+		if a.Reason = n.selfServiceRemoval(c.Device, now); a.Reason == "" {
+			return n.do(licensing.RemoveDevice(c), now)
+		}
+	case licensing.ValidateLicense:
+		a.Invalid, a.Device = n.validate(c, now)
+	case licensing.UpdateLicense:
+		if c.MaxDevices != nil && *c.MaxDevices != n.max {
+			n.max, n.allowedOver = *c.MaxDevices, 0
+			if n.max > 0 && len(n.devices) > n.max {
+				n.allowedOver = len(n.devices)
+			}
+		}
+		var notes map[string]*string
+		if c.Metadata != "" {
+			_ = json.Unmarshal([]byte(c.Metadata), &notes)
+		}
+		for name, value := range notes {
+			if value == nil {
+				delete(n.notes, name)
+			} else {
+				n.notes[name] = *value
+			}
+		}
+	case licensing.RevokeLicense:
+		if !n.revoked {
+			n.revoked, n.why = true, c.Reason
+		}
+	case licensing.SuspendLicense:
+		if a.Reason = n.unlessRevoked(); a.Reason == "" && !n.suspended {
+			n.suspended, n.why = true, c.Reason
+		}
+	case licensing.ReinstateLicense:
+		if a.Reason = n.unlessRevoked(); a.Reason == "" {
+			n.suspended, n.why = false, ""
+		}
+	case licensing.RenewLicense:
+		a.Reason = n.renew(c, now)
+	case licensing.RedactLicense:
+		n.why = ""
+		clear(n.notes)
+	case licensing.ExpireLicense: // changes nothing that is answered
+	}
+	if a.Reason != "" {
+		return answer{Reason: a.Reason}
+	}
+	a.Status, a.Current, a.Max, a.Over = n.status(now), len(n.devices), n.max, n.allowedOver
+	a.ActivatedAt, a.ExpiresAt = n.activated, n.expires
+	a.Why, a.Removals = n.why, n.removals
+	return a
+}
+
+// selfServiceRemoval counts that an end user removes a device.
+func (n *naive) selfServiceRemoval(device string, now time.Time) licensing.Reason {
+	_, bound := n.devices[device]
+	switch {
+	case !n.selfService:
+		return "self_service_not_allowed"
+	case !bound || n.perMonth == 0:
+		return ""
+	}
+	month, removals := n.month, n.removals
+	if this := now.UTC().Format("2006-01"); this > month {
+		month, removals = this, 0
+	}
+	if removals == n.perMonth {
+		return "self_service_not_allowed"
+	}
+	n.month, n.removals = month, removals+1
+	return ""
+}
+
+func (n *naive) validate(c licensing.ValidateLicense, now time.Time) (licensing.Reason, licensing.Device) {
+	d, bound := n.devices[c.Device]
+	d.ID = c.Device
+	if c.ProductID != "" && c.ProductID != app {
+		return "product_mismatch", d
+	}
+	switch n.status(now) {
+	case licensing.Revoked:
+		return "license_revoked", d
+	case licensing.Suspended:
+		return "license_suspended", d
+	case licensing.Expired:
+		return "license_expired", d
+	}
+	if !bound {
+		return "device_not_bound", d
+	}
+	if late := now.Sub(d.LastSeenAt); late > 0 && late >= c.SeenStep {
+		d.LastSeenAt = now
+		n.devices[c.Device] = d
+	}
+	return "", d
+}
+
+func (n *naive) unlessRevoked() licensing.Reason {
+	if n.revoked {
+		return "invalid_license_state"
+	}
+	return ""
+}
+
+func (n *naive) activate(c licensing.Activate, now time.Time) (licensing.Reason, licensing.Device) {
+	if c.ProductID != "" && c.ProductID != app {
+		return "product_mismatch", licensing.Device{}
+	}
+	switch n.status(now) {
+	case licensing.Revoked:
+		return "license_revoked", licensing.Device{}
+	case licensing.Suspended:
+		return "license_suspended", licensing.Device{}
+	case licensing.Expired:
+		return "license_expired", licensing.Device{}
+	}
+	d, bound := n.devices[c.Device]
+	switch {
+	case !bound && n.max > 0 && len(n.devices) >= n.max:
+		return "device_limit_reached", licensing.Device{}
+	case !bound:
+		d = licensing.Device{ID: c.Device, BoundAt: now, LastSeenAt: now}
+		if n.activated.IsZero() {
+			n.activated = now
+			if n.days > 0 {
+				n.expires, n.days = now.Add(time.Duration(n.days)*day), 0
+			}
+		}
+	}
+	renamed := c.Named && (!d.Named || d.Name != c.Name)
+	if renamed {
+		d.Name, d.Named = c.Name, true
+	}
+	late := now.Sub(d.LastSeenAt)
+	if late > 0 && (renamed || late >= c.SeenStep) {
+		d.LastSeenAt = now
+	}
+	n.devices[c.Device] = d
+	return "", d
+}
+
+func (n *naive) renew(c licensing.RenewLicense, now time.Time) licensing.Reason {
+	switch {
+	case n.revoked:
+		return "invalid_license_state"
+	case !c.ExpiresAt.IsZero():
+		n.expires = c.ExpiresAt
+	case n.expires.IsZero():
+		return "invalid_field"
+	default:
+		from := n.expires
+		if now.After(from) {
+			from = now
+		}
+		n.expires = from.Add(time.Duration(c.Extend.Days) * day)
+	}
+	n.days = 0
+	return ""
+}

@@ -1,0 +1,526 @@
+package licensing_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"licet/licensing"
+)
+
+// shelf keeps a license as a store does: it loads one device's entry, and
+// takes back only what is marked as changed.
+type shelf struct {
+	license  licensing.License
+	metadata string
+	devices  map[string]licensing.Device
+}
+
+func (s *shelf) load(c licensing.Command) licensing.Record {
+	l := s.license
+	r := licensing.Record{License: &l}
+	if licensing.NeedsMetadata(c) {
+		r.Metadata = &licensing.Metadata{Object: s.metadata}
+	}
+	if device := c.DeviceID(); device != "" {
+		d, bound := s.devices[device]
+		d.ID = device
+		r.Devices = licensing.Devices{device: {Device: d, Bound: bound}}
+	}
+	return r
+}
+
+func (s *shelf) keep(t *rapid.T, r licensing.Record) {
+	if r.Changed {
+		s.license = *r.License
+	}
+	if r.Metadata != nil && r.Metadata.Changed {
+		if !r.Changed {
+			t.Fatal("the metadata is changed, the record is not")
+		}
+		s.metadata = r.Metadata.Object
+	}
+	for id, entry := range r.Devices {
+		switch {
+		case !entry.Changed:
+		case !r.Changed && !r.Touched:
+			t.Fatalf("the entry of %s is changed, the record is not", id)
+		case entry.Bound:
+			s.devices[id] = entry.Device
+		default:
+			delete(s.devices, id)
+		}
+	}
+}
+
+// happening is a command, how far the clock goes before it, which may be
+// backwards, and whether anybody listens to activations.
+type happening struct {
+	after     time.Duration
+	command   func(now time.Time) licensing.Command
+	listening bool
+}
+
+var deviceIDs = []string{"laptop", "phone", "tablet", "tv"}
+
+func drawClockStep(t *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{
+		0, time.Millisecond, time.Second, time.Minute - time.Millisecond, time.Minute, time.Hour, day, 9 * day,
+		-time.Millisecond, -time.Minute, -10 * time.Minute, -day,
+	}).Draw(t, "clock")
+}
+
+// drawHappening makes one command of any kind; one in ten means a license that
+// is not there, or not the caller's. It never renews to the past, which
+// another rule forbids and TestRenewRefusals has.
+func drawHappening(t *rapid.T) happening {
+	after := drawClockStep(t)
+	listening := rapid.IntRange(0, 3).Draw(t, "listening") > 0
+	fixed := func(c licensing.Command) happening {
+		return happening{after, func(time.Time) licensing.Command { return c }, listening}
+	}
+	target := ours
+	if rapid.IntRange(0, 9).Draw(t, "target") == 9 {
+		target = rapid.SampledFrom([]licensing.Target{
+			{Key: otherKey},
+			{Key: shopKey, Caller: licensing.Owner{AccountID: "acc_other", Mode: licensing.Live}},
+			{Key: shopKey, Pin: licensing.Owner{Mode: licensing.Test}},
+		}).Draw(t, "wrong target")
+	}
+	// The words are weights. Revoking is rare: little happens after it.
+	kinds := strings.Fields("activate activate activate activate activate activate activate activate " +
+		"remove remove remove remove set_max set_max set_max extend extend renew renew " +
+		"deactivate deactivate deactivate validate validate validate note note note redact expire expire " +
+		"suspend reinstate reinstate reinstate revoke")
+	switch kind := rapid.SampledFrom(kinds).Draw(t, "kind"); kind {
+	case "activate":
+		c := licensing.Activate{
+			Target:    target,
+			ProductID: rapid.SampledFrom([]string{"", "", app, app, "other"}).Draw(t, "product"),
+			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
+			Named:     rapid.Bool().Draw(t, "named"),
+			SeenStep:  rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "step"),
+		}
+		if c.Named {
+			c.Name = rapid.SampledFrom([]string{"", "Box", "Tin"}).Draw(t, "name")
+		}
+		return fixed(c)
+	case "remove":
+		return fixed(licensing.RemoveDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
+	case "set_max":
+		return fixed(licensing.UpdateLicense{Target: target, MaxDevices: new(rapid.IntRange(0, 5).Draw(t, "max"))})
+	case "deactivate":
+		return fixed(licensing.DeactivateDevice{Target: target, Device: rapid.SampledFrom(deviceIDs).Draw(t, "device")})
+	case "validate":
+		return fixed(licensing.ValidateLicense{
+			Target:    target,
+			ProductID: rapid.SampledFrom([]string{"", app, "other"}).Draw(t, "product"),
+			Device:    rapid.SampledFrom(deviceIDs).Draw(t, "device"),
+			SeenStep:  rapid.SampledFrom([]time.Duration{time.Millisecond, time.Second, time.Minute}).Draw(t, "step"),
+		})
+	case "note":
+		patch := rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "ü"}), rapid.SampledFrom([]string{`"x"`, `"y"`, `null`}), 0, 3).Draw(t, "notes")
+		var members []string
+		for _, name := range slices.Sorted(maps.Keys(patch)) {
+			members = append(members, strconv.Quote(name)+":"+patch[name])
+		}
+		c := licensing.UpdateLicense{Target: target, Metadata: "{" + strings.Join(members, ",") + "}"}
+		if rapid.Bool().Draw(t, "with max") {
+			c.MaxDevices = new(rapid.IntRange(0, 5).Draw(t, "max"))
+		}
+		return fixed(c)
+	case "extend":
+		return fixed(licensing.RenewLicense{Target: target, Extend: licensing.Period{Days: rapid.IntRange(1, 20).Draw(t, "days")}})
+	case "renew":
+		end := time.Duration(rapid.IntRange(1, 20).Draw(t, "days")) * day
+		return happening{after, func(now time.Time) licensing.Command {
+			return licensing.RenewLicense{Target: target, ExpiresAt: now.Add(end)}
+		}, listening}
+	case "expire":
+		return fixed(licensing.ExpireLicense{Key: target.Key})
+	case "redact":
+		return fixed(licensing.RedactLicense{Target: target})
+	case "suspend":
+		return fixed(licensing.SuspendLicense{Target: target, Reason: drawReason(t)})
+	case "reinstate":
+		return fixed(licensing.ReinstateLicense{Target: target})
+	default:
+		return fixed(licensing.RevokeLicense{Target: target, Reason: drawReason(t)})
+	}
+}
+
+func drawReason(t *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "chargeback", "fraud"}).Draw(t, "reason")
+}
+
+// means tells whether a command reaches the license of these tests.
+func means(c licensing.Command) bool {
+	switch c := c.(type) {
+	case licensing.Activate:
+		return c.Target == ours
+	case licensing.RemoveDevice:
+		return c.Target == ours
+	case licensing.DeactivateDevice:
+		return c.Target == ours
+	case licensing.ValidateLicense:
+		return c.Target == ours
+	case licensing.UpdateLicense:
+		return c.Target == ours
+	case licensing.RenewLicense:
+		return c.Target == ours
+	case licensing.RedactLicense:
+		return c.Target == ours
+	case licensing.ExpireLicense:
+		return c.Key == shopKey
+	case licensing.SuspendLicense:
+		return c.Target == ours
+	case licensing.ReinstateLicense:
+		return c.Target == ours
+	default:
+		return c.(licensing.RevokeLicense).Target == ours
+	}
+}
+
+// answered puts what Apply says into the words of the naive license.
+func answered(result licensing.Result, err error, now time.Time) answer {
+	if err != nil {
+		return answer{Reason: reason(err)}
+	}
+	l := result.License
+	return answer{
+		Status: l.Status(now), Current: l.CurrentDevices, Max: l.MaxDevices, Over: l.AllowedOver,
+		ActivatedAt: l.ActivatedAt, ExpiresAt: l.ExpiresAt, Device: result.Device, Removed: result.Removed,
+		Invalid: result.Invalid, Why: l.StateReason, Removals: l.Removals.Count,
+	}
+}
+
+// TestLicenseAgainstNaiveModel runs random commands three ways: folded on one
+// record, one by one with a store in between, and on the naive license.
+func TestLicenseAgainstNaiveModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := noon
+		terms := licensing.Terms{
+			MaxDevices:     rapid.IntRange(0, 3).Draw(t, "max"),
+			Validity:       licensing.Period{Days: rapid.SampledFrom([]int{0, 5, 30}).Draw(t, "validity")},
+			FromActivation: rapid.Bool().Draw(t, "from activation"),
+			SelfService: licensing.SelfService{
+				Allowed:          rapid.IntRange(0, 3).Draw(t, "self service") > 0,
+				RemovalsPerMonth: rapid.IntRange(0, 3).Draw(t, "per month"),
+			},
+		}
+		folded := licensing.NewLicense(terms.Issue(shopKey, shop, app, "ord_1", now), &licensing.Metadata{}, "key_1")
+		folded.Devices, folded.Changed = licensed(nil).Devices, false
+		told := slices.Clone(folded.Events) // by the commands one by one
+		loaded := folded.Clone()
+		stored := &shelf{license: *folded.License, devices: map[string]licensing.Device{}}
+		model := &naive{
+			max: terms.MaxDevices, devices: map[string]licensing.Device{}, notes: map[string]string{},
+			selfService: terms.SelfService.Allowed, perMonth: terms.SelfService.RemovalsPerMonth,
+		}
+		if !terms.FromActivation && terms.Validity.Days > 0 {
+			model.expires = now.Add(time.Duration(terms.Validity.Days) * day)
+		} else {
+			model.days = terms.Validity.Days
+		}
+
+		anyChange, anyTouch := false, false
+		var limitTold time.Time
+		for _, h := range rapid.SliceOfN(rapid.Custom(drawHappening), 1, 60).Draw(t, "happenings") {
+			now = now.Add(h.after)
+			c := h.command(now)
+			want := answer{Reason: "license_not_found"}
+			if means(c) {
+				want = model.do(c, now)
+			}
+
+			before := folded.Clone()
+			folded.Listening = h.listening
+			result, err := licensing.Apply(&folded, c, now)
+			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+				t.Fatalf("%T at %v, folded (-want +got):\n%s", c, now, diff)
+			}
+			single := stored.load(c)
+			single.Listening = h.listening
+			result, err = run(t, &single, c, now)
+			if diff := cmp.Diff(want, answered(result, err, now)); diff != "" {
+				t.Fatalf("%T at %v, on its own (-want +got):\n%s", c, now, diff)
+			}
+			stored.keep(t, single)
+			told = append(told, single.Events...)
+			if diff := cmp.Diff(explains(before, folded, h.listening, c), typesOf(single.Events)); diff != "" {
+				t.Fatalf("%T at %v told what its change does not explain (-change +told):\n%s", c, now, diff)
+			}
+			if full := want.Reason == licensing.ReasonDeviceLimitReached; full && h.listening && now.Sub(limitTold) >= time.Minute {
+				limitTold = now
+			}
+			if !folded.License.LimitToldAt.Equal(limitTold) {
+				t.Fatalf("%T at %v: that it is full was told at %v, want %v", c, now, folded.License.LimitToldAt, limitTold)
+			}
+			anyChange = anyChange || single.Changed
+			anyTouch = anyTouch || single.Touched
+
+			checkInvariants(t, before, folded)
+		}
+
+		if diff := cmp.Diff(told, folded.Events); diff != "" {
+			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+		}
+		for i, e := range told {
+			if e.Sequence != uint64(i+1) {
+				t.Fatalf("event %d has the number %d", i+1, e.Sequence)
+			}
+		}
+		if diff := cmp.Diff(stored.license, *folded.License); diff != "" {
+			t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+		}
+		notes := map[string]string{}
+		if stored.metadata != "" {
+			if err := json.Unmarshal([]byte(stored.metadata), &notes); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if diff := cmp.Diff(model.notes, notes); diff != "" || folded.Metadata.Object != stored.metadata {
+			t.Fatalf("the metadata, one by one %s and folded %s (-want +got):\n%s", stored.metadata, folded.Metadata.Object, diff)
+		}
+		if folded.Changed != anyChange {
+			t.Fatalf("the fold has Changed %v, the commands one by one %v", folded.Changed, anyChange)
+		}
+		if folded.Touched != anyTouch {
+			t.Fatalf("the fold has Touched %v, the commands one by one %v", folded.Touched, anyTouch)
+		}
+		for id, entry := range folded.Devices {
+			d, bound := stored.devices[id]
+			d.ID = id
+			if diff := cmp.Diff(d, entry.Device); diff != "" || bound != entry.Bound {
+				t.Fatalf("%s, one by one bound: %v, folded: %v (-single +folded):\n%s", id, bound, entry.Bound, diff)
+			}
+			if !entry.Changed && !cmp.Equal(loaded.Devices[id], entry) {
+				t.Fatalf("the fold changed the entry of %s and does not say so", id)
+			}
+		}
+		if diff := cmp.Diff(model.devices, stored.devices); diff != "" {
+			t.Fatalf("the devices (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// explains lists what must be told of a difference, by the facts alone. Redaction
+// changes only what events do not tell.
+func explains(before, after licensing.Record, listening bool, c licensing.Command) []licensing.EventType {
+	var types []licensing.EventType
+	add := func(differs bool, event licensing.EventType) {
+		if differs && (listening || !event.OfActivation()) {
+			types = append(types, event)
+		}
+	}
+	l, was := after.License, before.License
+	first := !l.ActivatedAt.Equal(was.ActivatedAt)
+	_, redacted := c.(licensing.RedactLicense)
+	add(was.SuspendedAt.IsZero() && !l.SuspendedAt.IsZero(), licensing.EventLicenseSuspended)
+	add(!was.SuspendedAt.IsZero() && l.SuspendedAt.IsZero(), licensing.EventLicenseReinstated)
+	add(!l.RevokedAt.Equal(was.RevokedAt), licensing.EventLicenseRevoked)
+	add(!first && (!l.ExpiresAt.Equal(was.ExpiresAt) || l.Validity != was.Validity), licensing.EventLicenseRenewed)
+	add(l.MaxDevices != was.MaxDevices || !redacted && after.Metadata.Object != before.Metadata.Object, licensing.EventLicenseUpdated)
+	add(!l.EndRecorded.Equal(was.EndRecorded), licensing.EventLicenseExpired)
+	add(!l.LimitToldAt.Equal(was.LimitToldAt), licensing.EventLicenseLimitReached)
+	add(first, licensing.EventLicenseActivated)
+	for id, entry := range after.Devices {
+		add(entry.Bound && !before.Devices[id].Bound, licensing.EventDeviceBound)
+		add(!entry.Bound && before.Devices[id].Bound, licensing.EventDeviceRemoved)
+	}
+	return types
+}
+
+func typesOf(events []licensing.Event) []licensing.EventType {
+	var types []licensing.EventType
+	for _, e := range events {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// checkInvariants holds what no command may break; see faults.md, section 3.
+func checkInvariants(t *rapid.T, before, after licensing.Record) {
+	l, was := after.License, before.License
+	bound := 0
+	for id, entry := range after.Devices {
+		old := before.Devices[id]
+		if entry.Device.ID != id {
+			t.Fatalf("the entry of %s holds device %q", id, entry.Device.ID)
+		}
+		if !entry.Bound {
+			if entry.Device != (licensing.Device{ID: id}) {
+				t.Fatalf("%s is not bound, yet has facts: %+v", id, entry.Device)
+			}
+			continue
+		}
+		bound++
+		if entry.Device.LastSeenAt.Before(entry.Device.BoundAt) {
+			t.Fatalf("%s was seen before it was bound: %+v", id, entry.Device)
+		}
+		if old.Bound && (!entry.Device.BoundAt.Equal(old.Device.BoundAt) || entry.Device.LastSeenAt.Before(old.Device.LastSeenAt)) {
+			t.Fatalf("%s was bound at %v, seen at %v; now %v, %v", id,
+				old.Device.BoundAt, old.Device.LastSeenAt, entry.Device.BoundAt, entry.Device.LastSeenAt)
+		}
+	}
+	if l.CurrentDevices != bound {
+		t.Fatalf("%d devices are bound, counted are %d", bound, l.CurrentDevices)
+	}
+	if over := l.MaxDevices != 0 && bound > l.MaxDevices; over != (l.AllowedOver != 0) || over && bound > l.AllowedOver {
+		t.Fatalf("%d devices of %d are bound, %d allowed", bound, l.MaxDevices, l.AllowedOver)
+	}
+	if l.CurrentDevices > was.CurrentDevices && l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
+		t.Fatalf("a device was bound above the limit: %+v", l)
+	}
+	if !was.ActivatedAt.IsZero() && !l.ActivatedAt.Equal(was.ActivatedAt) {
+		t.Fatalf("activated_at moved from %v to %v", was.ActivatedAt, l.ActivatedAt)
+	}
+	if l.StateReason != "" && l.SuspendedAt.IsZero() && l.RevokedAt.IsZero() {
+		t.Fatalf("it is neither suspended nor revoked, for the reason %q", l.StateReason)
+	}
+	if l.Removals.Count > l.SelfService.RemovalsPerMonth || l.Removals.Month < was.Removals.Month {
+		t.Fatalf("removals are %+v after %+v, of %d a month", l.Removals, was.Removals, l.SelfService.RemovalsPerMonth)
+	}
+	if !was.RevokedAt.IsZero() && !l.RevokedAt.Equal(was.RevokedAt) {
+		t.Fatalf("revoked_at moved from %v to %v", was.RevokedAt, l.RevokedAt)
+	}
+	if bound > 0 && (l.ActivatedAt.IsZero() || !l.Validity.IsZero()) {
+		t.Fatalf("a device is bound, yet it was never activated: %+v", l)
+	}
+}
+
+// TestOrderAgainstNaiveModel: the naive order is one word and a count.
+func TestOrderAgainstNaiveModel(t *testing.T) {
+	// What each command makes of each word; what is missing is refused.
+	moves := map[string]map[string]string{
+		"pay":      {"unpaid": "paid", "expired": "paid", "canceled": "owed", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"expire":   {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"cancel":   {"unpaid": "canceled", "canceled": "canceled", "owed": "owed"},
+		"request":  {"paid": "wished", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"try":      {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "wished", "returned": "returned", "refunded": "refunded"},
+		"withdraw": {"unpaid": "unpaid", "expired": "expired", "canceled": "canceled", "owed": "owed", "paid": "paid", "wished": "paid", "returned": "returned", "refunded": "refunded"},
+		"refund":   {"owed": "returned", "paid": "refunded", "wished": "refunded", "returned": "returned", "refunded": "refunded"},
+	}
+	published := map[string]licensing.OrderStatus{"owed": "canceled", "wished": "paid", "returned": "refunded"}
+
+	rapid.Check(t, func(t *rapid.T) {
+		now := noon
+		folded := licensing.NewOrder(ordered(nil).Order, "key_1")
+		stored := *folded.Order
+		told := slices.Clone(folded.Events)
+		word, recorded, late := "unpaid", false, false
+		var issued []*licensing.License
+		for i, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"pay", "pay", "expire", "cancel", "request", "try", "withdraw", "refund"}), 1, 20).Draw(t, "kinds") {
+			now = now.Add(rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour, -time.Minute, -2 * time.Hour}).Draw(t, "clock"))
+			if word == "unpaid" || word == "expired" {
+				word = "unpaid"
+				if recorded || now.Sub(stored.ExpiresAt) >= 0 {
+					word = "expired"
+				}
+			}
+			next, allowed := moves[kind][word]
+			late = late || kind == "pay" && word == "expired"
+			recorded = recorded || kind == "expire" && word == "expired"
+			pay := payment
+			pay.Key = grouped("LIC", strings.Repeat("0", 24)+string(alphabet[i]))
+			c := map[string]licensing.Command{
+				"pay": pay, "expire": licensing.ExpireOrder{}, "cancel": licensing.CancelOrder{}, "request": licensing.RequestRefund{},
+				"try": licensing.TryRefund{}, "withdraw": licensing.WithdrawRefund{Tries: stored.RefundTries}, "refund": licensing.RefundOrder{},
+			}[kind]
+
+			// One by one.
+			o := stored
+			single := licensing.Record{Order: &o}
+			result, err := run(t, &single, c, now)
+			told = append(told, single.Events...)
+			if diff := cmp.Diff(explainsOrder(&stored, single.Order), typesOf(single.Events)); diff != "" {
+				t.Fatalf("%s told what its change does not explain (-change +told):\n%s", kind, diff)
+			}
+			if single.Changed {
+				stored = *single.Order
+			}
+			if single.Issued != nil {
+				issued = append(issued, single.Issued)
+			}
+			// Folded.
+			foldedResult, foldedErr := licensing.Apply(&folded, c, now)
+			if diff := cmp.Diff(result, foldedResult); diff != "" || reason(err) != reason(foldedErr) {
+				t.Fatalf("%s answers %v, folded %v (-single +folded):\n%s", kind, err, foldedErr, diff)
+			}
+
+			if !allowed {
+				if reason(err) != "invalid_order_state" {
+					t.Fatalf("%s when %s answers %v", kind, word, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatalf("%s when %s answers %v", kind, word, err)
+			}
+			word = next
+			want := licensing.OrderStatus(word)
+			if status, ok := published[word]; ok {
+				want = status
+			}
+			if got := result.Order.Status(now); got != want {
+				t.Fatalf("%s makes it %s, want %s", kind, got, want)
+			}
+			owing := word == "owed" || word == "wished"
+			due := owing && slices.Contains([]string{"pay", "request", "try", "withdraw"}, kind)
+			if result.RefundDue != due || stored.RefundDue != owing {
+				t.Fatalf("%s when %s answers refund due %v, stored %v", kind, word, result.RefundDue, stored.RefundDue)
+			}
+			if stored.Late != late {
+				t.Fatalf("%s when %s: late is %v, want %v", kind, word, stored.Late, late)
+			}
+			// Paid means exactly one license, and so does refunded after that.
+			sold := 0
+			if slices.Contains([]string{"paid", "wished", "refunded"}, word) {
+				sold = 1
+			}
+			if len(issued) != sold || (stored.LicenseKey != "") != (sold == 1) {
+				t.Fatalf("%s: %d licenses were issued, license key %q", word, len(issued), stored.LicenseKey)
+			}
+			if sold == 1 && (issued[0].Key != stored.LicenseKey || issued[0].OrderNo != stored.OrderNo) {
+				t.Fatalf("the order names %s, issued was %+v", stored.LicenseKey, issued[0])
+			}
+		}
+		if diff := cmp.Diff(told, folded.Events); diff != "" {
+			t.Fatalf("the events, one by one and folded (-single +folded):\n%s", diff)
+		}
+		if diff := cmp.Diff(stored, *folded.Order); diff != "" {
+			t.Fatalf("the order, one by one and folded (-single +folded):\n%s", diff)
+		}
+		if len(issued) == 1 {
+			if diff := cmp.Diff(issued[0], folded.Issued); diff != "" {
+				t.Fatalf("the license, one by one and folded (-single +folded):\n%s", diff)
+			}
+		} else if folded.Issued != nil {
+			t.Fatalf("the fold issued %+v", folded.Issued)
+		}
+	})
+}
+
+// explainsOrder lists what must be told of a difference of an order.
+func explainsOrder(before, after *licensing.Order) []licensing.EventType {
+	var types []licensing.EventType
+	add := func(was, is time.Time, events ...licensing.EventType) {
+		if was.IsZero() && !is.IsZero() {
+			types = append(types, events...)
+		}
+	}
+	if after.LicenseKey != "" {
+		add(before.PaidAt, after.PaidAt, licensing.EventOrderPaid, licensing.EventLicenseIssued)
+	}
+	add(before.CanceledAt, after.CanceledAt, licensing.EventOrderCanceled)
+	add(before.RefundedAt, after.RefundedAt, licensing.EventOrderRefunded)
+	add(before.ExpiredAt, after.ExpiredAt, licensing.EventOrderExpired)
+	return types
+}

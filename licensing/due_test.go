@@ -1,0 +1,117 @@
+package licensing_test
+
+import (
+	"testing"
+	"time"
+
+	"licet/licensing"
+)
+
+func TestOrderDue(t *testing.T) {
+	end := noon.Add(time.Hour)
+	for name, c := range map[string]struct {
+		edit func(*licensing.Order)
+		want licensing.Due
+	}{
+		"unpaid":                {nil, licensing.Due{Kind: licensing.DueOrderEnd, At: end}},
+		"run out":               {func(o *licensing.Order) { o.ExpiresAt = noon }, licensing.Due{Kind: licensing.DueOrderEnd, At: noon}},
+		"recorded":              {func(o *licensing.Order) { o.ExpiredAt = noon }, licensing.Due{}},
+		"paid":                  {func(o *licensing.Order) { o.PaidAt = noon }, licensing.Due{}},
+		"paid late":             {func(o *licensing.Order) { o.ExpiredAt, o.PaidAt, o.Late = noon, noon, true }, licensing.Due{}},
+		"canceled":              {func(o *licensing.Order) { o.CanceledAt = noon }, licensing.Due{}},
+		"refunded":              {func(o *licensing.Order) { o.PaidAt, o.RefundedAt = noon, noon }, licensing.Due{}},
+		"canceled, then paid":   {func(o *licensing.Order) { o.CanceledAt, o.PaidAt, o.RefundDue = noon, noon, true }, licensing.Due{Kind: licensing.DueRefund}},
+		"refund wished for":     {func(o *licensing.Order) { o.PaidAt, o.RefundDue = noon, true }, licensing.Due{Kind: licensing.DueRefund}},
+		"refund tried in vain":  {func(o *licensing.Order) { o.PaidAt, o.RefundDue, o.RefundRetryAt = noon, true, end }, licensing.Due{Kind: licensing.DueRefund, At: end}},
+		"canceled, never money": {func(o *licensing.Order) { o.CanceledAt, o.ExpiresAt = noon, noon }, licensing.Due{}},
+	} {
+		if got := ordered(c.edit).Order.Due(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+func TestLicenseDue(t *testing.T) {
+	ends := func(l *licensing.License) { l.ExpiresAt = noon }
+	for name, c := range map[string]struct {
+		edits []func(*licensing.License)
+		want  licensing.Due
+	}{
+		"perpetual":            {nil, licensing.Due{}},
+		"not yet begun":        {[]func(*licensing.License){func(l *licensing.License) { l.Validity = licensing.Period{Years: 1} }}, licensing.Due{}},
+		"with an end":          {[]func(*licensing.License){ends}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"suspended":            {[]func(*licensing.License){ends, func(l *licensing.License) { l.SuspendedAt = noon }}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+		"revoked":              {[]func(*licensing.License){ends, func(l *licensing.License) { l.RevokedAt = noon }}, licensing.Due{}},
+		"recorded":             {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon }}, licensing.Due{}},
+		"recorded and renewed": {[]func(*licensing.License){ends, func(l *licensing.License) { l.EndRecorded = noon.Add(-day) }}, licensing.Due{Kind: licensing.DueLicenseEnd, At: noon}},
+	} {
+		r := licensed(func(l *licensing.License) {
+			for _, edit := range c.edits {
+				edit(l)
+			}
+		})
+		if got := r.License.Due(); got != c.want {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
+		}
+	}
+}
+
+// TestExpireLicense records an end once, and again after a renewal, whatever else
+// is true of the license. Nothing but the record of it changes.
+func TestExpireLicense(t *testing.T) {
+	r := licensed(func(l *licensing.License) { l.ExpiresAt = noon }, "laptop")
+	expire := licensing.ExpireLicense{Key: shopKey}
+	check := func(what string, at time.Time, c licensing.Command, want bool) {
+		t.Helper()
+		r.Changed = false
+		before := *r.License
+		must(t, &r, c, at)
+		if want {
+			before.EndRecorded = before.ExpiresAt
+			before.Sequence++
+		}
+		if r.Changed != want || *r.License != before {
+			t.Errorf("%s: changed %v, %+v; want %v, %+v", what, r.Changed, *r.License, want, before)
+		}
+	}
+	check("too early", noon.Add(-time.Millisecond), expire, false)
+	check("within the margin", noon.Add(time.Minute-time.Millisecond), licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, false)
+	check("after the margin", noon.Add(time.Minute), licensing.ExpireLicense{Key: shopKey, Margin: time.Minute}, true)
+	check("again", noon.Add(day), expire, false)
+	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(2 * day)}, noon.Add(day))
+	check("renewed", noon.Add(day), expire, false)
+	check("at the new end", noon.Add(2*day), expire, true)
+	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(4 * day)}, noon.Add(3*day))
+	must(t, &r, licensing.SuspendLicense{Target: ours}, noon.Add(3*day))
+	check("suspended", noon.Add(4*day), expire, true)
+	must(t, &r, licensing.RenewLicense{Target: ours, ExpiresAt: noon.Add(6 * day)}, noon.Add(5*day))
+	must(t, &r, licensing.RevokeLicense{Target: ours}, noon.Add(5*day))
+	check("revoked", noon.Add(6*day), expire, false)
+
+	perpetual := licensed(nil)
+	must(t, &perpetual, expire, noon)
+	if perpetual.Changed {
+		t.Error("an end of a perpetual license was recorded")
+	}
+	for name, other := range map[string]licensing.Record{"nothing": {}, "an order": ordered(nil), "another license": licensed(nil)} {
+		if _, err := run(t, &other, licensing.ExpireLicense{Key: otherKey}, noon); err != licensing.ErrLicenseNotFound {
+			t.Errorf("on %s it answers %v", name, err)
+		}
+	}
+}
+
+// TestExpireOrderHeedsTheMargin, since its clock may run ahead.
+func TestExpireOrderHeedsTheMargin(t *testing.T) {
+	f := func(at time.Time, want bool) {
+		t.Helper()
+		r := ordered(func(o *licensing.Order) { o.ExpiresAt = noon })
+		must(t, &r, licensing.ExpireOrder{Margin: time.Minute}, at)
+		if r.Changed != want || r.Order.ExpiredAt.IsZero() == want {
+			t.Errorf("at %v: changed %v, %v", at, r.Changed, r.Order.ExpiredAt)
+		}
+	}
+	f(noon, false)
+	f(noon.Add(time.Minute-time.Millisecond), false)
+	f(noon.Add(time.Minute), true)
+	f(noon.Add(day), true)
+}

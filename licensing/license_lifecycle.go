@@ -1,0 +1,171 @@
+package licensing
+
+import "time"
+
+// lastYear is the last that RFC 3339 has a form for.
+const lastYear = 9999
+
+// ValidExpiry reports whether a license may be given this end: one in the
+// future that can be written down.
+func ValidExpiry(end, now time.Time) bool {
+	return end.After(now) && end.UTC().Year() <= lastYear
+}
+
+// SuspendLicense freezes a license until it is reinstated. One that is suspended
+// already keeps its time and reason.
+type SuspendLicense struct {
+	Target
+	Reason string // in the shop's words, or empty
+}
+
+// DeviceID is empty: no device is touched.
+func (SuspendLicense) DeviceID() string { return "" }
+
+func (c SuspendLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return Result{}, invalidLicenseState(Revoked, "suspended")
+	case Suspended:
+	default:
+		l.SuspendedAt, l.StateReason = now, c.Reason
+		r.tellLicense(l, EventLicenseSuspended, c.By, now, nil)
+	}
+	return Result{License: *l}, nil
+}
+
+// ReinstateLicense ends a suspension: the license is again what it was.
+type ReinstateLicense struct{ Target }
+
+// DeviceID is empty: no device is touched.
+func (ReinstateLicense) DeviceID() string { return "" }
+
+func (c ReinstateLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return Result{}, invalidLicenseState(Revoked, "reinstated")
+	case Suspended:
+		l.SuspendedAt, l.StateReason = time.Time{}, ""
+		r.tellLicense(l, EventLicenseReinstated, c.By, now, nil)
+	}
+	return Result{License: *l}, nil
+}
+
+// RevokeLicense disables a license for good. Its reason takes the place of a
+// suspension's.
+type RevokeLicense struct {
+	Target
+	Reason string // in the shop's words, or empty
+}
+
+// DeviceID is empty: no device is touched.
+func (RevokeLicense) DeviceID() string { return "" }
+
+func (c RevokeLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if l.RevokedAt.IsZero() {
+		l.RevokedAt, l.StateReason = now, c.Reason
+		r.tellLicense(l, EventLicenseRevoked, c.By, now, nil)
+	}
+	return Result{License: *l}, nil
+}
+
+// RenewLicense moves a license's end, either to ExpiresAt or by Extend, from
+// the later of now and the present end. Exactly one of the two is set.
+type RenewLicense struct {
+	Target
+	ExpiresAt time.Time
+	Extend    Period
+}
+
+// DeviceID is empty: no device is touched.
+func (RenewLicense) DeviceID() string { return "" }
+
+func (c RenewLicense) apply(r *Record, now time.Time) (Result, error) {
+	if !c.ExpiresAt.IsZero() && !ValidExpiry(c.ExpiresAt, now) {
+		return Result{}, invalidField("expires_at", "must be in the future, and not beyond the year 9999")
+	}
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if !l.RevokedAt.IsZero() {
+		return Result{}, invalidLicenseState(Revoked, "renewed")
+	}
+	end := c.ExpiresAt
+	if end.IsZero() {
+		if end, err = c.extended(l, now); err != nil {
+			return Result{}, err
+		}
+	}
+	if !end.Equal(l.ExpiresAt) || !l.Validity.IsZero() {
+		l.ExpiresAt, l.Validity = end, Period{}
+		r.tellLicense(l, EventLicenseRenewed, c.By, now, nil)
+	}
+	return Result{License: *l}, nil
+}
+
+// extended gives the end that Extend leads to.
+func (c RenewLicense) extended(l *License, now time.Time) (time.Time, error) {
+	if l.ExpiresAt.IsZero() {
+		return time.Time{}, invalidField("extend", "must not be used on a license without expires_at")
+	}
+	from := l.ExpiresAt
+	if from.Before(now) {
+		from = now
+	}
+	end := c.Extend.AddTo(from)
+	if !end.After(from) || end.Year() > lastYear {
+		return time.Time{}, invalidField("extend", "must lead forward, and not beyond the year 9999")
+	}
+	return end, nil
+}
+
+// UpdateLicense changes what a shop may set of a license in any state.
+type UpdateLicense struct {
+	Target
+	// MaxDevices, if set, is how many devices the license allows from now on; 0:
+	// unlimited. Going below the count bound throws nobody out.
+	MaxDevices *int
+	// Metadata, if set, is a JSON object that is merged into the license's, as
+	// mergeMetadata does.
+	Metadata string
+}
+
+// DeviceID is empty: no device is touched.
+func (UpdateLicense) DeviceID() string { return "" }
+
+func (c UpdateLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	changed := false
+	if c.Metadata != "" {
+		before := r.Metadata.Object
+		if err := r.Metadata.merge(c.Metadata); err != nil {
+			return Result{}, err
+		}
+		changed = r.Metadata.Object != before
+	}
+	if c.MaxDevices != nil && *c.MaxDevices != l.MaxDevices {
+		l.MaxDevices, l.AllowedOver, changed = *c.MaxDevices, 0, true
+		if l.MaxDevices != 0 && l.CurrentDevices > l.MaxDevices {
+			l.AllowedOver = l.CurrentDevices
+		}
+	}
+	if changed {
+		r.tellLicense(l, EventLicenseUpdated, c.By, now, nil)
+	}
+	return Result{License: *l}, nil
+}

@@ -1,0 +1,101 @@
+package licensing
+
+import "time"
+
+// NotBound is why a license is not valid on a device that is not bound to it. It
+// is no error's reason.
+const NotBound Reason = "device_not_bound"
+
+// ValidateLicense asks whether a device may use a license. That it asked is
+// noted as an activation of a bound device is; nothing else changes.
+type ValidateLicense struct {
+	Target
+	ProductID string // demanded product, or empty
+	Device    string
+	SeenStep  time.Duration // see Activate
+}
+
+// DeviceID names the device that asks.
+func (c ValidateLicense) DeviceID() string { return c.Device }
+
+func (c ValidateLicense) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	entry := r.Devices[c.Device]
+	invalid := l.unusable(c.ProductID, now)
+	result := Result{License: *l, Device: entry.Device}
+	switch {
+	case invalid != nil:
+		result.Invalid = invalid.Reason
+	case !entry.Bound:
+		result.Invalid = NotBound
+	default:
+		Activate{SeenStep: c.SeenStep}.refresh(r, entry, now)
+		result.Device = entry.Device
+	}
+	return result, nil
+}
+
+// unusable is why a license can't be used for a product now, or nil. An empty
+// product demands none.
+func (l *License) unusable(productID string, now time.Time) *Error {
+	if productID != "" && productID != l.ProductID {
+		return ErrProductMismatch
+	}
+	switch l.Status(now) {
+	case Revoked:
+		return ErrLicenseRevoked
+	case Suspended:
+		return ErrLicenseSuspended
+	case Expired:
+		return ErrLicenseExpired
+	}
+	return nil
+}
+
+// DeactivateDevice frees a device's slot on its user's own wish. The license's
+// terms must allow that; where they bound it, only what was bound counts.
+type DeactivateDevice struct {
+	Target
+	Device string
+}
+
+// DeviceID names the device to remove.
+func (c DeactivateDevice) DeviceID() string { return c.Device }
+
+func (c DeactivateDevice) apply(r *Record, now time.Time) (Result, error) {
+	l, err := c.license(r)
+	if err != nil {
+		return Result{}, err
+	}
+	if !l.SelfService.Allowed {
+		return Result{}, ErrSelfService
+	}
+	if most := l.SelfService.RemovalsPerMonth; most > 0 && r.Devices[c.Device].Bound {
+		removals := l.Removals.in(now)
+		if removals.Count >= most {
+			return Result{}, removalsUsedUp(l)
+		}
+		removals.Count++
+		l.Removals = removals
+	}
+	return RemoveDevice(c).apply(r, now)
+}
+
+// Removals counts what end users have removed in a calendar month of UTC.
+type Removals struct {
+	Month int // since the beginning of year 0; 0 where nothing was ever removed
+	Count int
+}
+
+// in gives the count for the month of a moment. A clock that runs behind never
+// leads back to an earlier month.
+func (m Removals) in(now time.Time) Removals {
+	now = now.UTC()
+	if month := 12*now.Year() + int(now.Month()) - 1; month > m.Month {
+		return Removals{Month: month}
+	}
+	return m
+}

@@ -1,0 +1,241 @@
+package licensing
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"hash"
+	"strings"
+	"sync"
+)
+
+// LicenseKey is a license key in canonical form:
+// PREFIX-GGGGG-GGGGG-GGGGG-GGGGG-GGGGG. The 25 characters are Crockford
+// base32: 1 names the cell (the store cluster), 20 are random (100 bits), 4
+// are check characters. See [KeyCheck] for how one is made or read.
+type LicenseKey string
+
+// LicenseID is a license key's 25 characters packed into 125 bits, big end
+// first, with three zero bits behind. It names the license in the store.
+type LicenseID [16]byte
+
+const (
+	crockford     = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+	keyCharacters = 25
+	keyGroup      = 5
+	checkAt       = 21 // the check characters follow the cell and 20 random ones
+	keyBodyLength = keyCharacters + keyCharacters/keyGroup - 1
+
+	// LicenseKeyEntropy is how many random bytes [KeyCheck.Mint] uses up:
+	// 20 characters of 5 bits, in whole bytes.
+	LicenseKeyEntropy = 13
+
+	// MinKeyPrefix and MaxKeyPrefix bound the length of a product's key prefix.
+	MinKeyPrefix = 2
+	MaxKeyPrefix = 8
+)
+
+// Prefix is the part before the first dash: the product's.
+func (k LicenseKey) Prefix() string {
+	prefix, _, _ := strings.Cut(string(k), "-")
+	return prefix
+}
+
+// ID packs the 25 characters. The key must be canonical.
+func (k LicenseKey) ID() LicenseID {
+	var id LicenseID
+	body := k[len(k)-keyBodyLength:]
+	at := 0
+	for i := range len(body) {
+		if body[i] == '-' {
+			continue
+		}
+		value := uint(crockfordValues[body[i]])
+		// The five bits end at bit at+5; they touch at most two bytes.
+		shifted := value << (11 - at%8)
+		id[at/8] |= byte(shifted >> 8)
+		if low := byte(shifted); low != 0 {
+			id[at/8+1] |= low
+		}
+		at += 5
+	}
+	return id
+}
+
+// Cell is the character that names the store cluster a key lives in.
+func (k LicenseKey) Cell() byte { return k[len(k)-keyBodyLength] }
+
+// ValidKeyPrefix reports whether a product may use prefix: 2–8 of A-Z0-9.
+func ValidKeyPrefix(prefix string) bool {
+	if len(prefix) < MinKeyPrefix || len(prefix) > MaxKeyPrefix {
+		return false
+	}
+	for i := range len(prefix) {
+		if c := prefix[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// KeyCheck makes and reads license keys. It holds the store's check key: the
+// four check characters are an HMAC-SHA256 under it, cut to 20 bits, so that
+// mistyped and guessed keys are turned away without asking the store.
+type KeyCheck struct{ macs *sync.Pool } // of *keyMAC
+
+// keyMAC is an HMAC that is used time and again, since setting one up costs
+// more than using it. input and sum are its scratch: what goes through a
+// hash.Hash would be allocated each time.
+type keyMAC struct {
+	hash.Hash
+	input []byte
+	sum   []byte
+}
+
+// NewKeyCheck takes the store's check key, 32 bytes that never change.
+func NewKeyCheck(key []byte) KeyCheck {
+	return KeyCheck{&sync.Pool{New: func() any {
+		return &keyMAC{
+			Hash:  hmac.New(sha256.New, key),
+			input: make([]byte, 0, MaxKeyPrefix+1+checkAt),
+			sum:   make([]byte, 0, sha256.Size),
+		}
+	}}}
+}
+
+// Mint makes the key that the given random bytes stand for. The prefix must
+// be a valid one and cell one of the Crockford characters.
+func (kc KeyCheck) Mint(prefix string, cell byte, entropy [LicenseKeyEntropy]byte) LicenseKey {
+	var body [keyCharacters]byte
+	body[0] = cell
+	var bits, have uint
+	next := 0
+	for i := 1; i < checkAt; i++ {
+		if have < 5 {
+			bits = bits<<8 | uint(entropy[next])
+			next++
+			have += 8
+		}
+		have -= 5
+		body[i] = crockford[bits>>have&31]
+	}
+	check := kc.characters(prefix, body[:checkAt])
+	copy(body[checkAt:], check[:])
+	return assemble(prefix, body)
+}
+
+// Parse reads a key as people type it: any case, spaces around it, and in the
+// 25 characters O for 0 and I or L for 1. It answers the canonical form, or
+// ErrInvalidLicenseKey where the form or the check characters are wrong.
+func (kc KeyCheck) Parse(input string) (LicenseKey, error) {
+	input = strings.TrimSpace(input)
+	dash := len(input) - keyBodyLength - 1
+	if dash < MinKeyPrefix || dash > MaxKeyPrefix || input[dash] != '-' {
+		return "", ErrInvalidLicenseKey
+	}
+	prefix := upperASCII(input[:dash])
+	if !ValidKeyPrefix(prefix) {
+		return "", ErrInvalidLicenseKey
+	}
+	var body [keyCharacters]byte
+	n := 0
+	for i, c := range []byte(input[dash+1:]) {
+		if i%(keyGroup+1) == keyGroup {
+			if c != '-' {
+				return "", ErrInvalidLicenseKey
+			}
+			continue
+		}
+		value := crockfordValue(c)
+		if value < 0 {
+			return "", ErrInvalidLicenseKey
+		}
+		body[n] = crockford[value]
+		n++
+	}
+	want := kc.characters(prefix, body[:checkAt])
+	if subtle.ConstantTimeCompare(want[:], body[checkAt:]) != 1 {
+		return "", ErrInvalidLicenseKey
+	}
+	return assemble(prefix, body), nil
+}
+
+func (kc KeyCheck) characters(prefix string, body []byte) [keyCharacters - checkAt]byte {
+	mac := kc.macs.Get().(*keyMAC)
+	defer kc.macs.Put(mac)
+	mac.input = append(mac.input[:0], prefix...)
+	mac.input = append(mac.input, '-')
+	mac.input = append(mac.input, body...)
+	mac.Reset()
+	mac.Write(mac.input)
+	sum := mac.Sum(mac.sum[:0])
+	bits := uint(sum[0])<<16 | uint(sum[1])<<8 | uint(sum[2])
+	var check [keyCharacters - checkAt]byte
+	for i := range check {
+		check[i] = crockford[bits>>(19-5*i)&31]
+	}
+	return check
+}
+
+func assemble(prefix string, body [keyCharacters]byte) LicenseKey {
+	text := make([]byte, 0, MaxKeyPrefix+1+keyBodyLength)
+	text = append(text, prefix...)
+	for i := 0; i < keyCharacters; i += keyGroup {
+		text = append(text, '-')
+		text = append(text, body[i:i+keyGroup]...)
+	}
+	return LicenseKey(text)
+}
+
+// crockfordValues has the value of each character of the canonical form.
+var crockfordValues = func() (values [256]byte) {
+	for i := range len(crockford) {
+		values[crockford[i]] = byte(i)
+	}
+	return values
+}()
+
+// crockfordValue reads one character as Crockford's base32 decoder does; -1
+// where it is none. https://www.crockford.com/base32.html
+func crockfordValue(c byte) int {
+	if 'a' <= c && c <= 'z' {
+		c -= 'a' - 'A'
+	}
+	switch c {
+	case 'O':
+		return 0
+	case 'I', 'L':
+		return 1
+	}
+	return strings.IndexByte(crockford, c)
+}
+
+// upperASCII is strings.ToUpper for ASCII only: Unicode folding would turn
+// other letters, such as ı or ſ, into ones that are legal in a prefix.
+func upperASCII(s string) string {
+	if !strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyz") {
+		return s
+	}
+	upper := []byte(s)
+	for i, c := range upper {
+		if 'a' <= c && c <= 'z' {
+			upper[i] = c - ('a' - 'A')
+		}
+	}
+	return string(upper)
+}
+
+// Key gives the license key of an id and a product's prefix; it is the inverse
+// of [LicenseKey.ID].
+func (id LicenseID) Key(prefix string) LicenseKey {
+	var body [keyCharacters]byte
+	for i := range body {
+		at := 5 * i
+		window := uint(id[at/8]) << 8
+		if at/8+1 < len(id) {
+			window |= uint(id[at/8+1])
+		}
+		body[i] = crockford[window>>(11-at%8)&31]
+	}
+	return assemble(prefix, body)
+}

@@ -1,0 +1,262 @@
+package licensing
+
+import (
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// MasterKeySize is the length of a master key in bytes.
+	MasterKeySize = 32
+	// APIKeyEntropy is how many random bytes [NewAPIKeyText] uses up: 160 bits.
+	APIKeyEntropy = 20
+
+	maxMasterID   = 64
+	apiSecretSize = 32
+	// Standard Webhooks 1.0 asks for 24 to 64 bytes.
+	webhookSecretSize = 32
+)
+
+// MasterKey is a secret that others are derived from. It prints as its id.
+type MasterKey struct {
+	ID  string
+	key [MasterKeySize]byte
+}
+
+// NewMasterKey makes a master key of an id and 32 random bytes.
+func NewMasterKey(id string, key [MasterKeySize]byte) (MasterKey, error) {
+	if !validMasterID(id) {
+		return MasterKey{}, errors.New("the id of a master key is 1 to 64 of A-Z a-z 0-9 . _ -")
+	}
+	return MasterKey{ID: id, key: key}, nil
+}
+
+// Line is the key as the ring file keeps it, without the line break: the id,
+// a colon and the key in base64. It is as secret as the key.
+func (k MasterKey) Line() string {
+	return k.ID + ":" + base64.StdEncoding.EncodeToString(k.key[:])
+}
+
+// String is the id alone, so that a key that is logged or printed by mistake
+// gives nothing away.
+func (k MasterKey) String() string { return "master key " + k.ID }
+
+// GoString is for %#v what String is for %v.
+func (k MasterKey) GoString() string { return k.String() }
+
+// FingerprintSize is the length of a master key's fingerprint.
+const FingerprintSize = 32
+
+// Fingerprint is what a store knows the key by, to tell that a ring has the
+// same one under that id. Nothing of the key can be learned from it.
+func (k MasterKey) Fingerprint() ([FingerprintSize]byte, error) {
+	// What the key derives otherwise has another info, so nothing is shared.
+	print, err := hkdf.Key(sha256.New, k.key[:], nil, "licet master key fingerprint\x00"+k.ID, FingerprintSize)
+	if err != nil {
+		return [FingerprintSize]byte{}, fmt.Errorf("derive a fingerprint: %w", err)
+	}
+	return [FingerprintSize]byte(print), nil
+}
+
+// MasterRing is the master keys that are in use. New secrets are derived from
+// the first; the others are kept for what was derived from them before.
+type MasterRing struct{ keys []MasterKey }
+
+// ParseMasterRing reads a ring file: one id:base64-of-32-bytes a line, the
+// current key first. Empty lines are skipped. An error names the line and
+// never what is in it.
+func ParseMasterRing(text string) (MasterRing, error) {
+	var ring MasterRing
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		key, err := parseMasterKey(line)
+		if err != nil {
+			return MasterRing{}, fmt.Errorf("line %d of the master key ring: %w", number, err)
+		}
+		if _, twice := ring.Lookup(key.ID); twice {
+			return MasterRing{}, fmt.Errorf("line %d of the master key ring: its id stands on an earlier line too", number)
+		}
+		ring.keys = append(ring.keys, key)
+	}
+	if len(ring.keys) == 0 {
+		return MasterRing{}, errors.New("the master key ring has no key in it")
+	}
+	return ring, nil
+}
+
+func parseMasterKey(line string) (MasterKey, error) {
+	id, encoded, found := strings.Cut(line, ":")
+	if !found {
+		return MasterKey{}, errors.New("it must be an id, a colon and 32 bytes in base64")
+	}
+	// The decoder's own error quotes its input, which is the secret.
+	bytes, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(bytes) != MasterKeySize {
+		return MasterKey{}, errors.New("what follows the colon must be 32 bytes in base64")
+	}
+	return NewMasterKey(id, [MasterKeySize]byte(bytes))
+}
+
+func validMasterID(id string) bool {
+	if id == "" || len(id) > maxMasterID {
+		return false
+	}
+	for _, c := range []byte(id) {
+		letter := 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '.' && c != '_' && c != '-' {
+			return false
+		}
+	}
+	return true
+}
+
+// IDs lists the ids of the keys, current first.
+func (r MasterRing) IDs() []string {
+	ids := make([]string, len(r.keys))
+	for i, k := range r.keys {
+		ids[i] = k.ID
+	}
+	return ids
+}
+
+// String lists the ids alone, current first.
+func (r MasterRing) String() string { return "master key ring [" + strings.Join(r.IDs(), " ") + "]" }
+
+// GoString is for %#v what String is for %v.
+func (r MasterRing) GoString() string { return r.String() }
+
+// Current is the key to derive new secrets from. The ring must have been made
+// by [ParseMasterRing].
+func (r MasterRing) Current() MasterKey { return r.keys[0] }
+
+// Lookup finds a key by its id.
+func (r MasterRing) Lookup(id string) (MasterKey, bool) {
+	for _, k := range r.keys {
+		if k.ID == id {
+			return k, true
+		}
+	}
+	return MasterKey{}, false
+}
+
+// APISecret derives the secret that belongs to an API key in its present
+// version. It fails only if the ring lacks the key's master key.
+//
+// The derivation is HKDF-SHA256 and frozen: a change would break the signature
+// of every request that is made with a secret handed out before.
+func (r MasterRing) APISecret(key *APIKey) (string, error) {
+	return r.apiSecret(key, key.SecretVersion, key.MasterID)
+}
+
+// APISecrets derives every secret of an API key that is good at now: the
+// present one, and the one before while a rotation's overlap lasts.
+func (r MasterRing) APISecrets(key *APIKey, now time.Time) ([]string, error) {
+	present, err := r.APISecret(key)
+	if err != nil {
+		return nil, err
+	}
+	if !now.Before(key.Previous.Until) {
+		return []string{present}, nil
+	}
+	previous, err := r.apiSecret(key, key.Previous.Version, key.Previous.MasterID)
+	if err != nil {
+		return nil, err
+	}
+	return []string{present, previous}, nil
+}
+
+func (r MasterRing) apiSecret(key *APIKey, version int, masterID string) (string, error) {
+	master, found := r.Lookup(masterID)
+	if !found {
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of API key %s is derived from", masterID, key.ID)
+	}
+	// None of the parts can hold a zero byte, so no two keys share an info.
+	info := strings.Join([]string{
+		"licet api secret", string(key.Owner.Mode), key.ID, strconv.Itoa(version),
+	}, "\x00")
+	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, apiSecretSize)
+	if err != nil {
+		return "", fmt.Errorf("derive an API secret: %w", err)
+	}
+	return "lks_" + string(key.Owner.Mode) + "_" + crockfordText(secret), nil
+}
+
+// WebhookSecret derives the secret that messages to an endpoint are signed with in its
+// present version, as Standard Webhooks writes it. It fails only if the ring lacks the
+// endpoint's master key.
+//
+// The derivation is as frozen as that of [MasterRing.APISecret].
+func (r MasterRing) WebhookSecret(e *Endpoint) (string, error) {
+	return r.webhookSecret(e, e.SecretVersion, e.MasterID)
+}
+
+// WebhookSecrets derives every secret that messages to an endpoint are signed with at
+// now, the present one first, as [MasterRing.APISecrets] does.
+func (r MasterRing) WebhookSecrets(e *Endpoint, now time.Time) ([]string, error) {
+	present, err := r.WebhookSecret(e)
+	if err != nil {
+		return nil, err
+	}
+	if !now.Before(e.Previous.Until) {
+		return []string{present}, nil
+	}
+	previous, err := r.webhookSecret(e, e.Previous.Version, e.Previous.MasterID)
+	if err != nil {
+		return nil, err
+	}
+	return []string{present, previous}, nil
+}
+
+func (r MasterRing) webhookSecret(e *Endpoint, version int, masterID string) (string, error) {
+	master, found := r.Lookup(masterID)
+	if !found {
+		return "", fmt.Errorf("the master key ring lacks the key %q, which the secret of webhook endpoint %s is derived from", masterID, e.ID)
+	}
+	// As with API secrets, none of the parts can hold a zero byte. An id is of one owner.
+	info := strings.Join([]string{"licet webhook secret", e.ID, strconv.Itoa(version)}, "\x00")
+	secret, err := hkdf.Key(sha256.New, master.key[:], nil, info, webhookSecretSize)
+	if err != nil {
+		return "", fmt.Errorf("derive a webhook secret: %w", err)
+	}
+	return "whsec_" + base64.StdEncoding.EncodeToString(secret), nil
+}
+
+// NewAPIKeyText makes the text of an API key: lk_test_ or lk_live_ and 32
+// Crockford base32 characters. The store keeps only its [HashAPIKey].
+func NewAPIKeyText(mode Mode, entropy [APIKeyEntropy]byte) string {
+	return "lk_" + string(mode) + "_" + crockfordText(entropy[:])
+}
+
+// HashAPIKey is what the store knows an API key by. A plain hash will do: a
+// key is random through and through, so there is nothing to guess.
+func HashAPIKey(text string) [sha256.Size]byte { return sha256.Sum256([]byte(text)) }
+
+func crockfordText(b []byte) string {
+	return base32.NewEncoding(crockford).WithPadding(base32.NoPadding).EncodeToString(b)
+}
+
+// HopKeys derives what commands that one node sends to another are authenticated
+// with: a key of each master key, by its id.
+func (r MasterRing) HopKeys() (map[string][32]byte, error) {
+	keys := make(map[string][32]byte, len(r.keys))
+	for _, k := range r.keys {
+		key, err := hkdf.Key(sha256.New, k.key[:], nil, "licet hop\x00"+k.ID, 32)
+		if err != nil {
+			return nil, fmt.Errorf("derive a key: %w", err)
+		}
+		keys[k.ID] = [32]byte(key)
+	}
+	return keys, nil
+}

@@ -1,0 +1,111 @@
+package licensing
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// What the metadata of a thing may hold.
+const (
+	MaxMetadataMembers = 50
+	MaxMetadataBytes   = 16 << 10 // as compact JSON
+)
+
+// Metadata is what a shop keeps with a license.
+type Metadata struct {
+	Object  string // compact JSON, or empty
+	Changed bool   // differs from what is stored
+}
+
+// merge takes over the members of another object: each replaces the one of its
+// name, and one that is null removes it. What is inside of a member is the
+// shop's own and is not merged.
+func (m *Metadata) merge(patch string) error {
+	merged, err := objectMembers(m.Object)
+	if err != nil {
+		return fmt.Errorf("the metadata that is stored: %w", err)
+	}
+	changes, err := objectMembers(patch)
+	if err != nil {
+		return invalidField("metadata", "must be an object")
+	}
+	changed := false
+	for _, c := range changes {
+		at := slices.IndexFunc(merged, func(have objectMember) bool { return have.name == c.name })
+		switch removes := string(c.value) == "null"; {
+		case at < 0 && removes, at >= 0 && string(merged[at].value) == string(c.value) && !removes:
+			continue
+		case at < 0:
+			merged = append(merged, c)
+		case removes:
+			merged = slices.Delete(merged, at, at+1)
+		default:
+			merged[at] = c
+		}
+		changed = true
+	}
+	if !changed {
+		return nil
+	}
+	object := joinMembers(merged)
+	if len(merged) > MaxMetadataMembers || len(object) > MaxMetadataBytes {
+		return invalidField("metadata", fmt.Sprintf("must have at most %d members and %d bytes as compact JSON, once merged", MaxMetadataMembers, MaxMetadataBytes))
+	}
+	m.Object, m.Changed = object, true
+	return nil
+}
+
+// objectMember is one member of a JSON object.
+type objectMember struct {
+	name  string
+	value json.RawMessage
+}
+
+var errNoObject = errors.New("it is no JSON object")
+
+// objectMembers takes a JSON object apart. Empty text stands for no members.
+func objectMembers(object string) ([]objectMember, error) {
+	if object == "" {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(object))
+	if start, err := decoder.Token(); err != nil || start != json.Delim('{') {
+		return nil, errors.Join(errNoObject, err)
+	}
+	var members []objectMember
+	for decoder.More() {
+		name, err := decoder.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := objectMember{name: name.(string)} // the decoder takes nothing else here
+		if err := decoder.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		members = append(members, m)
+	}
+	return members, nil
+}
+
+// joinMembers writes a compact JSON object; empty where it has no members.
+func joinMembers(members []objectMember) string {
+	if len(members) == 0 {
+		return ""
+	}
+	var object bytes.Buffer
+	names := json.NewEncoder(&object)
+	names.SetEscapeHTML(false)
+	for i, m := range members {
+		object.WriteByte("{,"[min(i, 1)])
+		_ = names.Encode(m.name) // text always encodes
+		object.Truncate(object.Len() - len("\n"))
+		object.WriteByte(':')
+		object.Write(m.value)
+	}
+	object.WriteByte('}')
+	return object.String()
+}

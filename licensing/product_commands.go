@@ -1,0 +1,44 @@
+package licensing
+
+import "time"
+
+// PutProduct describes a product, whether there is one or not. All of it is
+// replaced but CreatedAt.
+type PutProduct struct {
+	ID       string
+	Owner    Owner
+	Name     string
+	Terms    Terms
+	Metadata string
+}
+
+// DeviceID is empty: no device is touched.
+func (PutProduct) DeviceID() string { return "" }
+
+func (c PutProduct) apply(r *Record, now time.Time) (Result, error) {
+	before := r.Product
+	next := &Product{ID: c.ID, Owner: c.Owner, Name: c.Name, Terms: c.Terms, Metadata: c.Metadata, CreatedAt: now}
+	if before != nil {
+		next.CreatedAt = before.CreatedAt
+	}
+	if before == nil || *before != *next {
+		r.Product, r.Changed = next, true
+	}
+	return Result{Product: r.Product, Created: before == nil}, nil
+}
+
+// DeleteProduct removes a product. Licenses that were issued for it keep their
+// terms, and so do its orders that are not paid yet.
+type DeleteProduct struct{}
+
+// DeviceID is empty: no device is touched.
+func (DeleteProduct) DeviceID() string { return "" }
+
+func (DeleteProduct) apply(r *Record, _ time.Time) (Result, error) {
+	if r.Product == nil {
+		return Result{}, ErrProductNotFound
+	}
+	gone := r.Product
+	r.Product, r.Changed = nil, true
+	return Result{Product: gone}, nil
+}

@@ -1,0 +1,178 @@
+package licensing
+
+import (
+	"slices"
+	"time"
+)
+
+// CreateEndpoint adds an endpoint to those of its owner. One that is there already,
+// by its id, is answered as it is: the command may be run again on what it made.
+type CreateEndpoint struct {
+	Owner    Owner
+	Endpoint Endpoint // but for the times, which are of the moment
+	By       Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (CreateEndpoint) DeviceID() string { return "" }
+
+func (c CreateEndpoint) apply(r *Record, now time.Time) (Result, error) {
+	if err := checkEventTypes(c.Endpoint.Types); err != nil {
+		return Result{}, err
+	}
+	if there := r.Webhooks.Find(c.Endpoint.ID); there != nil {
+		return Result{Endpoint: there}, nil
+	}
+	next := &Webhooks{Owner: c.Owner}
+	if r.Webhooks != nil {
+		next = r.Webhooks.Clone()
+	}
+	if len(next.Endpoints) >= MaxEndpoints {
+		return Result{}, tooManyEndpoints()
+	}
+	made := c.Endpoint
+	made.Types = slices.Clone(made.Types)
+	made.CreatedAt, made.ResetAt, made.DisabledAt, made.DisabledBecause = now, now, time.Time{}, ""
+	next.Endpoints = append(next.Endpoints, made)
+	r.Webhooks, r.Changed = next, true
+	return Result{Endpoint: &made}, nil
+}
+
+// UpdateEndpoint changes an endpoint. What is nil stays as it is.
+type UpdateEndpoint struct {
+	ID               string
+	URL, Description *string
+	Types            *[]EventType // of nil: all
+	Enabled          *bool
+	By               Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (UpdateEndpoint) DeviceID() string { return "" }
+
+func (c UpdateEndpoint) apply(r *Record, now time.Time) (Result, error) {
+	if c.Types != nil {
+		if err := checkEventTypes(*c.Types); err != nil {
+			return Result{}, err
+		}
+	}
+	endpoint, _, err := r.changeEndpoint(c.ID, func(e *Endpoint) (changed bool) {
+		if c.URL != nil && *c.URL != e.URL {
+			e.URL, changed = *c.URL, true
+			e.reset(now)
+		}
+		if c.Description != nil && *c.Description != e.Description {
+			e.Description, changed = *c.Description, true
+		}
+		if c.Types != nil && !slices.Equal(*c.Types, e.Types) {
+			e.Types, changed = slices.Clone(*c.Types), true
+		}
+		if c.Enabled != nil && *c.Enabled != e.Enabled() {
+			changed = true
+			if *c.Enabled {
+				e.DisabledAt, e.DisabledBecause = time.Time{}, ""
+				e.reset(now)
+			} else {
+				e.DisabledAt, e.DisabledBecause = now, DisabledByUser
+			}
+		}
+		return changed
+	})
+	return Result{Endpoint: endpoint}, err
+}
+
+// reset notes that what failed before says nothing any more. Who has seen the
+// endpoint as it was must see another time, whatever the clock says.
+func (e *Endpoint) reset(now time.Time) {
+	if !now.After(e.ResetAt) {
+		now = e.ResetAt.Add(time.Millisecond)
+	}
+	e.ResetAt = now
+}
+
+// DeleteEndpoint removes an endpoint, and with it what has become of its messages.
+type DeleteEndpoint struct {
+	ID string
+	By Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (DeleteEndpoint) DeviceID() string { return "" }
+
+func (c DeleteEndpoint) apply(r *Record, _ time.Time) (Result, error) {
+	gone := r.Webhooks.Find(c.ID)
+	if gone == nil {
+		return Result{}, ErrWebhookNotFound
+	}
+	next := r.Webhooks.Clone()
+	next.Endpoints = slices.DeleteFunc(next.Endpoints, func(e Endpoint) bool { return e.ID == c.ID })
+	r.Webhooks, r.Changed = next, true
+	return Result{Endpoint: gone}, nil
+}
+
+// RotateEndpointSecret gives an endpoint a new secret, derived from a master key. The
+// one before signs too until the overlap has passed; one that an earlier rotation left
+// is dropped, so that there are never more than two.
+type RotateEndpointSecret struct {
+	ID       string
+	MasterID string
+	Overlap  time.Duration
+	By       Actor
+}
+
+// DeviceID is empty: no device is touched.
+func (RotateEndpointSecret) DeviceID() string { return "" }
+
+func (c RotateEndpointSecret) apply(r *Record, now time.Time) (Result, error) {
+	endpoint, _, err := r.changeEndpoint(c.ID, func(e *Endpoint) bool {
+		before := PreviousSecret{Version: e.SecretVersion, MasterID: e.MasterID, Until: now.Add(c.Overlap)}
+		e.Previous = PreviousSecret{}
+		if c.Overlap > 0 {
+			e.Previous = before
+		}
+		e.SecretVersion++
+		e.MasterID = c.MasterID
+		return true
+	})
+	return Result{Endpoint: endpoint}, err
+}
+
+// DisableEndpoint has the service itself disable an endpoint, since nothing comes
+// through, and tells of it. One that is disabled, or was changed or enabled since it
+// was found so, stays as it is.
+type DisableEndpoint struct {
+	ID      string
+	ResetAt time.Time // the endpoint's, as it was
+	Because DisableReason
+}
+
+// DeviceID is empty: no device is touched.
+func (DisableEndpoint) DeviceID() string { return "" }
+
+func (c DisableEndpoint) apply(r *Record, now time.Time) (Result, error) {
+	endpoint, disabled, err := r.changeEndpoint(c.ID, func(e *Endpoint) bool {
+		if !e.Enabled() || !e.ResetAt.Equal(c.ResetAt) {
+			return false
+		}
+		e.DisabledAt, e.DisabledBecause = now, c.Because
+		return true
+	})
+	if disabled {
+		r.tellEndpoint(EventWebhookDisabled, System, now, *endpoint)
+	}
+	return Result{Endpoint: endpoint}, err
+}
+
+// changeEndpoint lets change alter an endpoint, of a copy, so that the record as it
+// was read stays so.
+func (r *Record) changeEndpoint(id string, change func(*Endpoint) bool) (_ *Endpoint, changed bool, _ error) {
+	if r.Webhooks.Find(id) == nil {
+		return nil, false, ErrWebhookNotFound
+	}
+	next := r.Webhooks.Clone()
+	endpoint := next.Find(id)
+	if changed = change(endpoint); changed {
+		r.Webhooks, r.Changed = next, true
+	}
+	return endpoint, changed, nil
+}

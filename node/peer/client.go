@@ -1,0 +1,226 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"licet/licensing"
+	"licet/metrics/guard"
+	"licet/metrics/tracing"
+	"licet/node"
+)
+
+// Client sends commands to other nodes. It is node.Peers. Make it with
+// [NewClient].
+type Client struct {
+	sealer sealer
+	list   func(context.Context) ([]node.Registration, error)
+	codec  codec
+	guard  *guard.Guard
+
+	background sync.WaitGroup
+
+	mu sync.Mutex
+	// Guarded by mu:
+	links   map[node.Incarnation]*link
+	listed  time.Time     // when the nodes were listed last
+	failure error         // of that
+	listing chan struct{} // closed when the list that is being made is there; nil: none is
+	closed  bool          // no list is made any more
+}
+
+var _ node.Peers = (*Client)(nil)
+
+const (
+	// listEvery is how old the list of nodes gets while it is in use, and
+	// listSoonest while somebody is looked for who is not in it.
+	listEvery   = time.Second
+	listSoonest = 50 * time.Millisecond
+	listTimeout = 3 * time.Second
+	// ageKept is how long it is known how old another node is. Clocks run apart
+	// by less than a millisecond in that time.
+	ageKept = 10 * time.Second
+)
+
+// NewClient makes a client that finds nodes by list.
+func NewClient(ring licensing.MasterRing, list func(context.Context) ([]node.Registration, error), guard *guard.Guard) (*Client, error) {
+	codec, err := newCodec()
+	if err != nil {
+		return nil, err
+	}
+	sealer, err := newSealer(ring)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[node.Incarnation]*link)}, nil
+}
+
+// Close ends the connections that are idle, once no list of the nodes is being made. What is
+// sent meanwhile goes on, and later only to nodes that are known.
+func (c *Client) Close() {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.background.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, l := range c.links {
+		l.http.CloseIdleConnections()
+	}
+}
+
+// Send sends commands, once.
+func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+	link, err := c.find(ctx, to)
+	if err != nil {
+		return node.HopAnswer{}, notSent(err)
+	}
+	body, err := c.codec.request(hop)
+	if err != nil {
+		return node.HopAnswer{}, notSent(err)
+	}
+	if len(body) > maxMessage {
+		return node.HopAnswer{}, notSent(errTooLong)
+	}
+	// Until the commands are sent, whatever fails has run nothing.
+	over, known := link.ageAt(hop.Over)
+	if !known {
+		if _, err := c.exchange(ctx, link, 0, nil, tracing.Parent{}); err != nil {
+			return node.HopAnswer{}, notSent(err)
+		}
+		if over, known = link.ageAt(hop.Over); !known {
+			return node.HopAnswer{}, notSent(errors.New("it does not tell its age"))
+		}
+	}
+	answers, err := c.exchange(ctx, link, over, body, hop.Trace)
+	if err != nil {
+		return node.HopAnswer{}, err
+	}
+	return c.codec.readReply(answers, hop)
+}
+
+// Reach asks another node for its age.
+func (c *Client) Reach(ctx context.Context, to node.Incarnation) error {
+	link, err := c.find(ctx, to)
+	if err == nil {
+		_, err = c.exchange(ctx, link, 0, nil, tracing.Parent{})
+	}
+	return err
+}
+
+func notSent(err error) error { return fmt.Errorf("%w: %w", node.ErrNotTaken, err) }
+
+// exchange sends commands under a seal and gives what their answer holds. With
+// none it asks for the age.
+func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body []byte, trace tracing.Parent) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, notSent(err)
+	}
+	request.Header.Set(sealHeader, c.sealer.seal(l.registration.Incarnation, over, body))
+	setTrace(request.Header, trace)
+	response, err := l.http.RoundTrip(request)
+	if err != nil {
+		var unreached *unreachedError
+		if errors.As(err, &unreached) {
+			return nil, notSent(err)
+		}
+		return nil, fmt.Errorf("send commands to another node: %w", err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxMessage))
+	if err != nil {
+		return nil, fmt.Errorf("read another node's answers: %w", err)
+	}
+	if response.StatusCode != http.StatusOK || len(answer) < answerHead {
+		return nil, fmt.Errorf("another node answers with status %d and %d bytes", response.StatusCode, len(answer))
+	}
+	l.learn(time.Duration(binary.BigEndian.Uint64(answer[1:])))
+	switch rest := answer[answerHead:]; answer[0] {
+	case answered:
+		return rest, nil
+	case refused:
+		return nil, notSent(errors.New(string(rest)))
+	}
+	return nil, errMalformed
+}
+
+// find gives the link to a node. Whom it knows it gives at once; the list is made
+// anew meanwhile where it is old. For whom it does not know it waits for a new
+// list.
+func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
+	for waited := false; ; waited = true {
+		c.mu.Lock()
+		l, err := c.links[to], c.failure
+		age := time.Since(c.listed)
+		if c.listing == nil && !waited && !c.closed && (age >= listEvery || age >= listSoonest && l == nil) {
+			c.refresh()
+		}
+		listing := c.listing
+		c.mu.Unlock()
+		switch {
+		case l != nil:
+			return l, nil
+		case listing != nil && !waited:
+		case err != nil:
+			return nil, fmt.Errorf("list the nodes: %w", err)
+		default:
+			return nil, fmt.Errorf("no node of incarnation %v is registered", to)
+		}
+		select {
+		case <-listing:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// refresh lists the nodes in the background. The lock is held.
+func (c *Client) refresh() {
+	listing := make(chan struct{})
+	c.listing = listing
+	var nodes []node.Registration
+	err := errListPanicked
+	c.guard.StartIn(&c.background, "list of nodes", func() {
+		defer func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			if err == nil {
+				c.replace(nodes)
+			}
+			c.failure, c.listed, c.listing = err, time.Now(), nil
+			close(listing)
+		}()
+		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
+		defer cancel()
+		nodes, err = c.list(ctx)
+	})
+}
+
+var errListPanicked = errors.New("panic")
+
+// replace takes over a new list. Those that have gone are forgotten; what was
+// sent to them goes on.
+func (c *Client) replace(nodes []node.Registration) {
+	links := make(map[node.Incarnation]*link, len(nodes))
+	for _, r := range nodes {
+		if l := c.links[r.Incarnation]; l != nil && l.registration == r {
+			links[r.Incarnation] = l
+		} else {
+			links[r.Incarnation] = newLink(r)
+		}
+	}
+	for incarnation, l := range c.links {
+		if links[incarnation] != l {
+			l.http.CloseIdleConnections()
+		}
+	}
+	c.links = links
+}

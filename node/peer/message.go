@@ -1,0 +1,116 @@
+package peer
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/fxamacker/cbor/v2"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+// request is what a hop carries. Members are told apart by their place, so that
+// any change is one of the version; see sealVersion. A node that can't read a
+// request refuses it, and then the commands are run where they came to.
+type request struct {
+	_        struct{} `cbor:",toarray"`
+	From     []byte   // an incarnation
+	Key      string
+	Commands []command
+}
+
+type command struct {
+	_         struct{} `cbor:",toarray"`
+	Kind      byte
+	Device    string
+	Name      string
+	Named     bool
+	ProductID string
+	SeenStep  time.Duration
+	Caller    owner
+	Pin       owner
+	By        string
+}
+
+// The kinds of commands.
+const (
+	activate byte = iota + 1
+	removeDevice
+)
+
+type owner struct {
+	_         struct{} `cbor:",toarray"`
+	AccountID string
+	Mode      string
+}
+
+// codec writes and reads messages.
+type codec struct {
+	encode cbor.EncMode
+	decode cbor.DecMode
+}
+
+func newCodec() (codec, error) {
+	encode, err := cbor.EncOptions{}.EncMode()
+	if err != nil {
+		return codec{}, err
+	}
+	decode, err := cbor.DecOptions{MaxArrayElements: 4096, MaxMapPairs: 64, MaxNestedLevels: 8}.DecMode()
+	return codec{encode, decode}, err
+}
+
+func (c codec) request(hop node.Hop) ([]byte, error) {
+	r := request{From: hop.From[:], Key: string(hop.Key), Commands: make([]command, len(hop.Commands))}
+	for i, cmd := range hop.Commands {
+		switch cmd := cmd.(type) {
+		case licensing.Activate:
+			r.Commands[i] = command{
+				Kind: activate, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID,
+				SeenStep: cmd.SeenStep, Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
+			}
+		case licensing.RemoveDevice:
+			r.Commands[i] = command{
+				Kind: removeDevice, Device: cmd.Device,
+				Caller: fromOwner(cmd.Caller), Pin: fromOwner(cmd.Pin), By: string(cmd.By),
+			}
+		default:
+			return nil, fmt.Errorf("a %T can't be sent", cmd)
+		}
+	}
+	return c.encode.Marshal(r)
+}
+
+func (c codec) readRequest(body []byte) (node.Hop, error) {
+	var r request
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		return node.Hop{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	hop := node.Hop{Key: licensing.LicenseKey(r.Key), Commands: make([]licensing.Command, len(r.Commands))}
+	if copy(hop.From[:], r.From) != len(r.From) || len(r.From) != len(hop.From) {
+		return node.Hop{}, fmt.Errorf("%w: the name of its sender has %d bytes", errMalformed, len(r.From))
+	}
+	for i, cmd := range r.Commands {
+		target := licensing.Target{Key: hop.Key, Caller: cmd.Caller.owner(), Pin: cmd.Pin.owner(), By: licensing.Actor(cmd.By)}
+		switch cmd.Kind {
+		case activate:
+			hop.Commands[i] = licensing.Activate{
+				Target: target, Device: cmd.Device, Name: cmd.Name, Named: cmd.Named, ProductID: cmd.ProductID, SeenStep: cmd.SeenStep,
+			}
+		case removeDevice:
+			hop.Commands[i] = licensing.RemoveDevice{Target: target, Device: cmd.Device}
+		default:
+			return node.Hop{}, fmt.Errorf("%w: a command of kind %d", errMalformed, cmd.Kind)
+		}
+		if cmd.Device == "" {
+			return node.Hop{}, fmt.Errorf("%w: a command without a device", errMalformed)
+		}
+	}
+	return hop, nil
+}
+
+func fromOwner(o licensing.Owner) owner { return owner{AccountID: o.AccountID, Mode: string(o.Mode)} }
+
+func (o owner) owner() licensing.Owner {
+	return licensing.Owner{AccountID: o.AccountID, Mode: licensing.Mode(o.Mode)}
+}

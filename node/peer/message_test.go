@@ -1,0 +1,182 @@
+package peer
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+// filled is a value of a type in which nothing is zero, so that whatever a codec
+// forgets shows.
+func filled[T any](t *testing.T) T {
+	t.Helper()
+	var v T
+	number := 0
+	fill(t, reflect.ValueOf(&v).Elem(), &number)
+	return v
+}
+
+func fill(t *testing.T, v reflect.Value, number *int) {
+	t.Helper()
+	*number++
+	switch at := v.Addr().Interface().(type) {
+	case *time.Time:
+		*at = time.UnixMilli(1_700_000_000_000 + int64(*number)).UTC()
+		return
+	case *licensing.Order, **licensing.Product, **licensing.Endpoint:
+		return // no command that hops answers one
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(t, v.Field(i), number)
+		}
+	case reflect.String:
+		v.SetString(string(rune('a'+*number%26)) + "-text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*number))
+	case reflect.Uint64:
+		v.SetUint(uint64(*number))
+	default:
+		t.Fatalf("no value is known for a %v", v.Type())
+	}
+}
+
+func newTestCodec(t *testing.T) codec {
+	t.Helper()
+	c, err := newCodec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRequest(t *testing.T) {
+	c := newTestCodec(t)
+	activate, remove := filled[licensing.Activate](t), filled[licensing.RemoveDevice](t)
+	remove.Key = activate.Key
+	want := node.Hop{From: node.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove, licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
+	body, err := c.request(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readRequest(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := c.request(node.Hop{Commands: []licensing.Command{licensing.Seen{}}}); err == nil {
+		t.Error("a command of another kind was written")
+	}
+}
+
+func TestBadRequests(t *testing.T) {
+	c := newTestCodec(t)
+	encode := func(v any) []byte {
+		b, err := c.encode.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, body := range map[string][]byte{
+		"nothing":        nil,
+		"no message":     {0xff},
+		"another one":    encode([]string{"a"}),
+		"unknown kind":   encode(request{Commands: []command{{Kind: 9, Device: "d"}}}),
+		"without device": encode(request{Commands: []command{{Kind: activate}}}),
+		"more behind it": append(encode(request{}), 0),
+	} {
+		if hop, err := c.readRequest(body); err == nil {
+			t.Errorf("%s: %+v", name, hop)
+		}
+	}
+}
+
+func TestReply(t *testing.T) {
+	c := newTestCodec(t)
+	result := filled[licensing.Result](t)
+	result.RefundDue, result.Created, result.Invalid = false, false, "" // likewise
+	result.License.Sequence, result.License.LimitToldAt = 0, time.Time{}
+	other := result
+	other.License.MaxDevices = 0
+	fewer := result
+	fewer.License.CurrentDevices--
+	refusal := filledError(t)
+	hop := node.Hop{Key: result.License.Key}
+	want := node.HopAnswer{YieldsTo: node.Incarnation{4, 5}, Busy: true}
+	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other}, {Result: result}, {Err: licensing.ErrOverloaded}} {
+		want.Answers = append(want.Answers, a)
+		hop.Commands = append(hop.Commands, licensing.Activate{Device: result.Device.ID})
+	}
+	body, err := c.reply(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readReply(body, hop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	hop.Commands = hop.Commands[1:]
+	if _, err := c.readReply(body, hop); err == nil {
+		t.Error("an answer too many was taken")
+	}
+}
+
+func filledError(t *testing.T) *licensing.Error {
+	t.Helper()
+	return &licensing.Error{
+		Reason: licensing.ReasonDeviceLimitReached, Message: "a message",
+		Fields:  []licensing.FieldProblem{{Field: "f", Problem: "p"}},
+		Details: map[string]int{"max_devices": 3},
+	}
+}
+
+// TestReplyTellsOfALicenseOnce, also where each of its answers was an event.
+func TestReplyTellsOfALicenseOnce(t *testing.T) {
+	c := newTestCodec(t)
+	var a node.HopAnswer
+	for i := range 50 {
+		l := filled[licensing.License](t)
+		l.CurrentDevices, l.Sequence, l.LimitToldAt = i, uint64(i), time.UnixMilli(int64(i))
+		a.Answers = append(a.Answers, node.Answer{Result: licensing.Result{License: l}})
+	}
+	body, err := c.reply(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r reply
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Licenses) != 1 {
+		t.Errorf("%d answers tell of the license %d times", len(a.Answers), len(r.Licenses))
+	}
+}
+
+// TestUnknownErrors: what is no error of the domain's is a bug, and nothing of it
+// is told.
+func TestUnknownErrors(t *testing.T) {
+	c := newTestCodec(t)
+	body, err := c.reply(node.HopAnswer{Answers: []node.Answer{{Err: errors.New("a secret")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.readReply(body, node.Hop{Commands: []licensing.Command{licensing.Seen{}}})
+	if err != nil || !errors.Is(got.Answers[0].Err, licensing.ErrInternal) {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

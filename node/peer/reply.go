@@ -1,0 +1,163 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+// reply is what the other node answers, if it has taken the commands. Most
+// answers of one hop tell of the same license, but for its count of devices, so
+// each license stands there once.
+type reply struct {
+	_        struct{} `cbor:",toarray"`
+	YieldsTo []byte   // an incarnation, or empty
+	Busy     bool
+	Licenses []license
+	Answers  []answer
+}
+
+type answer struct {
+	_              struct{} `cbor:",toarray"`
+	License        int      // its place in Licenses, from 1; 0: none
+	CurrentDevices int
+	Name           string // of the device, whose id is the command's
+	Named          bool
+	BoundAt        millis
+	LastSeenAt     millis
+	Bound, Removed bool
+	Error          *licensing.Error
+}
+
+// license is a license without its key, which is the hop's, its count of devices,
+// and what counts its events, which differs from answer to answer and is of no use
+// to whoever asked.
+type license struct {
+	_                                 struct{} `cbor:",toarray"`
+	Owner                             owner
+	ProductID, OrderNo                string
+	MaxDevices, AllowedOver           int
+	Years, Months, Days               int
+	Clock                             time.Duration
+	CreatedAt, ActivatedAt            millis
+	ExpiresAt, SuspendedAt, RevokedAt millis
+	EndRecorded                       millis
+	StateReason                       string
+	SelfService                       bool
+	RemovalsPerMonth                  int
+	RemovalsMonth, Removals           int
+}
+
+// millis is a time in milliseconds since 1970, as records keep it; 0 is the zero
+// time.
+type millis int64
+
+func toMillis(t time.Time) millis {
+	if t.IsZero() {
+		return 0
+	}
+	return millis(t.UnixMilli())
+}
+
+func (m millis) time() time.Time {
+	if m == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(m)).UTC()
+}
+
+func fromLicense(l *licensing.License) license {
+	return license{
+		Owner: fromOwner(l.Owner), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
+		Years: l.Validity.Years, Months: l.Validity.Months, Days: l.Validity.Days, Clock: l.Validity.Clock,
+		CreatedAt: toMillis(l.CreatedAt), ActivatedAt: toMillis(l.ActivatedAt),
+		ExpiresAt: toMillis(l.ExpiresAt), SuspendedAt: toMillis(l.SuspendedAt), RevokedAt: toMillis(l.RevokedAt),
+		EndRecorded: toMillis(l.EndRecorded),
+		StateReason: l.StateReason, SelfService: l.SelfService.Allowed, RemovalsPerMonth: l.SelfService.RemovalsPerMonth,
+		RemovalsMonth: l.Removals.Month, Removals: l.Removals.Count,
+	}
+}
+
+func (l *license) license(key licensing.LicenseKey) licensing.License {
+	return licensing.License{
+		Key: key, Owner: l.Owner.owner(), ProductID: l.ProductID, OrderNo: l.OrderNo,
+		MaxDevices: l.MaxDevices, AllowedOver: l.AllowedOver,
+		Validity:  licensing.Period{Years: l.Years, Months: l.Months, Days: l.Days, Clock: l.Clock},
+		CreatedAt: l.CreatedAt.time(), ActivatedAt: l.ActivatedAt.time(),
+		ExpiresAt: l.ExpiresAt.time(), SuspendedAt: l.SuspendedAt.time(), RevokedAt: l.RevokedAt.time(),
+		EndRecorded: l.EndRecorded.time(),
+		StateReason: l.StateReason,
+		SelfService: licensing.SelfService{Allowed: l.SelfService, RemovalsPerMonth: l.RemovalsPerMonth},
+		Removals:    licensing.Removals{Month: l.RemovalsMonth, Count: l.Removals},
+	}
+}
+
+func (c codec) reply(a node.HopAnswer) ([]byte, error) {
+	r := reply{Answers: make([]answer, len(a.Answers)), Busy: a.Busy}
+	if !a.YieldsTo.IsZero() {
+		r.YieldsTo = a.YieldsTo[:]
+	}
+	var last licensing.License // the one that came to Licenses last, without its counts
+	for i := range a.Answers {
+		from, to := &a.Answers[i], &r.Answers[i]
+		if from.Err != nil {
+			if !errors.As(from.Err, &to.Error) {
+				to.Error = licensing.ErrInternal
+			}
+			continue
+		}
+		now := from.Result.License
+		now.CurrentDevices, now.Sequence, now.LimitToldAt = 0, 0, time.Time{}
+		if len(r.Licenses) == 0 || now != last {
+			r.Licenses = append(r.Licenses, fromLicense(&now))
+			last = now
+		}
+		device := &from.Result.Device
+		*to = answer{
+			License: len(r.Licenses), CurrentDevices: from.Result.License.CurrentDevices,
+			Name: device.Name, Named: device.Named, BoundAt: toMillis(device.BoundAt), LastSeenAt: toMillis(device.LastSeenAt),
+			Bound: from.Result.Bound, Removed: from.Result.Removed,
+		}
+	}
+	return c.encode.Marshal(r)
+}
+
+// readReply reads what became of the commands of a hop. It trusts the other node
+// in what it says, but not to have answered at all.
+func (c codec) readReply(body []byte, hop node.Hop) (node.HopAnswer, error) {
+	var r reply
+	if err := c.decode.Unmarshal(body, &r); err != nil {
+		return node.HopAnswer{}, fmt.Errorf("%w: %w", errMalformed, err)
+	}
+	var a node.HopAnswer
+	if len(r.Answers) != len(hop.Commands) || len(r.YieldsTo) != 0 && len(r.YieldsTo) != len(a.YieldsTo) {
+		return node.HopAnswer{}, errMalformed
+	}
+	copy(a.YieldsTo[:], r.YieldsTo)
+	a.Busy = r.Busy
+	a.Answers = make([]node.Answer, len(r.Answers))
+	for i := range r.Answers {
+		from, to := &r.Answers[i], &a.Answers[i]
+		if from.Error != nil {
+			to.Err = from.Error
+			continue
+		}
+		if from.License < 1 || from.License > len(r.Licenses) {
+			return node.HopAnswer{}, errMalformed
+		}
+		to.Result = licensing.Result{
+			License: r.Licenses[from.License-1].license(hop.Key),
+			Device: licensing.Device{
+				ID: hop.Commands[i].DeviceID(), Name: from.Name, Named: from.Named,
+				BoundAt: from.BoundAt.time(), LastSeenAt: from.LastSeenAt.time(),
+			},
+			Bound: from.Bound, Removed: from.Removed,
+		}
+		to.Result.License.CurrentDevices = from.CurrentDevices
+	}
+	return a, nil
+}

@@ -1,0 +1,156 @@
+package peer
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"testing"
+	"time"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+func newRing(t *testing.T, ids ...string) licensing.MasterRing {
+	t.Helper()
+	var text string
+	for _, id := range ids {
+		var key [licensing.MasterKeySize]byte
+		_, _ = rand.Read(key[:])
+		master, err := licensing.NewMasterKey(id, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text += master.Line() + "\n"
+	}
+	ring, err := licensing.ParseMasterRing(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring
+}
+
+var testNode = node.Incarnation{1, 2, 3}
+
+const testOver = 7 * time.Hour
+
+func ringSealer(t *testing.T, ring licensing.MasterRing) sealer {
+	t.Helper()
+	s, err := newSealer(ring)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSeal(t *testing.T) {
+	ring := newRing(t, "m2", "m1")
+	s := ringSealer(t, ring)
+	for _, body := range []string{"", "a body"} {
+		said, err := s.open([]byte(s.seal(testNode, testOver, []byte(body))), testNode)
+		if err != nil || said.to != testNode || said.over != testOver || !said.holds([]byte(body)) {
+			t.Errorf("%+v, %v", said, err)
+		}
+		for _, other := range []string{"b body", "a body ", "a bod"} {
+			if said.holds([]byte(other)) {
+				t.Errorf("%q is held by the seal of %q", other, body)
+			}
+		}
+	}
+	// Whoever has the key as an old one opens it too.
+	old, err := licensing.ParseMasterRing(newRing(t, "m3").Current().Line() + "\n" + ring.Current().Line())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ringSealer(t, old).open([]byte(s.seal(testNode, testOver, nil)), testNode); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBrokenSeal: no bit of a seal can be changed, nor its end be cut off or
+// something be added, and nobody else can have made it.
+func TestBrokenSeal(t *testing.T) {
+	s := ringSealer(t, newRing(t, "m1"))
+	text := s.seal(testNode, testOver, []byte("a body"))
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opens := func(b []byte) bool {
+		_, err := s.open([]byte(base64.RawURLEncoding.EncodeToString(b)), testNode)
+		return err == nil
+	}
+	if !opens(b) {
+		t.Fatal("it does not open as it is")
+	}
+	for i := range 8 * len(b) {
+		changed := bytes.Clone(b)
+		changed[i/8] ^= 1 << (i % 8)
+		if opens(changed) {
+			t.Errorf("bit %d was changed", i)
+		}
+	}
+	for size := range b {
+		if opens(b[:size]) {
+			t.Errorf("%d bytes are left", size)
+		}
+	}
+	if opens(append(bytes.Clone(b), 0)) {
+		t.Error("a byte was added")
+	}
+	for _, other := range []string{"", "=", text + "=", text + "A", " " + text, "*" + text[1:]} {
+		if _, err := s.open([]byte(other), testNode); !errors.Is(err, errMalformed) {
+			t.Errorf("%q: %v", other, err)
+		}
+	}
+	if _, err := ringSealer(t, newRing(t, "m1")).open([]byte(text), testNode); !errors.Is(err, errSeal) {
+		t.Errorf("another key of the same id: %v", err)
+	}
+	if _, err := ringSealer(t, newRing(t, "m2")).open([]byte(text), testNode); !errors.Is(err, errNoKey) {
+		t.Errorf("another id: %v", err)
+	}
+	if _, err := s.open([]byte(text), node.Incarnation{9}); !errors.Is(err, errNotForUs) {
+		t.Errorf("another node: %v", err)
+	}
+}
+
+// The key of hops is not that of anything else, and not the master key's alone.
+func TestHopKeys(t *testing.T) {
+	ring := newRing(t, "m1", "m2")
+	keys, err := ring.HopKeys()
+	if err != nil || len(keys) != 2 || keys["m1"] == keys["m2"] {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	print, err := ring.Current().Fingerprint()
+	if err != nil || print == keys["m1"] {
+		t.Errorf("the fingerprint is the key of hops: %v", err)
+	}
+}
+
+// TestAge: of what is known of another node's age the most is kept, for a while.
+func TestAge(t *testing.T) {
+	var l link
+	if _, known := l.ageAt(time.Now()); known {
+		t.Error("known before it was told")
+	}
+	l.learn(time.Hour)
+	l.learn(time.Hour - time.Second) // an answer that took a second longer
+	at := time.Now()
+	if age, known := l.ageAt(at); !known || age < time.Hour {
+		t.Errorf("%v, %v", age, known)
+	}
+	l.learn(2 * time.Hour)
+	if age, known := l.ageAt(time.Now()); !known || age < 2*time.Hour {
+		t.Errorf("%v, %v", age, known)
+	}
+	l.learned = l.learned.Add(-ageKept/2 - time.Second)
+	l.learn(time.Hour)
+	if age, known := l.ageAt(time.Now()); !known || age > time.Hour+time.Minute {
+		t.Errorf("what was long ago: %v, %v", age, known)
+	}
+	l.learned = l.learned.Add(-ageKept)
+	if _, known := l.ageAt(time.Now()); known {
+		t.Error("known for ever")
+	}
+}
