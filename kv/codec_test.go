@@ -210,7 +210,6 @@ func TestGoldenKeys(t *testing.T) {
 		{"owner of events", eventOwnerKey(goldenOwner)},
 		{"mark of events", markKey(0x0102030405)},
 		{"ledger of events", ledgerKey(goldenOwner)},
-		{"end of the events that an owner gave up", cutKey(goldenOwner, 0x0102030405)},
 		{"epoch", epochKey},
 		{"fence of those who listen", listenKey},
 		{"one who listens to activations", listenerKey(goldenOwner)},

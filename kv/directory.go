@@ -131,9 +131,6 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			if isCut(string(kv.Key[len(prefix):])) {
-				continue // a search through a history lists what the owner gave up, too
-			}
 			entry, ok := readEventsKey(kv.Key[len(prefix):])
 			if !ok || entry.block == 0 && entry.last == 0 {
 				// No build writes such a key, so there is no event to put a placeholder for.

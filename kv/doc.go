@@ -12,8 +12,6 @@
 //	                              events of a record, those of one transaction, see below
 //	e/<account>/<mode>/<epoch>b<block>
 //	                              those of up to 16 records, likewise
-//	e/<account>/<mode>/<epoch>\xff
-//	                              empty: the end of what an owner gave up
 //	h/<account>/<mode>/           empty: an owner of whom there are events, or were
 //	f/<account>/<mode>/           empty: an owner that listens to activations
 //	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation

@@ -16,9 +16,9 @@ import (
 const (
 	// ledgersPage is how many ledgers are read at a time.
 	ledgersPage = 1000
-	// cutsAtOnce is how many owners one transaction cuts: it writes two keys for each
+	// cutsAtOnce is how many owners one transaction cuts: it writes a ledger for each
 	// owner, and s/swept.
-	cutsAtOnce = (maxOps - 1) / 2
+	cutsAtOnce = maxOps - 1
 )
 
 // ledgerBook is all ledgers at one revision of the store.
@@ -164,7 +164,7 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 		for _, o := range some {
 			key := ledgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
-			puts = append(puts, clientv3.OpPut(key, string(o.encode())), clientv3.OpPut(cutKey(o.owner, o.swept), ""))
+			puts = append(puts, clientv3.OpPut(key, string(o.encode())))
 		}
 		done, err := s.txn(ctx, "cut_events", compares, puts, nil)
 		if err != nil {
@@ -198,7 +198,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 		if !o.unremoved() {
 			continue
 		}
-		done, err := s.removeEvents(ctx, o.owner, 0, o.swept+1, cutKey(o.owner, o.swept), most-removed)
+		done, err := s.removeEvents(ctx, o.owner, 0, o.swept+1, most-removed)
 		removed += done
 		if err != nil || removed >= most {
 			return removed, err

@@ -87,28 +87,6 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	if _, err := l.after(large, behind); !errors.Is(err, licensing.ErrCursorExpired) {
 		t.Errorf("after a page whose events are gone: %v", err)
 	}
-	if !t.Failed() {
-		l.olderBuild(large, behind)
-	}
-}
-
-// olderBuild reads on as a build that knows no ledgers: it must not miss what is gone
-// without a word.
-func (l *eventsLab) olderBuild(owner licensing.Owner, behind node.FeedPosition) {
-	l.t.Helper()
-	after, _ := readPlace(node.Cell, string(behind))
-	ctx := testContext(l.t, 10*time.Second)
-	s := l.open(nil)
-	state := must(s.feedState(ctx))(l.t)
-	for _, from := range []place{after, {epoch: state.swept + 1}} {
-		if feed, err := s.readFeed(ctx, owner, from, state, node.FeedPage{Limit: 10}); err == nil {
-			l.t.Errorf("an older build goes on with %q", kindsOf(feed.Events))
-		}
-	}
-	kept := place{epoch: l.ledger(owner).swept + 1}
-	if _, err := s.readFeed(ctx, owner, kept, state, node.FeedPage{Limit: 10}); err != nil {
-		l.t.Errorf("an older build reads what is kept: %v", err)
-	}
 }
 
 // TestCutIsFair cuts books of any owners to any budget: what is kept fits, and no owner

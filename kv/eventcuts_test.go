@@ -122,7 +122,7 @@ func TestCutIsKilled(t *testing.T) {
 		if diff := cmp.Diff(all[10:], l.feed(large, 2)); diff != "" {
 			t.Errorf("killed after %d writes, and swept:\n%s", kill, diff)
 		}
-		if n := l.keys(eventsOfOwner(large)); n != 6 {
+		if n := l.keys(eventsOfOwner(large)); n != 5 {
 			t.Errorf("killed after %d writes, and swept: %d keys are left", kill, n)
 		}
 		if ledger := l.ledger(large); len(ledger.spans) != 1 || ledger.swept != spans[1].last {
@@ -135,8 +135,8 @@ func TestCutIsKilled(t *testing.T) {
 }
 
 // TestHistoryPastCut reads the history of a license whose latest events can't be read, of an
-// owner that gave up the events before: the search for these meets the key that ends what the
-// owner gave up, and does not count it as a value that can't be read.
+// owner that gave up the events before: the search for these finds none, and counts only the
+// value that can't be read.
 func TestHistoryPastCut(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("cut")

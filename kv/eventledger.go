@@ -142,17 +142,3 @@ func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others .
 	state.swept = max(state.swept, ledger.swept)
 	return state, also[1:], nil
 }
-
-// cutKey is a key behind all of an owner's events in the last epoch that the owner gave up.
-// A build that knows no ledgers would read on across the gap in silence. It can't read the
-// form of this key, so that it fails there instead. This build reads only what is behind
-// the key.
-func cutKey(owner licensing.Owner, e epoch) string {
-	return eventsOfOwner(owner) + string(append(appendEpoch(nil, e), cutSign))
-}
-
-// cutSign is above the first bytes of all records, see [eventsKey].
-const cutSign = 0xff
-
-// isCut reports whether what follows the owner in a key of events makes it a [cutKey].
-func isCut(rest string) bool { return len(rest) == epochSize+1 && rest[epochSize] == cutSign }

@@ -117,7 +117,7 @@ func (s *Store) removeAged(
 			break
 		}
 		for _, owner := range owners {
-			done, err := s.removeEvents(ctx, owner, from, m.epoch+1, "", sweepMost-removed)
+			done, err := s.removeEvents(ctx, owner, from, m.epoch+1, sweepMost-removed)
 			removed += done
 			if err != nil || removed >= sweepMost {
 				return removed, err
@@ -132,18 +132,11 @@ func (s *Store) removeAged(
 }
 
 // removeEvents removes an owner's events from one epoch up to another: all of them, or
-// about so many keys. Unless before is empty, it removes only keys below before.
-func (s *Store) removeEvents(
-	ctx context.Context, owner licensing.Owner, from, to epoch, before string, most int,
-) (removed int, err error) {
+// about so many keys.
+func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, to epoch, most int) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
 			return errEnough
-		}
-		if before != "" {
-			if next = min(next, before); next <= begin {
-				return nil
-			}
 		}
 		// The epochs are sealed: nothing can have come in between.
 		response, err := s.txn(ctx, "sweep_events", nil,

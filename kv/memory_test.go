@@ -136,7 +136,7 @@ func TestConfirm(t *testing.T) {
 // TestRememberedSize: a license that is remembered takes no memory beyond what
 // it needs, whether it was read or written, has few devices or many.
 func TestRememberedSize(t *testing.T) {
-	if got := reflect.TypeFor[slot]().Size(); got > 48 { // a size that Go allocates without a gap
+	if got := reflect.TypeFor[slot]().Size(); got > 64 { // one of the sizes that Go allocates
 		t.Errorf("a slot takes %d bytes", got)
 	}
 	for _, first := range []int{0, maxInline, maxInline + 1} {

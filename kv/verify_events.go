@@ -71,9 +71,6 @@ func (v *verification) wantEvents(at runAt, bad func(rule, format string, args .
 // checkEvents checks one key of events.
 func (v *verification) checkEvents(e entry) {
 	owner, rest, ok := ownerOf(e.rest)
-	if ok && isCut(rest) && epochIn([]byte(rest)) <= v.sweptOf(owner) {
-		return
-	}
 	var at dirEntry
 	if ok {
 		at, ok = readEventsKey([]byte(rest))
