@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // freeAfter is how long an endpoint must be free until a node claims it that it does
@@ -17,7 +17,7 @@ const lentFor = 30 * time.Second
 
 // belongs finds who among the workers an endpoint belongs to: who has the highest hash
 // with it. So all agree, and when one comes or goes, only its own ones move.
-func belongs(endpoint string, workers []node.Incarnation) (best node.Incarnation) {
+func belongs(endpoint string, workers []store.Incarnation) (best store.Incarnation) {
 	var highest uint64
 	for _, worker := range workers {
 		sum := sha256.Sum256(append(worker[:], endpoint...))
@@ -31,18 +31,18 @@ func belongs(endpoint string, workers []node.Incarnation) (best node.Incarnation
 
 // assignment says which endpoints a worker should have. It is used by one goroutine.
 type assignment struct {
-	self    node.Incarnation
-	workers []node.Incarnation
-	owners  map[string]node.Incarnation // by endpoint, among the workers
-	free    map[string]time.Time        // since when nobody has it
+	self    store.Incarnation
+	workers []store.Incarnation
+	owners  map[string]store.Incarnation // by endpoint, among the workers
+	free    map[string]time.Time         // since when nobody has it
 }
 
-func newAssignment(self node.Incarnation) *assignment {
-	return &assignment{self: self, owners: make(map[string]node.Incarnation), free: make(map[string]time.Time)}
+func newAssignment(self store.Incarnation) *assignment {
+	return &assignment{self: self, owners: make(map[string]store.Incarnation), free: make(map[string]time.Time)}
 }
 
 // look takes who is up.
-func (a *assignment) look(workers []node.Incarnation) {
+func (a *assignment) look(workers []store.Incarnation) {
 	same := len(workers) == len(a.workers)
 	for i := range workers {
 		same = same && workers[i] == a.workers[i]

@@ -10,12 +10,13 @@ import (
 	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // attempted is what came of a message.
 type attempted struct {
 	message *message
-	before  node.Delivery // as it was
+	before  store.Delivery // as it was
 	attempt webhook.Attempt
 	err     error // nothing is known, or it was not sent
 	lost    bool  // its event is not kept any more

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // blind is a store through which a worker's scans learn nothing of endpoints while it
 // is blind; how says by what. The endpoints themselves, and the feed, can be read.
 type blind struct {
-	node.DeliveryStore
+	store.DeliveryStore
 	how    string
 	is     atomic.Bool
 	mark   atomic.Int64 // the last one that was answered
@@ -51,11 +51,11 @@ func (b *blind) WebhooksMark(ctx context.Context) (int64, error) {
 	return mark, err
 }
 
-func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
-	return func(yield func(node.OwnerWebhooks, error) bool) {
+func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+	return func(yield func(store.OwnerWebhooks, error) bool) {
 		if b.is.Load() {
 			<-ctx.Done()
-			yield(node.OwnerWebhooks{}, ctx.Err())
+			yield(store.OwnerWebhooks{}, ctx.Err())
 			return
 		}
 		b.DeliveryStore.AllWebhooks(ctx)(yield)
@@ -63,18 +63,18 @@ func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, e
 	}
 }
 
-func (b *blind) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
-	return b.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+func (b *blind) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+	return b.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, blindWorker{w, b})
 	})
 }
 
 type blindWorker struct {
-	node.DeliveryWorker
+	store.DeliveryWorker
 	b *blind
 }
 
-func (w blindWorker) Claims(ctx context.Context) (map[string]node.Incarnation, error) {
+func (w blindWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
 	if w.b.closed.Load() {
 		return nil, licensing.ErrUnavailable
 	}
@@ -82,7 +82,7 @@ func (w blindWorker) Claims(ctx context.Context) (map[string]node.Incarnation, e
 	return w.DeliveryWorker.Claims(ctx)
 }
 
-func (w blindWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w blindWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	if ok {
 		w.b.claims.Add(1)
@@ -92,12 +92,12 @@ func (w blindWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint 
 }
 
 type blindHold struct {
-	node.DeliveryHold
+	store.DeliveryHold
 	account string
 	b       *blind
 }
 
-func (h blindHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
+func (h blindHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	count, _ := h.b.jobs.LoadOrStore(h.account, new(atomic.Int64))
 	count.(*atomic.Int64).Add(1)
 	return h.DeliveryHold.Jobs(ctx)
@@ -199,12 +199,12 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 	s.subscribe(mine)
 	l.owner.AccountID = "acct_other"
 	other := s.subscribe(theirs)
-	store := &blind{DeliveryStore: s.store}
-	s.through = store
+	db := &blind{DeliveryStore: s.store}
+	s.through = db
 	s.deliver()
 	l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })
 	asked := func(owner string) (n int64) {
-		if count, ok := store.jobs.Load(owner); ok {
+		if count, ok := db.jobs.Load(owner); ok {
 			n = count.(*atomic.Int64).Load()
 		}
 		return n
@@ -213,7 +213,7 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 	s.record(1)
 	event := s.recorded(1)[0]
 	theirs.mustHaveAll(l, []string{event})
-	s.replay(other.ID, node.Replay{EventID: event})
+	s.replay(other.ID, store.Replay{EventID: event})
 	l.until("the event comes again", func() bool { return theirs.times(event) == 2 })
 	before := asked("acct_other")
 	s.update(licensing.UpdateEndpoint{ID: other.ID, Description: &other.URL})

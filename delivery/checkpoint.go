@@ -3,7 +3,7 @@ package delivery
 import (
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -37,8 +37,8 @@ func (q *queue) checkpointAt() (at time.Time) {
 
 // take makes a checkpoint of what has ended first. It must be stored before the next
 // one is.
-func (q *queue) take(now time.Time) node.Checkpoint {
-	var c node.Checkpoint
+func (q *queue) take(now time.Time) store.Checkpoint {
+	var c store.Checkpoint
 	in := make(map[string]bool)
 	n := 0
 	for ; n < min(len(q.results), maxCheckpoint); n++ {
@@ -49,11 +49,11 @@ func (q *queue) take(now time.Time) node.Checkpoint {
 			}
 			in[d.EventID] = true
 			switch d.Status {
-			case node.DeliveryPending:
+			case store.DeliveryPending:
 				c.Pending = append(c.Pending, *d)
-			case node.DeliveryDelivered:
+			case store.DeliveryDelivered:
 				c.Delivered = append(c.Delivered, *d)
-			case node.DeliveryDead:
+			case store.DeliveryDead:
 				c.Dead = append(c.Dead, *d)
 			}
 		}
@@ -82,7 +82,7 @@ func (q *queue) take(now time.Time) node.Checkpoint {
 }
 
 // takeReplay stores how far the replay of a span is.
-func (q *queue) takeReplay(c *node.Checkpoint) {
+func (q *queue) takeReplay(c *store.Checkpoint) {
 	switch moved := q.replay.advance(); {
 	case q.replay.done():
 		c.EndJobs = append(c.EndJobs, q.replay.job.ID)
@@ -93,9 +93,9 @@ func (q *queue) takeReplay(c *node.Checkpoint) {
 	}
 }
 
-func (q *queue) progress() node.DeliveryProgress {
+func (q *queue) progress() store.DeliveryProgress {
 	h := &q.health
-	p := node.DeliveryProgress{
+	p := store.DeliveryProgress{
 		Place: q.feed.place, Pending: len(q.waiting), Dead: q.dead,
 		Failures: h.failures, FailingSince: h.since, NextProbe: h.probe, LastSuccess: h.success,
 		SkippedAt: q.skipped, Behind: q.behind(),
@@ -112,7 +112,7 @@ func (q *queue) progress() node.DeliveryProgress {
 }
 
 // stored tells that a checkpoint is.
-func (q *queue) stored(c *node.Checkpoint) {
+func (q *queue) stored(c *store.Checkpoint) {
 	for i := range c.Pending {
 		d := &c.Pending[i]
 		if w := q.waiting[d.EventID]; w != nil && w.unstored != nil && len(w.unstored.Attempts) == len(d.Attempts) {

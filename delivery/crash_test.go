@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // mortal is a store whose user dies before or after one of its steps.
 type mortal struct {
-	node.DeliveryStore
+	store.DeliveryStore
 	left atomic.Int64 // steps until then
 	die  func()       // returns at once
 }
@@ -30,18 +30,18 @@ func (m *mortal) step(ctx context.Context) {
 	}
 }
 
-func (m *mortal) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
-	return m.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+func (m *mortal) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+	return m.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, mortalWorker{w, m})
 	})
 }
 
 type mortalWorker struct {
-	node.DeliveryWorker
+	store.DeliveryWorker
 	m *mortal
 }
 
-func (w mortalWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w mortalWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	w.m.step(ctx)
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	w.m.step(ctx)
@@ -49,21 +49,21 @@ func (w mortalWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint
 }
 
 type mortalHold struct {
-	node.DeliveryHold
+	store.DeliveryHold
 	m *mortal
 }
 
-func (h mortalHold) Resume(ctx context.Context) (node.DeliveryState, error) {
+func (h mortalHold) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.m.step(ctx)
 	return h.DeliveryHold.Resume(ctx)
 }
 
-func (h mortalHold) Pending(ctx context.Context, events ...string) ([]node.Delivery, error) {
+func (h mortalHold) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
 	h.m.step(ctx)
 	return h.DeliveryHold.Pending(ctx, events...)
 }
 
-func (h mortalHold) Checkpoint(ctx context.Context, done node.Checkpoint) error {
+func (h mortalHold) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.m.step(ctx)
 	err := h.DeliveryHold.Checkpoint(ctx, done)
 	h.m.step(ctx)
@@ -201,17 +201,17 @@ func TestLostLease(t *testing.T) {
 
 // leaseless is a store whose lease is lost at a moment, and never comes back.
 type leaseless struct {
-	node.DeliveryStore
+	store.DeliveryStore
 	lost chan struct{}
 }
 
-func (s *leaseless) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
+func (s *leaseless) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
 	select {
 	case <-s.lost:
 		return licensing.ErrUnavailable
 	default:
 	}
-	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {

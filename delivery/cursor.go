@@ -3,6 +3,7 @@ package delivery
 import (
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // maxOpen bounds how far a cursor reads and sends ahead of its place. It is what may
@@ -12,24 +13,24 @@ const maxOpen = 500
 // step is an event that lies behind a cursor's place, or only a position up to which
 // there is nothing to send.
 type step struct {
-	at      node.FeedPosition // behind it
-	view    *node.EventView   // until it has ended
+	at      store.FeedPosition // behind it
+	view    *node.EventView    // until it has ended
 	begun   bool
 	settled bool // what came of it is in a checkpoint
 }
 
 // cursor goes through a feed.
 type cursor struct {
-	place node.FeedPosition // behind all that is settled
-	read  node.FeedPosition // behind all that was read
-	last  string            // of a replay: the last event that is wanted; empty: all that there are
-	until int64             // its revision: it is never met if it was swept meanwhile
-	ends  bool              // it is of a replay
-	ended bool              // the last event was read
-	steps []*step           // between place and read
-	begun int               // so many of them were begun, or need not be
-	more  bool              // there is something behind read
-	look  bool              // there may be by now
+	place store.FeedPosition // behind all that is settled
+	read  store.FeedPosition // behind all that was read
+	last  string             // of a replay: the last event that is wanted; empty: all that there are
+	until int64              // its revision: it is never met if it was swept meanwhile
+	ends  bool               // it is of a replay
+	ended bool               // the last event was read
+	steps []*step            // between place and read
+	begun int                // so many of them were begun, or need not be
+	more  bool               // there is something behind read
+	look  bool               // there may be by now
 	// void is how often it was rewound: a page that was asked for before is none.
 	void int
 }
@@ -44,7 +45,7 @@ func (c *cursor) add(page node.EventFeed, wants func(licensing.EventType) bool) 
 			c.advance()
 			return
 		}
-		s := &step{at: node.FeedPosition(view.ID)}
+		s := &step{at: store.FeedPosition(view.ID)}
 		if wants == nil || wants(view.Type) {
 			s.view = view
 		} else {

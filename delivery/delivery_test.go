@@ -12,6 +12,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // TestDeliversAll: everything arrives once where nothing goes wrong, and is stored so.
@@ -33,11 +34,11 @@ func TestDeliversAll(t *testing.T) {
 		t.Errorf("350 events were sent %d times", n)
 	}
 	// What the place says of the feed is that there is nothing more.
-	rest, err := s.node.Feed(l.ctx(), l.owner, node.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, node.FeedWait{})
+	rest, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, node.FeedWait{})
 	if err != nil || len(rest.Events) > 0 {
 		t.Errorf("behind the place are still %d events (%v)", len(rest.Events), err)
 	}
-	log, err := s.store.Deliveries(l.ctx(), endpoint.ID, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 100})
+	log, err := s.store.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 100})
 	if err != nil || len(log.Items) != 100 {
 		t.Errorf("the log has %d deliveries (%v)", len(log.Items), err)
 	}
@@ -219,7 +220,7 @@ func TestGone(t *testing.T) {
 	l.until("nobody delivers to it", func() bool { return len(s.engine.claimed()) == 0 })
 	told := 0
 	l.until("it is told", func() bool {
-		feed, err := s.node.Feed(l.ctx(), l.owner, node.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, node.FeedWait{})
+		feed, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, node.FeedWait{})
 		told = len(feed.Events)
 		return err == nil && told > 0
 	})
@@ -264,7 +265,7 @@ func TestDeadLetters(t *testing.T) {
 		l.pass(2 * time.Hour)
 		return s.progress(endpoint.ID).Dead == 1
 	})
-	dead, err := s.store.Deliveries(l.ctx(), endpoint.ID, node.DeliveryPage{Status: node.DeliveryDead, Limit: 10})
+	dead, err := s.store.Deliveries(l.ctx(), endpoint.ID, store.DeliveryPage{Status: store.DeliveryDead, Limit: 10})
 	if err != nil || len(dead.Items) != 1 || dead.Items[0].EventID != poison || len(dead.Items[0].Attempts) != webhook.Attempts ||
 		dead.Items[0].Answer != "can't read it" || dead.Items[0].Attempts[9].Status != 500 {
 		t.Fatalf("given up: %+v (%v)", dead.Items, err)
@@ -273,7 +274,7 @@ func TestDeadLetters(t *testing.T) {
 		t.Error("the endpoint is disabled because of one message")
 	}
 	r.decide(nil)
-	s.replay(endpoint.ID, node.Replay{Dead: true})
+	s.replay(endpoint.ID, store.Replay{Dead: true})
 	l.until("it has arrived", func() bool { _, taken := r.count(); return taken == 5 })
 	l.until("nothing is dead", func() bool { p := s.progress(endpoint.ID); return p.Dead == 0 && p.Pending == 0 })
 }
@@ -321,9 +322,9 @@ func TestReplays(t *testing.T) {
 	s.record(250)
 	events := s.recorded(250)
 	r.mustHaveAll(l, events)
-	s.replay(endpoint.ID, node.Replay{EventID: events[7]})
+	s.replay(endpoint.ID, store.Replay{EventID: events[7]})
 	l.until("the event comes again", func() bool { return r.times(events[7]) == 2 })
-	s.replay(endpoint.ID, node.Replay{After: events[9], Until: events[219]})
+	s.replay(endpoint.ID, store.Replay{After: events[9], Until: events[219]})
 	l.until("the span comes again", func() bool { return r.attempts() == 250+1+210 })
 	for i, id := range events {
 		want := 1
@@ -334,7 +335,7 @@ func TestReplays(t *testing.T) {
 			t.Errorf("event %d came %d times, not %d", i, n, want)
 		}
 	}
-	s.replay(endpoint.ID, node.Replay{})
+	s.replay(endpoint.ID, store.Replay{})
 	l.until("all come again", func() bool { return r.attempts() == 250+1+210+250 })
 	l.until("all replays are done", func() bool {
 		state, err := s.jobs(endpoint.ID)
@@ -353,7 +354,7 @@ func TestSkipsWhatIsGone(t *testing.T) {
 	s.recorded(20)
 	l.until("they are swept", func() bool {
 		l.pass(time.Hour)
-		_, err := s.store.SweepEvents(l.ctx(), l.now(), node.EventRetention{Age: time.Minute, Bytes: 1 << 30})
+		_, err := s.store.SweepEvents(l.ctx(), l.now(), store.EventRetention{Age: time.Minute, Bytes: 1 << 30})
 		return err == nil && len(s.feed()) == 0
 	})
 	s.record(10)

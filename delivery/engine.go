@@ -13,6 +13,7 @@ import (
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -42,7 +43,7 @@ const (
 
 // Config is what an engine is made of. Every field is needed unless it says otherwise.
 type Config struct {
-	Store  node.DeliveryStore
+	Store  store.DeliveryStore
 	Node   *node.Node
 	Sender *webhook.Sender
 	// Render makes the body of a message.
@@ -136,7 +137,7 @@ func (e *Engine) run(ctx context.Context) {
 	for {
 		var err error
 		e.guard.Do("delivery worker", func() {
-			err = e.cfg.Store.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+			err = e.cfg.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 				return newWorker(e, w).run(ctx)
 			})
 		})

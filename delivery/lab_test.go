@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	receiving "licet/client/webhook"
+	"licet/node/store"
 
 	"licet/delivery/webhook"
 	"licet/handlers"
@@ -102,7 +103,7 @@ type site struct {
 	sender  *webhook.Sender
 	metrics *metrics.Metrics
 	engine  *Engine // the latest
-	through node.DeliveryStore
+	through store.DeliveryStore
 	trust   time.Duration // see Engine; 0: the usual
 }
 
@@ -187,7 +188,7 @@ func (s *site) record(n int) {
 func (s *site) feed() []string {
 	s.lab.t.Helper()
 	var ids []string
-	page := node.FeedPage{Limit: 1000}
+	page := store.FeedPage{Limit: 1000}
 	for {
 		var feed node.EventFeed
 		s.lab.until("the feed can be read", func() bool {
@@ -228,9 +229,9 @@ func (s *site) subscribe(r *receiver) licensing.Endpoint {
 	return made.Endpoint
 }
 
-func (s *site) progress(id string) node.DeliveryProgress {
+func (s *site) progress(id string) store.DeliveryProgress {
 	s.lab.t.Helper()
-	var read map[string]node.DeliveryProgress
+	var read map[string]store.DeliveryProgress
 	s.lab.until("the progress can be read", func() (ok bool) {
 		var err error
 		read, err = s.store.Progresses(s.lab.ctx(), id)
@@ -416,15 +417,15 @@ func (s *site) kind(id string) licensing.EventType {
 }
 
 // subscribeFrom is subscribe from a place in the feed on.
-func (s *site) subscribeFrom(r *receiver, since node.FeedPosition) licensing.Endpoint {
+func (s *site) subscribeFrom(r *receiver, since store.FeedPosition) licensing.Endpoint {
 	s.lab.t.Helper()
 	endpoint := s.subscribe(r)
-	s.replay(endpoint.ID, node.Replay{After: string(since)})
+	s.replay(endpoint.ID, store.Replay{After: string(since)})
 	return endpoint
 }
 
 // replay asks for a replay.
-func (s *site) replay(endpoint string, replay node.Replay) {
+func (s *site) replay(endpoint string, replay store.Replay) {
 	s.lab.t.Helper()
 	replay.ID = ulid.Make().String()
 	s.lab.until("the replay is noted", func() bool {
@@ -433,7 +434,7 @@ func (s *site) replay(endpoint string, replay node.Replay) {
 }
 
 // jobs are the replays that are not done.
-func (s *site) jobs(endpoint string) ([]node.Replay, error) {
+func (s *site) jobs(endpoint string) ([]store.Replay, error) {
 	for _, r := range s.engine.held() {
 		if r.id == endpoint {
 			jobs, _, err := r.hold.Jobs(s.lab.ctx())

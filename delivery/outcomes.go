@@ -6,15 +6,15 @@ import (
 
 	"licet/delivery/webhook"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // result is something that ended: a message, or a step of a replay.
 type result struct {
-	delivery *node.Delivery
+	delivery *store.Delivery
 	step     *step // nil: it was pending
 
-	putReplay *node.Replay
+	putReplay *store.Replay
 	endReplay string
 }
 
@@ -24,7 +24,7 @@ func (q *queue) putBack(m *message, now time.Time) {
 	if m.step != nil {
 		// It is tried again as a pending one: another has begun behind it, perhaps.
 		q.flyingNew--
-		q.end(m, node.Delivery{EventID: m.id, Type: m.view.Type, Status: node.DeliveryPending, Next: now.Add(putBackPause)}, now)
+		q.end(m, store.Delivery{EventID: m.id, Type: m.view.Type, Status: store.DeliveryPending, Next: now.Add(putBackPause)}, now)
 		return
 	}
 	if w := q.waiting[m.id]; w != nil {
@@ -33,15 +33,15 @@ func (q *queue) putBack(m *message, now time.Time) {
 }
 
 // lost takes it that the event of a pending message is not kept any more.
-func (q *queue) lost(m *message, before node.Delivery, now time.Time) {
+func (q *queue) lost(m *message, before store.Delivery, now time.Time) {
 	q.flying--
-	before.Status, before.Next = node.DeliveryDead, time.Time{}
+	before.Status, before.Next = store.DeliveryDead, time.Time{}
 	q.skipped = now
 	q.end(m, before, now)
 }
 
 // ended takes what came of an attempt. before is the message as it was.
-func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) {
+func (q *queue) ended(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
 	q.flying--
 	q.troubles = 0
 	if m.step != nil {
@@ -49,7 +49,7 @@ func (q *queue) ended(m *message, before node.Delivery, attempt *webhook.Attempt
 	}
 	if attempt.Outcome == webhook.Delivered {
 		after := tried(m, before, attempt)
-		after.Status = node.DeliveryDelivered
+		after.Status = store.DeliveryDelivered
 		q.end(m, after, now)
 		if q.isCurrent(m) && q.health.succeeded(now, attempt.Duration) {
 			q.hasten(now)
@@ -79,7 +79,7 @@ func (q *queue) isCurrent(m *message) bool { return m.reset.Equal(q.endpoint.Res
 
 // spoilt takes it that a message could not be made, which is no fault of the
 // endpoint's.
-func (q *queue) spoilt(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) {
+func (q *queue) spoilt(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) {
 	q.flying--
 	if m.step != nil {
 		q.flyingNew--
@@ -88,29 +88,29 @@ func (q *queue) spoilt(m *message, before node.Delivery, attempt *webhook.Attemp
 }
 
 // retry is what becomes of a message after a failure.
-func (q *queue) retry(m *message, before node.Delivery, attempt *webhook.Attempt, now time.Time) node.Delivery {
+func (q *queue) retry(m *message, before store.Delivery, attempt *webhook.Attempt, now time.Time) store.Delivery {
 	after := tried(m, before, attempt)
 	pause, again := webhook.Delay(len(after.Attempts), attempt.RetryAfter, q.random())
 	if !again && attempt.Outcome != webhook.Gone {
-		after.Status = node.DeliveryDead
+		after.Status = store.DeliveryDead
 		return after
 	}
-	after.Status, after.Next = node.DeliveryPending, now.Add(max(pause, retryPause))
+	after.Status, after.Next = store.DeliveryPending, now.Add(max(pause, retryPause))
 	return after
 }
 
 // tried is a message with one more attempt.
-func tried(m *message, before node.Delivery, attempt *webhook.Attempt) node.Delivery {
+func tried(m *message, before store.Delivery, attempt *webhook.Attempt) store.Delivery {
 	after := before
 	after.EventID, after.Answer, after.Next = m.id, attempt.Answer, time.Time{}
-	after.Attempts = append(slices.Clone(before.Attempts), node.DeliveryAttempt{
+	after.Attempts = append(slices.Clone(before.Attempts), store.DeliveryAttempt{
 		At: attempt.At, Duration: attempt.Duration, Status: attempt.Status, Failure: string(attempt.Failure),
 	})
 	return after
 }
 
 // end keeps what a message has become for a checkpoint.
-func (q *queue) end(m *message, d node.Delivery, now time.Time) {
+func (q *queue) end(m *message, d store.Delivery, now time.Time) {
 	if m.step != nil {
 		m.step.view = nil
 	}
@@ -121,9 +121,9 @@ func (q *queue) end(m *message, d node.Delivery, now time.Time) {
 		q.first = nil
 	}
 	switch d.Status {
-	case node.DeliveryPending:
+	case store.DeliveryPending:
 		q.wait(&d)
-	case node.DeliveryDead:
+	case store.DeliveryDead:
 		if q.dead++; q.dead >= maxDead && q.disable == "" {
 			q.disable = licensing.DisabledDeadLetters
 		}

@@ -14,12 +14,12 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
+	"licet/node/store"
 )
 
 // churned is a store in which endpoints change all the time, and whose readings take time.
 type churned struct {
-	node.DeliveryStore
+	store.DeliveryStore
 	mark  int64
 	list  time.Duration // how long it takes to read all endpoints
 	scan  time.Duration // and to read the claims
@@ -33,12 +33,12 @@ func (c *churned) WebhooksMark(context.Context) (int64, error) {
 	return c.mark, nil
 }
 
-func (c *churned) AllWebhooks(context.Context) iter.Seq2[node.OwnerWebhooks, error] {
-	return func(yield func(node.OwnerWebhooks, error) bool) {
+func (c *churned) AllWebhooks(context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+	return func(yield func(store.OwnerWebhooks, error) bool) {
 		c.lists++
 		c.spend(c.list)
 		if c.fails != nil {
-			yield(node.OwnerWebhooks{}, c.fails)
+			yield(store.OwnerWebhooks{}, c.fails)
 		}
 	}
 }
@@ -48,15 +48,15 @@ func (c *churned) spend(d time.Duration) {
 	c.spent += d
 }
 
-func (c *churned) Self() node.Incarnation                              { return node.Incarnation{1} }
-func (c *churned) Workers(context.Context) ([]node.Incarnation, error) { return nil, nil }
+func (c *churned) Self() store.Incarnation                              { return store.Incarnation{1} }
+func (c *churned) Workers(context.Context) ([]store.Incarnation, error) { return nil, nil }
 
-func (c *churned) Claims(context.Context) (map[string]node.Incarnation, error) {
+func (c *churned) Claims(context.Context) (map[string]store.Incarnation, error) {
 	c.spend(c.scan)
 	return nil, nil
 }
 
-func (c *churned) Claim(context.Context, licensing.Owner, string) (node.DeliveryHold, bool, error) {
+func (c *churned) Claim(context.Context, licensing.Owner, string) (store.DeliveryHold, bool, error) {
 	return nil, false, nil
 }
 

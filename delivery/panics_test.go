@@ -13,12 +13,13 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // fragile is what an engine stands on, and panics once at the step that it is told.
 type fragile struct {
-	node.DeliveryStore
-	node.EventStore
+	store.DeliveryStore
+	store.EventStore
 	at atomic.Pointer[string]
 }
 
@@ -28,12 +29,12 @@ func (f *fragile) step(name string) {
 	}
 }
 
-func (f *fragile) ReadEvents(ctx context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
+func (f *fragile) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	f.step("a page")
 	return f.EventStore.ReadEvents(ctx, owner, page)
 }
 
-func (f *fragile) Event(ctx context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
+func (f *fragile) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
 	f.step("an event")
 	return f.EventStore.Event(ctx, owner, id)
 }
@@ -47,49 +48,49 @@ func (f *fragile) WatchWebhooks(ctx context.Context, wake func()) {
 	f.DeliveryStore.WatchWebhooks(ctx, func() { f.step("the watch"); wake() })
 }
 
-func (f *fragile) Progresses(ctx context.Context, ids ...string) (map[string]node.DeliveryProgress, error) {
+func (f *fragile) Progresses(ctx context.Context, ids ...string) (map[string]store.DeliveryProgress, error) {
 	f.step("the count of dead messages")
 	return f.DeliveryStore.Progresses(ctx, ids...)
 }
 
-func (f *fragile) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
-	return f.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+func (f *fragile) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+	return f.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, fragileWorker{w, f})
 	})
 }
 
 type fragileWorker struct {
-	node.DeliveryWorker
+	store.DeliveryWorker
 	f *fragile
 }
 
-func (w fragileWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w fragileWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	w.f.step("a claim")
 	hold, ok, err := w.DeliveryWorker.Claim(ctx, owner, endpoint)
 	return fragileHold{hold, w.f}, ok, err
 }
 
 type fragileHold struct {
-	node.DeliveryHold
+	store.DeliveryHold
 	f *fragile
 }
 
-func (h fragileHold) Resume(ctx context.Context) (node.DeliveryState, error) {
+func (h fragileHold) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.f.step("the state")
 	return h.DeliveryHold.Resume(ctx)
 }
 
-func (h fragileHold) Checkpoint(ctx context.Context, done node.Checkpoint) error {
+func (h fragileHold) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.f.step("a checkpoint")
 	return h.DeliveryHold.Checkpoint(ctx, done)
 }
 
-func (h fragileHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
+func (h fragileHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	h.f.step("the list of replays")
 	return h.DeliveryHold.Jobs(ctx)
 }
 
-func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]node.Delivery, error) {
+func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
 	h.f.step("the dead messages")
 	return h.DeliveryHold.Dead(ctx, after, limit)
 }
@@ -149,13 +150,13 @@ func TestPanicsEndNothing(t *testing.T) {
 		f.at.Store(&step)
 		switch step {
 		case "an event":
-			s.replay(endpoint.ID, node.Replay{EventID: s.feed()[0]})
+			s.replay(endpoint.ID, store.Replay{EventID: s.feed()[0]})
 		case "the list of replays", "the dead messages", "the count of dead messages":
-			s.replay(endpoint.ID, node.Replay{Dead: true})
+			s.replay(endpoint.ID, store.Replay{Dead: true})
 		case "the state", "a claim": // the deliveries begin anew
 			again := "the list of replays"
 			f.at.Store(&again)
-			s.replay(endpoint.ID, node.Replay{Dead: true})
+			s.replay(endpoint.ID, store.Replay{Dead: true})
 			l.until("the deliveries to the endpoint end", func() bool { return f.at.CompareAndSwap(nil, &step) })
 		case "the watch":
 			s.subscribe(newReceiver(t))

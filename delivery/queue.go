@@ -6,6 +6,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -61,14 +62,14 @@ type queue struct {
 type message struct {
 	id    string
 	view  *node.EventView // nil: it is to be read
-	known *node.Delivery  // of a pending one, what came of it; nil: it is to be read
+	known *store.Delivery // of a pending one, what came of it; nil: it is to be read
 	step  *step           // nil: it is pending
 	probe bool            // the endpoint was failing
 	reset time.Time       // the endpoint's ResetAt
 }
 
 // newQueue goes on where the deliveries of an endpoint stand.
-func newQueue(state node.DeliveryState, now time.Time, random func() float64) *queue {
+func newQueue(state store.DeliveryState, now time.Time, random func() float64) *queue {
 	p, endpoint := state.Progress, state.Endpoint.Endpoint
 	q := &queue{
 		random: random, endpoint: endpoint, asOf: state.Endpoint.Revision, waiting: make(map[string]*waiting), most: maxPending,
@@ -77,7 +78,7 @@ func newQueue(state node.DeliveryState, now time.Time, random func() float64) *q
 		feed:   cursor{place: p.Place, read: p.Place, more: true},
 	}
 	if !state.Found {
-		q.feed.place = node.FeedPosition(endpoint.Since)
+		q.feed.place = store.FeedPosition(endpoint.Since)
 		q.feed.read = q.feed.place
 	}
 	if q.health.failing() {
@@ -109,7 +110,7 @@ func (q *queue) forgive(now time.Time) {
 // one. Each page is read with the endpoint, at a revision at which all events of the page
 // were recorded already. So a change that was acknowledged before an event was recorded is
 // known before this event is sent, and decides whether and where it is sent.
-func (q *queue) learn(at node.EndpointAt, now time.Time) {
+func (q *queue) learn(at store.EndpointAt, now time.Time) {
 	if q.off > 0 || at.Revision < q.asOf {
 		return
 	}

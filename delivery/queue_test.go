@@ -11,6 +11,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // simulation is a queue with a feed, a store and a receiver that are known wholly.
@@ -26,10 +27,10 @@ type simulation struct {
 
 	// As they are stored.
 	found     bool
-	progress  node.DeliveryProgress
-	pending   map[string]node.Delivery
+	progress  store.DeliveryProgress
+	pending   map[string]store.Delivery
 	delivered map[string]int
-	dead      map[string]node.Delivery
+	dead      map[string]store.Delivery
 
 	accepted map[string]int // by the receiver
 	endpoint licensing.Endpoint
@@ -38,19 +39,19 @@ type simulation struct {
 	page     *node.EventFeed // was read for asked, and is under way
 	expired  bool            // in its place
 	most     int
-	last     *node.Checkpoint // taken, and not stored yet
-	gone     int              // the events before it were skipped
+	last     *store.Checkpoint // taken, and not stored yet
+	gone     int               // the events before it were skipped
 }
 
 type asked struct {
 	void, limit int
-	after       node.FeedPosition
+	after       store.FeedPosition
 }
 
 func eventName(n int) string { return fmt.Sprintf("evt_%05d", n) }
 
 // behind is the number of the last event before a position.
-func (s *simulation) behind(at node.FeedPosition) int {
+func (s *simulation) behind(at store.FeedPosition) int {
 	n := 0
 	if at != "" {
 		if _, err := fmt.Sscanf(string(at)[4:], "%d", &n); err != nil {
@@ -69,13 +70,13 @@ func kindOf(n int) licensing.EventType {
 }
 
 // stateOf is that of an endpoint to which nothing was delivered yet.
-func stateOf(endpoint licensing.Endpoint) node.DeliveryState {
-	return node.DeliveryState{Endpoint: node.EndpointAt{Endpoint: endpoint, Found: true, Revision: 1}}
+func stateOf(endpoint licensing.Endpoint) store.DeliveryState {
+	return store.DeliveryState{Endpoint: store.EndpointAt{Endpoint: endpoint, Found: true, Revision: 1}}
 }
 
 // at is the endpoint as a read finds it.
-func (s *simulation) at() node.EndpointAt {
-	return node.EndpointAt{Endpoint: s.endpoint, Found: true, Revision: s.revision}
+func (s *simulation) at() store.EndpointAt {
+	return store.EndpointAt{Endpoint: s.endpoint, Found: true, Revision: s.revision}
 }
 
 // change changes the endpoint. The queue is not told.
@@ -99,7 +100,7 @@ func newSimulation(t *rapid.T) *simulation {
 	s := &simulation{
 		needed: map[int]bool{}, revision: 1,
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), oldest: 1,
-		pending: map[string]node.Delivery{}, delivered: map[string]int{}, dead: map[string]node.Delivery{}, accepted: map[string]int{},
+		pending: map[string]store.Delivery{}, delivered: map[string]int{}, dead: map[string]store.Delivery{}, accepted: map[string]int{},
 	}
 	s.most = rapid.IntRange(1, 200).Draw(t, "pending at most")
 	s.endpoint = licensing.Endpoint{ID: "we_1", Types: []licensing.EventType{licensing.EventOrderPaid}, Since: "pos_00000", ResetAt: s.now}
@@ -109,11 +110,11 @@ func newSimulation(t *rapid.T) *simulation {
 
 // resume begins with what is stored, as after a crash.
 func (s *simulation) resume() {
-	state := node.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.found}
+	state := store.DeliveryState{Endpoint: s.at(), Progress: s.progress, Found: s.found}
 	for id, d := range s.pending {
-		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+		state.Pending = append(state.Pending, store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 	}
-	slices.SortFunc(state.Pending, func(a, b node.PendingDelivery) int { return a.Next.Compare(b.Next) })
+	slices.SortFunc(state.Pending, func(a, b store.PendingDelivery) int { return a.Next.Compare(b.Next) })
 	s.q = newQueue(state, s.now, func() float64 { return rapid.Float64Range(0, 0.999).Draw(s.t, "random") })
 	s.q.most = s.most
 	s.flying, s.asked, s.last, s.page, s.expired = nil, nil, nil, nil, false
@@ -185,9 +186,9 @@ func (s *simulation) fetch(a asked) {
 			page.Events = append(page.Events, view)
 		}
 	}
-	page.Next = node.FeedPosition(fmt.Sprintf("pos_%05d", to))
+	page.Next = store.FeedPosition(fmt.Sprintf("pos_%05d", to))
 	if len(page.Events) == a.limit {
-		page.Next = node.FeedPosition(page.Events[a.limit-1].ID)
+		page.Next = store.FeedPosition(page.Events[a.limit-1].ID)
 	}
 	page.More = to < s.events
 	s.page = &page
@@ -213,14 +214,14 @@ func (s *simulation) end(outcome webhook.Outcome, status int, retryAfter time.Du
 	}
 }
 
-func (s *simulation) before(m *message) node.Delivery {
+func (s *simulation) before(m *message) store.Delivery {
 	switch {
 	case m.known != nil:
 		return *m.known
 	case m.step == nil:
 		return s.pending[m.id]
 	}
-	return node.Delivery{Type: m.view.Type}
+	return store.Delivery{Type: m.view.Type}
 }
 
 func (s *simulation) take() {
@@ -370,7 +371,7 @@ func (s *simulation) settle() {
 		s.t.Fatalf("in the end there is still something to do: %+v, %d pending", s.progress, len(s.pending))
 	}
 	for id := range s.delivered {
-		if n := s.behind(node.FeedPosition(id)); n < 1 || n > s.events {
+		if n := s.behind(store.FeedPosition(id)); n < 1 || n > s.events {
 			s.t.Fatalf("%s was delivered, and is no event", id)
 		}
 	}
@@ -379,7 +380,7 @@ func (s *simulation) settle() {
 // queueOf is a queue with events of the feed before it that were read.
 func queueOf(events int, now time.Time) *queue {
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
-	page := node.EventFeed{Next: node.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
+	page := node.EventFeed{Next: store.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
 	for n := 1; n <= events; n++ {
 		view := node.EventView{}
 		view.ID, view.Type = eventName(n), licensing.EventOrderPaid
@@ -399,14 +400,14 @@ func TestStaleAnswers(t *testing.T) {
 	moved := q.endpoint
 	moved.ResetAt = now.Add(time.Second)
 	q.change(moved, now)
-	q.ended(old, node.Delivery{}, gone, now)
+	q.ended(old, store.Delivery{}, gone, now)
 	if q.disable != "" || q.health.failures != 0 {
 		t.Errorf("an old answer has it disabled because of %q, after %d failures", q.disable, q.health.failures)
 	}
 	if len(q.waiting) != 1 {
 		t.Errorf("%d messages are pending", len(q.waiting))
 	}
-	q.ended(q.next(now), node.Delivery{}, gone, now)
+	q.ended(q.next(now), store.Delivery{}, gone, now)
 	if q.disable != licensing.DisabledGone {
 		t.Errorf("410 has it disabled because of %q", q.disable)
 	}
@@ -420,25 +421,25 @@ func TestStaleAnswers(t *testing.T) {
 func TestOlderReadChangesNothing(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(3, now)
-	at := func(revision int64, url string) node.EndpointAt {
+	at := func(revision int64, url string) store.EndpointAt {
 		endpoint := q.endpoint
 		endpoint.URL = url
-		return node.EndpointAt{Endpoint: endpoint, Found: true, Revision: revision}
+		return store.EndpointAt{Endpoint: endpoint, Found: true, Revision: revision}
 	}
 	q.learn(at(5, "https://new.example"), now)
 	q.learn(at(3, "https://old.example"), now)
-	q.learn(node.EndpointAt{Revision: 4}, now)
+	q.learn(store.EndpointAt{Revision: 4}, now)
 	if q.endpoint.URL != "https://new.example" || q.off != 0 {
 		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.off)
 	}
 	// A page that was read before says nothing of the endpoint, and its events are sent.
 	view := node.EventView{}
 	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
-	q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
+	q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
 	if q.endpoint.URL != "https://new.example" || q.feed.ahead() != 4 {
 		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.ahead())
 	}
-	q.learn(node.EndpointAt{Revision: 6}, now)
+	q.learn(store.EndpointAt{Revision: 6}, now)
 	if q.off != 6 {
 		t.Errorf("an endpoint that is gone at 6 is so at %d", q.off)
 	}
@@ -454,11 +455,11 @@ func TestPageAfterAChange(t *testing.T) {
 		for range sent {
 			q.next(now)
 		}
-		at := node.EndpointAt{Endpoint: q.endpoint, Found: true, Revision: 2}
+		at := store.EndpointAt{Endpoint: q.endpoint, Found: true, Revision: 2}
 		at.Endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
 		view := node.EventView{}
 		view.ID, view.Type = eventName(5), licensing.EventOrderPaid
-		q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: node.FeedPosition(eventName(5)), Endpoint: at}, now)
+		q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
 		want := eventName(sent)
 		if sent == 4 {
 			want = eventName(5)
@@ -475,9 +476,9 @@ func TestPlaceWaitsForWhatIsNotStored(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := queueOf(1, now)
 	for n := range maxCheckpoint {
-		q.cameTo(node.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
+		q.cameTo(store.Replay{ID: eventName(n)}, now) // so that it is not in the next checkpoint
 	}
-	q.redeliver([]node.Delivery{{EventID: eventName(1), Type: licensing.EventOrderPaid}}, now.Add(time.Hour))
+	q.redeliver([]store.Delivery{{EventID: eventName(1), Type: licensing.EventOrderPaid}}, now.Add(time.Hour))
 	if m := q.next(now); m == nil || m.id != eventName(1) {
 		t.Errorf("%+v is next", m)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // pageRead is a page that was asked for when its cursor had been rewound void times, with
@@ -38,7 +39,7 @@ func (r *route) readOn(ctx context.Context, now time.Time) {
 	}
 	r.reading = true
 	c.look = false
-	void, page := c.void, node.FeedPage{After: c.read, Endpoint: r.id, Wanted: wanted, Limit: limit}
+	void, page := c.void, store.FeedPage{After: c.read, Endpoint: r.id, Wanted: wanted, Limit: limit}
 	r.start("page of events", func() {
 		feed, err := r.engine.cfg.Node.DeliveryEvents(ctx, r.owner, page)
 		r.pages <- pageRead{c, void, feed, err}
@@ -57,12 +58,12 @@ func (r *route) turned(read pageRead) {
 		r.queue.expired(read.cursor, now)
 		r.engine.cfg.Metrics.WebhookSkips.Inc()
 		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("events are not kept any more that an endpoint has not got; it goes on at the oldest that is")
-	case errors.Is(read.err, node.ErrBadPosition) && read.cursor != &r.queue.feed:
+	case errors.Is(read.err, store.ErrBadPosition) && read.cursor != &r.queue.feed:
 		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("a replay is of no place in the feed; it is given up")
 		if r.queue.replay != nil && read.cursor == &r.queue.replay.cursor {
 			r.queue.endReplay(r.queue.replay.job.ID, now)
 		}
-	case errors.Is(read.err, node.ErrBadPosition):
+	case errors.Is(read.err, store.ErrBadPosition):
 		// A store that was restored may not have the event that the place is behind of.
 		r.queue.expired(read.cursor, now)
 		r.engine.cfg.Log.Warn().Str("endpoint_id", r.id).Msg("the place of an endpoint in the feed is none any more; it goes on at the oldest event that is kept")

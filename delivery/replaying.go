@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // deadPage is how many messages that were given up are made pending at a time.
@@ -12,10 +12,10 @@ const deadPage = 50
 
 // replays are those of an endpoint that were asked for.
 type replays struct {
-	ask   bool          // there may be new ones, or the endpoint may have changed
-	busy  bool          // one is being worked on, or they are being read
-	retry time.Time     // not before
-	todo  []node.Replay // the oldest first
+	ask   bool           // there may be new ones, or the endpoint may have changed
+	busy  bool           // one is being worked on, or they are being read
+	retry time.Time      // not before
+	todo  []store.Replay // the oldest first
 	done  map[string]bool
 }
 
@@ -24,10 +24,10 @@ func newReplays() replays { return replays{ask: true, done: make(map[string]bool
 // replayRead is what was read for replays: which there are, or what one is about.
 type replayRead struct {
 	list  bool
-	jobs  []node.Replay
-	at    node.EndpointAt // read with jobs
-	job   node.Replay
-	again []node.Delivery
+	jobs  []store.Replay
+	at    store.EndpointAt // read with jobs
+	job   store.Replay
+	again []store.Delivery
 	until int64 // the revision of the last event of a span
 	err   error
 }
@@ -69,7 +69,7 @@ func (r *route) runReplays(ctx context.Context, now time.Time) {
 	}
 }
 
-func (r *route) beginSpan(job node.Replay, until int64) {
+func (r *route) beginSpan(job store.Replay, until int64) {
 	r.replays.done[job.ID] = true
 	r.replays.todo = r.replays.todo[1:]
 	r.queue.beginSpan(job, until)
@@ -77,7 +77,7 @@ func (r *route) beginSpan(job node.Replay, until int64) {
 
 // readUntil reads where the replay of a part of the feed ends. Where that event is not
 // kept any more, none before it is, and there is nothing to send.
-func (r *route) readUntil(ctx context.Context, job node.Replay) replayRead {
+func (r *route) readUntil(ctx context.Context, job store.Replay) replayRead {
 	read := replayRead{job: job}
 	if job.After == job.Until {
 		return read
@@ -91,12 +91,12 @@ func (r *route) readUntil(ctx context.Context, job node.Replay) replayRead {
 }
 
 // readEvent reads what a replay of one event is about: nothing, if it is not kept.
-func (r *route) readEvent(ctx context.Context, job node.Replay) replayRead {
+func (r *route) readEvent(ctx context.Context, job store.Replay) replayRead {
 	read := replayRead{job: job}
 	view, err := r.engine.cfg.Node.DeliveryEvent(ctx, r.owner, job.EventID)
 	read.err = err
 	if view != nil {
-		read.again = []node.Delivery{{EventID: view.ID, Type: view.Type}}
+		read.again = []store.Delivery{{EventID: view.ID, Type: view.Type}}
 	}
 	return read
 }

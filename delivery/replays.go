@@ -3,28 +3,28 @@ package delivery
 import (
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // span is a replay of a part of the feed.
 type span struct {
 	cursor
-	job node.Replay
+	job store.Replay
 }
 
 // beginSpan begins or goes on with the replay of a part of the feed, of which there is
 // one at a time. until is the revision of its last event, if it has one.
-func (q *queue) beginSpan(job node.Replay, until int64) {
-	at := node.FeedPosition(job.After)
+func (q *queue) beginSpan(job store.Replay, until int64) {
+	at := store.FeedPosition(job.After)
 	if job.Place != "" {
-		at = node.FeedPosition(job.Place)
+		at = store.FeedPosition(job.Place)
 	}
 	q.replay = &span{job: job, cursor: cursor{place: at, read: at, last: job.Until, until: until, ends: true, more: true}}
 }
 
 // redeliver makes messages pending again that were given up, or delivered: as if they
 // were new, and due now.
-func (q *queue) redeliver(again []node.Delivery, now time.Time) {
+func (q *queue) redeliver(again []store.Delivery, now time.Time) {
 	for _, d := range again {
 		if w := q.waiting[d.EventID]; w != nil {
 			if !w.flying {
@@ -32,10 +32,10 @@ func (q *queue) redeliver(again []node.Delivery, now time.Time) {
 			}
 			continue
 		}
-		if d.Status == node.DeliveryDead {
+		if d.Status == store.DeliveryDead {
 			q.dead = max(q.dead-1, 0)
 		}
-		pending := &node.Delivery{EventID: d.EventID, Type: d.Type, Status: node.DeliveryPending, Next: now}
+		pending := &store.Delivery{EventID: d.EventID, Type: d.Type, Status: store.DeliveryPending, Next: now}
 		q.wait(pending)
 		q.results = append(q.results, result{delivery: pending})
 	}
@@ -43,7 +43,7 @@ func (q *queue) redeliver(again []node.Delivery, now time.Time) {
 }
 
 // cameTo notes how far a replay is, once all before is stored.
-func (q *queue) cameTo(job node.Replay, now time.Time) {
+func (q *queue) cameTo(job store.Replay, now time.Time) {
 	q.results = append(q.results, result{putReplay: &job})
 	q.touch(now)
 }

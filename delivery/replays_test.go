@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // giveUp stores that messages to an endpoint were given up, as whoever delivered to it
@@ -13,11 +13,11 @@ import (
 func (s *site) giveUp(endpoint string, events []string) {
 	s.lab.t.Helper()
 	e := s.endpoint(endpoint)
-	done := node.Checkpoint{Progress: node.DeliveryProgress{Place: node.FeedPosition(e.Since), SeenAt: e.ResetAt}}
+	done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(e.Since), SeenAt: e.ResetAt}}
 	for _, id := range events {
-		done.Dead = append(done.Dead, node.Delivery{EventID: id, Type: e.Types[0], Status: node.DeliveryDead})
+		done.Dead = append(done.Dead, store.Delivery{EventID: id, Type: e.Types[0], Status: store.DeliveryDead})
 	}
-	err := s.store.Work(s.lab.ctx(), func(ctx context.Context, w node.DeliveryWorker) error {
+	err := s.store.Work(s.lab.ctx(), func(ctx context.Context, w store.DeliveryWorker) error {
 		hold, ok, err := w.Claim(ctx, s.lab.owner, endpoint)
 		if err != nil || !ok {
 			s.lab.t.Fatalf("claim: %v, %v", ok, err)
@@ -52,7 +52,7 @@ func TestReplayOfManyDeadLetters(t *testing.T) {
 	events := s.recorded(130)
 	endpoint := s.subscribe(r)
 	s.giveUp(endpoint.ID, events)
-	s.replay(endpoint.ID, node.Replay{Dead: true})
+	s.replay(endpoint.ID, store.Replay{Dead: true})
 	s.deliver()
 	r.mustHaveAll(l, events)
 	s.replaysAreDone(endpoint.ID)
@@ -79,8 +79,8 @@ func TestReplayOfASpanEnds(t *testing.T) {
 	events := s.recorded(9)
 	endpoint := s.subscribe(r)
 	s.deliver()
-	s.replay(endpoint.ID, node.Replay{After: events[1], Until: events[1]})
-	s.replay(endpoint.ID, node.Replay{After: events[4], Until: events[3]}) // of one revision
+	s.replay(endpoint.ID, store.Replay{After: events[1], Until: events[1]})
+	s.replay(endpoint.ID, store.Replay{After: events[4], Until: events[3]}) // of one revision
 	s.replaysAreDone(endpoint.ID)
 	for i, id := range events {
 		if n := r.times(id); n > 0 && i != 5 {
@@ -89,10 +89,10 @@ func TestReplayOfASpanEnds(t *testing.T) {
 	}
 	before := r.attempts()
 	s.engine.Kill()
-	s.replay(endpoint.ID, node.Replay{Until: events[2]})
+	s.replay(endpoint.ID, store.Replay{Until: events[2]})
 	l.until("they are swept", func() bool {
 		l.pass(time.Hour)
-		_, err := s.store.SweepEvents(l.ctx(), l.now(), node.EventRetention{Age: time.Minute, Bytes: 1 << 30})
+		_, err := s.store.SweepEvents(l.ctx(), l.now(), store.EventRetention{Age: time.Minute, Bytes: 1 << 30})
 		return err == nil && len(s.feed()) == 0
 	})
 	s.record(3)

@@ -9,7 +9,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics/guard"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -24,7 +24,7 @@ type route struct {
 	engine *Engine
 	guard  *guard.Guard
 	id     string
-	hold   node.DeliveryHold
+	hold   store.DeliveryHold
 	owner  licensing.Owner
 	// lentUntil is until when it is kept though it belongs to another worker.
 	lentUntil time.Time
@@ -54,7 +54,7 @@ type route struct {
 	counted                     atomic.Int64 // messages given up that the store has, and one more; 0: nothing new
 }
 
-func newRoute(e *Engine, id string, to target, hold node.DeliveryHold) *route {
+func newRoute(e *Engine, id string, to target, hold store.DeliveryHold) *route {
 	return &route{
 		engine: e, guard: e.guard.With("endpoint_id", id), id: id, hold: hold, owner: to.owner, heard: to.changed, poked: make(chan struct{}, 1),
 		sent: make(chan attempted), pages: make(chan pageRead, 2), stores: make(chan stored, 1),
@@ -187,7 +187,7 @@ func (r *route) loop(ctx context.Context) (release bool) {
 		case s := <-r.stores:
 			if !r.wasStored(ctx, s) {
 				timer.Stop()
-				return !errors.Is(s.err, node.ErrClaimLost) && ctx.Err() == nil
+				return !errors.Is(s.err, store.ErrClaimLost) && ctx.Err() == nil
 			}
 		case read := <-r.jobs:
 			r.tookReplay(read)

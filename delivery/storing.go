@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // stored is what came of storing a checkpoint.
 type stored struct {
-	checkpoint node.Checkpoint
+	checkpoint store.Checkpoint
 	err        error
 }
 
@@ -37,7 +37,7 @@ func (r *route) wasStored(ctx context.Context, s stored) bool {
 	r.storing = false
 	outcome := "ok"
 	switch {
-	case errors.Is(s.err, node.ErrClaimLost):
+	case errors.Is(s.err, store.ErrClaimLost):
 		outcome = "lost"
 	case s.err != nil:
 		outcome = "unknown"

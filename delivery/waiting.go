@@ -3,7 +3,7 @@ package delivery
 import (
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // waiting is a message that is pending.
@@ -13,7 +13,7 @@ type waiting struct {
 	flying   bool
 	hastened bool
 	// unstored is what came of it until that is stored.
-	unstored *node.Delivery
+	unstored *store.Delivery
 }
 
 // isStoredPending tells whether an event is pending, and is so in the store.
@@ -59,7 +59,7 @@ func (q *queue) calm(w *waiting) {
 }
 
 // wait takes a message among the pending, with what came of it.
-func (q *queue) wait(d *node.Delivery) {
+func (q *queue) wait(d *store.Delivery) {
 	q.waiting[d.EventID] = &waiting{id: d.EventID, next: d.Next, unstored: d}
 	q.first = nil
 }

@@ -9,21 +9,21 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // target is an endpoint that is to get events, as a scan has found it. What the endpoint
 // gets, and where, its route reads.
 type target struct {
 	owner    licensing.Owner
-	changed  int64 // see node.OwnerWebhooks
+	changed  int64 // see store.OwnerWebhooks
 	revision int64 // likewise
 }
 
 // worker is an engine under one lease. It is used by one goroutine.
 type worker struct {
 	engine *Engine
-	store  node.DeliveryWorker
+	store  store.DeliveryWorker
 	assign *assignment
 
 	mark    int64
@@ -38,7 +38,7 @@ type worker struct {
 	ended   chan *route
 }
 
-func newWorker(e *Engine, w node.DeliveryWorker) *worker {
+func newWorker(e *Engine, w store.DeliveryWorker) *worker {
 	return &worker{
 		engine: e, store: w, assign: newAssignment(w.Self()),
 		targets: make(map[string]target), failing: make(map[string]failing), routes: e.routes, ended: make(chan *route),
@@ -139,7 +139,7 @@ func (w *worker) scan(ctx context.Context) error {
 }
 
 // read reads what a scan goes by.
-func (w *worker) read(ctx context.Context) (workers []node.Incarnation, claims map[string]node.Incarnation, err error) {
+func (w *worker) read(ctx context.Context) (workers []store.Incarnation, claims map[string]store.Incarnation, err error) {
 	if err = w.readTargets(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -152,7 +152,7 @@ func (w *worker) read(ctx context.Context) (workers []node.Incarnation, claims m
 
 // claimFree claims what nobody has, as far as that can be done before it is time to
 // look again.
-func (w *worker) claimFree(ctx context.Context, claims map[string]node.Incarnation, now time.Time) error {
+func (w *worker) claimFree(ctx context.Context, claims map[string]store.Incarnation, now time.Time) error {
 	began := time.Now()
 	for _, id := range slices.Sorted(maps.Keys(w.targets)) {
 		if _, claimed := claims[id]; claimed || w.routes[id] != nil {

@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // spotted is a store in which some things can't be read.
 type spotted struct {
-	node.DeliveryStore
+	store.DeliveryStore
 	broken  string       // an endpoint that can't be claimed
 	claimed atomic.Int64 // how often that was tried
 	mark    atomic.Int64
@@ -21,9 +21,9 @@ type spotted struct {
 	fails   atomic.Bool
 }
 
-func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
-	return func(yield func(node.OwnerWebhooks, error) bool) {
-		if s.broken != "" && !yield(node.OwnerWebhooks{}, licensing.ErrInternal) {
+func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+	return func(yield func(store.OwnerWebhooks, error) bool) {
+		if s.broken != "" && !yield(store.OwnerWebhooks{}, licensing.ErrInternal) {
 			return
 		}
 		s.DeliveryStore.AllWebhooks(ctx)(yield)
@@ -38,25 +38,25 @@ func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
 	return mark, err
 }
 
-func (s *spotted) Work(ctx context.Context, do func(context.Context, node.DeliveryWorker) error) error {
-	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+func (s *spotted) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
+	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, spottedWorker{w, s})
 	})
 }
 
 type spottedWorker struct {
-	node.DeliveryWorker
+	store.DeliveryWorker
 	s *spotted
 }
 
-func (w spottedWorker) Workers(ctx context.Context) ([]node.Incarnation, error) {
+func (w spottedWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
 	if w.s.fails.CompareAndSwap(true, false) {
 		return nil, licensing.ErrUnavailable
 	}
 	return w.DeliveryWorker.Workers(ctx)
 }
 
-func (w spottedWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w spottedWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	if endpoint == w.s.broken {
 		w.s.claimed.Add(1)
 		return nil, false, licensing.ErrInternal

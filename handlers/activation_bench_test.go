@@ -21,6 +21,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // benchServer is a server as production has it: it logs warnings only, and its
@@ -28,10 +29,10 @@ import (
 // request binds a device, so that all but the first only read it.
 func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server, request string) {
 	b.Helper()
-	store := newMemStore()
+	db := newMemStore()
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	key := check.Mint("EDITOR", node.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
-	store.records[licensing.LicenseRef(key)] = &memRecord{
+	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
+	db.records[licensing.LicenseRef(key)] = &memRecord{
 		revision: 1,
 		record: licensing.Record{License: &licensing.License{
 			Key:        key,
@@ -45,7 +46,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node:      node.New(node.Config{Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log, Tracer: tracer}),
+		Node:      node.New(node.Config{Store: db, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log, Tracer: tracer}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,

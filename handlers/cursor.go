@@ -3,33 +3,33 @@ package handlers
 import (
 	"encoding/base64"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // A cursor is opaque to callers: a version byte and the position, in base64
 // for URLs. The version lets an old cursor be told from one of another make.
 const (
 	cursorVersion = 1
-	cursorBytes   = 1 + len(node.DeviceCursor{})
+	cursorBytes   = 1 + len(store.DeviceCursor{})
 )
 
-func formatCursor(at node.DeviceCursor) string {
+func formatCursor(at store.DeviceCursor) string {
 	return base64.RawURLEncoding.EncodeToString(append([]byte{cursorVersion}, at[:]...))
 }
 
 // parseCursor reads what formatCursor wrote, and nothing else: each position
 // has one cursor.
-func parseCursor(cursor string) (node.DeviceCursor, bool) {
+func parseCursor(cursor string) (store.DeviceCursor, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(raw) != cursorBytes || raw[0] != cursorVersion {
-		return node.DeviceCursor{}, false
+		return store.DeviceCursor{}, false
 	}
-	at := node.DeviceCursor(raw[1:])
+	at := store.DeviceCursor(raw[1:])
 	// The decoder skips line breaks.
 	return at, formatCursor(at) == cursor
 }
 
-func cursorAnswer(at *node.DeviceCursor) *string {
+func cursorAnswer(at *store.DeviceCursor) *string {
 	if at == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // sample is a body of every kind of member.
@@ -244,8 +244,8 @@ func FuzzReadBodies(f *testing.F) {
 }
 
 func FuzzCursor(f *testing.F) {
-	f.Add(formatCursor(node.DeviceCursor{}))
-	f.Add(formatCursor(node.DeviceCursor{1, 2, 3}))
+	f.Add(formatCursor(store.DeviceCursor{}))
+	f.Add(formatCursor(store.DeviceCursor{1, 2, 3}))
 	f.Add("AQAAAAAAAAAAAAAAAAAAAAB")
 	f.Add("AAAAAAAAAAAAAAAAAAAAAAA")
 	f.Add("AQAAAAAAAAAAAAAA\nAAAAAAA")
@@ -259,7 +259,7 @@ func FuzzCursor(f *testing.F) {
 }
 
 func TestCursor(t *testing.T) {
-	at := node.DeviceCursor{0: 0xff, 15: 1}
+	at := store.DeviceCursor{0: 0xff, 15: 1}
 	if got, ok := parseCursor(formatCursor(at)); !ok || got != at {
 		t.Errorf("got %v, %v", got, ok)
 	}

@@ -6,17 +6,18 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // delivery is what became of one event at one endpoint.
 type delivery struct {
-	EndpointID  string              `json:"endpoint_id"`
-	EventID     string              `json:"event_id"`
-	EventType   licensing.EventType `json:"event_type"`
-	Status      node.DeliveryStatus `json:"status"`
-	Attempts    []deliveryAttempt   `json:"attempts"`
-	Answer      *string             `json:"answer"`
-	NextAttempt timestamp           `json:"next_attempt_at"`
+	EndpointID  string               `json:"endpoint_id"`
+	EventID     string               `json:"event_id"`
+	EventType   licensing.EventType  `json:"event_type"`
+	Status      store.DeliveryStatus `json:"status"`
+	Attempts    []deliveryAttempt    `json:"attempts"`
+	Answer      *string              `json:"answer"`
+	NextAttempt timestamp            `json:"next_attempt_at"`
 }
 
 // deliveryAttempt is one attempt. Of one that got no answer the status is null.
@@ -35,13 +36,13 @@ func attemptAnswer(at time.Time, status int, took time.Duration, failure string)
 	return answer
 }
 
-func deliveryAnswer(endpoint string, d *node.Delivery) delivery {
+func deliveryAnswer(endpoint string, d *store.Delivery) delivery {
 	return delivery{
 		EndpointID: endpoint,
 		EventID:    d.EventID,
 		EventType:  d.Type,
 		Status:     d.Status,
-		Attempts: answers(d.Attempts, func(a *node.DeliveryAttempt) deliveryAttempt {
+		Attempts: answers(d.Attempts, func(a *store.DeliveryAttempt) deliveryAttempt {
 			return attemptAnswer(a.At, a.Status, a.Duration, a.Failure)
 		}),
 		Answer:      optional(d.Answer),
@@ -55,14 +56,14 @@ func (s *Server) listDeliveries(r *request) (any, error) {
 	id := r.value("endpoint_id")
 	q := newListQuery("deliveries", r)
 	q.asked = append(q.asked, id)
-	status := q.status(string(node.DeliveryPending), string(node.DeliveryDead), string(node.DeliveryDelivered))
+	status := q.status(string(store.DeliveryPending), string(store.DeliveryDead), string(store.DeliveryDelivered))
 	page, err := q.page()
 	if err != nil {
 		return nil, err
 	}
 	got, err := s.cfg.Node.WebhookDeliveries(r.ctx, r.callerOwner(), id,
-		node.DeliveryPage{Status: node.DeliveryStatus(status), After: string(page.Before), Limit: page.Limit})
-	if errors.Is(err, node.ErrBadPosition) {
+		store.DeliveryPage{Status: store.DeliveryStatus(status), After: string(page.Before), Limit: page.Limit})
+	if errors.Is(err, store.ErrBadPosition) {
 		q.bad.add("cursor", problemCursor)
 		return nil, q.bad.err()
 	}
@@ -73,8 +74,8 @@ func (s *Server) listDeliveries(r *request) (any, error) {
 		Deliveries []delivery `json:"deliveries"`
 		Next       *string    `json:"next_cursor"`
 	}{
-		answers(got.Items, func(d *node.Delivery) delivery { return deliveryAnswer(id, d) }),
-		q.formatCursor(node.Position(got.Next)),
+		answers(got.Items, func(d *store.Delivery) delivery { return deliveryAnswer(id, d) }),
+		q.formatCursor(store.Position(got.Next)),
 	}, nil
 }
 
@@ -108,7 +109,7 @@ func (s *Server) replayWebhook(r *request) (any, error) {
 	in := node.ReplayRequest{
 		Owner:    r.callerOwner(),
 		Endpoint: r.value("endpoint_id"),
-		Replay:   node.Replay{EventID: event.value, After: since.value, Until: until.value, Dead: dead.value},
+		Replay:   store.Replay{EventID: event.value, After: since.value, Until: until.value, Dead: dead.value},
 		Once:     bad.once(r),
 	}
 	bad.eventID("event_id", event)

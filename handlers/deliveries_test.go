@@ -10,6 +10,7 @@ import (
 	"licet/handlers"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // replay is a request to deliver events to an endpoint again.
@@ -87,9 +88,9 @@ func TestReplays(t *testing.T) {
 	s.sendWire(ask(`{"since":"`+two+`","until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"until":"`+two+`"}`)).must(t, 0)
 	s.sendWire(ask(`{"dead":true}`)).must(t, 0)
-	want := []node.Replay{{EventID: one}, {After: one, Until: two}, {After: paid, Until: two}, {After: two, Until: two}, {Until: two}, {Dead: true}}
+	want := []store.Replay{{EventID: one}, {After: one, Until: two}, {After: paid, Until: two}, {After: two, Until: two}, {Until: two}, {Dead: true}}
 	asked := s.sent.asked(id)
-	if diff := cmp.Diff(want, asked, cmpopts.IgnoreFields(node.Replay{}, "ID")); diff != "" {
+	if diff := cmp.Diff(want, asked, cmpopts.IgnoreFields(store.Replay{}, "ID")); diff != "" {
 		t.Errorf("asked for (-want +got):\n%s", diff)
 	}
 	for i, r := range asked {

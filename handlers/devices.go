@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // device is one entry of a license's devices.
@@ -54,9 +54,9 @@ func (s *Server) listDevices(r *request) (any, error) {
 	}{deviceAnswers(view.Devices), cursorAnswer(view.Next)}, nil
 }
 
-func devicePage(query string) (node.DevicePage, error) {
+func devicePage(query string) (store.DevicePage, error) {
 	var bad problems
-	page := node.DevicePage{Limit: bad.limit(query, defaultDevicesPage, maxDevicesPage)}
+	page := store.DevicePage{Limit: bad.limit(query, defaultDevicesPage, maxDevicesPage)}
 	if value, given, ok := queryValue(query, "cursor"); given {
 		at, known := parseCursor(value)
 		if !ok || !known {

@@ -11,6 +11,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // eventList is a page of events.
@@ -37,7 +38,7 @@ const (
 // listEvents reads the caller's feed.
 func (s *Server) listEvents(r *request) (any, error) {
 	var bad problems
-	page := node.FeedPage{Limit: bad.limit(r.query, defaultListPage, node.MaxListPage), Types: bad.eventTypes(r.query)}
+	page := store.FeedPage{Limit: bad.limit(r.query, defaultListPage, store.MaxListPage), Types: bad.eventTypes(r.query)}
 	wait := bad.eventWait(r.query)
 	after := bad.feedPosition(r.query)
 	if err := bad.err(); err != nil {
@@ -63,7 +64,7 @@ func (s *Server) listEvents(r *request) (any, error) {
 	if errors.Is(err, node.ErrKeyEnded) {
 		return nil, errUnauthenticated
 	}
-	if errors.Is(err, node.ErrBadPosition) {
+	if errors.Is(err, store.ErrBadPosition) {
 		bad.add(after.from, "must be "+after.kind+": there is no such place in the feed")
 		return nil, bad.err()
 	}
@@ -75,7 +76,7 @@ func (s *Server) listEvents(r *request) (any, error) {
 
 // feedPlace is where a caller wants to read on.
 type feedPlace struct {
-	at         node.FeedPosition
+	at         store.FeedPosition
 	now        bool
 	from, kind string // which parameter said so, and what that must be
 }
@@ -89,12 +90,12 @@ func (p *problems) feedPosition(query string) feedPlace {
 	case hasAfter && hasCursor:
 		p.add("cursor", "must not be given along with after")
 	case hasAfter:
-		place = feedPlace{at: node.FeedPosition(after), from: "after", kind: "an event's id, or " + fromNow}
+		place = feedPlace{at: store.FeedPosition(after), from: "after", kind: "an event's id, or " + fromNow}
 		if place.now = after == fromNow; !plainAfter || !place.now && !strings.HasPrefix(after, eventIDPrefix) || len(after) > maxListCursor {
 			p.add("after", "must be "+place.kind)
 		}
 	case hasCursor:
-		place.at = node.FeedPosition(cursor)
+		place.at = store.FeedPosition(cursor)
 		if !plainCursor || cursor == "" || len(cursor) > maxListCursor {
 			p.add("cursor", "must be "+place.kind)
 		}
@@ -153,7 +154,7 @@ func (s *Server) listLicenseEvents(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.listHistory(r, "events of license", string(key), func(page node.HistoryPage) (node.EventHistory, error) {
+	return s.listHistory(r, "events of license", string(key), func(page store.HistoryPage) (node.EventHistory, error) {
 		return s.cfg.Node.LicenseEvents(r.ctx, r.callerOwner(), key, page)
 	})
 }
@@ -161,27 +162,27 @@ func (s *Server) listLicenseEvents(r *request) (any, error) {
 // listOrderEvents pages through what has happened to an order.
 func (s *Server) listOrderEvents(r *request) (any, error) {
 	orderNo := r.value("order_no")
-	return s.listHistory(r, "events of order", orderNo, func(page node.HistoryPage) (node.EventHistory, error) {
+	return s.listHistory(r, "events of order", orderNo, func(page store.HistoryPage) (node.EventHistory, error) {
 		return s.cfg.Node.OrderEvents(r.ctx, r.callerOwner(), orderNo, page)
 	})
 }
 
 // listHistory reads a page of one record's events. Its cursors are good for that
 // record alone.
-func (s *Server) listHistory(r *request, kind, of string, read func(node.HistoryPage) (node.EventHistory, error)) (any, error) {
+func (s *Server) listHistory(r *request, kind, of string, read func(store.HistoryPage) (node.EventHistory, error)) (any, error) {
 	q := newListQuery(kind, r)
 	q.asked = append(q.asked, of)
 	page, err := q.page()
 	if err != nil {
 		return nil, err
 	}
-	got, err := read(node.HistoryPage{Before: node.HistoryPosition(page.Before), Limit: page.Limit})
-	if errors.Is(err, node.ErrBadPosition) {
+	got, err := read(store.HistoryPage{Before: store.HistoryPosition(page.Before), Limit: page.Limit})
+	if errors.Is(err, store.ErrBadPosition) {
 		q.bad.add("cursor", problemCursor)
 		return nil, q.bad.err()
 	}
 	if err != nil {
 		return nil, err
 	}
-	return eventList{answers(got.Events, s.eventAnswer), q.formatCursor(node.Position(got.Next))}, nil
+	return eventList{answers(got.Events, s.eventAnswer), q.formatCursor(store.Position(got.Next))}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // pingID is of a message that tries an endpoint: each has another one.
@@ -133,7 +133,7 @@ func (s *memStore) put(record licensing.Record, ref licensing.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.revision++
-	s.write(node.Write{Ref: ref, Record: record})
+	s.write(store.Write{Ref: ref, Record: record})
 }
 
 func TestGolden(t *testing.T) {

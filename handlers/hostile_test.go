@@ -14,12 +14,13 @@ import (
 	"licet/handlers"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // watchedStore counts what is asked of records, and panics where it is about
 // the poisoned one.
 type watchedStore struct {
-	node.Store
+	store.Store
 	calls  atomic.Int64
 	poison atomic.Value // a licensing.Ref
 }
@@ -31,7 +32,7 @@ func watched(w *watchedStore) option {
 	}
 }
 
-func (w *watchedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (w *watchedStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	w.calls.Add(1)
 	for _, want := range wants {
 		if want.Ref == w.poison.Load() {
@@ -41,12 +42,12 @@ func (w *watchedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Sna
 	return w.Store.Load(ctx, wants...)
 }
 
-func (w *watchedStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (w *watchedStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	w.calls.Add(1)
 	return w.Store.Commit(ctx, change)
 }
 
-func (w *watchedStore) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (w *watchedStore) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
 	w.calls.Add(1)
 	if licensing.LicenseRef(key) == w.poison.Load() {
 		panic("poisoned")

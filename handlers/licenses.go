@@ -8,6 +8,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // license is the answer of a lookup.
@@ -50,14 +51,14 @@ func (s *Server) getLicense(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, node.DevicePage{Limit: node.ViewDevices})
+	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, store.DevicePage{Limit: store.ViewDevices})
 	if err != nil {
 		return nil, err
 	}
 	return licenseAnswer(view, s.cfg.Node.Now()), nil
 }
 
-func licenseAnswer(view *node.LicenseView, now time.Time) license {
+func licenseAnswer(view *store.LicenseView, now time.Time) license {
 	l := &view.License
 	if l.CurrentDevices <= sortedDevices {
 		slices.SortFunc(view.Devices, func(a, b licensing.Device) int {

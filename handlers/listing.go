@@ -10,6 +10,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -66,10 +67,10 @@ func (q *listQuery) status(all ...string) string {
 }
 
 // page reads limit and cursor, after the filters, and gives all problems.
-func (q *listQuery) page() (node.Page, error) {
+func (q *listQuery) page() (store.Page, error) {
 	// Which filters a bad one stands for nobody knows, nor whether a cursor is theirs.
 	unclear := len(q.bad.fields) > 0
-	page := node.Page{Limit: q.bad.limit(q.query, defaultListPage, node.MaxListPage)}
+	page := store.Page{Limit: q.bad.limit(q.query, defaultListPage, store.MaxListPage)}
 	if value, given, ok := queryValue(q.query, "cursor"); given {
 		at, formed := parseListCursor(value)
 		if !ok || !formed || !unclear && *q.formatCursor(at) != value {
@@ -98,7 +99,7 @@ const problemCursor = "must be a next_cursor as an earlier page gave it"
 // formatCursor makes the cursor that leads on from a position; nil at the end. It
 // is opaque to callers: a version byte, a hash of all the rest and of what was
 // asked, and the position, in base64 for URLs.
-func (q *listQuery) formatCursor(at node.Position) *string {
+func (q *listQuery) formatCursor(at store.Position) *string {
 	if at == "" {
 		return nil
 	}
@@ -114,12 +115,12 @@ func (q *listQuery) formatCursor(at node.Position) *string {
 
 // parseListCursor reads the position out of what formatCursor wrote. Whether all
 // the rest is right is seen by writing it again.
-func parseListCursor(cursor string) (node.Position, bool) {
+func parseListCursor(cursor string) (store.Position, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(cursor) > maxListCursor || len(raw) <= listCursorBytes || raw[0] != listCursorVersion {
 		return "", false
 	}
-	return node.Position(raw[listCursorBytes:]), true
+	return store.Position(raw[listCursorBytes:]), true
 }
 
 // answers makes the answers of a page's items.
@@ -153,7 +154,7 @@ func (s *Server) listLicenses(r *request) (any, error) {
 		Licenses []license `json:"licenses"`
 		Next     *string   `json:"next_cursor"`
 	}{
-		answers(list.Items, func(view *node.LicenseView) license { return licenseAnswer(view, now) }),
+		answers(list.Items, func(view *store.LicenseView) license { return licenseAnswer(view, now) }),
 		q.formatCursor(list.Next),
 	}, nil
 }

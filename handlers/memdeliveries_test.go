@@ -7,31 +7,31 @@ import (
 	"strconv"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-// memDeliveries is what a node is asked over HTTP of a node.DeliveryStore, without a
+// memDeliveries is what a node is asked over HTTP of a store.DeliveryStore, without a
 // database. What delivers is not in it: a test puts here what that would have stored.
 type memDeliveries struct {
-	node.DeliveryStore // nothing else of it is called
-	store              *memStore
-	progresses         map[string]node.DeliveryProgress
-	items              map[string][]node.Delivery // as a page has them
-	replays            map[string][]node.Replay
+	store.DeliveryStore // nothing else of it is called
+	store               *memStore
+	progresses          map[string]store.DeliveryProgress
+	items               map[string][]store.Delivery // as a page has them
+	replays             map[string][]store.Replay
 }
 
 const maxMemReplays = 16
 
-func newMemDeliveries(store *memStore) *memDeliveries {
+func newMemDeliveries(db *memStore) *memDeliveries {
 	return &memDeliveries{
-		store: store, progresses: make(map[string]node.DeliveryProgress),
-		items: make(map[string][]node.Delivery), replays: make(map[string][]node.Replay),
+		store: db, progresses: make(map[string]store.DeliveryProgress),
+		items: make(map[string][]store.Delivery), replays: make(map[string][]store.Replay),
 	}
 }
 
-func (m *memDeliveries) Progresses(_ context.Context, endpoints ...string) (map[string]node.DeliveryProgress, error) {
+func (m *memDeliveries) Progresses(_ context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
 	defer m.store.read()()
-	found := make(map[string]node.DeliveryProgress)
+	found := make(map[string]store.DeliveryProgress)
 	for _, id := range endpoints {
 		if p, ok := m.progresses[id]; ok {
 			found[id] = p
@@ -40,13 +40,13 @@ func (m *memDeliveries) Progresses(_ context.Context, endpoints ...string) (map[
 	return found, m.store.fail
 }
 
-func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page node.DeliveryPage) (node.Deliveries, error) {
+func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page store.DeliveryPage) (store.Deliveries, error) {
 	defer m.store.read()()
 	at, err := strconv.Atoi(cmp.Or(page.After, "0"))
 	if err != nil {
-		return node.Deliveries{}, node.ErrBadPosition
+		return store.Deliveries{}, store.ErrBadPosition
 	}
-	var list node.Deliveries
+	var list store.Deliveries
 	for i, d := range m.items[endpoint] {
 		switch {
 		case i < at, page.Status != "" && page.Status != d.Status:
@@ -60,23 +60,23 @@ func (m *memDeliveries) Deliveries(_ context.Context, endpoint string, page node
 	return list, m.store.fail
 }
 
-func (m *memDeliveries) AddReplay(_ context.Context, _ licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+func (m *memDeliveries) AddReplay(_ context.Context, _ licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	defer m.store.read()()
 	if m.store.fail != nil {
 		return m.store.fail
 	}
 	if len(m.replays[endpoint]) >= maxMemReplays {
-		return node.ErrTooManyReplays
+		return store.ErrTooManyReplays
 	}
 	if !m.store.writeClaims(claims) {
-		return node.ErrClaimTaken
+		return store.ErrClaimTaken
 	}
 	m.replays[endpoint] = append(m.replays[endpoint], replay)
 	return m.store.commit
 }
 
 // asked gives the replays that were asked for.
-func (m *memDeliveries) asked(endpoint string) []node.Replay {
+func (m *memDeliveries) asked(endpoint string) []store.Replay {
 	defer m.store.read()()
 	return slices.Clone(m.replays[endpoint])
 }

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // tell records what a write tells of. Whoever holds the lock may call it.
-func (s *memStore) tell(w node.Write) {
+func (s *memStore) tell(w store.Write) {
 	for _, e := range w.Record.Events {
 		id := fmt.Sprintf("evt_%026d", len(s.events)+1)
-		told := node.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
+		told := store.RecordedEvent{ID: id, Revision: s.revision, Rank: id, Event: e}
 		switch {
 		case e.Webhook != nil:
 			told.Owner = w.Ref.Owner
@@ -33,7 +33,7 @@ func (s *memStore) tell(w node.Write) {
 }
 
 // at finds a position: how many events are before it.
-func (s *memStore) at(owner licensing.Owner, position node.FeedPosition) (int, bool) {
+func (s *memStore) at(owner licensing.Owner, position store.FeedPosition) (int, bool) {
 	if position == "" {
 		return 0, true
 	}
@@ -41,53 +41,53 @@ func (s *memStore) at(owner licensing.Owner, position node.FeedPosition) (int, b
 		n, err := strconv.Atoi(behind)
 		return n, err == nil && n <= len(s.events)
 	}
-	i := slices.IndexFunc(s.events, func(e node.RecordedEvent) bool { return e.ID == string(position) && e.Owner == owner })
+	i := slices.IndexFunc(s.events, func(e store.RecordedEvent) bool { return e.ID == string(position) && e.Owner == owner })
 	return i + 1, i >= 0
 }
 
 // ReadEvents tells of an event at once.
-func (s *memStore) ReadEvents(_ context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
+func (s *memStore) ReadEvents(_ context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	defer s.read()()
 	if s.fail != nil {
-		return node.Feed{}, s.fail
+		return store.Feed{}, s.fail
 	}
 	at, ok := s.at(owner, page.After)
 	if !ok {
-		return node.Feed{}, node.ErrBadPosition
+		return store.Feed{}, store.ErrBadPosition
 	}
-	var feed node.Feed
+	var feed store.Feed
 	for ; at < len(s.events) && len(feed.Events) < page.Limit; at++ {
 		if e := s.events[at]; e.Owner == owner && (page.Types == nil || slices.Contains(page.Types, e.Type)) {
 			feed.Events = append(feed.Events, e)
 		}
 	}
-	feed.Next, feed.More = node.FeedPosition(fmt.Sprint("pos_", at)), at < len(s.events)
+	feed.Next, feed.More = store.FeedPosition(fmt.Sprint("pos_", at)), at < len(s.events)
 	return feed, nil
 }
 
-func (s *memStore) EventsNow(context.Context) (node.FeedPosition, error) {
+func (s *memStore) EventsNow(context.Context) (store.FeedPosition, error) {
 	defer s.read()()
-	return node.FeedPosition(fmt.Sprint("pos_", len(s.events))), s.fail
+	return store.FeedPosition(fmt.Sprint("pos_", len(s.events))), s.fail
 }
 
-func (s *memStore) Event(_ context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
+func (s *memStore) Event(_ context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
 	defer s.read()()
-	if at, ok := s.at(owner, node.FeedPosition(id)); ok && strings.HasPrefix(id, "evt_") && s.fail == nil {
+	if at, ok := s.at(owner, store.FeedPosition(id)); ok && strings.HasPrefix(id, "evt_") && s.fail == nil {
 		found := s.events[at-1]
 		return &found, nil
 	}
 	return nil, s.fail
 }
 
-func (s *memStore) History(_ context.Context, ref licensing.Ref, page node.HistoryPage) (node.History, error) {
+func (s *memStore) History(_ context.Context, ref licensing.Ref, page store.HistoryPage) (store.History, error) {
 	defer s.read()()
-	var history node.History
+	var history store.History
 	before, err := strconv.Atoi(string(page.Before))
 	if page.Before == "" {
 		before, err = len(s.events), nil
 	}
 	if err != nil || before > len(s.events) {
-		return history, node.ErrBadPosition
+		return history, store.ErrBadPosition
 	}
 	for i := before - 1; i >= 0; i-- {
 		e := s.events[i]
@@ -96,7 +96,7 @@ func (s *memStore) History(_ context.Context, ref licensing.Ref, page node.Histo
 		switch {
 		case !of:
 		case len(history.Events) == page.Limit:
-			history.Next = node.HistoryPosition(strconv.Itoa(i + 1))
+			history.Next = store.HistoryPosition(strconv.Itoa(i + 1))
 			return history, s.fail
 		default:
 			history.Events = append(history.Events, e)
@@ -106,12 +106,12 @@ func (s *memStore) History(_ context.Context, ref licensing.Ref, page node.Histo
 }
 
 // EventEpoch and what is about epochs is for the real store: here all events are told.
-func (*memStore) EventEpoch(context.Context) (node.Epoch, error) { return node.Epoch{Number: 1}, nil }
+func (*memStore) EventEpoch(context.Context) (store.Epoch, error) { return store.Epoch{Number: 1}, nil }
 
-func (*memStore) SealEvents(context.Context, node.Epoch) error { return nil }
+func (*memStore) SealEvents(context.Context, store.Epoch) error { return nil }
 
 // SweepEvents keeps all.
-func (*memStore) SweepEvents(context.Context, time.Time, node.EventRetention) (int, error) {
+func (*memStore) SweepEvents(context.Context, time.Time, store.EventRetention) (int, error) {
 	return 0, nil
 }
 

@@ -5,24 +5,24 @@ import (
 	"slices"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-var _ node.KeyStore = (*memStore)(nil)
+var _ store.KeyStore = (*memStore)(nil)
 
 // CheckRing finds every ring good: rings are for the real store.
 func (*memStore) CheckRing(context.Context, licensing.MasterRing) error { return nil }
 
 func (*memStore) UseMaster(context.Context, licensing.MasterKey) error { return nil }
 
-func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims ...node.Write) error {
+func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims ...store.Write) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
 		return s.fail
 	}
 	if !s.writeClaims(claims) {
-		return node.ErrClaimTaken
+		return store.ErrClaimTaken
 	}
 	s.keys[key.Hash] = key
 	s.keyChanges++
@@ -30,7 +30,7 @@ func (s *memStore) CreateAPIKey(_ context.Context, key licensing.APIKey, claims 
 }
 
 // writeClaims writes claims unless one has changed since it was read.
-func (s *memStore) writeClaims(claims []node.Write) bool {
+func (s *memStore) writeClaims(claims []store.Write) bool {
 	if slices.ContainsFunc(claims, s.stale) {
 		return false
 	}
@@ -59,7 +59,7 @@ func (s *memStore) findKey(owner licensing.Owner, id string) *licensing.APIKey {
 	return nil
 }
 
-func (s *memStore) ChangeAPIKey(_ context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...node.Write) (*licensing.APIKey, error) {
+func (s *memStore) ChangeAPIKey(_ context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
@@ -73,21 +73,21 @@ func (s *memStore) ChangeAPIKey(_ context.Context, owner licensing.Owner, id str
 		return nil, err
 	}
 	if !s.writeClaims(claims) {
-		return nil, node.ErrClaimTaken
+		return nil, store.ErrClaimTaken
 	}
 	s.keys[key.Hash] = *key
 	s.keyChanges++
 	return key, s.commit
 }
 
-func (s *memStore) NoteKeysUsed(_ context.Context, uses []node.KeyUse) error {
+func (s *memStore) NoteKeysUsed(_ context.Context, uses []store.KeyUse) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
 		return s.fail
 	}
 	for _, use := range uses {
-		if use.At.Sub(s.keyUses[use.Hash]) >= node.KeyUseStep {
+		if use.At.Sub(s.keyUses[use.Hash]) >= store.KeyUseStep {
 			s.keyUses[use.Hash] = use.At
 		}
 	}

@@ -10,26 +10,26 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestMemStoreLists keeps the store of these tests in step with the real one.
 func TestMemStoreLists(t *testing.T) {
-	storetest.RunListings(t, func(*testing.T) node.Store { return newMemStore() })
+	storetest.RunListings(t, func(*testing.T) store.Store { return newMemStore() })
 }
 
 // place is an item of a listing, and where it stands.
 type placed[T any] struct {
-	at   node.Position
+	at   store.Position
 	item T
 }
 
 // page cuts a page out of a listing.
-func page[T any](all []placed[T], p node.Page, keep func(*T) bool) (list node.List[T]) {
+func page[T any](all []placed[T], p store.Page, keep func(*T) bool) (list store.List[T]) {
 	all = slices.DeleteFunc(all, func(i placed[T]) bool { return p.Before != "" && i.at >= p.Before })
 	slices.SortFunc(all, func(a, b placed[T]) int { return cmp.Compare(b.at, a.at) })
-	scan := cmp.Or(p.Scan, node.MaxListScan)
+	scan := cmp.Or(p.Scan, store.MaxListScan)
 	for i := range all {
 		if i == scan || len(list.Items) == p.Limit {
 			return list
@@ -43,8 +43,8 @@ func page[T any](all []placed[T], p node.Page, keep func(*T) bool) (list node.Li
 	return list
 }
 
-func timed(at time.Time, id string) node.Position {
-	return node.Position(string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))) + id)
+func timed(at time.Time, id string) store.Position {
+	return store.Position(string(binary.BigEndian.AppendUint64(nil, uint64(at.UnixMilli()))) + id)
 }
 
 // buys tells whether an order is a buyer's; everybody's are nobody's.
@@ -52,9 +52,9 @@ func buys(email string, o *licensing.Order) bool {
 	return email == "" || strings.EqualFold(email, o.BuyerEmail)
 }
 
-func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerEmail string, p node.Page, keep func(*licensing.License) bool) (node.List[node.LicenseView], error) {
+func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
 	defer s.read()()
-	var all []placed[node.LicenseView]
+	var all []placed[store.LicenseView]
 	for _, stored := range s.records {
 		l := stored.record.License
 		if l == nil || l.Owner != owner {
@@ -67,25 +67,25 @@ func (s *memStore) ListLicenses(_ context.Context, owner licensing.Owner, buyerE
 			if order == nil || !buys(buyerEmail, order.record.Order) {
 				continue
 			}
-			at = node.Position(l.OrderNo)
+			at = store.Position(l.OrderNo)
 		}
-		all = append(all, placed[node.LicenseView]{at, *stored.view(node.DevicePage{})})
+		all = append(all, placed[store.LicenseView]{at, *stored.view(store.DevicePage{})})
 	}
-	return page(all, p, func(v *node.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
+	return page(all, p, func(v *store.LicenseView) bool { return keep == nil || keep(&v.License) }), s.fail
 }
 
-func (s *memStore) ListOrders(_ context.Context, owner licensing.Owner, buyerEmail string, p node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
+func (s *memStore) ListOrders(_ context.Context, owner licensing.Owner, buyerEmail string, p store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
 	defer s.read()()
 	var all []placed[licensing.Order]
 	for ref, stored := range s.records {
 		if ref.Kind == licensing.KindOrder && ref.Owner == owner && buys(buyerEmail, stored.record.Order) {
-			all = append(all, placed[licensing.Order]{node.Position(ref.ID), *stored.record.Order})
+			all = append(all, placed[licensing.Order]{store.Position(ref.ID), *stored.record.Order})
 		}
 	}
 	return page(all, p, keep), s.fail
 }
 
-func (s *memStore) ListProducts(_ context.Context, owner licensing.Owner, p node.Page) (node.List[licensing.Product], error) {
+func (s *memStore) ListProducts(_ context.Context, owner licensing.Owner, p store.Page) (store.List[licensing.Product], error) {
 	defer s.read()()
 	var all []placed[licensing.Product]
 	for ref, stored := range s.records {
@@ -96,13 +96,13 @@ func (s *memStore) ListProducts(_ context.Context, owner licensing.Owner, p node
 	return page(all, p, nil), s.fail
 }
 
-func (s *memStore) ListAPIKeys(_ context.Context, owner licensing.Owner, p node.Page) (node.List[licensing.APIKey], error) {
+func (s *memStore) ListAPIKeys(_ context.Context, owner licensing.Owner, p store.Page) (store.List[licensing.APIKey], error) {
 	defer s.read()()
 	var all []placed[licensing.APIKey]
 	for _, key := range s.keys {
 		if key.Owner == owner {
 			key.LastUsedAt = s.keyUses[key.Hash]
-			all = append(all, placed[licensing.APIKey]{node.Position(key.ID), key})
+			all = append(all, placed[licensing.APIKey]{store.Position(key.ID), key})
 		}
 	}
 	return page(all, p, nil), s.fail

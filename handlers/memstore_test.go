@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-// memStore is a node.Store without a database, for what a real one can't be
-// brought to do at will. It keeps the contract of node.Store, and can be told
+// memStore is a store.Store without a database, for what a real one can't be
+// brought to do at will. It keeps the contract of store.Store, and can be told
 // to fail.
 type memStore struct {
 	mu       sync.Mutex
@@ -24,7 +24,7 @@ type memStore struct {
 	records  map[licensing.Ref]*memRecord
 	keys     map[[32]byte]licensing.APIKey
 
-	events []node.RecordedEvent // the oldest first
+	events []store.RecordedEvent // the oldest first
 
 	keyChanges int // counts what was done to keys
 	keyUses    map[[32]byte]time.Time
@@ -94,10 +94,10 @@ func (s *memStore) read() (unlock func()) {
 	return s.mu.Unlock
 }
 
-func (s *memStore) snapshot(want node.Want) node.Snapshot {
+func (s *memStore) snapshot(want store.Want) store.Snapshot {
 	stored := s.records[want.Ref]
 	if stored == nil {
-		return node.Snapshot{}
+		return store.Snapshot{}
 	}
 	record := stored.record.Clone()
 	if want.Metadata {
@@ -112,7 +112,7 @@ func (s *memStore) snapshot(want node.Want) node.Snapshot {
 		}
 		record.Devices[id] = entry
 	}
-	return node.Snapshot{Record: record, Token: stored.revision}
+	return store.Snapshot{Record: record, Token: stored.revision}
 }
 
 // OwnerOf knows whose every license is.
@@ -126,15 +126,17 @@ func (s *memStore) OwnerOf(ref licensing.Ref) (licensing.Owner, bool) {
 }
 
 // Recall remembers nothing.
-func (*memStore) Recall(node.Want) (node.Snapshot, []string, bool) {
-	return node.Snapshot{}, nil, false
+func (*memStore) Recall(store.Want) (store.Snapshot, []string, bool) {
+	return store.Snapshot{}, nil, false
 }
 
 // Room is the usual.
-func (*memStore) Room(licensing.Ref) int { return node.MaxTouchedDevices }
+func (*memStore) Room(licensing.Ref) int { return store.MaxTouchedDevices }
 
 // Confirm is never asked, since nothing is remembered.
-func (*memStore) Confirm(context.Context, licensing.Ref, node.Token) (bool, error) { return false, nil }
+func (*memStore) Confirm(context.Context, licensing.Ref, store.Token) (bool, error) {
+	return false, nil
+}
 
 // hang makes loads, or commits, hang.
 func (s *memStore) hang(load, commit bool) {
@@ -149,7 +151,7 @@ func (s *memStore) hangs() (load, commit bool) {
 	return s.hangLoad, s.hangCommit
 }
 
-func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (s *memStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if hangs, _ := s.hangs(); hangs {
 		<-ctx.Done()
 		return nil, licensing.ErrUnavailable
@@ -158,51 +160,51 @@ func (s *memStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapsho
 	if s.fail != nil {
 		return nil, s.fail
 	}
-	var snapshots []node.Snapshot
+	var snapshots []store.Snapshot
 	for _, w := range wants {
 		snapshots = append(snapshots, s.snapshot(w))
 	}
 	return snapshots, nil
 }
 
-func (s *memStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *memStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if _, hangs := s.hangs(); hangs {
 		<-ctx.Done()
-		return node.Outcome{}, licensing.ErrOutcomeUnknown
+		return store.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fail != nil {
-		return node.Outcome{}, s.fail
+		return store.Outcome{}, s.fail
 	}
 	if slices.ContainsFunc(change.Writes, s.stale) {
-		var rivals []node.Snapshot
+		var rivals []store.Snapshot
 		for _, w := range change.Writes {
 			var ids []string
 			for id := range w.Record.Devices {
 				ids = append(ids, id)
 			}
-			rivals = append(rivals, s.snapshot(node.Want{Ref: w.Ref, Devices: ids, Metadata: w.Record.Metadata != nil}))
+			rivals = append(rivals, s.snapshot(store.Want{Ref: w.Ref, Devices: ids, Metadata: w.Record.Metadata != nil}))
 		}
-		return node.Outcome{Rivals: rivals}, nil
+		return store.Outcome{Rivals: rivals}, nil
 	}
 	s.revision++
 	for _, w := range change.Writes {
 		s.write(w)
 	}
-	return node.Outcome{Landed: true}, s.commit
+	return store.Outcome{Landed: true}, s.commit
 }
 
 // stale tells whether a record has changed since a write's was read.
-func (s *memStore) stale(w node.Write) bool {
-	var have node.Token
+func (s *memStore) stale(w store.Write) bool {
+	var have store.Token
 	if stored := s.records[w.Ref]; stored != nil {
 		have = stored.revision
 	}
 	return have != w.Token
 }
 
-func (s *memStore) write(w node.Write) {
+func (s *memStore) write(w store.Write) {
 	if w.Ref.Kind == licensing.KindProduct && w.Record.Product == nil {
 		delete(s.records, w.Ref)
 		return
@@ -235,7 +237,7 @@ func (s *memStore) write(w node.Write) {
 	stored.record, stored.revision = record, s.revision
 }
 
-func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
 	defer s.read()()
 	if s.fail != nil {
 		return nil, s.fail
@@ -249,11 +251,11 @@ func (s *memStore) ReadLicense(_ context.Context, key licensing.LicenseKey, page
 
 // view is a license with a page of its devices; with those that a record holds
 // in any case, where the page is empty.
-func (stored *memRecord) view(page node.DevicePage) *node.LicenseView {
-	view := &node.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
+func (stored *memRecord) view(page store.DevicePage) *store.LicenseView {
+	view := &store.LicenseView{License: *stored.record.License, Metadata: stored.metadata}
 	if page.Limit == 0 {
 		if page.Limit = 16; len(stored.devices) > page.Limit {
-			view.Next = &node.DeviceCursor{}
+			view.Next = &store.DeviceCursor{}
 			return view
 		}
 	}
@@ -273,11 +275,11 @@ func (stored *memRecord) view(page node.DevicePage) *node.LicenseView {
 	return view
 }
 
-func (s *memStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
-	views := make([]*node.LicenseView, len(keys))
+func (s *memStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+	views := make([]*store.LicenseView, len(keys))
 	for i, key := range keys {
 		var err error
-		if views[i], err = s.ReadLicense(ctx, key, node.DevicePage{Limit: devices}); err != nil {
+		if views[i], err = s.ReadLicense(ctx, key, store.DevicePage{Limit: devices}); err != nil {
 			return nil, err
 		}
 	}
@@ -285,9 +287,9 @@ func (s *memStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey
 }
 
 // place is a device's position in the listing.
-func place(id string) node.DeviceCursor {
+func place(id string) store.DeviceCursor {
 	sum := sha256.Sum256([]byte(id))
-	return node.DeviceCursor(sum[:len(node.DeviceCursor{})])
+	return store.DeviceCursor(sum[:len(store.DeviceCursor{})])
 }
 
 func (s *memStore) OrderOwner(_ context.Context, orderNo string) (licensing.Owner, bool, error) {
@@ -319,10 +321,10 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 func (s *memStore) SweepClaims(context.Context, time.Time, int) (int, error) { return 0, nil }
 
 // Due looks at every record.
-func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	defer s.read()()
 	if s.fail != nil {
-		return node.DuePage{}, s.fail
+		return store.DuePage{}, s.fail
 	}
 	places := make(map[string]licensing.Ref)
 	for ref, stored := range s.records {
@@ -337,7 +339,7 @@ func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, 
 			places[place] = ref
 		}
 	}
-	var page node.DuePage
+	var page store.DuePage
 	for _, place := range slices.Sorted(maps.Keys(places)) {
 		if len(page.Records) == limit {
 			page.Next = place
@@ -348,9 +350,9 @@ func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, 
 	return page, nil
 }
 
-func (s *memStore) APIKeyMarks(context.Context) (node.KeyMarks, error) {
+func (s *memStore) APIKeyMarks(context.Context) (store.KeyMarks, error) {
 	defer s.read()()
-	return node.KeyMarks{All: node.KeyMark(strconv.Itoa(s.keyChanges))}, s.fail
+	return store.KeyMarks{All: store.KeyMark(strconv.Itoa(s.keyChanges))}, s.fail
 }
 
 // WatchAPIKeys never says a word, as a watch that hangs.

@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // absentKey is a license key that is well formed and nobody's.
 func absentKey() string {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
-	return string(check.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{42}))
+	return string(check.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{42}))
 }
 
 // Where two things are wrong, the first of the contract's order is answered.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // FuzzListCursor: each position has one cursor in a listing, and no other listing
@@ -16,7 +16,7 @@ func FuzzListCursor(f *testing.F) {
 		return &listQuery{query: "cursor=" + url.QueryEscape(cursor), asked: asked}
 	}
 	ours := []string{"orders", "acct_a", "test"}
-	for _, at := range []node.Position{"x", "ord_001M80QAM0TWZBY6SXWS7SEHE8V", "\x00\xff"} {
+	for _, at := range []store.Position{"x", "ord_001M80QAM0TWZBY6SXWS7SEHE8V", "\x00\xff"} {
 		f.Add(*listing("", ours...).formatCursor(at), "status", "paid")
 	}
 	f.Add("Ag", "", "")

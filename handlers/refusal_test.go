@@ -16,6 +16,7 @@ import (
 	"licet/handlers"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // fill takes every place that the service's node has, until free is called.
@@ -32,7 +33,7 @@ func (s *service) fill() (free func()) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)}, licensing.LicenseKey(absentKey()), node.DevicePage{Limit: 1})
+			_, _ = s.node.License(ctx, licensing.Owner{AccountID: fmt.Sprint("acct_", i)}, licensing.LicenseKey(absentKey()), store.DevicePage{Limit: 1})
 			select {
 			case refused <- struct{}{}:
 			case <-open:
@@ -164,7 +165,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key), node.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
+			if _, err := s.node.License(ctx, owner, licensing.LicenseKey(key), store.DevicePage{Limit: 1}); errors.Is(err, licensing.ErrOverloaded) {
 				refused <- struct{}{}
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // webhookEndpoint is the answer of everything that is about one endpoint, and what
@@ -83,7 +83,7 @@ func webhookAnswer(e *licensing.Endpoint, owner licensing.Owner, now time.Time) 
 	return answer
 }
 
-func watchedAnswer(e *licensing.Endpoint, owner licensing.Owner, p node.DeliveryProgress, now time.Time) watchedWebhook {
+func watchedAnswer(e *licensing.Endpoint, owner licensing.Owner, p store.DeliveryProgress, now time.Time) watchedWebhook {
 	state := deliveryState{
 		Pending:     p.Pending,
 		Dead:        p.Dead,
@@ -120,7 +120,7 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 	var next *string
 	if len(endpoints) > page.Limit {
 		endpoints = endpoints[:page.Limit]
-		next = q.formatCursor(node.Position(endpoints[page.Limit-1].ID))
+		next = q.formatCursor(store.Position(endpoints[page.Limit-1].ID))
 	}
 	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, r.callerOwner(), endpoints...)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func newWebhook(body string) wire {
@@ -163,29 +163,29 @@ func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 // fail.
 func (s *service) failing(id string) {
 	now := s.clock.Now()
-	s.sent.progresses[id] = node.DeliveryProgress{
+	s.sent.progresses[id] = store.DeliveryProgress{
 		Pending: 2, Dead: 1, SeenAt: now, Failures: 7, FailingSince: now.Add(-time.Hour), NextProbe: now.Add(time.Minute),
 		LastSuccess: now.Add(-2 * time.Hour), SkippedAt: now.Add(-3 * time.Hour), Behind: true,
 	}
-	failed := func(status int, failure string) node.DeliveryAttempt {
-		return node.DeliveryAttempt{At: now.Add(-time.Hour), Duration: 1234567 * time.Microsecond, Status: status, Failure: failure}
+	failed := func(status int, failure string) store.DeliveryAttempt {
+		return store.DeliveryAttempt{At: now.Add(-time.Hour), Duration: 1234567 * time.Microsecond, Status: status, Failure: failure}
 	}
-	s.sent.items[id] = []node.Delivery{
+	s.sent.items[id] = []store.Delivery{
 		{
-			EventID: "evt_00000000000000000000000007", Type: licensing.EventOrderPaid, Status: node.DeliveryPending,
-			Attempts: []node.DeliveryAttempt{failed(0, "timeout"), failed(503, "status")}, Answer: "down for <maintenance>", Next: now.Add(time.Minute),
+			EventID: "evt_00000000000000000000000007", Type: licensing.EventOrderPaid, Status: store.DeliveryPending,
+			Attempts: []store.DeliveryAttempt{failed(0, "timeout"), failed(503, "status")}, Answer: "down for <maintenance>", Next: now.Add(time.Minute),
 		},
 		{
-			EventID: "evt_00000000000000000000000008", Type: licensing.EventDeviceBound, Status: node.DeliveryPending,
-			Attempts: []node.DeliveryAttempt{failed(302, "redirect")}, Next: now.Add(time.Minute),
+			EventID: "evt_00000000000000000000000008", Type: licensing.EventDeviceBound, Status: store.DeliveryPending,
+			Attempts: []store.DeliveryAttempt{failed(302, "redirect")}, Next: now.Add(time.Minute),
 		},
 		{
-			EventID: "evt_00000000000000000000000005", Type: licensing.EventOrderCreated, Status: node.DeliveryDead,
-			Attempts: []node.DeliveryAttempt{failed(404, "status")}, Answer: "no such page",
+			EventID: "evt_00000000000000000000000005", Type: licensing.EventOrderCreated, Status: store.DeliveryDead,
+			Attempts: []store.DeliveryAttempt{failed(404, "status")}, Answer: "no such page",
 		},
 		{
-			EventID: "evt_00000000000000000000000004", Type: licensing.EventLicenseIssued, Status: node.DeliveryDelivered,
-			Attempts: []node.DeliveryAttempt{failed(0, "connection_refused"), failed(204, "")},
+			EventID: "evt_00000000000000000000000004", Type: licensing.EventLicenseIssued, Status: store.DeliveryDelivered,
+			Attempts: []store.DeliveryAttempt{failed(0, "connection_refused"), failed(204, "")},
 		},
 	}
 }

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // changeTries bounds how often a change of an API key is made again because
@@ -20,7 +20,7 @@ const changeTries = 12
 // ChangeAPIKey swaps a key for what change makes of it. The record's writers
 // tell whose swap it was, as those of a license do. They can only because a
 // store makes one change of a key at a time. Changes of other keys go on meanwhile.
-func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...node.Write) (*licensing.APIKey, error) {
+func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
 	done, err := s.keyTurns.take(ctx, keyName{owner, id})
 	if err != nil {
 		return nil, unavailable(err)
@@ -56,7 +56,7 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 
 // swapAPIKey writes a key over the one that was read. If it lost, it answers
 // what the rival wrote.
-func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAPIKey, claims []node.Write) (rival *readAPIKey, err error) {
+func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAPIKey, claims []store.Write) (rival *readAPIKey, err error) {
 	me := s.nextWriter()
 	next.writers = withWriter(have.writers, me)
 	along := writeClaims(claims, me)
@@ -85,7 +85,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 	case verdict == swapEvicted && doubted:
 		return nil, gaveUp(doubted, errEvicted)
 	case along.lost(response.Responses[1:]):
-		return nil, node.ErrClaimTaken
+		return nil, store.ErrClaimTaken
 	case kv.ModRevision == have.revision:
 		return nil, errMasterUnused(master)
 	}
@@ -106,7 +106,7 @@ type claimWrites struct {
 	writers   [][]writer // of the claims as they were read
 }
 
-func writeClaims(claims []node.Write, me writer) claimWrites {
+func writeClaims(claims []store.Write, me writer) claimWrites {
 	var along claimWrites
 	for _, w := range claims {
 		token, _ := w.Token.(*stored)

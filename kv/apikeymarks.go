@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // apiKeysMarkSize is the length of a mark: an incarnation and its counter.
@@ -23,14 +23,14 @@ const apiKeysMarkSize = len(incarnation{}) + 8
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *Store) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
-	return []clientv3.Op{clientv3.OpPut(apiKeysMark, mark), clientv3.OpPut(apiKeyPartMark(node.KeyPart(owner)), mark)}
+	return []clientv3.Op{clientv3.OpPut(apiKeysMark, mark), clientv3.OpPut(apiKeyPartMark(store.KeyPart(owner)), mark)}
 }
 
 // APIKeyMarks reads the marks that changes of API keys replace.
-func (s *Store) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	found, err := s.list(ctx, "api_key_mark", apiKeysMark, clientv3.WithRange(apiKeysMarkEnd))
 	if err != nil {
-		return node.KeyMarks{}, err
+		return store.KeyMarks{}, err
 	}
 	return keyMarks(found.Kvs), nil
 }
@@ -42,7 +42,7 @@ func (s *Store) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
 // no part shares show in a difference, whatever came after them. A restore starts
 // that count again at the backup's, and so could hide one put behind another: but
 // the first put after a restore moves the revision by revisionBump.
-func keyMarks(kvs []*mvccpb.KeyValue) (marks node.KeyMarks) {
+func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)
 	for _, kv := range kvs {
@@ -51,13 +51,13 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks node.KeyMarks) {
 		case string(kv.Key) == apiKeysMark:
 			all = kv
 		case is:
-			marks.Parts[part] = node.KeyMark(kv.Value)
+			marks.Parts[part] = store.KeyMark(kv.Value)
 			apart += kv.Version
 		}
 	}
 	if all != nil {
 		era := all.ModRevision / (revisionBump / 2)
-		marks.All = node.KeyMark(strconv.FormatInt(all.Version-apart, 10) + "/" + strconv.FormatInt(era, 10))
+		marks.All = store.KeyMark(strconv.FormatInt(all.Version-apart, 10) + "/" + strconv.FormatInt(era, 10))
 	}
 	return marks
 }

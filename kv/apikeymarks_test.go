@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestKeyMarksShowEveryChange plays changes of keys into the marks as etcd would
@@ -130,7 +130,7 @@ func TestKeyMarksInEtcd(t *testing.T) {
 			t.Errorf("change %d gave another mark of all keys: %q, %q", i, one.All, next.All)
 		}
 		for part := range next.Parts {
-			if got := next.Parts[part] != one.Parts[part]; got != (part == int(node.KeyPart(key.Owner))) {
+			if got := next.Parts[part] != one.Parts[part]; got != (part == int(store.KeyPart(key.Owner))) {
 				t.Errorf("change %d gave another mark of part %d: %v", i, part, got)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
@@ -33,14 +33,14 @@ func (s *Store) PutAPIKey(ctx context.Context, key licensing.APIKey) error {
 }
 
 // CreateAPIKey stores a new key, whose master key must be in use.
-func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...node.Write) error {
+func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...store.Write) error {
 	return s.storeNewAPIKey(ctx, &key, []clientv3.Cmp{masterInUse(key.MasterID)}, claims...)
 }
 
 // storeNewAPIKey stores a key and its place in the index, unless either is
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
-func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...node.Write) error {
+func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
 	record, index := apiKeyKey(key.Hash), apiKeyIndexKey(key.Owner, key.ID)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
@@ -60,7 +60,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	haveRecord, haveIndex := firstOf(response.Responses, 0), firstOf(response.Responses, 1)
 	switch {
 	case haveRecord == nil && haveIndex == nil && along.lost(response.Responses[2:]):
-		return node.ErrClaimTaken
+		return store.ErrClaimTaken
 	case haveRecord == nil && haveIndex == nil:
 		return errMasterUnused(key.MasterID)
 	case haveRecord == nil:

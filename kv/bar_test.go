@@ -12,7 +12,7 @@ import (
 
 	"licet/internal/etcdtest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestBarredMembersAreNotAsked: while all members are barred, every way to ask them fails and leases
@@ -56,8 +56,8 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 		"txn":     func() error { _, err := s.txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")}); return err },
 		"swap":    func() error { _, err := s.transact("test", &etcdserverpb.TxnRequest{}); return err },
 		"listen":  func() error { return s.learnListening(ctx) },
-		"node":    func() error { _, err := s.register(ctx, node.Registration{}); return err },
-		"worker":  func() error { return s.Work(ctx, func(context.Context, node.DeliveryWorker) error { return nil }) },
+		"node":    func() error { _, err := s.register(ctx, store.Registration{}); return err },
+		"worker":  func() error { return s.Work(ctx, func(context.Context, store.DeliveryWorker) error { return nil }) },
 		"put":     func() error { _, err := s.kv.Put(ctx, "a", ""); return err },
 		"status":  func() error { _, err := s.client.Status(ctx, s.client.Endpoints()[0]); return err },
 		"members": func() error { _, err := s.client.MemberList(ctx); return err },

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // batched makes changes share one request: they are sent as a line would.
-func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []error) {
+func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, []error) {
 	t.Helper()
 	ref, snapshot := createStored(t, s, "first")
 	// Once its request is back, or it would take some of the changes along when it is.
@@ -39,7 +39,7 @@ func batched(t *testing.T, s *Store, changes ...node.Change) ([]node.Outcome, []
 		s.writes.send, s.writes.few, s.writes.most = send, fewFlights, mostFlights
 	}()
 	// One that holds the only flight, so that the others must wait together.
-	outcomes, errs := make([]node.Outcome, len(changes)), make([]error, len(changes))
+	outcomes, errs := make([]store.Outcome, len(changes)), make([]error, len(changes))
 	var group sync.WaitGroup
 	group.Go(func() {
 		if _, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "first")); err != nil {
@@ -72,7 +72,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 
 type licenseAndChange struct {
 	ref    licensing.Ref
-	change node.Change
+	change store.Change
 }
 
 // TestBatch puts changes of several licenses into one request, one of which has
@@ -96,7 +96,7 @@ func TestBatch(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, shapes := countedStore(t, script())
 			var all []licenseAndChange
-			var changes []node.Change
+			var changes []store.Change
 			for i := range 3 {
 				ref, snapshot := createStored(t, s, "a")
 				change := bind(t, ref, snapshot, "a")
@@ -151,7 +151,7 @@ func TestBatchSentTwice(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, shapes := countedStore(t, script())
-			var changes []node.Change
+			var changes []store.Change
 			for range 3 {
 				ref, snapshot := createStored(t, s, "a")
 				changes = append(changes, bind(t, ref, snapshot, "a"))
@@ -296,7 +296,7 @@ func TestBatchPanic(t *testing.T) {
 	s.remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
-	if _, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
+	if _, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a read: %v, want ErrUnavailable", err)
 	}
 	if _, err := s.Commit(testContext(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licensing.ErrOutcomeUnknown) {
@@ -313,11 +313,11 @@ func TestBatchPanic(t *testing.T) {
 // whose devices have keys of their own: each is a swap all the same.
 func TestBatchOfNothing(t *testing.T) {
 	s, _ := countedStore(t, script())
-	var changes []node.Change
+	var changes []store.Change
 	for range 3 {
-		l := licensing.LicenseRef(putDevices(t, 20, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) }))
+		l := licensing.LicenseRef(putDevices(t, 20, func(i int) store.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) }))
 		snapshot := loadOne(t, s, l, "d-1", "d-2")
-		changes = append(changes, node.Change{Writes: []node.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
+		changes = append(changes, store.Change{Writes: []store.Write{{Ref: l, Token: snapshot.Token, Record: snapshot.Record}}})
 	}
 	outcomes, errs := batched(t, s, changes...)
 	for i := range changes {

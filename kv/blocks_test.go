@@ -15,13 +15,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // binds gives changes that bind a first device to new licenses of owners, in turns.
-func (l *eventsLab) binds(n int, owners ...licensing.Owner) []node.Change {
+func (l *eventsLab) binds(n int, owners ...licensing.Owner) []store.Change {
 	l.t.Helper()
-	changes := make([]node.Change, n)
+	changes := make([]store.Change, n)
 	for i := range changes {
 		changes[i] = l.bound(l.store, l.license(l.store, owners[i%len(owners)]), "a")
 	}
@@ -29,7 +29,7 @@ func (l *eventsLab) binds(n int, owners ...licensing.Owner) []node.Change {
 }
 
 // together makes changes in one batch, each of which lands.
-func (l *eventsLab) together(changes []node.Change) {
+func (l *eventsLab) together(changes []store.Change) {
 	l.t.Helper()
 	outcomes, errs := batched(l.t, l.store, changes...)
 	for i := range outcomes {
@@ -62,7 +62,7 @@ func (l *eventsLab) verified() []Violation {
 }
 
 // readsWell reads what is told of an owner in every way, and finds the same each time.
-func (l *eventsLab) readsWell(owner licensing.Owner) []node.RecordedEvent {
+func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	l.t.Helper()
 	ctx := testContext(l.t, time.Minute)
 	all := l.feed(owner, 1000)
@@ -73,7 +73,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []node.RecordedEvent {
 			l.t.Errorf("%s is told twice", e.ID)
 		}
 	}
-	if !slices.IsSortedFunc(all, func(a, b node.RecordedEvent) int { return int(a.Revision - b.Revision) }) {
+	if !slices.IsSortedFunc(all, func(a, b store.RecordedEvent) int { return int(a.Revision - b.Revision) }) {
 		l.t.Error("the feed is not in the order of revisions")
 	}
 	for _, limit := range []int{1, 3, 16, 17} {
@@ -81,13 +81,13 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []node.RecordedEvent {
 			l.t.Errorf("%d at a time (-all at once +got):\n%s", limit, diff)
 		}
 	}
-	var some, want []node.RecordedEvent
-	page := node.FeedPage{Limit: 5, Types: []licensing.EventType{licensing.EventDeviceBound}}
+	var some, want []store.RecordedEvent
+	page := store.FeedPage{Limit: 5, Types: []licensing.EventType{licensing.EventDeviceBound}}
 	for more := true; more; {
 		got := must(l.store.ReadEvents(ctx, owner, page))(l.t)
 		some, page.After, more = append(some, got.Events...), got.Next, got.More
 	}
-	histories := make(map[licensing.Ref][]node.RecordedEvent)
+	histories := make(map[licensing.Ref][]store.RecordedEvent)
 	for _, e := range all {
 		if e.Type == licensing.EventDeviceBound {
 			want = append(want, e)
@@ -96,14 +96,14 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []node.RecordedEvent {
 			l.t.Errorf("%s is found as %+v", e.ID, got)
 		}
 		ref := licensing.LicenseRef(e.License.Key)
-		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
+		histories[ref] = append([]store.RecordedEvent{e}, histories[ref]...)
 	}
 	if diff := cmp.Diff(want, some); diff != "" {
 		l.t.Errorf("of one kind (-want +got):\n%s", diff)
 	}
 	for ref, want := range histories {
-		var got []node.RecordedEvent
-		page := node.HistoryPage{Limit: 1}
+		var got []store.RecordedEvent
+		page := store.HistoryPage{Limit: 1}
 		for {
 			history := must(l.store.History(ctx, ref, page))(l.t)
 			got = append(got, history.Events...)
@@ -219,7 +219,7 @@ func TestOrderInABlock(t *testing.T) {
 	}
 	paid := make(map[string]bool)
 	blocks, issued := 0, 0
-	page := node.FeedPage{Limit: 3}
+	page := store.FeedPage{Limit: 3}
 	for more := true; more; {
 		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
 		for _, e := range feed.Events {
@@ -232,7 +232,7 @@ func TestOrderInABlock(t *testing.T) {
 					t.Errorf("the license of %s is issued before the order is paid", e.License.OrderNo)
 				}
 			}
-			if at, _ := readPlace(node.Cell, e.ID); at.record.block() != 0 {
+			if at, _ := readPlace(store.Cell, e.ID); at.record.block() != 0 {
 				blocks++
 			}
 		}
@@ -331,7 +331,7 @@ func TestPlacesInBlocks(t *testing.T) {
 	l.together(changes)
 	l.seal()
 	all := l.feed(owner, 100)
-	at, _ := readPlace(node.Cell, all[len(all)-1].ID)
+	at, _ := readPlace(store.Cell, all[len(all)-1].ID)
 	if at.record.block() == 0 {
 		t.Fatal("there is no block")
 	}
@@ -341,11 +341,11 @@ func TestPlacesInBlocks(t *testing.T) {
 	earlier.sequence = 1 // of the license's issue, which was told of before
 	elsewhere.record[1]++
 	for name, p := range map[string]place{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
-		id := p.text(node.Cell)
+		id := p.text(store.Cell)
 		if found, err := l.store.Event(testContext(t, 10*time.Second), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
-		if feed, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(id), Limit: 10}); !errors.Is(err, node.ErrBadPosition) {
+		if feed, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
 		}
 	}
@@ -461,7 +461,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	l.together(l.binds(20, owner))
 	l.seal()
 	ctx := testContext(t, time.Minute)
-	keep := node.EventRetention{Age: time.Hour, Bytes: 1 << 30}
+	keep := store.EventRetention{Age: time.Hour, Bytes: 1 << 30}
 	if removed, err := l.store.SweepEvents(ctx, testTime, keep); removed != 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Field numbers of a message that is pending or was given up. Which event it is of,
@@ -36,15 +36,15 @@ const (
 )
 
 // encodeDelivery writes a message that is pending or was given up.
-func encodeDelivery(d *node.Delivery) []byte {
+func encodeDelivery(d *store.Delivery) []byte {
 	b := appendString([]byte{formatVersion}, deliveryType, string(d.Type))
 	b = appendAttempts(b, deliveryAttempt, d.Attempts)
 	b = appendString(b, deliveryAnswer, cutText(d.Answer, maxAnswer))
 	return appendTime(b, deliveryNext, d.Next)
 }
 
-func decodeDelivery(event string, status node.DeliveryStatus, value []byte) (node.Delivery, error) {
-	d := node.Delivery{EventID: event, Status: status}
+func decodeDelivery(event string, status store.DeliveryStatus, value []byte) (store.Delivery, error) {
+	d := store.Delivery{EventID: event, Status: status}
 	err := decodeValue(value, func(f field) (err error) {
 		switch f.num {
 		case deliveryType:
@@ -61,7 +61,7 @@ func decodeDelivery(event string, status node.DeliveryStatus, value []byte) (nod
 	return d, err
 }
 
-func appendAttempts(b []byte, num protowire.Number, attempts []node.DeliveryAttempt) []byte {
+func appendAttempts(b []byte, num protowire.Number, attempts []store.DeliveryAttempt) []byte {
 	for i := range attempts[max(0, len(attempts)-maxAttempts):] {
 		a := &attempts[max(0, len(attempts)-maxAttempts)+i]
 		m := appendTime(nil, attemptAt, a.At)
@@ -72,8 +72,8 @@ func appendAttempts(b []byte, num protowire.Number, attempts []node.DeliveryAtte
 	return b
 }
 
-func decodeAttempt(attempts []node.DeliveryAttempt, message []byte) ([]node.DeliveryAttempt, error) {
-	var a node.DeliveryAttempt
+func decodeAttempt(attempts []store.DeliveryAttempt, message []byte) ([]store.DeliveryAttempt, error) {
+	var a store.DeliveryAttempt
 	err := decodeMessage(message, func(f field) error {
 		switch f.num {
 		case attemptAt:
@@ -117,7 +117,7 @@ const (
 )
 
 // encodeReplay writes a replay, and whose endpoint it is for.
-func encodeReplay(owner licensing.Owner, r *node.Replay) []byte {
+func encodeReplay(owner licensing.Owner, r *store.Replay) []byte {
 	b := appendOwner([]byte{formatVersion}, replayOwner, owner)
 	b = appendString(b, replayEvent, r.EventID)
 	b = appendString(b, replayAfter, r.After)
@@ -126,7 +126,7 @@ func encodeReplay(owner licensing.Owner, r *node.Replay) []byte {
 	return appendString(b, replayPlace, r.Place)
 }
 
-func decodeReplay(id string, value []byte) (owner licensing.Owner, r node.Replay, err error) {
+func decodeReplay(id string, value []byte) (owner licensing.Owner, r store.Replay, err error) {
 	r.ID = id
 	err = decodeValue(value, func(f field) (err error) {
 		switch f.num {

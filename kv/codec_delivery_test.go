@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func goldenProgress() *storedProgress {
 	return &storedProgress{
-		progress: node.DeliveryProgress{
+		progress: store.DeliveryProgress{
 			Place: "evt_001", Pending: 2, Dead: 300, SeenAt: testTime, Failures: 5, FailingSince: testTime.Add(time.Second),
 			NextProbe: testTime.Add(2 * time.Second), LastSuccess: testTime.Add(3 * time.Second), SkippedAt: testTime.Add(4 * time.Second), Behind: true,
 		},
@@ -24,26 +24,26 @@ func goldenProgress() *storedProgress {
 	}
 }
 
-func goldenDelivery() node.Delivery {
-	return node.Delivery{
-		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: node.DeliveryPending, Answer: "no such table", Next: testTime.Add(time.Hour),
-		Attempts: []node.DeliveryAttempt{
+func goldenDelivery() store.Delivery {
+	return store.Delivery{
+		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: store.DeliveryPending, Answer: "no such table", Next: testTime.Add(time.Hour),
+		Attempts: []store.DeliveryAttempt{
 			{At: testTime, Duration: 1234 * time.Millisecond, Status: 500, Failure: "status"},
 			{At: testTime.Add(time.Minute), Duration: 15 * time.Second, Failure: "timeout"},
 		},
 	}
 }
 
-func goldenReplay() node.Replay {
-	return node.Replay{ID: goldenULID, After: "evt_001", Until: "evt_003", Place: "evt_002"}
+func goldenReplay() store.Replay {
+	return store.Replay{ID: goldenULID, After: "evt_001", Until: "evt_003", Place: "evt_002"}
 }
 
 // goldenPage has two answers, one of them twice.
-func goldenPage() []node.Delivery {
-	page := make([]node.Delivery, 3)
+func goldenPage() []store.Delivery {
+	page := make([]store.Delivery, 3)
 	for i := range page {
 		page[i] = goldenDelivery()
-		page[i].EventID, page[i].Status, page[i].Next = fmt.Sprintf("evt_00%d", i), node.DeliveryDelivered, time.Time{}
+		page[i].EventID, page[i].Status, page[i].Next = fmt.Sprintf("evt_00%d", i), store.DeliveryDelivered, time.Time{}
 	}
 	page[1].Answer, page[2].Attempts = "ok", page[2].Attempts[:1]
 	return page
@@ -74,7 +74,7 @@ func TestDeliveryRoundTrip(t *testing.T) {
 	sameDelivery(t, must(decodeProgress((&storedProgress{owner: goldenOwner}).encode()))(t), &storedProgress{owner: goldenOwner})
 	delivery := goldenDelivery()
 	sameDelivery(t, must(decodeDelivery(delivery.EventID, delivery.Status, encodeDelivery(&delivery)))(t), delivery)
-	for _, replay := range []node.Replay{goldenReplay(), {ID: "1", EventID: "evt_1"}, {ID: "2", Dead: true}} {
+	for _, replay := range []store.Replay{goldenReplay(), {ID: "1", EventID: "evt_1"}, {ID: "2", Dead: true}} {
 		owner, got, err := decodeReplay(replay.ID, encodeReplay(goldenOwner, &replay))
 		if err != nil || owner != goldenOwner {
 			t.Fatal(owner, err)
@@ -107,7 +107,7 @@ func TestBrokenDeliveries(t *testing.T) {
 			t.Errorf("page, %s: %+v", name, got)
 		}
 	}
-	if got, err := decodeDelivery("evt_1", node.DeliveryDead, appendBytes([]byte{formatVersion}, deliveryAttempt, appendUint(nil, attemptDuration, 1<<62))); err == nil {
+	if got, err := decodeDelivery("evt_1", store.DeliveryDead, appendBytes([]byte{formatVersion}, deliveryAttempt, appendUint(nil, attemptDuration, 1<<62))); err == nil {
 		t.Errorf("an attempt of %v", got.Attempts[0].Duration)
 	}
 }
@@ -117,7 +117,7 @@ func TestWhatIsKeptOfDeliveries(t *testing.T) {
 	d := goldenDelivery()
 	d.Answer = strings.Repeat("x", maxAnswer-1) + "é" + strings.Repeat("y", maxAnswer)
 	for i := range 2 * maxAttempts {
-		d.Attempts = append(d.Attempts, node.DeliveryAttempt{At: testTime.Add(time.Duration(i) * time.Hour), Status: 500})
+		d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: testTime.Add(time.Duration(i) * time.Hour), Status: 500})
 	}
 	got := must(decodeDelivery(d.EventID, d.Status, encodeDelivery(&d)))(t)
 	if got.Answer != d.Answer[:maxAnswer-1] {
@@ -129,12 +129,12 @@ func TestWhatIsKeptOfDeliveries(t *testing.T) {
 // TestPagesAreBounded: answers are cut before a page gets too large, and there are more
 // pages only where that is not enough.
 func TestPagesAreBounded(t *testing.T) {
-	messages := func(count, answer, attempts int) (all []node.Delivery) {
+	messages := func(count, answer, attempts int) (all []store.Delivery) {
 		for i := range count {
 			d := goldenDelivery()
 			d.EventID, d.Answer, d.Attempts = fmt.Sprintf("evt_%036d", i), fmt.Sprintf("%06d%s", i, strings.Repeat("x", answer)), nil
 			for range attempts {
-				d.Attempts = append(d.Attempts, node.DeliveryAttempt{At: testTime, Failure: strings.Repeat("f", 20)})
+				d.Attempts = append(d.Attempts, store.DeliveryAttempt{At: testTime, Failure: strings.Repeat("f", 20)})
 			}
 			all = append(all, d)
 		}
@@ -186,8 +186,8 @@ func FuzzDecodeDeliveries(f *testing.F) {
 		if got, err := decodeProgress(value); err == nil {
 			sameDelivery(t, must(decodeProgress(got.encode()))(t), got)
 		}
-		if got, err := decodeDelivery("evt_1", node.DeliveryDead, value); err == nil && len(got.Answer) <= maxAnswer && len(got.Attempts) <= maxAttempts && sane(got) {
-			sameDelivery(t, must(decodeDelivery("evt_1", node.DeliveryDead, encodeDelivery(&got)))(t), got)
+		if got, err := decodeDelivery("evt_1", store.DeliveryDead, value); err == nil && len(got.Answer) <= maxAnswer && len(got.Attempts) <= maxAttempts && sane(got) {
+			sameDelivery(t, must(decodeDelivery("evt_1", store.DeliveryDead, encodeDelivery(&got)))(t), got)
 		}
 		if owner, got, err := decodeReplay("1", value); err == nil {
 			_, again, err := decodeReplay("1", encodeReplay(owner, &got))
@@ -207,7 +207,7 @@ func FuzzDecodeDeliveries(f *testing.F) {
 }
 
 // sane tells whether nothing of a message is negative, which is not written.
-func sane(d node.Delivery) bool {
+func sane(d store.Delivery) bool {
 	for _, a := range d.Attempts {
 		if a.Status < 0 {
 			return false

@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Field numbers of an endpoint's progress.
@@ -28,7 +28,7 @@ const (
 
 // storedProgress is the value of an endpoint's progress.
 type storedProgress struct {
-	progress node.DeliveryProgress
+	progress store.DeliveryProgress
 	owner    licensing.Owner // of the endpoint
 	// number counts the transactions that have written it: by it a holder knows its own.
 	number uint64
@@ -75,7 +75,7 @@ func decodeProgress(value []byte) (*storedProgress, error) {
 		case progressNumber:
 			s.number = f.varint
 		case progressPlace:
-			p.Place = node.FeedPosition(f.string())
+			p.Place = store.FeedPosition(f.string())
 		case progressPending:
 			p.Pending, err = f.tally()
 		case progressDead:

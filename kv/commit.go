@@ -9,7 +9,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // reissuePause is the longest pause before a swap is issued again; it doubles.
@@ -20,7 +20,7 @@ const (
 
 // Commit makes a change, and settles it: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
-func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	span := s.traceCall(ctx, "swap")
 	outcome, err := s.commit(ctx, change, span)
 	s.counts.swap(change, outcome, err)
@@ -28,14 +28,14 @@ func (s *Store) Commit(ctx context.Context, change node.Change) (node.Outcome, e
 	return outcome, err
 }
 
-func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Span) (node.Outcome, error) {
+func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.Span) (store.Outcome, error) {
 	me := writer{by: s.incarnation, swap: s.swaps.Add(1)}
 	swap, err := s.newSwap(change, me)
 	if err != nil {
-		return node.Outcome{}, broken(err)
+		return store.Outcome{}, broken(err)
 	}
 	if err := s.readyForEvents(ctx, swap.tellings); err != nil {
-		return node.Outcome{}, unavailable(err)
+		return store.Outcome{}, unavailable(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
 	settled := false
@@ -46,7 +46,7 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 	}()
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return node.Outcome{}, gaveUp(inDoubt, ctx.Err())
+			return store.Outcome{}, gaveUp(inDoubt, ctx.Err())
 		}
 		r, sent := s.writes.do(ctx, &part{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
@@ -55,7 +55,7 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 			span: span,
 		})
 		if !sent {
-			return node.Outcome{}, gaveUp(inDoubt, r.err)
+			return store.Outcome{}, gaveUp(inDoubt, r.err)
 		}
 		switch classify(r.err) {
 		case succeeded:
@@ -64,21 +64,21 @@ func (s *Store) commit(ctx context.Context, change node.Change, span *tracing.Sp
 				s.landed(swap, r.revision)
 				if swap.pends {
 					if err := s.awaitMove(ctx, r.revision); err != nil {
-						return node.Outcome{}, gaveUp(true, err) // stored, and not in effect yet
+						return store.Outcome{}, gaveUp(true, err) // stored, and not in effect yet
 					}
 				}
-				return node.Outcome{Landed: true}, nil
+				return store.Outcome{Landed: true}, nil
 			}
 			return s.lost(ctx, swap, r, me, inDoubt)
 		case refused:
-			return node.Outcome{}, gaveUp(inDoubt, r.err)
+			return store.Outcome{}, gaveUp(inDoubt, r.err)
 		case rejected:
 			s.log.Error().Err(r.err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
 				Msg("etcd rejects a transaction's form")
 			if inDoubt {
-				return node.Outcome{}, gaveUp(inDoubt, r.err)
+				return store.Outcome{}, gaveUp(inDoubt, r.err)
 			}
-			return node.Outcome{}, broken(r.err)
+			return store.Outcome{}, broken(r.err)
 		case unknown:
 			inDoubt = true
 			traceRetry(span, attempt)
@@ -118,17 +118,17 @@ func (s *Store) landed(sw *swap, revision int64) {
 }
 
 // lost tells what a swap that did not go through was lost to.
-func (s *Store) lost(ctx context.Context, sw *swap, r reply, me writer, inDoubt bool) (node.Outcome, error) {
+func (s *Store) lost(ctx context.Context, sw *swap, r reply, me writer, inDoubt bool) (store.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
-		return node.Outcome{}, broken(err)
+		return store.Outcome{}, broken(err)
 	}
 	s.watchSnapshots(rivals)
 	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
 	if err == nil {
 		if err := s.awaitMoves(ctx, rivals); err != nil {
-			return node.Outcome{}, gaveUp(inDoubt || outcome.Landed, err)
+			return store.Outcome{}, gaveUp(inDoubt || outcome.Landed, err)
 		}
 	}
 	for i := range rivals {
@@ -152,21 +152,21 @@ var errEvicted = errors.New("eight others have written since")
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
 // it did, by its first record. It is asked even where no attempt was in doubt: the
 // client may have sent one twice by itself.
-func (sw *swap) judgeLoss(rivals []node.Snapshot, me writer, inDoubt bool) (node.Outcome, error) {
+func (sw *swap) judgeLoss(rivals []store.Snapshot, me writer, inDoubt bool) (store.Outcome, error) {
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {
 		// Whoever removed it, what was asked for is so.
-		return node.Outcome{Landed: true}, nil
+		return store.Outcome{Landed: true}, nil
 	}
 	if exists {
 		switch verdict := judge(token.writers, sw.before, me); {
 		case verdict == swapLanded:
-			return node.Outcome{Landed: true}, nil
+			return store.Outcome{Landed: true}, nil
 		case verdict == swapEvicted && inDoubt:
-			return node.Outcome{}, gaveUp(inDoubt, errEvicted)
+			return store.Outcome{}, gaveUp(inDoubt, errEvicted)
 		}
 	}
-	return node.Outcome{Rivals: rivals}, nil
+	return store.Outcome{Rivals: rivals}, nil
 }
 
 func pauseBeforeReissue(ctx context.Context, attempt int) {

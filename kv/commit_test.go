@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 var (
@@ -45,20 +45,20 @@ func testContext(t *testing.T, limit time.Duration) context.Context {
 
 // createStored puts a license into etcd and gives its snapshot, with the
 // entries of devices.
-func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, node.Snapshot) {
+func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, store.Snapshot) {
 	t.Helper()
 	l := newLicense(t, 0)
 	ref := licensing.LicenseRef(l.Key)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
 	return ref, loadOne(t, s, ref, devices...)
 }
 
-func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) node.Snapshot {
+func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()
-	snapshots, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref, Devices: devices})
+	snapshots, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref, Devices: devices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,13 +66,13 @@ func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) node.
 }
 
 // bind gives the change that activates a device on a snapshot.
-func bind(t *testing.T, ref licensing.Ref, s node.Snapshot, device string) node.Change {
+func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) store.Change {
 	t.Helper()
 	cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
 	if _, err := licensing.Apply(&s.Record, cmd, testTime); err != nil {
 		t.Fatal(err)
 	}
-	return node.Change{Writes: []node.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
+	return store.Change{Writes: []store.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
 }
 
 // TestSettle drives one swap through every combination of what etcd did with
@@ -230,7 +230,7 @@ func TestDoubtThenNoRoom(t *testing.T) {
 func TestCreationInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if err != nil || !outcome.Landed {
@@ -244,7 +244,7 @@ func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
 	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
@@ -318,11 +318,11 @@ func TestProductInDoubt(t *testing.T) {
 	for _, how := range []applied{appliedNow, appliedNever} {
 		for _, name := range []string{"first", "second", ""} {
 			s := faultyStore(t, script(fault{how, rpctypes.ErrTimeout}))
-			write := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
+			write := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 			if name != "" {
 				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
 			}
-			outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{write}})
+			outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 			if err != nil || !outcome.Landed {
 				t.Fatalf("%q: got %+v, %v; want landed", name, outcome, err)
 			}
@@ -339,19 +339,19 @@ func TestRemovalLostForCertain(t *testing.T) {
 	owner := licensing.Owner{AccountID: "acct_" + rand.Text(), Mode: licensing.Live}
 	ref := licensing.ProductRef(owner, "pro")
 	s := openStore(t)
-	commit := func(write node.Write) bool {
+	commit := func(write store.Write) bool {
 		t.Helper()
-		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{write}})
+		outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return outcome.Landed
 	}
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
-	if !commit(node.Write{Ref: ref, Record: licensing.Record{Product: product}}) {
+	if !commit(store.Write{Ref: ref, Record: licensing.Record{Product: product}}) {
 		t.Fatal("it was not made")
 	}
-	removal := node.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
+	removal := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 	if !commit(removal) || commit(removal) {
 		t.Error("it was not removed once")
 	}

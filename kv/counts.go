@@ -7,7 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
+	"licet/node/store"
 )
 
 // counts are the instruments that every request meets, found once: to find one by
@@ -70,7 +70,7 @@ func (c *counts) answered(operation string, started time.Time, err error) {
 
 // swap counts a change by how it ended, however often it was sent, and what is told
 // of it if it was made. One that was not sent, or was refused unexecuted, is no swap.
-func (c *counts) swap(change node.Change, outcome node.Outcome, err error) {
+func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	switch {
 	case err == nil && outcome.Landed:
 		c.swapWon.Inc()

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // moved gives the values of a metric by its one label, but those that are 0.
@@ -39,7 +39,7 @@ func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 }
 
 // createOrder stores an unpaid order and gives it as it was read.
-func createOrder(t *testing.T, s *Store) (licensing.Ref, node.Snapshot) {
+func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	t.Helper()
 	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
 	record := licensing.NewOrder(&licensing.Order{
@@ -47,7 +47,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, node.Snapshot) {
 		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}})
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
@@ -55,13 +55,13 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, node.Snapshot) {
 }
 
 // changed gives what a command makes of an order.
-func changed(t *testing.T, ref licensing.Ref, from node.Snapshot, cmd licensing.Command) node.Change {
+func changed(t *testing.T, ref licensing.Ref, from store.Snapshot, cmd licensing.Command) store.Change {
 	t.Helper()
 	record := from.Record.Clone()
 	if _, err := licensing.Apply(&record, cmd, testTime); err != nil {
 		t.Fatal(err)
 	}
-	return node.Change{Writes: []node.Write{{Ref: ref, Token: from.Token, Record: record}}}
+	return store.Change{Writes: []store.Write{{Ref: ref, Token: from.Token, Record: record}}}
 }
 
 func pay(t *testing.T) licensing.PayOrder {
@@ -132,7 +132,7 @@ func TestSharedBatchCounts(t *testing.T) {
 	for losers := range 3 {
 		t.Run(fmt.Sprint(losers, " lose"), func(t *testing.T) {
 			s, _ := countedStore(t, script())
-			var changes []node.Change
+			var changes []store.Change
 			for i := range 3 {
 				ref, snapshot := createOrder(t, s)
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
@@ -185,7 +185,7 @@ func TestRequestsInFlight(t *testing.T) {
 	done := make(chan error, 2)
 	for want := 1; want <= 2; want++ {
 		go func() {
-			_, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: ref})
+			_, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref})
 			done <- err
 		}()
 		<-held.arrived
@@ -209,7 +209,7 @@ func TestLookupCounts(t *testing.T) {
 	maker := faultyStore(t, script())
 	ref, _ := createStored(t, maker)
 	s := faultyStore(t, script())
-	recall := func() { _, _, _ = s.Recall(node.Want{Ref: ref}) }
+	recall := func() { _, _, _ = s.Recall(store.Want{Ref: ref}) }
 	recall()
 	if got := s.metrics.RecordsResident.Value(); got != 0 {
 		t.Errorf("%v remembered before anything was met", got)

@@ -12,10 +12,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-var _ node.DeliveryStore = (*Store)(nil)
+var _ store.DeliveryStore = (*Store)(nil)
 
 const (
 	// webhooksPage is how many owners' endpoints are read at a time.
@@ -42,18 +42,18 @@ func (s *Store) WatchWebhooks(ctx context.Context, wake func()) { s.watchKey(ctx
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
 // error, and the others follow.
-func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[node.OwnerWebhooks, error] {
-	return func(yield func(node.OwnerWebhooks, error) bool) {
+func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
+	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := webhooksPrefix, clientv3.GetPrefixRangeEnd(webhooksPrefix)
 		for {
 			page, err := s.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
 			if err != nil {
-				yield(node.OwnerWebhooks{}, err)
+				yield(store.OwnerWebhooks{}, err)
 				return
 			}
 			for _, kv := range page.Kvs {
 				webhooks, err := readWebhooks(string(kv.Key[len(webhooksPrefix):]), kv.Value)
-				if !yield(node.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision, Revision: page.Header.Revision}, err) {
+				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision, Revision: page.Header.Revision}, err) {
 					return
 				}
 			}
@@ -78,8 +78,8 @@ func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 }
 
 // Progresses reads how far endpoints are.
-func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]node.DeliveryProgress, error) {
-	found := make(map[string]node.DeliveryProgress)
+func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
+	found := make(map[string]store.DeliveryProgress)
 	for some := range slices.Chunk(endpoints, maxOps) {
 		keys := make([]string, len(some))
 		for i, endpoint := range some {
@@ -108,7 +108,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 // written, since the replay may be done by now. The transaction writes the owner's record
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
-func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
@@ -131,7 +131,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		case made == swapEvicted && doubted:
 			return gaveUp(doubted, errEvicted)
 		case along.lost(claimed):
-			return node.ErrClaimTaken
+			return store.ErrClaimTaken
 		}
 		stored := firstOf(read.Responses, 0)
 		at, err := endpointAt(owner, stored, endpoint, read.Header.Revision)
@@ -142,8 +142,8 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 			return licensing.ErrWebhookNotFound
 		case firstOf(read.Responses, 1) != nil:
 			return nil
-		case read.Responses[2].GetResponseRange().Count >= node.MaxReplays:
-			return node.ErrTooManyReplays
+		case read.Responses[2].GetResponseRange().Count >= store.MaxReplays:
+			return store.ErrTooManyReplays
 		}
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
@@ -172,34 +172,34 @@ const (
 // Deliveries reads a page of what became of messages: those that are pending and those
 // that were given up in the order of their events, and what was delivered from the
 // latest on.
-func (s *Store) Deliveries(ctx context.Context, endpoint string, page node.DeliveryPage) (found node.Deliveries, err error) {
+func (s *Store) Deliveries(ctx context.Context, endpoint string, page store.DeliveryPage) (found store.Deliveries, err error) {
 	stage, after := listPending, ""
 	if page.After != "" {
 		stage, after = page.After[:1], page.After[1:]
 	}
 	if status := page.Status; status != "" {
-		only := map[node.DeliveryStatus]string{node.DeliveryPending: listPending, node.DeliveryDead: listDead, node.DeliveryDelivered: listLog}[status]
+		only := map[store.DeliveryStatus]string{store.DeliveryPending: listPending, store.DeliveryDead: listDead, store.DeliveryDelivered: listLog}[status]
 		if only == "" || page.After != "" && only != stage {
-			return found, node.ErrBadPosition
+			return found, store.ErrBadPosition
 		}
 		stage = only
 	}
 	limit := max(1, min(page.Limit, deliveriesPage))
 	for {
-		var some []node.Delivery
+		var some []store.Delivery
 		next := ""
 		switch stage {
 		case listPending:
-			some, next, err = s.listDeliveries(ctx, endpoint, node.DeliveryPending, after, limit-len(found.Items))
+			some, next, err = s.listDeliveries(ctx, endpoint, store.DeliveryPending, after, limit-len(found.Items))
 		case listDead:
-			some, next, err = s.listDeliveries(ctx, endpoint, node.DeliveryDead, after, limit-len(found.Items))
+			some, next, err = s.listDeliveries(ctx, endpoint, store.DeliveryDead, after, limit-len(found.Items))
 		case listLog:
 			some, next, err = s.readLog(ctx, endpoint, after, limit-len(found.Items))
 		default:
-			err = node.ErrBadPosition
+			err = store.ErrBadPosition
 		}
 		if err != nil {
-			return node.Deliveries{}, err
+			return store.Deliveries{}, err
 		}
 		found.Items = append(found.Items, some...)
 		switch {
@@ -218,7 +218,7 @@ func (s *Store) Deliveries(ctx context.Context, endpoint string, page node.Deliv
 }
 
 // listDeliveries reads those of one kind, and tells behind which of them there are more.
-func (s *Store) listDeliveries(ctx context.Context, endpoint string, status node.DeliveryStatus, after string, limit int) ([]node.Delivery, string, error) {
+func (s *Store) listDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) ([]store.Delivery, string, error) {
 	some, more, err := s.readDeliveries(ctx, endpoint, status, after, limit)
 	if err != nil || !more {
 		return some, "", err
@@ -227,9 +227,9 @@ func (s *Store) listDeliveries(ctx context.Context, endpoint string, status node
 }
 
 // readDeliveries reads messages that are pending or were given up, behind one of them.
-func (s *Store) readDeliveries(ctx context.Context, endpoint string, status node.DeliveryStatus, after string, limit int) (some []node.Delivery, more bool, err error) {
+func (s *Store) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
 	kind := byte(keyOfPending)
-	if status == node.DeliveryDead {
+	if status == store.DeliveryDead {
 		kind = keyOfDead
 	}
 	prefix := deliveriesOf(endpoint, kind)
@@ -249,7 +249,7 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status node
 
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
-func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []node.Delivery, next string, err error) {
+func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
 	value, err := s.get(ctx, "read_progress", progressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
@@ -260,7 +260,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 	}
 	number, seen, ok := readLogPlace(after)
 	if !ok {
-		return nil, "", node.ErrBadPosition
+		return nil, "", store.ErrBadPosition
 	}
 	if after == "" || number >= stored.log.next() {
 		number, seen = stored.log.next()-1, 0

@@ -13,13 +13,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestLeaseIsLost: the context of a worker ends with its lease.
 func TestLeaseIsLost(t *testing.T) {
 	s := openStore(t)
-	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w node.DeliveryWorker) error {
+	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
 		if _, err := server.client.Revoke(testContext(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
 			return err
@@ -65,7 +65,7 @@ func TestOneOfManyClaims(t *testing.T) {
 					if n := held[i].Add(1); n != 1 {
 						t.Errorf("%d hold it", n)
 					}
-					err = hold.Checkpoint(testContext(t, 20*time.Second), node.Checkpoint{Delivered: messages(round, round+1)})
+					err = hold.Checkpoint(testContext(t, 20*time.Second), store.Checkpoint{Delivered: messages(round, round+1)})
 					if err != nil {
 						t.Errorf("checkpoint: %v", err)
 					} else {
@@ -105,7 +105,7 @@ func TestGhostClaim(t *testing.T) {
 	if _, ok, err := other.Claim(testContext(t, 10*time.Second), owner, endpoint); ok || err != nil {
 		t.Errorf("another worker claims it: %v, %v", ok, err)
 	}
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	hold = holdOf(t, other, owner, endpoint)
@@ -131,7 +131,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	holdOf(t, other, owner, endpoint)
@@ -174,7 +174,7 @@ func TestForsakenClaims(t *testing.T) {
 		if _, err := server.client.Revoke(ctx, earlier.ID); err != nil {
 			t.Error(err)
 		}
-		if err := hold.Checkpoint(ctx, node.Checkpoint{Pending: messages(0, 1)}); err != nil {
+		if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 1)}); err != nil {
 			t.Errorf("the claim went with the earlier lease: %v", err)
 		}
 	})
@@ -192,7 +192,7 @@ func TestRestoredClaims(t *testing.T) {
 		l.endpoint()
 		atWork(t, l.store, func(ctx context.Context, w *deliveryWorker) {
 			hold := holding(t, ctx, w)
-			if err := hold.Checkpoint(ctx, node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
+			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := Backup(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: l.store.log}, path, nil); err != nil {

@@ -16,7 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // ownEndpoint gives a new owner an endpoint.
@@ -34,7 +34,7 @@ func worker(t *testing.T, s *Store) *deliveryWorker {
 	ctx, cancel := context.WithCancel(context.Background())
 	began, ended := make(chan *deliveryWorker, 1), make(chan error, 1)
 	go func() {
-		ended <- s.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+		ended <- s.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 			began <- w.(*deliveryWorker)
 			<-ctx.Done()
 			return nil
@@ -72,9 +72,9 @@ func scripted(t *testing.T) (*Store, *atomic.Pointer[func() fault]) {
 	}), next
 }
 
-func messages(from, to int) (all []node.Delivery) {
+func messages(from, to int) (all []store.Delivery) {
 	for n := from; n < to; n++ {
-		all = append(all, node.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: testTime, Attempts: []node.DeliveryAttempt{{At: testTime, Status: 500}}})
+		all = append(all, store.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: testTime, Attempts: []store.DeliveryAttempt{{At: testTime, Status: 500}}})
 	}
 	return all
 }
@@ -107,9 +107,9 @@ func keptOf(t *testing.T, endpoint string) (progress *storedProgress, kinds map[
 // the next holder goes on from there.
 func TestCheckpointIsKilled(t *testing.T) {
 	all := messages(0, 900)
-	large := node.Checkpoint{
-		Progress: node.DeliveryProgress{Place: "evt_9"}, Delivered: all[:200], Dead: all[200:400], Pending: all[400:600],
-		PutJobs: []node.Replay{{ID: "2", Dead: true}}, EndJobs: []string{"1"},
+	large := store.Checkpoint{
+		Progress: store.DeliveryProgress{Place: "evt_9"}, Delivered: all[:200], Dead: all[200:400], Pending: all[400:600],
+		PutJobs: []store.Replay{{ID: "2", Dead: true}}, EndJobs: []string{"1"},
 	}
 	for _, first := range []bool{true, false} {
 		for kill, made := 0, false; !made; kill++ {
@@ -117,7 +117,7 @@ func TestCheckpointIsKilled(t *testing.T) {
 			s, faults := scripted(t)
 			hold := holdOf(t, worker(t, s), owner, endpoint)
 			if !first {
-				done := node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500], Dead: all[0:50], PutJobs: []node.Replay{{ID: "1", Dead: true}}}
+				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500], Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
 				if err := hold.Checkpoint(testContext(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
@@ -199,7 +199,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 			for n := range 3 {
 				play := script(slices.Clone(faults)...)
 				next.Store(&play)
-				done := node.Checkpoint{Progress: node.DeliveryProgress{Place: node.FeedPosition(fmt.Sprint("evt_", n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
+				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_", n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
 				if err := hold.Checkpoint(testContext(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
@@ -222,11 +222,11 @@ func TestCheckpointGoesOn(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t, 10*time.Second))
 		once := func() fault { cancel(); return fault{apply, rpctypes.ErrTimeout} }
 		next.Store(&once)
-		if err := hold.Checkpoint(ctx, node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
+		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}
 		next.Store(nil)
-		if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
+		if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
 			t.Fatal(err)
 		}
 		progress, kinds := keptOf(t, endpoint)
@@ -251,7 +251,7 @@ func TestStaleHolder(t *testing.T) {
 			s, faults := scripted(t)
 			stale := worker(t, s)
 			hold := holdOf(t, stale, owner, endpoint)
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_1"}}); err != nil {
+			if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
 			fresh := worker(t, openStore(t))
@@ -263,18 +263,18 @@ func TestStaleHolder(t *testing.T) {
 					}
 					lease(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)
-					if err := other.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_2"}, Pending: messages(7, 8)}); err != nil {
+					if err := other.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Pending: messages(7, 8)}); err != nil {
 						t.Error(err)
 					}
 				})
 				return f
 			}
 			faults.Store(&next)
-			done := node.Checkpoint{Progress: node.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, node.ErrClaimLost) {
+			done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
+			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder is told %v", err)
 			}
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, node.ErrClaimLost) {
+			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder is told %v", err)
 			}
 			if err := hold.Release(testContext(t, 10*time.Second)); err != nil {

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // unreadable is an etcd of which so many requests that only read fail.
@@ -41,18 +41,18 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	s.kv = clientv3.NewKVFromKVClient(remote, s.client)
 	for n := range 2 { // the first one reads how far it is, and the second one what is dead
 		remote.left.Store(3)
-		if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
+		if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
 			t.Errorf("checkpoint %d: %v, and %d reads have not failed", n, err, remote.left.Load())
 		}
 	}
 	remote.left.Store(1 << 30)
 	ended, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := hold.Checkpoint(ended, node.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licensing.ErrUnavailable) {
+	if err := hold.Checkpoint(ended, store.Checkpoint{Dead: messages(2, 3)}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("without an answer: %v", err)
 	}
 	remote.left.Store(0)
-	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{Dead: messages(3, 4)}); err != nil {
+	if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
 		t.Error(err)
 	}
 	if _, kinds := keptOf(t, endpoint); kinds[keyOfDead] != 4 {
@@ -65,10 +65,10 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if err := hold.Checkpoint(testContext(t, 10*time.Second), node.Checkpoint{}); !errors.Is(err, node.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
+	if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err, store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of progress that can't be read: %v", err)
 	}
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (node.Incarnation{}) {
+	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestReplaysAreBounded lets two nodes ask for more replays than may wait.
@@ -23,11 +23,11 @@ func TestReplaysAreBounded(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				err := stores[i%2].AddReplay(testContext(t, 20*time.Second), owner, endpoint, node.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
+				err := stores[i%2].AddReplay(testContext(t, 20*time.Second), owner, endpoint, store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
 				switch {
 				case err == nil:
 					taken.Add(1)
-				case errors.Is(err, node.ErrTooManyReplays):
+				case errors.Is(err, store.ErrTooManyReplays):
 					refused.Add(1)
 				case errors.Is(err, licensing.ErrUnavailable):
 					continue
@@ -39,7 +39,7 @@ func TestReplaysAreBounded(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if _, kinds := keptOf(t, endpoint); taken.Load() != node.MaxReplays || refused.Load() != 40-node.MaxReplays || kinds[keyOfReplay] != node.MaxReplays {
+	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays || kinds[keyOfReplay] != store.MaxReplays {
 		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[keyOfReplay])
 	}
 }
@@ -57,7 +57,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range endpoints {
 		group.Go(func() {
-			if err := s.AddReplay(testContext(t, 20*time.Second), owner, endpoints[i].ID, node.Replay{ID: "1", Dead: true}); err != nil {
+			if err := s.AddReplay(testContext(t, 20*time.Second), owner, endpoints[i].ID, store.Replay{ID: "1", Dead: true}); err != nil {
 				t.Errorf("the endpoint %d: %v", i, err)
 			}
 		})
@@ -78,8 +78,8 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Go(func() {
 			defer close(lost)
 			for n := 0; ; n++ {
-				err := hold.Checkpoint(testContext(t, 20*time.Second), node.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
-				if errors.Is(err, node.ErrClaimLost) {
+				err := hold.Checkpoint(testContext(t, 20*time.Second), store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
+				if errors.Is(err, store.ErrClaimLost) {
 					return
 				}
 				if err != nil {
@@ -93,7 +93,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		})
 		group.Go(func() {
 			for asked := false; ; {
-				err := sweepers[0].AddReplay(testContext(t, 20*time.Second), owner, endpoint, node.Replay{ID: "1", Dead: true})
+				err := sweepers[0].AddReplay(testContext(t, 20*time.Second), owner, endpoint, store.Replay{ID: "1", Dead: true})
 				if errors.Is(err, licensing.ErrWebhookNotFound) {
 					if !asked {
 						t.Error("no replay was taken")

@@ -9,17 +9,17 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Checkpoint stores what was done: mostly in one transaction, and what one does not
 // hold in several. The log goes first, since what was delivered must not go without a
 // trace; the place in the feed, and the replays, go last.
-func (h *deliveryHold) Checkpoint(ctx context.Context, done node.Checkpoint) error {
+func (h *deliveryHold) Checkpoint(ctx context.Context, done store.Checkpoint) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lost {
-		return node.ErrClaimLost
+		return store.ErrClaimLost
 	}
 	h.todo = append(h.todo, done)
 	return h.finish(ctx)
@@ -52,7 +52,7 @@ func (h *deliveryHold) finish(ctx context.Context) error {
 }
 
 // layOutAgain lays a checkpoint out, for which something may have to be read.
-func (h *deliveryHold) layOutAgain(ctx context.Context, done *node.Checkpoint) ([]checkpointStep, error) {
+func (h *deliveryHold) layOutAgain(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
 	for attempt := 0; ; attempt++ {
 		steps, err := h.layOut(ctx, done)
 		switch {
@@ -70,12 +70,12 @@ func (h *deliveryHold) layOutAgain(ctx context.Context, done *node.Checkpoint) (
 // fail gives the claim up for lost where nothing can be stored any more, whatever is
 // tried: whoever claims the endpoint next begins anew.
 func (h *deliveryHold) fail(err error) error {
-	if errors.Is(err, node.ErrClaimLost) {
+	if errors.Is(err, store.ErrClaimLost) {
 		return err
 	}
 	h.worker.store.log.Error().Err(err).Str("endpoint_id", h.endpoint).Msg("the deliveries to an endpoint can't be stored; they begin anew")
 	h.lose()
-	return fmt.Errorf("%w: %w", node.ErrClaimLost, err)
+	return fmt.Errorf("%w: %w", store.ErrClaimLost, err)
 }
 
 // take makes one transaction, and makes it again as it is until there is an answer,

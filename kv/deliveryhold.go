@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -42,16 +42,16 @@ type deliveryHold struct {
 	revision int64          // of the progress; 0: there is none
 	pending  map[string]struct{}
 
-	todo  []node.Checkpoint // that are not yet laid out
-	steps []checkpointStep  // that are, and not yet made
+	todo  []store.Checkpoint // that are not yet laid out
+	steps []checkpointStep   // that are, and not yet made
 }
 
 // Resume reads where the deliveries of the endpoint stand.
-func (h *deliveryHold) Resume(ctx context.Context) (node.DeliveryState, error) {
+func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := h.finish(ctx); err != nil {
-		return node.DeliveryState{}, err
+		return store.DeliveryState{}, err
 	}
 	for try := 1; ; try++ {
 		state, err := h.resume(ctx)
@@ -61,7 +61,7 @@ func (h *deliveryHold) Resume(ctx context.Context) (node.DeliveryState, error) {
 	}
 }
 
-func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, err error) {
+func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
 	reads := append(h.guardReads(), clientv3.OpGet(webhooksKey(h.owner)))
 	response, err := s.txn(ctx, "resume_deliveries", nil, reads, nil)
@@ -74,7 +74,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, er
 	}
 	state.Endpoint, err = endpointAt(h.owner, firstOf(response.Responses, len(reads)-1), h.endpoint, response.Header.Revision)
 	if err != nil {
-		return node.DeliveryState{}, err
+		return store.DeliveryState{}, err
 	}
 	h.stored, h.revision = storedProgress{owner: h.owner}, 0
 	if at.progress != nil {
@@ -83,13 +83,13 @@ func (h *deliveryHold) resume(ctx context.Context) (state node.DeliveryState, er
 	h.pending = make(map[string]struct{})
 	prefix := deliveriesOf(h.endpoint, keyOfPending)
 	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
-		d := s.readDelivery(h.endpoint, id, node.DeliveryPending, value)
+		d := s.readDelivery(h.endpoint, id, store.DeliveryPending, value)
 		h.pending[id] = struct{}{}
-		state.Pending = append(state.Pending, node.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
+		state.Pending = append(state.Pending, store.PendingDelivery{EventID: id, Attempts: len(d.Attempts), Next: d.Next})
 		return nil
 	})
 	if err != nil {
-		return node.DeliveryState{}, err
+		return store.DeliveryState{}, err
 	}
 	h.resumed = true
 	state.Progress, state.Found = h.stored.progress, h.stored.begun
@@ -116,20 +116,20 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 }
 
 // Jobs reads the replays that were asked for and are not done, the oldest first, and the
-// endpoint. There are at most [node.MaxReplays], so that one transaction reads all of them.
-func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt, error) {
+// endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
+func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	prefix := deliveriesOf(h.endpoint, keyOfReplay)
 	response, err := h.worker.store.txn(ctx, "list_replays", nil, []clientv3.Op{
 		clientv3.OpGet(webhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
-		return nil, node.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	at, err := endpointAt(h.owner, firstOf(response.Responses, 0), h.endpoint, response.Header.Revision)
 	if err != nil {
 		return nil, at, err
 	}
-	var jobs []node.Replay
+	var jobs []store.Replay
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
 		_, job, err := decodeReplay(string(kv.Key[len(prefix):]), kv.Value)
 		if err != nil {
@@ -141,8 +141,8 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]node.Replay, node.EndpointAt
 }
 
 // Pending reads messages that are to be tried again.
-func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]node.Delivery, error) {
-	var found []node.Delivery
+func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
+	var found []store.Delivery
 	for some := range slices.Chunk(events, maxOps) {
 		keys := make([]string, len(some))
 		for i, event := range some {
@@ -156,15 +156,15 @@ func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]node.De
 			if kv == nil {
 				continue
 			}
-			found = append(found, h.worker.store.readDelivery(h.endpoint, some[i], node.DeliveryPending, kv.Value))
+			found = append(found, h.worker.store.readDelivery(h.endpoint, some[i], store.DeliveryPending, kv.Value))
 		}
 	}
 	return found, nil
 }
 
 // Dead reads messages that were given up, in the order of their ids.
-func (h *deliveryHold) Dead(ctx context.Context, after string, limit int) ([]node.Delivery, error) {
-	dead, _, err := h.worker.store.readDeliveries(ctx, h.endpoint, node.DeliveryDead, after, limit)
+func (h *deliveryHold) Dead(ctx context.Context, after string, limit int) ([]store.Delivery, error) {
+	dead, _, err := h.worker.store.readDeliveries(ctx, h.endpoint, store.DeliveryDead, after, limit)
 	return dead, err
 }
 
@@ -214,7 +214,7 @@ func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error
 	claim, deleted, kv := firstOf(response.Responses, 0), firstOf(response.Responses, 1), firstOf(response.Responses, 2)
 	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
 		h.lose()
-		return guards{}, node.ErrClaimLost
+		return guards{}, store.ErrClaimLost
 	}
 	if kv == nil {
 		return guards{}, nil

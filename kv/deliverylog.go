@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // What was delivered to an endpoint is told in pages, one for each checkpoint that
@@ -63,7 +63,7 @@ type loggedPage struct {
 // pagesOf lays deliveries into pages, mostly one. Receivers answer most of the time
 // the same, so that each answer is there once; where that is still too much, they are
 // cut.
-func pagesOf(delivered []node.Delivery) []loggedPage {
+func pagesOf(delivered []store.Delivery) []loggedPage {
 	if len(delivered) == 0 {
 		return nil
 	}
@@ -83,7 +83,7 @@ func pagesOf(delivered []node.Delivery) []loggedPage {
 }
 
 // encodePage writes a page, with answers up to a length.
-func encodePage(delivered []node.Delivery, answer int) []byte {
+func encodePage(delivered []store.Delivery, answer int) []byte {
 	b := []byte{formatVersion}
 	var answers []string
 	places := make(map[string]int)
@@ -107,8 +107,8 @@ func encodePage(delivered []node.Delivery, answer int) []byte {
 	return b
 }
 
-func decodePage(value []byte) ([]node.Delivery, error) {
-	var delivered []node.Delivery
+func decodePage(value []byte) ([]store.Delivery, error) {
+	var delivered []store.Delivery
 	var answers []string
 	var refers []uint64
 	err := decodeValue(value, func(f field) error {
@@ -136,8 +136,8 @@ func decodePage(value []byte) ([]node.Delivery, error) {
 	return delivered, nil
 }
 
-func decodeLogged(message []byte) (d node.Delivery, answer uint64, err error) {
-	d.Status = node.DeliveryDelivered
+func decodeLogged(message []byte) (d store.Delivery, answer uint64, err error) {
+	d.Status = store.DeliveryDelivered
 	err = decodeMessage(message, func(f field) (err error) {
 		switch f.num {
 		case loggedEvent:

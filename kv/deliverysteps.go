@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -62,7 +62,7 @@ func (s *checkpointStep) remove(key string) {
 }
 
 // layOut lays out a checkpoint.
-func (h *deliveryHold) layOut(ctx context.Context, done *node.Checkpoint) ([]checkpointStep, error) {
+func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]checkpointStep, error) {
 	if !h.resumed {
 		if _, err := h.resume(ctx); err != nil {
 			return nil, err
@@ -100,7 +100,7 @@ func (h *deliveryHold) layOut(ctx context.Context, done *node.Checkpoint) ([]che
 
 // jobsOf tells what becomes of the keys of replays, and how many bytes that is. One may
 // have come on several times, and to its end: a transaction has each key once.
-func (h *deliveryHold) jobsOf(done *node.Checkpoint) (jobs map[string][]byte, bytes int) {
+func (h *deliveryHold) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)
 	for i := range done.PutJobs {
 		jobs[replayKey(h.endpoint, done.PutJobs[i].ID)] = encodeReplay(h.owner, &done.PutJobs[i])
@@ -136,16 +136,16 @@ func (l *stepsOf) addPage(page loggedPage) {
 
 // messageChange is how a message stands after a checkpoint.
 type messageChange struct {
-	delivery *node.Delivery
-	status   node.DeliveryStatus
+	delivery *store.Delivery
+	status   store.DeliveryStatus
 }
 
 // changesOf tells how messages stand after a checkpoint, each once. Of one that is in
 // several lists, that it was delivered counts most, and then that it was given up.
-func changesOf(done *node.Checkpoint) []messageChange {
+func changesOf(done *store.Checkpoint) []messageChange {
 	var changes []messageChange
 	places := make(map[string]int)
-	add := func(messages []node.Delivery, status node.DeliveryStatus) {
+	add := func(messages []store.Delivery, status store.DeliveryStatus) {
 		for i := range messages {
 			d := &messages[i]
 			if at, is := places[d.EventID]; is {
@@ -156,43 +156,43 @@ func changesOf(done *node.Checkpoint) []messageChange {
 			changes = append(changes, messageChange{d, status})
 		}
 	}
-	add(done.Pending, node.DeliveryPending)
-	add(done.Dead, node.DeliveryDead)
-	add(done.Delivered, node.DeliveryDelivered)
+	add(done.Pending, store.DeliveryPending)
+	add(done.Dead, store.DeliveryDead)
+	add(done.Delivered, store.DeliveryDelivered)
 	return changes
 }
 
 // addChange writes how a message stands, given how it stood.
 func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 	event, endpoint := c.delivery.EventID, l.hold.endpoint
-	if c.status == node.DeliveryDelivered && !wasPending && !wasDead {
+	if c.status == store.DeliveryDelivered && !wasPending && !wasDead {
 		return // the log has it
 	}
 	var value []byte
-	if c.status != node.DeliveryDelivered {
+	if c.status != store.DeliveryDelivered {
 		value = encodeDelivery(c.delivery)
 	}
 	l.close()
 	step := l.room(2, len(value)+2*len(deadKey(endpoint, event)))
 	switch c.status {
-	case node.DeliveryPending:
+	case store.DeliveryPending:
 		step.put(pendingKey(endpoint, event), value)
 		step.joined = append(step.joined, event)
-	case node.DeliveryDead:
+	case store.DeliveryDead:
 		step.put(deadKey(endpoint, event), value)
 	}
 	counts := &l.next.progress
-	if wasPending && c.status != node.DeliveryPending {
+	if wasPending && c.status != store.DeliveryPending {
 		step.remove(pendingKey(endpoint, event))
 		step.left = append(step.left, event)
 		counts.Pending--
-	} else if !wasPending && c.status == node.DeliveryPending {
+	} else if !wasPending && c.status == store.DeliveryPending {
 		counts.Pending++
 	}
-	if wasDead && c.status != node.DeliveryDead {
+	if wasDead && c.status != store.DeliveryDead {
 		step.remove(deadKey(endpoint, event))
 		counts.Dead--
-	} else if !wasDead && c.status == node.DeliveryDead {
+	} else if !wasDead && c.status == store.DeliveryDead {
 		counts.Dead++
 	}
 	l.close()

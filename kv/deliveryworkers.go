@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -30,7 +30,7 @@ var errLeaseLost = fmt.Errorf("%w: the lease on deliveries is lost", licensing.E
 
 // Work runs do as a worker, under a lease. A store is one worker: it must not be
 // called again before it has ended.
-func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w node.DeliveryWorker) error) error {
+func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
 	starting, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	lease, err := s.client.Grant(starting, workerTTL)
@@ -78,15 +78,15 @@ type deliveryWorker struct {
 }
 
 // Self is the store's incarnation.
-func (w *deliveryWorker) Self() node.Incarnation { return w.store.incarnation }
+func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
-func (w *deliveryWorker) Workers(ctx context.Context) ([]node.Incarnation, error) {
+func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
 	response, err := w.store.list(ctx, "list_workers", workersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
-	var workers []node.Incarnation
+	var workers []store.Incarnation
 	for _, kv := range response.Kvs {
 		if by, ok := readIncarnation(kv.Key[len(workersPrefix):]); ok {
 			workers = append(workers, by)
@@ -105,9 +105,9 @@ func readIncarnation(b []byte) (by incarnation, ok bool) {
 // Claims tells who delivers to which endpoint. One that is this worker's, and that
 // nobody here knows of, goes: it was put by a request that nobody waited for any
 // more, and would keep others off.
-func (w *deliveryWorker) Claims(ctx context.Context) (map[string]node.Incarnation, error) {
+func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnation, error) {
 	before := w.holds()
-	claims := make(map[string]node.Incarnation)
+	claims := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
 	from, end := clientv3.GetPrefixRangeEnd(workersPrefix), clientv3.GetPrefixRangeEnd(claimedPrefix)
 	for {
@@ -172,7 +172,7 @@ func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...cli
 // Claim takes an endpoint, if it is free and still in its owner's record. What is
 // compared with that record is all that keeps deliveries from going on of an
 // endpoint that was deleted, and its data swept, meanwhile.
-func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (node.DeliveryHold, bool, error) {
+func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpoint string) (store.DeliveryHold, bool, error) {
 	w.mu.Lock()
 	_, held := w.held[endpoint]
 	w.held[endpoint] = struct{}{}

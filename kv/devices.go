@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // maxInline is how many devices a license's own record holds. The next one
@@ -81,7 +81,7 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 // brings back one that was removed. Those that a request has no room for will be
 // seen again.
 func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
-	for _, entry := range changed[:min(len(changed), node.MaxTouchedDevices)] {
+	for _, entry := range changed[:min(len(changed), store.MaxTouchedDevices)] {
 		at := []byte(deviceKey(id, entry.Device.ID))
 		from := token.entries[entry.Device.ID]
 		sw.compare(at, from)
@@ -128,7 +128,7 @@ func byBinding(a, b licensing.Device) int {
 const readTries = 3
 
 // ReadLicense reads a license and a page of its devices at one revision.
-func (s *Store) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (s *Store) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
 	views, err := s.readLicenses(ctx, []licensing.LicenseKey{key}, page)
 	if err != nil {
 		return nil, err
@@ -137,11 +137,11 @@ func (s *Store) ReadLicense(ctx context.Context, key licensing.LicenseKey, page 
 }
 
 // ReadLicenses reads licenses, each with its first devices, at one revision.
-func (s *Store) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
-	return s.readLicenses(ctx, keys, node.DevicePage{Limit: devices})
+func (s *Store) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
+	return s.readLicenses(ctx, keys, store.DevicePage{Limit: devices})
 }
 
-func (s *Store) readLicenses(ctx context.Context, keys []licensing.LicenseKey, page node.DevicePage) (views []*node.LicenseView, err error) {
+func (s *Store) readLicenses(ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage) (views []*store.LicenseView, err error) {
 	for range readTries {
 		views, err = s.tryLicenses(ctx, keys, page)
 		if !errors.Is(err, rpctypes.ErrCompacted) {
@@ -151,7 +151,7 @@ func (s *Store) readLicenses(ctx context.Context, keys []licensing.LicenseKey, p
 	return views, err
 }
 
-func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, page node.DevicePage) ([]*node.LicenseView, error) {
+func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage) ([]*store.LicenseView, error) {
 	var reads [][]byte
 	for _, key := range keys {
 		reads = append(reads, []byte(licenseKey(key.ID())), []byte(metadataKey(key.ID())))
@@ -160,7 +160,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, pa
 	if r.err != nil {
 		return nil, unavailable(r.err)
 	}
-	views := make([]*node.LicenseView, len(keys))
+	views := make([]*store.LicenseView, len(keys))
 	for i, key := range keys {
 		facts, metadata := firstOf(r.responses, 2*i), firstOf(r.responses, 2*i+1)
 		var err error
@@ -173,7 +173,7 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, pa
 
 // viewStored makes a view of a license as its keys were read at a revision; nil
 // where there is none.
-func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page node.DevicePage, revision int64) (*node.LicenseView, error) {
+func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, metadata *mvccpb.KeyValue, page store.DevicePage, revision int64) (*store.LicenseView, error) {
 	if facts == nil {
 		return nil, nil
 	}
@@ -191,15 +191,15 @@ func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 
 // viewLicense puts a page of its devices to a license that was read at a
 // revision. A page of none takes those that lie in the license.
-func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page node.DevicePage, revision int64) (*node.LicenseView, error) {
-	view := &node.LicenseView{License: license.license}
+func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page store.DevicePage, revision int64) (*store.LicenseView, error) {
+	view := &store.LicenseView{License: license.license}
 	listing, err := decodeInline(license.devices, license.license.CreatedAt)
 	if err != nil {
 		return nil, broken(err)
 	}
 	if page.Limit == 0 {
 		if view.Devices = listing; license.spilled && license.license.CurrentDevices > 0 {
-			view.Next = &node.DeviceCursor{}
+			view.Next = &store.DeviceCursor{}
 		}
 		return view, nil
 	}
@@ -207,7 +207,7 @@ func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page no
 		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {
 			return nil, err
 		}
-		whole := page.After == node.DeviceCursor{} && len(listing) <= page.Limit
+		whole := page.After == store.DeviceCursor{} && len(listing) <= page.Limit
 		if whole && len(listing) != license.license.CurrentDevices {
 			s.countBroken("device_count", "read")
 		}
@@ -227,12 +227,12 @@ func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page no
 	return view, nil
 }
 
-func comparePositions(a, b node.DeviceCursor) int { return slices.Compare(a[:], b[:]) }
+func comparePositions(a, b store.DeviceCursor) int { return slices.Compare(a[:], b[:]) }
 
 // listDevices reads up to one device more than the page holds, from its
 // beginning on, at a revision. Where a license has many devices it reads hash
 // space slice by slice, each so wide that it should hold what is missing.
-func (s *Store) listDevices(ctx context.Context, l *licensing.License, page node.DevicePage, revision int64) ([]licensing.Device, error) {
+func (s *Store) listDevices(ctx context.Context, l *licensing.License, page store.DevicePage, revision int64) ([]licensing.Device, error) {
 	var devices []licensing.Device
 	prefix := devicesPrefix(l.Key.ID())
 	end := clientv3.GetPrefixRangeEnd(prefix)

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // onGet calls a hook before each range read.
@@ -38,7 +38,7 @@ func hookedStore(t *testing.T, before func()) *Store {
 
 // putDevices stores a license with many devices, at the places that position
 // gives them.
-func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor) licensing.LicenseKey {
+func putDevices(t *testing.T, count int, position func(i int) store.DeviceCursor) licensing.LicenseKey {
 	t.Helper()
 	l := newLicense(t, 0)
 	l.CurrentDevices = count
@@ -64,12 +64,12 @@ func putDevices(t *testing.T, count int, position func(i int) node.DeviceCursor)
 // not be read one by one.
 func TestClusteredDevices(t *testing.T) {
 	const count = 5000
-	key := putDevices(t, count, func(i int) node.DeviceCursor {
-		return node.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
+	key := putDevices(t, count, func(i int) store.DeviceCursor {
+		return store.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
 	})
 	var reads atomic.Int32
 	s := hookedStore(t, func() { reads.Add(1) })
-	page := node.DevicePage{Limit: 1}
+	page := store.DevicePage{Limit: 1}
 	view, err := s.ReadLicense(testContext(t, 10*time.Second), key, page)
 	if err != nil || len(view.Devices) != 1 || view.Next == nil {
 		t.Fatalf("%+v, %v", view, err)
@@ -83,10 +83,10 @@ func TestClusteredDevices(t *testing.T) {
 // reads one of a small license: in one slice of about its own size.
 func TestPageReadsOnce(t *testing.T) {
 	for _, count := range []int{100, 5000} {
-		key := putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) })
+		key := putDevices(t, count, func(i int) store.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
-		view, err := s.ReadLicense(testContext(t, 10*time.Second), key, node.DevicePage{Limit: 50})
+		view, err := s.ReadLicense(testContext(t, 10*time.Second), key, store.DevicePage{Limit: 50})
 		if err != nil || len(view.Devices) != 50 {
 			t.Fatalf("%d devices: %v", len(view.Devices), err)
 		}
@@ -125,7 +125,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 			}
 		}
 	})
-	view, err := reader.ReadLicense(ctx, licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 100})
+	view, err := reader.ReadLicense(ctx, licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}

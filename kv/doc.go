@@ -1,4 +1,4 @@
-// Package kv keeps records in etcd. It implements node.Store, and no etcd type
+// Package kv keeps records in etcd. It implements store.Store, and no etcd type
 // leaves it.
 //
 // # Keys

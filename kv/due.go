@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // due is what is due of a record as its place in the index has it: the kind, in
@@ -67,7 +67,7 @@ func (sw *swap) reschedule(record string, from, to due, value []byte) {
 
 // Due tells for which records something is due at a moment. The range that etcd
 // counts ends at that moment: what is due later costs nothing.
-func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	prefix := duePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -76,9 +76,9 @@ func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, f
 	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
 	s.answered(ctx, "due_list", started, err)
 	if err != nil {
-		return node.DuePage{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return store.DuePage{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	var page node.DuePage
+	var page store.DuePage
 	for _, kv := range response.Kvs {
 		// What has not the form of a place is for verify to report.
 		if _, ref, ok := dueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {

@@ -12,6 +12,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // TestDuePlaces: what is due comes back from a place as it went in.
@@ -88,7 +89,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 		l := newLicense(t, 9)
 		change(l)
 		ref := licensing.LicenseRef(l.Key)
-		outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
+		outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
@@ -112,7 +113,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 // TestManyGrantsWithAnEnd: licenses of a full transaction have their places too.
 func TestManyGrantsWithAnEnd(t *testing.T) {
 	l := newLab(t)
-	const quantity = 3*node.MaxNewLicenses - 5
+	const quantity = 3*store.MaxNewLicenses - 5
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	if _, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
 		ProductID: "pro", Quantity: quantity, ExpiresAt: ends, Metadata: `{"a":1}`, Once: l.once(1),

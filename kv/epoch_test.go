@@ -14,6 +14,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // ids gives those of all events of the lab's owner that a store has, of the open epoch
@@ -24,7 +25,7 @@ func (l *lab) eventIDs() []string {
 		l.t.Fatal(err)
 	}
 	var ids []string
-	page := node.FeedPage{Limit: 1000}
+	page := store.FeedPage{Limit: 1000}
 	for {
 		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(l.t)
 		for _, e := range feed.Events {
@@ -50,7 +51,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			return d.lab
 		}},
 		{"a node that was up and reads", func(d *disaster) *lab {
-			_, _ = d.store.ReadEvents(d.ctx(), labOwner, node.FeedPage{Limit: 10})
+			_, _ = d.store.ReadEvents(d.ctx(), labOwner, store.FeedPage{Limit: 10})
 			return d.lab
 		}},
 		{"a node that was up, after another", func(d *disaster) *lab {
@@ -86,7 +87,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			}
 			fresh := 0
 			for _, id := range now {
-				if at, _ := readPlace(node.Cell, id); at.epoch > lostEpoch {
+				if at, _ := readPlace(store.Cell, id); at.epoch > lostEpoch {
 					fresh++
 				}
 			}
@@ -170,10 +171,10 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 		defer close(done)
 		n.KeepSealing(ctx)
 	}()
-	feed, err := n.Feed(testContext(t, 30*time.Second), owner, node.FeedPage{Limit: 10}, node.FeedWait{For: 20 * time.Second})
+	feed, err := n.Feed(testContext(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, node.FeedWait{For: 20 * time.Second})
 	cancel()
 	<-done
-	var told []node.RecordedEvent
+	var told []store.RecordedEvent
 	for _, e := range feed.Events {
 		told = append(told, e.RecordedEvent)
 	}
@@ -218,7 +219,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
 		go func() {
-			_, err := s.Commit(testContext(t, 20*time.Second), node.Change{Writes: []node.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
+			_, err := s.Commit(testContext(t, 20*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
 			errs <- err
 		}()
 	}

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // eventBytes counts the bytes of an owner's events.
@@ -33,31 +33,31 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 	l := newEventsLab(t)
 	small, large := acct("small"), acct("large")
 	const budget = 20 << 10
-	keep := node.EventRetention{Age: 160 * time.Minute, Bytes: budget}
+	keep := store.EventRetention{Age: 160 * time.Minute, Bytes: budget}
 	for range 3 {
 		l.license(l.store, small)
 	}
 	l.seal()
 	little := l.feed(small, 10)
-	first, err := l.store.ReadEvents(testContext(t, 10*time.Second), small, node.FeedPage{Limit: 1})
+	first, err := l.store.ReadEvents(testContext(t, 10*time.Second), small, store.FeedPage{Limit: 1})
 	if err != nil || len(first.Events) != 1 {
 		t.Fatalf("%+v, %v", first, err)
 	}
-	var all []node.RecordedEvent
-	behind := node.FeedPosition("") // of an earlier page, and no event's
+	var all []store.RecordedEvent
+	behind := store.FeedPosition("") // of an earlier page, and no event's
 	for i := range 6 {
 		for range 40 {
 			l.license(l.store, large)
 		}
 		l.seal()
-		page, err := l.store.ReadEvents(testContext(t, 10*time.Second), large, node.FeedPage{Limit: 1000})
+		page, err := l.store.ReadEvents(testContext(t, 10*time.Second), large, store.FeedPage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
 			all, behind = page.Events, page.Next
 		} else {
-			more := must(l.after(large, node.FeedPosition(all[len(all)-1].ID)))(t)
+			more := must(l.after(large, store.FeedPosition(all[len(all)-1].ID)))(t)
 			all = append(all, more...)
 		}
 		l.sweep(testTime.Add(time.Duration(i)*markAfter), keep)
@@ -79,7 +79,7 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 		t.Errorf("%d bytes are kept, and the budget is %d", bytes, budget)
 	}
 	for i, e := range all {
-		_, err := l.after(large, node.FeedPosition(e.ID))
+		_, err := l.after(large, store.FeedPosition(e.ID))
 		if gone := i < len(all)-len(left); gone != errors.Is(err, licensing.ErrCursorExpired) || !gone && err != nil {
 			t.Errorf("after event %d of %d, of which %d are left: %v", i, len(all), len(left), err)
 		}

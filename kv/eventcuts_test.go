@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestSweepersAtOnce has nodes sweep at once while two owners record more than the budget
@@ -110,7 +110,7 @@ func TestCutIsKilled(t *testing.T) {
 		if got := l.feed(small, 1); len(got) != 1 {
 			t.Errorf("killed after %d writes: of the owner with one event there are %q", kill, kindsOf(got))
 		}
-		rest, err := l.after(large, node.FeedPosition(all[0].ID))
+		rest, err := l.after(large, store.FeedPosition(all[0].ID))
 		if diff := cmp.Diff(all[1:], rest); !errors.Is(err, licensing.ErrCursorExpired) && (err != nil || diff != "") {
 			t.Errorf("killed after %d writes: %v\n%s", kill, err, diff)
 		}
@@ -152,14 +152,14 @@ func TestHistoryPastCut(t *testing.T) {
 		t.Fatalf("the ledger is %+v", l.ledger(owner))
 	}
 	latest := l.feed(owner, 10)[0]
-	at, _ := readPlace(node.Cell, latest.ID)
+	at, _ := readPlace(store.Cell, latest.ID)
 	key := eventsKey(owner, site{epoch: at.epoch}, licenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
 	if _, err := l.store.client.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
 	l.store = l.open(nil)
-	var found []node.RecordedEvent
-	for page := (node.HistoryPage{Limit: 10}); ; {
+	var found []store.RecordedEvent
+	for page := (store.HistoryPage{Limit: 10}); ; {
 		got := must(l.store.History(testContext(t, 10*time.Second), ref, page))(t)
 		found = append(found, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
@@ -210,7 +210,7 @@ func TestOlderStore(t *testing.T) {
 	mark(l.seal()-1, testTime.Add(3*markAfter), 200)
 	l.license(l.store, large)
 	l.seal()
-	l.sweep(testTime.Add(4*markAfter), node.EventRetention{Age: keep.Age, Bytes: 1 << 40})
+	l.sweep(testTime.Add(4*markAfter), store.EventRetention{Age: keep.Age, Bytes: 1 << 40})
 	for _, owner := range []licensing.Owner{small, large} {
 		sum := int64(0)
 		for _, span := range l.ledger(owner).spans {

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"strings"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // An event is known by where it stands: the epoch, a hash of its record (since a
@@ -113,5 +113,5 @@ func readPlace(cell byte, text string) (p place, ok bool) {
 
 // eventID is the id of an event of a record.
 func eventID(at site, record string, sequence uint64) string {
-	return place{epoch: at.epoch, record: hashRecord(at.block, record), sequence: sequence}.text(node.Cell)
+	return place{epoch: at.epoch, record: hashRecord(at.block, record), sequence: sequence}.text(store.Cell)
 }

@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Event finds an event by its id.
-func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*node.RecordedEvent, error) {
-	at, ok := readPlace(node.Cell, id)
+func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
+	at, ok := readPlace(store.Cell, id)
 	if !ok || !at.behindEvent() {
 		return nil, nil
 	}
@@ -22,7 +22,7 @@ func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*n
 }
 
 // eventAt reads the event that a place is behind of.
-func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*node.RecordedEvent, error) {
+func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*store.RecordedEvent, error) {
 	e, err := s.entryAt(ctx, owner, at, state)
 	if err != nil || e == nil {
 		return nil, err
@@ -39,7 +39,7 @@ func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, st
 	if event == nil {
 		return nil, nil
 	}
-	return &node.RecordedEvent{ID: at.text(node.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
+	return &store.RecordedEvent{ID: at.text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
 }
 
 // eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
@@ -99,13 +99,13 @@ func (s *Store) entryAt(ctx context.Context, owner licensing.Owner, at place, st
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in
 // the feed yet. It is looked for, so that a made-up one is refused.
-func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after place, state feedState) (node.Feed, error) {
+func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after place, state feedState) (store.Feed, error) {
 	recorded, err := s.eventAt(ctx, owner, after, state)
 	if err != nil {
-		return node.Feed{}, err
+		return store.Feed{}, err
 	}
 	if recorded == nil {
-		return node.Feed{}, node.ErrBadPosition
+		return store.Feed{}, store.ErrBadPosition
 	}
-	return node.Feed{Next: node.FeedPosition(after.text(node.Cell))}, nil
+	return store.Feed{Next: store.FeedPosition(after.text(store.Cell))}, nil
 }

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // An owner of whom there are events has a key. It is written before the first of
@@ -110,7 +110,7 @@ func (s *Store) readyForEvents(ctx context.Context, told []telling) error {
 			if known := s.fences.known(); known != 0 {
 				return true, nil
 			}
-			return false, s.SealEvents(ctx, node.Epoch{})
+			return false, s.SealEvents(ctx, store.Epoch{})
 		})
 		if err != nil {
 			return fmt.Errorf("begin the first epoch: %w", err)

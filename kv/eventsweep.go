@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // licensing.ErrCursorExpired, and misses none in silence. Several nodes may sweep at the same
 // time, and each goes on where another has ended. If any event was removed, there may be
 // more.
-func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep node.EventRetention) (removed int, err error) {
+func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.EventRetention) (removed int, err error) {
 	// The marks are read before s/swept: so no mark that another node removes is missing
 	// above state.swept.
 	marks, err := s.eventMarks(ctx)

@@ -13,14 +13,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // keepAll keeps what has no other reason to go.
-var keepAll = node.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
+var keepAll = store.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
 
 // sweep sweeps until there is nothing left to be done.
-func (l *eventsLab) sweep(now time.Time, keep node.EventRetention) (removed int) {
+func (l *eventsLab) sweep(now time.Time, keep store.EventRetention) (removed int) {
 	l.t.Helper()
 	for {
 		n, err := l.store.SweepEvents(testContext(l.t, 10*time.Second), now, keep)
@@ -52,9 +52,9 @@ func (l *eventsLab) keys(prefix string) int64 {
 	return must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
 }
 
-func (l *eventsLab) after(owner licensing.Owner, position node.FeedPosition) ([]node.RecordedEvent, error) {
+func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
 	l.t.Helper()
-	got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, node.FeedPage{After: position, Limit: 1000})
+	got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, store.FeedPage{After: position, Limit: 1000})
 	return got.Events, err
 }
 
@@ -97,13 +97,13 @@ func TestEventsAreKeptByAge(t *testing.T) {
 			if got := kindsOf(l.feed(owner, 2)); len(got) != c.left {
 				t.Errorf("after %v the feed of %v is %q", c.at, owner, got)
 			}
-			history, err := l.store.History(testContext(t, 10*time.Second), refs[i], node.HistoryPage{Limit: 100})
+			history, err := l.store.History(testContext(t, 10*time.Second), refs[i], store.HistoryPage{Limit: 100})
 			if err != nil || len(history.Events) != c.left || history.Next != "" {
 				t.Errorf("after %v the history is %q, %q, %v", c.at, kindsOf(history.Events), history.Next, err)
 			}
 		}
 		for i, e := range all {
-			rest, err := l.after(owners[0], node.FeedPosition(e.ID))
+			rest, err := l.after(owners[0], store.FeedPosition(e.ID))
 			found, noErr := l.store.Event(testContext(t, 10*time.Second), owners[0], e.ID)
 			if noErr != nil {
 				t.Errorf("event %s: %v", e.ID, noErr)
@@ -127,8 +127,8 @@ func TestEventsAreKeptByAge(t *testing.T) {
 }
 
 // bySpans has a span of each owner begin with every mark.
-func bySpans(bytes int64) node.EventRetention {
-	return node.EventRetention{Age: ageSpans * markAfter, Bytes: bytes}
+func bySpans(bytes int64) store.EventRetention {
+	return store.EventRetention{Age: ageSpans * markAfter, Bytes: bytes}
 }
 
 // TestEventsAreKeptByBytes keeps the newest events of one owner that fit.
@@ -193,18 +193,18 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		l.seal()
 	}
 	all := l.feed(owner, 100)
-	half, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10})
+	half, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10})
 	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
 	}
-	at, _ := readPlace(node.Cell, string(half.Next))
+	at, _ := readPlace(store.Cell, string(half.Next))
 	for _, c := range []struct {
 		swept epoch
 		want  error
 	}{{at.epoch - 1, nil}, {at.epoch, licensing.ErrCursorExpired}} {
 		must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
-			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: half.Next, Limit: 100})
+			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
 				t.Errorf("swept up to %d: %v\n%s", c.swept, err, diff)
 			}
@@ -215,11 +215,11 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.
-	last, _ := readPlace(node.Cell, all[12].ID)
+	last, _ := readPlace(store.Cell, all[12].ID)
 	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), eventsOfOwner(owner)+string(appendEpoch(nil, last.epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
-	if rest, err := l.after(owner, node.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
+	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
 		t.Errorf("removed while it is read: %q, %v", kindsOf(rest), err)
 	}
 }
@@ -239,7 +239,7 @@ func TestSweepUnderReaders(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
 				now := testTime.Add(time.Duration(n) * 24 * time.Hour)
-				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, node.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
+				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 					t.Errorf("sweeper %d: %v", i, err)
 				}
@@ -251,7 +251,7 @@ func TestSweepUnderReaders(t *testing.T) {
 	for range 2 {
 		s := l.open(nil)
 		group.Go(func() {
-			page, last := node.FeedPage{Limit: 3}, uint64(0)
+			page, last := store.FeedPage{Limit: 3}, uint64(0)
 			for ctx.Err() == nil {
 				feed, err := s.ReadEvents(testContext(t, 10*time.Second), owner, page)
 				mu.Lock()
@@ -279,7 +279,7 @@ func TestSweepUnderReaders(t *testing.T) {
 		snapshot := loadOne(t, l.store, ref)
 		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: testTime.Add(time.Duration(i+1) * 24 * time.Hour)}
 		must(licensing.Apply(&snapshot.Record, cmd, testTime))(t)
-		l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		l.seal()
 		if i%20 == 0 {
 			l.clean()

@@ -11,7 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // sweptKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
@@ -84,16 +84,16 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 }
 
 // EventsNow is the position behind all that has been recorded by now.
-func (s *Store) EventsNow(ctx context.Context) (node.FeedPosition, error) {
+func (s *Store) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 	state, err := s.feedState(ctx)
 	if err != nil {
 		return "", err
 	}
-	return node.FeedPosition(place{epoch: state.end(), revision: state.revision}.text(node.Cell)), nil
+	return store.FeedPosition(place{epoch: state.end(), revision: state.revision}.text(store.Cell)), nil
 }
 
 // ReadEvents reads a page of an owner's feed.
-func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page node.FeedPage) (feed node.Feed, err error) {
+func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (feed store.Feed, err error) {
 	for range beginTries {
 		feed, err = s.readPage(ctx, owner, page)
 		if page.After != "" || !errors.Is(err, licensing.ErrCursorExpired) {
@@ -107,22 +107,22 @@ func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page node
 // beginTries bounds how often the beginning of a feed is looked for.
 const beginTries = 8
 
-func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	var after place
 	if page.After != "" {
 		var ok bool
-		if after, ok = readPlace(node.Cell, string(page.After)); !ok {
-			return node.Feed{}, node.ErrBadPosition
+		if after, ok = readPlace(store.Cell, string(page.After)); !ok {
+			return store.Feed{}, store.ErrBadPosition
 		}
 	}
 	// One transaction reads the endpoint and how far the feed goes. Every event of the page
 	// is of an epoch that is sealed at the revision of this transaction.
 	state, endpoint, err := s.feedStateFor(ctx, owner, page.Endpoint)
 	if err != nil {
-		return node.Feed{}, err
+		return store.Feed{}, err
 	}
 	if page.Endpoint != "" && !endpoint.Enabled() {
-		return node.Feed{Next: page.After, Endpoint: endpoint}, nil
+		return store.Feed{Next: page.After, Endpoint: endpoint}, nil
 	}
 	if page.Wanted {
 		page.Types = endpoint.Endpoint.Types
@@ -133,16 +133,16 @@ func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page node.F
 }
 
 // readBehind reads a page that comes after a place, as far as the feed goes.
-func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after place, state feedState, page store.FeedPage) (store.Feed, error) {
 	switch {
 	case page.After == "":
 		after.epoch = state.swept + 1
 	case after.epoch <= state.swept:
-		return node.Feed{}, licensing.ErrCursorExpired
+		return store.Feed{}, licensing.ErrCursorExpired
 	case !after.behindEvent() && (after.epoch > state.end() || after.epoch == state.end() && after.revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
 		// wait in vain.
-		return node.Feed{}, node.ErrBadPosition
+		return store.Feed{}, store.ErrBadPosition
 	case after.epoch >= state.epoch && after.behindEvent():
 		// Nobody is told of an event before its epoch is sealed, but by its own id.
 		return s.feedFromOpen(ctx, owner, after, state)
@@ -154,9 +154,9 @@ func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after pla
 type feedReading struct {
 	store   *Store
 	owner   licensing.Owner
-	page    node.FeedPage
+	page    store.FeedPage
 	after   place // behind what was looked at
-	feed    node.Feed
+	feed    store.Feed
 	scanned int // records' events
 	keys    int // that they are from
 	most    int // keys that are read next
@@ -165,10 +165,10 @@ type feedReading struct {
 func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
 
 func (r *feedReading) at(p place) {
-	r.after, r.feed.Next = p, node.FeedPosition(p.text(node.Cell))
+	r.after, r.feed.Next = p, store.FeedPosition(p.text(store.Cell))
 }
 
-func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place, state feedState, page node.FeedPage) (node.Feed, error) {
+func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place, state feedState, page store.FeedPage) (store.Feed, error) {
 	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
@@ -177,7 +177,7 @@ func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place
 		if dir == nil {
 			var err error
 			if dir, err = s.listEvents(ctx, owner, r.after.epoch, min(r.after.epoch+epoch(width), state.epoch), state.revision); err != nil {
-				return node.Feed{}, err
+				return store.Feed{}, err
 			}
 			switch n := len(dir.entries); {
 			case n < fewEntries:
@@ -189,12 +189,12 @@ func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place
 		}
 		at, ok := dir.behind(r.after)
 		if !ok {
-			return node.Feed{}, node.ErrBadPosition
+			return store.Feed{}, store.ErrBadPosition
 		}
 		for at < len(dir.entries) && r.wants() {
 			n, err := s.readEntries(ctx, r, dir.entries[at:min(at+r.room(), len(dir.entries))])
 			if err != nil {
-				return node.Feed{}, err
+				return store.Feed{}, err
 			}
 			at += n
 		}
@@ -254,7 +254,7 @@ func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
 	r.store.noteUnreadable(r.owner, e, bad)
 	from, ok := r.follow(e, runs)
 	if !ok {
-		return false, node.ErrBadPosition
+		return false, store.ErrBadPosition
 	}
 	for i := range runs[from:] {
 		if whole, err := r.addRun(e, &runs[from+i]); err != nil || !whole {
@@ -298,7 +298,7 @@ func (r *feedReading) addRun(e *dirEntry, run *eventRun) (whole bool, err error)
 	r.store.noteUnreadableRun(r.owner, e, run, bad)
 	follows := r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash
 	if follows && e.block != 0 && !stored.has(r.after.sequence, run.last) {
-		return false, node.ErrBadPosition // a record is in a block once, and the event is not there
+		return false, store.ErrBadPosition // a record is in a block once, and the event is not there
 	}
 	for _, event := range stored.events {
 		if follows && event.Sequence <= r.after.sequence {
@@ -319,7 +319,7 @@ func (r *feedReading) tell(at place, e *dirEntry, rank string, event licensing.E
 	}
 	r.at(at)
 	if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
-		r.feed.Events = append(r.feed.Events, node.RecordedEvent{
+		r.feed.Events = append(r.feed.Events, store.RecordedEvent{
 			ID: string(r.feed.Next), Revision: e.revision, Rank: rank, Owner: r.owner, Event: event,
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // eventsCheck is the check key of the license keys in an eventsLab.
@@ -82,13 +82,13 @@ func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	made := newLicense(l.t, 0)
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", node.Cell, entropy)
+	made.Owner, made.Key = owner, licensing.NewKeyCheck([]byte(eventsCheck)).Mint("LIC", store.Cell, entropy)
 	ref := licensing.LicenseRef(made.Key)
-	l.commit(s, node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.NewLicense(made, nil, "key_maker")}}})
+	l.commit(s, store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.NewLicense(made, nil, "key_maker")}}})
 	return ref
 }
 
-func (l *eventsLab) commit(s *Store, change node.Change) {
+func (l *eventsLab) commit(s *Store, change store.Change) {
 	l.t.Helper()
 	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
 	if err != nil || !outcome.Landed {
@@ -97,7 +97,7 @@ func (l *eventsLab) commit(s *Store, change node.Change) {
 }
 
 // bound gives the change that binds devices, as s sees the license.
-func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) node.Change {
+func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, devices...)
 	for _, device := range devices {
@@ -106,14 +106,14 @@ func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) node.C
 			l.t.Fatal(err)
 		}
 	}
-	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
+	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }
 
 // feed reads all of an owner's feed, some events at a time.
-func (l *eventsLab) feed(owner licensing.Owner, limit int) []node.RecordedEvent {
+func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent {
 	l.t.Helper()
-	var all []node.RecordedEvent
-	page := node.FeedPage{Limit: limit}
+	var all []store.RecordedEvent
+	page := store.FeedPage{Limit: limit}
 	for {
 		got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, page)
 		if err != nil {
@@ -128,10 +128,10 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []node.RecordedEvent 
 }
 
 // inTheirEpochs demands of events that each was written in the epoch that it is of.
-func (l *eventsLab) inTheirEpochs(events []node.RecordedEvent) {
+func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	for _, e := range events {
-		at, _ := readPlace(node.Cell, e.ID)
+		at, _ := readPlace(store.Cell, e.ID)
 		is := must(l.store.client.Get(testContext(l.t, 10*time.Second), epochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
 		if int64(at.epoch) != is {
 			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.epoch, is)
@@ -140,7 +140,7 @@ func (l *eventsLab) inTheirEpochs(events []node.RecordedEvent) {
 }
 
 // kinds says of events what they are and of which device.
-func kindsOf(events []node.RecordedEvent) []string {
+func kindsOf(events []store.RecordedEvent) []string {
 	var kinds []string
 	for _, e := range events {
 		kind := fmt.Sprintf("%d %s", e.Sequence, e.Type)
@@ -169,7 +169,7 @@ func TestFeed(t *testing.T) {
 	if _, err := licensing.Apply(&removal.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, testTime.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
+	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
 	open := l.license(l.store, owner)
 
 	want := []string{
@@ -200,7 +200,7 @@ func TestFeed(t *testing.T) {
 		if err != nil || got == nil || !cmp.Equal(*got, e) {
 			t.Errorf("event %s is %+v, %v", e.ID, got, err)
 		}
-		rest, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(e.ID), Limit: 100})
+		rest, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
 		if diff := cmp.Diff(all[i+1:], rest.Events); err != nil || diff != "" && len(rest.Events)+i+1 != len(all) {
 			t.Errorf("after event %d: %v\n%s", i, err, diff)
 		}
@@ -217,13 +217,13 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
-	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
+	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
 	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
 		t.Errorf("of removals the feed is %q, %v", got, err)
 	}
 	for limit := 1; limit <= 8; limit++ {
-		var history []node.RecordedEvent
-		page := node.HistoryPage{Limit: limit}
+		var history []store.RecordedEvent
+		page := store.HistoryPage{Limit: limit}
 		for {
 			got, err := l.store.History(testContext(t, 10*time.Second), ref, page)
 			if err != nil {
@@ -250,13 +250,13 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.seal()
 	mine, others := l.feed(owner, 10)[0], l.feed(acct("other"), 10)[0]
-	at, _ := readPlace(node.Cell, mine.ID)
+	at, _ := readPlace(store.Cell, mine.ID)
 	later, unknown := at, at
 	later.sequence++
 	unknown.epoch += 1 << 40
-	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.text(node.Cell), unknown.text(node.Cell), "pos_0"} {
-		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(position), Limit: 1})
-		if !errors.Is(err, node.ErrBadPosition) {
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.text(store.Cell), unknown.text(store.Cell), "pos_0"} {
+		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(position), Limit: 1})
+		if !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %q: %v", position, err)
 		}
 		if got, err := l.store.Event(testContext(t, 10*time.Second), owner, position); got != nil || err != nil {
@@ -310,7 +310,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					t.Errorf("the feed is %q, want %q", kinds, want)
 				}
 				l.inTheirEpochs(got)
-				history, err := l.store.History(testContext(t, 10*time.Second), ref, node.HistoryPage{Limit: 10})
+				history, err := l.store.History(testContext(t, 10*time.Second), ref, store.HistoryPage{Limit: 10})
 				slices.Reverse(history.Events)
 				if diff := cmp.Diff(got, history.Events); err != nil || diff != "" {
 					t.Errorf("the history: %v\n%s", err, diff)
@@ -328,7 +328,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 func TestFencesInABatch(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("batch")
-	var changes []node.Change
+	var changes []store.Change
 	for range 20 {
 		changes = append(changes, l.bound(l.store, l.license(l.store, owner), "a"))
 	}
@@ -441,7 +441,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	rare := l.license(l.store, owner)
 	l.commit(l.store, l.bound(l.store, rare, "a"))
 	l.seal()
-	page := node.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
+	page := store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
 		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
 		if page.After = got.Next; got.More && len(got.Events) == 0 {

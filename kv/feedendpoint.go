@@ -7,12 +7,12 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // feedStateFor reads how far the feed goes and, unless endpoint is empty, this endpoint of
 // the owner, in one transaction.
-func (s *Store) feedStateFor(ctx context.Context, owner licensing.Owner, endpoint string) (state feedState, at node.EndpointAt, err error) {
+func (s *Store) feedStateFor(ctx context.Context, owner licensing.Owner, endpoint string) (state feedState, at store.EndpointAt, err error) {
 	if endpoint == "" {
 		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err
@@ -26,8 +26,8 @@ func (s *Store) feedStateFor(ctx context.Context, owner licensing.Owner, endpoin
 
 // endpointAt finds an endpoint in its owner's record, which was read at a revision of the
 // store. record is nil where the owner has none.
-func endpointAt(owner licensing.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (node.EndpointAt, error) {
-	at := node.EndpointAt{Revision: revision}
+func endpointAt(owner licensing.Owner, record *mvccpb.KeyValue, endpoint string, revision int64) (store.EndpointAt, error) {
+	at := store.EndpointAt{Revision: revision}
 	if record == nil {
 		return at, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestPageComesWithItsEndpoint: while an endpoint is changed before each event, whoever
@@ -30,7 +30,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 		}
 	})
 	seen := make(map[licensing.LicenseKey]int) // changes, on the page with the event of a license
-	page := node.FeedPage{Endpoint: hooked, Limit: 3}
+	page := store.FeedPage{Endpoint: hooked, Limit: 3}
 	for end := time.Now().Add(time.Minute); len(seen) < events && time.Now().Before(end) && !t.Failed(); {
 		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
 		change, _ := strconv.Atoi(got.Endpoint.Endpoint.Description)
@@ -65,11 +65,11 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 	}
 	disabled := endpoint()
 	disabled.DisabledAt = testTime
-	all, wanted := node.FeedPage{Endpoint: hooked, Limit: 10}, node.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
+	all, wanted := store.FeedPage{Endpoint: hooked, Limit: 10}, store.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
 	for name, c := range map[string]struct {
 		owner     licensing.Owner
 		endpoints []licensing.Endpoint
-		page      node.FeedPage
+		page      store.FeedPage
 		found     bool
 		events    int
 	}{

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/node"
+	"licet/node/store"
 )
 
 // TestFeedOrderWithinARevision makes orders that are paid and refunded, each in one
@@ -29,7 +30,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
 		t.Fatal(err)
 	}
-	of := func(events []node.RecordedEvent) (lines []string) {
+	of := func(events []store.RecordedEvent) (lines []string) {
 		for i, kind := range kindsOf(events) {
 			if o := events[i].Order; o != nil {
 				lines = append(lines, kind+" "+o.OrderNo)
@@ -40,8 +41,8 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 		return lines
 	}
 	for _, limit := range []int{100, 1, 2, 5} {
-		var all []node.RecordedEvent
-		for page := (node.FeedPage{Limit: limit}); ; {
+		var all []store.RecordedEvent
+		for page := (store.FeedPage{Limit: limit}); ; {
 			got := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
 			all = append(all, got.Events...)
 			if page.After = got.Next; !got.More {
@@ -55,7 +56,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 			if i > 0 && (!all[i-1].Before(&e) || e.Before(&all[i-1])) {
 				t.Errorf("%s is not known to come before %s", want[i-1], want[i])
 			}
-			rest := must(l.store.ReadEvents(l.ctx(), labOwner, node.FeedPage{After: node.FeedPosition(e.ID), Limit: 100}))(t)
+			rest := must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100}))(t)
 			if diff := cmp.Diff(want[i+1:], of(rest.Events)); diff != "" && i+1 < len(want) {
 				t.Errorf("after %s (-want +got):\n%s", want[i], diff)
 			}
@@ -74,7 +75,7 @@ func TestBeforeOfManyRecords(t *testing.T) {
 	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
 		t.Fatal(err)
 	}
-	all := must(l.store.ReadEvents(l.ctx(), labOwner, node.FeedPage{Limit: 100}))(t).Events
+	all := must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{Limit: 100}))(t).Events
 	if len(all) != 5 || all[0].Revision != all[4].Revision {
 		t.Fatalf("the feed is %+v", all)
 	}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestPositionsAhead refuses positions that nobody can have been told: they would lead
@@ -30,11 +30,11 @@ func TestPositionsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func(p place) error {
-		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{After: node.FeedPosition(p.text(node.Cell)), Limit: 1})
+		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(p.text(store.Cell)), Limit: 1})
 		return err
 	}
 	for _, p := range []place{{epoch: state.epoch + 1}, {epoch: state.epoch, revision: state.revision + 1000}, {epoch: 1 << 62}} {
-		if err := read(p); !errors.Is(err, node.ErrBadPosition) {
+		if err := read(p); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %+v: %v", p, err)
 		}
 	}
@@ -52,9 +52,9 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	l.store = openStoreOn(t, l.etcd)
 	ctx, owner := testContext(t, 10*time.Second), acct("first")
 	now := must(l.store.EventsNow(ctx))(t)
-	begin := must(l.store.ReadEvents(ctx, owner, node.FeedPage{Limit: 1}))(t).Next
+	begin := must(l.store.ReadEvents(ctx, owner, store.FeedPage{Limit: 1}))(t).Next
 	for range 2 {
-		for _, p := range []node.FeedPosition{now, begin} {
+		for _, p := range []store.FeedPosition{now, begin} {
 			if got, err := l.after(owner, p); err != nil || len(got) != 0 {
 				t.Errorf("after %s: %v, %v", p, got, err)
 			}
@@ -63,7 +63,7 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	}
 	l.license(l.store, owner)
 	l.seal()
-	for _, p := range []node.FeedPosition{now, begin} {
+	for _, p := range []store.FeedPosition{now, begin} {
 		if got, err := l.after(owner, p); err != nil || !slices.Equal(kindsOf(got), []string{"1 license.issued"}) {
 			t.Errorf("after %s: %v, %v", p, kindsOf(got), err)
 		}
@@ -98,7 +98,7 @@ func TestSparseFeed(t *testing.T) {
 	kv := &counting{KV: l.store.kv}
 	l.store.kv = kv
 	state := feedState{epoch: (events + 1) * apart}
-	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, place{epoch: 1}, state, node.FeedPage{Limit: events})
+	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, place{epoch: 1}, state, store.FeedPage{Limit: events})
 	var got []string
 	for _, e := range feed.Events {
 		got = append(got, e.ID)
@@ -169,7 +169,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	l.store.remote = scales
 	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
 		var got []string
-		for page := (node.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {
+		for page := (store.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {
 			feed := must(l.store.ReadEvents(testContext(t, 20*time.Second), owner, page))(t)
 			for _, e := range feed.Events {
 				got = append(got, e.ID)
@@ -203,7 +203,7 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	l.license(l.store, owner)
 	sealed := l.seal()
 	must(l.store.raiseSwept(testContext(t, 10*time.Second), sealed-1))(t)
-	feed := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10}))(t)
+	feed := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
 		t.Errorf("of nothing it is %+v", feed)
 	}

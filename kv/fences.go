@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Two keys stand before changes as fences: a request with changes that depend on
@@ -190,7 +190,7 @@ func (s *Store) afterRestore(is epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	if err := s.SealEvents(context.Background(), node.Epoch{Number: uint64(is)}); err != nil {
+	if err := s.SealEvents(context.Background(), store.Epoch{Number: uint64(is)}); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	return s.learnListening(context.Background())
@@ -242,26 +242,26 @@ func (s *Store) payEpoch(batch []*part) error {
 
 // EventEpoch tells which epoch events are recorded into. It learns too who listens: a
 // node that only refuses devices writes nothing, and so no fence tells it.
-func (s *Store) EventEpoch(ctx context.Context) (node.Epoch, error) {
+func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 	state, also, err := s.feedStateWith(ctx, listenKey, webhooksMark)
 	if err != nil {
-		return node.Epoch{}, err
+		return store.Epoch{}, err
 	}
 	if err := s.noteListening(ctx, also[0], state.revision); err != nil {
-		return node.Epoch{}, unavailable(err)
+		return store.Epoch{}, unavailable(err)
 	}
 	if mark := also[1]; mark != nil {
 		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
 			s.log.Debug().Err(err).Msg("requests to listen to activations could not be looked for; it is tried again")
 		}
 	}
-	return node.Epoch{
+	return store.Epoch{
 		Number: uint64(state.epoch), Written: state.revision > int64(state.epoch), Bytes: s.fences.bytesIn(state.epoch),
 	}, nil
 }
 
 // SealEvents begins the next epoch, unless that was done.
-func (s *Store) SealEvents(ctx context.Context, from node.Epoch) error {
+func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
 	response, err := s.txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(epochKey), "=", int64(from.Number))},
 		[]clientv3.Op{clientv3.OpPut(epochKey, "")}, []clientv3.Op{clientv3.OpGet(epochKey)})

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // historyScan bounds the keys that one call reads for a page of a history: each is a
@@ -13,12 +13,12 @@ import (
 const historyScan = 50
 
 // History reads events of a record, the newest first.
-func (s *Store) History(ctx context.Context, ref licensing.Ref, page node.HistoryPage) (history node.History, err error) {
+func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.HistoryPage) (history store.History, err error) {
 	at := historyPlace{}
 	if page.Before != "" {
 		var ok bool
 		if at, ok = readHistoryPlace(string(page.Before)); !ok {
-			return history, node.ErrBadPosition
+			return history, store.ErrBadPosition
 		}
 	}
 	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(recordKey(ref)), []byte(sweptKey)}})
@@ -38,7 +38,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page node.Histor
 	}
 	for scanned := 0; at.sequence > 0 && at.epoch > swept && len(history.Events) < page.Limit; scanned++ {
 		if scanned == historyScan {
-			history.Next = node.HistoryPosition(at.text())
+			history.Next = store.HistoryPosition(at.text())
 			return history, nil
 		}
 		if at.last == 0 {
@@ -52,7 +52,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page node.Histor
 		}
 	}
 	if at.sequence > 0 && at.epoch > swept {
-		history.Next = node.HistoryPosition(at.text())
+		history.Next = store.HistoryPosition(at.text())
 	}
 	return history, nil
 }
@@ -120,7 +120,7 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 }
 
 // historyStep tells of the events of one key, and gives the place before them.
-func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *node.History) (historyPlace, error) {
+func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
 	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
 	if r.err != nil {
 		return at, unavailable(r.err)
@@ -144,7 +144,7 @@ func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record s
 		if len(history.Events) == limit {
 			return historyPlace{at.site, at.last, e.Sequence}, nil
 		}
-		history.Events = append(history.Events, node.RecordedEvent{
+		history.Events = append(history.Events, store.RecordedEvent{
 			ID: eventID(at.site, record, e.Sequence), Revision: kv.ModRevision, Rank: feedRank(record), Owner: owner, Event: e,
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // interruption is what becomes of the first attempt at a change before something else
@@ -56,7 +56,7 @@ func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 	return s
 }
 
-func (l *eventsLab) commitInterrupted(s *Store, change node.Change, c interruption) node.Outcome {
+func (l *eventsLab) commitInterrupted(s *Store, change store.Change, c interruption) store.Outcome {
 	l.t.Helper()
 	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
 	if err != nil || outcome.Landed != c.landed {

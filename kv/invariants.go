@@ -5,7 +5,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // broken names the first rule that a stored license breaks, as far as its own
@@ -53,7 +53,7 @@ func (s *Store) countBroken(rule, where string) {
 }
 
 // watchSnapshots counts the licenses among what was read that break a rule.
-func (s *Store) watchSnapshots(snapshots []node.Snapshot) {
+func (s *Store) watchSnapshots(snapshots []store.Snapshot) {
 	for i := range snapshots {
 		license := snapshots[i].Record.License
 		token, exists := snapshots[i].Token.(*stored)

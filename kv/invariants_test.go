@@ -9,7 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestNodeCountsBrokenLicenses sees the metric that stays 0 move.
@@ -24,7 +24,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	record.license.CurrentDevices = 3
 	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
 
-	must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, node.DevicePage{Limit: 10}))(t)
+	must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, store.DevicePage{Limit: 10}))(t)
 	if count() != 1 {
 		t.Errorf("after a lookup it is %v", count())
 	}
@@ -33,7 +33,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 		t.Errorf("after a change it is %v", count())
 	}
 	for range 20 {
-		must(l.store.Load(l.ctx(), node.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
+		must(l.store.Load(l.ctx(), store.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
 	}
 	if count() != 23 {
 		t.Errorf("after twenty reads it is %v", count())
@@ -51,11 +51,11 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	ref := licensing.LicenseRef(s.inline)
-	read := must(l.store.Load(l.ctx(), node.Want{Ref: ref}))(t)[0]
+	read := must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(t)[0]
 	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
 	record.license.CurrentDevices = 3
 	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
-	outcome := must(l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
+	outcome := must(l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
 	if n := counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
 		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
 	}
@@ -66,22 +66,22 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 func TestNodeCountsMissingDevices(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	read := func(page node.DevicePage) float64 {
+	read := func(page store.DevicePage) float64 {
 		view := must(l.node.License(l.ctx(), licensing.Owner{}, s.spilled, page))(t)
 		if len(view.Devices) == 0 {
 			t.Fatal("the page is empty")
 		}
 		return counted(t, l.metrics.InvariantViolations)
 	}
-	whole := node.DevicePage{Limit: 100}
+	whole := store.DevicePage{Limit: 100}
 	if n := read(whole); n != 0 {
 		t.Errorf("on a good license it is %v", n)
 	}
 	must(l.client.Delete(l.ctx(), deviceKey(s.spilled.ID(), "device-0")))(t)
-	if n := read(node.DevicePage{Limit: 3}); n != 0 {
+	if n := read(store.DevicePage{Limit: 3}); n != 0 {
 		t.Errorf("after the first page of many it is %v", n)
 	}
-	if n := read(node.DevicePage{Limit: 100, After: node.DeviceCursor{0, 1}}); n != 0 {
+	if n := read(store.DevicePage{Limit: 100, After: store.DeviceCursor{0, 1}}); n != 0 {
 		t.Errorf("after a later page it is %v", n)
 	}
 	if n := read(whole); n != 1 {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // layout is the version that every key begins with.
@@ -113,9 +113,9 @@ func deviceKey(id licensing.LicenseID, deviceID string) string {
 }
 
 // devicePosition is a device's place in the listing order of its license.
-func devicePosition(deviceID string) node.DeviceCursor {
+func devicePosition(deviceID string) store.DeviceCursor {
 	sum := sha256.Sum256([]byte(deviceID))
-	return node.DeviceCursor(sum[:16])
+	return store.DeviceCursor(sum[:16])
 }
 
 // recordKey is the key that holds a record, and whose revision guards it.

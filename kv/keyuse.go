@@ -9,13 +9,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // NoteKeysUsed stores when API keys were used last, of those of which that is
 // worth a write. It leaves the keys' own records and their mark alone: a change
 // of these makes every node read its keys anew.
-func (s *Store) NoteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
+func (s *Store) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	for some := range slices.Chunk(uses, keysAtOnce) {
 		if err := s.noteKeysUsed(ctx, some); err != nil {
 			return err
@@ -24,7 +24,7 @@ func (s *Store) NoteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
 	return nil
 }
 
-func (s *Store) noteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
+func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	var gets, puts []clientv3.Op
 	for _, use := range uses {
 		gets = append(gets, clientv3.OpGet(keyUseKey(use.Hash)))
@@ -41,7 +41,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
 			noted, _ = decodeKeyUse(kv.Value)
 			revision = kv.ModRevision
 		}
-		if use.At.Sub(noted) < node.KeyUseStep {
+		if use.At.Sub(noted) < store.KeyUseStep {
 			continue
 		}
 		// Each by itself: another node may note the same key at this moment.

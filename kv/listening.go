@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // listenersPrefix has a key for each owner that listens to activations. Only the
@@ -186,7 +186,7 @@ func (s *Store) readListeners(ctx context.Context) error {
 }
 
 // sayWhoListens notes in a license's snapshot whether its owner listens.
-func (s *Store) sayWhoListens(snapshot *node.Snapshot) {
+func (s *Store) sayWhoListens(snapshot *store.Snapshot) {
 	token, exists := snapshot.Token.(*stored)
 	if !exists {
 		return

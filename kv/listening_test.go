@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestListenDuringABatch makes an owner listen after many changes were made of what was
@@ -21,7 +21,7 @@ func TestListenDuringABatch(t *testing.T) {
 	owner := acct("listens")
 	l.listen()
 	s := l.open(nil)
-	var changes []node.Change
+	var changes []store.Change
 	var refs []licensing.Ref
 	for range 20 {
 		refs = append(refs, l.license(s, owner))

@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Every change of a license compares listenKey, so each write of it makes every node
@@ -106,7 +106,7 @@ func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait
 // awaitMoves waits for the moves that snapshots of endpoints depend on: no response shows
 // these endpoints before the move. Where moveWaits of an owner wait already, awaitMoves
 // returns licensing.ErrOverloaded.
-func (s *Store) awaitMoves(ctx context.Context, snapshots []node.Snapshot) error {
+func (s *Store) awaitMoves(ctx context.Context, snapshots []store.Snapshot) error {
 	for _, snapshot := range snapshots {
 		token, _ := snapshot.Token.(*stored)
 		if token == nil || token.request == 0 {

@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestMovesHurtNoOtherOwner has one owner begin and cease to listen as fast as a store
@@ -231,9 +231,9 @@ func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 }
 
 // removed is the change that removes a device.
-func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) node.Change {
+func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, device)
 	must(licensing.Apply(&snapshot.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}, testTime))(l.t)
-	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
+	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }

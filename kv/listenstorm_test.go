@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestListeningInAStorm flips owners on stores whose moves and swaps meet every fault, and binds
@@ -55,7 +55,7 @@ func TestListeningInAStorm(t *testing.T) {
 				}
 				for {
 					s := stores[random.IntN(3)]
-					loaded, err := s.Load(testContext(t, 10*time.Second), node.Want{Ref: licensing.WebhooksRef(owner)})
+					loaded, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: licensing.WebhooksRef(owner)})
 					if err != nil {
 						continue
 					}
@@ -66,7 +66,7 @@ func TestListeningInAStorm(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
+					outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
 					if err == nil && outcome.Landed {
 						break
 					}
@@ -74,8 +74,8 @@ func TestListeningInAStorm(t *testing.T) {
 				device := fmt.Sprintf("d%d", i)
 				for first := true; ; first = false {
 					s := stores[random.IntN(3)]
-					var snapshot node.Snapshot
-					want := node.Want{Ref: ref, Devices: []string{device}}
+					var snapshot store.Snapshot
+					want := store.Want{Ref: ref, Devices: []string{device}}
 					if got, unsure, ok := s.Recall(want); ok && first && len(unsure) == 0 {
 						snapshot = got
 					} else {

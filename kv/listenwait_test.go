@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // slowKV counts transactions and delays them, or refuses some.
@@ -75,7 +75,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	k := &slowKV{delay: 10 * time.Millisecond}
 	k.moveThrough(s)
 	look := func(ctx context.Context, owner licensing.Owner) error {
-		_, err := s.Load(ctx, node.Want{Ref: licensing.WebhooksRef(owner)})
+		_, err := s.Load(ctx, store.Want{Ref: licensing.WebhooksRef(owner)})
 		return err
 	}
 	ctx, giveUp := context.WithCancel(testContext(t, 10*time.Second))

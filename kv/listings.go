@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // The listings, as the prefixes of their entries without the layout.
@@ -50,8 +50,8 @@ func timeInKey(t time.Time) string {
 
 // collect reads a page of a listing. read gives the records of positions, in
 // their order, and nil where there is none, since it was deleted meanwhile.
-func collect[T any](ctx context.Context, w *walk, page node.Page, read func(context.Context, []string) ([]*T, error), keep func(*T) bool) (list node.List[T], err error) {
-	scan := cmp.Or(page.Scan, node.MaxListScan)
+func collect[T any](ctx context.Context, w *walk, page store.Page, read func(context.Context, []string) ([]*T, error), keep func(*T) bool) (list store.List[T], err error) {
+	scan := cmp.Or(page.Scan, store.MaxListScan)
 	for scanned := 0; len(list.Items) < page.Limit && scanned < scan; {
 		size := min(listBatch, scan-scanned)
 		if keep == nil {
@@ -59,17 +59,17 @@ func collect[T any](ctx context.Context, w *walk, page node.Page, read func(cont
 		}
 		positions, err := w.next(ctx, size)
 		if err != nil {
-			return node.List[T]{}, err
+			return store.List[T]{}, err
 		}
 		records, err := read(ctx, positions)
 		if err != nil {
-			return node.List[T]{}, err
+			return store.List[T]{}, err
 		}
 		for i, record := range records {
 			if len(list.Items) == page.Limit {
 				return list, nil // the rest of the batch stands behind Next
 			}
-			list.Next = node.Position(positions[i])
+			list.Next = store.Position(positions[i])
 			if record != nil && (keep == nil || keep(record)) {
 				list.Items = append(list.Items, *record)
 			}
@@ -81,7 +81,7 @@ func collect[T any](ctx context.Context, w *walk, page node.Page, read func(cont
 	}
 	more, err := w.more(ctx)
 	if err != nil {
-		return node.List[T]{}, err
+		return store.List[T]{}, err
 	}
 	if !more {
 		list.Next = ""
@@ -91,13 +91,13 @@ func collect[T any](ctx context.Context, w *walk, page node.Page, read func(cont
 
 // ListLicenses reads a page of an owner's licenses, or of those of one buyer's
 // orders.
-func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page node.Page, keep func(*licensing.License) bool) (node.List[node.LicenseView], error) {
-	var keepView func(*node.LicenseView) bool
+func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.License) bool) (store.List[store.LicenseView], error) {
+	var keepView func(*store.LicenseView) bool
 	if keep != nil {
-		keepView = func(v *node.LicenseView) bool { return keep(&v.License) }
+		keepView = func(v *store.LicenseView) bool { return keep(&v.License) }
 	}
 	if buyerEmail != "" {
-		read := func(ctx context.Context, orderNos []string) ([]*node.LicenseView, error) {
+		read := func(ctx context.Context, orderNos []string) ([]*store.LicenseView, error) {
 			return s.licensesOfOrders(ctx, owner, buyerEmail, orderNos)
 		}
 		return collect(ctx, s.walkFrom(ordersOfBuyer(owner, buyerEmail), page.Before), page, read, keepView)
@@ -108,7 +108,7 @@ func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEm
 }
 
 // listedLicenses reads the licenses of places in an owner's listing.
-func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*node.LicenseView, error) {
+func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
 		if len(position) != timeLength+idLength {
@@ -121,7 +121,7 @@ func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*node
 
 // licensesOfOrders reads the licenses of a buyer's orders; nil where an order has
 // none.
-func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*node.LicenseView, error) {
+func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*store.LicenseView, error) {
 	orders, err := s.readOrders(ctx, owner, buyerEmail, orderNos)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buy
 	if err != nil {
 		return nil, err
 	}
-	views := make([]*node.LicenseView, len(orders))
+	views := make([]*store.LicenseView, len(orders))
 	for i, order := range orders {
 		if order != nil && order.LicenseKey != "" {
 			views[i], found = found[0], found[1:]
@@ -146,7 +146,7 @@ func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buy
 }
 
 // viewLicenses reads licenses as they stand in a listing, in one request.
-func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*node.LicenseView, error) {
+func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
 		keys = append(keys, licenseKey(id), metadataKey(id))
@@ -155,10 +155,10 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	if err != nil {
 		return nil, err
 	}
-	views := make([]*node.LicenseView, len(ids))
+	views := make([]*store.LicenseView, len(ids))
 	for i, id := range ids {
 		// No device is read along, so that it need not be said at which revision.
-		if views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], node.DevicePage{}, 0); err != nil {
+		if views[i], err = s.viewStored(ctx, id, found[2*i], found[2*i+1], store.DevicePage{}, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -166,7 +166,7 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 }
 
 // ListOrders reads a page of an owner's orders, or of those of one buyer.
-func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
+func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
 	listing := ordersOf(owner)
 	if buyerEmail != "" {
 		listing = ordersOfBuyer(owner, buyerEmail)
@@ -206,7 +206,7 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 }
 
 // ListProducts reads a page of an owner's products.
-func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page node.Page) (node.List[licensing.Product], error) {
+func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.Product], error) {
 	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
@@ -236,7 +236,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page no
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
-func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page node.Page) (node.List[licensing.APIKey], error) {
+func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (store.List[licensing.APIKey], error) {
 	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // workKV counts what reads make etcd do.
@@ -109,7 +109,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[5:], random.Uint64())
-		license := storedLicense{license: *licensing.DefaultTerms().Issue(testCheck.Mint("LIC", node.Cell, entropy), owner, "pro", "", at)}
+		license := storedLicense{license: *licensing.DefaultTerms().Issue(testCheck.Mint("LIC", store.Cell, entropy), owner, "pro", "", at)}
 		put(licenseKey(license.license.Key.ID()), license.encode())
 		for _, key := range entryKeys(listingKey(owner, at, license.license.Key.ID())) {
 			put(key, nil)
@@ -162,9 +162,9 @@ func TestPagesCostTheSame(t *testing.T) {
 		for _, n := range []int{1_000, 100_000} {
 			owner := crowdOnce(t, n)
 			var cost pageWork
-			for _, from := range []node.Position{"", middle(t, s, owner, n)} {
+			for _, from := range []store.Position{"", middle(t, s, owner, n)} {
 				items := 0
-				page := node.Page{Before: from, Limit: c.limit}
+				page := store.Page{Before: from, Limit: c.limit}
 				kv.take()
 				for left := c.pages; left > 0; left-- {
 					list, err := s.ListLicenses(t.Context(), owner, "", page, c.keep)
@@ -195,13 +195,13 @@ func TestPagesCostTheSame(t *testing.T) {
 }
 
 // middle is a position in the middle of an owner's licenses.
-func middle(t testing.TB, s *Store, owner licensing.Owner, n int) node.Position {
+func middle(t testing.TB, s *Store, owner licensing.Owner, n int) store.Position {
 	t.Helper()
 	positions, err := s.walkFrom(licensesOf(owner), "").next(t.Context(), n/2)
 	if err != nil || len(positions) != n/2 {
 		t.Fatal(len(positions), err)
 	}
-	return node.Position(positions[n/2-1])
+	return store.Position(positions[n/2-1])
 }
 
 func (w work) exceeds(bound work) bool {
@@ -227,12 +227,12 @@ func BenchmarkPage(b *testing.B) {
 	for _, n := range []int{1_000, 100_000} {
 		owner := crowdOnce(b, n)
 		s, kv := workStore(b)
-		for name, before := range map[string]node.Position{"first": "", "middle": middle(b, s, owner, n)} {
+		for name, before := range map[string]store.Position{"first": "", "middle": middle(b, s, owner, n)} {
 			b.Run(fmt.Sprintf("%d/%s", n, name), func(b *testing.B) {
 				b.ReportAllocs()
 				kv.take()
 				for b.Loop() {
-					list, err := s.ListLicenses(b.Context(), owner, "", node.Page{Before: before, Limit: 20}, nil)
+					list, err := s.ListLicenses(b.Context(), owner, "", store.Page{Before: before, Limit: 20}, nil)
 					if err != nil || len(list.Items) != 20 {
 						b.Fatal(len(list.Items), err)
 					}

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // stored is the token of a record that exists: what a swap must know of it
@@ -42,7 +42,7 @@ type stored struct {
 
 // query is a want as it is asked of etcd.
 type query struct {
-	node.Want
+	store.Want
 	// devices: the keys that the devices would have of their own are read too.
 	// Most licenses have no such keys, so those are asked for only where the
 	// license is known to have them.
@@ -54,14 +54,14 @@ func (q *query) metadata() bool { return q.Metadata && q.Ref.Kind == licensing.K
 
 // incomplete reports whether a license turned out to have devices of their own
 // that were not asked for.
-func (q *query) incomplete(s node.Snapshot) bool {
+func (q *query) incomplete(s store.Snapshot) bool {
 	token, exists := s.Token.(*stored)
 	return exists && token.spilled && !q.devices && len(q.Devices) > 0
 }
 
 // Load reads records in one transaction, which is linearizable because it
 // holds Gets that are. Others' reads may share the transaction.
-func (s *Store) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	queries := make([]query, len(wants))
 	for i, want := range wants {
 		queries[i] = query{Want: want, devices: s.memory.spilled(want.Ref)}
@@ -79,7 +79,7 @@ func (s *Store) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, 
 	return snapshots, err
 }
 
-func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, error) {
+func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, error) {
 	var reads [][]byte
 	for i := range queries {
 		reads = appendKeys(reads, &queries[i], []byte(recordKey(queries[i].Ref)))
@@ -101,7 +101,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]node.Snapshot, err
 
 // Confirm tells whether a record is still as Recall gave it. It asks only for
 // the revision of its key, and whether devices that were taken for absent are.
-func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
+func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	known, ok := token.(*stored)
 	if !ok {
 		return false, nil
@@ -163,8 +163,8 @@ func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 
 // readSnapshots reads the answers to the gets of queries, in their order, and
 // remembers the licenses among them. corrects: a swap was lost to what they say.
-func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, corrects bool) ([]node.Snapshot, error) {
-	snapshots := make([]node.Snapshot, len(queries))
+func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.ResponseOp, corrects bool) ([]store.Snapshot, error) {
+	snapshots := make([]store.Snapshot, len(queries))
 	next := func() *mvccpb.KeyValue {
 		kvs := responses[0].GetResponseRange().Kvs
 		responses = responses[1:]
@@ -215,9 +215,9 @@ func (s *Store) readSnapshots(queries []query, responses []*etcdserverpb.Respons
 	return snapshots, nil
 }
 
-func readSnapshot(want node.Want, record *mvccpb.KeyValue, entries []*mvccpb.KeyValue) (node.Snapshot, error) {
+func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.KeyValue) (store.Snapshot, error) {
 	token := &stored{revision: record.ModRevision}
-	snapshot := node.Snapshot{Token: token}
+	snapshot := store.Snapshot{Token: token}
 	var err error
 	switch want.Ref.Kind {
 	case licensing.KindOrder:

@@ -9,7 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // DefaultRemembered is how many licenses a store remembers.
@@ -117,34 +117,34 @@ func (m *memory) add(id licensing.LicenseID, next seen) *slot {
 
 // Recall tells what the store remembers of a record; it asks nobody. Metadata,
 // which is large and rarely asked for, is not remembered.
-func (s *Store) Recall(want node.Want) (node.Snapshot, []string, bool) {
+func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if want.Ref.Kind != licensing.KindLicense || want.Metadata {
-		return node.Snapshot{}, nil, false
+		return store.Snapshot{}, nil, false
 	}
 	id := licensing.LicenseKey(want.Ref.ID).ID()
 	slot, last := s.memory.recall(id)
 	if slot == nil {
 		s.counts.recordMiss.Inc()
-		return node.Snapshot{}, nil, false
+		return store.Snapshot{}, nil, false
 	}
 	s.counts.recordHit.Inc()
 	license, err := decodeLicense(id, last.value)
 	if err != nil {
-		return node.Snapshot{}, nil, false
+		return store.Snapshot{}, nil, false
 	}
 	token := &stored{
 		revision: last.revision, writers: license.writers, unknown: license.unknown, due: dueOf(license.license.Due()),
 		inline: license.devices, spilled: license.spilled, told: license.told, slot: slot,
 	}
-	snapshot := node.Snapshot{Token: token, Record: licensing.Record{License: &license.license}}
+	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.license}}
 	s.sayWhoListens(&snapshot)
 	if !license.spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
-		return snapshot, nil, err == nil && len(want.Devices) <= node.MaxTouchedDevices
+		return snapshot, nil, err == nil && len(want.Devices) <= store.MaxTouchedDevices
 	}
 	snapshot.Record.Devices = make(licensing.Devices, len(want.Devices))
 	unsure := s.recallDevices(id, want.Devices, token, snapshot.Record.Devices)
-	return snapshot, unsure, token.whole || len(want.Devices) <= node.MaxTouchedDevices
+	return snapshot, unsure, token.whole || len(want.Devices) <= store.MaxTouchedDevices
 }
 
 // OwnerOf returns whose license a record is, if the store remembers the license.
@@ -174,7 +174,7 @@ func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 // of a license are known, a swap compares nothing but the license, and so its
 // operations can be divided.
 func (s *Store) Room(ref licensing.Ref) (room int) {
-	room = node.MaxTouchedDevices
+	room = store.MaxTouchedDevices
 	if ref.Kind != licensing.KindLicense {
 		return room
 	}
@@ -182,7 +182,7 @@ func (s *Store) Room(ref licensing.Ref) (room int) {
 	if _, last := s.memory.recall(id); last.spilled {
 		s.memory.rosters.use(id, false, func(r *roster) {
 			if r.whole && r.revision == last.revision {
-				room = node.MaxFoldDevices
+				room = store.MaxFoldDevices
 			}
 		})
 	}
@@ -242,7 +242,7 @@ func (m *memory) spilled(ref licensing.Ref) bool {
 
 // remember keeps what was read of a license in mind. corrects: a swap was lost
 // to it.
-func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *node.Snapshot, corrects bool) {
+func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snapshot, corrects bool) {
 	id := licensing.LicenseKey(q.Ref.ID).ID()
 	token := snapshot.Token.(*stored)
 	last := seen{revision: record.ModRevision, value: record.Value, spilled: token.spilled}

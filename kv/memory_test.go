@@ -8,23 +8,23 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // manyDevices stores a license with devices d-0 and on in keys of their own, of
 // which a store that has just read the license knows nothing.
 func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
-	ref := licensing.LicenseRef(putDevices(t, count, func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
+	ref := licensing.LicenseRef(putDevices(t, count, func(i int) store.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
 	loadOne(t, s, ref)
 	return ref
 }
 
 // guessed gives what is remembered of a license, and of devices that are taken
 // for absent.
-func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) node.Snapshot {
+func guessed(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()
-	guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
+	guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: devices})
 	if !ok || len(unsure) > 0 {
 		t.Fatalf("remembered: %v, unsure of %v", ok, unsure)
 	}
@@ -59,7 +59,7 @@ func TestWrongAssumption(t *testing.T) {
 			if !rival.Devices["d-3"].Bound || rival.License.CurrentDevices != 20 {
 				t.Errorf("told that d-3 is bound: %v, among %d", rival.Devices["d-3"].Bound, rival.License.CurrentDevices)
 			}
-			want := node.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
+			want := store.Want{Ref: ref, Devices: []string{"d-3", "d-4", "d-5"}}
 			if guess, unsure, ok := s.Recall(want); !ok || len(unsure) != 2 || !guess.Record.Devices["d-3"].Bound {
 				t.Errorf("after a wrong guess it is unsure of %v", unsure)
 			}
@@ -112,7 +112,7 @@ func TestConfirm(t *testing.T) {
 		} else {
 			ref = manyDevices(t, s, first)
 		}
-		confirm := func(guess node.Snapshot, want bool) {
+		confirm := func(guess store.Snapshot, want bool) {
 			t.Helper()
 			still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
 			if still != want || err != nil {
@@ -221,9 +221,9 @@ func TestTouchOfRemoved(t *testing.T) {
 	}
 }
 
-func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot node.Snapshot, landed bool) {
+func commit(t *testing.T, s *Store, ref licensing.Ref, snapshot store.Snapshot, landed bool) {
 	t.Helper()
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || outcome.Landed != landed {
 		t.Fatalf("got %+v, %v; want landed %v", outcome, err, landed)
 	}
@@ -240,7 +240,7 @@ func TestMemoryAfterRestore(t *testing.T) {
 	s.memory.correct(id, seen{revision: last.revision + 1<<40, value: last.value})
 	for _, landed := range []bool{false, true} {
 		guess := guessed(t, s, ref, "a")
-		commit(t, s, ref, node.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
+		commit(t, s, ref, store.Snapshot{Record: bind(t, ref, guess, "a").Writes[0].Record, Token: guess.Token}, landed)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // Field numbers of a registration.
@@ -33,7 +33,7 @@ const (
 // Register keeps a node registered, under a lease, until ctx ends, and then
 // removes it. Nothing but speed depends on it, so it fails in silence, and tries
 // again.
-func (s *Store) Register(ctx context.Context, r node.Registration) {
+func (s *Store) Register(ctx context.Context, r store.Registration) {
 	for attempt := 0; ctx.Err() == nil; attempt++ {
 		began, err := s.register(ctx, r)
 		if ctx.Err() != nil {
@@ -55,7 +55,7 @@ func (s *Store) Register(ctx context.Context, r node.Registration) {
 
 // register registers a node for as long as its lease lives, and tells whether it
 // ever was.
-func (s *Store) register(ctx context.Context, r node.Registration) (began bool, err error) {
+func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
 	starting, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	lease, err := s.client.Grant(starting, registrationTTL)
@@ -83,12 +83,12 @@ func (s *Store) register(ctx context.Context, r node.Registration) (began bool, 
 
 // Nodes lists the nodes that are up, this one too. One that is dead may be among
 // them for some seconds.
-func (s *Store) Nodes(ctx context.Context) ([]node.Registration, error) {
+func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
 	response, err := s.list(ctx, "nodes", nodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	if err != nil {
 		return nil, err
 	}
-	var nodes []node.Registration
+	var nodes []store.Registration
 	for _, kv := range response.Kvs {
 		r, err := decodeNode(string(kv.Key[len(nodesPrefix):]), kv.Value)
 		if err != nil {
@@ -100,13 +100,13 @@ func (s *Store) Nodes(ctx context.Context) ([]node.Registration, error) {
 	return nodes, nil
 }
 
-func encodeNode(r node.Registration) []byte {
+func encodeNode(r store.Registration) []byte {
 	b := appendString([]byte{formatVersion}, nodeAddress, r.Address)
 	return appendBytes(b, nodePublicKey, r.PublicKey[:])
 }
 
-func decodeNode(rest string, value []byte) (node.Registration, error) {
-	var r node.Registration
+func decodeNode(rest string, value []byte) (store.Registration, error) {
+	var r store.Registration
 	if len(rest) != len(r.Incarnation) {
 		return r, errMalformed
 	}

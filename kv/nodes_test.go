@@ -8,11 +8,11 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // awaitNode waits until a node is registered as it should be, or not at all.
-func awaitNode(t *testing.T, s *Store, want node.Registration, there bool) {
+func awaitNode(t *testing.T, s *Store, want store.Registration, there bool) {
 	t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		nodes, err := s.Nodes(testContext(t, 10*time.Second))
@@ -28,8 +28,8 @@ func awaitNode(t *testing.T, s *Store, want node.Registration, there bool) {
 	}
 }
 
-func registration(s *Store) node.Registration {
-	return node.Registration{Incarnation: s.Incarnation(), Address: "127.0.0.1:7070", PublicKey: [32]byte{1, 2, 3}}
+func registration(s *Store) store.Registration {
+	return store.Registration{Incarnation: s.Incarnation(), Address: "127.0.0.1:7070", PublicKey: [32]byte{1, 2, 3}}
 }
 
 // TestRegister: a node is registered while it lives, again after its lease was
@@ -65,9 +65,9 @@ func TestRegister(t *testing.T) {
 func TestBadRegistrations(t *testing.T) {
 	for name, x := range map[string]struct{ rest, value string }{
 		"no value":   {"12345678", ""},
-		"short name": {"1234567", string(encodeNode(node.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
-		"no address": {"12345678", string(encodeNode(node.Registration{PublicKey: [32]byte{1}}))},
-		"no key":     {"12345678", string(encodeNode(node.Registration{Address: "a:1"}))},
+		"short name": {"1234567", string(encodeNode(store.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
+		"no address": {"12345678", string(encodeNode(store.Registration{PublicKey: [32]byte{1}}))},
+		"no key":     {"12345678", string(encodeNode(store.Registration{Address: "a:1"}))},
 		"newer form": {"12345678", "\x02"},
 	} {
 		if got, err := decodeNode(x.rest, []byte(x.value)); err == nil {

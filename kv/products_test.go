@@ -10,6 +10,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // TestProductsInTheirListing follows products through all that happens to them:
@@ -53,7 +54,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		now = now.Add(time.Second)
 		step.do()
 		var got []string
-		list := must(n.Products(l.ctx(), labOwner, node.Page{Limit: 10}))(t)
+		list := must(n.Products(l.ctx(), labOwner, store.Page{Limit: 10}))(t)
 		for _, p := range list.Items {
 			got = append(got, p.ID)
 		}

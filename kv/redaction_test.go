@@ -19,6 +19,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -274,7 +275,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	if a.license == "" {
 		return
 	}
-	view := must(l.node.License(l.ctx(), labOwner, a.license, node.DevicePage{Limit: 100}))(l.t)
+	view := must(l.node.License(l.ctx(), labOwner, a.license, store.DevicePage{Limit: 100}))(l.t)
 	bound := map[string]bool{}
 	for _, device := range view.Devices {
 		bound[device.ID] = true

@@ -19,7 +19,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func backupConfig(endpoints ...string) Config {
@@ -87,7 +87,7 @@ func waitUntil(t *testing.T, done func() bool) {
 // swapWithOldToken lets a store remember a license as it was after the backup,
 // restores, lets another store change the license anew, and then swaps on what
 // the first one remembers.
-func (d *disaster) swapWithOldToken(bump uint64) node.Outcome {
+func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 	d.t.Helper()
 	ref := licensing.LicenseRef(d.lost.paid.LicenseKey)
 	// As the node does that starts after the restore: without the bump both activations

@@ -7,7 +7,7 @@ import (
 	"github.com/maypok86/otter/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -38,8 +38,8 @@ type roster struct {
 	// from when this store has moved a license's devices out of its record, or has
 	// surveyed them, until somebody else writes to it.
 	whole   bool
-	bound   map[node.DeviceCursor]struct{} // by position; only where whole
-	entries map[node.DeviceCursor]knownDevice
+	bound   map[store.DeviceCursor]struct{} // by position; only where whole
+	entries map[store.DeviceCursor]knownDevice
 
 	texts   int     // bytes of text in entries
 	guesses int     // devices that were compared, since they were not known, since it began
@@ -142,7 +142,7 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 			}
 		}
 		if r.guesses += f.guesses; r.surveyIsDue(f.devices) {
-			due = &survey{revision: to, devices: f.devices, since: make(map[node.DeviceCursor]bool)}
+			due = &survey{revision: to, devices: f.devices, since: make(map[store.DeviceCursor]bool)}
 			r.survey = due
 		}
 	})
@@ -202,13 +202,13 @@ func (r *roster) restart(revision int64) {
 	r.texts, r.guesses, r.passed, r.survey = 0, 0, 0, nil
 }
 
-func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
+func (r *roster) bind(position store.DeviceCursor, known knownDevice) {
 	if r.survey != nil {
 		r.survey.since[position] = true
 	}
 	if r.whole {
 		if r.bound == nil {
-			r.bound = make(map[node.DeviceCursor]struct{})
+			r.bound = make(map[store.DeviceCursor]struct{})
 		}
 		r.bound[position] = struct{}{}
 	}
@@ -216,12 +216,12 @@ func (r *roster) bind(position node.DeviceCursor, known knownDevice) {
 }
 
 // keep keeps what is known of a device in full, as far as there is room.
-func (r *roster) keep(position node.DeviceCursor, known knownDevice) {
+func (r *roster) keep(position store.DeviceCursor, known knownDevice) {
 	if r.entries[position].revision > known.revision {
 		return // it was read before it was touched
 	}
 	if r.entries == nil {
-		r.entries = make(map[node.DeviceCursor]knownDevice)
+		r.entries = make(map[store.DeviceCursor]knownDevice)
 	}
 	r.drop(position)
 	r.entries[position] = known
@@ -238,7 +238,7 @@ func (r *roster) keep(position node.DeviceCursor, known knownDevice) {
 }
 
 // drop forgets what is known of a device in full.
-func (r *roster) drop(position node.DeviceCursor) {
+func (r *roster) drop(position store.DeviceCursor) {
 	if known, ok := r.entries[position]; ok {
 		r.texts -= known.texts()
 		delete(r.entries, position)
@@ -247,7 +247,7 @@ func (r *roster) drop(position node.DeviceCursor) {
 
 func (k knownDevice) texts() int { return len(k.device.ID) + len(k.device.Name) }
 
-func (r *roster) remove(position node.DeviceCursor) {
+func (r *roster) remove(position store.DeviceCursor) {
 	if r.survey != nil {
 		r.survey.since[position] = false
 	}

@@ -12,7 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestRosterTellsTheTruth lets two stores change licenses in any order. Of
@@ -58,9 +58,9 @@ func TestRosterTellsTheTruth(t *testing.T) {
 
 // confirmTruth compares what a store remembers with what is true, if it confirms
 // it.
-func confirmTruth(t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device) (node.Snapshot, bool) {
+func confirmTruth(t *testing.T, s *Store, ref licensing.Ref, devices []string, truth map[string]licensing.Device) (store.Snapshot, bool) {
 	t.Helper()
-	guess, _, ok := s.Recall(node.Want{Ref: ref, Devices: devices})
+	guess, _, ok := s.Recall(store.Want{Ref: ref, Devices: devices})
 	if !ok {
 		return guess, false
 	}
@@ -111,7 +111,7 @@ func someDevices(rng *rand.Rand) (devices []string) {
 func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device) {
 	t.Helper()
 	ctx := testContext(t, 10*time.Second)
-	want := node.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
+	want := store.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
 	snapshot, unsure, ok := s.Recall(want)
 	for range 3 {
 		if !ok || len(unsure) > 0 {
@@ -130,7 +130,7 @@ func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at
 			ok = false
 			continue
 		}
-		outcome, err := s.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+		outcome, err := s.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestRosterAfterDoubt(t *testing.T) {
 			if outcome.Landed != c.landed || (err == nil) != c.landed {
 				t.Fatalf("got %+v, %v", outcome, err)
 			}
-			want := node.Want{Ref: ref, Devices: []string{"new", "d-1", "d-2"}}
+			want := store.Want{Ref: ref, Devices: []string{"new", "d-1", "d-2"}}
 			loadOne(t, s, ref, want.Devices...)
 			guess, unsure, ok := s.Recall(want)
 			if !ok || len(unsure) > 0 || guess.Token.(*stored).whole {
@@ -188,7 +188,7 @@ func TestTouchOfRemembered(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := spilled(t, s)
 	var many []string
-	for i := range node.MaxFoldDevices {
+	for i := range store.MaxFoldDevices {
 		many = append(many, fmt.Sprint("many-", i))
 	}
 	guess := guessed(t, s, ref, many...)
@@ -198,7 +198,7 @@ func TestTouchOfRemembered(t *testing.T) {
 	commit(t, s, ref, guess, true)
 	for round := range 3 {
 		at := testTime.Add(time.Duration(1+round) * time.Hour)
-		guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: many})
+		guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: many})
 		if !ok || len(unsure) > 0 {
 			t.Fatalf("remembered: %v, unsure of %d", ok, len(unsure))
 		}
@@ -208,7 +208,7 @@ func TestTouchOfRemembered(t *testing.T) {
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+		view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,8 +218,8 @@ func TestTouchOfRemembered(t *testing.T) {
 				seen++
 			}
 		}
-		if seen != node.MaxTouchedDevices {
-			t.Errorf("round %d: %d were seen, want %d", round, seen, node.MaxTouchedDevices)
+		if seen != store.MaxTouchedDevices {
+			t.Errorf("round %d: %d were seen, want %d", round, seen, store.MaxTouchedDevices)
 		}
 	}
 }
@@ -236,8 +236,8 @@ func spilled(t *testing.T, s *Store) licensing.Ref {
 	return ref
 }
 
-func snapshotOf(change node.Change) node.Snapshot {
-	return node.Snapshot{Record: change.Writes[0].Record, Token: change.Writes[0].Token}
+func snapshotOf(change store.Change) store.Snapshot {
+	return store.Snapshot{Record: change.Writes[0].Record, Token: change.Writes[0].Token}
 }
 
 // TestLargeFold binds as many devices at once as any fold may touch: in one
@@ -247,16 +247,16 @@ func snapshotOf(change node.Change) node.Snapshot {
 func TestLargeFold(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := spilled(t, s)
-	if got := s.Room(ref); got != node.MaxFoldDevices {
-		t.Fatalf("room for %d devices, want %d", got, node.MaxFoldDevices)
+	if got := s.Room(ref); got != store.MaxFoldDevices {
+		t.Fatalf("room for %d devices, want %d", got, store.MaxFoldDevices)
 	}
 	var many [2][]string
-	for i := range node.MaxFoldDevices {
+	for i := range store.MaxFoldDevices {
 		for j := range many {
 			many[j] = append(many[j], fmt.Sprint("many-", j, "-", i))
 		}
 	}
-	bindAll := func(guess node.Snapshot, devices []string) node.Snapshot {
+	bindAll := func(guess store.Snapshot, devices []string) store.Snapshot {
 		for _, device := range devices {
 			guess = snapshotOf(bind(t, ref, guess, device))
 		}
@@ -268,8 +268,8 @@ func TestLargeFold(t *testing.T) {
 	if len(requests) != 1 || len(requests[0].Compare) != 2 {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
-	count := maxInline + 1 + node.MaxFoldDevices
-	view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), node.DevicePage{Limit: 1000})
+	count := maxInline + 1 + store.MaxFoldDevices
+	view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
 	}
@@ -277,14 +277,14 @@ func TestLargeFold(t *testing.T) {
 	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
 	other := faultyStore(t, script())
 	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), node.Change{Writes: []node.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
+	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
 		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
 	}
-	if got := s.Room(ref); got != node.MaxTouchedDevices {
+	if got := s.Room(ref); got != store.MaxTouchedDevices {
 		t.Errorf("after a rival's write: room for %d", got)
 	}
-	if _, _, ok := s.Recall(node.Want{Ref: ref, Devices: many[1]}); ok {
+	if _, _, ok := s.Recall(store.Want{Ref: ref, Devices: many[1]}); ok {
 		t.Error("more is remembered than there is room for")
 	}
 	if got := loadOne(t, s, ref).Record.License.CurrentDevices; got != count+1 {
@@ -303,7 +303,7 @@ func TestRoom(t *testing.T) {
 		licensing.LicenseRef(newKey(t)),
 		licensing.OrderRef(licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}, "ord_1"),
 	} {
-		if got := s.Room(ref); got != node.MaxTouchedDevices {
+		if got := s.Room(ref); got != store.MaxTouchedDevices {
 			t.Errorf("%+v: room for %d devices", ref, got)
 		}
 	}
@@ -319,7 +319,7 @@ func TestLateSwapIsLearned(t *testing.T) {
 	if o, err := s.Commit(testContext(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)
 	}
-	want := node.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
+	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}
 	loadOne(t, s, ref, want.Devices...)
 	f.next = script()
 	createStored(t, s) // and now it is made

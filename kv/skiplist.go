@@ -9,7 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // A listing is what stands below one prefix, in the order of time. To read it
@@ -105,7 +105,7 @@ type skipLevel struct {
 
 // walkFrom begins a walk at the first entry before a position, or with the
 // newest.
-func (s *Store) walkFrom(listing string, before node.Position) *walk {
+func (s *Store) walkFrom(listing string, before store.Position) *walk {
 	w := &walk{store: s, listing: listing}
 	for i := range w.levels {
 		w.levels[i].to, w.levels[i].all = string(before), before == ""

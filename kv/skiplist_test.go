@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // entryKeys are all keys of an entry that holds nothing.
@@ -121,7 +121,7 @@ func TestWalk(t *testing.T) {
 			}
 			for _, before := range []string{"0", positions[0], positions[1], positions[997], positions[997][:20], positions[1999], "1"} {
 				rest := slices.DeleteFunc(slices.Clone(want), func(position string) bool { return position >= before })
-				if got := walked(t, s.walkFrom(listing, node.Position(before)), 50); !slices.Equal(got, rest) {
+				if got := walked(t, s.walkFrom(listing, store.Position(before)), 50); !slices.Equal(got, rest) {
 					t.Errorf("from %s: %d positions, want %d", before, len(got), len(rest))
 				}
 			}
@@ -196,13 +196,13 @@ func TestListingCostsLittle(t *testing.T) {
 		t.Errorf("%d creations put %d keys beside their entries", made, extra)
 	}
 	// A license, its metadata, its end and its place; the first two are read too.
-	const puts, reads = (4+skipLevels)*node.MaxNewLicenses + 8, 2*node.MaxNewLicenses + 8
+	const puts, reads = (4+skipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
 	children := branch(make([]*etcdserverpb.RequestOp, puts), reads)
 	deepest := 0
 	for _, child := range children {
 		deepest = max(deepest, len(child.GetRequestTxn().GetSuccess()))
 	}
 	if ops := max(len(children), reads) + deepest; ops > maxOps {
-		t.Errorf("%d licenses of the greatest height make a transaction of %d operations", node.MaxNewLicenses, ops)
+		t.Errorf("%d licenses of the greatest height make a transaction of %d operations", store.MaxNewLicenses, ops)
 	}
 }

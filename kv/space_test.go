@@ -18,6 +18,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // spaceLab is a node over an etcd with a tiny quota.
@@ -73,7 +74,7 @@ func (l *spaceLab) activate(i int) error {
 }
 
 func (l *spaceLab) lookUp(i int) {
-	if _, err := l.node.License(l.ctx(), l.owner, l.keys[i%len(l.keys)], node.DevicePage{Limit: 10}); err != nil {
+	if _, err := l.node.License(l.ctx(), l.owner, l.keys[i%len(l.keys)], store.DevicePage{Limit: 10}); err != nil {
 		l.t.Errorf("a look-up: %v", err)
 	}
 }

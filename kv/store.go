@@ -18,7 +18,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Config says which etcd to use. Every field is needed unless it says
@@ -42,7 +42,7 @@ type Config struct {
 // would wait for a connection for ever.
 const callTimeout = 2 * time.Second
 
-// Store keeps records in etcd. It implements node.Store. Make it with [Open];
+// Store keeps records in etcd. It implements store.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
 	client  *clientv3.Client      // nil in tests that bring their own KV
@@ -81,8 +81,8 @@ type Store struct {
 }
 
 var (
-	_ node.Store    = (*Store)(nil)
-	_ node.KeyStore = (*Store)(nil)
+	_ store.Store    = (*Store)(nil)
+	_ store.KeyStore = (*Store)(nil)
 )
 
 // Open connects to etcd. It fails if no member has answered a read within ten
@@ -132,7 +132,7 @@ func (s *Store) Close() error {
 }
 
 // Incarnation is the name that this store's swaps carry.
-func (s *Store) Incarnation() node.Incarnation { return s.incarnation }
+func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {

@@ -14,8 +14,8 @@ import (
 
 	"licet/internal/etcdtest"
 	"licet/metrics"
-	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // server is one embedded etcd for all tests of the package; each makes records
@@ -104,9 +104,9 @@ func faultyStore(t *testing.T, next func() fault) *Store {
 }
 
 func TestConformance(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) node.Store { return openStore(t) })
-	storetest.RunListings(t, func(t *testing.T) node.Store { return openStore(t) })
-	storetest.RunClaims(t, func(t *testing.T) node.Store { return openStore(t) })
+	storetest.Run(t, func(t *testing.T) store.Store { return openStore(t) })
+	storetest.RunListings(t, func(t *testing.T) store.Store { return openStore(t) })
+	storetest.RunClaims(t, func(t *testing.T) store.Store { return openStore(t) })
 	storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return openStore(t) })
 }
 
@@ -129,12 +129,12 @@ func TestConformanceUnderFaults(t *testing.T) {
 			s.hearAll = hearAll
 			return s
 		}
-		storetest.RunClaims(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+		storetest.RunClaims(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
 		storetest.RunSubscriptions(t, open)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			storetest.Run(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
-			storetest.RunListings(t, func(t *testing.T) node.Store { return faultyStore(t, storm(seed)) })
+			storetest.Run(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
+			storetest.RunListings(t, func(t *testing.T) store.Store { return faultyStore(t, storm(seed)) })
 			storetest.RunKeys(t, func(t *testing.T) storetest.KeyedStore { return faultyStore(t, storm(seed)) })
 			storetest.RunEvents(t, open)
 		})

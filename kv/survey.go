@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -31,7 +31,7 @@ type survey struct {
 	devices  int // as the license counts them
 	// since is what has changed after that revision, by position: what was bound,
 	// and what was removed.
-	since map[node.DeviceCursor]bool
+	since map[store.DeviceCursor]bool
 }
 
 // surveyIsDue tells whether it pays to come to know all devices of a license.
@@ -46,7 +46,7 @@ func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
 		return
 	}
 	s.guard.StartIn(&s.background, "survey", func() {
-		var bound map[node.DeviceCursor]struct{}
+		var bound map[store.DeviceCursor]struct{}
 		defer s.surveying.Store(false)
 		defer func() { s.memory.rosters.endSurvey(id, v, bound) }()
 		found, err := s.readPositions(s.life, id, v)
@@ -62,8 +62,8 @@ func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
 
 // readPositions reads the positions of a license's devices at a revision of it,
 // and takes its time: it is never at it for more than half of it.
-func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *survey) (map[node.DeviceCursor]struct{}, error) {
-	found := make(map[node.DeviceCursor]struct{}, v.devices)
+func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *survey) (map[store.DeviceCursor]struct{}, error) {
+	found := make(map[store.DeviceCursor]struct{}, v.devices)
 	prefix := devicesPrefix(id)
 	width := sliceWidth(surveyPage, v.devices)
 	position, from := uint64(0), prefix
@@ -78,10 +78,10 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			if len(kv.Key) != len(prefix)+len(node.DeviceCursor{}) {
+			if len(kv.Key) != len(prefix)+len(store.DeviceCursor{}) {
 				return nil, fmt.Errorf("%w: the key of a device has %d bytes", errMalformed, len(kv.Key))
 			}
-			found[node.DeviceCursor(kv.Key[len(prefix):])] = struct{}{}
+			found[store.DeviceCursor(kv.Key[len(prefix):])] = struct{}{}
 		}
 		switch {
 		case response.More: // hashes cluster here
@@ -111,7 +111,7 @@ func (s *rosters) putOffSurvey(id licensing.LicenseID, v *survey) {
 }
 
 // endSurvey notes what a survey has found; nil: nothing.
-func (s *rosters) endSurvey(id licensing.LicenseID, v *survey, found map[node.DeviceCursor]struct{}) {
+func (s *rosters) endSurvey(id licensing.LicenseID, v *survey, found map[store.DeviceCursor]struct{}) {
 	s.use(id, false, func(r *roster) {
 		if r.survey != v {
 			return // somebody else has written since

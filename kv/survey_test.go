@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // bindNew binds so many devices that nothing is known of, in folds.
 func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) {
 	t.Helper()
-	for from := 0; from < count; from += node.MaxTouchedDevices {
+	for from := 0; from < count; from += store.MaxTouchedDevices {
 		var devices []string
-		for i := from; i < min(from+node.MaxTouchedDevices, count); i++ {
+		for i := from; i < min(from+store.MaxTouchedDevices, count); i++ {
 			devices = append(devices, fmt.Sprint(name, "-", i))
 		}
 		guess := guessed(t, s, ref, devices...)
@@ -31,12 +31,12 @@ func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) 
 // known in the end must be true.
 func TestSurvey(t *testing.T) {
 	const before = 2500
-	spread := func(i int) node.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }
-	clustered := func(i int) node.DeviceCursor {
+	spread := func(i int) store.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }
+	clustered := func(i int) store.DeviceCursor {
 		if i == 0 || i == 7 || i == 8 {
 			return spread(i)
 		}
-		return node.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
+		return store.DeviceCursor{0xff, 0xff, 0xff, byte(i >> 8), byte(i)}
 	}
 	remove := func(t *testing.T, s *Store, ref licensing.Ref, device string) {
 		t.Helper()
@@ -49,7 +49,7 @@ func TestSurvey(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		position func(int) node.DeviceCursor
+		position func(int) store.DeviceCursor
 		during   func(t *testing.T, s, other *Store, ref licensing.Ref)
 		whole    bool
 	}{
@@ -84,7 +84,7 @@ func TestSurvey(t *testing.T) {
 				if i == 50 {
 					t.Fatal("no survey is made")
 				}
-				bindNew(t, s, ref, fmt.Sprint("new-", i), node.MaxTouchedDevices)
+				bindNew(t, s, ref, fmt.Sprint("new-", i), store.MaxTouchedDevices)
 			}
 			select {
 			case <-arrived:
@@ -97,7 +97,7 @@ func TestSurvey(t *testing.T) {
 			release()
 			s.background.Wait()
 			truth := loadOne(t, other, ref, "d-0", "d-7", "d-8", "new-3-5", "meanwhile-0", "meanwhile-1", "never")
-			guess, unsure, ok := s.Recall(node.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
+			guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: []string{"new-3-5", "meanwhile-0", "meanwhile-1", "never"}})
 			if !ok || guess.Token.(*stored).whole != c.whole || c.whole && len(unsure) > 0 {
 				t.Fatalf("recalled: %v, all known: %v, want %v; unsure of %v", ok, guess.Token.(*stored).whole, c.whole, unsure)
 			}
@@ -131,7 +131,7 @@ func TestSurveyOfBrokenLicense(t *testing.T) {
 	}
 	bindNew(t, s, ref, "new", 600)
 	s.background.Wait()
-	if got := s.Room(ref); got != node.MaxTouchedDevices {
+	if got := s.Room(ref); got != store.MaxTouchedDevices {
 		t.Errorf("room for %d devices", got)
 	}
 }

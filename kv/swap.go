@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // swap is a change as one etcd transaction.
@@ -53,7 +53,7 @@ type touch struct {
 // newSwap builds the transaction of a change. Every record carries the number by
 // which the swap is known again, and the first of the writes tells. A record that
 // is removed tells by not being there.
-func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
+func (s *Store) newSwap(change store.Change, me writer) (*swap, error) {
 	sw := &swap{listens: s.fences.listens}
 	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
@@ -73,12 +73,12 @@ func (s *Store) newSwap(change node.Change, me writer) (*swap, error) {
 	return sw, nil
 }
 
-func (sw *swap) add(write node.Write, token *stored, writers []writer) error {
+func (sw *swap) add(write store.Write, token *stored, writers []writer) error {
 	key := []byte(recordKey(write.Ref))
 	// Where all devices are known nobody else writes, and a loss is not to be
 	// expected; then the devices are not asked for along with it.
 	record := &write.Record
-	q := query{Want: node.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
+	q := query{Want: store.Want{Ref: write.Ref, Metadata: record.Metadata != nil}, devices: token.spilled && !token.whole}
 	if write.Ref.Kind != licensing.KindLicense || token.revision == 0 {
 		sw.compare(key, token.revision)
 	}
@@ -131,7 +131,7 @@ func (sw *swap) remove(key []byte) {
 }
 
 // putProduct writes a product, or removes it, along with its place in the listing.
-func (sw *swap) putProduct(key []byte, write *node.Write, token *stored, writers []writer) {
+func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []writer) {
 	if removes(write) {
 		sw.remove(key)
 	} else {
@@ -141,7 +141,7 @@ func (sw *swap) putProduct(key []byte, write *node.Write, token *stored, writers
 	sw.relist(token.listed, placeOfProduct(write.Ref, write.Record.Product))
 }
 
-func (sw *swap) putOrder(key []byte, write node.Write, token *stored, writers []writer) error {
+func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []writer) error {
 	order := write.Record.Order
 	value, err := (&storedOrder{order: *order, writers: writers, told: token.told, unknown: token.unknown}).encode()
 	if err != nil {
@@ -195,6 +195,6 @@ func (sw *swap) putMetadata(record *licensing.Record) {
 }
 
 // removes tells whether a write removes its record. Only products are removed.
-func removes(write *node.Write) bool {
+func removes(write *store.Write) bool {
 	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }

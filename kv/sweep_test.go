@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestSweepLeavesNoPlaceWithoutItsClaim sweeps one place at a time: a claim
@@ -16,9 +16,9 @@ import (
 func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	l := newLab(t)
 	ref := licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength])
-	var token node.Token
+	var token store.Token
 	for _, made := range []time.Time{testTime, testTime.Add(time.Hour)} {
-		outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+		outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 			Ref: ref, Token: token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 		}}})
 		if err != nil || !outcome.Landed {
@@ -49,10 +49,10 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	first := must(l.client.Get(l.ctx(), claimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
 	damaged := layout + "y/" + string(first.Key[len(claimAgePrefix)+8:])
 	l.write(seed{damaged: bytesOf("?")})
-	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); err != nil || swept != 2 {
+	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), store.MaxSweep); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), node.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
+	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), store.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
 	if left := must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
@@ -68,12 +68,12 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
 	ctx := testContext(t, 10*time.Second)
 	old := testTime.Add(-licensing.ClaimLifetime)
-	load := func() node.Snapshot {
-		return must(s.Load(ctx, node.Want{Ref: ref}))(t)[0]
+	load := func() store.Snapshot {
+		return must(s.Load(ctx, store.Want{Ref: ref}))(t)[0]
 	}
 	claim := func(by *Store, at time.Time) {
 		t.Helper()
-		outcome := must(by.Commit(ctx, node.Change{Writes: []node.Write{{
+		outcome := must(by.Commit(ctx, store.Change{Writes: []store.Write{{
 			Ref: ref, Token: load().Token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: at, OrderNo: "ord_0"}},
 		}}}))(t)
 		if !outcome.Landed {
@@ -90,7 +90,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	}
 	sweep := func(before time.Time) {
 		t.Helper()
-		must(s.SweepClaims(ctx, before, node.MaxSweep))(t)
+		must(s.SweepClaims(ctx, before, store.MaxSweep))(t)
 	}
 	sweep(old.Add(time.Millisecond))
 	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(testTime) {

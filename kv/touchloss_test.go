@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestTouchLossKeepsRoster: that another node has stored when a device was seen
@@ -20,16 +20,16 @@ func TestTouchLossKeepsRoster(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, other, ref, read, true)
-	if s.Room(ref) != node.MaxFoldDevices {
+	if s.Room(ref) != store.MaxFoldDevices {
 		t.Fatal("not whole to begin with")
 	}
 	seen.At = at.Add(time.Hour)
-	guess, _, _ := s.Recall(node.Want{Ref: ref, Devices: []string{"d-1"}})
+	guess, _, _ := s.Recall(store.Want{Ref: ref, Devices: []string{"d-1"}})
 	if _, err := licensing.Apply(&guess.Record, seen, seen.At); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, s, ref, guess, false)
-	if got := s.Room(ref); got != node.MaxFoldDevices {
-		t.Errorf("room for %d after a lost touch, want %d: the license has not changed", got, node.MaxFoldDevices)
+	if got := s.Room(ref); got != store.MaxFoldDevices {
+		t.Errorf("room for %d after a lost touch, want %d: the license has not changed", got, store.MaxFoldDevices)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // A caller's share of a batch has a span of its own, from the moment it begins to wait
@@ -76,7 +76,7 @@ func traceRetry(span *tracing.Span, attempt int) {
 }
 
 // endSwap ends the span of a swap.
-func endSwap(span *tracing.Span, outcome node.Outcome, err error) {
+func endSwap(span *tracing.Span, outcome store.Outcome, err error) {
 	if span != nil {
 		span.Set(tracing.String("licet.store.swap", swapOutcome(outcome, err)))
 		endCall(span, err)
@@ -84,7 +84,7 @@ func endSwap(span *tracing.Span, outcome node.Outcome, err error) {
 }
 
 // swapOutcome is what became of a swap.
-func swapOutcome(outcome node.Outcome, err error) string {
+func swapOutcome(outcome store.Outcome, err error) string {
 	switch {
 	case err != nil:
 		return "failed"

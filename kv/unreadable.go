@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // A value that can't be read must not end what it is a part of. It is damaged, or a newer build wrote it. Readers of
@@ -44,11 +44,11 @@ func nameOfEvents(owner licensing.Owner, e *dirEntry) string {
 
 // readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells
 // the event, which is enough to send it: one such message must not stop all deliveries to the endpoint.
-func (s *Store) readDelivery(endpoint, event string, status node.DeliveryStatus, value []byte) node.Delivery {
+func (s *Store) readDelivery(endpoint, event string, status store.DeliveryStatus, value []byte) store.Delivery {
 	d, err := decodeDelivery(event, status, value)
 	if err != nil {
 		s.noteValue(string(status)+endpoint+event, "v/"+endpoint+"/"+event, err)
-		return node.Delivery{EventID: event, Status: status}
+		return store.Delivery{EventID: event, Status: status}
 	}
 	return d
 }

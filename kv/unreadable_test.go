@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestDamagedEvents cuts and garbles a value of events everywhere. Whatever comes of it has the events that it should
@@ -66,12 +66,12 @@ func TestDamagedEvents(t *testing.T) {
 type damagedFeed struct {
 	*eventsLab
 	owner licensing.Owner
-	all   []node.RecordedEvent
+	all   []store.RecordedEvent
 	lost  map[string]bool // the ids of events of the value that is damaged
 }
 
 // rest leaves the events that are not lost, and no placeholders.
-func (r *damagedFeed) rest(events []node.RecordedEvent) (rest []node.RecordedEvent) {
+func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedEvent) {
 	for _, e := range events {
 		if !r.lost[e.ID] && e.Type != licensing.EventUnreadable {
 			e.Revision = 0 // each way to damage the key gives it another one
@@ -82,9 +82,9 @@ func (r *damagedFeed) rest(events []node.RecordedEvent) (rest []node.RecordedEve
 }
 
 // history reads all of a license's history, some events at a time.
-func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []node.RecordedEvent) {
+func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.RecordedEvent) {
 	r.t.Helper()
-	for page := (node.HistoryPage{Limit: limit}); ; {
+	for page := (store.HistoryPage{Limit: limit}); ; {
 		got := must(r.store.History(testContext(r.t, 10*time.Second), ref, page))(r.t)
 		all = append(all, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
@@ -94,7 +94,7 @@ func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []node.Recorded
 }
 
 // check reads everything while the value is damaged, in every way, and returns the feed.
-func (r *damagedFeed) check(what string) []node.RecordedEvent {
+func (r *damagedFeed) check(what string) []store.RecordedEvent {
 	r.t.Helper()
 	t, ctx := r.t, testContext(r.t, time.Minute)
 	got := r.feed(r.owner, 100)
@@ -117,18 +117,18 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
 			t.Errorf("%s: %s is found as %+v", what, e.ID, found)
 		}
-		rest, err := r.after(r.owner, node.FeedPosition(e.ID))
-		if diff := cmp.Diff(append([]node.RecordedEvent(nil), got[i+1:]...), rest); err != nil || diff != "" {
+		rest, err := r.after(r.owner, store.FeedPosition(e.ID))
+		if diff := cmp.Diff(append([]store.RecordedEvent(nil), got[i+1:]...), rest); err != nil || diff != "" {
 			t.Errorf("%s: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 		}
 	}
 	if placeholders == 0 {
 		t.Errorf("%s: there is no placeholder", what)
 	}
-	histories := map[licensing.Ref][]node.RecordedEvent{}
+	histories := map[licensing.Ref][]store.RecordedEvent{}
 	for i, e := range r.all {
 		// Whoever was told the event by a node that could read it.
-		rest, err := r.after(r.owner, node.FeedPosition(e.ID))
+		rest, err := r.after(r.owner, store.FeedPosition(e.ID))
 		if diff := cmp.Diff(r.rest(r.all[i+1:]), r.rest(rest)); err != nil || diff != "" {
 			t.Errorf("%s: after %s, which was told before (-want +got): %v\n%s", what, e.ID, err, diff)
 		}
@@ -136,7 +136,7 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 			t.Errorf("%s: %s is not found", what, e.ID)
 		}
 		ref := licensing.LicenseRef(e.License.Key)
-		histories[ref] = append([]node.RecordedEvent{e}, histories[ref]...)
+		histories[ref] = append([]store.RecordedEvent{e}, histories[ref]...)
 	}
 	for ref, want := range histories {
 		for _, limit := range []int{1, 100} {
@@ -161,7 +161,7 @@ func (r *damagedFeed) check(what string) []node.RecordedEvent {
 }
 
 // damage reads everything with a value damaged in several ways, and after it was mended.
-func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(node.RecordedEvent) bool, ways map[string][]byte) {
+func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.RecordedEvent) bool, ways map[string][]byte) {
 	l.t.Helper()
 	put := func(value []byte) {
 		if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), key, string(value)); err != nil {
@@ -181,7 +181,7 @@ func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(node.Rec
 		got := r.check(what)
 		put(whole)
 		for i, e := range got {
-			rest, err := l.after(owner, node.FeedPosition(e.ID))
+			rest, err := l.after(owner, store.FeedPosition(e.ID))
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
 				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
@@ -209,13 +209,13 @@ func TestUnreadableEvents(t *testing.T) {
 	var key string
 	all := l.feed(owner, 100)
 	record := licenseInEvents(licensing.LicenseKey(ref.ID).ID())
-	at, _ := readPlace(node.Cell, all[len(all)-2].ID)
+	at, _ := readPlace(store.Cell, all[len(all)-2].ID)
 	key = eventsKey(owner, site{epoch: at.epoch}, record, 5)
 	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
-	lost := func(e node.RecordedEvent) bool {
+	lost := func(e store.RecordedEvent) bool {
 		return e.License.Key == licensing.LicenseKey(ref.ID) && (e.Sequence == 4 || e.Sequence == 5)
 	}
 	l.damage(owner, key, lost, map[string][]byte{
@@ -240,9 +240,9 @@ func TestUnreadableBlocks(t *testing.T) {
 	key := entries[0].key(owner)
 	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
 	runs := must(runsOf(&entries[0], whole))(t)
-	inBlock := func(from, to int) func(node.RecordedEvent) bool {
-		return func(e node.RecordedEvent) bool {
-			at, _ := readPlace(node.Cell, e.ID)
+	inBlock := func(from, to int) func(store.RecordedEvent) bool {
+		return func(e store.RecordedEvent) bool {
+			at, _ := readPlace(store.Cell, e.ID)
 			return at.record.block() != 0 && slices.ContainsFunc(runs[from:to], func(r eventRun) bool { return r.hash(entries[0].block) == at.record })
 		}
 	}
@@ -298,7 +298,7 @@ func TestNewerEvents(t *testing.T) {
 	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(testTime) || !slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
 		t.Errorf("the event of a new kind of records is %+v", e)
 	}
-	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, node.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
+	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
 	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
 		t.Errorf("of one kind (-want +got):\n%s", diff)
 	}
@@ -322,7 +322,7 @@ func TestUnreadablePending(t *testing.T) {
 	s := openStore(t)
 	hold := holdOf(t, worker(t, s), owner, endpoint)
 	ctx := testContext(t, 10*time.Second)
-	if err := hold.Checkpoint(ctx, node.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
+	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{pendingKey(endpoint, "evt_000001"), deadKey(endpoint, "evt_000003")} {
@@ -331,16 +331,16 @@ func TestUnreadablePending(t *testing.T) {
 		}
 	}
 	state, err := hold.Resume(ctx)
-	want := []node.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: testTime}, {EventID: "evt_000001"}}
+	want := []store.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: testTime}, {EventID: "evt_000001"}}
 	if err != nil || !slices.Equal(state.Pending, want) {
 		t.Errorf("pending are %+v, %v", state.Pending, err)
 	}
 	read, err := hold.Pending(ctx, "evt_000000", "evt_000001")
-	if err != nil || len(read) != 2 || read[1].EventID != "evt_000001" || read[1].Status != node.DeliveryPending {
+	if err != nil || len(read) != 2 || read[1].EventID != "evt_000001" || read[1].Status != store.DeliveryPending {
 		t.Errorf("read are %+v, %v", read, err)
 	}
 	dead, err := hold.Dead(ctx, "", 10)
-	if err != nil || len(dead) != 2 || dead[1].EventID != "evt_000003" || dead[1].Status != node.DeliveryDead {
+	if err != nil || len(dead) != 2 || dead[1].EventID != "evt_000003" || dead[1].Status != store.DeliveryDead {
 		t.Errorf("dead are %+v, %v", dead, err)
 	}
 	if n := counted(t, s.metrics.EventValuesUnreadable); n != 2 {
@@ -353,7 +353,7 @@ func TestSearchHistory(t *testing.T) {
 	l := newEventsLab(t)
 	owner, ctx := acct("search"), testContext(t, 20*time.Second)
 	const old, late = 5, 1 << 40
-	at, _ := readPlace(node.Cell, l.putEvents(owner, old, 3, "a")[0])
+	at, _ := readPlace(store.Cell, l.putEvents(owner, old, 3, "a")[0])
 	l.putEvents(owner, late-1, 2, "b") // of another license
 	entry := l.entries(owner, at.epoch)[0]
 	place := historyPlace{site: site{epoch: late}, sequence: 7}

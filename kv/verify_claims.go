@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -123,7 +123,7 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 		return // reported with the check key
 	}
 	for i := range g.Done {
-		id := g.Key(*v.check, node.Cell, i).ID()
+		id := g.Key(*v.check, store.Cell, i).ID()
 		v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("license_missing", "its license %s, number %d, does not exist", v.name(id), i)

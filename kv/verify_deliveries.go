@@ -10,7 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // endpointFound is what was found of an endpoint whose keys are being read.
@@ -63,7 +63,7 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 	shown := id
 	switch kind {
 	case keyOfPage:
-		var page []node.Delivery
+		var page []store.Delivery
 		number := binary.BigEndian.Uint64([]byte(id))
 		shown = fmt.Sprint(number)
 		page, err = decodePage(value)
@@ -71,10 +71,10 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 		found.unread = found.unread || err != nil
 	case keyOfDead:
 		found.dead++
-		_, err = decodeDelivery(id, node.DeliveryDead, value)
+		_, err = decodeDelivery(id, store.DeliveryDead, value)
 	case keyOfPending:
 		found.pending++
-		_, err = decodeDelivery(id, node.DeliveryPending, value)
+		_, err = decodeDelivery(id, store.DeliveryPending, value)
 	case keyOfReplay:
 		found.replays++
 		var owner licensing.Owner
@@ -125,8 +125,8 @@ func (v *verification) endEndpoint(found endpointFound) {
 }
 
 func (found *endpointFound) compare(bad func(rule, format string, args ...any)) {
-	if found.replays > node.MaxReplays {
-		bad("replays", "%d replays wait, and %d may", found.replays, node.MaxReplays)
+	if found.replays > store.MaxReplays {
+		bad("replays", "%d replays wait, and %d may", found.replays, store.MaxReplays)
 	}
 	p := found.progress
 	if p == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const hooked = "we_0lab"
@@ -30,7 +30,7 @@ func (l *lab) endpoint() {
 // atWork runs do as the worker that a store is.
 func atWork(t *testing.T, s *Store, do func(ctx context.Context, w *deliveryWorker)) {
 	t.Helper()
-	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w node.DeliveryWorker) error {
+	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		do(ctx, w.(*deliveryWorker))
 		return nil
 	})
@@ -54,17 +54,17 @@ func holding(t *testing.T, ctx context.Context, w *deliveryWorker) *deliveryHold
 func (l *lab) deliver() {
 	l.t.Helper()
 	l.endpoint()
-	message := func(event string) node.Delivery {
+	message := func(event string) store.Delivery {
 		d := goldenDelivery()
 		d.EventID = event
 		return d
 	}
 	atWork(l.t, l.store, func(ctx context.Context, w *deliveryWorker) {
 		hold := holding(l.t, ctx, w)
-		for _, done := range []node.Checkpoint{
-			{Delivered: []node.Delivery{message("evt_1")}},
-			{Progress: node.DeliveryProgress{Place: "evt_4"}, Delivered: []node.Delivery{message("evt_2"), message("evt_3")},
-				Pending: []node.Delivery{message("evt_4"), message("evt_5")}, Dead: []node.Delivery{message("evt_6")}},
+		for _, done := range []store.Checkpoint{
+			{Delivered: []store.Delivery{message("evt_1")}},
+			{Progress: store.DeliveryProgress{Place: "evt_4"}, Delivered: []store.Delivery{message("evt_2"), message("evt_3")},
+				Pending: []store.Delivery{message("evt_4"), message("evt_5")}, Dead: []store.Delivery{message("evt_6")}},
 		} {
 			if err := hold.Checkpoint(ctx, done); err != nil {
 				l.t.Fatal(err)
@@ -111,7 +111,7 @@ func TestVerifyDeliveries(t *testing.T) {
 	}
 	everything[deletedWebhookKey("we_0gone")], everything[pendingKey("we_0gone", "evt_1")] = []byte{}, message
 	many := seed{}
-	for i := range node.MaxReplays {
+	for i := range store.MaxReplays {
 		many[replayKey(hooked, strings.Repeat("x", i+1))] = encodeReplay(labOwner, &replay)
 	}
 	for _, c := range []struct {

@@ -16,6 +16,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/store"
 )
 
 // lab is an etcd of a test's own, with a store on it and a node before that.
@@ -134,7 +135,7 @@ func (l *lab) once(n int64) *node.Once {
 // of the listing it stands.
 func (l *lab) product() {
 	l.t.Helper()
-	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 		Ref:    licensing.ProductRef(labOwner, "pro"),
 		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}},
 	}}})
@@ -146,7 +147,7 @@ func (l *lab) product() {
 // refuse stores a claim that remembers a refusal.
 func (l *lab) refuse(made time.Time) {
 	l.t.Helper()
-	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{
+	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 		Ref:    licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength]),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 	}}})
@@ -222,14 +223,14 @@ func (l *lab) fill() specimens {
 	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
-	claim := node.Write{
+	claim := store.Write{
 		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
 		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
 	}
 	if err := l.store.CreateAPIKey(l.ctx(), key, claim); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := l.store.NoteKeysUsed(l.ctx(), []node.KeyUse{{Hash: hash, At: testTime}}); err != nil {
+	if err := l.store.NoteKeysUsed(l.ctx(), []store.KeyUse{{Hash: hash, At: testTime}}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.webhooks()
@@ -265,7 +266,7 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, l.store, ref)
 	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
-	outcome, err := l.store.Commit(l.ctx(), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%T: %+v, %v", cmd, outcome, err)
 	}

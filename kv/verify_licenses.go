@@ -5,12 +5,12 @@ import (
 	"strings"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
 	idLength       = len(licensing.LicenseID{})
-	positionLength = len(node.DeviceCursor{})
+	positionLength = len(store.DeviceCursor{})
 )
 
 // checkLicenses reads licenses, and along with them their devices and metadata,

@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // seed is raw keys to write into a healthy store; nil deletes one.
@@ -148,7 +148,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.LicenseKey == s.own:
 			c.ownKey, c.own = string(kv.Key), "y/"+name
-		case claim.Grant != nil && claim.Grant.Key(l.check, node.Cell, 0) == s.fresh:
+		case claim.Grant != nil && claim.Grant.Key(l.check, store.Cell, 0) == s.fresh:
 			c.freshKey, c.fresh = string(kv.Key), "y/"+name
 		case claim.APIKeyID != "":
 			c.key = "y/" + name

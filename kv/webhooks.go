@@ -6,7 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // An owner's endpoints of webhooks are one record. Who delivers to them looks at all
@@ -24,7 +24,7 @@ func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix 
 // putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
 // listen to activations, the request for that; see listenmove.go. Commit returns once
 // the request is in effect.
-func (sw *swap) putWebhooks(key []byte, write *node.Write, token *stored, writers []writer) {
+func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []writer) {
 	now, before := write.Record.Webhooks, token.webhooks
 	record := storedWebhooks{webhooks: *now, writers: writers, told: token.told}
 	var were *licensing.Webhooks

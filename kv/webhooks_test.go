@@ -12,15 +12,16 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // hooked gives the change that a command makes of an owner's endpoints, as s sees them.
-func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Command) node.Change {
+func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Command) store.Change {
 	l.t.Helper()
 	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, s, ref)
 	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
-	return node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
+	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }
 
 // hook runs a command on an owner's endpoints, and tells how often it was lost.
@@ -99,7 +100,7 @@ func TestSubscriptionsInABatch(t *testing.T) {
 	for _, nested := range []int32{0, 100} {
 		var owners []licensing.Owner
 		var refs []licensing.Ref
-		var changes []node.Change
+		var changes []store.Change
 		for i := range 8 {
 			owner := acct(fmt.Sprintf("batch%d%d", nested, i))
 			owners, refs = append(owners, owner), append(refs, l.license(l.store, owner))
@@ -188,7 +189,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	for owner, hears := range map[licensing.Owner]bool{late: false, left: true} {
 		ref := key(owner)
 		d.activate(licensing.LicenseKey(ref.ID), "a")
-		history := must(d.store.History(d.ctx(), ref, node.HistoryPage{Limit: 10}))(t).Events
+		history := must(d.store.History(d.ctx(), ref, store.HistoryPage{Limit: 10}))(t).Events
 		if got := len(history) > 1; got != hears {
 			t.Errorf("%s hears: %v, by %q", owner.AccountID, got, kindsOf(history))
 		}
@@ -299,7 +300,7 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 	for _, id := range ids {
 		must(licensing.Apply(&snapshot.Record, licensing.DisableEndpoint{ID: id, ResetAt: testTime, Because: licensing.DisabledGone}, testTime))(t)
 	}
-	l.commit(l.store, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	l.seal()
 	var told []string
 	for i, e := range l.feed(owner, 2) {

@@ -5,14 +5,14 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 // maxWriters is how many writers a record remembers.
 const maxWriters = 8
 
 // incarnation names one opening of a store: random, new at every start.
-type incarnation = node.Incarnation
+type incarnation = store.Incarnation
 
 // writer is the last swap that one incarnation made on a record.
 type writer struct {

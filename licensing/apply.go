@@ -55,7 +55,7 @@ type Record struct {
 	// the same transaction.
 	Issued *License
 	// Listening tells whether the license's owner wants to hear of activations; then
-	// their events are recorded. It is the store's to know: see node.Store.
+	// their events are recorded. It is the store's to know: see store.Store.
 	Listening bool
 	// Events are those of the changes, in their order: of the record, and of
 	// Issued. They are stored in the same transaction.

@@ -15,7 +15,8 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // still is a clock that stands still unless it is moved.
@@ -51,14 +52,14 @@ func newHeld(t *testing.T, hold func(licensing.Ref) bool) *held {
 	}
 	h.Node = newNode(t, &storetest.Faulty{
 		Store: openStore(t),
-		OnLoad: func([]node.Want) error {
+		OnLoad: func([]store.Want) error {
 			h.reads.Add(1)
 			if hold := h.onRead.Load(); hold != nil {
 				(*hold)()
 			}
 			return nil
 		},
-		OnCommit: func(change node.Change) storetest.Fault {
+		OnCommit: func(change store.Change) storetest.Fault {
 			h.swaps.Add(1)
 			if ref := change.Writes[0].Ref; hold(ref) && !h.passes(ref) {
 				h.arrived <- struct{}{}
@@ -140,7 +141,7 @@ func TestShedsOverTheLimit(t *testing.T) {
 		"another one": func() error { _, err := activate(ctx, h.Node, keys[0], "shed"); return err },
 		"removal":     func() error { _, err := remove(ctx, h.Node, keys[0], "held"); return err },
 		"lookup": func() error {
-			_, err := h.License(ctx, testOwner, keys[0], node.DevicePage{Limit: 1})
+			_, err := h.License(ctx, testOwner, keys[0], store.DevicePage{Limit: 1})
 			return err
 		},
 		"order": func() error {
@@ -148,16 +149,16 @@ func TestShedsOverTheLimit(t *testing.T) {
 			return err
 		},
 		"order lookup": func() error {
-			_, err := h.Order(ctx, testOwner, licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+			_, err := h.Order(ctx, testOwner, licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
 			return err
 		},
 		"licenses": func() error {
-			_, err := h.Licenses(ctx, testOwner, node.LicenseFilter{}, node.Page{})
+			_, err := h.Licenses(ctx, testOwner, node.LicenseFilter{}, store.Page{})
 			return err
 		},
-		"orders":   func() error { _, err := h.Orders(ctx, testOwner, node.OrderFilter{}, node.Page{}); return err },
-		"products": func() error { _, err := h.Products(ctx, testOwner, node.Page{}); return err },
-		"API keys": func() error { _, err := h.APIKeys(ctx, testOwner, node.Page{}); return err },
+		"orders":   func() error { _, err := h.Orders(ctx, testOwner, node.OrderFilter{}, store.Page{}); return err },
+		"products": func() error { _, err := h.Products(ctx, testOwner, store.Page{}); return err },
+		"API keys": func() error { _, err := h.APIKeys(ctx, testOwner, store.Page{}); return err },
 		"payment": func() error {
 			_, err := h.PayOrder(ctx, licensing.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
 			return err
@@ -263,7 +264,7 @@ func TestHopelessDeadline(t *testing.T) {
 		arrived := make(chan struct{}, 10)
 		var clock still
 		// A store that remembers would have room for all that wait.
-		n := newNode(t, &storetest.Faulty{Store: openStore(t), Forgetful: true, OnCommit: func(node.Change) storetest.Fault {
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), Forgetful: true, OnCommit: func(store.Change) storetest.Fault {
 			arrived <- struct{}{}
 			<-turns
 			clock.move(10 * time.Second)
@@ -279,7 +280,7 @@ func TestHopelessDeadline(t *testing.T) {
 		}
 		start(0)
 		<-arrived
-		const waiting = 3 * node.MaxTouchedDevices
+		const waiting = 3 * store.MaxTouchedDevices
 		for i := range waiting {
 			start(1 + i)
 		}
@@ -288,11 +289,11 @@ func TestHopelessDeadline(t *testing.T) {
 		<-arrived
 		turns <- struct{}{} // a full one, of 10 s
 		<-arrived           // another one is under way, and a third is waiting
-		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices)
+		n.AwaitQueued(ref, waiting-2*store.MaxTouchedDevices)
 		_, err := activate(soon(t), n, key, "hopeless")
 		wantError(t, err, licensing.ErrOverloaded)
 		start(1 + waiting) // patient
-		n.AwaitQueued(ref, waiting-2*node.MaxTouchedDevices+1)
+		n.AwaitQueued(ref, waiting-2*store.MaxTouchedDevices+1)
 		close(turns)
 		group.Wait()
 		if count, ids := devices(t, n, key); count != waiting+2 || ids["hopeless"] {
@@ -360,7 +361,7 @@ func TestBusy(t *testing.T) {
 func TestIdleNodeRefusesNothing(t *testing.T) {
 	key := grants(t, 1)[0]
 	var clock still
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
 		clock.move(3 * time.Second)
 		return storetest.Fault{}
 	}}, func(c *node.Config) { c.Clock = clock.now })

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // KeyCreation asks for an API key. Its members have been checked.
@@ -118,11 +119,11 @@ func (n *Node) issue(ctx context.Context, owner licensing.Owner, once *Once, sta
 			key, err := n.readAPIKey(ctx, owner, c.earlier.APIKeyID)
 			return IssuedKey{Key: key}, err == nil, err
 		}
-		issued, err := do(func(keyID string) []Write {
+		issued, err := do(func(keyID string) []store.Write {
 			c.effect.APIKeyID = keyID
 			return c.change(n.Now(), nil).Writes
 		})
-		if !errors.Is(err, ErrClaimTaken) {
+		if !errors.Is(err, store.ErrClaimTaken) {
 			return issued, false, n.explainRing(err)
 		}
 	}

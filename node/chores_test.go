@@ -12,7 +12,8 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestPassesAreCounted, by how they ended; one that is broken off by the end of all is
@@ -73,7 +74,7 @@ func TestBusyNodePutsOff(t *testing.T) {
 	var clock still
 	var holding atomic.Bool
 	arrived, open := make(chan struct{}), make(chan struct{})
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
 		if holding.Load() {
 			arrived <- struct{}{}
 			<-open

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // Once makes something happen once, however often it is asked for: it carries
@@ -38,14 +39,9 @@ type claim struct {
 	effect licensing.Claim // what to remember once the request has succeeded
 
 	// Set by judge; while a turn has the claim, the turn's alone.
-	token   Token            // of what is stored under the key
+	token   store.Token      // of what is stored under the key
 	earlier *licensing.Claim // what came of the same request before; nil: nothing
 }
-
-// ErrClaimTaken tells that a claim was not stored, nor anything that was to be
-// stored with it: somebody else was first, with the Idempotency-Key or with one of
-// the other records.
-var ErrClaimTaken = errors.New("nothing was stored: somebody else has claimed the Idempotency-Key, or has made what goes along")
 
 // begin marks a request with an Idempotency-Key as being worked on here, until end.
 // Two nodes may still meet: then the store tells who was first.
@@ -70,18 +66,18 @@ func (n *Node) begin(owner licensing.Owner, once *Once, stale error) (c *claim, 
 
 // loadWithClaim reads records and what is stored under the key, in one round trip,
 // and judges that.
-func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...Want) ([]Snapshot, error) {
+func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...store.Want) ([]store.Snapshot, error) {
 	if c.once != nil {
-		wants = append(wants, Want{Ref: c.ref})
+		wants = append(wants, store.Want{Ref: c.ref})
 	}
 	if len(wants) == 0 {
-		return nil, c.judge(Snapshot{}, n.Now())
+		return nil, c.judge(store.Snapshot{}, n.Now())
 	}
 	loaded, err := n.cfg.Store.Load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
-	var stored Snapshot
+	var stored store.Snapshot
 	if c.once != nil {
 		last := len(loaded) - 1
 		loaded, stored = loaded[:last], loaded[last]
@@ -92,7 +88,7 @@ func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...Want) ([]Sn
 // judge takes in what is stored under the key. Its error ends the request: it is
 // stale, its key is another request's, or it was refused before. Where the request
 // has succeeded before, or is under way, that is earlier, and the caller's to answer.
-func (c *claim) judge(stored Snapshot, now time.Time) error {
+func (c *claim) judge(stored store.Snapshot, now time.Time) error {
 	c.token, c.earlier = stored.Token, nil
 	earlier := stored.Record.Claim
 	known := earlier != nil && earlier.Live(now)
@@ -118,7 +114,7 @@ func (c *claim) replayed() bool { return c.earlier != nil }
 // with err; nil where that is nothing. A success is remembered along with what it
 // writes, and so is a refusal for good, of which nothing else is stored. Other
 // failures are not: the same request may try again.
-func (c *claim) change(now time.Time, err error, writes ...Write) *Change {
+func (c *claim) change(now time.Time, err error, writes ...store.Write) *store.Change {
 	effect := c.effect
 	if err != nil {
 		var refusal *licensing.Error
@@ -132,14 +128,14 @@ func (c *claim) change(now time.Time, err error, writes ...Write) *Change {
 		if effect.CreatedAt.IsZero() {
 			effect.CreatedAt = now
 		}
-		writes = append(writes, Write{Ref: c.ref, Token: c.token, Record: licensing.Record{Claim: &effect}})
+		writes = append(writes, store.Write{Ref: c.ref, Token: c.token, Record: licensing.Record{Claim: &effect}})
 	}
-	return &Change{Writes: writes}
+	return &store.Change{Writes: writes}
 }
 
 // commitClaim stores what a request comes to, and answers err once that is done;
 // where somebody else was first, nothing is stored and it answers ErrClaimTaken.
-func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...Write) error {
+func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...store.Write) error {
 	change := c.change(n.Now(), err, writes...)
 	if change == nil {
 		return err
@@ -149,7 +145,7 @@ func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...W
 	case failed != nil:
 		return failed
 	case !outcome.Landed:
-		return ErrClaimTaken
+		return store.ErrClaimTaken
 	}
 	return err
 }
@@ -169,8 +165,8 @@ func (n *Node) doClaim(ctx context.Context, who share, ref licensing.Ref, cmd li
 // settleClaim settles a turn that is one call with an Idempotency-Key. Its record's
 // mailbox keeps others off the record, and begin keeps them off the claim.
 func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
-	wants := []Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
-	var known []Snapshot // the record and what is stored under the key
+	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
+	var known []store.Snapshot // the record and what is stored under the key
 	for try := range swapTries {
 		if len(known) != len(wants) {
 			var err error
@@ -186,9 +182,9 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 		}
 		fold := n.foldOne(known[0].Record, c)
 		result, err := fold.answers[0].Result, fold.answers[0].Err
-		var writes []Write
+		var writes []store.Write
 		if fold.worthSwap {
-			writes = []Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
+			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
 		}
 		change := c.claim.change(now, err, writes...)
 		if change == nil {

@@ -11,7 +11,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // once is an Idempotency-Key with a request.
@@ -90,17 +91,17 @@ func TestReplay(t *testing.T) {
 // TestRefusalIsReplayed keeps a refusal, also when its cause is gone.
 func TestRefusalIsReplayed(t *testing.T) {
 	live := newOwner(licensing.Live)
-	store := openStore(t)
+	db := openStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
-	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
+	if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{
 		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licensing.Record{Order: &licensing.Order{
 			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	poor := newNode(t, store)
-	rich := newNode(t, store, func(c *node.Config) { c.LivePayments = true })
+	poor := newNode(t, db)
+	rich := newNode(t, db, func(c *node.Config) { c.LivePayments = true })
 	_, replayed, err := poor.CreateOrder(testContext(t), live, orderOnce("k", "r"))
 	wantError(t, err, licensing.ErrPaymentNotConfigured)
 	if replayed {
@@ -121,7 +122,7 @@ func TestUnknownThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
 		owner := newOwner(licensing.Test)
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err := failing.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
@@ -142,7 +143,7 @@ func TestUnknownThenAgain(t *testing.T) {
 // asks again: in the end there are as many licenses as were asked for, and the
 // same ones each time.
 func TestGrantGoesOn(t *testing.T) {
-	const quantity = 3*node.MaxNewLicenses - 5
+	const quantity = 3*store.MaxNewLicenses - 5
 	for failing := 1; failing <= 3; failing++ {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprintf("transaction %d, made %v", failing, made), func(t *testing.T) {
@@ -150,7 +151,7 @@ func TestGrantGoesOn(t *testing.T) {
 				owner := newOwner(licensing.Test)
 				grant := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: once("k", "r")}
 				commits, stored := 0, map[licensing.LicenseKey]bool{}
-				store := &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+				store := &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 					commits++
 					fails := commits == failing
 					if !fails || made {
@@ -198,8 +199,8 @@ func TestGrantGoesOn(t *testing.T) {
 // TestTwoNodesOneGrant lets two nodes work on one grant at the same time.
 func TestTwoNodesOneGrant(t *testing.T) {
 	owner := newOwner(licensing.Test)
-	grant := node.Grant{ProductID: "pro", Quantity: 5 * node.MaxNewLicenses, Once: once("k", "r")}
-	var answers [4][]node.LicenseView
+	grant := node.Grant{ProductID: "pro", Quantity: 5 * store.MaxNewLicenses, Once: once("k", "r")}
+	var answers [4][]store.LicenseView
 	var group sync.WaitGroup
 	for i := range answers {
 		n := newNode(t, openStore(t))
@@ -225,10 +226,10 @@ func TestTwoNodesOneGrant(t *testing.T) {
 
 // TestClaimsAge forgets a claim after a day, whether it was swept or not.
 func TestClaimsAge(t *testing.T) {
-	store := openStore(t)
+	db := openStore(t)
 	owner := newOwner(licensing.Test)
 	ahead := time.Duration(0)
-	n := newNode(t, store, func(c *node.Config) {
+	n := newNode(t, db, func(c *node.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(ahead) }
 	})
 	ctx := testContext(t)
@@ -242,7 +243,7 @@ func TestClaimsAge(t *testing.T) {
 	}
 	claims := func() int {
 		t.Helper()
-		loaded, err := store.Load(ctx, node.Want{Ref: licensing.ClaimRef(owner, once("k", "r").Hash)})
+		loaded, err := db.Load(ctx, store.Want{Ref: licensing.ClaimRef(owner, once("k", "r").Hash)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +296,7 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 		orders[i] = order
 	}
 	storing, goOn := make(chan struct{}), make(chan struct{})
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		storing <- struct{}{}
 		<-goOn
 		return storetest.Fault{}

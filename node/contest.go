@@ -1,15 +1,18 @@
 package node
 
-import "time"
+import (
+	"licet/node/store"
+	"time"
+)
 
 // contest is what a node knows of its swaps on a contended record.
 type contest struct {
 	losses int
-	since  time.Time   // when they began to be counted
-	writer Incarnation // who wrote last, as far as a read or a lost swap showed
+	since  time.Time         // when they began to be counted
+	writer store.Incarnation // who wrote last, as far as a read or a lost swap showed
 
-	owner     Incarnation // whom the record is yielded to
-	until     time.Time   // how long
+	owner     store.Incarnation // whom the record is yielded to
+	until     time.Time         // how long
 	span      time.Duration
 	busy      bool      // the owner has said that it had others' commands too
 	moves     int       // how often in a row the owner has named another one
@@ -22,7 +25,7 @@ type contest struct {
 
 // yield sends the record's commands away for a while. Nodes that began to at the
 // same time must not all try again at the same time.
-func (c *contest) yield(to Incarnation, now time.Time, jitter func(time.Duration) time.Duration) {
+func (c *contest) yield(to store.Incarnation, now time.Time, jitter func(time.Duration) time.Duration) {
 	switch {
 	case c.span == 0 || now.Sub(c.until) > c.span:
 		c.span = yieldSpan

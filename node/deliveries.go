@@ -8,6 +8,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // errNoDeliveries: this node has no part in the delivery of webhooks.
@@ -25,13 +26,13 @@ var errTooManyReplays = &licensing.Error{
 type ReplayRequest struct {
 	Owner    licensing.Owner
 	Endpoint string
-	Replay   Replay // without its id
-	Once     *Once  // nil: the request came without an Idempotency-Key
+	Replay   store.Replay // without its id
+	Once     *Once        // nil: the request came without an Idempotency-Key
 }
 
 // WebhookProgresses reads how far the deliveries to endpoints of an owner are; one to
 // which nothing was ever delivered is left out.
-func (n *Node) WebhookProgresses(ctx context.Context, owner licensing.Owner, endpoints ...licensing.Endpoint) (progresses map[string]DeliveryProgress, err error) {
+func (n *Node) WebhookProgresses(ctx context.Context, owner licensing.Owner, endpoints ...licensing.Endpoint) (progresses map[string]store.DeliveryProgress, err error) {
 	if len(endpoints) == 0 || n.cfg.Deliveries == nil {
 		return nil, nil
 	}
@@ -49,7 +50,7 @@ func (n *Node) WebhookProgresses(ctx context.Context, owner licensing.Owner, end
 
 // WebhookDeliveries reads a page of what became of messages to an endpoint of an owner.
 // It fails with ErrBadPosition where the page begins nowhere.
-func (n *Node) WebhookDeliveries(ctx context.Context, owner licensing.Owner, id string, page DeliveryPage) (list Deliveries, err error) {
+func (n *Node) WebhookDeliveries(ctx context.Context, owner licensing.Owner, id string, page store.DeliveryPage) (list store.Deliveries, err error) {
 	if _, err := n.Webhook(ctx, owner, id); err != nil {
 		return list, err
 	}
@@ -88,10 +89,10 @@ func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bo
 		}
 		c.effect.EndpointID = in.Endpoint
 		err := n.addReplay(ctx, &in, c.change(n.Now(), nil).Writes)
-		if err != nil && !errors.Is(err, ErrClaimTaken) {
+		if err != nil && !errors.Is(err, store.ErrClaimTaken) {
 			err = n.commitClaim(ctx, c, err) // remembers a refusal
 		}
-		if !errors.Is(err, ErrClaimTaken) {
+		if !errors.Is(err, store.ErrClaimTaken) {
 			return false, err
 		}
 	}
@@ -99,7 +100,7 @@ func (n *Node) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bo
 }
 
 // addReplay stores a replay along with its claim, provided that all that it names is there.
-func (n *Node) addReplay(ctx context.Context, in *ReplayRequest, claims []Write) error {
+func (n *Node) addReplay(ctx context.Context, in *ReplayRequest, claims []store.Write) error {
 	if _, err := n.readWebhook(ctx, in.Owner, in.Endpoint); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (n *Node) addReplay(ctx context.Context, in *ReplayRequest, claims []Write)
 	}
 	in.Replay.ID = id.String()
 	err = n.cfg.Deliveries.AddReplay(ctx, in.Owner, in.Endpoint, in.Replay, claims...)
-	if errors.Is(err, ErrTooManyReplays) {
+	if errors.Is(err, store.ErrTooManyReplays) {
 		return errTooManyReplays
 	}
 	return err
@@ -147,7 +148,7 @@ func (n *Node) checkReplay(ctx context.Context, in *ReplayRequest) error {
 	return nil
 }
 
-func (n *Node) keptEvent(ctx context.Context, owner licensing.Owner, id string) (*RecordedEvent, error) {
+func (n *Node) keptEvent(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
 	event, err := n.cfg.Events.Event(ctx, owner, id)
 	if err == nil && event == nil {
 		err = licensing.ErrEventNotFound

@@ -8,6 +8,7 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // replayStore calls a hook before it stores a replay, and counts the stored replays.
@@ -17,8 +18,8 @@ type replayStore struct {
 	stored *atomic.Int32
 }
 
-// AddReplay implements node.DeliveryStore.
-func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay node.Replay, claims ...node.Write) error {
+// AddReplay implements store.DeliveryStore.
+func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	if s.before != nil {
 		s.before()
 	}
@@ -54,7 +55,7 @@ func TestReplayAtTwoNodes(t *testing.T) {
 			endpoint := createHook(t, second, hook(owner)).Endpoint.ID
 			ask := func(n *node.Node, request string) (bool, error) {
 				return n.ReplayWebhook(testContext(t), node.ReplayRequest{
-					Owner: owner, Endpoint: endpoint, Replay: node.Replay{Dead: true}, Once: once("key", request),
+					Owner: owner, Endpoint: endpoint, Replay: store.Replay{Dead: true}, Once: once("key", request),
 				})
 			}
 			first := nodeOn(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // deliveryPages bounds the pages of events that are read for deliveries at a time.
@@ -12,7 +13,7 @@ const deliveryPages = 8
 // DeliveryEvents reads a page of an owner's events, to be delivered. It is Feed for
 // whoever does not wait, and takes no place from callers of the API: there are some of
 // its own.
-func (n *Node) DeliveryEvents(ctx context.Context, owner licensing.Owner, page FeedPage) (EventFeed, error) {
+func (n *Node) DeliveryEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
 	if err := n.enterDelivery(ctx); err != nil {
 		return EventFeed{}, err
 	}

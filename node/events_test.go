@@ -13,7 +13,8 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // openHearing opens a store that records all events.
@@ -25,11 +26,11 @@ func openHearing(t *testing.T) *kv.Store {
 }
 
 // historyOf reads all that was told of a record, the oldest first.
-func historyOf(t *testing.T, store *kv.Store, ref licensing.Ref) []node.RecordedEvent {
+func historyOf(t *testing.T, db *kv.Store, ref licensing.Ref) []store.RecordedEvent {
 	t.Helper()
-	var all []node.RecordedEvent
-	for page := (node.HistoryPage{Limit: 100}); ; {
-		got, err := store.History(testContext(t), ref, page)
+	var all []store.RecordedEvent
+	for page := (store.HistoryPage{Limit: 100}); ; {
+		got, err := db.History(testContext(t), ref, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,14 +43,14 @@ func historyOf(t *testing.T, store *kv.Store, ref licensing.Ref) []node.Recorded
 }
 
 // feedOf reads all that was told of an owner's records.
-func feedOf(t *testing.T, store *kv.Store, owner licensing.Owner) []node.RecordedEvent {
+func feedOf(t *testing.T, db *kv.Store, owner licensing.Owner) []store.RecordedEvent {
 	t.Helper()
-	epoch, err := store.EventEpoch(testContext(t))
+	epoch, err := db.EventEpoch(testContext(t))
 	wantError(t, err, nil)
-	wantError(t, store.SealEvents(testContext(t), epoch), nil)
-	var all []node.RecordedEvent
-	for page := (node.FeedPage{Limit: 100}); ; {
-		got, err := store.ReadEvents(testContext(t), owner, page)
+	wantError(t, db.SealEvents(testContext(t), epoch), nil)
+	var all []store.RecordedEvent
+	for page := (store.FeedPage{Limit: 100}); ; {
+		got, err := db.ReadEvents(testContext(t), owner, page)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func feedOf(t *testing.T, store *kv.Store, owner licensing.Owner) []node.Recorde
 
 // wantHistory holds what was told of a record against lines, each a number, a type,
 // an actor and perhaps a device.
-func wantHistory(t *testing.T, store *kv.Store, ref licensing.Ref, want ...string) []node.RecordedEvent {
+func wantHistory(t *testing.T, store *kv.Store, ref licensing.Ref, want ...string) []store.RecordedEvent {
 	t.Helper()
 	events := historyOf(t, store, ref)
 	if diff := cmp.Diff(want, lines(events)); diff != "" {
@@ -71,7 +72,7 @@ func wantHistory(t *testing.T, store *kv.Store, ref licensing.Ref, want ...strin
 	return events
 }
 
-func lines(events []node.RecordedEvent) []string {
+func lines(events []store.RecordedEvent) []string {
 	var list []string
 	for _, e := range events {
 		line := fmt.Sprintf("%d %s %s", e.Sequence, e.Type, e.Actor)
@@ -84,7 +85,7 @@ func lines(events []node.RecordedEvent) []string {
 }
 
 // together tells whether events were told in one transaction.
-func together(t *testing.T, events ...node.RecordedEvent) {
+func together(t *testing.T, events ...store.RecordedEvent) {
 	t.Helper()
 	for _, e := range events {
 		if e.Revision != events[0].Revision {
@@ -96,9 +97,9 @@ func together(t *testing.T, events ...node.RecordedEvent) {
 // TestGrantTells: each license of a grant is told of once, by whom it was granted,
 // however often it is asked for.
 func TestGrantTells(t *testing.T) {
-	store, owner := openStore(t), newOwner(licensing.Test)
-	n := newNode(t, store)
-	const quantity = node.MaxNewLicenses + 5
+	db, owner := openStore(t), newOwner(licensing.Test)
+	n := newNode(t, db)
+	const quantity = store.MaxNewLicenses + 5
 	in := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, By: "key_1", Once: once("grant", "r")}
 	for i := range 3 {
 		licenses, replayed, err := n.Grant(testContext(t), owner, in)
@@ -106,10 +107,10 @@ func TestGrantTells(t *testing.T) {
 			t.Fatalf("replayed %v, %v", replayed, err)
 		}
 		for _, l := range licenses {
-			wantHistory(t, store, licensing.LicenseRef(l.License.Key), "1 license.issued key_1")
+			wantHistory(t, db, licensing.LicenseRef(l.License.Key), "1 license.issued key_1")
 		}
 	}
-	if feed := feedOf(t, store, owner); len(feed) != quantity {
+	if feed := feedOf(t, db, owner); len(feed) != quantity {
 		t.Errorf("the feed has %d events, want %d", len(feed), quantity)
 	}
 }
@@ -216,17 +217,17 @@ func TestBuyerCancels(t *testing.T) {
 // answer was lost, and where several ask at once.
 func TestOnceTellsOnce(t *testing.T) {
 	for _, made := range []bool{true, false} {
-		store, owner := openStore(t), newOwner(licensing.Test)
-		key := grantTo(t, newNode(t, store), owner, 3)
+		db, owner := openStore(t), newOwner(licensing.Test)
+		key := grantTo(t, newNode(t, db), owner, 3)
 		suspend := node.LicenseChange{
 			Key: key, Command: licensing.SuspendLicense{Target: licensing.Target{Key: key, Caller: owner, By: "key_1"}}, Once: once("suspend", "r"),
 		}
-		failing := newNode(t, &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: db, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err := failing.ChangeLicense(testContext(t), owner, suspend)
 		wantError(t, err, licensing.ErrOutcomeUnknown)
-		nodes := []*node.Node{newNode(t, store), newNode(t, openStore(t))}
+		nodes := []*node.Node{newNode(t, db), newNode(t, openStore(t))}
 		var group sync.WaitGroup
 		for i := range 10 {
 			group.Go(func() {
@@ -240,7 +241,7 @@ func TestOnceTellsOnce(t *testing.T) {
 			})
 		}
 		group.Wait()
-		wantHistory(t, store, licensing.LicenseRef(key), "1 license.issued system", "2 license.suspended key_1")
+		wantHistory(t, db, licensing.LicenseRef(key), "1 license.issued system", "2 license.suspended key_1")
 	}
 }
 
@@ -259,11 +260,11 @@ func TestFoldTells(t *testing.T) {
 	const waiting = 40
 	plain := openHearing(t)
 	key := grantTo(t, newNode(t, plain), newOwner(licensing.Test), 1+waiting)
-	store, arrived, open, commits := gated(plain)
-	withhold := func(s *node.Snapshot) { delete(s.Record.Devices, "poison") }
-	store.AfterLoad = func(snapshots []node.Snapshot) { withhold(&snapshots[0]) }
-	store.AfterRecall = withhold
-	n := newNode(t, store)
+	db, arrived, open, commits := gated(plain)
+	withhold := func(s *store.Snapshot) { delete(s.Record.Devices, "poison") }
+	db.AfterLoad = func(snapshots []store.Snapshot) { withhold(&snapshots[0]) }
+	db.AfterRecall = withhold
+	n := newNode(t, db)
 	ctx, ref := testContext(t), licensing.LicenseRef(key)
 	want := []string{"1 license.issued system", "2 license.activated end_user first", "3 device.bound end_user first"}
 	var group sync.WaitGroup

@@ -8,28 +8,29 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // EventView is an event as it is told: with what is not in it, since it may be
 // removed, as the record has it now.
 type EventView struct {
-	RecordedEvent
+	store.RecordedEvent
 	Metadata string // of a license: a compact JSON object, or empty
 }
 
 // EventFeed is a page of a feed.
 type EventFeed struct {
 	Events []EventView
-	Next   FeedPosition
+	Next   store.FeedPosition
 	More   bool // see Feed
 	// Endpoint is the one that the page was asked for with, see Feed.
-	Endpoint EndpointAt
+	Endpoint store.EndpointAt
 }
 
 // EventHistory is a page of a record's events, the newest first.
 type EventHistory struct {
 	Events []EventView
-	Next   HistoryPosition
+	Next   store.HistoryPosition
 }
 
 // FeedWait says how long a page is waited for that would have nothing on it.
@@ -47,7 +48,7 @@ type FeedWait struct {
 // Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
 // may then answer with nothing all the same. Who waits has no place among what is
 // under way, but one of those for waiting.
-func (n *Node) Feed(ctx context.Context, owner licensing.Owner, page FeedPage, wait FeedWait) (EventFeed, error) {
+func (n *Node) Feed(ctx context.Context, owner licensing.Owner, page store.FeedPage, wait FeedWait) (EventFeed, error) {
 	news := n.feed.next()
 	got, err := n.readFeed(ctx, owner, page)
 	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
@@ -90,7 +91,7 @@ func (n *Node) Feed(ctx context.Context, owner licensing.Owner, page FeedPage, w
 }
 
 // readAwaited reads a page for somebody who has waited, as have others.
-func (n *Node) readAwaited(ctx context.Context, owner licensing.Owner, page FeedPage) (EventFeed, error) {
+func (n *Node) readAwaited(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
 	select {
 	case n.feed.reading <- struct{}{}:
 	case <-ctx.Done():
@@ -100,7 +101,7 @@ func (n *Node) readAwaited(ctx context.Context, owner licensing.Owner, page Feed
 	return n.readFeed(ctx, owner, page)
 }
 
-func (n *Node) readFeed(ctx context.Context, owner licensing.Owner, page FeedPage) (got EventFeed, err error) {
+func (n *Node) readFeed(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return got, err
@@ -110,7 +111,7 @@ func (n *Node) readFeed(ctx context.Context, owner licensing.Owner, page FeedPag
 }
 
 // EventsNow is the position behind all that is recorded by now, for an owner.
-func (n *Node) EventsNow(ctx context.Context, owner licensing.Owner) (at FeedPosition, err error) {
+func (n *Node) EventsNow(ctx context.Context, owner licensing.Owner) (at store.FeedPosition, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return "", err
@@ -137,7 +138,7 @@ func (n *Node) Event(ctx context.Context, owner licensing.Owner, id string) (vie
 }
 
 // LicenseEvents reads a page of a license's history.
-func (n *Node) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page HistoryPage) (EventHistory, error) {
+func (n *Node) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage) (EventHistory, error) {
 	return n.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
 		views, err := n.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
 		if err != nil {
@@ -148,7 +149,7 @@ func (n *Node) LicenseEvents(ctx context.Context, owner licensing.Owner, key lic
 }
 
 // OrderEvents reads a page of an order's history.
-func (n *Node) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo string, page HistoryPage) (got EventHistory, err error) {
+func (n *Node) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo string, page store.HistoryPage) (got EventHistory, err error) {
 	if !licensing.ValidOrderNo(orderNo) {
 		return got, licensing.ErrOrderNotFound
 	}
@@ -159,7 +160,7 @@ func (n *Node) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo s
 }
 
 // history reads a page of a record's history, provided that the owner may see it.
-func (n *Node) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page HistoryPage, allowed func() error) (got EventHistory, err error) {
+func (n *Node) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page store.HistoryPage, allowed func() error) (got EventHistory, err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return got, err
@@ -179,7 +180,7 @@ func (n *Node) history(ctx context.Context, owner licensing.Owner, ref licensing
 
 // viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place
 // for that.
-func (n *Node) viewPage(ctx context.Context, owner licensing.Owner, page FeedPage) (got EventFeed, err error) {
+func (n *Node) viewPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
 	read, err := n.cfg.Events.ReadEvents(ctx, owner, page)
 	if err != nil {
 		return got, err
@@ -195,7 +196,7 @@ func (n *Node) viewEvent(ctx context.Context, owner licensing.Owner, id string) 
 	if err != nil || event == nil {
 		return nil, err
 	}
-	views, err := n.viewEvents(ctx, owner, []RecordedEvent{*event})
+	views, err := n.viewEvents(ctx, owner, []store.RecordedEvent{*event})
 	if err != nil {
 		return nil, err
 	}
@@ -204,11 +205,11 @@ func (n *Node) viewEvent(ctx context.Context, owner licensing.Owner, id string) 
 
 // viewEvents adds to events of an owner what only their records have. However many
 // events a page has, these are a few requests.
-func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []RecordedEvent) ([]EventView, error) {
+func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []store.RecordedEvent) ([]EventView, error) {
 	views := make([]EventView, len(events))
-	licenses, orders := make(map[licensing.LicenseKey]*LicenseView), make(map[string]*licensing.Order)
+	licenses, orders := make(map[licensing.LicenseKey]*store.LicenseView), make(map[string]*licensing.Order)
 	var keys []licensing.LicenseKey
-	var wants []Want
+	var wants []store.Want
 	for i := range events {
 		views[i].RecordedEvent = events[i]
 		if l := events[i].License; l != nil {
@@ -217,7 +218,7 @@ func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []R
 			}
 		} else if o := events[i].Order; o != nil {
 			if _, known := orders[o.OrderNo]; !known {
-				orders[o.OrderNo], wants = nil, append(wants, Want{Ref: licensing.OrderRef(owner, o.OrderNo)})
+				orders[o.OrderNo], wants = nil, append(wants, store.Want{Ref: licensing.OrderRef(owner, o.OrderNo)})
 			}
 		}
 	}
@@ -233,7 +234,7 @@ func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []R
 	if err != nil {
 		return nil, err
 	}
-	err = eachReadable(n, wants, func(some []Want) error {
+	err = eachReadable(n, wants, func(some []store.Want) error {
 		read, err := n.cfg.Store.Load(ctx, some...)
 		for i := range read {
 			orders[some[i].Ref.ID] = read[i].Record.Order
@@ -256,7 +257,7 @@ func (n *Node) viewEvents(ctx context.Context, owner licensing.Owner, events []R
 // eachReadable reads records, at most MaxReadLicenses at a time. A record that the store can't read must not hold up the
 // events of other records: eachReadable finds the record by halves and leaves it out, as if the record were gone.
 func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
-	for some := range slices.Chunk(keys, MaxReadLicenses) {
+	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
 		err := read(some)
 		if !errors.Is(err, licensing.ErrInternal) {
 			if err != nil {
@@ -281,7 +282,7 @@ func eachReadable[K any](n *Node, keys []K, read func(some []K) error) error {
 
 // ofLicense adds what the license has now. The reason for a state is told of the
 // state that it was given for.
-func (v *EventView) ofLicense(now *LicenseView) {
+func (v *EventView) ofLicense(now *store.LicenseView) {
 	if now == nil {
 		return
 	}

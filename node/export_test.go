@@ -8,6 +8,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node/store"
 )
 
 // AwaitQueued returns when so many commands wait in a record's mailbox.
@@ -42,7 +43,9 @@ func (n *Node) Remembered() (keys, unknown int) {
 func (n *Node) StoreKeyUses() { n.storeKeyUses() }
 
 // NoteKeyUse keeps a use of an API key until uses are stored.
-func (n *Node) NoteKeyUse(hash [32]byte, at time.Time) { n.keys.putBackUses([]KeyUse{{hash, at}}) }
+func (n *Node) NoteKeyUse(hash [32]byte, at time.Time) {
+	n.keys.putBackUses([]store.KeyUse{{Hash: hash, At: at}})
+}
 
 // KeyUses tells how many uses are kept until then.
 func (n *Node) KeyUses() int {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -124,7 +125,7 @@ func (a *epochAge) look(number uint64, began, ended time.Time) (followed bool) {
 func (a *epochAge) most(now time.Time) time.Duration { return now.Sub(a.before) }
 
 // due reports whether the epoch is to be sealed.
-func (a *epochAge) due(epoch Epoch, now time.Time) bool {
+func (a *epochAge) due(epoch store.Epoch, now time.Time) bool {
 	return epoch.Written && now.Sub(a.seen) >= sealPause && (a.most(now) >= sealAfter || epoch.Bytes >= sealBytes)
 }
 

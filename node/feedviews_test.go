@@ -9,16 +9,17 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // backlog is a feed in which nothing is that is wanted, however far it is read.
 type backlog struct {
-	node.EventStore
+	store.EventStore
 	read atomic.Int64
 }
 
-func (b *backlog) ReadEvents(context.Context, licensing.Owner, node.FeedPage) (node.Feed, error) {
-	return node.Feed{Next: node.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
+func (b *backlog) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (store.Feed, error) {
+	return store.Feed{Next: store.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
 }
 
 // TestFeedLooksThroughABacklog waits for an event of a kind that there is none of, with
@@ -34,10 +35,10 @@ func TestFeedLooksThroughABacklog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &backlog{}
-			n := newNode(t, openStore(t), func(cfg *node.Config) { cfg.Events = store })
-			got, err := n.Feed(testContext(t), testOwner, node.FeedPage{Limit: 1}, wait())
-			if read := store.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 || got.Next != node.FeedPosition(fmt.Sprint(read)) {
+			db := &backlog{}
+			n := newNode(t, openStore(t), func(cfg *node.Config) { cfg.Events = db })
+			got, err := n.Feed(testContext(t), testOwner, store.FeedPage{Limit: 1}, wait())
+			if read := db.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 || got.Next != store.FeedPosition(fmt.Sprint(read)) {
 				t.Errorf("after %d pages it is told %+v, %v", read, got, err)
 			}
 		})

@@ -13,12 +13,13 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node/store"
 )
 
 // oneKey is a store of one API key and of a feed in which nothing is until told.
 type oneKey struct {
-	Store
-	EventStore
+	store.Store
+	store.EventStore
 	key   licensing.APIKey
 	ended atomic.Bool // the key is revoked
 	fails atomic.Bool // the store does not answer
@@ -40,11 +41,11 @@ func (s *oneKey) APIKey(context.Context, [32]byte) (*licensing.APIKey, error) {
 	return &key, nil
 }
 
-func (s *oneKey) APIKeyMarks(context.Context) (marks KeyMarks, err error) {
+func (s *oneKey) APIKeyMarks(context.Context) (marks store.KeyMarks, err error) {
 	if s.fails.Load() {
 		return marks, licensing.ErrUnavailable
 	}
-	marks.All = KeyMark(time.Unix(s.mark.Load(), 0).String())
+	marks.All = store.KeyMark(time.Unix(s.mark.Load(), 0).String())
 	return marks, nil
 }
 
@@ -59,9 +60,9 @@ func (s *oneKey) WatchAPIKeys(ctx context.Context, wake func()) {
 	}
 }
 
-func (s *oneKey) ReadEvents(context.Context, licensing.Owner, FeedPage) (feed Feed, err error) {
+func (s *oneKey) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (feed store.Feed, err error) {
 	if s.tells.Load() {
-		feed.Events = make([]RecordedEvent, 1)
+		feed.Events = make([]store.RecordedEvent, 1)
 	}
 	return feed, nil
 }
@@ -134,7 +135,7 @@ func TestWaitsByAKey(t *testing.T) {
 				waiting, stop := context.WithTimeout(ctx, time.Minute)
 				defer stop()
 				began := time.Now()
-				_, err := n.Feed(waiting, licensing.Owner{}, FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
+				_, err := n.Feed(waiting, licensing.Owner{}, store.FeedPage{Limit: 1}, FeedWait{For: all, Key: &s.key})
 				if took := time.Since(began); took < c.after || took > c.before || errors.Is(err, ErrKeyEnded) != c.ended || err != nil && !c.ended {
 					t.Errorf("it ends after %v: %v", took, err)
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -55,7 +56,7 @@ func (n *Node) answerFold(f foldResult, calls []*call) {
 // to be stored fits one request; see foldBytes. A call that panics is answered with
 // ErrInternal, and the fold starts over without it, since it may have left the record half
 // changed.
-func (n *Node) fold(snapshot Snapshot, calls []*call) foldResult {
+func (n *Node) fold(snapshot store.Snapshot, calls []*call) foldResult {
 	if len(calls) == 1 {
 		return n.foldOne(snapshot.Record, calls[0])
 	}
@@ -131,7 +132,7 @@ func mustStore(record *licensing.Record, cmd licensing.Command) bool {
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was
 // just read, each for itself, and gives back the others.
-func (n *Node) answerUnchanging(snapshot Snapshot, calls []*call) []*call {
+func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call {
 	var rest []*call
 	record := snapshot.Record.Clone()
 	now := n.Now()

@@ -10,7 +10,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // answers collects how many calls ended which way.
@@ -103,9 +104,9 @@ func TestSameDeviceManyTimes(t *testing.T) {
 }
 
 // gated holds commits back until it is opened, and counts them.
-func gated(store node.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *atomic.Int32) {
+func gated(db store.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *atomic.Int32) {
 	arrived, open, count := make(chan struct{}, 1000), make(chan struct{}), &atomic.Int32{}
-	return &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
+	return &storetest.Faulty{Store: db, OnCommit: func(store.Change) storetest.Fault {
 		count.Add(1)
 		arrived <- struct{}{}
 		<-open
@@ -117,13 +118,13 @@ func gated(store node.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *
 // with the next one.
 func TestWaitingCommandsFold(t *testing.T) {
 	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, commits := gated(openStore(t))
-	n := newNode(t, store)
+	db, arrived, open, commits := gated(openStore(t))
+	n := newNode(t, db)
 	ctx := testContext(t)
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
 	<-arrived
-	const waiting = node.MaxTouchedDevices
+	const waiting = store.MaxTouchedDevices
 	for i := range waiting {
 		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
 	}
@@ -148,7 +149,7 @@ func TestLargeFold(t *testing.T) {
 			var gate atomic.Pointer[chan struct{}]
 			var commits atomic.Int32
 			arrived := make(chan struct{}, 1000)
-			n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+			n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
 				commits.Add(1)
 				if hold := gate.Load(); hold != nil {
 					arrived <- struct{}{}
@@ -170,7 +171,7 @@ func TestLargeFold(t *testing.T) {
 			}
 			start("in front")
 			<-arrived
-			const waiting = 2*node.MaxTouchedDevices + 10
+			const waiting = 2*store.MaxTouchedDevices + 10
 			for i := range waiting {
 				start(fmt.Sprint("waiting-", i))
 			}
@@ -219,7 +220,7 @@ func TestFullMailbox(t *testing.T) {
 
 // roomless is a store that panics where it is asked how much room a record has.
 type roomless struct {
-	node.Store
+	store.Store
 	panics atomic.Bool
 }
 
@@ -236,13 +237,13 @@ func TestTurnPanics(t *testing.T) {
 	t.Parallel()
 	inner := &roomless{Store: openStore(t)}
 	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, _ := gated(inner)
-	n := newNode(t, store)
+	db, arrived, open, _ := gated(inner)
+	n := newNode(t, db)
 	ctx := testContext(t)
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
 	<-arrived
-	const waiting = node.MaxTouchedDevices + 1
+	const waiting = store.MaxTouchedDevices + 1
 	for i := range waiting {
 		group.Go(func() {
 			_, err := activate(ctx, n, key, fmt.Sprint("waiting-", i))

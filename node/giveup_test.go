@@ -12,7 +12,8 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestGivingUp ends a caller's patience at each stage of its command.
@@ -62,7 +63,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
 		defer cancel()
 		loads, arrived, open := 0, make(chan struct{}), make(chan struct{})
-		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
 			switch loads++; loads {
 			case 1:
 				close(arrived)
@@ -101,7 +102,7 @@ func TestGivingUp(t *testing.T) {
 		plain := openStore(t)
 		key := grant(t, newNode(t, plain), 0)
 		ctx, cancel := context.WithCancel(testContext(t))
-		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]node.Want) error {
+		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
 			cancel()
 			<-ctx.Done()
 			return nil
@@ -160,7 +161,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t))
 		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		stage := stages(t, rival, key, cancel, arrived, open, told)
-		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]node.Want) error {
+		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]store.Want) error {
 			stage()
 			return nil
 		}})
@@ -176,7 +177,7 @@ func TestGivingUp(t *testing.T) {
 		ctx, cancel := context.WithCancel(testContext(t))
 		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		stage := stages(t, rival, key, cancel, arrived, open, told)
-		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			stage()
 			return storetest.Fault{}
 		}})
@@ -194,8 +195,8 @@ func TestLostSwap(t *testing.T) {
 	rival := newNode(t, plain)
 	key := grant(t, rival, 0)
 	beaten := 0
-	store := &storetest.Faulty{Store: plain}
-	store.OnCommit = func(node.Change) storetest.Fault {
+	db := &storetest.Faulty{Store: plain}
+	db.OnCommit = func(store.Change) storetest.Fault {
 		if beaten++; beaten <= 3 {
 			if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
 				t.Error(err)
@@ -203,13 +204,13 @@ func TestLostSwap(t *testing.T) {
 		}
 		return storetest.Fault{}
 	}
-	n := newNode(t, store)
+	n := newNode(t, db)
 	result, err := activate(testContext(t), n, key, "patient")
 	if err != nil || result.License.CurrentDevices != 4 {
 		t.Fatalf("got %d devices, %v; want 4", result.License.CurrentDevices, err)
 	}
 
-	store.OnCommit = func(node.Change) storetest.Fault {
+	db.OnCommit = func(store.Change) storetest.Fault {
 		beaten++
 		if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
 			t.Error(err)
@@ -236,14 +237,14 @@ func TestStoreFailures(t *testing.T) {
 		{"unknown, not applied", storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}, false},
 		{"unavailable", storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}, false},
 	} {
-		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault { return c.fault }})
+		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault { return c.fault }})
 		_, err := activate(testContext(t), n, key, c.name)
 		wantError(t, err, c.fault.Say)
 		if _, ids := devices(t, n, key); ids[c.name] != c.bound {
 			t.Errorf("%s: bound is %v", c.name, ids[c.name])
 		}
 	}
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error { return licensing.ErrUnavailable }})
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error { return licensing.ErrUnavailable }})
 	_, err := activate(testContext(t), n, key, "unreadable")
 	wantError(t, err, licensing.ErrUnavailable)
 }
@@ -253,11 +254,11 @@ func TestStoreFailures(t *testing.T) {
 func TestPanic(t *testing.T) {
 	plain := openStore(t)
 	key := grant(t, newNode(t, plain), 0)
-	store, arrived, open, _ := gated(plain)
-	withhold := func(s *node.Snapshot) { delete(s.Record.Devices, "poison") }
-	store.AfterLoad = func(snapshots []node.Snapshot) { withhold(&snapshots[0]) }
-	store.AfterRecall = withhold
-	n := newNode(t, store)
+	db, arrived, open, _ := gated(plain)
+	withhold := func(s *store.Snapshot) { delete(s.Record.Devices, "poison") }
+	db.AfterLoad = func(snapshots []store.Snapshot) { withhold(&snapshots[0]) }
+	db.AfterRecall = withhold
+	n := newNode(t, db)
 	ctx := testContext(t)
 	var group sync.WaitGroup
 	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // Grant asks for licenses that no order stands behind. Its members have been
@@ -34,7 +35,7 @@ type Grant struct {
 // far the grant has come, so that the same request goes on from there. Once it
 // is complete, the same request answers the licenses as they are now, and
 // replayed is true.
-func (n *Node) Grant(ctx context.Context, owner licensing.Owner, in Grant) (granted []LicenseView, replayed bool, err error) {
+func (n *Node) Grant(ctx context.Context, owner licensing.Owner, in Grant) (granted []store.LicenseView, replayed bool, err error) {
 	if err := n.enter(); err != nil {
 		return nil, false, err
 	}
@@ -81,7 +82,7 @@ type granting struct {
 	owner licensing.Owner
 	in    Grant
 	claim *claim
-	along []Write // makes the product, where there is none yet
+	along []store.Write // makes the product, where there is none yet
 
 	progress licensing.GrantProgress
 	since    time.Time // when the claim was made; zero: not yet
@@ -104,11 +105,11 @@ func (g *granting) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			continue
-		case !errors.Is(err, ErrClaimTaken):
+		case !errors.Is(err, store.ErrClaimTaken):
 			return g.failed(err)
 		}
 		// Another one has made the product, or works on the same grant.
-		if lost++; lost > createTries+g.progress.Quantity/MaxNewLicenses {
+		if lost++; lost > createTries+g.progress.Quantity/store.MaxNewLicenses {
 			return g.failed(licensing.ErrUnavailable)
 		}
 		if err := g.catchUp(ctx); err != nil {
@@ -121,12 +122,12 @@ func (g *granting) run(ctx context.Context) error {
 // batch stores the next licenses and how far the grant has come with them.
 func (g *granting) batch(ctx context.Context) error {
 	next := g.progress
-	next.Done = min(next.Done+MaxNewLicenses, next.Quantity)
+	next.Done = min(next.Done+store.MaxNewLicenses, next.Quantity)
 	var batch []licensing.License
-	var writes []Write
+	var writes []store.Write
 	for i := g.progress.Done; i < next.Done; i++ {
 		l := g.license(i)
-		writes = append(writes, Write{
+		writes = append(writes, store.Write{
 			Ref:    licensing.LicenseRef(l.Key),
 			Record: licensing.NewLicense(l, newMetadata(g.in.Metadata), g.in.By),
 		})
@@ -146,7 +147,7 @@ func (g *granting) batch(ctx context.Context) error {
 
 // license makes license number i of the grant.
 func (g *granting) license(i int) *licensing.License {
-	key := g.progress.Key(g.n.cfg.KeyCheck, Cell, i)
+	key := g.progress.Key(g.n.cfg.KeyCheck, store.Cell, i)
 	l := g.progress.Terms.Issue(key, g.owner, g.in.ProductID, "", g.n.Now())
 	if g.in.MaxDevices != nil {
 		l.MaxDevices = *g.in.MaxDevices
@@ -200,16 +201,16 @@ func (g *granting) failed(err error) error {
 
 // licenses answers all licenses of the grant: as they were made, if all were
 // made just now, else as they are.
-func (g *granting) licenses(ctx context.Context) ([]LicenseView, error) {
-	views := make([]LicenseView, g.progress.Quantity)
+func (g *granting) licenses(ctx context.Context) ([]store.LicenseView, error) {
+	views := make([]store.LicenseView, g.progress.Quantity)
 	if len(g.made) == g.progress.Quantity {
 		for i := range views {
-			views[i] = LicenseView{License: g.made[i], Metadata: g.in.Metadata}
+			views[i] = store.LicenseView{License: g.made[i], Metadata: g.in.Metadata}
 		}
 		return views, nil
 	}
-	for from := 0; from < len(views); from += MaxReadLicenses {
-		page := views[from:min(from+MaxReadLicenses, len(views))]
+	for from := 0; from < len(views); from += store.MaxReadLicenses {
+		page := views[from:min(from+store.MaxReadLicenses, len(views))]
 		if err := g.read(ctx, from, page); err != nil {
 			return nil, err
 		}
@@ -219,12 +220,12 @@ func (g *granting) licenses(ctx context.Context) ([]LicenseView, error) {
 
 // read reads the licenses of the grant from one on. They are stored, so that
 // nothing may be answered that says otherwise.
-func (g *granting) read(ctx context.Context, from int, into []LicenseView) error {
+func (g *granting) read(ctx context.Context, from int, into []store.LicenseView) error {
 	keys := make([]licensing.LicenseKey, len(into))
 	for i := range keys {
-		keys[i] = g.progress.Key(g.n.cfg.KeyCheck, Cell, from+i)
+		keys[i] = g.progress.Key(g.n.cfg.KeyCheck, store.Cell, from+i)
 	}
-	views, err := g.n.cfg.Store.ReadLicenses(ctx, keys, ViewDevices)
+	views, err := g.n.cfg.Store.ReadLicenses(ctx, keys, store.ViewDevices)
 	if licensing.NotExecuted(err) {
 		return g.failed(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // hold runs work in a record's mailbox: while it does, no command runs on the
@@ -57,11 +58,11 @@ const (
 // node is made again, on what it was lost to. After togetherTries, or when ctx has ended,
 // swapTogether fails with ErrUnavailable.
 func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Result, error) {
-	wants := make([]Want, len(steps))
+	wants := make([]store.Want, len(steps))
 	for i, s := range steps {
-		wants[i] = Want{Ref: s.ref, Metadata: licensing.NeedsMetadata(s.cmd)}
+		wants[i] = store.Want{Ref: s.ref, Metadata: licensing.NeedsMetadata(s.cmd)}
 	}
-	var snapshots []Snapshot
+	var snapshots []store.Snapshot
 	for try := range togetherTries {
 		if burst, first := try/togetherBurst, try%togetherBurst == 0; first && !pause(ctx, burst) {
 			break
@@ -76,7 +77,7 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Resul
 		if err != nil || len(writes) == 0 {
 			return answer, err
 		}
-		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: writes})
+		outcome, err := n.cfg.Store.Commit(ctx, store.Change{Writes: writes})
 		if err != nil {
 			return licensing.Result{}, err
 		}
@@ -89,7 +90,7 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Resul
 }
 
 // applySteps runs each command on its record, and gives what must be written.
-func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licensing.Result, writes []Write, err error) {
+func (n *Node) applySteps(steps []step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
 	now := n.Now()
 	for i, s := range steps {
 		record, cmd := snapshots[i].Record, s.cmd
@@ -106,7 +107,7 @@ func (n *Node) applySteps(steps []step, snapshots []Snapshot) (answer licensing.
 			answer = result
 		}
 		if record.Changed || s.guarded {
-			writes = append(writes, Write{Ref: s.ref, Token: snapshots[i].Token, Record: record})
+			writes = append(writes, store.Write{Ref: s.ref, Token: snapshots[i].Token, Record: record})
 		}
 	}
 	return answer, writes, nil

@@ -8,6 +8,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics/tracing"
+	"licet/node/store"
 )
 
 // defaultHopMargin is a fraction of a request's time, and much more than timers
@@ -21,7 +22,7 @@ const hopAnswered = "answered"
 // that are to be settled here: they have too little time, or were refused. Where it
 // is left open what became of them, they are not run here any more, and their
 // callers are told so when their own time is up: then it is over there too.
-func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to Incarnation) []*call {
+func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to store.Incarnation) []*call {
 	hopping, rest, earliest := apartHopping(calls, n.leastLeft())
 	if len(hopping) == 0 {
 		return rest
@@ -71,7 +72,7 @@ func (n *Node) forward(ctx context.Context, ref licensing.Ref, calls []*call, to
 }
 
 // send bounds a hop by the moment when it is over.
-func (n *Node) send(ctx context.Context, to Incarnation, hop Hop) (HopAnswer, error) {
+func (n *Node) send(ctx context.Context, to store.Incarnation, hop Hop) (HopAnswer, error) {
 	ctx, cancel := context.WithDeadline(ctx, hop.Over.Add(n.cfg.HopMargin/2))
 	defer cancel()
 	n.cfg.Metrics.HopCommands.Add(float64(len(hop.Commands)))

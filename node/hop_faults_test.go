@@ -11,7 +11,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestOwnerCutOffFromTheStore: an owner that takes hops and can't serve them,
@@ -56,11 +57,11 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 }
 
 type cutOff struct {
-	node.Store
+	store.Store
 	cut *atomic.Bool
 }
 
-func (s *cutOff) Load(ctx context.Context, want ...node.Want) ([]node.Snapshot, error) {
+func (s *cutOff) Load(ctx context.Context, want ...store.Want) ([]store.Snapshot, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
 		return nil, licensing.ErrUnavailable
@@ -68,7 +69,7 @@ func (s *cutOff) Load(ctx context.Context, want ...node.Want) ([]node.Snapshot, 
 	return s.Store.Load(ctx, want...)
 }
 
-func (s *cutOff) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
+func (s *cutOff) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
 		return false, licensing.ErrUnavailable
@@ -76,10 +77,10 @@ func (s *cutOff) Confirm(ctx context.Context, ref licensing.Ref, token node.Toke
 	return s.Store.Confirm(ctx, ref, token)
 }
 
-func (s *cutOff) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *cutOff) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if s.cut.Load() {
 		<-ctx.Done()
-		return node.Outcome{}, licensing.ErrOutcomeUnknown
+		return store.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	return s.Store.Commit(ctx, change)
 }
@@ -92,7 +93,7 @@ func TestShortCallsPause(t *testing.T) {
 	inner := openStore(t)
 	var losing atomic.Bool
 	var commits atomic.Int32
-	store := &storetest.Faulty{Store: inner, OnCommit: func(node.Change) storetest.Fault {
+	store := &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {
 		if losing.Load() {
 			commits.Add(1)
 			// A rival is always first.
@@ -164,7 +165,7 @@ func TestHurriedMate(t *testing.T) {
 	c := newCrowd(t)
 	inner := openStore(t)
 	var slow atomic.Bool
-	owner := newNode(t, &storetest.Faulty{Store: inner, OnCommit: func(node.Change) storetest.Fault {
+	owner := newNode(t, &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {
 		if slow.Load() {
 			time.Sleep(700 * time.Millisecond)
 		}

@@ -8,17 +8,18 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // deadlines notes until when commits may be sent, and sent again.
 type deadlines struct {
-	node.Store
+	store.Store
 	first chan struct{}
 	mu    sync.Mutex
 	of    []time.Time
 }
 
-func (s *deadlines) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	until, _ := ctx.Deadline()
 	s.mu.Lock()
 	s.of = append(s.of, until)

@@ -7,6 +7,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node/store"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -15,11 +16,11 @@ import (
 // sends is Peers that notes what it is sent and takes nothing.
 type sends struct{ hops []Hop }
 
-func (s *sends) Send(_ context.Context, _ Incarnation, hop Hop) (HopAnswer, error) {
+func (s *sends) Send(_ context.Context, _ store.Incarnation, hop Hop) (HopAnswer, error) {
 	s.hops = append(s.hops, hop)
 	return HopAnswer{}, ErrNotTaken
 }
-func (s *sends) Reach(context.Context, Incarnation) error { return nil }
+func (s *sends) Reach(context.Context, store.Incarnation) error { return nil }
 
 func stateNode(peers Peers) *Node {
 	return New(Config{

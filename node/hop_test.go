@@ -12,6 +12,7 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // crowd is some nodes on one store that reach each other without a network, and
@@ -19,7 +20,7 @@ import (
 type crowd struct {
 	t     *testing.T
 	mu    sync.Mutex
-	nodes map[node.Incarnation]*node.Node
+	nodes map[store.Incarnation]*node.Node
 	hops  atomic.Int32 // that have arrived
 
 	open func(*testing.T) *kv.Store // opens a node's store
@@ -29,11 +30,11 @@ type crowd struct {
 
 	// send stands in for the way to a node, if it is set; there is what it would
 	// have done.
-	send func(to node.Incarnation, hop node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error)
+	send func(to store.Incarnation, hop node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error)
 }
 
 func newCrowd(t *testing.T) *crowd {
-	return &crowd{t: t, nodes: make(map[node.Incarnation]*node.Node), open: openStore}
+	return &crowd{t: t, nodes: make(map[store.Incarnation]*node.Node), open: openStore}
 }
 
 // join adds a node with a connection to the store of its own.
@@ -49,7 +50,7 @@ func (c *crowd) join(change ...func(*node.Config)) (*node.Node, *kv.Store) {
 	return n, store
 }
 
-func (c *crowd) Reach(context.Context, node.Incarnation) error {
+func (c *crowd) Reach(context.Context, store.Incarnation) error {
 	if c.stopped.Load() {
 		return errors.New("no sign of life")
 	}
@@ -57,7 +58,7 @@ func (c *crowd) Reach(context.Context, node.Incarnation) error {
 	return nil
 }
 
-func (c *crowd) Send(_ context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+func (c *crowd) Send(_ context.Context, to store.Incarnation, hop node.Hop) (node.HopAnswer, error) {
 	c.mu.Lock()
 	n := c.nodes[to]
 	c.mu.Unlock()
@@ -159,10 +160,10 @@ func TestNothingHopsAlone(t *testing.T) {
 func TestHopsNotTaken(t *testing.T) {
 	for _, x := range []struct {
 		name string
-		send func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error)
+		send func(store.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error)
 		do   func(owner *node.Node)
 	}{
-		{name: "dead", send: func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+		{name: "dead", send: func(store.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 			return node.HopAnswer{}, fmt.Errorf("%w: connection refused", node.ErrNotTaken)
 		}},
 		{name: "draining", do: (*node.Node).StopIntake},
@@ -236,7 +237,7 @@ func TestHopsInDoubt(t *testing.T) {
 			t.Parallel()
 			c, owner, other, key := yielding(t)
 			sent := make(chan struct{}, 1)
-			c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+			c.send = func(_ store.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 				answer, err := x.send(there)
 				select {
 				case sent <- struct{}{}:
@@ -276,7 +277,7 @@ func TestHopsInDoubt(t *testing.T) {
 func TestSlowHop(t *testing.T) {
 	c, _, other, key := yielding(t)
 	sent := make(chan struct{}, 100)
-	c.send = func(_ node.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+	c.send = func(_ store.Incarnation, _ node.Hop, there func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 		sent <- struct{}{}
 		for c.reached.Load() < 3 {
 			time.Sleep(time.Millisecond)
@@ -302,7 +303,7 @@ func TestHopHangs(t *testing.T) {
 	c, owner, other, key := yielding(t)
 	c.stopped.Store(true)
 	sent, hang := make(chan struct{}, 100), make(chan struct{})
-	c.send = func(node.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
+	c.send = func(store.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 		sent <- struct{}{}
 		<-hang
 		return node.HopAnswer{}, errors.New("no answer")

@@ -11,6 +11,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
+	"licet/node/store"
 )
 
 const (
@@ -43,7 +44,7 @@ const (
 // owners' keys stay remembered however often that happens. An owner has as many keys
 // in the cache as are still free there, so one owner's keys don't push out others'.
 type keyCache struct {
-	store     Store
+	store     store.Store
 	admission *admission
 	clock     func() time.Time
 	every     time.Duration
@@ -56,11 +57,11 @@ type keyCache struct {
 	owned   map[licensing.Owner]int // how many of keys an owner has
 	unknown map[[32]byte]time.Time  // when it was asked for
 	uses    map[[32]byte]time.Time  // of keys that were forgotten since
-	marks   KeyMarks
+	marks   store.KeyMarks
 	scanned time.Time // when the last scan that succeeded began; zero: none has
 	turn    int       // counts the scans that succeeded
 	// forgot says of each part in which turn its keys were forgotten last.
-	forgot [KeyParts]int
+	forgot [store.KeyParts]int
 	// forgetting is closed when the keys of any part are forgotten, and made anew.
 	forgetting chan struct{}
 }
@@ -115,7 +116,7 @@ func (c *keyCache) find(ctx context.Context, hash [32]byte) (known *knownKey, er
 		return nil, err
 	}
 	if key != nil {
-		known = &knownKey{key: key, part: KeyPart(key.Owner)}
+		known = &knownKey{key: key, part: store.KeyPart(key.Owner)}
 		if now := asked.UTC(); key.Usable(now) {
 			known.used(now) // before others may forget it again
 		}
@@ -243,7 +244,7 @@ func (c *keyCache) scan(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn++
-	changed := marks.changed(&c.marks)
+	changed := marks.Changed(&c.marks)
 	for part := range changed {
 		if changed[part] {
 			c.forgot[part] = c.turn

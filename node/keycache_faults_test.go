@@ -15,7 +15,8 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestStoreAway cuts a node off its store: the keys that it remembers are good
@@ -108,7 +109,7 @@ func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey
 	return s.Faulty.APIKey(ctx, hash)
 }
 
-func (s *restored) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+func (s *restored) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	if old := s.old.Load(); old != nil {
 		return old.APIKeyMarks(ctx)
 	}

@@ -15,7 +15,8 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // keyService is one of several nodes before the same etcd, as far as keys are
@@ -337,7 +338,7 @@ func TestFreshKeyWorksAtOnce(t *testing.T) {
 func otherOwner() licensing.Owner {
 	for i := 0; ; i++ {
 		owner := licensing.Owner{AccountID: fmt.Sprint("acct_other_", i), Mode: licensing.Test}
-		if node.KeyPart(owner) != node.KeyPart(testOwner) {
+		if store.KeyPart(owner) != store.KeyPart(testOwner) {
 			return owner
 		}
 	}
@@ -427,7 +428,7 @@ func (s *earlierBuild) APIKey(ctx context.Context, hash [32]byte) (*licensing.AP
 	return key, err
 }
 
-func (s *earlierBuild) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+func (s *earlierBuild) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	marks, err := s.Faulty.APIKeyMarks(ctx)
 	if s.revoked.Load() {
 		marks.All += "+1"

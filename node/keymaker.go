@@ -11,53 +11,13 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/node/store"
 )
-
-// KeyStore is what making and changing API keys needs of the database. Every
-// implementation must pass storetest.RunKeys.
-//
-// Errors are those of [Store], and ErrAPIKeyNotFound. Methods that write
-// settle attempts whose outcome is in doubt by themselves, as long as ctx
-// lives.
-type KeyStore interface {
-	// CheckRing tells, by an error that names them, which master keys the store
-	// uses and the ring lacks, or has other ones of under the same id.
-	CheckRing(ctx context.Context, ring licensing.MasterRing) error
-
-	// UseMaster notes that secrets are derived from a master key from now on.
-	// It refuses one whose id stands for another key in the store.
-	UseMaster(ctx context.Context, master licensing.MasterKey) error
-
-	// CreateAPIKey stores a new key. Its master key must be in use. Storing the
-	// same key again changes nothing; another one under its id or hash is an
-	// error. Claims are stored in the same transaction; where one of them is not
-	// as it was read, nothing is, and the answer is ErrClaimTaken.
-	CreateAPIKey(ctx context.Context, key licensing.APIKey, claims ...Write) error
-
-	// FindAPIKey finds a key by its public id; nil where its owner has none of
-	// that id.
-	FindAPIKey(ctx context.Context, owner licensing.Owner, id string) (*licensing.APIKey, error)
-
-	// ListAPIKeys reads a page of an owner's keys, as [Listings] says.
-	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
-
-	// ChangeAPIKey swaps a key for what change makes of it. change may be
-	// called again, on what another writer has stored meanwhile; its error ends
-	// the call. A change that moves the key to another master key needs that
-	// one in use. No two callers are answered the same change. Claims are as with
-	// CreateAPIKey.
-	ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...Write) (*licensing.APIKey, error)
-
-	// NoteKeysUsed stores when keys were used, of those that are not known to
-	// have been used less than KeyUseStep before. FindAPIKey and ListAPIKeys tell
-	// it as LastUsedAt; APIKey does not. It changes no mark.
-	NoteKeysUsed(ctx context.Context, uses []KeyUse) error
-}
 
 // Keymaker makes API keys and changes them. Every field is needed, the ring
 // only to make keys and secrets.
 type Keymaker struct {
-	Store   KeyStore
+	Store   store.KeyStore
 	Ring    licensing.MasterRing
 	Clock   func() time.Time
 	Entropy io.Reader // crypto/rand.Reader in production
@@ -88,9 +48,9 @@ func (m Keymaker) Create(ctx context.Context, wanted NewKey) (IssuedKey, error) 
 }
 
 // claimsOf gives the claims that go with a change of the API key of an id.
-type claimsOf func(keyID string) []Write
+type claimsOf func(keyID string) []store.Write
 
-func noClaims(string) []Write { return nil }
+func noClaims(string) []store.Write { return nil }
 
 func (m Keymaker) create(ctx context.Context, wanted NewKey, claims claimsOf) (IssuedKey, error) {
 	issued, err := m.draw(wanted)

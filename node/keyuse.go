@@ -6,12 +6,10 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
-	// KeyUseStep is how coarsely the store keeps when a key was used last: a use
-	// is not stored within that time of one that is.
-	KeyUseStep = time.Minute
 	// keyUseEvery is the usual pause between two times that uses are stored.
 	keyUseEvery = 10 * time.Second
 	// keyUseTimeout bounds one such time.
@@ -21,12 +19,6 @@ const (
 	// between processors.
 	keyUseGrain = time.Second
 )
-
-// KeyUse is when an API key was used, by the SHA-256 of its text.
-type KeyUse struct {
-	Hash [32]byte
-	At   time.Time
-}
 
 // knownKey is a key that is remembered.
 type knownKey struct {
@@ -45,11 +37,11 @@ func (k *knownKey) used(now time.Time) {
 // keepUse keeps the use of a key that is being forgotten. The lock must be held.
 func (c *keyCache) keepUse(hash [32]byte, known *knownKey) {
 	if at := known.at.Swap(0); at != 0 {
-		c.addUse(KeyUse{hash, time.UnixMilli(at).UTC()})
+		c.addUse(store.KeyUse{Hash: hash, At: time.UnixMilli(at).UTC()})
 	}
 }
 
-func (c *keyCache) addUse(use KeyUse) {
+func (c *keyCache) addUse(use store.KeyUse) {
 	if use.At.After(c.uses[use.Hash]) {
 		makeRoom(c.uses, func([32]byte, time.Time) {})
 		c.uses[use.Hash] = use.At
@@ -57,22 +49,22 @@ func (c *keyCache) addUse(use KeyUse) {
 }
 
 // takeUses gives the uses since it was called before, one of each key.
-func (c *keyCache) takeUses() []KeyUse {
+func (c *keyCache) takeUses() []store.KeyUse {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for hash, known := range c.keys {
 		c.keepUse(hash, known)
 	}
-	uses := make([]KeyUse, 0, len(c.uses))
+	uses := make([]store.KeyUse, 0, len(c.uses))
 	for hash, at := range c.uses {
-		uses = append(uses, KeyUse{hash, at})
+		uses = append(uses, store.KeyUse{Hash: hash, At: at})
 	}
 	clear(c.uses)
 	return uses
 }
 
 // putBackUses keeps uses for the next time.
-func (c *keyCache) putBackUses(uses []KeyUse) {
+func (c *keyCache) putBackUses(uses []store.KeyUse) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, use := range uses {

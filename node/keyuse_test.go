@@ -9,6 +9,7 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // withKeys lets the node keep when keys were used.
@@ -32,8 +33,8 @@ func wantUsed(t *testing.T, store *kv.Store, key licensing.APIKey, want time.Tim
 // forgotten since, and never of keys that were refused.
 func TestKeyUses(t *testing.T) {
 	clock := new(fakeClock)
-	store := openStore(t)
-	s := newKeyService(t, withClock(clock), seldom, withKeys(t, store))
+	db := openStore(t)
+	s := newKeyService(t, withClock(clock), seldom, withKeys(t, db))
 	s.store.DeafWatch = true
 	key := issue(t, s.maker(t))
 	maker := s.maker(t)
@@ -43,16 +44,16 @@ func TestKeyUses(t *testing.T) {
 	s.awaitRemembered(t, key.Text)
 	began := clock.Now()
 	s.StoreKeyUses()
-	wantUsed(t, store, key.Key, began)
-	wantUsed(t, store, short.Key, time.Time{})
+	wantUsed(t, db, key.Key, began)
+	wantUsed(t, db, short.Key, time.Time{})
 
 	clock.advance(time.Second)
 	s.want(t, key.Text, true)
 	s.StoreKeyUses()
-	wantUsed(t, store, key.Key, began) // within the step
+	wantUsed(t, db, key.Key, began) // within the step
 
 	// What was used before the memory was emptied is stored all the same.
-	clock.advance(node.KeyUseStep)
+	clock.advance(store.KeyUseStep)
 	s.want(t, key.Text, true)
 	later := clock.Now()
 	stop()
@@ -60,7 +61,7 @@ func TestKeyUses(t *testing.T) {
 	s.follow(t)
 	s.awaitScans(t, 2)
 	s.StoreKeyUses()
-	wantUsed(t, store, key.Key, later)
+	wantUsed(t, db, key.Key, later)
 
 	clock.advance(30 * 24 * time.Hour)
 	s.want(t, short.Text, false)
@@ -68,7 +69,7 @@ func TestKeyUses(t *testing.T) {
 	revoke(t, s.maker(t), key.Key)
 	s.want(t, key.Text, false)
 	s.StoreKeyUses()
-	wantUsed(t, store, key.Key, later)
+	wantUsed(t, db, key.Key, later)
 }
 
 // awaitScans returns once so many scans have succeeded in all.
@@ -105,12 +106,12 @@ func TestKeyUsesWait(t *testing.T) {
 
 // failingUses fails to store uses.
 type failingUses struct {
-	node.KeyStore
+	store.KeyStore
 	err   error
 	calls int
 }
 
-func (f *failingUses) NoteKeysUsed(ctx context.Context, uses []node.KeyUse) error {
+func (f *failingUses) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	f.calls++
 	if f.err != nil {
 		return f.err

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // longest makes a text of so many characters as a device's id or name may have, each of
@@ -22,8 +22,8 @@ func TestFoldOfLargeCommands(t *testing.T) {
 		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
 			cfg := storeConfig()
 			cfg.HearAll = true
-			store, gate, arrived := heldCommits(openWith(t, cfg))
-			n := newNode(t, store)
+			db, gate, arrived := heldCommits(openWith(t, cfg))
+			n := newNode(t, db)
 			key := grant(t, n, 0)
 			ref := licensing.LicenseRef(key)
 			bind := func(device string) error {
@@ -38,7 +38,7 @@ func TestFoldOfLargeCommands(t *testing.T) {
 				}
 			}
 			var group sync.WaitGroup
-			for i := range node.MaxFoldDevices {
+			for i := range store.MaxFoldDevices {
 				group.Go(func() { must(bind(longest(i))) })
 			}
 			group.Wait()
@@ -47,14 +47,14 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			gate.Store(&first)
 			group.Go(func() { must(bind("in front")) })
 			<-arrived
-			for i := range node.MaxFoldDevices {
+			for i := range store.MaxFoldDevices {
 				group.Go(func() { _, err := remove(testContext(t), n, key, longest(i)); must(err) })
 			}
-			n.AwaitQueued(ref, node.MaxFoldDevices)
-			for i := range node.MaxFoldDevices {
+			n.AwaitQueued(ref, store.MaxFoldDevices)
+			for i := range store.MaxFoldDevices {
 				group.Go(func() { must(bind(longest(i))) })
 			}
-			n.AwaitQueued(ref, 2*node.MaxFoldDevices)
+			n.AwaitQueued(ref, 2*store.MaxFoldDevices)
 			gate.Store(&second)
 			close(first)
 			<-arrived // the first fold of the waiting commands
@@ -68,10 +68,10 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			if count, ids := devices(t, n, key); count != len(ids) || !ids["in front"] || ids["rival"] != rival {
 				t.Errorf("current_devices is %d, %d bound", count, len(ids))
 			}
-			for i := range node.MaxFoldDevices {
+			for i := range store.MaxFoldDevices {
 				must(bind(longest(i)))
 			}
-			if count, ids := devices(t, n, key); count != len(ids) || count < node.MaxFoldDevices+1 {
+			if count, ids := devices(t, n, key); count != len(ids) || count < store.MaxFoldDevices+1 {
 				t.Errorf("afterwards current_devices is %d, %d bound", count, len(ids))
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // Activate binds a device to a license, or sees a bound one again.
@@ -45,7 +46,7 @@ type LicenseChange struct {
 //
 // With in.Once that is done once: the same request again answers the license as
 // it is now, or the refusal of the first time, and replayed is true.
-func (n *Node) ChangeLicense(ctx context.Context, owner licensing.Owner, in LicenseChange) (view *LicenseView, replayed bool, err error) {
+func (n *Node) ChangeLicense(ctx context.Context, owner licensing.Owner, in LicenseChange) (view *store.LicenseView, replayed bool, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return nil, false, err
@@ -60,7 +61,7 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licensing.Owner, in Lice
 	if _, err := n.doClaim(ctx, who, licensing.LicenseRef(in.Key), in.Command, c); err != nil {
 		return nil, c.replayed(), err
 	}
-	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, DevicePage{Limit: ViewDevices})
+	view, err = n.cfg.Store.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
 	switch {
 	case err != nil && c.replayed():
 		return nil, false, err // that it can't be read is not what it came to
@@ -72,7 +73,7 @@ func (n *Node) ChangeLicense(ctx context.Context, owner licensing.Owner, in Lice
 }
 
 // License looks a license up with a page of its devices, linearizably.
-func (n *Node) License(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page DevicePage) (view *LicenseView, err error) {
+func (n *Node) License(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.DevicePage) (view *store.LicenseView, err error) {
 	who, err := n.admission.enterFor(ctx, owner)
 	if err != nil {
 		return nil, err
@@ -89,7 +90,7 @@ func (n *Node) License(ctx context.Context, owner licensing.Owner, key licensing
 }
 
 // visible tells whether what a key led to may be shown to an owner.
-func visible(view *LicenseView, owner licensing.Owner, key licensing.LicenseKey) error {
+func visible(view *store.LicenseView, owner licensing.Owner, key licensing.LicenseKey) error {
 	if view == nil || view.License.Key != key || !view.License.Owner.Matches(owner) {
 		return licensing.ErrLicenseNotFound
 	}

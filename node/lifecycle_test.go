@@ -11,7 +11,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // ending is the end that the licenses of these tests begin with.
@@ -85,7 +86,7 @@ func TestUnknownExtensionThenAgain(t *testing.T) {
 		owner := newOwner(licensing.Test)
 		n := newNode(t, plain)
 		key := endingLicense(t, n, owner)
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 			if len(change.Writes) != 2 {
 				t.Errorf("the extension is a change of %d records, want the license and its claim", len(change.Writes))
 			}
@@ -134,7 +135,7 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	_, err := change("k", licensing.RevokeLicense{Target: target})
 	wantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: testCheck.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
+	absent := licensing.Target{Key: testCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
 	for range 2 {
 		_, replayed, err := n.ChangeLicense(testContext(t), owner, node.LicenseChange{
 			Key: absent.Key, Command: licensing.SuspendLicense{Target: absent}, Once: once("absent", "r"),
@@ -154,7 +155,7 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 	key := endingLicense(t, newNode(t, plain), owner)
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		first.Do(func() { close(started); <-release })
 		return storetest.Fault{}
 	}})
@@ -189,7 +190,7 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 	n.AwaitQueued(licensing.LicenseRef(key), 29)
 	close(release)
 	group.Wait()
-	view, err := n.License(testContext(t), owner, key, node.DevicePage{Limit: 10})
+	view, err := n.License(testContext(t), owner, key, store.DevicePage{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestMetadataLosesNothing(t *testing.T) {
 		})
 	}
 	group.Wait()
-	view, err := nodes[0].License(testContext(t), owner, key, node.DevicePage{Limit: 10})
+	view, err := nodes[0].License(testContext(t), owner, key, store.DevicePage{Limit: 10})
 	if err != nil || strings.Count(view.Metadata, ":") != 40 || len(view.Devices) != 3 {
 		t.Errorf("%s, %d devices, %v", view.Metadata, len(view.Devices), err)
 	}
@@ -323,7 +324,7 @@ func TestValidationIsSeen(t *testing.T) {
 		t.Fatal(result.Invalid, err)
 	}
 	n.StoreSeen()
-	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1})
+	view, err := n.License(testContext(t), testOwner, key, store.DevicePage{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -366,7 +367,7 @@ func TestDeactivationCapAcrossNodes(t *testing.T) {
 		})
 	}
 	group.Wait()
-	view, err := nodes[0].License(ctx, owner, key, node.DevicePage{Limit: devices})
+	view, err := nodes[0].License(ctx, owner, key, store.DevicePage{Limit: devices})
 	if err != nil || removed.Load() != most || refused.Load() != devices-most || len(view.Devices) != devices-most {
 		t.Errorf("%d removed, %d refused, %d left, %v", removed.Load(), refused.Load(), len(view.Devices), err)
 	}

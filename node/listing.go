@@ -4,58 +4,8 @@ import (
 	"context"
 
 	"licet/licensing"
+	"licet/node/store"
 )
-
-// Limits of a page of a listing.
-const (
-	// MaxListPage is the most items that a page may ask for.
-	MaxListPage = 100
-	// MaxListScan is how many items a page looks at: where a filter lets few
-	// through, the page is short, or empty, and the next one goes on from there.
-	MaxListScan = 500
-)
-
-// Listings is what a [Store] lists: an owner's things, the newest first. Whoever
-// follows Next from page to page sees everything once that was there when the
-// first page was read, whatever is added meanwhile. A page costs the same
-// wherever it stands and however long the listing is.
-//
-// keep decides what goes into a page; nil keeps all.
-type Listings interface {
-	// ListLicenses reads licenses as ReadLicenses does for 0 devices. With a
-	// buyer's e-mail address, in any case, they are those of the buyer's orders,
-	// in the order of the orders.
-	ListLicenses(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.License) bool) (List[LicenseView], error)
-
-	// ListOrders reads orders: all, or those with a buyer's e-mail address, in
-	// any case.
-	ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page Page, keep func(*licensing.Order) bool) (List[licensing.Order], error)
-
-	// ListProducts reads products.
-	ListProducts(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.Product], error)
-
-	// ListAPIKeys reads API keys, the newest id first.
-	ListAPIKeys(ctx context.Context, owner licensing.Owner, page Page) (List[licensing.APIKey], error)
-}
-
-// Position is a place in a listing. Only the store that made it knows what it
-// says; any text is a place somewhere.
-type Position string
-
-// Page asks for up to Limit items, at least one, that are older than what stands
-// at Before, and for no more than Scan to be looked at. An empty Before stands for
-// the beginning, and a Scan of 0 for MaxListScan.
-type Page struct {
-	Before      Position
-	Limit, Scan int
-}
-
-// List is a page of a listing.
-type List[T any] struct {
-	Items []T
-	// Next is the Before of the following page; empty at the end.
-	Next Position
-}
 
 // LicenseFilter says which licenses are wanted. An empty member lets all through.
 type LicenseFilter struct {
@@ -73,7 +23,7 @@ type OrderFilter struct {
 }
 
 // Licenses lists an owner's licenses.
-func (n *Node) Licenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page Page) (list List[LicenseView], err error) {
+func (n *Node) Licenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page) (list store.List[store.LicenseView], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -100,7 +50,7 @@ func (n *Node) keepLicenses(filter LicenseFilter) func(*licensing.License) bool 
 
 // licenseOfOrder finds the one license that an order has, if the rest of the
 // filter lets it through.
-func (n *Node) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter LicenseFilter) (list List[LicenseView], err error) {
+func (n *Node) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter LicenseFilter) (list store.List[store.LicenseView], err error) {
 	order, err := n.readOrder(ctx, owner, filter.OrderNo)
 	switch {
 	case isAny(err, licensing.ErrOrderNotFound):
@@ -115,13 +65,13 @@ func (n *Node) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter
 		return list, err
 	}
 	if keep := n.keepLicenses(filter); keep == nil || keep(&views[0].License) {
-		list.Items = []LicenseView{*views[0]}
+		list.Items = []store.LicenseView{*views[0]}
 	}
 	return list, nil
 }
 
 // Orders lists an owner's orders.
-func (n *Node) Orders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page Page) (list List[licensing.Order], err error) {
+func (n *Node) Orders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page) (list store.List[licensing.Order], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -139,7 +89,7 @@ func (n *Node) Orders(ctx context.Context, owner licensing.Owner, filter OrderFi
 }
 
 // Products lists an owner's products.
-func (n *Node) Products(ctx context.Context, owner licensing.Owner, page Page) (list List[licensing.Product], err error) {
+func (n *Node) Products(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.Product], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -149,7 +99,7 @@ func (n *Node) Products(ctx context.Context, owner licensing.Owner, page Page) (
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
-func (n *Node) APIKeys(ctx context.Context, owner licensing.Owner, page Page) (list List[licensing.APIKey], err error) {
+func (n *Node) APIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.APIKey], err error) {
 	who, err := n.enterList(ctx, owner)
 	if err != nil {
 		return list, err
@@ -159,7 +109,7 @@ func (n *Node) APIKeys(ctx context.Context, owner licensing.Owner, page Page) (l
 }
 
 // scanning bounds what a page may ask for.
-func scanning(page Page) Page {
-	page.Limit, page.Scan = min(max(page.Limit, 1), MaxListPage), MaxListScan
+func scanning(page store.Page) store.Page {
+	page.Limit, page.Scan = min(max(page.Limit, 1), store.MaxListPage), store.MaxListScan
 	return page
 }

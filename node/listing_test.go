@@ -10,12 +10,13 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // listed reads a whole listing, a few at a time.
-func listed[T any](t *testing.T, read func(node.Page) (node.List[T], error)) (items []T) {
+func listed[T any](t *testing.T, read func(store.Page) (store.List[T], error)) (items []T) {
 	t.Helper()
-	page := node.Page{Limit: 7}
+	page := store.Page{Limit: 7}
 	for {
 		list, err := read(page)
 		if err != nil {
@@ -30,7 +31,7 @@ func listed[T any](t *testing.T, read func(node.Page) (node.List[T], error)) (it
 
 func licensesOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.LicenseFilter) (keys []licensing.LicenseKey) {
 	t.Helper()
-	for _, view := range listed(t, func(page node.Page) (node.List[node.LicenseView], error) {
+	for _, view := range listed(t, func(page store.Page) (store.List[store.LicenseView], error) {
 		return n.Licenses(testContext(t), owner, filter, page)
 	}) {
 		keys = append(keys, view.License.Key)
@@ -40,7 +41,7 @@ func licensesOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.L
 
 func ordersOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.OrderFilter) (numbers []string) {
 	t.Helper()
-	for _, order := range listed(t, func(page node.Page) (node.List[licensing.Order], error) {
+	for _, order := range listed(t, func(page store.Page) (store.List[licensing.Order], error) {
 		return n.Orders(testContext(t), owner, filter, page)
 	}) {
 		numbers = append(numbers, order.OrderNo)
@@ -50,7 +51,7 @@ func ordersOf(t *testing.T, n *node.Node, owner licensing.Owner, filter node.Ord
 
 func productsOf(t *testing.T, n *node.Node, owner licensing.Owner) (ids []string) {
 	t.Helper()
-	for _, product := range listed(t, func(page node.Page) (node.List[licensing.Product], error) {
+	for _, product := range listed(t, func(page store.Page) (store.List[licensing.Product], error) {
 		return n.Products(testContext(t), owner, page)
 	}) {
 		ids = append(ids, product.ID)
@@ -72,7 +73,7 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 	owner := newOwner(licensing.Test)
 	var keys []licensing.LicenseKey
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{
-		ProductID: "granted", Quantity: 2*node.MaxNewLicenses + 5, Metadata: `{"a":1}`, Once: &node.Once{Hash: "0123456789abcdef"},
+		ProductID: "granted", Quantity: 2*store.MaxNewLicenses + 5, Metadata: `{"a":1}`, Once: &node.Once{Hash: "0123456789abcdef"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +127,8 @@ func TestWhatIsMadeIsListed(t *testing.T) {
 
 // API keys are listed as they are made, with what has become of them.
 func TestKeysAreListed(t *testing.T) {
-	store := openStore(t)
-	maker, n := keymaker(t, store), newNode(t, store)
+	db := openStore(t)
+	maker, n := keymaker(t, db), newNode(t, db)
 	owner := newOwner(licensing.Test)
 	owner.AccountID = strings.ToLower(owner.AccountID)
 	var want []licensing.APIKey
@@ -136,7 +137,7 @@ func TestKeysAreListed(t *testing.T) {
 	}
 	revoke(t, maker, want[4])
 	slices.SortFunc(want, func(a, b licensing.APIKey) int { return strings.Compare(b.ID, a.ID) })
-	got := listed(t, func(page node.Page) (node.List[licensing.APIKey], error) {
+	got := listed(t, func(page store.Page) (store.List[licensing.APIKey], error) {
 		return n.APIKeys(testContext(t), owner, page)
 	})
 	if !slices.EqualFunc(got, want, func(a, b licensing.APIKey) bool { return a.ID == b.ID && a.Hash == b.Hash }) {
@@ -199,20 +200,20 @@ func TestListUnavailable(t *testing.T) {
 	cancel()
 	for name, list := range map[string]func() error{
 		"licenses": func() error {
-			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{}, node.Page{})
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{}, store.Page{})
 			return err
 		},
 		"licenses of a buyer": func() error {
-			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{BuyerEmail: "ada@example.com"}, node.Page{})
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{BuyerEmail: "ada@example.com"}, store.Page{})
 			return err
 		},
 		"the license of an order": func() error {
-			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, node.Page{})
+			_, err := n.Licenses(ended, testOwner, node.LicenseFilter{OrderNo: "ord_000000000000000000000000000"}, store.Page{})
 			return err
 		},
-		"orders":   func() error { _, err := n.Orders(ended, testOwner, node.OrderFilter{}, node.Page{}); return err },
-		"products": func() error { _, err := n.Products(ended, testOwner, node.Page{}); return err },
-		"API keys": func() error { _, err := n.APIKeys(ended, testOwner, node.Page{}); return err },
+		"orders":   func() error { _, err := n.Orders(ended, testOwner, node.OrderFilter{}, store.Page{}); return err },
+		"products": func() error { _, err := n.Products(ended, testOwner, store.Page{}); return err },
+		"API keys": func() error { _, err := n.APIKeys(ended, testOwner, store.Page{}); return err },
 	} {
 		t.Run(name, func(t *testing.T) { wantError(t, list(), licensing.ErrUnavailable) })
 	}
@@ -220,12 +221,12 @@ func TestListUnavailable(t *testing.T) {
 
 // slowLists is a store whose lists of orders wait until they are let go.
 type slowLists struct {
-	node.Store
+	store.Store
 	began chan struct{}
 	goOn  chan struct{}
 }
 
-func (s slowLists) ListOrders(ctx context.Context, owner licensing.Owner, buyer string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
+func (s slowLists) ListOrders(ctx context.Context, owner licensing.Owner, buyer string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
 	s.began <- struct{}{}
 	<-s.goOn
 	return s.Store.ListOrders(ctx, owner, buyer, page, keep)
@@ -236,10 +237,10 @@ func (s slowLists) ListOrders(ctx context.Context, owner licensing.Owner, buyer 
 func TestListsAtOnce(t *testing.T) {
 	const atOnce, waiting = 16, 64
 	plain := openStore(t)
-	store := slowLists{Store: plain, began: make(chan struct{}, 2*(atOnce+waiting)), goOn: make(chan struct{})}
-	n := newNode(t, store)
+	db := slowLists{Store: plain, began: make(chan struct{}, 2*(atOnce+waiting)), goOn: make(chan struct{})}
+	n := newNode(t, db)
 	list := func(ctx context.Context) error {
-		_, err := n.Orders(ctx, testOwner, node.OrderFilter{}, node.Page{Limit: 1})
+		_, err := n.Orders(ctx, testOwner, node.OrderFilter{}, store.Page{Limit: 1})
 		return err
 	}
 	var group sync.WaitGroup
@@ -247,35 +248,35 @@ func TestListsAtOnce(t *testing.T) {
 		group.Go(func() { wantError(t, list(testContext(t)), nil) })
 	}
 	for range atOnce {
-		<-store.began
+		<-db.began
 	}
 	n.AwaitListsWaiting(waiting)
 	wantError(t, list(testContext(t)), licensing.ErrOverloaded)
-	if len(store.began) != 0 {
-		t.Errorf("%d more are read than may be", len(store.began))
+	if len(db.began) != 0 {
+		t.Errorf("%d more are read than may be", len(db.began))
 	}
 	grant(t, n, 1)
-	close(store.goOn)
+	close(db.goOn)
 	group.Wait()
 
 	// Whose time is up while it waits is refused, and leaves no trace.
-	store.goOn = make(chan struct{})
-	n = newNode(t, store)
+	db.goOn = make(chan struct{})
+	n = newNode(t, db)
 	for range atOnce {
 		group.Go(func() { wantError(t, list(testContext(t)), nil) })
 	}
 	for range waiting {
-		<-store.began // those that waited before
+		<-db.began // those that waited before
 	}
 	for range atOnce {
-		<-store.began
+		<-db.began
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	group.Go(func() { wantError(t, list(ctx), licensing.ErrOverloaded) })
 	n.AwaitListsWaiting(1)
 	cancel()
 	n.AwaitListsWaiting(0)
-	close(store.goOn)
+	close(db.goOn)
 	group.Wait()
 	if n.UnderWay() != 0 {
 		t.Errorf("%d places are still taken", n.UnderWay())

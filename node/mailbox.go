@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -296,8 +297,8 @@ func (n *Node) roomFor(box *mailbox) int {
 	box.shard.mu.Lock()
 	waiting := len(box.queue)
 	box.shard.mu.Unlock()
-	if waiting <= MaxTouchedDevices {
-		return MaxTouchedDevices
+	if waiting <= store.MaxTouchedDevices {
+		return store.MaxTouchedDevices
 	}
 	return n.cfg.Store.Room(box.ref)
 }

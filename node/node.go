@@ -1,5 +1,5 @@
 // Package node runs commands. It holds no truth of its own: records lie in a
-// [Store], and any number of nodes may stand in front of one.
+// [store.Store], and any number of nodes may stand in front of one.
 //
 // A license or an order is an actor: one mailbox per record and node, one
 // command at a time. Commands that wait for the same record are folded: they
@@ -27,16 +27,13 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
+	"licet/node/store"
 )
-
-// Cell is the character that this store cluster's ids carry. There is one
-// cluster today; ids say which one they belong to so that more can come.
-const Cell = '0'
 
 // Config is what a node is made of. Every field is needed unless it says
 // otherwise.
 type Config struct {
-	Store    Store
+	Store    store.Store
 	KeyCheck licensing.KeyCheck
 	Clock    func() time.Time
 	Entropy  io.Reader // for keys and ids; crypto/rand.Reader in production
@@ -58,18 +55,18 @@ type Config struct {
 	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
 	LivePayments bool          // a payment provider for live orders is set up
 
-	Events EventStore // tells of what was recorded; nil: this node does not
+	Events store.EventStore // tells of what was recorded; nil: this node does not
 	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
-	KeepEvents EventRetention
+	KeepEvents store.EventRetention
 
-	Deliveries DeliveryStore // tells of the delivery of webhooks; nil: this node does not
+	Deliveries store.DeliveryStore // tells of the delivery of webhooks; nil: this node does not
 
-	Keys KeyStore             // makes and changes API keys, and keeps when they were used; nil: this node does neither
+	Keys store.KeyStore       // makes and changes API keys, and keeps when they were used; nil: this node does neither
 	Ring licensing.MasterRing // what API secrets are derived from; needed with Keys
 
-	Peers      Peers       // reaches the other nodes; nil: this node runs all that comes to it
-	Self       Incarnation // the store's own, which records name; needed with Peers
-	YieldAfter int         // swaps lost until a record is yielded; 0: 3
+	Peers      Peers             // reaches the other nodes; nil: this node runs all that comes to it
+	Self       store.Incarnation // the store's own, which records name; needed with Peers
+	YieldAfter int               // swaps lost until a record is yielded; 0: 3
 	// HopMargin is how much earlier commands that were sent to another node are over
 	// there than here, for timers that are late; 0: 250 ms. Commands that have less
 	// than four times as much left are not sent.
@@ -139,10 +136,10 @@ func New(cfg Config) *Node {
 		cfg.KeyUseEvery = keyUseEvery
 	}
 	if cfg.KeepEvents.Age == 0 {
-		cfg.KeepEvents.Age = DefaultEventAge
+		cfg.KeepEvents.Age = store.DefaultEventAge
 	}
 	if cfg.KeepEvents.Bytes == 0 {
-		cfg.KeepEvents.Bytes = DefaultEventBytes
+		cfg.KeepEvents.Bytes = store.DefaultEventBytes
 	}
 	if cfg.HopMargin == 0 {
 		cfg.HopMargin = defaultHopMargin

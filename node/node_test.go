@@ -18,6 +18,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/store"
 )
 
 // endpoints are those of one embedded etcd for all tests of the package; each
@@ -107,7 +108,7 @@ func newOwner(mode licensing.Mode) licensing.Owner {
 }
 
 // newNode makes a node over a store; change may alter its configuration.
-func newNode(t *testing.T, store node.Store, change ...func(*node.Config)) *node.Node {
+func newNode(t *testing.T, store store.Store, change ...func(*node.Config)) *node.Node {
 	t.Helper()
 	cfg := node.Config{
 		Store:    store,
@@ -146,7 +147,7 @@ func activate(ctx context.Context, n *node.Node, key licensing.LicenseKey, devic
 
 func devices(t *testing.T, n *node.Node, key licensing.LicenseKey) (count int, ids map[string]bool) {
 	t.Helper()
-	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
+	view, err := n.License(testContext(t), testOwner, key, store.DevicePage{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

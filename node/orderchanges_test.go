@@ -11,7 +11,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 var invalidOrderState = &licensing.Error{Reason: licensing.ReasonInvalidOrderState}
@@ -98,7 +99,7 @@ func TestChangeOrderUnknown(t *testing.T) {
 		n := newNode(t, plain)
 		order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 		wantError(t, err, nil)
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
 		_, _, err = failing.ChangeOrder(testContext(t), owner, order.OrderNo, licensing.CancelOrder{}, once("k", "r"))
@@ -143,12 +144,12 @@ func TestOneKeyOnTwoNodes(t *testing.T) {
 }
 
 // soldUnlimited makes an order of a product whose licenses have no limit, and pays it.
-func soldUnlimited(t *testing.T, n *node.Node, store node.Store) licensing.Order {
+func soldUnlimited(t *testing.T, n *node.Node, db store.Store) licensing.Order {
 	t.Helper()
 	owner := newOwner(licensing.Test)
 	ref := licensing.ProductRef(owner, "pro")
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.Terms{KeyPrefix: "LIC"}, CreatedAt: n.Now()}
-	if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: licensing.Record{Product: product}}}}); err != nil {
+	if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}}); err != nil {
 		t.Fatal(err)
 	}
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
@@ -163,7 +164,7 @@ func soldUnlimited(t *testing.T, n *node.Node, store node.Store) licensing.Order
 // acknowledged, no activation succeeds.
 func TestRefundAgainstActivations(t *testing.T) {
 	for refunding := range 2 {
-		stores := []node.Store{openStore(t), openStore(t)}
+		stores := []store.Store{openStore(t), openStore(t)}
 		nodes := []*node.Node{newNode(t, stores[0]), newNode(t, stores[1])}
 		order := soldUnlimited(t, nodes[0], stores[0])
 		var refunded atomic.Bool
@@ -202,7 +203,7 @@ func TestRefundAgainstActivations(t *testing.T) {
 			t.Errorf("refund: %v, %+v", err, result.Order)
 		}
 		group.Wait()
-		view, err := nodes[0].License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+		view, err := nodes[0].License(testContext(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 1})
 		if err != nil || view.License.Status(time.Now()) != licensing.Revoked {
 			t.Errorf("the license is %+v, %v", view, err)
 		}
@@ -220,7 +221,7 @@ func TestRefundThatAlwaysLoses(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	defer cancel()
 	var swaps atomic.Int32
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(change node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(change store.Change) storetest.Fault {
 		if len(change.Writes) == 2 {
 			if swaps.Add(1) > many {
 				cancel()
@@ -247,7 +248,7 @@ func TestRefundIsOneTransaction(t *testing.T) {
 		n := newNode(t, plain)
 		order := soldUnlimited(t, n, plain)
 		commits := 0
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 			if commits++; len(change.Writes) != 2 {
 				t.Errorf("a change of %d records", len(change.Writes))
 			}
@@ -259,7 +260,7 @@ func TestRefundIsOneTransaction(t *testing.T) {
 			t.Helper()
 			stored, err := n.Order(testContext(t), order.Owner, order.OrderNo)
 			wantError(t, err, nil)
-			view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+			view, err := n.License(testContext(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 1})
 			wantError(t, err, nil)
 			if stored.RefundedAt.IsZero() == want || view.License.RevokedAt.IsZero() == want {
 				t.Errorf("made %v: refunded at %v, revoked at %v", made, stored.RefundedAt, view.License.RevokedAt)
@@ -279,15 +280,15 @@ func TestRefundIsOneTransaction(t *testing.T) {
 
 // TestRefundWhoseLicenseIsRevoked: the license was revoked by hand before.
 func TestRefundWhoseLicenseIsRevoked(t *testing.T) {
-	store := openStore(t)
-	n := newNode(t, store)
-	order := soldUnlimited(t, n, store)
+	db := openStore(t)
+	n := newNode(t, db)
+	order := soldUnlimited(t, n, db)
 	target := licensing.Target{Key: order.LicenseKey}
 	revoked, err := n.Do(testContext(t), licensing.LicenseRef(order.LicenseKey), licensing.RevokeLicense{Target: target})
 	wantError(t, err, nil)
 	_, err = n.RecordRefund(testContext(t), order)
 	wantError(t, err, nil)
-	view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 1})
+	view, err := n.License(testContext(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 1})
 	if err != nil || view.License != revoked.License {
 		t.Errorf("the license is %+v, %v", view, err)
 	}
@@ -299,7 +300,7 @@ func TestHeldRecords(t *testing.T) {
 	plain := openStore(t)
 	inCommit, goOn := make(chan struct{}), make(chan struct{})
 	var stuck atomic.Bool
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		if stuck.Swap(false) {
 			close(inCommit)
 			<-goOn
@@ -338,7 +339,7 @@ func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
 	order, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
 	wantError(t, err, nil)
 	loads := 0
-	late := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+	late := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
 		if loads++; loads != 2 {
 			return nil
 		}
@@ -352,7 +353,7 @@ func TestRefundOfWhatIsPaidMeanwhile(t *testing.T) {
 	}
 	stored, err := n.Order(testContext(t), owner, order.OrderNo)
 	wantError(t, err, nil)
-	view, err := n.License(testContext(t), owner, stored.LicenseKey, node.DevicePage{Limit: 1})
+	view, err := n.License(testContext(t), owner, stored.LicenseKey, store.DevicePage{Limit: 1})
 	wantError(t, err, nil)
 	if stored.RefundedAt.IsZero() != view.License.RevokedAt.IsZero() {
 		t.Errorf("refunded at %v, and its license revoked at %v (%v)", stored.RefundedAt, view.License.RevokedAt, refused)

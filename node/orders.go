@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // createTries bounds how often a creation is tried when another one made the
@@ -64,7 +65,7 @@ func (n *Node) CreateOrder(ctx context.Context, owner licensing.Owner, in NewOrd
 			return licensing.Order{}, false, licensing.ErrProductNotFound
 		}
 		order, err := n.tryOrder(ctx, owner, in, product.Terms, along, c)
-		if !errors.Is(err, ErrClaimTaken) {
+		if !errors.Is(err, store.ErrClaimTaken) {
 			return order, false, err
 		}
 	}
@@ -81,13 +82,13 @@ func (n *Node) claimedOrder(ctx context.Context, owner licensing.Owner, claim *l
 // tryOrder makes an order, and the product along with it where there is none yet. It
 // answers ErrClaimTaken where another request was first with either or with the
 // Idempotency-Key.
-func (n *Node) tryOrder(ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms, along []Write, c *claim) (licensing.Order, error) {
+func (n *Node) tryOrder(ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms, along []store.Write, c *claim) (licensing.Order, error) {
 	record, err := n.newOrder(owner, in, terms)
 	if err != nil {
 		return licensing.Order{}, n.commitClaim(ctx, c, err)
 	}
 	c.effect.OrderNo = record.Order.OrderNo
-	order := Write{Ref: licensing.OrderRef(owner, record.Order.OrderNo), Record: record}
+	order := store.Write{Ref: licensing.OrderRef(owner, record.Order.OrderNo), Record: record}
 	if err := n.commitWithProduct(ctx, c, along, order); err != nil {
 		return licensing.Order{}, err
 	}
@@ -110,7 +111,7 @@ func (n *Node) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Term
 		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
 	}
 	record := licensing.NewOrder(&licensing.Order{
-		OrderNo:     licensing.NewOrderNo(Cell, id.String()),
+		OrderNo:     licensing.NewOrderNo(store.Cell, id.String()),
 		Owner:       owner,
 		ProductID:   in.ProductID,
 		Amount:      in.Amount,
@@ -148,7 +149,7 @@ func (n *Node) mint(terms licensing.Terms) (licensing.LicenseKey, error) {
 	if _, err := io.ReadFull(n.cfg.Entropy, entropy[:]); err != nil {
 		return "", fmt.Errorf("make a license key: %w", err)
 	}
-	return n.cfg.KeyCheck.Mint(terms.KeyPrefix, Cell, entropy), nil
+	return n.cfg.KeyCheck.Mint(terms.KeyPrefix, store.Cell, entropy), nil
 }
 
 // Order looks an order of an owner up, linearizably.
@@ -166,7 +167,7 @@ func (n *Node) Order(ctx context.Context, owner licensing.Owner, orderNo string)
 
 // readOrder looks up an order for somebody who was let in.
 func (n *Node) readOrder(ctx context.Context, owner licensing.Owner, orderNo string) (licensing.Order, error) {
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.OrderRef(owner, orderNo)})
+	loaded, err := n.cfg.Store.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)})
 	if err != nil {
 		return licensing.Order{}, err
 	}
@@ -216,7 +217,7 @@ func (n *Node) PayOrder(ctx context.Context, order licensing.Order, payment stri
 	}
 	defer func() { n.admission.leave(who, err) }()
 	terms := order.Terms
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+	loaded, err := n.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
 	if err != nil {
 		return licensing.Result{}, err
 	}

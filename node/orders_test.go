@@ -12,7 +12,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 func newOrder(amount int64) node.NewOrder {
@@ -41,7 +42,7 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	distinct := 0
 	keys.Range(func(key, _ any) bool {
 		distinct++
-		view, err := nodes[0].License(testContext(t), testOwner, key.(licensing.LicenseKey), node.DevicePage{Limit: 1})
+		view, err := nodes[0].License(testContext(t), testOwner, key.(licensing.LicenseKey), store.DevicePage{Limit: 1})
 		if err != nil || view.License.OrderNo != order.OrderNo {
 			t.Errorf("license of the order: %+v, %v", view, err)
 		}
@@ -84,7 +85,7 @@ func TestCreateOrder(t *testing.T) {
 	if free.Status(n.Now()) != licensing.OrderPaid || free.LicenseKey == "" || free.Late {
 		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
 	}
-	if _, err := n.License(ctx, test, free.LicenseKey, node.DevicePage{Limit: 1}); err != nil {
+	if _, err := n.License(ctx, test, free.LicenseKey, store.DevicePage{Limit: 1}); err != nil {
 		t.Errorf("its license: %v", err)
 	}
 }
@@ -129,8 +130,8 @@ func TestProductMadeBesidePut(t *testing.T) {
 			store := &storetest.Faulty{
 				Store:     openStore(t),
 				OnOverlap: func(ref licensing.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
-				OnCommit: func(change node.Change) storetest.Fault {
-					if slices.ContainsFunc(change.Writes, func(w node.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
+				OnCommit: func(change store.Change) storetest.Fault {
+					if slices.ContainsFunc(change.Writes, func(w store.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
 						close(arrived)
 						<-goOn
 					}
@@ -170,20 +171,20 @@ func TestProductMadeBesidePut(t *testing.T) {
 
 func TestLivePaymentNeedsAProvider(t *testing.T) {
 	live := newOwner(licensing.Live)
-	store := openStore(t)
+	db := openStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
-	outcome, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{
+	outcome, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("make the product: %+v, %v", outcome, err)
 	}
-	n := newNode(t, store)
+	n := newNode(t, db)
 	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
 	wantError(t, err, licensing.ErrPaymentNotConfigured)
 	_, _, err = n.CreateOrder(testContext(t), live, newOrder(0))
 	wantError(t, err, nil)
-	n = newNode(t, store, func(c *node.Config) { c.LivePayments = true })
+	n = newNode(t, db, func(c *node.Config) { c.LivePayments = true })
 	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
 	wantError(t, err, nil)
 }
@@ -199,7 +200,7 @@ func TestGrant(t *testing.T) {
 	for _, granted := range licenses {
 		l := granted.License
 		keys[l.Key] = true
-		view, err := n.License(testContext(t), testOwner, l.Key, node.DevicePage{Limit: 1})
+		view, err := n.License(testContext(t), testOwner, l.Key, store.DevicePage{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,33 +222,33 @@ func TestGrantFailsHalfWay(t *testing.T) {
 		want    *licensing.Error
 	}{{1, licensing.ErrUnavailable}, {2, licensing.ErrOutcomeUnknown}} {
 		commits := 0
-		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			if commits++; commits == c.failing {
 				return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 			}
 			return storetest.Fault{}
 		}})
-		_, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * node.MaxNewLicenses})
+		_, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * store.MaxNewLicenses})
 		wantError(t, err, c.want)
 	}
 }
 
 // TestIssueNeverOverwrites pays with a license key that is taken.
 func TestIssueNeverOverwrites(t *testing.T) {
-	store := openStore(t)
-	n := newNode(t, store)
+	db := openStore(t)
+	n := newNode(t, db)
 	ctx := testContext(t)
 	taken := grant(t, n, 7)
 	order, _, err := n.CreateOrder(ctx, testOwner, newOrder(100))
 	wantError(t, err, nil)
 	ref := licensing.OrderRef(testOwner, order.OrderNo)
-	loaded, err := store.Load(ctx, node.Want{Ref: ref})
+	loaded, err := db.Load(ctx, store.Want{Ref: ref})
 	wantError(t, err, nil)
 	_, err = licensing.Apply(&loaded[0].Record, licensing.PayOrder{Key: taken, Terms: licensing.DefaultTerms()}, n.Now())
 	wantError(t, err, nil)
-	outcome, err := store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+	outcome, err := db.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
 	wantError(t, err, nil)
-	view, err := n.License(ctx, testOwner, taken, node.DevicePage{Limit: 1})
+	view, err := n.License(ctx, testOwner, taken, store.DevicePage{Limit: 1})
 	wantError(t, err, nil)
 	if outcome.Landed || view.License.OrderNo != "" || view.License.MaxDevices != 7 {
 		t.Errorf("landed %v; the license is %+v", outcome.Landed, view.License)
@@ -257,12 +258,12 @@ func TestIssueNeverOverwrites(t *testing.T) {
 // TestTermsAtPayment issues with the product's terms of the moment, and with
 // the order's where the product is gone.
 func TestTermsAtPayment(t *testing.T) {
-	store := openStore(t)
-	n := newNode(t, store)
+	db := openStore(t)
+	n := newNode(t, db)
 	owner := newOwner(licensing.Test)
 	put := func(ref licensing.Ref, record licensing.Record) {
 		t.Helper()
-		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: ref, Record: record}}}); err != nil {
+		if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -271,7 +272,7 @@ func TestTermsAtPayment(t *testing.T) {
 	}})
 	for product, want := range map[string]string{"gone": "OLD", "changed": "NEW"} {
 		order := licensing.Order{
-			OrderNo: licensing.NewOrderNo(node.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
+			OrderNo: licensing.NewOrderNo(store.Cell, ulid.Make().String()), Owner: owner, ProductID: product, Amount: 1,
 			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
@@ -287,7 +288,7 @@ func TestGrantLosesTheProductRace(t *testing.T) {
 	plain := openStore(t)
 	owner := newOwner(licensing.Test)
 	raced := false
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		if !raced {
 			raced = true
 			if _, _, err := newNode(t, plain).CreateOrder(testContext(t), owner, newOrder(1)); err != nil {
@@ -299,7 +300,7 @@ func TestGrantLosesTheProductRace(t *testing.T) {
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 2})
 	wantError(t, err, nil)
 	for _, l := range granted {
-		if _, err := n.License(testContext(t), owner, l.License.Key, node.DevicePage{Limit: 1}); err != nil {
+		if _, err := n.License(testContext(t), owner, l.License.Key, store.DevicePage{Limit: 1}); err != nil {
 			t.Errorf("a granted license: %v", err)
 		}
 	}

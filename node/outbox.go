@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // An outbox queues the commands for a license that is yielded, as a mailbox does
@@ -64,7 +65,7 @@ func (n *Node) runOut(box *mailbox) {
 // is dead or stopped, those who have come later must not wait for it, and the
 // license is not yielded any more. If it is only slow, they wait as they would
 // there.
-func (n *Node) hop(ref licensing.Ref, calls []*call, to Incarnation) {
+func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	done := make(chan struct{})
 	// The outbox keeps a draining node from ending till now.
 	n.guard.StartIn(&n.work, "hop", func() {

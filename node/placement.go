@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -59,7 +60,7 @@ const (
 // time and again to go elsewhere, it stops likewise, so circles end.
 type placement struct {
 	peers      Peers // nil: every node writes for itself
-	self       Incarnation
+	self       store.Incarnation
 	yieldAfter int
 	clock      func() time.Time // monotonic, unlike the node's own
 	jitter     func(time.Duration) time.Duration
@@ -90,9 +91,9 @@ func (p *placement) off() bool { return p.peers == nil }
 
 // owner tells whom a record's commands are to be sent to at present. For a
 // record that nobody contends for, as nearly all are, it costs next to nothing.
-func (p *placement) owner(ref licensing.Ref) (to Incarnation, yields bool) {
+func (p *placement) owner(ref licensing.Ref) (to store.Incarnation, yields bool) {
 	if p.count.Load() == 0 {
-		return Incarnation{}, false
+		return store.Incarnation{}, false
 	}
 	now := p.clock()
 	p.mu.Lock()
@@ -100,13 +101,13 @@ func (p *placement) owner(ref licensing.Ref) (to Incarnation, yields bool) {
 	p.sweep(now)
 	c := p.contests[ref]
 	if c == nil {
-		return Incarnation{}, false
+		return store.Incarnation{}, false
 	}
 	if now.Before(c.until) {
 		return c.owner, true
 	}
 	if !c.stillBusy(now) {
-		return Incarnation{}, false
+		return store.Incarnation{}, false
 	}
 	// To try to swap here would only lose, or make the owner lose.
 	c.busy, c.until = false, now.Add(p.jitter(c.span))
@@ -115,7 +116,7 @@ func (p *placement) owner(ref licensing.Ref) (to Incarnation, yields bool) {
 
 // lost notes that a swap was lost to a writer, zero where that is not known. It
 // tells whether what waits for the record is to be sent away now.
-func (p *placement) lost(ref licensing.Ref, writer Incarnation) (yields bool) {
+func (p *placement) lost(ref licensing.Ref, writer store.Incarnation) (yields bool) {
 	if p.off() || ref.Kind != licensing.KindLicense || writer == p.self {
 		return false
 	}
@@ -158,7 +159,7 @@ func (p *placement) patience(c *contest, now time.Time) int {
 
 // sawWriter notes who wrote a record last, as a read has shown it. It matters
 // only where swaps were lost that did not tell.
-func (p *placement) sawWriter(ref licensing.Ref, writer Incarnation) {
+func (p *placement) sawWriter(ref licensing.Ref, writer store.Incarnation) {
 	if p.count.Load() == 0 || writer == p.self {
 		return
 	}
@@ -171,9 +172,9 @@ func (p *placement) sawWriter(ref licensing.Ref, writer Incarnation) {
 
 // taken notes that another node has run commands, whether it had others too, and
 // whom it would send its own to.
-func (p *placement) taken(ref licensing.Ref, by, yieldsTo Incarnation, busy bool) {
+func (p *placement) taken(ref licensing.Ref, by, yieldsTo store.Incarnation, busy bool) {
 	if yieldsTo == by {
-		yieldsTo = Incarnation{}
+		yieldsTo = store.Incarnation{}
 	}
 	now := p.clock()
 	p.mu.Lock()
@@ -200,7 +201,7 @@ func (p *placement) taken(ref licensing.Ref, by, yieldsTo Incarnation, busy bool
 // whom it has lost them to. That one is tried next. If it serves none either, or
 // nobody is named, then their way to the store may be cut, and that of this node is
 // not.
-func (p *placement) servedNone(ref licensing.Ref, by, lostTo Incarnation) {
+func (p *placement) servedNone(ref licensing.Ref, by, lostTo store.Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +217,7 @@ func (p *placement) servedNone(ref licensing.Ref, by, lostTo Incarnation) {
 
 // notTaken notes that another node can't be reached, does not want commands, or
 // has left open what became of them.
-func (p *placement) notTaken(ref licensing.Ref, by Incarnation) {
+func (p *placement) notTaken(ref licensing.Ref, by store.Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -228,24 +229,24 @@ func (p *placement) notTaken(ref licensing.Ref, by Incarnation) {
 // leadsTo gives who is to be sent the commands that another node has sent here:
 // whom the record is yielded to, or, where they were not served, who was seen to
 // write it instead. It is zero where that is nobody.
-func (p *placement) leadsTo(ref licensing.Ref, served bool) Incarnation {
+func (p *placement) leadsTo(ref licensing.Ref, served bool) store.Incarnation {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch c := p.contests[ref]; {
 	case c == nil:
-		return Incarnation{}
+		return store.Incarnation{}
 	case now.Before(c.until), c.stillBusy(now):
 		return c.owner
 	case !served:
 		return c.writer
 	default:
-		return Incarnation{}
+		return store.Incarnation{}
 	}
 }
 
 // received notes that another node has sent commands.
-func (p *placement) received(ref licensing.Ref, from Incarnation) {
+func (p *placement) received(ref licensing.Ref, from store.Incarnation) {
 	now := p.clock()
 	p.mu.Lock()
 	defer p.mu.Unlock()

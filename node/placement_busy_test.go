@@ -1,6 +1,7 @@
 package node
 
 import (
+	"licet/node/store"
 	"testing"
 	"time"
 )
@@ -10,7 +11,7 @@ import (
 func TestBusyIsForgotten(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
-	p.taken(contestedRef, incarnation(7), Incarnation{}, true)
+	p.taken(contestedRef, incarnation(7), store.Incarnation{}, true)
 	p.pass(contestsSwept - time.Millisecond)
 	if hint := p.receives(incarnation(2)); !hint.IsZero() {
 		t.Errorf("tells others to go to %v, whom it yielded to long ago", hint)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // contestedRef is the license that these tests contend for.
@@ -17,7 +18,7 @@ type testPlacement struct {
 	now time.Time
 }
 
-func incarnation(number byte) Incarnation { return Incarnation{number} }
+func incarnation(number byte) store.Incarnation { return store.Incarnation{number} }
 
 func newTestPlacement(self byte) *testPlacement {
 	p := &testPlacement{now: time.Now()}
@@ -41,7 +42,7 @@ func (p *testPlacement) loses(times int, to byte) bool {
 
 // receives is sent commands, serves them, and gives whom it answers to send more
 // to.
-func (p *testPlacement) receives(from Incarnation) Incarnation {
+func (p *testPlacement) receives(from store.Incarnation) store.Incarnation {
 	p.received(contestedRef, from)
 	return p.leadsTo(contestedRef, true)
 }
@@ -126,11 +127,11 @@ func TestYieldLasts(t *testing.T) {
 	p := newTestPlacement(5)
 	p.loses(yieldAfter, 7)
 	for range 10 {
-		p.taken(contestedRef, incarnation(7), Incarnation{}, true)
+		p.taken(contestedRef, incarnation(7), store.Incarnation{}, true)
 		p.pass(yieldSpan)
 		p.wantOwner(t, 7)
 	}
-	p.taken(contestedRef, incarnation(7), Incarnation{}, false)
+	p.taken(contestedRef, incarnation(7), store.Incarnation{}, false)
 	p.pass(yieldSpan)
 	p.wantOwner(t, 0)
 }
@@ -215,7 +216,7 @@ func TestChainsGetShorter(t *testing.T) {
 	}
 	p.wantOwner(t, 3)
 	// Somebody else, who has not known, long after.
-	p.taken(contestedRef, incarnation(3), Incarnation{}, true)
+	p.taken(contestedRef, incarnation(3), store.Incarnation{}, true)
 	p.pass(yieldSpan)
 	if hint := p.receives(incarnation(8)); hint != incarnation(3) {
 		t.Errorf("tells others to go to %v", hint)
@@ -271,7 +272,7 @@ func TestServedNone(t *testing.T) {
 	}
 	again()
 	f(7, 3, 3)
-	p.taken(contestedRef, incarnation(3), Incarnation{}, false)
+	p.taken(contestedRef, incarnation(3), store.Incarnation{}, false)
 	f(3, 8, 8) // it served before
 	again()
 	f(7, 0, 0)
@@ -304,7 +305,7 @@ func circleEnds(nodes, rounds int, hop time.Duration) bool {
 		list[i].loses(yieldAfter, byte((i+1)%nodes+1))
 	}
 	for range rounds {
-		to, hint := make([]Incarnation, nodes), make([]Incarnation, nodes)
+		to, hint := make([]store.Incarnation, nodes), make([]store.Incarnation, nodes)
 		for i, p := range list {
 			var yields bool
 			if to[i], yields = p.owner(contestedRef); !yields {

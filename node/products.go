@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // PutProduct describes a product, and tells whether there was none before.
@@ -29,7 +30,7 @@ func (n *Node) Product(ctx context.Context, owner licensing.Owner, id string) (p
 		return licensing.Product{}, err
 	}
 	defer func() { n.admission.leave(who, err) }()
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.ProductRef(owner, id)})
+	loaded, err := n.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
 	if err != nil {
 		return licensing.Product{}, err
 	}
@@ -42,16 +43,16 @@ func (n *Node) Product(ctx context.Context, owner licensing.Owner, id string) (p
 // productToSell reads a product that an order or licenses are to be made of, along
 // with the claim of the request, and judges that. In test mode a product that does
 // not exist is made, by the writes along, see commitWithProduct; else it is nil.
-func (n *Node) productToSell(ctx context.Context, owner licensing.Owner, id string, c *claim) (product *licensing.Product, along []Write, err error) {
+func (n *Node) productToSell(ctx context.Context, owner licensing.Owner, id string, c *claim) (product *licensing.Product, along []store.Write, err error) {
 	ref := licensing.ProductRef(owner, id)
-	loaded, err := n.loadWithClaim(ctx, c, Want{Ref: ref})
+	loaded, err := n.loadWithClaim(ctx, c, store.Want{Ref: ref})
 	if err != nil {
 		return nil, nil, err
 	}
 	product = loaded[0].Record.Product
 	if product == nil && owner.Mode == licensing.Test {
 		product = &licensing.Product{ID: id, Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: n.Now()}
-		along = []Write{{Ref: ref, Record: licensing.Record{Product: product}}}
+		along = []store.Write{{Ref: ref, Record: licensing.Record{Product: product}}}
 	}
 	return product, along, nil
 }
@@ -61,14 +62,14 @@ func (n *Node) productToSell(ctx context.Context, owner licensing.Owner, id stri
 // time, and so the product is written in a turn of its mailbox. A request that had to wait
 // for its turn fails with ErrClaimTaken: the product was most likely made meanwhile, and
 // then the request needs no turn.
-func (n *Node) commitWithProduct(ctx context.Context, c *claim, along []Write, writes ...Write) error {
+func (n *Node) commitWithProduct(ctx context.Context, c *claim, along []store.Write, writes ...store.Write) error {
 	if len(along) == 0 {
 		return n.commitClaim(ctx, c, nil, writes...)
 	}
 	turn := &call{}
 	turn.work = func(ctx context.Context) (licensing.Result, error) {
 		if turn.done != nil { // it has waited
-			return licensing.Result{}, ErrClaimTaken
+			return licensing.Result{}, store.ErrClaimTaken
 		}
 		return licensing.Result{}, n.commitClaim(ctx, c, nil, slices.Concat(writes, along)...)
 	}

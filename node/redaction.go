@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // MaxRedact bounds the orders that one redaction works on. A buyer may have any
@@ -61,7 +62,7 @@ func (n *Node) beginRedaction(ctx context.Context, c *claim) (licensing.Redactio
 			return c.redacted(), nil
 		}
 		c.effect = licensing.Claim{Redaction: new(licensing.Redaction)}
-		if err := n.commitClaim(ctx, c, nil); !errors.Is(err, ErrClaimTaken) {
+		if err := n.commitClaim(ctx, c, nil); !errors.Is(err, store.ErrClaimTaken) {
 			return licensing.Redaction{}, err
 		}
 	}
@@ -116,7 +117,7 @@ func (n *Node) ordersToRedact(ctx context.Context, owner licensing.Owner, buyerE
 		return nil, nil, false, err
 	}
 	defer n.leavePage()
-	list, err := n.cfg.Store.ListOrders(ctx, owner, buyerEmail, Page{Limit: MaxRedact, Scan: MaxListScan}, nil)
+	list, err := n.cfg.Store.ListOrders(ctx, owner, buyerEmail, store.Page{Limit: MaxRedact, Scan: store.MaxListScan}, nil)
 	if err != nil {
 		return nil, nil, false, err
 	}
@@ -175,7 +176,7 @@ func (n *Node) addRedaction(ctx context.Context, c *claim, done licensing.Redact
 		switch err := n.commitClaim(ctx, c, nil); {
 		case err == nil:
 			return sum, nil
-		case !errors.Is(err, ErrClaimTaken):
+		case !errors.Is(err, store.ErrClaimTaken):
 			return done, err
 		}
 	}

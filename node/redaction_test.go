@@ -10,7 +10,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 const (
@@ -76,7 +77,7 @@ func told(t *testing.T, n *node.Node, order licensing.Order) (text string) {
 	}
 	text = fmt.Sprintf("%+v", order)
 	if order.LicenseKey != "" {
-		view, err := n.License(testContext(t), order.Owner, order.LicenseKey, node.DevicePage{Limit: 10})
+		view, err := n.License(testContext(t), order.Owner, order.LicenseKey, store.DevicePage{Limit: 10})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +95,7 @@ func wantForgotten(t *testing.T, n *node.Node, orders ...licensing.Order) {
 			t.Errorf("after the redaction:\n%s", text)
 		}
 	}
-	list, err := n.Orders(testContext(t), orders[0].Owner, node.OrderFilter{BuyerEmail: buyer}, node.Page{Limit: 1})
+	list, err := n.Orders(testContext(t), orders[0].Owner, node.OrderFilter{BuyerEmail: buyer}, store.Page{Limit: 1})
 	if err != nil || len(list.Items) > 0 || list.Next != "" {
 		t.Errorf("orders of the buyer: %+v, %v", list, err)
 	}
@@ -216,11 +217,11 @@ func TestRedactMany(t *testing.T) {
 
 // between calls in between that orders were listed and are redacted.
 type between struct {
-	node.Store
+	store.Store
 	listed func()
 }
 
-func (b *between) ListOrders(ctx context.Context, owner licensing.Owner, email string, page node.Page, keep func(*licensing.Order) bool) (node.List[licensing.Order], error) {
+func (b *between) ListOrders(ctx context.Context, owner licensing.Owner, email string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
 	list, err := b.Store.ListOrders(ctx, owner, email, page, keep)
 	b.listed()
 	return list, err
@@ -246,7 +247,7 @@ func TestRedactWhileNoted(t *testing.T) {
 	result, err := other.PayOrder(testContext(t), bought(t, other, owner, buyer), "p")
 	wantError(t, err, nil)
 	noted := false
-	store := &storetest.Faulty{Store: openStore(t), AfterLoad: func(read []node.Snapshot) {
+	store := &storetest.Faulty{Store: openStore(t), AfterLoad: func(read []store.Snapshot) {
 		if len(read) == 2 && !noted {
 			noted = true
 			note(t, other, result.Order)
@@ -285,7 +286,7 @@ func TestRefundOfRedacted(t *testing.T) {
 	_, _, err := other.ChangeOrder(testContext(t), owner, order.OrderNo, licensing.RequestRefund{Reason: secret}, nil)
 	wantError(t, err, nil)
 	loads := 0
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
 		if loads++; loads == 2 { // the first one tells which license it is
 			wantRedaction(t, other, owner, nil, licensing.Redaction{Orders: 1, Licenses: 1, Complete: true}, false)
 		}
@@ -316,7 +317,7 @@ func TestRedactBreaksOff(t *testing.T) {
 						orders = append(orders, sell(t, n, bought(t, n, owner, buyer)))
 					}
 					var writes atomic.Int32
-					dying := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+					dying := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 						switch at := int(writes.Add(1)) - 1; {
 						case at < last:
 							return storetest.Fault{}
@@ -362,7 +363,7 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 			orders = append(orders, bought(t, n, owner, buyer))
 		}
 		var writes atomic.Int32
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			if int(writes.Add(1)) <= landing {
 				return storetest.Fault{}
 			}
@@ -381,15 +382,15 @@ func TestRedactWhileStoreIsAway(t *testing.T) {
 
 // saying answers each Commit after the first few with an error, and makes none of them.
 type saying struct {
-	node.Store
+	store.Store
 	first, commits atomic.Int32 // how many land; how many there were
 	err            error
 }
 
-// Commit implements node.Store.
-func (s *saying) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+// Commit implements store.Store.
+func (s *saying) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if s.commits.Add(1) > s.first.Load() {
-		return node.Outcome{}, s.err
+		return store.Outcome{}, s.err
 	}
 	return s.Store.Commit(ctx, change)
 }
@@ -465,19 +466,19 @@ func TestRedactTogether(t *testing.T) {
 // is up while it waits has changed nothing.
 func TestRedactionWaitsAsLists(t *testing.T) {
 	const atOnce = 16
-	store := slowLists{Store: openStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
-	n := newNode(t, store)
+	db := slowLists{Store: openStore(t), began: make(chan struct{}, 2*atOnce), goOn: make(chan struct{})}
+	n := newNode(t, db)
 	owner := newOwner(licensing.Test)
 	order := bought(t, n, owner, buyer)
 	var group sync.WaitGroup
 	for range atOnce {
 		group.Go(func() {
-			_, err := n.Orders(testContext(t), owner, node.OrderFilter{}, node.Page{Limit: 1})
+			_, err := n.Orders(testContext(t), owner, node.OrderFilter{}, store.Page{Limit: 1})
 			wantError(t, err, nil)
 		})
 	}
 	for range atOnce {
-		<-store.began
+		<-db.began
 	}
 	ctx, cancel := context.WithCancel(testContext(t))
 	group.Go(func() {
@@ -497,10 +498,10 @@ func TestRedactionWaitsAsLists(t *testing.T) {
 		}
 	})
 	n.AwaitListsWaiting(1)
-	if len(store.began) != 0 {
+	if len(db.began) != 0 {
 		t.Error("the redaction reads one page more than may be read at a time")
 	}
-	close(store.goOn)
+	close(db.goOn)
 	group.Wait()
 	wantForgotten(t, n, order)
 	if n.UnderWay() != 0 {

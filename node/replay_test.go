@@ -6,28 +6,29 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestReplayThatCantBeRead fails the reads behind a replay: then nothing is
 // replayed, and of licenses that are stored nothing is said that denies it.
 func TestReplayThatCantBeRead(t *testing.T) {
 	owner := newOwner(licensing.Test)
-	store := &storetest.Faulty{Store: openStore(t)}
+	db := &storetest.Faulty{Store: openStore(t)}
 	away := false
-	store.OnLoad = func(wants []node.Want) error {
+	db.OnLoad = func(wants []store.Want) error {
 		if away && wants[0].Ref.Kind == licensing.KindOrder {
 			return licensing.ErrUnavailable
 		}
 		return nil
 	}
-	store.OnReadLicenses = func([]licensing.LicenseKey) error {
+	db.OnReadLicenses = func([]licensing.LicenseKey) error {
 		if away {
 			return licensing.ErrUnavailable
 		}
 		return nil
 	}
-	n := newNode(t, store)
+	n := newNode(t, db)
 	grant := node.Grant{ProductID: "pro", Quantity: 2, Once: once("g", "r")}
 	_, _, err := n.CreateOrder(testContext(t), owner, orderOnce("o", "r"))
 	wantError(t, err, nil)
@@ -57,10 +58,10 @@ func TestReplayThatCantBeRead(t *testing.T) {
 // after the other, a large grant could not be answered within a request's time.
 func TestReplayReadsManyAtATime(t *testing.T) {
 	owner := newOwner(licensing.Test)
-	store := &storetest.Faulty{Store: openStore(t)}
+	db := &storetest.Faulty{Store: openStore(t)}
 	reads := 0
-	store.OnReadLicenses = func([]licensing.LicenseKey) error { reads++; return nil }
-	n := newNode(t, store)
+	db.OnReadLicenses = func([]licensing.LicenseKey) error { reads++; return nil }
+	n := newNode(t, db)
 	grant := node.Grant{ProductID: "pro", Quantity: 1000, Once: once("k", "r")}
 	first, _, err := n.Grant(testContext(t), owner, grant)
 	wantError(t, err, nil)
@@ -76,7 +77,7 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 			t.Fatalf("license %d is %s, and was %s", i, second[i].License.Key, first[i].License.Key)
 		}
 	}
-	if want := (grant.Quantity + node.MaxReadLicenses - 1) / node.MaxReadLicenses; reads != want {
+	if want := (grant.Quantity + store.MaxReadLicenses - 1) / store.MaxReadLicenses; reads != want {
 		t.Errorf("it took %d reads, want %d", reads, want)
 	}
 }
@@ -86,9 +87,9 @@ func TestReplayReadsManyAtATime(t *testing.T) {
 func TestStaleRequest(t *testing.T) {
 	owner := newOwner(licensing.Test)
 	stale := &licensing.Error{Reason: licensing.ReasonInvalidField}
-	const quantity = 2 * node.MaxNewLicenses
+	const quantity = 2 * store.MaxNewLicenses
 	commits := 0
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
 		if commits++; commits == 2 {
 			return storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}
 		}
@@ -124,7 +125,7 @@ func TestInProgress(t *testing.T) {
 	owner := newOwner(licensing.Test)
 	waits, goOn := make(chan bool), make(chan bool)
 	first := true
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(node.Change) storetest.Fault {
+	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
 		if first {
 			first = false
 			close(waits)

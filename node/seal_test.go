@@ -12,11 +12,12 @@ import (
 
 	"licet/metrics"
 	"licet/node"
+	"licet/node/store"
 )
 
 // epochs is a store of nothing but epochs.
 type epochs struct {
-	node.EventStore
+	store.EventStore
 	bytes int64
 
 	mu     sync.Mutex
@@ -25,13 +26,13 @@ type epochs struct {
 }
 
 // EventEpoch has as many bytes in each epoch, from its beginning.
-func (s *epochs) EventEpoch(context.Context) (node.Epoch, error) {
+func (s *epochs) EventEpoch(context.Context) (store.Epoch, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return node.Epoch{Number: s.number, Written: true, Bytes: s.bytes}, nil
+	return store.Epoch{Number: s.number, Written: true, Bytes: s.bytes}, nil
 }
 
-func (s *epochs) SealEvents(_ context.Context, epoch node.Epoch) error {
+func (s *epochs) SealEvents(_ context.Context, epoch store.Epoch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if epoch.Number == s.number {

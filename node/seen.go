@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -137,7 +138,7 @@ func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Tim
 	for device, at := range devices {
 		seen = append(seen, licensing.Seen{Key: key, Device: device, At: at})
 	}
-	for fold := range slices.Chunk(seen, MaxTouchedDevices) {
+	for fold := range slices.Chunk(seen, store.MaxTouchedDevices) {
 		posted, err := n.storeSeenFold(ctx, licensing.LicenseRef(key), fold)
 		switch licensing.ReasonOf(err) {
 		case licensing.ReasonUnavailable, licensing.ReasonOutcomeUnknown:

@@ -9,13 +9,14 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // seenAt tells when a device was last seen, as the store has it.
 func seenAt(t *testing.T, n *node.Node, key licensing.LicenseKey, device string) time.Time {
 	t.Helper()
-	view, err := n.License(testContext(t), testOwner, key, node.DevicePage{Limit: 1000})
+	view, err := n.License(testContext(t), testOwner, key, store.DevicePage{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +77,13 @@ func TestSeen(t *testing.T) {
 func TestSeenLeavesRoom(t *testing.T) {
 	key := grant(t, newNode(t, openStore(t)), 0)
 	arrived, open := make(chan struct{}, 100), make(chan struct{})
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+	db := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
 		arrived <- struct{}{}
 		<-open
 		return nil
 	}}
-	const limit = 2 * node.MaxTouchedDevices
-	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = limit })
+	const limit = 2 * store.MaxTouchedDevices
+	n := newNode(t, db, func(c *node.Config) { c.QueueLimit = limit })
 	for _, device := range names(2 * limit) {
 		n.NoteSeen(key, device, time.Now())
 	}
@@ -90,7 +91,7 @@ func TestSeenLeavesRoom(t *testing.T) {
 	group.Go(n.StoreSeen)
 	<-arrived
 	group.Go(func() { mustActivate(t, n, key, "waited for") })
-	n.AwaitQueued(licensing.LicenseRef(key), node.MaxTouchedDevices)
+	n.AwaitQueued(licensing.LicenseRef(key), store.MaxTouchedDevices)
 	close(open)
 	group.Wait()
 	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
@@ -102,14 +103,14 @@ func TestSeenLeavesRoom(t *testing.T) {
 // is forgotten without a try, so that neither a stop nor the next round waits.
 func TestSeenUnreachable(t *testing.T) {
 	var loads atomic.Int32
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+	db := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
 		loads.Add(1)
 		return licensing.ErrUnavailable
 	}}
-	n := newNode(t, store)
+	n := newNode(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		n.NoteSeen(testCheck.Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+		n.NoteSeen(testCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
 	}
 	n.StoreSeen()
 	if got := loads.Load(); got == 0 || got > licenses/4 {
@@ -150,9 +151,9 @@ func seenBeside(t *testing.T, key licensing.LicenseKey, n *node.Node, gate *atom
 }
 
 // heldCommits holds commits back while there is a gate.
-func heldCommits(store node.Store) (held *storetest.Faulty, gate *atomic.Pointer[chan struct{}], arrived chan struct{}) {
+func heldCommits(db store.Store) (held *storetest.Faulty, gate *atomic.Pointer[chan struct{}], arrived chan struct{}) {
 	gate, arrived = &atomic.Pointer[chan struct{}]{}, make(chan struct{}, 1000)
-	return &storetest.Faulty{Store: store, OnCommit: func(node.Change) storetest.Fault {
+	return &storetest.Faulty{Store: db, OnCommit: func(store.Change) storetest.Fault {
 		if hold := gate.Load(); hold != nil {
 			arrived <- struct{}{}
 			<-*hold

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // settle answers the calls of one turn. Whatever happens in it, every call has
@@ -65,7 +66,7 @@ func (n *Node) answering(calls []*call, work func()) {
 // settleApart settles the calls on devices that the store knows too little of
 // by a read, and the others meanwhile. Those devices are most likely bound, and
 // then there is nothing to change.
-func (n *Node) settleApart(ctx context.Context, ref licensing.Ref, calls []*call, guess Snapshot, unsure []string) {
+func (n *Node) settleApart(ctx context.Context, ref licensing.Ref, calls []*call, guess store.Snapshot, unsure []string) {
 	isUnsure := make(map[string]struct{}, len(unsure))
 	for _, id := range unsure {
 		isUnsure[id] = struct{}{}
@@ -105,7 +106,7 @@ func (n *Node) settleApart(ctx context.Context, ref licensing.Ref, calls []*call
 // swapOrConfirm swaps what the calls make of a guess. Where they make nothing
 // of it, their answers hold if the record is still as it was guessed: that is
 // asked after they came.
-func (n *Node) swapOrConfirm(ctx context.Context, ref licensing.Ref, calls []*call, guess Snapshot) {
+func (n *Node) swapOrConfirm(ctx context.Context, ref licensing.Ref, calls []*call, guess store.Snapshot) {
 	seen, others := apartSeen(calls)
 	if len(seen) > 0 && len(others) > 0 {
 		// When devices were seen is stored without a look at the rest of the record,
@@ -161,10 +162,10 @@ func (n *Node) readAndSwap(ctx context.Context, ref licensing.Ref, calls []*call
 func parts(calls []*call) iter.Seq[[]*call] {
 	return func(yield func([]*call) bool) {
 		from := 0
-		devices := make(map[string]struct{}, MaxTouchedDevices)
+		devices := make(map[string]struct{}, store.MaxTouchedDevices)
 		for i, c := range calls {
 			id := c.cmd.DeviceID()
-			if _, known := devices[id]; !known && len(devices) == MaxTouchedDevices {
+			if _, known := devices[id]; !known && len(devices) == store.MaxTouchedDevices {
 				if !yield(calls[from:i]) {
 					return
 				}
@@ -184,14 +185,14 @@ func parts(calls []*call) iter.Seq[[]*call] {
 // read loads a record and answers the calls that change nothing in it: what
 // they are told holds at the snapshot's revision, which was read after they
 // came. The others are given back.
-func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (Snapshot, []*call) {
+func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (store.Snapshot, []*call) {
 	if len(calls) == 0 {
-		return Snapshot{}, nil
+		return store.Snapshot{}, nil
 	}
 	loaded, err := n.cfg.Store.Load(ctx, wantOf(ref, calls))
 	if err != nil {
 		answerAll(calls, err)
-		return Snapshot{}, nil
+		return store.Snapshot{}, nil
 	}
 	n.placement.sawWriter(ref, loaded[0].Writer)
 	calls = n.tellOwner(calls, loaded[0].Record.License)
@@ -202,8 +203,8 @@ func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (Snap
 }
 
 // wantOf is what calls need to know of their record.
-func wantOf(ref licensing.Ref, calls []*call) Want {
-	return Want{
+func wantOf(ref licensing.Ref, calls []*call) store.Want {
+	return store.Want{
 		Ref:      ref,
 		Devices:  touched(calls),
 		Metadata: slices.ContainsFunc(calls, func(c *call) bool { return licensing.NeedsMetadata(c.cmd) }),

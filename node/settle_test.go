@@ -9,7 +9,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // errFull matches whatever a full license is refused with.
@@ -18,12 +19,12 @@ var errFull = &licensing.Error{Reason: licensing.ReasonDeviceLimitReached}
 // trips counts a node's round trips to its store.
 type trips struct{ loads, confirms, commits atomic.Int32 }
 
-func (c *trips) watch(store node.Store) *storetest.Faulty {
+func (c *trips) watch(db store.Store) *storetest.Faulty {
 	return &storetest.Faulty{
-		Store:     store,
-		OnLoad:    func([]node.Want) error { c.loads.Add(1); return nil },
+		Store:     db,
+		OnLoad:    func([]store.Want) error { c.loads.Add(1); return nil },
 		OnConfirm: func(licensing.Ref) error { c.confirms.Add(1); return nil },
-		OnCommit:  func(node.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
+		OnCommit:  func(store.Change) storetest.Fault { c.commits.Add(1); return storetest.Fault{} },
 	}
 }
 
@@ -198,16 +199,16 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 			var c trips
 			var gate atomic.Pointer[chan struct{}]
 			arrived := make(chan struct{}, 100)
-			store := c.watch(openStore(t))
-			commit := store.OnCommit
-			store.OnCommit = func(change node.Change) storetest.Fault {
+			db := c.watch(openStore(t))
+			commit := db.OnCommit
+			db.OnCommit = func(change store.Change) storetest.Fault {
 				if hold := gate.Load(); hold != nil {
 					arrived <- struct{}{}
 					<-*hold
 				}
 				return commit(change)
 			}
-			n := newNode(t, store)
+			n := newNode(t, db)
 			key := grant(t, n, 0)
 			bound := names(40)
 			binds(bound...)(t, n, key)
@@ -275,7 +276,7 @@ func TestRenameOfSpilled(t *testing.T) {
 	if err != nil || result.Device.Name != "Desk" {
 		t.Fatalf("got %+v, %v", result.Device, err)
 	}
-	view, err := newNode(t, openStore(t)).License(testContext(t), testOwner, key, node.DevicePage{Limit: 100})
+	view, err := newNode(t, openStore(t)).License(testContext(t), testOwner, key, store.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,11 +289,11 @@ func TestRenameOfSpilled(t *testing.T) {
 
 // hookedCommits calls a hook before each Commit, in the goroutine of its caller.
 type hookedCommits struct {
-	node.Store
+	store.Store
 	before func()
 }
 
-func (s *hookedCommits) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *hookedCommits) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	s.before()
 	return s.Store.Commit(ctx, change)
 }
@@ -364,10 +365,10 @@ func TestManyPresent(t *testing.T) {
 	group.Wait()
 
 	plain := openStore(t)
-	store, gate, arrived := heldCommits(plain)
-	n := newNode(t, store)
+	db, gate, arrived := heldCommits(plain)
+	n := newNode(t, db)
 	ref, bound := licensing.LicenseRef(key), len(old)
-	for i := 0; plain.Room(ref) == node.MaxTouchedDevices; i++ {
+	for i := 0; plain.Room(ref) == store.MaxTouchedDevices; i++ {
 		if i == 2000 {
 			t.Fatal("the node does not come to know all devices")
 		}

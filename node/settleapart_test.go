@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"licet/licensing"
-	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // TestSettlesApart activates new devices and bound ones that the node is unsure
@@ -30,7 +30,7 @@ func TestSettlesApart(t *testing.T) {
 			var armed atomic.Bool
 			var commits, loads atomic.Int32
 			arrived, open := make(chan struct{}), make(chan struct{})
-			gets := &storetest.Faulty{Store: openStore(t), AfterLoad: func([]node.Snapshot) {
+			gets := &storetest.Faulty{Store: openStore(t), AfterLoad: func([]store.Snapshot) {
 				if armed.Load() {
 					loads.Add(1)
 					if c.panicGet {

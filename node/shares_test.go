@@ -15,6 +15,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/store"
 )
 
 // fill starts activations of licenses that hang, until the node refuses one for its
@@ -74,11 +75,11 @@ func TestStormingOwner(t *testing.T) {
 				return err
 			}
 			lookup := func(owner licensing.Owner, key licensing.LicenseKey) error {
-				_, err := h.License(ctx, owner, key, node.DevicePage{Limit: 1})
+				_, err := h.License(ctx, owner, key, store.DevicePage{Limit: 1})
 				return err
 			}
 			list := func(owner licensing.Owner) error {
-				_, err := h.Licenses(ctx, owner, node.LicenseFilter{}, node.Page{Limit: 1})
+				_, err := h.Licenses(ctx, owner, node.LicenseFilter{}, store.Page{Limit: 1})
 				return err
 			}
 			wantError(t, lookup(storming, keys[0]), licensing.ErrOverloaded)
@@ -131,7 +132,7 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	h.fill(t, keys)
 	ended := func(owner licensing.Owner) bool {
 		t.Helper()
-		snapshots, err := openStore(t).Load(testContext(t), node.Want{Ref: licensing.OrderRef(owner, orders[owner])})
+		snapshots, err := openStore(t).Load(testContext(t), store.Want{Ref: licensing.OrderRef(owner, orders[owner])})
 		wantError(t, err, nil)
 		return !snapshots[0].Record.Order.ExpiredAt.IsZero()
 	}

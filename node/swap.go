@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -19,7 +20,7 @@ const (
 
 // swap stores what a fold made of a snapshot, and answers its calls. Calls that the fold
 // had no room for are settled after it, on what it has made of the record.
-func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot Snapshot, fold foldResult) {
+func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, fold foldResult) {
 	if rest := stillWanted(n.swapFold(ctx, ref, calls, snapshot, fold)); len(rest) > 0 {
 		n.readAndSwap(ctx, ref, rest)
 	}
@@ -27,7 +28,7 @@ func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snaps
 
 // swapFold stores what a fold made of a snapshot, and answers its calls. After a loss they
 // are folded again on what they lost to. It returns the calls that a fold had no room for.
-func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, snapshot Snapshot, fold foldResult) (rest []*call) {
+func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, fold foldResult) (rest []*call) {
 	for try := range swapTries {
 		if len(fold.answers) < len(calls) {
 			var left []*call
@@ -40,7 +41,7 @@ func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, s
 			n.answerFold(fold, calls)
 			return rest
 		}
-		outcome, err := n.cfg.Store.Commit(ctx, Change{Writes: []Write{
+		outcome, err := n.cfg.Store.Commit(ctx, store.Change{Writes: []store.Write{
 			{Ref: ref, Token: snapshot.Token, Record: fold.record},
 		}})
 		if err != nil {
@@ -64,7 +65,7 @@ func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, s
 		}
 		if len(outcome.Rivals) > 0 {
 			snapshot = outcome.Rivals[0]
-		} else if len(fold.record.Devices) > MaxTouchedDevices {
+		} else if len(fold.record.Devices) > store.MaxTouchedDevices {
 			n.readAndSwap(ctx, ref, calls) // in parts, of which none comes here again
 			return rest
 		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
@@ -80,9 +81,9 @@ func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, s
 
 // writerOf is who wrote the record that a swap was lost to; zero where the swap
 // did not bring that back.
-func writerOf(rivals []Snapshot) Incarnation {
+func writerOf(rivals []store.Snapshot) store.Incarnation {
 	if len(rivals) == 0 {
-		return Incarnation{}
+		return store.Incarnation{}
 	}
 	return rivals[0].Writer
 }

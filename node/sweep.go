@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 const (
@@ -31,7 +32,7 @@ const (
 func (n *Node) SweepOnce(ctx context.Context) error {
 	before := n.Now().Add(-licensing.ClaimLifetime)
 	for {
-		swept, err := n.cfg.Store.SweepClaims(ctx, before, MaxSweep)
+		swept, err := n.cfg.Store.SweepClaims(ctx, before, store.MaxSweep)
 		if err != nil || swept == 0 {
 			return err
 		}
@@ -128,7 +129,7 @@ func (n *Node) EachRefundDue(ctx context.Context, send func(context.Context, lic
 	failed := n.eachDue(ctx, licensing.DueRefund, n.Now(), func(ctx context.Context, ref licensing.Ref) error {
 		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
 	})
-	left, err := n.cfg.Store.Due(ctx, licensing.DueRefund, n.Now().Add(refundHorizon), "", MaxDue)
+	left, err := n.cfg.Store.Due(ctx, licensing.DueRefund, n.Now().Add(refundHorizon), "", store.MaxDue)
 	if err == nil {
 		n.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
 	}
@@ -148,7 +149,7 @@ func (n *Node) eachDue(ctx context.Context, kind licensing.DueKind, at time.Time
 	var failed error
 	do = n.traceDue(do)
 	for range duePages {
-		page, err := n.cfg.Store.Due(ctx, kind, at, from, MaxDue)
+		page, err := n.cfg.Store.Due(ctx, kind, at, from, store.MaxDue)
 		if err != nil {
 			return err
 		}

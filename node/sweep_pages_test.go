@@ -7,18 +7,19 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // dueOrders is a store in which more is due for one owner than a pass looks at, and then
 // something for another owner.
 type dueOrders struct {
-	Store
+	store.Store
 	pages int
 	busy  licensing.Owner
 	other licensing.Ref
 }
 
-func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int) (page DuePage, err error) {
+func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, from string, _ int) (page store.DuePage, err error) {
 	at := 0
 	if from != "" {
 		if _, err := fmt.Sscan(from, &at); err != nil {
@@ -26,9 +27,9 @@ func (d *dueOrders) Due(_ context.Context, _ licensing.DueKind, _ time.Time, fro
 		}
 	}
 	if at == d.pages {
-		return DuePage{Records: []licensing.Ref{d.other}}, nil
+		return store.DuePage{Records: []licensing.Ref{d.other}}, nil
 	}
-	return DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
+	return store.DuePage{Records: []licensing.Ref{licensing.OrderRef(d.busy, fmt.Sprint("ord_", at))}, Next: fmt.Sprint(at + 1)}, nil
 }
 
 // TestBusyOwnerHidesNobody: records of a busy owner are put off, however many they are, and

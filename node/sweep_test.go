@@ -10,7 +10,8 @@ import (
 
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // skewed is the clock of one node: the true time, and what it is wrong by.
@@ -76,7 +77,7 @@ func TestEndsAreRecordedOnce(t *testing.T) {
 	}
 	license := func(i int) licensing.License {
 		t.Helper()
-		view, err := n.License(ctx, owner, granted[i].License.Key, node.DevicePage{Limit: 1})
+		view, err := n.License(ctx, owner, granted[i].License.Key, store.DevicePage{Limit: 1})
 		wantError(t, err, nil)
 		return view.License
 	}
@@ -136,7 +137,7 @@ func TestSweepGoesPastWhatFails(t *testing.T) {
 	owner := newOwner(licensing.Test)
 	var damaged atomic.Pointer[string]
 	broken := errors.New("broken")
-	store := &storetest.Faulty{Store: plain, OnLoad: func(wants []node.Want) error {
+	store := &storetest.Faulty{Store: plain, OnLoad: func(wants []store.Want) error {
 		if bad := damaged.Load(); bad != nil && wants[0].Ref.ID == *bad {
 			return broken
 		}
@@ -198,11 +199,11 @@ func TestOrderLifetimes(t *testing.T) {
 		{0, time.Second, 24 * time.Hour, time.Second},
 		{time.Hour, time.Minute, time.Hour, time.Minute},
 	} {
-		store := openStore(t)
-		n := newNode(t, store, func(cfg *node.Config) { cfg.OrderLifetime, cfg.TestOrderLifetime = c.all, c.test })
+		db := openStore(t)
+		n := newNode(t, db, func(cfg *node.Config) { cfg.OrderLifetime, cfg.TestOrderLifetime = c.all, c.test })
 		live := newOwner(licensing.Live)
 		product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: n.Now()}
-		if _, err := store.Commit(testContext(t), node.Change{Writes: []node.Write{{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}}}}); err != nil {
+		if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}}}}); err != nil {
 			t.Fatal(err)
 		}
 		for owner, want := range map[licensing.Owner]time.Duration{live: c.live, newOwner(licensing.Test): c.want} {
@@ -220,7 +221,7 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 	const many = 100
 	var failing atomic.Bool
 	var loads atomic.Int32
-	store := &storetest.Faulty{Store: openStore(t), OnLoad: func([]node.Want) error {
+	db := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
 		if failing.Load() {
 			loads.Add(1)
 			return licensing.ErrUnavailable
@@ -228,7 +229,7 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 		return nil
 	}}
 	var ahead atomic.Int64
-	n := newNode(t, store, func(c *node.Config) {
+	n := newNode(t, db, func(c *node.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		c.TestOrderLifetime = time.Minute
 	})
@@ -249,7 +250,7 @@ func TestSweepStopsWhereNothingWorks(t *testing.T) {
 	}
 	failing.Store(false)
 	wantError(t, n.RecordOrderEnds(testContext(t)), nil)
-	page, err := store.Due(testContext(t), licensing.DueOrderEnd, n.Now().Add(-2*time.Minute), "", node.MaxDue)
+	page, err := db.Due(testContext(t), licensing.DueOrderEnd, n.Now().Add(-2*time.Minute), "", store.MaxDue)
 	wantError(t, err, nil)
 	for _, ref := range page.Records {
 		if ref.Owner == owner {

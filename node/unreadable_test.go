@@ -7,16 +7,17 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // damagedStore can't read one license and one order.
 type damagedStore struct {
-	node.Store
+	store.Store
 	license licensing.LicenseKey
 	orderNo string
 }
 
-func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
+func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
 	for _, key := range keys {
 		if key == s.license {
 			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
@@ -25,7 +26,7 @@ func (s *damagedStore) ReadLicenses(ctx context.Context, keys []licensing.Licens
 	return s.Store.ReadLicenses(ctx, keys, devices)
 }
 
-func (s *damagedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (s *damagedStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	for _, want := range wants {
 		if want.Ref.ID == s.orderNo {
 			return nil, fmt.Errorf("%w: damaged", licensing.ErrInternal)
@@ -37,13 +38,13 @@ func (s *damagedStore) Load(ctx context.Context, wants ...node.Want) ([]node.Sna
 // TestEventsOfUnreadableRecords reads a feed with events of a license and of an order that can't be read: they are told
 // without what only the record has, and all others whole.
 func TestEventsOfUnreadableRecords(t *testing.T) {
-	store, owner := openStore(t), newOwner(licensing.Test)
-	n := newNode(t, store)
+	db, owner := openStore(t), newOwner(licensing.Test)
+	n := newNode(t, db)
 	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 7, Metadata: `{"a":1}`, By: "key_1", Once: once("grant", "r")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := &damagedStore{Store: store, license: granted[3].License.Key}
+	damaged := &damagedStore{Store: db, license: granted[3].License.Key}
 	for range 3 {
 		in := newOrder(100)
 		in.Description = "for Ada"
@@ -53,9 +54,9 @@ func TestEventsOfUnreadableRecords(t *testing.T) {
 		}
 		damaged.orderNo = order.OrderNo
 	}
-	recorded := feedOf(t, store, owner)
-	n = newNode(t, damaged, func(cfg *node.Config) { cfg.Events = store })
-	feed, err := n.Feed(testContext(t), owner, node.FeedPage{Limit: 100}, node.FeedWait{})
+	recorded := feedOf(t, db, owner)
+	n = newNode(t, damaged, func(cfg *node.Config) { cfg.Events = db })
+	feed, err := n.Feed(testContext(t), owner, store.FeedPage{Limit: 100}, node.FeedWait{})
 	if err != nil || len(feed.Events) != len(recorded) {
 		t.Fatalf("%d events of %d, %v", len(feed.Events), len(recorded), err)
 	}

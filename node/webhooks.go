@@ -9,6 +9,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // EndpointCreation asks for an endpoint of webhooks. Its members have been checked.
@@ -55,7 +56,7 @@ func (n *Node) CreateWebhook(ctx context.Context, in EndpointCreation) (issued I
 			return nil, "", err
 		}
 		endpoint := licensing.Endpoint{
-			ID: licensing.NewEndpointID(Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
+			ID: licensing.NewEndpointID(store.Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
 			SecretVersion: 1, MasterID: n.cfg.Ring.Current().ID, Since: string(since),
 		}
 		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
@@ -159,7 +160,7 @@ func (n *Node) readWebhook(ctx context.Context, owner licensing.Owner, id string
 }
 
 func (n *Node) readWebhooks(ctx context.Context, owner licensing.Owner) (*licensing.Webhooks, error) {
-	loaded, err := n.cfg.Store.Load(ctx, Want{Ref: licensing.WebhooksRef(owner)})
+	loaded, err := n.cfg.Store.Load(ctx, store.Want{Ref: licensing.WebhooksRef(owner)})
 	if err != nil {
 		return nil, err
 	}

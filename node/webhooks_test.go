@@ -16,7 +16,8 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // hookNode is a node that makes endpoints, with a store of its own on the etcd of all.
@@ -26,7 +27,7 @@ func hookNode(t *testing.T, change ...func(*node.Config)) (*node.Node, *kv.Store
 	return hookNodeOn(t, store, store, change...), store
 }
 
-func hookNodeOn(t *testing.T, store node.Store, on *kv.Store, change ...func(*node.Config)) *node.Node {
+func hookNodeOn(t *testing.T, store store.Store, on *kv.Store, change ...func(*node.Config)) *node.Node {
 	t.Helper()
 	return newNode(t, store, append([]func(*node.Config){func(cfg *node.Config) {
 		cfg.Keys, cfg.Ring, cfg.Events = on, parseRing(t, lineM1+lineM2), on
@@ -223,7 +224,7 @@ func TestWebhookInDoubt(t *testing.T) {
 	for _, made := range []bool{true, false} {
 		plain := openStore(t)
 		owner := newOwner(licensing.Test)
-		failing := hookNodeOn(t, &storetest.Faulty{Store: plain, OnCommit: func(node.Change) storetest.Fault {
+		failing := hookNodeOn(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}}, plain)
 		in := hook(owner, licensing.EventOrderPaid)

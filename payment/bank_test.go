@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -109,24 +109,24 @@ func (f *fuse) dead() bool {
 
 // mortalStore is a store as a node with a fuse reaches it.
 type mortalStore struct {
-	node.Store
+	store.Store
 	fuse *fuse
 }
 
-func (s mortalStore) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (s mortalStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if s.fuse.dead() {
 		return nil, licensing.ErrUnavailable
 	}
 	return s.Store.Load(ctx, wants...)
 }
 
-func (s mortalStore) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s mortalStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if !s.fuse.step() {
-		return node.Outcome{}, licensing.ErrUnavailable
+		return store.Outcome{}, licensing.ErrUnavailable
 	}
 	outcome, err := s.Store.Commit(ctx, change)
 	if !s.fuse.step() {
-		return node.Outcome{}, licensing.ErrOutcomeUnknown
+		return store.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	return outcome, err
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestSweepTellsWhoAsked: a refund is told as made by whoever wished for it, also
@@ -19,9 +19,9 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 	if err := w.store.OpenEpoch(w.ctx); err != nil {
 		t.Fatal(err)
 	}
-	latest := func(ref licensing.Ref) node.RecordedEvent {
+	latest := func(ref licensing.Ref) store.RecordedEvent {
 		t.Helper()
-		history, err := w.store.History(w.ctx, ref, node.HistoryPage{Limit: 1})
+		history, err := w.store.History(w.ctx, ref, store.HistoryPage{Limit: 1})
 		if err != nil || len(history.Events) == 0 {
 			t.Fatalf("%+v, %v", history, err)
 		}

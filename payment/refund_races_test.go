@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 	"licet/payment"
 )
 
@@ -85,7 +85,7 @@ func TestStoredWishIsNotUnavailable(t *testing.T) {
 			},
 		} {
 			// All is well until the provider is about to be asked.
-			store := &storetest.Faulty{Store: w.store, OnCommit: func(change node.Change) (fault storetest.Fault) {
+			store := &storetest.Faulty{Store: w.store, OnCommit: func(change store.Change) (fault storetest.Fault) {
 				if o := change.Writes[0].Record.Order; o != nil && o.RefundTries > 0 {
 					fault = storetest.Fault{Skip: true, Say: says}
 				}
@@ -116,7 +116,7 @@ func TestFailureIsNoReplay(t *testing.T) {
 	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
-	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(node.Change) storetest.Fault {
+	_, desk := w.open(&storetest.Faulty{Store: w.store, OnCommit: func(store.Change) storetest.Fault {
 		return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 	}}, w.bank)
 	if _, replayed, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); replayed || !errors.Is(err, licensing.ErrUnavailable) {
@@ -202,7 +202,7 @@ func TestPassAfterAnother(t *testing.T) {
 	}
 	w.clock.ahead += time.Minute
 	first := true
-	_, late := w.open(&storetest.Faulty{Store: w.other, OnLoad: func([]node.Want) error {
+	_, late := w.open(&storetest.Faulty{Store: w.other, OnLoad: func([]store.Want) error {
 		if first {
 			first = false
 			if err := w.desk.SendRefundsDue(w.ctx); !errors.Is(err, providerFailed) {

@@ -17,6 +17,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -60,7 +61,7 @@ func newTown(t *testing.T) *town {
 
 func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
 
-func (w *town) open(store node.Store, provider payment.Provider) (*node.Node, *payment.Desk) {
+func (w *town) open(store store.Store, provider payment.Provider) (*node.Node, *payment.Desk) {
 	w.t.Helper()
 	check, err := w.store.KeyCheck(w.ctx, rand.Reader)
 	if err != nil {
@@ -141,7 +142,7 @@ func (w *town) check(what string, o licensing.Order, want licensing.OrderStatus)
 		}
 		return
 	}
-	view, err := w.node.License(w.ctx, owner, stored.LicenseKey, node.DevicePage{Limit: 1})
+	view, err := w.node.License(w.ctx, owner, stored.LicenseKey, store.DevicePage{Limit: 1})
 	if err != nil {
 		w.t.Fatal(err)
 	}

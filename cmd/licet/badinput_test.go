@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestBadInput sends every route everything that it must refuse, and looks after
@@ -406,7 +406,7 @@ func (b *badInputs) json() {
 }
 
 // badThings makes what is asked for.
-func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
+func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	t.Helper()
 	p.want(t, 201, "PUT", "/v1/products/editor", `{"self_service_deactivation":true}`)
 	p.want(t, 201, "PUT", "/v1/products/spare", `{}`)
@@ -464,12 +464,12 @@ func (p *process) badThings(t *testing.T, store *storeImage) *badThings {
 	x.filteredCursor = cursor(p.api, "/v1/orders?limit=1&product_id=editor")
 	x.deviceEnd = cursor(p.api, "/v1/licenses/"+x.license+"/devices?limit=1")
 
-	stored, err := store.client.Get(t.Context(), "lc1/s/check")
+	stored, err := db.client.Get(t.Context(), "lc1/s/check")
 	if err != nil || len(stored.Kvs) != 1 {
 		t.Fatalf("the check key: %v, %v", stored, err)
 	}
-	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", node.Cell, [licensing.LicenseKeyEntropy]byte{1}))
-	x.absentOrder = licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	x.absentKey = string(licensing.NewKeyCheck(stored.Kvs[0].Value).Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{1}))
+	x.absentOrder = licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 	return x
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // startService starts a service inside the test, so that the test can reach
@@ -79,7 +79,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 	event := owner.want(t, 200, "GET", "/v1/licenses/"+key+"/events", "").Data.list("events")[0].text("id")
 	absentEvent := event[:len(event)-1] + "G" // of another number
 	endpoint := owner.want(t, 201, "POST", "/v1/webhook_endpoints", `{"url":"https://shop.example.com/licet","event_types":["order.refunded"]}`).Data.text("id")
-	absentEndpoint := licensing.NewEndpointID(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	absentEndpoint := licensing.NewEndpointID(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 
 	for _, route := range []struct{ method, path, body, there, absent string }{
 		{"GET", "/v1/orders/%s", "", order.text("order_no"), absentOrder},
@@ -236,7 +236,7 @@ func (s *service) absent(t *testing.T) (key, orderNo string) {
 	}
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return string(check.Mint("LIC", node.Cell, entropy)), licensing.NewOrderNo(node.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
+	return string(check.Mint("LIC", store.Cell, entropy)), licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV")
 }
 
 // probe asks for the thing of an id and gives the whole answer as text, but for

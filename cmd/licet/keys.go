@@ -18,6 +18,7 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // keysTimeout bounds what a command does on a store that it has reached.
@@ -211,7 +212,7 @@ func newKeysList(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
 			}
 			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
 				var keys []licensing.APIKey
-				for page := (node.Page{Limit: node.MaxListPage}); ; {
+				for page := (store.Page{Limit: store.MaxListPage}); ; {
 					list, err := maker.Store.ListAPIKeys(ctx, cfg.owner(), page)
 					if err != nil {
 						return err
@@ -336,7 +337,7 @@ func (c *keysConfig) about(id string, err error) error {
 }
 
 // confirm asks whether a key is to be revoked.
-func (c *keysConfig) confirm(cmd *cobra.Command, store node.KeyStore, id string, stderr io.Writer) error {
+func (c *keysConfig) confirm(cmd *cobra.Command, store store.KeyStore, id string, stderr io.Writer) error {
 	key, err := store.FindAPIKey(cmd.Context(), c.owner(), id)
 	if err == nil && key == nil {
 		err = licensing.ErrAPIKeyNotFound

@@ -12,6 +12,7 @@ import (
 	"licet/metrics/guard"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/store"
 )
 
 // peering is what a node shares with the others on its store: a listener that
@@ -42,7 +43,7 @@ func (s *serve) meet(ctx context.Context, ring licensing.MasterRing) error {
 }
 
 // call makes what reaches the other nodes. It comes after the store was opened.
-func (p *peering) call(list func(context.Context) ([]node.Registration, error), guard *guard.Guard) (err error) {
+func (p *peering) call(list func(context.Context) ([]store.Registration, error), guard *guard.Guard) (err error) {
 	p.client, err = peer.NewClient(p.ring, list, guard)
 	return err
 }

@@ -24,6 +24,7 @@ import (
 	"licet/metrics/tracing"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -154,7 +155,7 @@ func (s *service) answer() error {
 		Tracer:        s.tracer,
 		QueueDelay:    s.cfg.QueueDelay,
 		Events:        s.store,
-		KeepEvents:    node.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
+		KeepEvents:    store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
 		Deliveries:    s.store,
 		Keys:          s.store,
 		Ring:          s.ring,

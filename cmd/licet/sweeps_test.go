@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // TestSweepsRun starts a whole service: what is due is done without anybody asking.
@@ -18,9 +18,9 @@ func TestSweepsRun(t *testing.T) {
 	shop := s.addKey(t, owner)
 	created := shop.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`).Data
 	ref := licensing.OrderRef(owner, created.text("order_no"))
-	stored := func() (*licensing.Order, node.Token) {
+	stored := func() (*licensing.Order, store.Token) {
 		t.Helper()
-		loaded, err := s.store.Load(t.Context(), node.Want{Ref: ref})
+		loaded, err := s.store.Load(t.Context(), store.Want{Ref: ref})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestSweepsRun(t *testing.T) {
 	if _, err := licensing.Apply(&record, licensing.RequestRefund{}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	outcome, err := s.store.Commit(t.Context(), node.Change{Writes: []node.Write{{Ref: ref, Token: token, Record: record}}})
+	outcome, err := s.store.Commit(t.Context(), store.Change{Writes: []store.Write{{Ref: ref, Token: token, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -31,8 +32,8 @@ type eventsConfig struct {
 }
 
 func (c *eventsConfig) addFlags(fs *pflag.FlagSet) {
-	fs.DurationVar(&c.RetainedAge, "event-retention-age", node.DefaultEventAge, "how long events are kept, at least 1m; the oldest go first")
-	fs.Int64Var(&c.RetainedBytes, "event-retention-bytes", node.DefaultEventBytes, "how many `bytes` of events are kept, of all accounts together, at least 1048576; beyond that the account with the most loses its oldest ones")
+	fs.DurationVar(&c.RetainedAge, "event-retention-age", store.DefaultEventAge, "how long events are kept, at least 1m; the oldest go first")
+	fs.Int64Var(&c.RetainedBytes, "event-retention-bytes", store.DefaultEventBytes, "how many `bytes` of events are kept, of all accounts together, at least 1048576; beyond that the account with the most loses its oldest ones")
 	fs.BoolVar(&c.Deliver, "webhook-delivery", true, "deliver events to webhook endpoints; with false other nodes must")
 	fs.StringSliceVar(&c.Networks, "webhook-allow-networks", nil, "`networks` that webhooks may reach although they are not public, such as 10.0.0.0/8; one of this machine, such as 127.0.0.0/8, allows http:// and any port there")
 	fs.UintSliceVar(&c.Ports, "webhook-ports", []uint{443}, "`ports` that webhooks may reach")

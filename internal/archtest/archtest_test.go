@@ -133,31 +133,37 @@ func (n *Node) Do() error { n.mu.Lock(); n.c = metrics.Counter{}; return licensi
 
 import (
 	"licet/kv"
-	"licet/node/storetest"
+	"licet/node/store/storetest"
 	"github.com/rs/zerolog"
 )
 
 func init() { zerolog.TimeFieldFormat = ""; storetest.Run(kv.Store{}) }
 `,
-	"node/storetest/storetest.go": `// Package storetest tests stores.
+	"node/store/storetest/storetest.go": `// Package storetest tests stores.
 package storetest
 
-import "licet/node"
+import "licet/node/store"
 
 // Run runs.
-func Run(any) *node.Node { return nil }
+func Run(any) store.Store { return nil }
+`,
+	"node/store/store.go": `// Package store says what is asked of a store.
+package store
+
+// Store is one.
+type Store interface{ Do(limit int) error }
 `,
 	"kv/kv.go": `// Package kv stores.
 package kv
 
 import (
 	"licet/kv/internal/wire"
-	"licet/node"
+	"licet/node/store"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-var _ interface{ Do() error } = (*node.Node)(nil)
+var _ store.Store = (*Store)(nil)
 
 // Store stores.
 type Store struct{ client *clientv3.Client }
@@ -400,8 +406,8 @@ import (
 			},
 		},
 		{
-			"the store's tests import kv", "node/storetest/x.go", "package storetest\n\nimport _ \"licet/kv\"\n",
-			[]string{"node/storetest/x.go:3: node/storetest must not import kv"},
+			"the store's tests import kv", "node/store/storetest/x.go", "package storetest\n\nimport _ \"licet/kv\"\n",
+			[]string{"node/store/storetest/x.go:3: node/store/storetest must not import kv"},
 		},
 		{
 			"somebody imports cmd", "internal/build/x.go", "package build\n\nimport _ \"licet/cmd/licet\"\n",
@@ -434,10 +440,10 @@ func lost(err error) bool {
 
 import (
 	_ "licet/internal/build"
-	_ "licet/node/storetest"
+	_ "licet/node/store/storetest"
 )
 `,
-			[]string{"cmd/licet/x.go:4: only tests may import internal/build", "cmd/licet/x.go:5: only tests may import node/storetest"},
+			[]string{"cmd/licet/x.go:4: only tests may import internal/build", "cmd/licet/x.go:5: only tests may import node/store/storetest"},
 		},
 		{
 			"a dot import", "payment/x.go", "package payment\n\nimport . \"strings\"\n",

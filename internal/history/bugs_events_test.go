@@ -11,21 +11,21 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // eventBugs lists mistakes with events.
 func eventBugs() []bug {
-	mistold := func(mistake func(node.Change) node.Change) func(*run, node.Store) node.Store {
-		return func(_ *run, s node.Store) node.Store { return mistelling{s, mistake} }
+	mistold := func(mistake func(store.Change) store.Change) func(*run, store.Store) store.Store {
+		return func(_ *run, s store.Store) store.Store { return mistelling{s, mistake} }
 	}
 	return []bug{
-		{name: "events are dropped where a change is made anew", store: func(_ *run, s node.Store) node.Store {
+		{name: "events are dropped where a change is made anew", store: func(_ *run, s store.Store) store.Store {
 			return &tiring{Store: s, lost: map[licensing.Ref]bool{}}
 		}},
 		{name: "an event is told again, now and then", hearing: hears, store: mistold(tellAgain)},
 		{name: "an event's number is not stored, now and then", store: mistold(forgetNumber)},
-		{name: "an event is told in a transaction of its own", store: func(_ *run, s node.Store) node.Store { return apart{s} }},
+		{name: "an event is told in a transaction of its own", store: func(_ *run, s store.Store) store.Store { return apart{s} }},
 		{name: "the epoch is not compared", txn: withoutCompare("lc1/s/epoch")},
 		{name: "who listens is not compared", hearing: begins, txn: withoutCompare("lc1/s/listen")},
 	}
@@ -33,11 +33,11 @@ func eventBugs() []bug {
 
 // mistelling makes a mistake with one in ten changes that tell of something.
 type mistelling struct {
-	node.Store
-	mistake func(node.Change) node.Change
+	store.Store
+	mistake func(store.Change) store.Change
 }
 
-func (s mistelling) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s mistelling) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if r := &change.Writes[0].Record; r.License != nil && r.License.Sequence > 1 && len(r.Events) > 0 && rand.IntN(10) == 0 {
 		change = s.mistake(change)
 	}
@@ -45,7 +45,7 @@ func (s mistelling) Commit(ctx context.Context, change node.Change) (node.Outcom
 }
 
 // retold is a change with a license of another number.
-func retold(change node.Change, by uint64) node.Change {
+func retold(change store.Change, by uint64) store.Change {
 	change.Writes = slices.Clone(change.Writes)
 	r := &change.Writes[0].Record
 	l := *r.License
@@ -54,7 +54,7 @@ func retold(change node.Change, by uint64) node.Change {
 	return change
 }
 
-func tellAgain(change node.Change) node.Change {
+func tellAgain(change store.Change) store.Change {
 	change = retold(change, 1)
 	r := &change.Writes[0].Record
 	e := r.Events[len(r.Events)-1]
@@ -63,16 +63,16 @@ func tellAgain(change node.Change) node.Change {
 	return change
 }
 
-func forgetNumber(change node.Change) node.Change { return retold(change, ^uint64(0)) }
+func forgetNumber(change store.Change) store.Change { return retold(change, ^uint64(0)) }
 
 // tiring tells nothing of a change of a license that it has lost with before.
 type tiring struct {
-	node.Store
+	store.Store
 	mu   sync.Mutex
 	lost map[licensing.Ref]bool
 }
 
-func (s *tiring) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s *tiring) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	ref := change.Writes[0].Ref
 	s.mu.Lock()
 	tired := s.lost[ref]
@@ -89,9 +89,9 @@ func (s *tiring) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 }
 
 // apart stores a change of a license, and what it tells in a change after that.
-type apart struct{ node.Store }
+type apart struct{ store.Store }
 
-func (s apart) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s apart) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	r := change.Writes[0].Record
 	told := r.Events
 	if len(change.Writes) > 1 || change.Writes[0].Token == nil || r.License == nil || len(told) == 0 {
@@ -103,7 +103,7 @@ func (s apart) Commit(ctx context.Context, change node.Change) (node.Outcome, er
 	if err != nil || !outcome.Landed {
 		return outcome, err
 	}
-	now, failed := s.Load(ctx, node.Want{Ref: change.Writes[0].Ref})
+	now, failed := s.Load(ctx, store.Want{Ref: change.Writes[0].Ref})
 	if failed == nil && now[0].Record.License != nil {
 		l := now[0].Record
 		l.Changed = true
@@ -113,7 +113,7 @@ func (s apart) Commit(ctx context.Context, change node.Change) (node.Outcome, er
 			e.Sequence, e.License = as.Sequence, &as
 			l.Events = append(l.Events, e)
 		}
-		_, _ = s.Store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
+		_, _ = s.Store.Commit(ctx, store.Change{Writes: []store.Write{{Ref: change.Writes[0].Ref, Token: now[0].Token, Record: l}}})
 	}
 	return outcome, nil
 }

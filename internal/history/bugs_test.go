@@ -18,6 +18,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 	"licet/payment"
 )
 
@@ -30,7 +31,7 @@ type bug struct {
 	// lost is told instead of an error that says nothing of what happened.
 	lost error
 	// store wraps the store of a node.
-	store func(*run, node.Store) node.Store
+	store func(*run, store.Store) store.Store
 	// unknown is called after a caller was told that the outcome is unknown.
 	unknown func(*run, *process, *license, input)
 	// lostHop is told of a hop whose answer is lost, instead of what says nothing.
@@ -48,9 +49,9 @@ func bugs() []bug {
 	return []bug{
 		{name: "compares are dropped", txn: dropCompares},
 		{name: "compares are dropped, now and then", txn: sometimes(20, dropCompares)},
-		{name: "acknowledged before it is stored", store: func(r *run, s node.Store) node.Store { return &hasty{Store: s, run: r} }},
-		{name: "no-ops are answered from a remembered record", store: func(_ *run, s node.Store) node.Store {
-			return &forgetful{Store: s, memory: map[string]node.Snapshot{}}
+		{name: "acknowledged before it is stored", store: func(r *run, s store.Store) store.Store { return &hasty{Store: s, run: r} }},
+		{name: "no-ops are answered from a remembered record", store: func(_ *run, s store.Store) store.Store {
+			return &forgetful{Store: s, memory: map[string]store.Snapshot{}}
 		}},
 		{name: "retried after unknown without a look at the writers", txn: hideWriter},
 		{name: "run again after it was answered", unknown: runAgain},
@@ -59,16 +60,16 @@ func bugs() []bug {
 		{name: "a hop is run when it is over", overlong: true},
 		{name: "devices are deleted unguarded", txn: deleteUnguarded},
 		{name: "devices are put unguarded", txn: putUnguarded},
-		{name: "a refund leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRefund{s} }},
-		{name: "what is done under a key is not remembered", store: func(_ *run, s node.Store) node.Store { return keyless{s} }},
-		{name: "a key is remembered before what it does is done", store: func(_ *run, s node.Store) node.Store { return rash{s} }},
-		{name: "a license's metadata is left out, now and then", store: func(_ *run, s node.Store) node.Store { return noteless{s} }},
-		{name: "an end is recorded by moving it", store: func(_ *run, s node.Store) node.Store { return endless{s} }},
+		{name: "a refund leaves its license alone", store: func(_ *run, s store.Store) store.Store { return halfRefund{s} }},
+		{name: "what is done under a key is not remembered", store: func(_ *run, s store.Store) store.Store { return keyless{s} }},
+		{name: "a key is remembered before what it does is done", store: func(_ *run, s store.Store) store.Store { return rash{s} }},
+		{name: "a license's metadata is left out, now and then", store: func(_ *run, s store.Store) store.Store { return noteless{s} }},
+		{name: "an end is recorded by moving it", store: func(_ *run, s store.Store) store.Store { return endless{s} }},
 		{name: "any failure of the provider is taken for a refusal", bank: func(p payment.Provider) payment.Provider { return timid{p} }},
 		{name: "a refund is recorded before the provider was asked", bank: func(p payment.Provider) payment.Provider { return bold{p} }},
-		{name: "a redaction leaves its license alone", store: func(_ *run, s node.Store) node.Store { return halfRedaction{s} }},
-		{name: "reads are stale", store: func(_ *run, s node.Store) node.Store {
-			return &stale{Store: s, views: map[licensing.LicenseKey]*node.LicenseView{}}
+		{name: "a redaction leaves its license alone", store: func(_ *run, s store.Store) store.Store { return halfRedaction{s} }},
+		{name: "reads are stale", store: func(_ *run, s store.Store) store.Store {
+			return &stale{Store: s, views: map[licensing.LicenseKey]*store.LicenseView{}}
 		}},
 	}
 }
@@ -105,9 +106,9 @@ func TestSeededBugs(t *testing.T) {
 }
 
 // halfRefund stores of an order and its license only the order.
-type halfRefund struct{ node.Store }
+type halfRefund struct{ store.Store }
 
-func (s halfRefund) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s halfRefund) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if isOfBoth(change) && change.Writes[1].Record.Metadata == nil {
 		change.Writes = change.Writes[:1]
 	}
@@ -115,9 +116,9 @@ func (s halfRefund) Commit(ctx context.Context, change node.Change) (node.Outcom
 }
 
 // halfRedaction does the same with redactions: they alone know the license's metadata.
-type halfRedaction struct{ node.Store }
+type halfRedaction struct{ store.Store }
 
-func (s halfRedaction) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s halfRedaction) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if isOfBoth(change) && change.Writes[1].Record.Metadata != nil {
 		change.Writes = change.Writes[:1]
 	}
@@ -125,14 +126,14 @@ func (s halfRedaction) Commit(ctx context.Context, change node.Change) (node.Out
 }
 
 // isOfBoth tells whether a change is of an order and its license.
-func isOfBoth(change node.Change) bool {
+func isOfBoth(change store.Change) bool {
 	return len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindOrder && change.Writes[1].Ref.Kind == licensing.KindLicense
 }
 
 // keyless stores no claims of changes of licenses.
-type keyless struct{ node.Store }
+type keyless struct{ store.Store }
 
-func (s keyless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s keyless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
 		change.Writes = change.Writes[:1]
 	}
@@ -140,11 +141,11 @@ func (s keyless) Commit(ctx context.Context, change node.Change) (node.Outcome, 
 }
 
 // rash stores the claim of a change in a transaction before that of the change.
-type rash struct{ node.Store }
+type rash struct{ store.Store }
 
-func (s rash) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s rash) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if len(change.Writes) == 2 && change.Writes[0].Ref.Kind == licensing.KindLicense && change.Writes[1].Ref.Kind == licensing.KindClaim {
-		if outcome, err := s.Store.Commit(ctx, node.Change{Writes: change.Writes[1:]}); err != nil || !outcome.Landed {
+		if outcome, err := s.Store.Commit(ctx, store.Change{Writes: change.Writes[1:]}); err != nil || !outcome.Landed {
 			return outcome, err
 		}
 		change.Writes = change.Writes[:1]
@@ -153,9 +154,9 @@ func (s rash) Commit(ctx context.Context, change node.Change) (node.Outcome, err
 }
 
 // noteless forgets one in ten changes of metadata.
-type noteless struct{ node.Store }
+type noteless struct{ store.Store }
 
-func (s noteless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s noteless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if r := &change.Writes[0].Record; r.Metadata != nil && rand.IntN(10) == 0 {
 		r.Metadata = nil
 	}
@@ -163,9 +164,9 @@ func (s noteless) Commit(ctx context.Context, change node.Change) (node.Outcome,
 }
 
 // endless moves an end that it is to record.
-type endless struct{ node.Store }
+type endless struct{ store.Store }
 
-func (s endless) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (s endless) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	if l := change.Writes[0].Record.License; l != nil && !l.EndRecorded.IsZero() && l.EndRecorded.Equal(l.ExpiresAt) {
 		l.ExpiresAt, l.EndRecorded = l.ExpiresAt.Add(time.Hour), l.ExpiresAt.Add(time.Hour)
 	}
@@ -284,28 +285,28 @@ func unguarded(ctx context.Context, txn *pb.TxnRequest, handler grpc.UnaryHandle
 
 // hasty says that a write has landed and then makes it.
 type hasty struct {
-	node.Store
+	store.Store
 	run *run
 }
 
-func (h *hasty) Commit(_ context.Context, change node.Change) (node.Outcome, error) {
+func (h *hasty) Commit(_ context.Context, change store.Change) (store.Outcome, error) {
 	h.run.late.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		time.Sleep(time.Duration(rand.IntN(1000)) * time.Microsecond)
 		_, _ = h.Store.Commit(ctx, change)
 	})
-	return node.Outcome{Landed: true}, nil
+	return store.Outcome{Landed: true}, nil
 }
 
 // forgetful answers a third of its reads of licenses with what it read before.
 type forgetful struct {
-	node.Store
+	store.Store
 	mu     sync.Mutex
-	memory map[string]node.Snapshot
+	memory map[string]store.Snapshot
 }
 
-func (f *forgetful) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (f *forgetful) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if len(wants) != 1 || wants[0].Ref.Kind != licensing.KindLicense {
 		return f.Store.Load(ctx, wants...)
 	}
@@ -314,25 +315,25 @@ func (f *forgetful) Load(ctx context.Context, wants ...node.Want) ([]node.Snapsh
 	remembered, known := f.memory[what]
 	f.mu.Unlock()
 	if known && rand.IntN(3) == 0 {
-		return []node.Snapshot{{Record: remembered.Record.Clone(), Token: remembered.Token}}, nil
+		return []store.Snapshot{{Record: remembered.Record.Clone(), Token: remembered.Token}}, nil
 	}
 	snapshots, err := f.Store.Load(ctx, wants...)
 	if err == nil {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.memory[what] = node.Snapshot{Record: snapshots[0].Record.Clone(), Token: snapshots[0].Token}
+		f.memory[what] = store.Snapshot{Record: snapshots[0].Record.Clone(), Token: snapshots[0].Token}
 	}
 	return snapshots, err
 }
 
 // stale answers some lookups with what was looked up before.
 type stale struct {
-	node.Store
+	store.Store
 	mu    sync.Mutex
-	views map[licensing.LicenseKey]*node.LicenseView
+	views map[licensing.LicenseKey]*store.LicenseView
 }
 
-func (s *stale) ReadLicense(ctx context.Context, key licensing.LicenseKey, page node.DevicePage) (*node.LicenseView, error) {
+func (s *stale) ReadLicense(ctx context.Context, key licensing.LicenseKey, page store.DevicePage) (*store.LicenseView, error) {
 	s.mu.Lock()
 	view := s.views[key]
 	s.mu.Unlock()

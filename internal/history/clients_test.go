@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Bounds of one license's history, within which a checker comes to an end.
@@ -391,7 +391,7 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 	if in.Expires != 0 {
 		l.ExpiresAt = time.UnixMilli(in.Expires).UTC()
 	}
-	outcome, err := p.store.Commit(ctx, node.Change{Writes: []node.Write{
+	outcome, err := p.store.Commit(ctx, store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(in.Key), Record: licensing.NewLicense(l, nil, "")},
 	}})
 	if err == nil && !outcome.Landed {
@@ -402,7 +402,7 @@ func (r *run) create(ctx context.Context, p *process, in input) output {
 
 // look reads the license with all its devices.
 func (r *run) look(ctx context.Context, p *process, l *license, in input) output {
-	view, err := p.node.License(ctx, r.owner, in.Key, node.DevicePage{Limit: 1000})
+	view, err := p.node.License(ctx, r.owner, in.Key, store.DevicePage{Limit: 1000})
 	out := judge(err)
 	if err != nil {
 		return out

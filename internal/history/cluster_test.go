@@ -28,7 +28,8 @@ import (
 	"licet/licensing"
 	"licet/node"
 	"licet/node/peer"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // server is one etcd for all tests of the package; each run makes records of
@@ -159,7 +160,7 @@ func (r *run) start(c *clock) (*process, error) {
 	if err := patiently(ctx, func() error { return p.opened.OpenEpoch(ctx) }); err != nil {
 		return nil, err
 	}
-	var store node.Store = p.opened
+	var store store.Store = p.opened
 	if r.bug.store != nil {
 		store = r.bug.store(r, store)
 	}
@@ -213,33 +214,33 @@ func (p *process) isDead() bool { return p.life.Err() != nil }
 
 // mortal is a store that gives up when its process has been killed.
 type mortal struct {
-	node.Store
+	store.Store
 	life context.Context
 	run  *run
 }
 
 // Due leaves out the licenses of other runs.
-func (m mortal) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (node.DuePage, error) {
+func (m mortal) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	page, err := m.Store.Due(ctx, kind, at, from, limit)
 	page.Records = slices.DeleteFunc(page.Records, func(ref licensing.Ref) bool { return !m.run.has(licensing.LicenseKey(ref.ID)) })
 	return page, err
 }
 
-func (m mortal) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+func (m mortal) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
 	return m.Store.Load(ctx, wants...)
 }
 
-func (m mortal) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
+func (m mortal) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()
 	return m.Store.Confirm(ctx, ref, token)
 }
 
-func (m mortal) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (m mortal) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(m.life, cancel)()

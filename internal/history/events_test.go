@@ -15,7 +15,7 @@ import (
 
 	"licet/kv"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // hearing says whether a run's owner listens to activations.
@@ -161,21 +161,21 @@ func (r *run) listen() error {
 	if err != nil {
 		return err
 	}
-	store, ref := r.maker.opened, licensing.WebhooksRef(r.owner)
+	db, ref := r.maker.opened, licensing.WebhooksRef(r.owner)
 	subscribe := licensing.CreateEndpoint{Owner: r.owner, Endpoint: licensing.Endpoint{
 		ID: "we_0", URL: "https://shop.example/licet", SecretVersion: 1, MasterID: master.ID, Since: "pos_0",
 	}}
 	for {
-		if err := store.UseMaster(ctx, master); err != nil && ctx.Err() != nil {
+		if err := db.UseMaster(ctx, master); err != nil && ctx.Err() != nil {
 			return err
 		}
-		loaded, err := store.Load(ctx, node.Want{Ref: ref})
+		loaded, err := db.Load(ctx, store.Want{Ref: ref})
 		if err == nil {
 			if _, err := licensing.Apply(&loaded[0].Record, subscribe, time.Now()); err != nil {
 				return err
 			}
-			var outcome node.Outcome
-			outcome, err = store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
+			var outcome store.Outcome
+			outcome, err = db.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
 			if err == nil && outcome.Landed {
 				break
 			}
@@ -225,15 +225,15 @@ func seal() error {
 type follower struct {
 	run    *run
 	random *rand.Rand
-	after  node.FeedPosition
-	seen   []node.RecordedEvent
+	after  store.FeedPosition
+	seen   []store.RecordedEvent
 }
 
 // read reads a page at a process. What fails is asked for again.
-func (f *follower) read(ctx context.Context, store node.EventStore) (more bool, err error) {
+func (f *follower) read(ctx context.Context, db store.EventStore) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	page, err := store.ReadEvents(ctx, f.run.owner, node.FeedPage{After: f.after, Limit: 1 + f.random.IntN(40)})
+	page, err := db.ReadEvents(ctx, f.run.owner, store.FeedPage{After: f.after, Limit: 1 + f.random.IntN(40)})
 	if err != nil {
 		return true, err
 	}
@@ -243,7 +243,7 @@ func (f *follower) read(ctx context.Context, store node.EventStore) (more bool, 
 		// As somebody who knows only events; perhaps one in the middle, to read on from.
 		n = 1 + f.random.IntN(n)
 		f.seen = f.seen[:len(f.seen)-len(page.Events)+n]
-		f.after = node.FeedPosition(page.Events[n-1].ID)
+		f.after = store.FeedPosition(page.Events[n-1].ID)
 		return true, nil
 	}
 	return page.More, nil
@@ -289,8 +289,8 @@ func (r *run) finish(f *follower) error {
 		}
 	}
 	r.followed = f.seen
-	for page := (node.FeedPage{Limit: 100}); ; {
-		var got node.Feed
+	for page := (store.FeedPage{Limit: 100}); ; {
+		var got store.Feed
 		if err := patiently(ctx, func() (err error) {
 			got, err = r.maker.opened.ReadEvents(ctx, r.owner, page)
 			return err
@@ -302,13 +302,13 @@ func (r *run) finish(f *follower) error {
 			break
 		}
 	}
-	r.histories = map[string][]node.RecordedEvent{}
+	r.histories = map[string][]store.RecordedEvent{}
 	for _, e := range r.feed {
 		record, ref := recordOf(e)
 		if r.histories[record] != nil {
 			continue
 		}
-		var all []node.RecordedEvent
+		var all []store.RecordedEvent
 		if err := patiently(ctx, func() (err error) {
 			all, err = readBack(ctx, r.maker.opened, ref)
 			return err
@@ -321,7 +321,7 @@ func (r *run) finish(f *follower) error {
 }
 
 // recordOf names the record of an event as keys of events do.
-func recordOf(e node.RecordedEvent) (string, licensing.Ref) {
+func recordOf(e store.RecordedEvent) (string, licensing.Ref) {
 	if e.License != nil {
 		id := e.License.Key.ID()
 		return "l" + string(id[:]), licensing.LicenseRef(e.License.Key)
@@ -330,10 +330,10 @@ func recordOf(e node.RecordedEvent) (string, licensing.Ref) {
 }
 
 // readBack reads a record's history, and turns it the right way round.
-func readBack(ctx context.Context, store *kv.Store, ref licensing.Ref) ([]node.RecordedEvent, error) {
-	var all []node.RecordedEvent
-	for page := (node.HistoryPage{Limit: 7}); ; {
-		got, err := store.History(ctx, ref, page)
+func readBack(ctx context.Context, db *kv.Store, ref licensing.Ref) ([]store.RecordedEvent, error) {
+	var all []store.RecordedEvent
+	for page := (store.HistoryPage{Limit: 7}); ; {
+		got, err := db.History(ctx, ref, page)
 		if err != nil {
 			return nil, err
 		}

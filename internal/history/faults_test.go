@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"licet/licensing"
-	"licet/node"
-	"licet/node/storetest"
+	"licet/node/store"
+	"licet/node/store/storetest"
 )
 
 // weather says how often something goes wrong, of a thousand requests.
@@ -216,7 +216,7 @@ func (f *faults) lost() error {
 }
 
 // load is the fault of a store's read.
-func (f *faults) load([]node.Want) error { return f.unreachable() }
+func (f *faults) load([]store.Want) error { return f.unreachable() }
 
 // confirm is the fault of a store's look at a revision.
 func (f *faults) confirm(licensing.Ref) error { return f.unreachable() }
@@ -229,7 +229,7 @@ func (f *faults) unreachable() error {
 }
 
 // commit is the fault of a store's write.
-func (f *faults) commit(node.Change) storetest.Fault {
+func (f *faults) commit(store.Change) storetest.Fault {
 	if !f.hits(f.run.weather.store) {
 		return storetest.Fault{}
 	}

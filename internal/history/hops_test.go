@@ -16,6 +16,7 @@ import (
 	"licet/metrics/guard"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/store"
 )
 
 // way says whether nodes send each other commands, and how often that goes
@@ -64,7 +65,7 @@ func (p *process) meet(r *run) error {
 	if err != nil {
 		return err
 	}
-	p.calls, err = peer.NewClient(ring, func(context.Context) ([]node.Registration, error) { return r.registrations(), nil }, guard.New(nil, zerolog.Nop()))
+	p.calls, err = peer.NewClient(ring, func(context.Context) ([]store.Registration, error) { return r.registrations(), nil }, guard.New(nil, zerolog.Nop()))
 	return err
 }
 
@@ -91,10 +92,10 @@ func (p *process) beCalled(r *run, instruments *metrics.Metrics) error {
 }
 
 // registrations are those of all processes that ever were.
-func (r *run) registrations() []node.Registration {
+func (r *run) registrations() []store.Registration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]node.Registration(nil), r.nodes...)
+	return append([]store.Registration(nil), r.nodes...)
 }
 
 // severable is a listener whose connections end with its process.
@@ -134,7 +135,7 @@ type troubled struct{ p *process }
 
 var errTrouble = errors.New("trouble on the way")
 
-func (t troubled) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+func (t troubled) Send(ctx context.Context, to store.Incarnation, hop node.Hop) (node.HopAnswer, error) {
 	f, w := t.p.faults, t.p.faults.run.way
 	if err := f.running(ctx); err != nil || t.p.isDead() || f.hits(w.refused) {
 		return node.HopAnswer{}, fmt.Errorf("%w: %w", node.ErrNotTaken, errTrouble)
@@ -158,7 +159,7 @@ func (t troubled) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (
 	return answer, err
 }
 
-func (t troubled) Reach(ctx context.Context, to node.Incarnation) error {
+func (t troubled) Reach(ctx context.Context, to store.Incarnation) error {
 	if err := t.p.faults.running(ctx); err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // events: each change has exactly its event, in its own revision; each record's are
@@ -245,7 +245,7 @@ func (i *inspection) feeds(t *timeline) {
 			}
 		}
 	}
-	tell := func(events []node.RecordedEvent) []seen {
+	tell := func(events []store.RecordedEvent) []seen {
 		var list []seen
 		for _, e := range events {
 			record, _ := recordOf(e)
@@ -257,7 +257,7 @@ func (i *inspection) feeds(t *timeline) {
 		}
 		return list
 	}
-	for name, events := range map[string][]node.RecordedEvent{"read from page to page": i.run.followed, "read in the end": i.run.feed} {
+	for name, events := range map[string][]store.RecordedEvent{"read from page to page": i.run.followed, "read in the end": i.run.feed} {
 		list := tell(events)
 		known, ids := map[seen]bool{}, map[string]bool{}
 		for n, s := range list {

@@ -11,6 +11,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // oneDay is what a license is extended by.
@@ -34,7 +35,7 @@ func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, lo
 		p := r.anyone(random)
 		op.Process = p.number
 		type answer struct {
-			view     *node.LicenseView
+			view     *store.LicenseView
 			replayed bool
 			err      error
 		}
@@ -136,7 +137,7 @@ func licenseCommand(in input) licensing.Command {
 }
 
 // seen is what a look shows.
-func (l *license) seen(view *node.LicenseView) output {
+func (l *license) seen(view *store.LicenseView) output {
 	out := output{Verdict: accepted, Facts: factsOf(&view.License)}
 	for _, d := range view.Devices {
 		out.Devices |= l.bit(d.ID)

@@ -19,7 +19,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // run is one history: some nodes before one etcd, licenses and orders, and
@@ -43,7 +43,7 @@ type run struct {
 	late                 lateWrites     // writes that are made late
 
 	mu         sync.Mutex
-	nodes      []node.Registration
+	nodes      []store.Registration
 	processes  []*process // those of the past too; added to by one goroutine
 	licenses   []*license
 	operations []operation
@@ -53,10 +53,10 @@ type run struct {
 	wrong      []violation // found while it was played
 
 	hearing    hearing
-	heardAfter int64                           // activations are told of after this revision; 0: never, or always where it hears
-	followed   []node.RecordedEvent            // as they were read meanwhile, page by page
-	feed       []node.RecordedEvent            // as it is read in the end
-	histories  map[string][]node.RecordedEvent // likewise, by record
+	heardAfter int64                            // activations are told of after this revision; 0: never, or always where it hears
+	followed   []store.RecordedEvent            // as they were read meanwhile, page by page
+	feed       []store.RecordedEvent            // as it is read in the end
+	histories  map[string][]store.RecordedEvent // likewise, by record
 }
 
 func newRun(seed uint64, b bug) *run {
@@ -224,7 +224,7 @@ func (r *run) end() error {
 func mint() licensing.LicenseKey {
 	var entropy [licensing.LicenseKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
-	return testCheck.Mint("LIC", node.Cell, entropy)
+	return testCheck.Mint("LIC", store.Cell, entropy)
 }
 
 // A search for an order of a license's operations is bounded. One that does

@@ -9,6 +9,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // deed is what a shop or a buyer asked for and was told.
@@ -204,7 +205,7 @@ func (r *run) sold(orderNo string) *license {
 }
 
 // granted is how many licenses a grant is for: more than one transaction's.
-const granted = node.MaxNewLicenses + 8
+const granted = store.MaxNewLicenses + 8
 
 // grant issues licenses without an order, and asks until it is told which.
 func (r *run) grant() {
@@ -213,7 +214,7 @@ func (r *run) grant() {
 	for d.Out.Verdict != accepted {
 		p := r.anyone(random)
 		type answer struct {
-			licenses []node.LicenseView
+			licenses []store.LicenseView
 			err      error
 		}
 		d.Before, d.Call = revision(), time.Since(r.started)

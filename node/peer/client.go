@@ -15,13 +15,14 @@ import (
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // Client sends commands to other nodes. It is node.Peers. Make it with
 // [NewClient].
 type Client struct {
 	sealer sealer
-	list   func(context.Context) ([]node.Registration, error)
+	list   func(context.Context) ([]store.Registration, error)
 	codec  codec
 	guard  *guard.Guard
 
@@ -29,7 +30,7 @@ type Client struct {
 
 	mu sync.Mutex
 	// Guarded by mu:
-	links   map[node.Incarnation]*link
+	links   map[store.Incarnation]*link
 	listed  time.Time     // when the nodes were listed last
 	failure error         // of that
 	listing chan struct{} // closed when the list that is being made is there; nil: none is
@@ -50,7 +51,7 @@ const (
 )
 
 // NewClient makes a client that finds nodes by list.
-func NewClient(ring licensing.MasterRing, list func(context.Context) ([]node.Registration, error), guard *guard.Guard) (*Client, error) {
+func NewClient(ring licensing.MasterRing, list func(context.Context) ([]store.Registration, error), guard *guard.Guard) (*Client, error) {
 	codec, err := newCodec()
 	if err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func NewClient(ring licensing.MasterRing, list func(context.Context) ([]node.Reg
 	if err != nil {
 		return nil, err
 	}
-	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[node.Incarnation]*link)}, nil
+	return &Client{sealer: sealer, list: list, codec: codec, guard: guard, links: make(map[store.Incarnation]*link)}, nil
 }
 
 // Close ends the connections that are idle, once no list of the nodes is being made. What is
@@ -77,7 +78,7 @@ func (c *Client) Close() {
 }
 
 // Send sends commands, once.
-func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (node.HopAnswer, error) {
+func (c *Client) Send(ctx context.Context, to store.Incarnation, hop node.Hop) (node.HopAnswer, error) {
 	link, err := c.find(ctx, to)
 	if err != nil {
 		return node.HopAnswer{}, notSent(err)
@@ -107,7 +108,7 @@ func (c *Client) Send(ctx context.Context, to node.Incarnation, hop node.Hop) (n
 }
 
 // Reach asks another node for its age.
-func (c *Client) Reach(ctx context.Context, to node.Incarnation) error {
+func (c *Client) Reach(ctx context.Context, to store.Incarnation) error {
 	link, err := c.find(ctx, to)
 	if err == nil {
 		_, err = c.exchange(ctx, link, 0, nil, tracing.Parent{})
@@ -155,7 +156,7 @@ func (c *Client) exchange(ctx context.Context, l *link, over time.Duration, body
 // find gives the link to a node. Whom it knows it gives at once; the list is made
 // anew meanwhile where it is old. For whom it does not know it waits for a new
 // list.
-func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
+func (c *Client) find(ctx context.Context, to store.Incarnation) (*link, error) {
 	for waited := false; ; waited = true {
 		c.mu.Lock()
 		l, err := c.links[to], c.failure
@@ -186,7 +187,7 @@ func (c *Client) find(ctx context.Context, to node.Incarnation) (*link, error) {
 func (c *Client) refresh() {
 	listing := make(chan struct{})
 	c.listing = listing
-	var nodes []node.Registration
+	var nodes []store.Registration
 	err := errListPanicked
 	c.guard.StartIn(&c.background, "list of nodes", func() {
 		defer func() {
@@ -208,8 +209,8 @@ var errListPanicked = errors.New("panic")
 
 // replace takes over a new list. Those that have gone are forgotten; what was
 // sent to them goes on.
-func (c *Client) replace(nodes []node.Registration) {
-	links := make(map[node.Incarnation]*link, len(nodes))
+func (c *Client) replace(nodes []store.Registration) {
+	links := make(map[store.Incarnation]*link, len(nodes))
 	for _, r := range nodes {
 		if l := c.links[r.Incarnation]; l != nil && l.registration == r {
 			links[r.Incarnation] = l

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 
 // link is how one other node is reached.
 type link struct {
-	registration node.Registration
+	registration store.Registration
 	url          string
 	http         *http.Transport
 
@@ -47,7 +47,7 @@ func (e *unreachedError) Unwrap() error { return e.cause }
 // The client is net/http's, since it notices that an idle connection has been
 // closed, so that nothing is sent into one whose node is gone. A POST it repeats
 // only where it has not written a byte of it.
-func newLink(r node.Registration) *link {
+func newLink(r store.Registration) *link {
 	l := &link{registration: r, url: (&url.URL{Scheme: "https", Host: r.Address, Path: hopPath}).String()}
 	security := clientConfig(r.PublicKey)
 	security.ClientSessionCache = tls.NewLRUClientSessionCache(1)

@@ -10,6 +10,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/store"
 )
 
 // filled is a value of a type in which nothing is zero, so that whatever a codec
@@ -63,7 +64,7 @@ func TestRequest(t *testing.T) {
 	c := newTestCodec(t)
 	activate, remove := filled[licensing.Activate](t), filled[licensing.RemoveDevice](t)
 	remove.Key = activate.Key
-	want := node.Hop{From: node.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove, licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
+	want := node.Hop{From: store.Incarnation{4, 5}, Key: activate.Key, Commands: []licensing.Command{activate, remove, licensing.Activate{Target: licensing.Target{Key: activate.Key}, Device: "d"}}}
 	body, err := c.request(want)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestReply(t *testing.T) {
 	fewer.License.CurrentDevices--
 	refusal := filledError(t)
 	hop := node.Hop{Key: result.License.Key}
-	want := node.HopAnswer{YieldsTo: node.Incarnation{4, 5}, Busy: true}
+	want := node.HopAnswer{YieldsTo: store.Incarnation{4, 5}, Busy: true}
 	for _, a := range []node.Answer{{Result: result}, {Result: fewer}, {Err: refusal}, {Result: other}, {Result: result}, {Err: licensing.ErrOverloaded}} {
 		want.Answers = append(want.Answers, a)
 		hop.Commands = append(hop.Commands, licensing.Activate{Device: result.Device.ID})

@@ -19,6 +19,7 @@ import (
 	"licet/metrics/guard"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/store"
 )
 
 func TestMain(m *testing.M) {
@@ -47,19 +48,19 @@ func bind(hop node.Hop) (node.HopAnswer, error) {
 // registry stands in for the store's list of nodes.
 type registry struct {
 	mu    sync.Mutex
-	nodes []node.Registration
+	nodes []store.Registration
 	lists int
 	err   error
 }
 
-func (r *registry) list(context.Context) ([]node.Registration, error) {
+func (r *registry) list(context.Context) ([]store.Registration, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.lists++
-	return append([]node.Registration(nil), r.nodes...), r.err
+	return append([]store.Registration(nil), r.nodes...), r.err
 }
 
-func (r *registry) set(nodes ...node.Registration) {
+func (r *registry) set(nodes ...store.Registration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.nodes = nodes
@@ -81,12 +82,12 @@ func newRing(t *testing.T) licensing.MasterRing {
 }
 
 // serve starts a server on a port of its own.
-func serve(t *testing.T, self node.Incarnation, ring licensing.MasterRing, e executor) (node.Registration, *peer.Server) {
+func serve(t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor) (store.Registration, *peer.Server) {
 	t.Helper()
 	return serveLogging(t, self, ring, e, zerolog.Nop())
 }
 
-func serveLogging(t *testing.T, self node.Incarnation, ring licensing.MasterRing, e executor, log zerolog.Logger) (node.Registration, *peer.Server) {
+func serveLogging(t *testing.T, self store.Incarnation, ring licensing.MasterRing, e executor, log zerolog.Logger) (store.Registration, *peer.Server) {
 	t.Helper()
 	s, err := peer.NewServer(self, ring, e, metrics.New(prometheus.NewRegistry(), "test", "", ""), log)
 	if err != nil {
@@ -118,7 +119,7 @@ func newClient(t *testing.T, ring licensing.MasterRing, r *registry) *peer.Clien
 	return c
 }
 
-var self = node.Incarnation{1, 2, 3}
+var self = store.Incarnation{1, 2, 3}
 
 func hop(within time.Duration, devices ...string) node.Hop {
 	h := node.Hop{Key: "LIC-A", Over: time.Now().Add(within)}
@@ -170,8 +171,8 @@ func TestRefusals(t *testing.T) {
 		return bind(h)
 	}
 	registration, _ := serve(t, self, ring, ran)
-	elsewhere, _ := serve(t, node.Incarnation{7}, ring, ran)
-	busy, _ := serve(t, node.Incarnation{8}, ring, func(node.Hop) (node.HopAnswer, error) {
+	elsewhere, _ := serve(t, store.Incarnation{7}, ring, ran)
+	busy, _ := serve(t, store.Incarnation{8}, ring, func(node.Hop) (node.HopAnswer, error) {
 		return node.HopAnswer{}, errors.Join(node.ErrNotTaken, errors.New("full"))
 	})
 	otherKey := registration
@@ -189,7 +190,7 @@ func TestRefusals(t *testing.T) {
 	stranger.Incarnation = self
 	for name, x := range map[string]struct {
 		ring licensing.MasterRing
-		to   node.Registration
+		to   store.Registration
 		list error
 	}{
 		"another master key":         {ring: newRing(t), to: registration},
@@ -206,7 +207,7 @@ func TestRefusals(t *testing.T) {
 			if name == "full" {
 				to = x.to.Incarnation
 			}
-			r := &registry{nodes: []node.Registration{x.to}, err: x.list}
+			r := &registry{nodes: []store.Registration{x.to}, err: x.list}
 			if _, err := newClient(t, x.ring, r).Send(testContext(t), to, hop(time.Minute, "a")); !errors.Is(err, node.ErrNotTaken) {
 				t.Errorf("got %v", err)
 			}
@@ -227,7 +228,7 @@ func TestInDoubt(t *testing.T) {
 		<-release
 		return bind(h)
 	})
-	c := newClient(t, ring, &registry{nodes: []node.Registration{registration}})
+	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := c.Send(ctx, self, hop(time.Minute, "a")); err == nil || errors.Is(err, node.ErrNotTaken) {
@@ -323,7 +324,7 @@ func TestCutConnections(t *testing.T) {
 	})
 	way := newCut(t, registration.Address)
 	registration.Address = way.Addr().String()
-	c := newClient(t, ring, &registry{nodes: []node.Registration{registration}})
+	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
 	ended := make(chan error)
 	go func() {
 		_, err := c.Send(testContext(t), self, hop(time.Minute, "a"))
@@ -361,7 +362,7 @@ func TestCutConnections(t *testing.T) {
 func TestNodesComeAndGo(t *testing.T) {
 	ring := newRing(t)
 	one, first := serve(t, self, ring, bind)
-	r := &registry{nodes: []node.Registration{one}}
+	r := &registry{nodes: []store.Registration{one}}
 	c := newClient(t, ring, r)
 	if _, err := c.Send(testContext(t), self, hop(time.Minute, "a")); err != nil {
 		t.Fatal(err)
@@ -372,7 +373,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	if _, err := c.Send(testContext(t), self, hop(time.Minute, "a")); !errors.Is(err, node.ErrNotTaken) {
 		t.Errorf("to a node that has gone: %v", err)
 	}
-	next := node.Incarnation{1, 2, 4}
+	next := store.Incarnation{1, 2, 4}
 	two, _ := serve(t, next, ring, bind)
 	r.set(two)
 	// It is looked for once a second at most.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // sealHeader is the header field that seals a hop. It comes before the commands,
@@ -37,7 +37,7 @@ const (
 
 // seal is what a hop says of itself.
 type seal struct {
-	to     node.Incarnation
+	to     store.Incarnation
 	over   time.Duration // the receiver's age
 	size   uint64        // of the commands
 	digest [digestSize]byte
@@ -63,7 +63,7 @@ func newSealer(ring licensing.MasterRing) (sealer, error) {
 }
 
 // seal seals commands for a node, that must not be begun after an age of it.
-func (s sealer) seal(to node.Incarnation, over time.Duration, body []byte) string {
+func (s sealer) seal(to store.Incarnation, over time.Duration, body []byte) string {
 	b := append([]byte{sealVersion, byte(len(s.current))}, s.current...)
 	b = append(b, to[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(over))
@@ -80,7 +80,7 @@ func sum(key [32]byte, b []byte) []byte {
 }
 
 // open checks who has made a seal, and for whom, and gives what it says.
-func (s sealer) open(text []byte, self node.Incarnation) (seal, error) {
+func (s sealer) open(text []byte, self store.Incarnation) (seal, error) {
 	b, err := base64.RawURLEncoding.Strict().AppendDecode(nil, text)
 	if err != nil || len(b) < 2 {
 		return seal{}, errMalformed

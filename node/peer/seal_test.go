@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func newRing(t *testing.T, ids ...string) licensing.MasterRing {
@@ -31,7 +31,7 @@ func newRing(t *testing.T, ids ...string) licensing.MasterRing {
 	return ring
 }
 
-var testNode = node.Incarnation{1, 2, 3}
+var testNode = store.Incarnation{1, 2, 3}
 
 const testOver = 7 * time.Hour
 
@@ -110,7 +110,7 @@ func TestBrokenSeal(t *testing.T) {
 	if _, err := ringSealer(t, newRing(t, "m2")).open([]byte(text), testNode); !errors.Is(err, errNoKey) {
 		t.Errorf("another id: %v", err)
 	}
-	if _, err := s.open([]byte(text), node.Incarnation{9}); !errors.Is(err, errNotForUs) {
+	if _, err := s.open([]byte(text), store.Incarnation{9}); !errors.Is(err, errNotForUs) {
 		t.Errorf("another node: %v", err)
 	}
 }

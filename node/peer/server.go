@@ -16,6 +16,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/node"
+	"licet/node/store"
 )
 
 const (
@@ -52,7 +53,7 @@ type Executor interface {
 
 // Server takes commands from other nodes. Make it with [NewServer].
 type Server struct {
-	self     node.Incarnation
+	self     store.Incarnation
 	sealer   sealer
 	executor Executor
 	codec    codec
@@ -66,7 +67,7 @@ type Server struct {
 
 // NewServer makes a server for the node of an incarnation. The key it shows is
 // new.
-func NewServer(self node.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger) (*Server, error) {
+func NewServer(self store.Incarnation, ring licensing.MasterRing, executor Executor, m *metrics.Metrics, log zerolog.Logger) (*Server, error) {
 	identity, err := newIdentity()
 	if err != nil {
 		return nil, err
@@ -105,8 +106,8 @@ func NewServer(self node.Incarnation, ring licensing.MasterRing, executor Execut
 }
 
 // Registration is how others find the server at an address.
-func (s *Server) Registration(address string) node.Registration {
-	return node.Registration{Incarnation: s.self, Address: address, PublicKey: s.identity.publicKey}
+func (s *Server) Registration(address string) store.Registration {
+	return store.Registration{Incarnation: s.self, Address: address, PublicKey: s.identity.publicKey}
 }
 
 // Serve takes commands until Shutdown, or until the listener fails.

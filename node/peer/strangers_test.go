@@ -21,6 +21,7 @@ import (
 	"licet/metrics/guard"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/store"
 )
 
 // TestSlowListHoldsNobodyUp: a look at the nodes that takes long, as with etcd
@@ -29,8 +30,8 @@ func TestSlowListHoldsNobodyUp(t *testing.T) {
 	ring := newRing(t)
 	registration, _ := serve(t, self, ring, bind)
 	var slow atomic.Bool
-	r := &registry{nodes: []node.Registration{registration}}
-	c, err := peer.NewClient(ring, func(ctx context.Context) ([]node.Registration, error) {
+	r := &registry{nodes: []store.Registration{registration}}
+	c, err := peer.NewClient(ring, func(ctx context.Context) ([]store.Registration, error) {
 		if slow.Load() {
 			<-ctx.Done()
 			return nil, ctx.Err()
@@ -70,7 +71,7 @@ func TestSlowListHoldsNobodyUp(t *testing.T) {
 func TestBiggestHop(t *testing.T) {
 	ring := newRing(t)
 	registration, _ := serve(t, self, ring, bind)
-	c := newClient(t, ring, &registry{nodes: []node.Registration{registration}})
+	c := newClient(t, ring, &registry{nodes: []store.Registration{registration}})
 	long := strings.Repeat("\U0001F600", 252)
 	h := node.Hop{Key: "LIC-00000-00000-00000-00000-00000", Over: time.Now().Add(time.Minute)}
 	for i := range node.MaxHop {
@@ -167,7 +168,7 @@ func TestStrangersAreNotRead(t *testing.T) {
 	}
 }
 
-func strangerTo(t *testing.T, r node.Registration) net.Conn {
+func strangerTo(t *testing.T, r store.Registration) net.Conn {
 	t.Helper()
 	conn, err := (&tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}).DialContext(testContext(t), "tcp", r.Address)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // endpoint is an endpoint for some kinds of events. Its master key is that of the
 // suite, which the store must use.
 func (f fixture) endpoint(types ...licensing.EventType) licensing.Endpoint {
 	return licensing.Endpoint{
-		ID: licensing.NewEndpointID(node.Cell, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
+		ID: licensing.NewEndpointID(store.Cell, ulid.Make().String()), URL: "https://shop.example/licet", Description: "the shop",
 		Types: types, SecretVersion: 1, MasterID: webhookMaster, Since: "pos_0",
 	}
 }
@@ -28,7 +28,7 @@ const webhookMaster = "m_webhooks"
 // useMaster has the store know the master key, if it knows any.
 func (f fixture) useMaster() {
 	f.t.Helper()
-	keys, ok := f.store.(node.KeyStore)
+	keys, ok := f.store.(store.KeyStore)
 	if !ok {
 		return
 	}
@@ -51,7 +51,7 @@ func (f fixture) stepWebhooks(owner licensing.Owner, cmd licensing.Command, now 
 		if _, err := licensing.Apply(&snapshot.Record, cmd, now); err != nil {
 			f.t.Fatalf("%T: %v", cmd, err)
 		}
-		outcome := f.commit(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
+		outcome := f.commit(store.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
 		if outcome.Landed {
 			return
 		}
@@ -96,7 +96,7 @@ func testWebhooks(t *testing.T, f fixture) {
 		if _, err := licensing.Apply(&late.Record, licensing.CreateEndpoint{Owner: owner, Endpoint: f.endpoint(licensing.EventOrderPaid)}, now); err != nil {
 			t.Fatal(err)
 		}
-		outcome := f.commit(node.Write{Ref: ref, Token: late.Token, Record: late.Record})
+		outcome := f.commit(store.Write{Ref: ref, Token: late.Token, Record: late.Record})
 		if outcome.Landed {
 			t.Fatal("a swap on what the endpoints were landed")
 		}
@@ -112,7 +112,7 @@ func testWebhooks(t *testing.T, f fixture) {
 
 // testListening subscribes to activations and unsubscribes: the activations between
 // the two are told of, wherever what was read before is changed.
-func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) {
+func testListening(t *testing.T, f fixture, events store.EventStore, hears bool) {
 	f.useMaster()
 	l := f.createLicense(0)
 	ref, owner := licensing.LicenseRef(l.Key), l.Owner
@@ -138,7 +138,7 @@ func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) 
 		f.stepWebhooks(owner, step.cmd, created.Add(time.Duration(i)*time.Second))
 		for range 100 {
 			f.apply(&before.Record, l, created, device)
-			outcome := f.commit(node.Write{Ref: ref, Token: before.Token, Record: before.Record})
+			outcome := f.commit(store.Write{Ref: ref, Token: before.Token, Record: before.Record})
 			if outcome.Landed {
 				break
 			}
@@ -163,7 +163,7 @@ func testListening(t *testing.T, f fixture, events node.EventStore, hears bool) 
 	}
 	f.equal("the devices that were told of", bound, want)
 	f.equal("the endpoints that were disabled", disabled, []string{all.ID + " failing system"})
-	history, err := events.History(f.context(), licensing.WebhooksRef(owner), node.HistoryPage{Limit: 5})
+	history, err := events.History(f.context(), licensing.WebhooksRef(owner), store.HistoryPage{Limit: 5})
 	if err != nil || len(history.Events) != 1 || history.Next != "" || !slices.Equal(history.Events[0].Webhook.Types, nil) {
 		t.Errorf("the history is %+v, %v", history, err)
 	}

@@ -12,15 +12,15 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func testWorkers(d deliveries) {
-	stores := []node.DeliveryStore{d.open(d.t), d.open(d.t)}
+	stores := []store.DeliveryStore{d.open(d.t), d.open(d.t)}
 	w, stop := d.work(stores[0])
 	other, _ := d.work(stores[1])
-	both := []node.Incarnation{w.Self(), other.Self()}
-	up := func() (up []node.Incarnation) {
+	both := []store.Incarnation{w.Self(), other.Self()}
+	up := func() (up []store.Incarnation) {
 		workers, err := other.Workers(d.context())
 		if err != nil {
 			d.t.Fatal(err)
@@ -42,7 +42,7 @@ func testWorkers(d deliveries) {
 	}
 	d.claim(other)
 	failed := errors.New("failed")
-	if err := stores[0].Work(d.context(), func(context.Context, node.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
+	if err := stores[0].Work(d.context(), func(context.Context, store.DeliveryWorker) error { return failed }); !errors.Is(err, failed) {
 		d.t.Errorf("Work gives %v", err)
 	}
 }
@@ -52,8 +52,8 @@ func testHolders(d deliveries) {
 	second, _ := d.work(d.open(d.t))
 	hold := d.claim(first)
 	d.resume(hold)
-	d.checkpoint(hold, node.Checkpoint{Progress: node.DeliveryProgress{Place: "pos_1"}})
-	for _, w := range []node.DeliveryWorker{first, second} {
+	d.checkpoint(hold, store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_1"}})
+	for _, w := range []store.DeliveryWorker{first, second} {
 		if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {
 			d.t.Errorf("it is claimed twice: %v, %v", ok, err)
 		}
@@ -63,11 +63,11 @@ func testHolders(d deliveries) {
 		}
 	}
 	d.release(hold)
-	if claims, err := second.Claims(d.context()); err != nil || claims[d.endpoint] != (node.Incarnation{}) {
+	if claims, err := second.Claims(d.context()); err != nil || claims[d.endpoint] != (store.Incarnation{}) {
 		d.t.Errorf("after the release the claims are %v, %v", claims, err)
 	}
 	next := d.claim(second)
-	if err := hold.Checkpoint(d.context(), node.Checkpoint{Progress: node.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, node.ErrClaimLost) {
+	if err := hold.Checkpoint(d.context(), store.Checkpoint{Progress: store.DeliveryProgress{Place: "pos_stale"}}); !errors.Is(err, store.ErrClaimLost) {
 		d.t.Errorf("who has released it writes: %v", err)
 	}
 	if state := d.resume(next); state.Progress.Place != "pos_1" {
@@ -87,15 +87,15 @@ func testHeldEndpoint(d deliveries) {
 	var last int64
 	read := func(what string, want licensing.Endpoint, found bool) {
 		d.t.Helper()
-		var jobs node.EndpointAt
+		var jobs store.EndpointAt
 		resumed := d.resume(hold).Endpoint
 		d.again(func() (err error) { _, jobs, err = hold.Jobs(d.context()); return err })
-		for _, at := range []node.EndpointAt{resumed, jobs} {
+		for _, at := range []store.EndpointAt{resumed, jobs} {
 			if at.Revision < last {
 				d.t.Errorf("%s: it is of revision %d, after %d", what, at.Revision, last)
 			}
 			last, at.Revision = at.Revision, 0
-			d.equal(what, at, node.EndpointAt{Endpoint: want, Found: found})
+			d.equal(what, at, store.EndpointAt{Endpoint: want, Found: found})
 		}
 	}
 	endpoint := licensing.Endpoint{ID: d.endpoint, URL: "https://shop.example/hook"}
@@ -118,38 +118,38 @@ func testCheckpoint(d deliveries) {
 		d.t.Errorf("it has %+v, %v", found, err)
 	}
 	at := func(n int) time.Time { return created.Add(time.Duration(n) * time.Hour) }
-	progress := node.DeliveryProgress{
+	progress := store.DeliveryProgress{
 		Place: "evt_0somewhere", SeenAt: at(1), Failures: 7, FailingSince: at(2), NextProbe: at(3),
 		LastSuccess: at(4), SkippedAt: at(5), Behind: true, Pending: 99, Dead: 99,
 	}
-	d.checkpoint(hold, node.Checkpoint{
-		Progress: progress, Pending: []node.Delivery{message(1, 1), message(2, 2)}, Dead: []node.Delivery{message(3, 10)},
-		Delivered: []node.Delivery{message(4, 1)},
+	d.checkpoint(hold, store.Checkpoint{
+		Progress: progress, Pending: []store.Delivery{message(1, 1), message(2, 2)}, Dead: []store.Delivery{message(3, 10)},
+		Delivered: []store.Delivery{message(4, 1)},
 	})
 	progress.Pending, progress.Dead = 2, 1
 	found, err := s.Progresses(d.context(), d.endpoint, "we_none")
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	d.equal("the progress", found, map[string]node.DeliveryProgress{d.endpoint: progress})
+	d.equal("the progress", found, map[string]store.DeliveryProgress{d.endpoint: progress})
 	d.release(hold)
 	w, _ = d.work(d.open(d.t))
 	hold = d.claim(w)
 	resumed := d.resume(hold)
-	resumed.Endpoint = node.EndpointAt{} // see testHeldEndpoint
-	d.equal("what is resumed", resumed, node.DeliveryState{Found: true, Progress: progress, Pending: []node.PendingDelivery{
+	resumed.Endpoint = store.EndpointAt{} // see testHeldEndpoint
+	d.equal("what is resumed", resumed, store.DeliveryState{Found: true, Progress: progress, Pending: []store.PendingDelivery{
 		{EventID: message(1, 0).EventID, Attempts: 1, Next: message(1, 0).Next}, {EventID: message(2, 0).EventID, Attempts: 2, Next: message(2, 0).Next},
 	}})
-	var pending, dead []node.Delivery
+	var pending, dead []store.Delivery
 	d.again(func() (err error) {
 		pending, err = hold.Pending(d.context(), message(2, 0).EventID, "evt_none", message(3, 0).EventID)
 		return err
 	})
-	d.equal("what is pending", pending, []node.Delivery{as(node.DeliveryPending, message(2, 2))})
+	d.equal("what is pending", pending, []store.Delivery{as(store.DeliveryPending, message(2, 2))})
 	d.again(func() (err error) { dead, err = hold.Dead(d.context(), "", 10); return err })
-	d.equal("what is dead", dead, []node.Delivery{as(node.DeliveryDead, message(3, 10))})
+	d.equal("what is dead", dead, []store.Delivery{as(store.DeliveryDead, message(3, 10))})
 	d.again(func() (err error) { dead, err = hold.Dead(d.context(), message(3, 0).EventID, 10); return err })
-	d.equal("what is dead after that", dead, []node.Delivery(nil))
+	d.equal("what is dead after that", dead, []store.Delivery(nil))
 }
 
 // testCheckpoints makes checkpoints at random, and compares each with a model.
@@ -159,26 +159,26 @@ func testCheckpoints(d deliveries) {
 	hold := d.claim(w)
 	d.resume(hold)
 	random := rand.New(rand.NewPCG(7, 7))
-	stands := make(map[string]node.Delivery)
-	var delivered []node.Delivery
+	stands := make(map[string]store.Delivery)
+	var delivered []store.Delivery
 	for round := range 40 {
-		var done node.Checkpoint
+		var done store.Checkpoint
 		for _, n := range random.Perm(30)[:random.IntN(12)] {
 			m := message(n, 1+random.IntN(4))
 			switch random.IntN(3) {
 			case 0:
 				done.Pending = append(done.Pending, m)
-				stands[m.EventID] = as(node.DeliveryPending, m)
+				stands[m.EventID] = as(store.DeliveryPending, m)
 			case 1:
 				done.Dead = append(done.Dead, m)
-				stands[m.EventID] = as(node.DeliveryDead, m)
+				stands[m.EventID] = as(store.DeliveryDead, m)
 			default:
 				done.Delivered = append(done.Delivered, m)
 				delivered = append(delivered, asDelivered(m))
 				delete(stands, m.EventID)
 			}
 		}
-		done.Progress.Place = node.FeedPosition(fmt.Sprint("evt_", round))
+		done.Progress.Place = store.FeedPosition(fmt.Sprint("evt_", round))
 		d.checkpoint(hold, done)
 		if random.IntN(5) == 0 {
 			d.release(hold)
@@ -187,10 +187,10 @@ func testCheckpoints(d deliveries) {
 				d.resume(hold)
 			}
 		}
-		want := node.DeliveryProgress{Place: done.Progress.Place}
-		var all []node.Delivery
-		for _, status := range []node.DeliveryStatus{node.DeliveryPending, node.DeliveryDead} {
-			var those []node.Delivery
+		want := store.DeliveryProgress{Place: done.Progress.Place}
+		var all []store.Delivery
+		for _, status := range []store.DeliveryStatus{store.DeliveryPending, store.DeliveryDead} {
+			var those []store.Delivery
 			for _, m := range stands {
 				if m.Status == status {
 					those = append(those, m)
@@ -198,7 +198,7 @@ func testCheckpoints(d deliveries) {
 			}
 			slices.SortFunc(those, byEvent)
 			all = append(all, those...)
-			if status == node.DeliveryPending {
+			if status == store.DeliveryPending {
 				want.Pending = len(those)
 			} else {
 				want.Dead = len(those)
@@ -207,7 +207,7 @@ func testCheckpoints(d deliveries) {
 		for _, m := range slices.Backward(delivered) {
 			all = append(all, m)
 		}
-		var found map[string]node.DeliveryProgress
+		var found map[string]store.DeliveryProgress
 		d.again(func() (err error) { found, err = s.Progresses(d.context(), d.endpoint); return err })
 		d.equal("the progress", found[d.endpoint], want)
 		d.equal("all", d.all(s, "", 7+random.IntN(90)), all)
@@ -219,8 +219,8 @@ func testLargeCheckpoint(d deliveries) {
 	w, _ := d.work(s)
 	hold := d.claim(w)
 	d.resume(hold)
-	var done node.Checkpoint
-	var want []node.Delivery
+	var done store.Checkpoint
+	var want []store.Delivery
 	answer := strings.Repeat("é", 512)
 	for n := range 900 {
 		m := message(n, 3)
@@ -228,10 +228,10 @@ func testLargeCheckpoint(d deliveries) {
 		switch {
 		case n < 300:
 			done.Pending = append(done.Pending, m)
-			want = append(want, as(node.DeliveryPending, m))
+			want = append(want, as(store.DeliveryPending, m))
 		case n < 600:
 			done.Dead = append(done.Dead, m)
-			want = append(want, as(node.DeliveryDead, m))
+			want = append(want, as(store.DeliveryDead, m))
 		default:
 			done.Delivered = append(done.Delivered, m)
 		}
@@ -240,7 +240,7 @@ func testLargeCheckpoint(d deliveries) {
 		want = append(want, asDelivered(m))
 	}
 	done.Progress.Place = "evt_9"
-	done.PutJobs = []node.Replay{{ID: ulid.Make().String(), Dead: true}}
+	done.PutJobs = []store.Replay{{ID: ulid.Make().String(), Dead: true}}
 	d.checkpoint(hold, done)
 	d.equal("all", d.all(s, "", 100), want)
 	d.release(hold)

@@ -1,4 +1,4 @@
-package node
+package store
 
 import (
 	"crypto/sha256"
@@ -29,7 +29,7 @@ type KeyMarks struct {
 }
 
 // changed reports of each part whether a key in it may have changed since before.
-func (m *KeyMarks) changed(before *KeyMarks) (parts [KeyParts]bool) {
+func (m *KeyMarks) Changed(before *KeyMarks) (parts [KeyParts]bool) {
 	for i := range m.Parts {
 		parts[i] = m.Parts[i] != before.Parts[i] || m.All != before.All
 	}

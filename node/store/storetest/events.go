@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // seal waits until all that is recorded is in the feed.
-func (f fixture) seal(events node.EventStore) {
+func (f fixture) seal(events store.EventStore) {
 	f.t.Helper()
 	began, err := events.EventEpoch(f.context())
 	if err != nil {
@@ -33,10 +33,10 @@ func (f fixture) seal(events node.EventStore) {
 }
 
 // told reads an owner's feed, some events at a time.
-func (f fixture) told(events node.EventStore, owner licensing.Owner, after node.FeedPosition, limit int) []node.RecordedEvent {
+func (f fixture) told(events store.EventStore, owner licensing.Owner, after store.FeedPosition, limit int) []store.RecordedEvent {
 	f.t.Helper()
-	var all []node.RecordedEvent
-	page := node.FeedPage{After: after, Limit: limit}
+	var all []store.RecordedEvent
+	page := store.FeedPage{After: after, Limit: limit}
 	for {
 		feed, err := events.ReadEvents(f.context(), owner, page)
 		if err != nil {
@@ -52,12 +52,12 @@ func (f fixture) told(events node.EventStore, owner licensing.Owner, after node.
 
 // testEvents makes changes, some of which are lost, and reads what they tell: each
 // one that landed, once, in order, and with nothing of what only the record has.
-func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
+func testEvents(t *testing.T, f fixture, events store.EventStore, hears bool) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licensing.NewOrder(order, "key_shop")})
-	if f.commit(node.Write{Ref: ref, Record: licensing.NewOrder(order, "key_other")}).Landed {
+	f.mustLand(store.Write{Ref: ref, Record: licensing.NewOrder(order, "key_shop")})
+	if f.commit(store.Write{Ref: ref, Record: licensing.NewOrder(order, "key_other")}).Landed {
 		t.Error("the order was made twice")
 	}
 	stale, key := f.load(ref), f.key()
@@ -65,7 +65,7 @@ func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 	if _, err := licensing.Apply(&stale.Record, licensing.CancelOrder{By: "key_shop"}, created); err != nil {
 		t.Fatal(err)
 	}
-	if f.commit(node.Write{Ref: ref, Token: stale.Token, Record: stale.Record}).Landed {
+	if f.commit(store.Write{Ref: ref, Token: stale.Token, Record: stale.Record}).Landed {
 		t.Error("a paid order was canceled")
 	}
 	licenseRef := licensing.LicenseRef(key)
@@ -106,7 +106,7 @@ func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 		f.equal(fmt.Sprintf("the feed, %d at a time", limit), f.told(events, owner, "", limit), all)
 	}
 	for i, e := range all {
-		f.equal("what follows an event", f.told(events, owner, node.FeedPosition(e.ID), 2), all[i+1:])
+		f.equal("what follows an event", f.told(events, owner, store.FeedPosition(e.ID), 2), all[i+1:])
 		found, err := events.Event(f.context(), owner, e.ID)
 		if err != nil || found == nil {
 			t.Fatalf("event %s: %v, %v", e.ID, found, err)
@@ -118,15 +118,15 @@ func testEvents(t *testing.T, f fixture, events node.EventStore, hears bool) {
 		t.Errorf("after %q there are events, or %v", now, err)
 	}
 	for _, of := range []licensing.Ref{ref, licenseRef} {
-		var back []node.RecordedEvent
+		var back []store.RecordedEvent
 		for _, e := range slices.Backward(all) {
 			if (e.Order != nil) == (of.Kind == licensing.KindOrder) {
 				back = append(back, e)
 			}
 		}
 		for limit := 1; limit < 5; limit++ {
-			var history []node.RecordedEvent
-			page := node.HistoryPage{Limit: limit}
+			var history []store.RecordedEvent
+			page := store.HistoryPage{Limit: limit}
 			for {
 				got, err := events.History(f.context(), of, page)
 				if err != nil {

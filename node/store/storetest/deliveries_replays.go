@@ -8,16 +8,16 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func testReplays(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
 	hold := d.claim(w)
-	var want []node.Replay
-	add := func(r node.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
-	jobs := func() (jobs []node.Replay) {
+	var want []store.Replay
+	add := func(r store.Replay) error { return s.AddReplay(d.context(), d.owner, d.endpoint, r) }
+	jobs := func() (jobs []store.Replay) {
 		d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
 		return jobs
 	}
@@ -36,8 +36,8 @@ func testReplays(d deliveries) {
 		d.again(func() (err error) { mark, err = s.WebhooksMark(d.context()); return err })
 		return mark
 	}
-	for n := range node.MaxReplays {
-		r := node.Replay{ID: ulid.MustNew(uint64(1000+n), nil).String()}
+	for n := range store.MaxReplays {
+		r := store.Replay{ID: ulid.MustNew(uint64(1000+n), nil).String()}
 		switch n % 3 {
 		case 0:
 			r.EventID = "evt_1"
@@ -60,11 +60,11 @@ func testReplays(d deliveries) {
 	}
 	d.equal("the replays", jobs(), want)
 	for {
-		err := add(node.Replay{ID: ulid.Make().String(), Dead: true})
+		err := add(store.Replay{ID: ulid.Make().String(), Dead: true})
 		if errors.Is(err, licensing.ErrUnavailable) {
 			continue
 		}
-		if !errors.Is(err, node.ErrTooManyReplays) {
+		if !errors.Is(err, store.ErrTooManyReplays) {
 			d.t.Errorf("one more is %v", err)
 		}
 		break
@@ -73,8 +73,8 @@ func testReplays(d deliveries) {
 	// A replay may come on several times, and to its end, in one checkpoint.
 	before := want[1]
 	before.Place = "evt_11"
-	d.checkpoint(hold, node.Checkpoint{
-		PutJobs: []node.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID, want[4].ID},
+	d.checkpoint(hold, store.Checkpoint{
+		PutJobs: []store.Replay{want[0], before, want[1], want[4]}, EndJobs: []string{want[0].ID, want[4].ID, want[4].ID},
 	})
 	want = slices.Delete(slices.Delete(want, 4, 5), 0, 1)
 	d.equal("the replays", jobs(), want)
@@ -83,7 +83,7 @@ func testReplays(d deliveries) {
 		endpoint string
 	}{{d.fixture.owner(), d.endpoint}, {d.owner, d.newEndpoint()}} {
 		d.again(func() error {
-			err := s.AddReplay(d.context(), of.owner, of.endpoint, node.Replay{ID: "x", Dead: true})
+			err := s.AddReplay(d.context(), of.owner, of.endpoint, store.Replay{ID: "x", Dead: true})
 			if errors.Is(err, licensing.ErrWebhookNotFound) {
 				return nil
 			}
@@ -100,11 +100,11 @@ func testReplayClaims(d deliveries) {
 	w, _ := d.work(s)
 	hold := d.claim(w)
 	id := ulid.Make()
-	claim := node.Write{Ref: licensing.ClaimRef(d.owner, string(id[:]))}
+	claim := store.Write{Ref: licensing.ClaimRef(d.owner, string(id[:]))}
 	errs := make([]error, requests)
 	var group sync.WaitGroup
 	for i := range errs {
-		replay, mine := node.Replay{ID: ulid.Make().String(), Dead: true}, claim
+		replay, mine := store.Replay{ID: ulid.Make().String(), Dead: true}, claim
 		mine.Record.Claim = &licensing.Claim{Fingerprint: [32]byte{byte(i)}, CreatedAt: created, EndpointID: d.endpoint}
 		group.Go(func() { errs[i] = s.AddReplay(d.context(), d.owner, d.endpoint, replay, mine) })
 	}
@@ -116,11 +116,11 @@ func testReplayClaims(d deliveries) {
 			made++
 		case licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown:
 			unknown++
-		case !errors.Is(err, node.ErrClaimTaken) && !licensing.NotExecuted(err):
+		case !errors.Is(err, store.ErrClaimTaken) && !licensing.NotExecuted(err):
 			d.t.Errorf("a replay: %v", err)
 		}
 	}
-	var jobs []node.Replay
+	var jobs []store.Replay
 	d.again(func() (err error) { jobs, _, err = hold.Jobs(d.context()); return err })
 	if len(jobs) > 1 || made > len(jobs) || made+unknown < len(jobs) {
 		d.t.Errorf("%d replays wait; the requests were answered %v", len(jobs), errs)
@@ -139,15 +139,15 @@ func testSweepEndpoint(d deliveries) {
 	w, _ := d.work(s)
 	hold := d.claim(w)
 	d.resume(hold)
-	var pending []node.Delivery
+	var pending []store.Delivery
 	for n := range 600 {
 		pending = append(pending, message(n, 1))
 	}
-	d.checkpoint(hold, node.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7], PutJobs: []node.Replay{{ID: "1", Dead: true}}})
+	d.checkpoint(hold, store.Checkpoint{Pending: pending, Delivered: pending[:3], Dead: pending[4:7], PutJobs: []store.Replay{{ID: "1", Dead: true}}})
 	d.put(d.t, d.owner, nil, d.endpoint)
 	lost := func(what string) {
 		d.t.Helper()
-		if err := hold.Checkpoint(d.context(), node.Checkpoint{Pending: pending[:1]}); !errors.Is(err, node.ErrClaimLost) {
+		if err := hold.Checkpoint(d.context(), store.Checkpoint{Pending: pending[:1]}); !errors.Is(err, store.ErrClaimLost) {
 			d.t.Errorf("%s its holder writes: %v", what, err)
 		}
 	}
@@ -166,7 +166,7 @@ func testSweepEndpoint(d deliveries) {
 	if all := d.all(s, "", 100); len(all) > 0 {
 		d.t.Errorf("%d deliveries are left", len(all))
 	}
-	if claims, err := w.Claims(d.context()); err != nil || claims[d.endpoint] != (node.Incarnation{}) {
+	if claims, err := w.Claims(d.context()); err != nil || claims[d.endpoint] != (store.Incarnation{}) {
 		d.t.Errorf("the claims are %v, %v", claims, err)
 	}
 	if _, ok, err := w.Claim(d.context(), d.owner, d.endpoint); ok || err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // testProducts makes, replaces and removes a product, each time once with what is
@@ -22,10 +22,10 @@ func testProducts(t *testing.T, f fixture) {
 			},
 		}
 	}
-	var stale node.Token
+	var stale store.Token
 	for _, name := range []string{"first", "second", ""} {
 		before := f.load(ref)
-		write := node.Write{Ref: ref, Token: before.Token, Record: licensing.Record{Product: product(name), Changed: true}}
+		write := store.Write{Ref: ref, Token: before.Token, Record: licensing.Record{Product: product(name), Changed: true}}
 		f.mustLand(write)
 		f.equal("product", f.load(ref).Record.Product, product(name))
 		write.Record.Product = product("too late")
@@ -36,7 +36,7 @@ func testProducts(t *testing.T, f fixture) {
 		f.equal("rival", f.rival(outcome, ref).Record.Product, product(name))
 		stale = before.Token
 	}
-	remove := node.Write{Ref: ref, Token: stale, Record: licensing.Record{Changed: true}}
+	remove := store.Write{Ref: ref, Token: stale, Record: licensing.Record{Changed: true}}
 	if f.commit(remove).Landed {
 		t.Fatal("what a product was is removed")
 	}
@@ -45,10 +45,10 @@ func testProducts(t *testing.T, f fixture) {
 	if s := f.load(ref); s.Record.Product != nil || s.Token != nil {
 		t.Fatalf("after it was removed there is %+v", s.Record.Product)
 	}
-	if f.commit(node.Write{Ref: ref, Token: remove.Token, Record: licensing.Record{Product: product("on nothing")}}).Landed {
+	if f.commit(store.Write{Ref: ref, Token: remove.Token, Record: licensing.Record{Product: product("on nothing")}}).Landed {
 		t.Fatal("a product that is gone was replaced")
 	}
-	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Product: product("anew")}})
+	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Product: product("anew")}})
 	f.equal("product", f.load(ref).Record.Product, product("anew"))
 }
 
@@ -57,25 +57,25 @@ func testProducts(t *testing.T, f fixture) {
 func testMetadata(t *testing.T, f fixture) {
 	l := f.createLicense(3)
 	ref := licensing.LicenseRef(l.Key)
-	load := func() node.Snapshot {
+	load := func() store.Snapshot {
 		t.Helper()
-		snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: []string{"a"}, Metadata: true})
+		snapshots, err := f.store.Load(f.context(), store.Want{Ref: ref, Devices: []string{"a"}, Metadata: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return snapshots[0]
 	}
-	update := func(s node.Snapshot, most int, patch string) node.Write {
+	update := func(s store.Snapshot, most int, patch string) store.Write {
 		t.Helper()
 		cmd := licensing.UpdateLicense{Target: licensing.Target{Key: l.Key}, MaxDevices: &most, Metadata: patch}
 		if _, err := licensing.Apply(&s.Record, cmd, created); err != nil {
 			t.Fatal(err)
 		}
-		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}
+		return store.Write{Ref: ref, Token: s.Token, Record: s.Record}
 	}
 	stored := func(want string, most int) {
 		t.Helper()
-		view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1})
+		view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -87,7 +87,7 @@ func testMetadata(t *testing.T, f fixture) {
 	if s := f.load(ref); s.Record.Metadata != nil {
 		t.Error("metadata that nobody asked for was loaded")
 	}
-	if _, _, ok := f.store.Recall(node.Want{Ref: ref, Metadata: true}); ok {
+	if _, _, ok := f.store.Recall(store.Want{Ref: ref, Metadata: true}); ok {
 		t.Log("the store remembers metadata")
 	}
 	f.mustLand(update(load(), 4, `{"a":1,"b":2}`))
@@ -118,7 +118,7 @@ func testMetadata(t *testing.T, f fixture) {
 	stored(`{"b":2}`, 4)
 	f.mustLand(update(load(), 5, `{"b":null}`))
 	stored("", 5)
-	if view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1}); err != nil || len(view.Devices) != 1 {
+	if view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1}); err != nil || len(view.Devices) != 1 {
 		t.Errorf("the device is gone: %+v, %v", view, err)
 	}
 }

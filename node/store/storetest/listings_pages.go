@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // testListScan lists what nothing is kept of.
@@ -18,23 +18,23 @@ func testListScan(t *testing.T, f fixture) {
 		f.orderAt(owner, "ada@example.com", created.Add(time.Duration(i)*time.Second))
 	}
 	looked, pages := 0, 0
-	read := map[string]func(node.Page) (node.Position, int, error){
-		"licenses": func(page node.Page) (node.Position, int, error) {
+	read := map[string]func(store.Page) (store.Position, int, error){
+		"licenses": func(page store.Page) (store.Position, int, error) {
 			list, err := f.licenses(owner, "", func(*licensing.License) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
-		"orders": func(page node.Page) (node.Position, int, error) {
+		"orders": func(page store.Page) (store.Position, int, error) {
 			list, err := f.orders(owner, "", func(*licensing.Order) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
-		"orders of a buyer": func(page node.Page) (node.Position, int, error) {
+		"orders of a buyer": func(page store.Page) (store.Position, int, error) {
 			list, err := f.orders(owner, "ada@example.com", func(*licensing.Order) bool { looked++; return false })(page)
 			return list.Next, len(list.Items), err
 		},
 	}
 	for name, one := range read {
 		looked, pages = 0, 0
-		for page := (node.Page{Limit: 3, Scan: scan}); ; {
+		for page := (store.Page{Limit: 3, Scan: scan}); ; {
 			before := looked
 			next, items, err := one(page)
 			if err != nil {
@@ -63,7 +63,7 @@ func testListStable(t *testing.T, f fixture) {
 		there[f.grantAt(owner, "pro", created.Add(time.Duration(i/2)*time.Second), "").Key] = 0
 	}
 	var last time.Time
-	page := node.Page{Limit: 2}
+	page := store.Page{Limit: 2}
 	for round := 0; ; round++ {
 		list, err := f.licenses(owner, "", nil)(page)
 		if err != nil {
@@ -101,8 +101,8 @@ func testListAnywhere(t *testing.T, f fixture) {
 	l := f.grantAt(owner, "pro", created, "")
 	order := f.orderAt(owner, "ada@example.com", created)
 	f.putProduct(productWrite(owner, "pro", created, nil))
-	for position, behind := range map[node.Position]bool{"\x00": false, "\xff": true, node.Position(strings.Repeat("\xff", 200)): true} {
-		page := node.Page{Before: position, Limit: 5}
+	for position, behind := range map[store.Position]bool{"\x00": false, "\xff": true, store.Position(strings.Repeat("\xff", 200)): true} {
+		page := store.Page{Before: position, Limit: 5}
 		views, err := f.licenses(owner, "", nil)(page)
 		if err != nil || (len(views.Items) == 1 && views.Items[0].License.Key == l.Key) != behind || views.Next != "" {
 			t.Errorf("licenses before %q: %+v, %v", position, views, err)

@@ -9,22 +9,22 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // claim makes the claim of a request about an API key, as it is written where
 // nobody has claimed it before.
-func (f keyFixture) claim(owner licensing.Owner, keyID string) node.Write {
+func (f keyFixture) claim(owner licensing.Owner, keyID string) store.Write {
 	var hash [16]byte
 	_, _ = rand.Read(hash[:])
-	return node.Write{
+	return store.Write{
 		Ref:    licensing.ClaimRef(owner, string(hash[:])),
 		Record: licensing.Record{Claim: &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: keyID}},
 	}
 }
 
 // wantClaim demands that a claim is stored.
-func (f keyFixture) wantClaim(w node.Write) {
+func (f keyFixture) wantClaim(w store.Write) {
 	f.t.Helper()
 	f.equal("the claim", f.load(w.Ref).Record.Claim, w.Record.Claim)
 }
@@ -43,7 +43,7 @@ func testKeyClaims(t *testing.T, f keyFixture) {
 	other := f.apiKey(key.Owner)
 	late := claim
 	late.Record.Claim = &licensing.Claim{Fingerprint: [32]byte{1}, CreatedAt: created, APIKeyID: other.ID}
-	if err := f.keys.CreateAPIKey(f.context(), other, late); !errors.Is(err, node.ErrClaimTaken) {
+	if err := f.keys.CreateAPIKey(f.context(), other, late); !errors.Is(err, store.ErrClaimTaken) {
 		t.Errorf("the claim of another: %v", err)
 	}
 	if got, err := f.store.APIKey(f.context(), other.Hash); err != nil || got != nil {
@@ -52,7 +52,7 @@ func testKeyClaims(t *testing.T, f keyFixture) {
 	_, err := f.keys.ChangeAPIKey(f.context(), key.Owner, key.ID, func(k *licensing.APIKey) error {
 		return k.Rotate(f.master.ID, created, 0)
 	}, claim)
-	if !errors.Is(err, node.ErrClaimTaken) {
+	if !errors.Is(err, store.ErrClaimTaken) {
 		t.Errorf("the claim of another: %v", err)
 	}
 	f.wantStored(key)
@@ -73,7 +73,7 @@ func testKeyChangedOnce(t *testing.T, f keyFixture) {
 			switch {
 			case err == nil:
 				made.Add(1)
-			case errors.Is(err, node.ErrClaimTaken):
+			case errors.Is(err, store.ErrClaimTaken):
 				refused.Add(1)
 			default:
 				t.Errorf("rotated: %v", err)
@@ -98,7 +98,7 @@ func testKeyUses(t *testing.T, f keyFixture) {
 		t.Helper()
 		for _, at := range uses {
 			// A note whose outcome is in doubt is made again, as a node does.
-			for f.keys.NoteKeysUsed(f.context(), []node.KeyUse{{Hash: one.Hash, At: at}}) != nil {
+			for f.keys.NoteKeysUsed(f.context(), []store.KeyUse{{Hash: one.Hash, At: at}}) != nil {
 				if f.context().Err() != nil {
 					t.Fatal("it can't be noted")
 				}
@@ -114,8 +114,8 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	}
 	used(time.Time{})
 	used(created, created)
-	used(created, created.Add(node.KeyUseStep-time.Millisecond), created.Add(-time.Hour))
-	later := created.Add(node.KeyUseStep)
+	used(created, created.Add(store.KeyUseStep-time.Millisecond), created.Add(-time.Hour))
+	later := created.Add(store.KeyUseStep)
 	used(later, later, created)
 
 	// What is noted stays through a change of the key, and is listed.
@@ -126,11 +126,11 @@ func testKeyUses(t *testing.T, f keyFixture) {
 	if err != nil || !changed.LastUsedAt.Equal(later) {
 		t.Errorf("changed: %+v, %v", changed, err)
 	}
-	list, err := f.keys.ListAPIKeys(f.context(), one.Owner, node.Page{Limit: 1})
+	list, err := f.keys.ListAPIKeys(f.context(), one.Owner, store.Page{Limit: 1})
 	if err != nil || len(list.Items) != 1 || !list.Items[0].LastUsedAt.Equal(later) {
 		t.Errorf("listed: %+v, %v", list, err)
 	}
-	for f.keys.NoteKeysUsed(f.context(), []node.KeyUse{{Hash: one.Hash, At: later.Add(time.Hour)}, {Hash: other.Hash, At: later}}) != nil {
+	for f.keys.NoteKeysUsed(f.context(), []store.KeyUse{{Hash: one.Hash, At: later.Add(time.Hour)}, {Hash: other.Hash, At: later}}) != nil {
 		if f.context().Err() != nil {
 			t.Fatal("they can't be noted")
 		}

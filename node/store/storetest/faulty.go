@@ -5,27 +5,27 @@ import (
 	"sync"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // Faulty is a store that fails on demand. A hook that is nil lets the call
 // pass. Set the hooks before the store is used.
 type Faulty struct {
-	node.Store
+	store.Store
 	// OnLoad is called before each Load; an error ends the call.
-	OnLoad func(wants []node.Want) error
+	OnLoad func(wants []store.Want) error
 	// AfterLoad may change what a Load answers.
-	AfterLoad func([]node.Snapshot)
+	AfterLoad func([]store.Snapshot)
 	// Forgetful makes Recall and Room remember nothing.
 	Forgetful bool
 	// AfterRecall may change what a Recall answers.
-	AfterRecall func(*node.Snapshot)
+	AfterRecall func(*store.Snapshot)
 	// OnConfirm is called before each Confirm; an error ends the call.
 	OnConfirm func(licensing.Ref) error
 	// OnCommit is called for each Commit and says what happens to it.
-	OnCommit func(node.Change) Fault
+	OnCommit func(store.Change) Fault
 	// OnOverlap is called where a record is in two Commits at a time, which the node must
-	// prevent; see node.Store.
+	// prevent; see store.Store.
 	OnOverlap func(licensing.Ref)
 	// OnReadLicenses is called before each ReadLicenses; an error ends the call.
 	OnReadLicenses func(keys []licensing.LicenseKey) error
@@ -47,8 +47,8 @@ type Fault struct {
 	Say  *licensing.Error // this is said instead of what happened
 }
 
-// Load reads records, as node.Store does.
-func (f *Faulty) Load(ctx context.Context, wants ...node.Want) ([]node.Snapshot, error) {
+// Load reads records, as store.Store does.
+func (f *Faulty) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
 	if f.OnLoad != nil {
 		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnLoad(wants) }); err != nil {
 			return nil, err
@@ -82,10 +82,10 @@ func heed[T any](ctx context.Context, gaveUp error, call func() (T, error)) (T, 
 	}
 }
 
-// Recall tells what the store remembers, as node.Store does.
-func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
+// Recall tells what the store remembers, as store.Store does.
+func (f *Faulty) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	if f.Forgetful {
-		return node.Snapshot{}, nil, false
+		return store.Snapshot{}, nil, false
 	}
 	guess, unsure, ok := f.Store.Recall(want)
 	if ok && f.AfterRecall != nil {
@@ -94,16 +94,16 @@ func (f *Faulty) Recall(want node.Want) (node.Snapshot, []string, bool) {
 	return guess, unsure, ok
 }
 
-// Room tells what the store has room for, as node.Store does.
+// Room tells what the store has room for, as store.Store does.
 func (f *Faulty) Room(ref licensing.Ref) int {
 	if f.Forgetful {
-		return node.MaxTouchedDevices
+		return store.MaxTouchedDevices
 	}
 	return f.Store.Room(ref)
 }
 
-// Confirm asks the store whether a guess is true, as node.Store does.
-func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token node.Token) (bool, error) {
+// Confirm asks the store whether a guess is true, as store.Store does.
+func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token store.Token) (bool, error) {
 	if f.OnConfirm != nil {
 		if _, err := heed(ctx, licensing.ErrUnavailable, func() (struct{}, error) { return struct{}{}, f.OnConfirm(ref) }); err != nil {
 			return false, err
@@ -113,26 +113,26 @@ func (f *Faulty) Confirm(ctx context.Context, ref licensing.Ref, token node.Toke
 }
 
 // Commit makes a change, or not, and tells the truth, or not.
-func (f *Faulty) Commit(ctx context.Context, change node.Change) (node.Outcome, error) {
+func (f *Faulty) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
 	f.count(change, 1)
 	defer f.count(change, -1)
 	if f.OnCommit == nil {
 		return f.Store.Commit(ctx, change)
 	}
-	return heed(ctx, licensing.ErrOutcomeUnknown, func() (outcome node.Outcome, err error) {
+	return heed(ctx, licensing.ErrOutcomeUnknown, func() (outcome store.Outcome, err error) {
 		fault := f.OnCommit(change)
 		if !fault.Skip {
 			outcome, err = f.Store.Commit(context.WithoutCancel(ctx), change)
 		}
 		if fault.Say != nil {
-			return node.Outcome{}, fault.Say
+			return store.Outcome{}, fault.Say
 		}
 		return outcome, err
 	})
 }
 
 // count counts the Commits that the records of a change are in.
-func (f *Faulty) count(change node.Change, by int) {
+func (f *Faulty) count(change store.Change, by int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.committing == nil {
@@ -150,8 +150,8 @@ func (f *Faulty) count(change node.Change, by int) {
 	}
 }
 
-// ReadLicenses reads licenses, as node.Store does.
-func (f *Faulty) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*node.LicenseView, error) {
+// ReadLicenses reads licenses, as store.Store does.
+func (f *Faulty) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*store.LicenseView, error) {
 	if f.OnReadLicenses != nil {
 		if err := f.OnReadLicenses(keys); err != nil {
 			return nil, err
@@ -160,7 +160,7 @@ func (f *Faulty) ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, 
 	return f.Store.ReadLicenses(ctx, keys, devices)
 }
 
-// APIKey finds a key, as node.Store does.
+// APIKey finds a key, as store.Store does.
 func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
 	if f.OnAPIKey != nil {
 		if err := f.OnAPIKey(hash); err != nil {
@@ -170,17 +170,17 @@ func (f *Faulty) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, 
 	return f.Store.APIKey(ctx, hash)
 }
 
-// APIKeyMarks reads the marks of all keys, as node.Store does.
-func (f *Faulty) APIKeyMarks(ctx context.Context) (node.KeyMarks, error) {
+// APIKeyMarks reads the marks of all keys, as store.Store does.
+func (f *Faulty) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 	if f.OnAPIKeyMarks != nil {
 		if err := f.OnAPIKeyMarks(); err != nil {
-			return node.KeyMarks{}, err
+			return store.KeyMarks{}, err
 		}
 	}
 	return f.Store.APIKeyMarks(ctx)
 }
 
-// WatchAPIKeys watches, as node.Store does, or not at all.
+// WatchAPIKeys watches, as store.Store does, or not at all.
 func (f *Faulty) WatchAPIKeys(ctx context.Context, wake func()) {
 	if f.DeafWatch {
 		<-ctx.Done()

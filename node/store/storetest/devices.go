@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // testDevices walks a license past the point where a store may keep its
@@ -26,7 +26,7 @@ func testDevices(t *testing.T, f fixture) {
 	}
 	check := func() {
 		t.Helper()
-		view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1000})
+		view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,17 +50,17 @@ func testDevices(t *testing.T, f fixture) {
 	check() // 16
 	bind(created.Add(time.Minute), "the 17th")
 	check()
-	bind(created.Add(2*time.Minute), deviceNames(100, 100+node.MaxTouchedDevices)...)
+	bind(created.Add(2*time.Minute), deviceNames(100, 100+store.MaxTouchedDevices)...)
 	check()
 	room := f.store.Room(ref)
-	if room < node.MaxTouchedDevices || room > node.MaxFoldDevices {
+	if room < store.MaxTouchedDevices || room > store.MaxFoldDevices {
 		t.Errorf("room for %d devices", room)
 	}
 	fill := deviceNames(1000, 1000+room)
-	if guess, unsure, ok := f.store.Recall(node.Want{Ref: ref, Devices: fill}); ok && len(unsure) == 0 {
+	if guess, unsure, ok := f.store.Recall(store.Want{Ref: ref, Devices: fill}); ok && len(unsure) == 0 {
 		at := created.Add(3 * time.Minute)
 		f.apply(&guess.Record, l, at, fill...)
-		f.mustLand(node.Write{Ref: ref, Token: guess.Token, Record: guess.Record})
+		f.mustLand(store.Write{Ref: ref, Token: guess.Token, Record: guess.Record})
 		for _, id := range fill {
 			want[id] = licensing.Device{ID: id, Name: "name of " + id, Named: true, BoundAt: at, LastSeenAt: at}
 		}
@@ -86,7 +86,7 @@ func testDevices(t *testing.T, f fixture) {
 			t.Fatalf("%T: %v", cmd, err)
 		}
 	}
-	f.mustLand(node.Write{Ref: ref, Token: s.Token, Record: s.Record})
+	f.mustLand(store.Write{Ref: ref, Token: s.Token, Record: s.Record})
 	want["never"] = licensing.Device{ID: "never", BoundAt: later, LastSeenAt: later}
 	renamed, seen := want["the 17th"], want[hex]
 	renamed.Name, renamed.LastSeenAt, seen.LastSeenAt = "", later, later
@@ -107,7 +107,7 @@ func testPages(t *testing.T, f fixture) {
 	for _, count := range []int{0, 1, 5, 16, 17, 300} {
 		l := f.createLicense(0)
 		names := deviceNames(0, count)
-		for chunk := range slices.Chunk(names, node.MaxTouchedDevices) {
+		for chunk := range slices.Chunk(names, store.MaxTouchedDevices) {
 			f.activate(l, created, chunk...)
 		}
 		var whole []string
@@ -130,7 +130,7 @@ func testPages(t *testing.T, f fixture) {
 func pages(t *testing.T, f fixture, l *licensing.License, limit int) []string {
 	t.Helper()
 	var ids []string
-	page := node.DevicePage{Limit: limit}
+	page := store.DevicePage{Limit: limit}
 	for {
 		view, err := f.store.ReadLicense(f.context(), l.Key, page)
 		if err != nil {
@@ -158,9 +158,9 @@ func testReadMany(t *testing.T, f fixture) {
 	few := f.createLicense(3)
 	f.activate(few, created, deviceNames(0, 2)...)
 	granted := f.license(3)
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(granted.Key), Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(granted.Key), Record: licensing.Record{License: granted, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
 	keys := []licensing.LicenseKey{many.Key, granted.Key, f.key(), few.Key}
-	for len(keys) < node.MaxReadLicenses {
+	for len(keys) < store.MaxReadLicenses {
 		keys = append(keys, few.Key)
 	}
 	views, err := f.store.ReadLicenses(f.context(), keys, 30)
@@ -168,7 +168,7 @@ func testReadMany(t *testing.T, f fixture) {
 		t.Fatal(err)
 	}
 	for i, key := range keys {
-		want, err := f.store.ReadLicense(f.context(), key, node.DevicePage{Limit: 30})
+		want, err := f.store.ReadLicense(f.context(), key, store.DevicePage{Limit: 30})
 		if err != nil {
 			t.Fatal(err)
 		}

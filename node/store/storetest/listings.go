@@ -10,11 +10,11 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-// RunListings checks what a store lists against the contract of node.Listings.
-func RunListings(t *testing.T, open func(t *testing.T) node.Store) {
+// RunListings checks what a store lists against the contract of store.Listings.
+func RunListings(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, fixture)
@@ -36,9 +36,9 @@ func RunListings(t *testing.T, open func(t *testing.T) node.Store) {
 }
 
 // all reads a listing page by page.
-func all[T any](f fixture, limit int, read func(node.Page) (node.List[T], error)) (items []T) {
+func all[T any](f fixture, limit int, read func(store.Page) (store.List[T], error)) (items []T) {
 	f.t.Helper()
-	page := node.Page{Limit: limit}
+	page := store.Page{Limit: limit}
 	for {
 		list, err := read(page)
 		if err != nil {
@@ -54,25 +54,25 @@ func all[T any](f fixture, limit int, read func(node.Page) (node.List[T], error)
 	}
 }
 
-func (f fixture) licenses(owner licensing.Owner, email string, keep func(*licensing.License) bool) func(node.Page) (node.List[node.LicenseView], error) {
-	return func(page node.Page) (node.List[node.LicenseView], error) {
+func (f fixture) licenses(owner licensing.Owner, email string, keep func(*licensing.License) bool) func(store.Page) (store.List[store.LicenseView], error) {
+	return func(page store.Page) (store.List[store.LicenseView], error) {
 		return f.store.ListLicenses(f.context(), owner, email, page, keep)
 	}
 }
 
-func (f fixture) orders(owner licensing.Owner, email string, keep func(*licensing.Order) bool) func(node.Page) (node.List[licensing.Order], error) {
-	return func(page node.Page) (node.List[licensing.Order], error) {
+func (f fixture) orders(owner licensing.Owner, email string, keep func(*licensing.Order) bool) func(store.Page) (store.List[licensing.Order], error) {
+	return func(page store.Page) (store.List[licensing.Order], error) {
 		return f.store.ListOrders(f.context(), owner, email, page, keep)
 	}
 }
 
-func (f fixture) products(owner licensing.Owner) func(node.Page) (node.List[licensing.Product], error) {
-	return func(page node.Page) (node.List[licensing.Product], error) {
+func (f fixture) products(owner licensing.Owner) func(store.Page) (store.List[licensing.Product], error) {
+	return func(page store.Page) (store.List[licensing.Product], error) {
 		return f.store.ListProducts(f.context(), owner, page)
 	}
 }
 
-func keysOf(views []node.LicenseView) (keys []licensing.LicenseKey) {
+func keysOf(views []store.LicenseView) (keys []licensing.LicenseKey) {
 	for i := range views {
 		keys = append(keys, views[i].License.Key)
 	}
@@ -90,7 +90,7 @@ func numbersOf(orders []licensing.Order) (numbers []string) {
 func (f fixture) grantAt(owner licensing.Owner, product string, at time.Time, metadata string) *licensing.License {
 	f.t.Helper()
 	l := licensing.Terms{KeyPrefix: "LIC", MaxDevices: 0}.Issue(f.key(), owner, product, "", at)
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{
 		License: l, Metadata: &licensing.Metadata{Object: metadata, Changed: metadata != ""},
 	}})
 	return l
@@ -102,7 +102,7 @@ func (f fixture) orderAt(owner licensing.Owner, email string, at time.Time) *lic
 	order := f.order(owner)
 	order.OrderNo = licensing.NewOrderNo('0', ulid.MustNew(ulid.Timestamp(at), ulid.DefaultEntropy()).String())
 	order.BuyerEmail, order.CreatedAt = email, at
-	f.mustLand(node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}})
+	f.mustLand(store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}})
 	return order
 }
 
@@ -115,7 +115,7 @@ func (f fixture) payAt(order *licensing.Order, at time.Time) licensing.LicenseKe
 	if _, err := licensing.Apply(&snapshot.Record, licensing.PayOrder{Payment: "p", Terms: order.Terms, Key: key}, at); err != nil {
 		f.t.Fatal(err)
 	}
-	f.mustLand(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(store.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
 	return key
 }
 
@@ -133,7 +133,7 @@ func testListLicenses(t *testing.T, f fixture) {
 	for _, other := range neighbors(owner) {
 		f.grantAt(other, "pro", created, "")
 	}
-	var want []node.LicenseView
+	var want []store.LicenseView
 	for i := range 9 {
 		metadata := ""
 		if i == 4 {
@@ -141,29 +141,29 @@ func testListLicenses(t *testing.T, f fixture) {
 		}
 		product := []string{"pro", "lite"}[i%2]
 		l := f.grantAt(owner, product, created.Add(time.Duration(i/3)*time.Millisecond), metadata) // three in each
-		want = append(want, node.LicenseView{License: *l, Metadata: metadata})
+		want = append(want, store.LicenseView{License: *l, Metadata: metadata})
 	}
-	slices.SortFunc(want, func(a, b node.LicenseView) int {
+	slices.SortFunc(want, func(a, b store.LicenseView) int {
 		if byTime := b.License.CreatedAt.Compare(a.License.CreatedAt); byTime != 0 {
 			return byTime
 		}
 		x, y := a.License.Key.ID(), b.License.Key.ID()
 		return slices.Compare(y[:], x[:])
 	})
-	var lite []node.LicenseView
+	var lite []store.LicenseView
 	for _, view := range want {
 		if view.License.ProductID == "lite" {
 			lite = append(lite, view)
 		}
 	}
-	for _, limit := range []int{1, 2, 3, 8, 9, 10, node.MaxListPage} {
+	for _, limit := range []int{1, 2, 3, 8, 9, 10, store.MaxListPage} {
 		f.equal("licenses", all(f, limit, f.licenses(owner, "", nil)), want)
 		f.equal("licenses of a product", all(f, limit, f.licenses(owner, "", func(l *licensing.License) bool { return l.ProductID == "lite" })), lite)
 	}
-	if list, err := f.licenses(f.owner(), "", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.licenses(f.owner(), "", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("of somebody without licenses: %+v, %v", list, err)
 	}
-	list, err := f.licenses(owner, "", nil)(node.Page{Limit: 1})
+	list, err := f.licenses(owner, "", nil)(store.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func testListDevices(t *testing.T, f fixture) {
 	f.equal("licenses", keysOf(views), []licensing.LicenseKey{many.Key, few.Key, bare.Key})
 	for i, count := range []int{40, 3, 0} {
 		whole := len(views[i].Devices) == count && views[i].Next == nil
-		none := len(views[i].Devices) == 0 && views[i].Next != nil && *views[i].Next == node.DeviceCursor{}
+		none := len(views[i].Devices) == 0 && views[i].Next != nil && *views[i].Next == store.DeviceCursor{}
 		if views[i].License.CurrentDevices != count || !whole && (!none || count == 0) {
 			t.Errorf("of %d devices %d are listed, and %v is next", count, len(views[i].Devices), views[i].Next)
 		}
@@ -213,7 +213,7 @@ func testListOrders(t *testing.T, f fixture) {
 	}
 	slices.Reverse(want)
 	slices.Reverse(big)
-	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
+	for _, limit := range []int{1, 3, 7, 8, store.MaxListPage} {
 		f.equal("orders", all(f, limit, f.orders(owner, "", nil)), want)
 		f.equal("some orders", all(f, limit, f.orders(owner, "", func(o *licensing.Order) bool {
 			return slices.ContainsFunc(big, func(b licensing.Order) bool { return b.OrderNo == o.OrderNo })
@@ -247,7 +247,7 @@ func testListBuyer(t *testing.T, f fixture) {
 		first := func(l *licensing.License) bool { return l.Key == keys[len(keys)-1] }
 		f.equal("one license", keysOf(all(f, limit, f.licenses(owner, "ada@example.com", first))), keys[len(keys)-1:])
 	}
-	if list, err := f.licenses(owner, "eve@example.com", nil)(node.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.licenses(owner, "eve@example.com", nil)(store.Page{Limit: 5}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("of a stranger: %+v, %v", list, err)
 	}
 }
@@ -260,7 +260,7 @@ func testListFormerBuyer(t *testing.T, f fixture) {
 	for _, email := range []string{"Ada@example.com", "bob@example.com", ""} {
 		snapshot := f.load(licensing.OrderRef(owner, order.OrderNo))
 		snapshot.Record.Order.BuyerEmail = email
-		f.mustLand(node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
+		f.mustLand(store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Token: snapshot.Token, Record: snapshot.Record})
 		want := map[string][]string{"ada@example.com": {kept.OrderNo}, "bob@example.com": nil}
 		switch email {
 		case "Ada@example.com":
@@ -299,7 +299,7 @@ func testListProducts(t *testing.T, f fixture) {
 	want[3] = *changed.Record.Product
 	f.equal("products, one changed", all(f, 2, f.products(owner)), want)
 
-	f.putProduct(node.Write{Ref: licensing.ProductRef(owner, "zeta"), Token: f.load(licensing.ProductRef(owner, "zeta")).Token})
+	f.putProduct(store.Write{Ref: licensing.ProductRef(owner, "zeta"), Token: f.load(licensing.ProductRef(owner, "zeta")).Token})
 	f.equal("products, one gone", all(f, 2, f.products(owner)), want[:4])
 
 	again := productWrite(owner, "zeta", created.Add(time.Hour), nil)
@@ -309,13 +309,13 @@ func testListProducts(t *testing.T, f fixture) {
 
 // putProduct makes, changes or removes a product. It does not remember its
 // writers, so that a swap whose answer was lost may be taken for a loss.
-func (f fixture) putProduct(write node.Write) {
+func (f fixture) putProduct(write store.Write) {
 	f.t.Helper()
 	f.commit(write)
 	f.equal("product", f.load(write.Ref).Record.Product, write.Record.Product)
 }
 
-func productWrite(owner licensing.Owner, id string, at time.Time, token node.Token) node.Write {
+func productWrite(owner licensing.Owner, id string, at time.Time, token store.Token) store.Write {
 	product := &licensing.Product{ID: id, Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: at}
-	return node.Write{Ref: licensing.ProductRef(owner, id), Token: token, Record: licensing.Record{Product: product}}
+	return store.Write{Ref: licensing.ProductRef(owner, id), Token: token, Record: licensing.Record{Product: product}}
 }

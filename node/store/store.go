@@ -1,7 +1,8 @@
-package node
+package store
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"licet/licensing"
@@ -189,3 +190,8 @@ type LicenseView struct {
 	// Next is where the following page begins; nil at the end.
 	Next *DeviceCursor
 }
+
+// ErrClaimTaken tells that a claim was not stored, nor anything that was to be
+// stored with it: somebody else was first, with the Idempotency-Key or with one of
+// the other records.
+var ErrClaimTaken = errors.New("nothing was stored: somebody else has claimed the Idempotency-Key, or has made what goes along")

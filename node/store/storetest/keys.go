@@ -13,17 +13,17 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // KeyedStore is a store that keeps API keys as well as finding them.
 type KeyedStore interface {
-	node.Store
-	node.KeyStore
+	store.Store
+	store.KeyStore
 }
 
-// RunKeys checks a store against the contract of node.KeyStore, and that its
-// changes show in node.Store. Tests share nothing but the store.
+// RunKeys checks a store against the contract of store.KeyStore, and that its
+// changes show in store.Store. Tests share nothing but the store.
 func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 	for _, c := range []struct {
 		name string
@@ -59,7 +59,7 @@ func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 // keyFixture makes API keys that no other test knows of.
 type keyFixture struct {
 	fixture
-	keys   node.KeyStore
+	keys   store.KeyStore
 	master licensing.MasterKey // in use
 }
 
@@ -106,7 +106,7 @@ func (f keyFixture) wantStored(want licensing.APIKey) {
 	f.equal("the key of the id", got, &want)
 }
 
-func (f keyFixture) marks() node.KeyMarks {
+func (f keyFixture) marks() store.KeyMarks {
 	f.t.Helper()
 	marks, err := f.store.APIKeyMarks(f.context())
 	if err != nil {
@@ -162,9 +162,9 @@ func testKeyPages(t *testing.T, f keyFixture) {
 		want = append(want, f.create(owner))
 	}
 	slices.SortFunc(want, func(a, b licensing.APIKey) int { return strings.Compare(b.ID, a.ID) })
-	for _, limit := range []int{1, 3, 7, 8, node.MaxListPage} {
+	for _, limit := range []int{1, 3, 7, 8, store.MaxListPage} {
 		var got []licensing.APIKey
-		page := node.Page{Limit: limit}
+		page := store.Page{Limit: limit}
 		for {
 			list, err := f.keys.ListAPIKeys(f.context(), owner, page)
 			if err != nil {
@@ -265,7 +265,7 @@ func testKeyAbsent(t *testing.T, f keyFixture) {
 	if got, err := f.keys.FindAPIKey(f.context(), owner, "key_none"); err != nil || got != nil {
 		t.Errorf("found %v, %v", got, err)
 	}
-	if list, err := f.keys.ListAPIKeys(f.context(), owner, node.Page{Limit: 10}); err != nil || len(list.Items) != 0 || list.Next != "" {
+	if list, err := f.keys.ListAPIKeys(f.context(), owner, store.Page{Limit: 10}); err != nil || len(list.Items) != 0 || list.Next != "" {
 		t.Errorf("listed %v, %v", list, err)
 	}
 	_, err := f.keys.ChangeAPIKey(f.context(), owner, "key_none", func(*licensing.APIKey) error {
@@ -337,10 +337,10 @@ func testMasterUnused(t *testing.T, f keyFixture) {
 
 func testKeyMark(t *testing.T, f keyFixture) {
 	owner := f.owner()
-	of := func(marks node.KeyMarks) [2]node.KeyMark {
-		return [2]node.KeyMark{marks.All, marks.Parts[node.KeyPart(owner)]}
+	of := func(marks store.KeyMarks) [2]store.KeyMark {
+		return [2]store.KeyMark{marks.All, marks.Parts[store.KeyPart(owner)]}
 	}
-	seen := [][2]node.KeyMark{of(f.marks())}
+	seen := [][2]store.KeyMark{of(f.marks())}
 	fresh := func(what string) {
 		t.Helper()
 		mark := of(f.marks())

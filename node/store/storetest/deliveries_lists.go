@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func testDeliveryList(d deliveries) {
@@ -18,37 +18,37 @@ func testDeliveryList(d deliveries) {
 	}
 	w, _ := d.work(s)
 	hold := d.claim(w)
-	var done node.Checkpoint
-	want := make(map[node.DeliveryStatus][]node.Delivery)
+	var done store.Checkpoint
+	want := make(map[store.DeliveryStatus][]store.Delivery)
 	for n := range 5 {
 		p, x := message(n, 1), message(10+n, 2)
 		done.Pending, done.Dead = append(done.Pending, p), append(done.Dead, x)
-		want[node.DeliveryPending] = append(want[node.DeliveryPending], as(node.DeliveryPending, p))
-		want[node.DeliveryDead] = append(want[node.DeliveryDead], as(node.DeliveryDead, x))
+		want[store.DeliveryPending] = append(want[store.DeliveryPending], as(store.DeliveryPending, p))
+		want[store.DeliveryDead] = append(want[store.DeliveryDead], as(store.DeliveryDead, x))
 	}
 	d.checkpoint(hold, done)
 	for n := range 12 {
-		var some []node.Delivery
+		var some []store.Delivery
 		for i := range n % 4 {
 			some = append(some, message(100+10*n+i, 1))
 		}
-		d.checkpoint(hold, node.Checkpoint{Delivered: some})
+		d.checkpoint(hold, store.Checkpoint{Delivered: some})
 		for _, m := range some {
-			want[node.DeliveryDelivered] = slices.Insert(want[node.DeliveryDelivered], 0, asDelivered(m))
+			want[store.DeliveryDelivered] = slices.Insert(want[store.DeliveryDelivered], 0, asDelivered(m))
 		}
 	}
-	want[""] = slices.Concat(want[node.DeliveryPending], want[node.DeliveryDead], want[node.DeliveryDelivered])
+	want[""] = slices.Concat(want[store.DeliveryPending], want[store.DeliveryDead], want[store.DeliveryDelivered])
 	for status, all := range want {
 		for limit := 1; limit < len(all)+2; limit++ {
 			d.equal(fmt.Sprintf("those that are %q, %d at a time", status, limit), d.all(s, status, limit), all)
 		}
 	}
-	for _, page := range []node.DeliveryPage{
+	for _, page := range []store.DeliveryPage{
 		{After: "x"}, {After: "lx"}, {After: "l1"}, {After: "l1.-1"}, {After: "l01.1"}, {After: "l.1"}, {Status: "odd"},
-		{Status: node.DeliveryDead, After: "pevt_0000001"}, {Status: node.DeliveryPending, After: "l1.0"},
+		{Status: store.DeliveryDead, After: "pevt_0000001"}, {Status: store.DeliveryPending, After: "l1.0"},
 	} {
 		page.Limit = 5
-		if got, err := s.Deliveries(d.context(), d.endpoint, page); !errors.Is(err, node.ErrBadPosition) {
+		if got, err := s.Deliveries(d.context(), d.endpoint, page); !errors.Is(err, store.ErrBadPosition) {
 			d.t.Errorf("%+v gives %+v, %v", page, got, err)
 		}
 	}
@@ -59,18 +59,18 @@ func testDeliveryLog(d deliveries) {
 	s := d.open(d.t)
 	w, _ := d.work(s)
 	hold := d.claim(w)
-	var delivered []node.Delivery
+	var delivered []store.Delivery
 	step := func(count int) {
-		var some []node.Delivery
+		var some []store.Delivery
 		for range count {
 			some = append(some, message(len(delivered)+len(some), 1))
 		}
-		d.checkpoint(hold, node.Checkpoint{Delivered: some})
+		d.checkpoint(hold, store.Checkpoint{Delivered: some})
 		for _, m := range some {
 			delivered = append(delivered, asDelivered(m))
 		}
 	}
-	latest := func(count int) []node.Delivery {
+	latest := func(count int) []store.Delivery {
 		some := slices.Clone(delivered[len(delivered)-count:])
 		slices.Reverse(some)
 		return some
@@ -78,23 +78,23 @@ func testDeliveryLog(d deliveries) {
 	for range 105 {
 		step(1)
 	}
-	before, err := s.Deliveries(d.context(), d.endpoint, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 5})
+	before, err := s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5})
 	for errors.Is(err, licensing.ErrUnavailable) {
-		before, err = s.Deliveries(d.context(), d.endpoint, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 5})
+		before, err = s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5})
 	}
-	d.equal("100 pages", d.all(s, node.DeliveryDelivered, 50), latest(100))
+	d.equal("100 pages", d.all(s, store.DeliveryDelivered, 50), latest(100))
 	step(900)
-	d.equal("900 and some more", d.all(s, node.DeliveryDelivered, 90), latest(999))
+	d.equal("900 and some more", d.all(s, store.DeliveryDelivered, 90), latest(999))
 	step(150)
-	d.equal("a page after those", d.all(s, node.DeliveryDelivered, 90), latest(1050))
+	d.equal("a page after those", d.all(s, store.DeliveryDelivered, 90), latest(1050))
 	step(850)
-	d.equal("1,000", d.all(s, node.DeliveryDelivered, 90), latest(1000))
+	d.equal("1,000", d.all(s, store.DeliveryDelivered, 90), latest(1000))
 	if err != nil || before.Next == "" {
 		d.t.Fatalf("%+v, %v", before, err)
 	}
 	// Who reads on at what is gone is at the end.
 	d.again(func() error {
-		got, err := s.Deliveries(d.context(), d.endpoint, node.DeliveryPage{Status: node.DeliveryDelivered, Limit: 5, After: before.Next})
+		got, err := s.Deliveries(d.context(), d.endpoint, store.DeliveryPage{Status: store.DeliveryDelivered, Limit: 5, After: before.Next})
 		if err == nil && (len(got.Items) > 0 || got.Next != "") {
 			d.t.Errorf("behind what is gone is %+v", got)
 		}

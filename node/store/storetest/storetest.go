@@ -1,4 +1,4 @@
-// Package storetest holds what every node.Store must do, as a suite that any
+// Package storetest holds what every store.Store must do, as a suite that any
 // implementation runs, and a wrapper that makes one fail on demand.
 package storetest
 
@@ -14,12 +14,12 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
-// Run checks a store against the contract of node.Store. open gives the store
+// Run checks a store against the contract of store.Store. open gives the store
 // to test; tests share nothing but it, and leave their records behind.
-func Run(t *testing.T, open func(t *testing.T) node.Store) {
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, fixture)
@@ -51,7 +51,7 @@ func Run(t *testing.T, open func(t *testing.T) node.Store) {
 
 // RunClaims checks what a store must do with claims. A sweep takes the claims of
 // everybody, so nothing else may make any on the same server meanwhile.
-func RunClaims(t *testing.T, open func(t *testing.T) node.Store) {
+func RunClaims(t *testing.T, open func(t *testing.T) store.Store) {
 	t.Run("claims are made once, and swept by age", func(t *testing.T) {
 		testClaims(t, fixture{t: t, store: open(t), check: licensing.NewKeyCheck([]byte("check key"))})
 	})
@@ -59,8 +59,8 @@ func RunClaims(t *testing.T, open func(t *testing.T) node.Store) {
 
 // EventfulStore is a store that tells of what it records.
 type EventfulStore interface {
-	node.Store
-	node.EventStore
+	store.Store
+	store.EventStore
 }
 
 // RunEvents checks what a store tells of changes. open gives one that hears the
@@ -90,7 +90,7 @@ func RunSubscriptions(t *testing.T, open func(t *testing.T, hearAll bool) Eventf
 // fixture makes records that no other test knows of.
 type fixture struct {
 	t     *testing.T
-	store node.Store
+	store store.Store
 	check licensing.KeyCheck
 }
 
@@ -130,25 +130,25 @@ func (f fixture) order(owner licensing.Owner) *licensing.Order {
 	}
 }
 
-func (f fixture) commit(writes ...node.Write) node.Outcome {
+func (f fixture) commit(writes ...store.Write) store.Outcome {
 	f.t.Helper()
-	outcome, err := f.store.Commit(f.context(), node.Change{Writes: writes})
+	outcome, err := f.store.Commit(f.context(), store.Change{Writes: writes})
 	if err != nil {
 		f.t.Fatalf("Commit: %v", err)
 	}
 	return outcome
 }
 
-func (f fixture) mustLand(writes ...node.Write) {
+func (f fixture) mustLand(writes ...store.Write) {
 	f.t.Helper()
 	if !f.commit(writes...).Landed {
 		f.t.Fatal("Commit: the swap was lost")
 	}
 }
 
-func (f fixture) load(ref licensing.Ref, devices ...string) node.Snapshot {
+func (f fixture) load(ref licensing.Ref, devices ...string) store.Snapshot {
 	f.t.Helper()
-	snapshots, err := f.store.Load(f.context(), node.Want{Ref: ref, Devices: devices})
+	snapshots, err := f.store.Load(f.context(), store.Want{Ref: ref, Devices: devices})
 	if err != nil {
 		f.t.Fatalf("Load: %v", err)
 	}
@@ -156,7 +156,7 @@ func (f fixture) load(ref licensing.Ref, devices ...string) node.Snapshot {
 }
 
 // rival is what a swap of one record was lost to.
-func (f fixture) rival(outcome node.Outcome, ref licensing.Ref, devices ...string) node.Snapshot {
+func (f fixture) rival(outcome store.Outcome, ref licensing.Ref, devices ...string) store.Snapshot {
 	f.t.Helper()
 	if len(outcome.Rivals) > 0 {
 		return outcome.Rivals[0]
@@ -167,7 +167,7 @@ func (f fixture) rival(outcome node.Outcome, ref licensing.Ref, devices ...strin
 func (f fixture) createLicense(maxDevices int) *licensing.License {
 	f.t.Helper()
 	l := f.license(maxDevices)
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Changed: true}})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Changed: true}})
 	return l
 }
 
@@ -176,7 +176,7 @@ func (f fixture) activate(l *licensing.License, now time.Time, devices ...string
 	f.t.Helper()
 	snapshot := f.load(licensing.LicenseRef(l.Key), devices...)
 	f.apply(&snapshot.Record, l, now, devices...)
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
 }
 
 func (f fixture) apply(record *licensing.Record, l *licensing.License, now time.Time, devices ...string) {
@@ -197,7 +197,7 @@ func (f fixture) remove(l *licensing.License, device string) {
 	if err != nil || !result.Removed {
 		f.t.Fatalf("remove %s: %v, %v", device, result.Removed, err)
 	}
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Token: snapshot.Token, Record: snapshot.Record})
 }
 
 func (f fixture) equal(what string, got, want any) {

@@ -8,16 +8,16 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 func testAbsent(t *testing.T, f fixture) {
 	owner, key := f.owner(), f.key()
 	order := f.order(owner)
 	snapshots, err := f.store.Load(f.context(),
-		node.Want{Ref: licensing.LicenseRef(key), Devices: []string{"a"}},
-		node.Want{Ref: licensing.OrderRef(owner, order.OrderNo)},
-		node.Want{Ref: licensing.ProductRef(owner, "pro")})
+		store.Want{Ref: licensing.LicenseRef(key), Devices: []string{"a"}},
+		store.Want{Ref: licensing.OrderRef(owner, order.OrderNo)},
+		store.Want{Ref: licensing.ProductRef(owner, "pro")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func testAbsent(t *testing.T, f fixture) {
 			t.Errorf("snapshot %d of nothing is %+v", i, snapshot)
 		}
 	}
-	if view, err := f.store.ReadLicense(f.context(), key, node.DevicePage{Limit: 10}); err != nil || view != nil {
+	if view, err := f.store.ReadLicense(f.context(), key, store.DevicePage{Limit: 10}); err != nil || view != nil {
 		t.Errorf("ReadLicense of nothing: %v, %v", view, err)
 	}
 	if owner, found, err := f.store.OrderOwner(f.context(), order.OrderNo); err != nil || found {
@@ -47,14 +47,14 @@ func testCreate(t *testing.T, f fixture) {
 	l.SuspendedAt, l.AllowedOver = created.Add(time.Second), 4
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: order.Terms, CreatedAt: created}
 	f.mustLand(
-		node.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}},
-		node.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}})
-	f.mustLand(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
+		store.Write{Ref: licensing.OrderRef(owner, order.OrderNo), Record: licensing.Record{Order: order}},
+		store.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}})
+	f.mustLand(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l, Metadata: &licensing.Metadata{Object: `{"a":1}`, Changed: true}}})
 
 	snapshots, err := f.store.Load(f.context(),
-		node.Want{Ref: licensing.ProductRef(owner, "pro")},
-		node.Want{Ref: licensing.LicenseRef(l.Key), Devices: []string{"x", "y"}},
-		node.Want{Ref: licensing.OrderRef(owner, order.OrderNo)})
+		store.Want{Ref: licensing.ProductRef(owner, "pro")},
+		store.Want{Ref: licensing.LicenseRef(l.Key), Devices: []string{"x", "y"}},
+		store.Want{Ref: licensing.OrderRef(owner, order.OrderNo)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,16 +73,16 @@ func testCreate(t *testing.T, f fixture) {
 	if s := f.load(licensing.OrderRef(other, order.OrderNo)); s.Record.Order != nil {
 		t.Error("the order is visible in the other mode")
 	}
-	view, err := f.store.ReadLicense(f.context(), l.Key, node.DevicePage{Limit: 1})
+	view, err := f.store.ReadLicense(f.context(), l.Key, store.DevicePage{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.equal("view", view, &node.LicenseView{License: *l, Metadata: `{"a":1}`})
+	f.equal("view", view, &store.LicenseView{License: *l, Metadata: `{"a":1}`})
 }
 
 func testCreateExisting(t *testing.T, f fixture) {
 	l := f.createLicense(3)
-	outcome := f.commit(node.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: f.license(9)}})
+	outcome := f.commit(store.Write{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: f.license(9)}})
 	if outcome.Landed {
 		t.Fatal("a second creation landed")
 	}
@@ -96,7 +96,7 @@ func testStaleSwap(t *testing.T, f fixture) {
 	f.activate(l, created.Add(time.Second), "a")
 
 	f.apply(&stale.Record, l, created.Add(2*time.Second), "b")
-	outcome := f.commit(node.Write{Ref: ref, Token: stale.Token, Record: stale.Record})
+	outcome := f.commit(store.Write{Ref: ref, Token: stale.Token, Record: stale.Record})
 	if outcome.Landed {
 		t.Fatal("a swap on a stale revision landed")
 	}
@@ -105,7 +105,7 @@ func testStaleSwap(t *testing.T, f fixture) {
 		t.Fatalf("the rival is %+v with devices %+v", rival.Record.License, rival.Record.Devices)
 	}
 	f.apply(&rival.Record, l, created.Add(3*time.Second), "b")
-	f.mustLand(node.Write{Ref: ref, Token: rival.Token, Record: rival.Record})
+	f.mustLand(store.Write{Ref: ref, Token: rival.Token, Record: rival.Record})
 	if got := f.load(ref).Record.License.CurrentDevices; got != 2 {
 		t.Errorf("current_devices is %d, want 2", got)
 	}
@@ -114,11 +114,11 @@ func testStaleSwap(t *testing.T, f fixture) {
 func testAllOrNone(t *testing.T, f fixture) {
 	owner := f.owner()
 	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: created}
-	write := node.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}}
+	write := store.Write{Ref: licensing.ProductRef(owner, "pro"), Record: licensing.Record{Product: product}}
 	first, second := f.order(owner), f.order(owner)
-	f.mustLand(node.Write{Ref: licensing.OrderRef(owner, first.OrderNo), Record: licensing.Record{Order: first}}, write)
+	f.mustLand(store.Write{Ref: licensing.OrderRef(owner, first.OrderNo), Record: licensing.Record{Order: first}}, write)
 
-	outcome := f.commit(node.Write{Ref: licensing.OrderRef(owner, second.OrderNo), Record: licensing.Record{Order: second}}, write)
+	outcome := f.commit(store.Write{Ref: licensing.OrderRef(owner, second.OrderNo), Record: licensing.Record{Order: second}}, write)
 	if outcome.Landed {
 		t.Fatal("a change landed though one of its writes had lost")
 	}
@@ -135,15 +135,15 @@ func testIssue(t *testing.T, f fixture) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Order: order}})
+	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Order: order}})
 	snapshot := f.load(ref)
-	stale := node.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
+	stale := store.Snapshot{Record: snapshot.Record.Clone(), Token: snapshot.Token}
 	key, loser := f.key(), f.key()
-	pay := func(s *node.Snapshot, key licensing.LicenseKey) node.Write {
+	pay := func(s *store.Snapshot, key licensing.LicenseKey) store.Write {
 		if _, err := licensing.Apply(&s.Record, licensing.PayOrder{Payment: "p1", Terms: order.Terms, Key: key}, created); err != nil {
 			t.Fatal(err)
 		}
-		return node.Write{Ref: ref, Token: s.Token, Record: s.Record}
+		return store.Write{Ref: ref, Token: s.Token, Record: s.Record}
 	}
 	f.mustLand(pay(&snapshot, key))
 	if f.commit(pay(&stale, loser)).Landed {
@@ -172,9 +172,9 @@ func testClaims(t *testing.T, f fixture) {
 		{Fingerprint: [32]byte{4}, CreatedAt: created.Add(2 * time.Hour), Refusal: licensing.ErrPaymentNotConfigured},
 		{Fingerprint: [32]byte{5}, CreatedAt: created.Add(3 * time.Hour), LicenseKey: f.key()},
 	}
-	var token node.Token
+	var token store.Token
 	for i := range claims {
-		write := node.Write{Ref: ref, Token: token, Record: licensing.Record{Claim: &claims[i]}}
+		write := store.Write{Ref: ref, Token: token, Record: licensing.Record{Claim: &claims[i]}}
 		f.mustLand(write)
 		if f.commit(write).Landed {
 			t.Fatal("the same claim was made twice")
@@ -204,7 +204,7 @@ func testClaims(t *testing.T, f fixture) {
 func (f fixture) sweep(before time.Time) {
 	f.t.Helper()
 	for {
-		swept, err := f.store.SweepClaims(f.context(), before, node.MaxSweep)
+		swept, err := f.store.SweepClaims(f.context(), before, store.MaxSweep)
 		if err != nil && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			f.t.Fatal(err)
 		}
@@ -223,7 +223,7 @@ func testConcurrent(t *testing.T, f fixture) {
 	for w := range writers {
 		group.Go(func() {
 			for _, device := range deviceNames(w*each, (w+1)*each) {
-				snapshots, err := f.store.Load(ctx, node.Want{Ref: ref, Devices: []string{device}})
+				snapshots, err := f.store.Load(ctx, store.Want{Ref: ref, Devices: []string{device}})
 				if err != nil {
 					t.Errorf("Load: %v", err)
 					return
@@ -234,7 +234,7 @@ func testConcurrent(t *testing.T, f fixture) {
 						t.Errorf("activate: %v", err)
 						return
 					}
-					outcome, err := f.store.Commit(ctx, node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+					outcome, err := f.store.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 					if err != nil {
 						t.Errorf("Commit: %v", err)
 						return
@@ -248,7 +248,7 @@ func testConcurrent(t *testing.T, f fixture) {
 		})
 	}
 	group.Wait()
-	view, err := f.store.ReadLicense(ctx, l.Key, node.DevicePage{Limit: 1000})
+	view, err := f.store.ReadLicense(ctx, l.Key, store.DevicePage{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func testUnchanged(t *testing.T, f fixture) {
 		for _, touched := range [][]string{nil, devices} {
 			snapshot := f.load(ref, touched...)
 			group.Go(func() {
-				outcome, err := f.store.Commit(f.context(), node.Change{Writes: []node.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
+				outcome, err := f.store.Commit(f.context(), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 				if err != nil {
 					t.Errorf("%d devices: %v", count, err)
 				}
@@ -299,7 +299,7 @@ func testConfirm(t *testing.T, f fixture) {
 			l := f.createLicense(0)
 			f.activate(l, created, deviceNames(0, count)...)
 			ref := licensing.LicenseRef(l.Key)
-			guess, _, ok := f.store.Recall(node.Want{Ref: ref, Devices: []string{"device-0", "new"}})
+			guess, _, ok := f.store.Recall(store.Want{Ref: ref, Devices: []string{"device-0", "new"}})
 			if !ok {
 				continue
 			}
@@ -318,20 +318,20 @@ func testEnded(t *testing.T, f fixture) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	l := f.license(3)
-	_, err := f.store.Commit(ctx, node.Change{Writes: []node.Write{
+	_, err := f.store.Commit(ctx, store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Commit: %v, want ErrUnavailable", err)
 	}
-	if _, err := f.store.Load(ctx, node.Want{Ref: licensing.LicenseRef(l.Key)}); !errors.Is(err, licensing.ErrUnavailable) {
+	if _, err := f.store.Load(ctx, store.Want{Ref: licensing.LicenseRef(l.Key)}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("Load: %v, want ErrUnavailable", err)
 	}
 	if s := f.load(licensing.LicenseRef(l.Key)); s.Record.License != nil {
 		t.Error("the license was written")
 	}
 	l = f.createLicense(0)
-	guess, _, ok := f.store.Recall(node.Want{Ref: licensing.LicenseRef(l.Key)})
+	guess, _, ok := f.store.Recall(store.Want{Ref: licensing.LicenseRef(l.Key)})
 	if !ok {
 		return
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // longAgo is when nothing but this test's records end.
@@ -47,7 +47,7 @@ func (f fixture) step(ref licensing.Ref, cmd licensing.Command, now time.Time) {
 	if _, err := licensing.Apply(&snapshot.Record, cmd, now); err != nil {
 		f.t.Fatalf("%T: %v", cmd, err)
 	}
-	f.mustLand(node.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
+	f.mustLand(store.Write{Ref: ref, Token: snapshot.Token, Record: snapshot.Record})
 }
 
 // testDue walks licenses and an order through what is due of them: each stands
@@ -64,7 +64,7 @@ func testDue(t *testing.T, f fixture) {
 			l.Validity = licensing.Period{Days: 20}
 		}
 		licenses = append(licenses, licensing.LicenseRef(l.Key))
-		f.mustLand(node.Write{Ref: licenses[i], Record: licensing.Record{License: l}})
+		f.mustLand(store.Write{Ref: licenses[i], Record: licensing.Record{License: l}})
 	}
 	ends := func(at time.Time, want ...licensing.Ref) {
 		t.Helper()
@@ -97,8 +97,8 @@ func testDue(t *testing.T, f fixture) {
 	canceled.CreatedAt, canceled.ExpiresAt = longAgo, day(1)
 	paid := licensing.OrderRef(owner, order.OrderNo)
 	owed := licensing.OrderRef(owner, canceled.OrderNo)
-	f.mustLand(node.Write{Ref: paid, Record: licensing.Record{Order: order}})
-	f.mustLand(node.Write{Ref: owed, Record: licensing.Record{Order: canceled}})
+	f.mustLand(store.Write{Ref: paid, Record: licensing.Record{Order: order}})
+	f.mustLand(store.Write{Ref: owed, Record: licensing.Record{Order: canceled}})
 	orders := func(kind licensing.DueKind, want ...licensing.Ref) {
 		t.Helper()
 		f.equal("orders", f.due(kind, day(100), 1, paid, owed), want)
@@ -135,13 +135,13 @@ func testTogether(t *testing.T, f fixture) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)
-	f.mustLand(node.Write{Ref: ref, Record: licensing.Record{Order: order}})
+	f.mustLand(store.Write{Ref: ref, Record: licensing.Record{Order: order}})
 	key := f.key()
 	f.step(ref, licensing.PayOrder{Payment: "p", Terms: licensing.Terms{KeyPrefix: "LIC"}, Key: key}, created)
 	license := licensing.LicenseRef(key)
-	refund := func() []node.Write {
+	refund := func() []store.Write {
 		t.Helper()
-		var writes []node.Write
+		var writes []store.Write
 		for _, s := range []struct {
 			ref licensing.Ref
 			cmd licensing.Command
@@ -150,7 +150,7 @@ func testTogether(t *testing.T, f fixture) {
 			if _, err := licensing.Apply(&snapshot.Record, s.cmd, created); err != nil {
 				t.Fatal(err)
 			}
-			writes = append(writes, node.Write{Ref: s.ref, Token: snapshot.Token, Record: snapshot.Record})
+			writes = append(writes, store.Write{Ref: s.ref, Token: snapshot.Token, Record: snapshot.Record})
 		}
 		return writes
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/store"
 )
 
 // PutEndpoints makes endpoints those of an owner, and says of others that they were
@@ -21,7 +21,7 @@ type PutEndpoints func(t *testing.T, owner licensing.Owner, endpoints []licensin
 
 // RunDeliveries checks what a store must do for the delivery of webhooks. open gives a
 // store that is a worker of its own.
-func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put PutEndpoints) {
+func RunDeliveries(t *testing.T, open func(t *testing.T) store.DeliveryStore, put PutEndpoints) {
 	for _, c := range []struct {
 		name string
 		test func(deliveries)
@@ -52,7 +52,7 @@ func RunDeliveries(t *testing.T, open func(t *testing.T) node.DeliveryStore, put
 // deliveries is a fixture with an endpoint.
 type deliveries struct {
 	fixture
-	open     func(t *testing.T) node.DeliveryStore
+	open     func(t *testing.T) store.DeliveryStore
 	put      PutEndpoints
 	owner    licensing.Owner
 	endpoint string
@@ -75,12 +75,12 @@ func (d deliveries) again(do func() error) {
 }
 
 // work works until the test ends, or stop is called.
-func (d deliveries) work(s node.DeliveryStore) (w node.DeliveryWorker, stop func()) {
+func (d deliveries) work(s store.DeliveryStore) (w store.DeliveryWorker, stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	began, ended := make(chan node.DeliveryWorker, 1), make(chan error, 1)
+	began, ended := make(chan store.DeliveryWorker, 1), make(chan error, 1)
 	go func() {
-		ended <- s.Work(ctx, func(ctx context.Context, w node.DeliveryWorker) error {
+		ended <- s.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 			began <- w
 			<-ctx.Done()
 			return nil
@@ -106,7 +106,7 @@ func (d deliveries) work(s node.DeliveryStore) (w node.DeliveryWorker, stop func
 	return w, stop
 }
 
-func (d deliveries) claim(w node.DeliveryWorker) (hold node.DeliveryHold) {
+func (d deliveries) claim(w store.DeliveryWorker) (hold store.DeliveryHold) {
 	d.t.Helper()
 	d.again(func() error {
 		h, ok, err := w.Claim(d.context(), d.owner, d.endpoint)
@@ -119,30 +119,30 @@ func (d deliveries) claim(w node.DeliveryWorker) (hold node.DeliveryHold) {
 	return hold
 }
 
-func (d deliveries) resume(hold node.DeliveryHold) (state node.DeliveryState) {
+func (d deliveries) resume(hold store.DeliveryHold) (state store.DeliveryState) {
 	d.t.Helper()
 	d.again(func() (err error) { state, err = hold.Resume(d.context()); return err })
 	return state
 }
 
-func (d deliveries) checkpoint(hold node.DeliveryHold, done node.Checkpoint) {
+func (d deliveries) checkpoint(hold store.DeliveryHold, done store.Checkpoint) {
 	d.t.Helper()
 	if err := hold.Checkpoint(d.context(), done); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-func (d deliveries) release(hold node.DeliveryHold) {
+func (d deliveries) release(hold store.DeliveryHold) {
 	d.t.Helper()
 	d.again(func() error { return hold.Release(d.context()) })
 }
 
 // all reads a listing of deliveries to its end.
-func (d deliveries) all(s node.DeliveryStore, status node.DeliveryStatus, limit int) (all []node.Delivery) {
+func (d deliveries) all(s store.DeliveryStore, status store.DeliveryStatus, limit int) (all []store.Delivery) {
 	d.t.Helper()
-	page := node.DeliveryPage{Status: status, Limit: limit}
+	page := store.DeliveryPage{Status: status, Limit: limit}
 	for {
-		var got node.Deliveries
+		var got store.Deliveries
 		d.again(func() (err error) { got, err = s.Deliveries(d.context(), d.endpoint, page); return err })
 		if len(got.Items) > limit {
 			d.t.Fatalf("a page of %d has %d", limit, len(got.Items))
@@ -154,22 +154,22 @@ func (d deliveries) all(s node.DeliveryStore, status node.DeliveryStatus, limit 
 	}
 }
 
-func message(n int, attempts int) node.Delivery {
-	m := node.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licensing.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
+func message(n int, attempts int) store.Delivery {
+	m := store.Delivery{EventID: fmt.Sprintf("evt_0%06d", n), Type: licensing.EventOrderPaid, Answer: fmt.Sprintf("answer %d", n%3), Next: created.Add(time.Duration(n) * time.Second)}
 	for i := range attempts {
-		m.Attempts = append(m.Attempts, node.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute), Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
+		m.Attempts = append(m.Attempts, store.DeliveryAttempt{At: created.Add(time.Duration(n+i) * time.Minute), Duration: time.Duration(i) * time.Millisecond, Status: 500 + i, Failure: "status"})
 	}
 	return m
 }
 
-func asDelivered(m node.Delivery) node.Delivery {
-	m.Status, m.Next = node.DeliveryDelivered, time.Time{}
+func asDelivered(m store.Delivery) store.Delivery {
+	m.Status, m.Next = store.DeliveryDelivered, time.Time{}
 	return m
 }
 
-func as(status node.DeliveryStatus, m node.Delivery) node.Delivery {
+func as(status store.DeliveryStatus, m store.Delivery) store.Delivery {
 	m.Status = status
 	return m
 }
 
-func byEvent(a, b node.Delivery) int { return cmp.Compare(a.EventID, b.EventID) }
+func byEvent(a, b store.Delivery) int { return cmp.Compare(a.EventID, b.EventID) }

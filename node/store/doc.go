@@ -1,0 +1,13 @@
+// Package store says what the engine and the use cases ask of a database. Package kv keeps
+// the records in etcd. Package storetest holds the tests that every implementation passes.
+//
+// The map of the package:
+//
+//	store.go       records that are read together and swapped together
+//	listings.go    lists of an owner's records, and their pages
+//	keys.go        API keys and master keys
+//	keymarks.go    marks that show which API keys may have changed
+//	events.go      the feed and the history of events
+//	deliveries.go  what the delivery of webhooks stores
+//	nodes.go       the nodes and their incarnations
+package store
