@@ -13,7 +13,7 @@ import (
 
 	"licet/client"
 	"licet/internal/servicetest"
-	"licet/node"
+	usecases "licet/node/service"
 )
 
 // routes gives the routes of docs/api.md that are of version 1.
@@ -46,7 +46,7 @@ func TestEveryRoute(t *testing.T) {
 		w := newWire(0)
 		shop := newShop(t, nil, w.option())
 		if signed {
-			key, err := service.NewKey(node.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: []string{"*"}, RequireSignature: true})
+			key, err := service.NewKey(usecases.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: []string{"*"}, RequireSignature: true})
 			if err != nil {
 				t.Fatal(err)
 			}

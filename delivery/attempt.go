@@ -9,7 +9,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/licensing"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -92,7 +92,7 @@ func (r *route) findAndPost(ctx context.Context, to *licensing.Endpoint, done *a
 }
 
 // find reads what is to be sent of a pending message; nil: it can't be.
-func (r *route) find(ctx context.Context, done *attempted) *node.EventView {
+func (r *route) find(ctx context.Context, done *attempted) *service.EventView {
 	id := done.message.id
 	if known := done.message.known; known != nil {
 		done.before = *known
@@ -120,7 +120,7 @@ func (r *route) find(ctx context.Context, done *attempted) *node.EventView {
 }
 
 // post makes the attempt.
-func (r *route) post(ctx context.Context, view *node.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
+func (r *route) post(ctx context.Context, view *service.EventView, to *licensing.Endpoint) (webhook.Attempt, error) {
 	texts, err := r.engine.cfg.Node.WebhookSecrets(to)
 	if err != nil {
 		return webhook.Attempt{}, fmt.Errorf("the endpoint's secret: %w", err)

@@ -2,7 +2,7 @@ package delivery
 
 import (
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -14,7 +14,7 @@ const maxOpen = 500
 // there is nothing to send.
 type step struct {
 	at      store.FeedPosition // behind it
-	view    *node.EventView    // until it has ended
+	view    *service.EventView // until it has ended
 	begun   bool
 	settled bool // what came of it is in a checkpoint
 }
@@ -37,7 +37,7 @@ type cursor struct {
 
 // add takes a page that was read behind all others. wants is nil where the page has
 // nothing else.
-func (c *cursor) add(page node.EventFeed, wants func(licensing.EventType) bool) {
+func (c *cursor) add(page service.EventFeed, wants func(licensing.EventType) bool) {
 	for i := range page.Events {
 		view := &page.Events[i]
 		if c.ends && c.until > 0 && view.Revision > c.until {

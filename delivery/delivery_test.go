@@ -11,7 +11,7 @@ import (
 
 	"licet/delivery/webhook"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -34,7 +34,7 @@ func TestDeliversAll(t *testing.T) {
 		t.Errorf("350 events were sent %d times", n)
 	}
 	// What the place says of the feed is that there is nothing more.
-	rest, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, node.FeedWait{})
+	rest, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{After: s.progress(endpoint.ID).Place, Limit: 100, Types: endpoint.Types}, service.FeedWait{})
 	if err != nil || len(rest.Events) > 0 {
 		t.Errorf("behind the place are still %d events (%v)", len(rest.Events), err)
 	}
@@ -220,7 +220,7 @@ func TestGone(t *testing.T) {
 	l.until("nobody delivers to it", func() bool { return len(s.engine.claimed()) == 0 })
 	told := 0
 	l.until("it is told", func() bool {
-		feed, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, node.FeedWait{})
+		feed, err := s.node.Feed(l.ctx(), l.owner, store.FeedPage{Types: []licensing.EventType{licensing.EventWebhookDisabled}, Limit: 10}, service.FeedWait{})
 		told = len(feed.Events)
 		return err == nil && told > 0
 	})
@@ -374,7 +374,7 @@ func TestRotationSignsWithTwo(t *testing.T) {
 	s.record(3)
 	s.recorded(3)
 	l.until("they have arrived", func() bool { _, taken := r.count(); return taken == 3 })
-	if _, _, err := s.node.RotateWebhookSecret(l.ctx(), node.EndpointRotation{Owner: l.owner, ID: endpoint.ID, Overlap: time.Hour}); err != nil {
+	if _, _, err := s.node.RotateWebhookSecret(l.ctx(), service.EndpointRotation{Owner: l.owner, ID: endpoint.ID, Overlap: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	l.until("both sign", func() bool {

@@ -12,7 +12,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -44,10 +44,10 @@ const (
 // Config is what an engine is made of. Every field is needed unless it says otherwise.
 type Config struct {
 	Store  store.DeliveryStore
-	Node   *node.Node
+	Node   *service.Service
 	Sender *webhook.Sender
 	// Render makes the body of a message.
-	Render func(*node.EventView) ([]byte, error)
+	Render func(*service.EventView) ([]byte, error)
 
 	Clock   func() time.Time
 	Random  func() float64 // from [0, 1); nil: math/rand/v2's

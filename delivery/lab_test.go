@@ -22,6 +22,7 @@ import (
 	"github.com/rs/zerolog"
 
 	receiving "licet/client/webhook"
+	"licet/node/service"
 	"licet/node/store"
 
 	"licet/delivery/webhook"
@@ -98,7 +99,7 @@ func (l *lab) ctx() context.Context {
 type site struct {
 	lab     *lab
 	store   *kv.Store
-	node    *node.Node
+	node    *service.Service
 	front   *handlers.Server
 	sender  *webhook.Sender
 	metrics *metrics.Metrics
@@ -127,9 +128,19 @@ func (l *lab) site() *site {
 	if err := s.store.CheckRing(ctx, l.ring); err != nil {
 		l.t.Fatal(err)
 	}
-	s.node = node.New(node.Config{
-		Store: s.store, KeyCheck: check, Clock: l.now, Entropy: rand.Reader, Metrics: s.metrics, Log: zerolog.Nop(),
-		Events: s.store, Deliveries: s.store, Keys: s.store, Ring: l.ring,
+	s.node = service.New(service.Config{
+		Config: node.Config{
+			Store:    s.store,
+			KeyCheck: check,
+			Clock:    l.now,
+			Metrics:  s.metrics,
+			Log:      zerolog.Nop(),
+		},
+		Entropy:    rand.Reader,
+		Events:     s.store,
+		Deliveries: s.store,
+		Keys:       s.store,
+		Ring:       l.ring,
 	})
 	sealing, stop := context.WithCancel(context.Background())
 	var sealed sync.WaitGroup
@@ -176,7 +187,7 @@ func (s *site) record(n int) {
 	s.lab.t.Helper()
 	for left := n; left > 0; left -= 1000 {
 		key := ulid.Make()
-		grant := node.Grant{ProductID: "pro", Quantity: min(left, 1000), Once: &node.Once{Hash: string(key[:])}}
+		grant := service.Grant{ProductID: "pro", Quantity: min(left, 1000), Once: &node.Once{Hash: string(key[:])}}
 		s.lab.until("licenses are granted", func() bool {
 			_, _, err := s.node.Grant(s.lab.ctx(), s.lab.owner, grant)
 			return err == nil // etcd may take its time on a busy machine
@@ -190,10 +201,10 @@ func (s *site) feed() []string {
 	var ids []string
 	page := store.FeedPage{Limit: 1000}
 	for {
-		var feed node.EventFeed
+		var feed service.EventFeed
 		s.lab.until("the feed can be read", func() bool {
 			var err error
-			feed, err = s.node.Feed(s.lab.ctx(), s.lab.owner, page, node.FeedWait{})
+			feed, err = s.node.Feed(s.lab.ctx(), s.lab.owner, page, service.FeedWait{})
 			return err == nil
 		})
 		for i := range feed.Events {
@@ -219,7 +230,7 @@ func (s *site) recorded(n int) []string {
 // subscribe makes an endpoint that a receiver gets all events of licenses at.
 func (s *site) subscribe(r *receiver) licensing.Endpoint {
 	s.lab.t.Helper()
-	made, _, err := s.node.CreateWebhook(s.lab.ctx(), node.EndpointCreation{
+	made, _, err := s.node.CreateWebhook(s.lab.ctx(), service.EndpointCreation{
 		Owner: s.lab.owner, URL: r.server.URL, Types: []licensing.EventType{licensing.EventLicenseIssued},
 	})
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // wantsPage tells how many events should be read behind a cursor now; 0: none. There
@@ -41,7 +41,7 @@ func (q *queue) wants(kind licensing.EventType) bool {
 // page takes a page that was asked for when the cursor had been rewound void times, and the
 // endpoint that was read with the page. Where the endpoint has changed, the queue drops
 // events that it has read and not sent; then the page is read again behind the rest.
-func (q *queue) page(c *cursor, void int, page node.EventFeed, now time.Time) {
+func (q *queue) page(c *cursor, void int, page service.EventFeed, now time.Time) {
 	current := void == c.void && (c == &q.feed || q.replay != nil && c == &q.replay.cursor)
 	read := c.read
 	q.learn(page.Endpoint, now)

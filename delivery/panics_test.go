@@ -13,6 +13,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -106,9 +107,19 @@ func TestPanicsEndNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := node.New(node.Config{
-		Store: s.store, KeyCheck: check, Clock: l.now, Entropy: rand.Reader, Metrics: s.metrics, Log: zerolog.Nop(),
-		Events: f, Deliveries: s.store, Keys: s.store, Ring: l.ring,
+	n := service.New(service.Config{
+		Config: node.Config{
+			Store:    s.store,
+			KeyCheck: check,
+			Clock:    l.now,
+			Metrics:  s.metrics,
+			Log:      zerolog.Nop(),
+		},
+		Entropy:    rand.Reader,
+		Events:     f,
+		Deliveries: s.store,
+		Keys:       s.store,
+		Ring:       l.ring,
 	})
 	sealing, stop := context.WithCancel(context.Background())
 	var sealed sync.WaitGroup
@@ -118,7 +129,7 @@ func TestPanicsEndNothing(t *testing.T) {
 	endpoint := s.subscribe(r)
 	s.newEngine()
 	s.engine.cfg.Node = n
-	s.engine.cfg.Render = func(v *node.EventView) ([]byte, error) {
+	s.engine.cfg.Render = func(v *service.EventView) ([]byte, error) {
 		f.step("a message")
 		return s.front.RenderEvent(v)
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -61,11 +61,11 @@ type queue struct {
 // message is what an attempt is to be made of.
 type message struct {
 	id    string
-	view  *node.EventView // nil: it is to be read
-	known *store.Delivery // of a pending one, what came of it; nil: it is to be read
-	step  *step           // nil: it is pending
-	probe bool            // the endpoint was failing
-	reset time.Time       // the endpoint's ResetAt
+	view  *service.EventView // nil: it is to be read
+	known *store.Delivery    // of a pending one, what came of it; nil: it is to be read
+	step  *step              // nil: it is pending
+	probe bool               // the endpoint was failing
+	reset time.Time          // the endpoint's ResetAt
 }
 
 // newQueue goes on where the deliveries of an endpoint stand.

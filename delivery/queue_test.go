@@ -10,7 +10,7 @@ import (
 
 	"licet/delivery/webhook"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -34,10 +34,10 @@ type simulation struct {
 
 	accepted map[string]int // by the receiver
 	endpoint licensing.Endpoint
-	revision int64           // at which the endpoint was changed last
-	needed   map[int]bool    // events that the endpoint has wanted ever since they were recorded
-	page     *node.EventFeed // was read for asked, and is under way
-	expired  bool            // in its place
+	revision int64              // at which the endpoint was changed last
+	needed   map[int]bool       // events that the endpoint has wanted ever since they were recorded
+	page     *service.EventFeed // was read for asked, and is under way
+	expired  bool               // in its place
 	most     int
 	last     *store.Checkpoint // taken, and not stored yet
 	gone     int               // the events before it were skipped
@@ -175,13 +175,13 @@ func (s *simulation) fetch(a asked) {
 	if a.after == "" {
 		s.gone = s.oldest // since it was told so
 	}
-	page := node.EventFeed{Endpoint: s.at()}
+	page := service.EventFeed{Endpoint: s.at()}
 	from = max(from, s.oldest-1)
 	to := from
 	for to < s.events && len(page.Events) < a.limit {
 		to++
 		if s.endpoint.Wants(kindOf(to)) {
-			view := node.EventView{}
+			view := service.EventView{}
 			view.ID, view.Type, view.At = eventName(to), kindOf(to), s.now
 			page.Events = append(page.Events, view)
 		}
@@ -380,9 +380,9 @@ func (s *simulation) settle() {
 // queueOf is a queue with events of the feed before it that were read.
 func queueOf(events int, now time.Time) *queue {
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", Since: "pos_00000", ResetAt: now}), now, func() float64 { return 0.5 })
-	page := node.EventFeed{Next: store.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
+	page := service.EventFeed{Next: store.FeedPosition(eventName(events)), Endpoint: stateOf(q.endpoint).Endpoint}
 	for n := 1; n <= events; n++ {
-		view := node.EventView{}
+		view := service.EventView{}
 		view.ID, view.Type = eventName(n), licensing.EventOrderPaid
 		page.Events = append(page.Events, view)
 	}
@@ -433,9 +433,9 @@ func TestOlderReadChangesNothing(t *testing.T) {
 		t.Errorf("the endpoint is at %s, and gone at %d", q.endpoint.URL, q.off)
 	}
 	// A page that was read before says nothing of the endpoint, and its events are sent.
-	view := node.EventView{}
+	view := service.EventView{}
 	view.ID, view.Type = eventName(4), licensing.EventOrderPaid
-	q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
+	q.page(&q.feed, q.feed.void, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(4)), Endpoint: at(2, "https://old.example")}, now)
 	if q.endpoint.URL != "https://new.example" || q.feed.ahead() != 4 {
 		t.Errorf("the endpoint is at %s, with %d events", q.endpoint.URL, q.feed.ahead())
 	}
@@ -457,9 +457,9 @@ func TestPageAfterAChange(t *testing.T) {
 		}
 		at := store.EndpointAt{Endpoint: q.endpoint, Found: true, Revision: 2}
 		at.Endpoint.Types = []licensing.EventType{licensing.EventOrderPaid}
-		view := node.EventView{}
+		view := service.EventView{}
 		view.ID, view.Type = eventName(5), licensing.EventOrderPaid
-		q.page(&q.feed, q.feed.void, node.EventFeed{Events: []node.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
+		q.page(&q.feed, q.feed.void, service.EventFeed{Events: []service.EventView{view}, Next: store.FeedPosition(eventName(5)), Endpoint: at}, now)
 		want := eventName(sent)
 		if sent == 4 {
 			want = eventName(5)

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -15,7 +15,7 @@ import (
 type pageRead struct {
 	cursor *cursor
 	void   int
-	feed   node.EventFeed
+	feed   service.EventFeed
 	err    error
 }
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // TestTroubleRests: where nothing can be sent for a reason of our own, the feed is not
@@ -14,9 +14,9 @@ import (
 func TestTroubleRests(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	q := newQueue(stateOf(licensing.Endpoint{ID: "we_1", ResetAt: now}), now, func() float64 { return 0.5 })
-	page := node.EventFeed{Next: "pos_1"}
+	page := service.EventFeed{Next: "pos_1"}
 	for _, id := range []string{"evt_1", "evt_2", "evt_3", "evt_4", "evt_5", "evt_6"} {
-		view := node.EventView{}
+		view := service.EventView{}
 		view.ID = id
 		page.Events = append(page.Events, view)
 	}

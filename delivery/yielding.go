@@ -17,7 +17,7 @@ const (
 )
 
 // yielding has deliveries leave a busy node's processors to those who wait for its answers:
-// what is told later was not lost, and a second later the node may have time. See [node.Node.Busy].
+// what is told later was not lost, and a second later the node may have time. See [service.Service.Busy].
 type yielding struct {
 	busy  func() bool
 	clock func() time.Time

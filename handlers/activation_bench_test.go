@@ -21,6 +21,7 @@ import (
 	"licet/metrics"
 	"licet/metrics/tracing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -46,7 +47,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node:      node.New(node.Config{Store: db, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments, Log: log, Tracer: tracer}),
+		Node:      service.New(service.Config{Config: node.Config{Store: db, KeyCheck: check, Clock: time.Now, Metrics: instruments, Log: log, Tracer: tracer}, Entropy: rand.Reader}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,

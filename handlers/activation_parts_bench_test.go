@@ -12,6 +12,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -20,7 +21,7 @@ func BenchmarkReadActivation(b *testing.B) {
 	check := licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32))
 	key := check.Mint("EDITOR", store.Cell, [licensing.LicenseKeyEntropy]byte{1, 2, 3})
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
-	s := New(Config{Node: node.New(node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}), Metrics: instruments})
+	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
 	b.ReportAllocs()
 	for b.Loop() {

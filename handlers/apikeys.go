@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // apiKey is the answer of everything that is about one API key. It has nothing
@@ -55,7 +55,7 @@ func apiKeyAnswer(k *licensing.APIKey, now time.Time) apiKey {
 	return answer
 }
 
-func issuedAnswer(issued *node.IssuedKey, now time.Time) issuedAPIKey {
+func issuedAnswer(issued *service.IssuedKey, now time.Time) issuedAPIKey {
 	return issuedAPIKey{
 		APIKey:    optional(issued.Text),
 		APISecret: optional(issued.Secret),
@@ -71,7 +71,7 @@ func (s *Server) createAPIKey(r *request) (any, error) {
 		return nil, err
 	}
 	late.future("expires_at", wanted.ExpiresAt, s.cfg.Node.Now())
-	in := node.KeyCreation{NewKey: wanted}
+	in := service.KeyCreation{NewKey: wanted}
 	in.Once, in.Stale = bad.onceInTime(r, late)
 	if err := bad.err(); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *Server) createAPIKey(r *request) (any, error) {
 
 // readNewAPIKey reads the body of a new API key, and notes what is bad about
 // it.
-func readNewAPIKey(r *request, bad *problems) (node.NewKey, error) {
+func readNewAPIKey(r *request, bad *problems) (service.NewKey, error) {
 	var name, expires text
 	var scopes texts
 	var sign flag
@@ -97,11 +97,11 @@ func readNewAPIKey(r *request, bad *problems) (node.NewKey, error) {
 		flagMember("require_signature", &sign),
 	)
 	if err != nil {
-		return node.NewKey{}, err
+		return service.NewKey{}, err
 	}
 	bad.apiKeyName("name", name)
 	bad.scopes("scopes", scopes, r.caller)
-	return node.NewKey{
+	return service.NewKey{
 		Owner:            r.caller.Owner,
 		Name:             name.value,
 		Scopes:           scopes.values,
@@ -159,7 +159,7 @@ func (s *Server) rotateAPIKey(r *request) (any, error) {
 	if err := decodeOptional(r.body(), textMember("overlap", &overlap)); err != nil {
 		return nil, err
 	}
-	in := node.KeyRotation{
+	in := service.KeyRotation{
 		Owner:   r.callerOwner(),
 		ID:      r.value("key_id"),
 		Overlap: bad.overlap("overlap", overlap),
@@ -180,10 +180,10 @@ func (s *Server) rotateAPIKey(r *request) (any, error) {
 // overlap reads how long a secret that is replaced stays good.
 func (p *problems) overlap(field string, in text) time.Duration {
 	if !in.given {
-		return node.DefaultOverlap
+		return service.DefaultOverlap
 	}
 	d, ok := parseDuration(in.value)
-	if !ok || d > node.MaxOverlap {
+	if !ok || d > service.MaxOverlap {
 		p.add(field, "must be an ISO 8601 duration of weeks or of days, hours, minutes and seconds, from PT0S to P30D, such as PT24H")
 	}
 	return d

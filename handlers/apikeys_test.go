@@ -9,7 +9,7 @@ import (
 	"licet/licensing"
 )
 
-func (s *service) createKey(creator, members string) answer {
+func (s *fixture) createKey(creator, members string) answer {
 	s.t.Helper()
 	w := newKey(`{"name":"shop",` + members + `}`)
 	w.key = creator

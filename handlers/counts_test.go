@@ -14,7 +14,7 @@ import (
 
 // series gives the values of a counter by its labels, which stand in the order of
 // their names. Those that are 0 are left out.
-func (s *service) series(name string, where ...string) map[string]float64 {
+func (s *fixture) series(name string, where ...string) map[string]float64 {
 	s.t.Helper()
 	values := make(map[string]float64)
 	for _, m := range s.gather(name).GetMetric() {

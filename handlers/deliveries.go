@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -106,7 +106,7 @@ func (s *Server) replayWebhook(r *request) (any, error) {
 	case !until.given:
 		bad.add("event_id", "is required, unless until or dead is given")
 	}
-	in := node.ReplayRequest{
+	in := service.ReplayRequest{
 		Owner:    r.callerOwner(),
 		Endpoint: r.value("endpoint_id"),
 		Replay:   store.Replay{EventID: event.value, After: since.value, Until: until.value, Dead: dead.value},

@@ -9,12 +9,12 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
 // replay is a request to deliver events to an endpoint again.
-func (s *service) replay(body string) wire {
+func (s *fixture) replay(body string) wire {
 	s.t.Helper()
 	return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/replay"), key: keyAll, body: body}
 }
@@ -120,7 +120,7 @@ func TestReplayInDoubt(t *testing.T) {
 // says that it knows no more.
 func TestNoDeliveries(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(_ *handlers.Config, cfg *node.Config) { cfg.Deliveries = nil })
+	s := newService(t, func(_ *handlers.Config, cfg *service.Config) { cfg.Deliveries = nil })
 	id := s.webhook("https://shop.example.com/licet")
 	s.send("GET", webhookPath(id, ""), keyAll, "").must(t, 0)
 	s.send("GET", "/v1/webhook_endpoints", keyAll, "").must(t, 0)

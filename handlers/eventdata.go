@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // event is the answer of everything that tells of one event, and the body of a
@@ -39,7 +39,7 @@ type eventLicense struct {
 
 // eventAnswer renders an event. An event that can't be rendered becomes a placeholder: it must not take the page that it
 // is on, nor an endpoint's deliveries, down with it.
-func (s *Server) eventAnswer(v *node.EventView) event {
+func (s *Server) eventAnswer(v *service.EventView) event {
 	answer := event{
 		ID: v.ID, Type: v.Type, Timestamp: timestamp(v.At), Sequence: v.Sequence, Revision: v.Revision, Actor: v.Actor,
 	}
@@ -54,13 +54,13 @@ func (s *Server) eventAnswer(v *node.EventView) event {
 }
 
 // renderData renders what was changed. A panic is an error.
-func (s *Server) renderData(v *node.EventView) (data json.RawMessage, err error) {
+func (s *Server) renderData(v *service.EventView) (data json.RawMessage, err error) {
 	err = errors.New("rendering panicked")
 	s.guard.Do("event", func() { data, err = s.renderMembers(v) })
 	return data, err
 }
 
-func (s *Server) renderMembers(v *node.EventView) (json.RawMessage, error) {
+func (s *Server) renderMembers(v *service.EventView) (json.RawMessage, error) {
 	var data eventData
 	if v.Order != nil {
 		o := s.orderAnswerAt(v.Order, v.At)
@@ -119,7 +119,7 @@ func withMember(object []byte, of, name, value string) ([]byte, error) {
 }
 
 // RenderEvent writes an event as the body of a webhook: what a lookup of it answers.
-func (s *Server) RenderEvent(v *node.EventView) ([]byte, error) {
+func (s *Server) RenderEvent(v *service.EventView) ([]byte, error) {
 	return encodeEvent(s.eventAnswer(v))
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -21,7 +21,7 @@ func TestRenderEvent(t *testing.T) {
 	render := func(e licensing.Event, metadata string) map[string]any {
 		t.Helper()
 		e.At, e.Sequence, e.Actor = at, 4, "key_1"
-		body, err := s.RenderEvent(&node.EventView{RecordedEvent: store.RecordedEvent{ID: "evt_1", Revision: 7, Event: e}, Metadata: metadata})
+		body, err := s.RenderEvent(&service.EventView{RecordedEvent: store.RecordedEvent{ID: "evt_1", Revision: 7, Event: e}, Metadata: metadata})
 		var got map[string]any
 		if err == nil {
 			err = json.Unmarshal(body, &got)

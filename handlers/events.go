@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -58,10 +58,10 @@ func (s *Server) listEvents(r *request) (any, error) {
 		ctx, cancel = context.WithTimeout(context.Background(), wait+s.cfg.RequestTimeout)
 		defer cancel()
 	}
-	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, node.FeedWait{
+	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, service.FeedWait{
 		For: wait, Stop: s.life.Done(), Key: r.caller, Watch: s.watcher(r),
 	})
-	if errors.Is(err, node.ErrKeyEnded) {
+	if errors.Is(err, service.ErrKeyEnded) {
 		return nil, errUnauthenticated
 	}
 	if errors.Is(err, store.ErrBadPosition) {
@@ -154,7 +154,7 @@ func (s *Server) listLicenseEvents(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.listHistory(r, "events of license", string(key), func(page store.HistoryPage) (node.EventHistory, error) {
+	return s.listHistory(r, "events of license", string(key), func(page store.HistoryPage) (service.EventHistory, error) {
 		return s.cfg.Node.LicenseEvents(r.ctx, r.callerOwner(), key, page)
 	})
 }
@@ -162,14 +162,14 @@ func (s *Server) listLicenseEvents(r *request) (any, error) {
 // listOrderEvents pages through what has happened to an order.
 func (s *Server) listOrderEvents(r *request) (any, error) {
 	orderNo := r.value("order_no")
-	return s.listHistory(r, "events of order", orderNo, func(page store.HistoryPage) (node.EventHistory, error) {
+	return s.listHistory(r, "events of order", orderNo, func(page store.HistoryPage) (service.EventHistory, error) {
 		return s.cfg.Node.OrderEvents(r.ctx, r.callerOwner(), orderNo, page)
 	})
 }
 
 // listHistory reads a page of one record's events. Its cursors are good for that
 // record alone.
-func (s *Server) listHistory(r *request, kind, of string, read func(store.HistoryPage) (node.EventHistory, error)) (any, error) {
+func (s *Server) listHistory(r *request, kind, of string, read func(store.HistoryPage) (service.EventHistory, error)) (any, error) {
 	q := newListQuery(kind, r)
 	q.asked = append(q.asked, of)
 	page, err := q.page()

@@ -15,73 +15,73 @@ import (
 var goldenCases = []struct {
 	name    string
 	options []option
-	setup   func(s *service) wire
+	setup   func(s *fixture) wire
 }{
-	{"activate", nil, func(s *service) wire {
+	{"activate", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"mac-00:1b","device_name":"Anna's laptop"`)
 	}},
-	{"activate_without_name_pinned", nil, func(s *service) wire {
+	{"activate_without_name_pinned", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
 	}},
-	{"activate_expiring", nil, func(s *service) wire {
+	{"activate_expiring", nil, func(s *fixture) wire {
 		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2031-01-01T00:00:00Z"}`).must(s.t, 0)
 		return activation(granted.data["licenses"].([]any)[0].(map[string]any)["license_key"].(string), `"device_id":"d1"`)
 	}},
-	{"40000_not_json", nil, func(*service) wire { return activationBody(`{"license_key":`) }},
-	{"40000_wrong_type", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},
-	{"40000_unknown_member", nil, func(*service) wire {
+	{"40000_not_json", nil, func(*fixture) wire { return activationBody(`{"license_key":`) }},
+	{"40000_wrong_type", nil, func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1.0,"currency":"USD"}`) }},
+	{"40000_unknown_member", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD","colour":"red"}`)
 	}},
-	{"40000_duplicate_member", nil, func(*service) wire {
+	{"40000_duplicate_member", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD","metadata":{"a":{"b":1,"b":2}}}`)
 	}},
-	{"40001", nil, func(*service) wire {
+	{"40001", nil, func(*fixture) wire {
 		return activation("LIC-00000-00000-00000-00000-00000", `"device_id":"d1"`)
 	}},
-	{"40100", nil, func(*service) wire { return wire{method: "GET", path: "/v1/orders/x"} }},
-	{"40100_open", nil, func(s *service) wire {
+	{"40100", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/orders/x"} }},
+	{"40100_open", nil, func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		w.key = "lk_test_unknown"
 		return w
 	}},
-	{"40101", []option{withRing}, func(s *service) wire {
+	{"40101", []option{withRing}, func(s *fixture) wire {
 		s.addSigners()
 		d := s.signedOrder()
 		d.secret = "another"
 		return d.sign()
 	}},
-	{"40102", []option{withRing}, func(s *service) wire {
+	{"40102", []option{withRing}, func(s *fixture) wire {
 		s.addSigners()
 		return wire{method: "GET", path: "/v1/orders/x", key: keyDemands}
 	}},
-	{"order_signed", []option{withRing}, func(s *service) wire {
+	{"order_signed", []option{withRing}, func(s *fixture) wire {
 		s.addSigners()
 		return s.signedOrder().sign()
 	}},
-	{"40300", nil, func(*service) wire {
+	{"40300", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/orders", key: keyReadOnly, body: `{}`}
 	}},
-	{"40301", nil, func(s *service) wire {
+	{"40301", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "revoke", "").must(s.t, 0)
 		return activation(key, `"device_id":"d1"`)
 	}},
-	{"40302", nil, func(s *service) wire {
+	{"40302", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "suspend", "").must(s.t, 0)
 		return activation(key, `"device_id":"d1"`)
 	}},
-	{"40303", nil, func(s *service) wire {
+	{"40303", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "renew", `{"expires_at":"2030-01-02T04:04:05.678Z"}`).must(s.t, 0)
 		s.clock.advance(time.Hour)
 		return activation(key, `"device_id":"d1"`)
 	}},
-	{"40304", nil, func(s *service) wire {
+	{"40304", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"d1","product_id":"viewer"`)
 	}},
-	{"40305", nil, func(s *service) wire { return deactivation(s.license(), `"device_id":"d1"`) }},
-	{"40305_used_up", nil, func(s *service) wire {
+	{"40305", nil, func(s *fixture) wire { return deactivation(s.license(), `"device_id":"d1"`) }},
+	{"40305_used_up", nil, func(s *fixture) wire {
 		s.product("editor", `"self_service_deactivation":true,"removals_per_month":1`).must(s.t, 0)
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
@@ -89,205 +89,205 @@ var goldenCases = []struct {
 		s.sendWire(deactivation(key, `"device_id":"d1"`)).must(s.t, 0)
 		return deactivation(key, `"device_id":"d2"`)
 	}},
-	{"40400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/nothing"} }},
-	{"40401", nil, func(s *service) wire {
+	{"40400", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/nothing"} }},
+	{"40401", nil, func(s *fixture) wire {
 		return activation(s.license(), `"device_id":"d1","account_id":"acct_other"`)
 	}},
-	{"40403", nil, func(*service) wire {
+	{"40403", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/orders/ord_000000000000000000000000000", key: keyAll}
 	}},
-	{"40404", nil, func(*service) wire {
+	{"40404", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
-	{"40404_product", nil, func(*service) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
-	{"40500", nil, func(*service) wire { return wire{method: "PUT", path: "/v1/orders"} }},
-	{"40901", nil, func(s *service) wire {
+	{"40404_product", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/products/editor", key: keyAll} }},
+	{"40500", nil, func(*fixture) wire { return wire{method: "PUT", path: "/v1/orders"} }},
+	{"40901", nil, func(s *fixture) wire {
 		key := s.license()
 		for _, id := range []string{"d1", "d2", "d3"} {
 			s.activate(key, id).must(s.t, 0)
 		}
 		return activation(key, `"device_id":"d4"`)
 	}},
-	{"40903", nil, func(s *service) wire {
+	{"40903", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "revoke", "").must(s.t, 0)
 		return changing(key, "suspend", "")
 	}},
-	{"40903_replayed", nil, func(s *service) wire {
+	{"40903_replayed", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "revoke", "").must(s.t, 0)
 		w := changing(key, "renew", `{"expires_at":"2031-01-01T00:00:00Z"}`).once("k1")
 		s.sendWire(w)
 		return w
 	}},
-	{"40904", nil, func(s *service) wire {
+	{"40904", nil, func(s *fixture) wire {
 		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
 			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
 		return wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}
 	}},
-	{"40904_replayed", nil, func(s *service) wire {
+	{"40904_replayed", nil, func(s *fixture) wire {
 		s.store.put(licensing.Record{Product: &licensing.Product{ID: "editor", Terms: licensing.DefaultTerms()}},
 			licensing.ProductRef(licensing.Owner{AccountID: "acct_acme", Mode: licensing.Live}, "editor"))
 		w := wire{method: "POST", path: "/v1/orders", key: keyLive, body: `{"product_id":"editor","amount":1,"currency":"USD"}`}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
-	{"42201", nil, func(s *service) wire {
+	{"42201", nil, func(s *fixture) wire {
 		s.sendWire(newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k1"))
 		return newOrder(`{"product_id":"editor","amount":2,"currency":"USD"}`).once("k1")
 	}},
-	{"42200_idempotency_key", nil, func(*service) wire {
+	{"42200_idempotency_key", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":-1,"currency":"USD"}`).once(strings.Repeat("k", 256))
 	}},
-	{"order_replayed", nil, func(s *service) wire {
+	{"order_replayed", nil, func(s *fixture) wire {
 		w := newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`).once("k1")
 		made := s.sendWire(w)
 		s.clock.advance(time.Minute)
 		s.press(made, "pay")
 		return w
 	}},
-	{"grant_replayed", nil, func(s *service) wire {
+	{"grant_replayed", nil, func(s *fixture) wire {
 		w := wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}.once("k1")
 		granted := s.sendWire(w)
 		s.clock.advance(time.Minute)
 		s.activate(granted.grantedKey(), "d1").must(s.t, 0)
 		return w
 	}},
-	{"41300", nil, func(*service) wire { return newOrder(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }},
-	{"41400", nil, func(*service) wire { return wire{method: "GET", path: "/v1/" + strings.Repeat("x", 4<<10)} }},
-	{"41500", nil, func(*service) wire {
+	{"41300", nil, func(*fixture) wire { return newOrder(`{"a":"` + strings.Repeat("x", 64<<10) + `"}`) }},
+	{"41400", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/" + strings.Repeat("x", 4<<10)} }},
+	{"41500", nil, func(*fixture) wire {
 		w := newOrder(`amount=1`)
 		w.headers = []string{"Content-Type", "-", "Content-Type", "application/x-www-form-urlencoded"}
 		return w
 	}},
-	{"42200_activate", nil, func(*service) wire {
+	{"42200_activate", nil, func(*fixture) wire {
 		return activationBody(`{"license_key":null,"device_id":"","device_name":"a\u0007","mode":""}`)
 	}},
-	{"42200_order", nil, func(*service) wire {
+	{"42200_order", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"a b","amount":-1,"currency":"XXX","description":"\u0000","buyer_email":"Anna <a@example.com>","metadata":{"":1},"success_url":"http://example.com"}`)
 	}},
-	{"42200_order_missing", nil, func(*service) wire { return newOrder(`{}`) }},
-	{"42200_grant", nil, func(*service) wire {
+	{"42200_order_missing", nil, func(*fixture) wire { return newOrder(`{}`) }},
+	{"42200_grant", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"quantity":1001,"max_devices":-1,"expires_at":"2020-01-01T00:00:00Z"}`}
 	}},
-	{"42200_devices", nil, func(s *service) wire {
+	{"42200_devices", nil, func(s *fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license() + "/devices?limit=0&cursor=x", key: keyAll}
 	}},
-	{"42200_licenses", nil, func(*service) wire {
+	{"42200_licenses", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses?product_id=a%20b&status=unpaid&order_no=ord_1&buyer_email=anna&limit=101&cursor=x", key: keyAll}
 	}},
-	{"42200_orders", nil, func(*service) wire {
+	{"42200_orders", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/orders?product_id=&status=activated&buyer_email=&limit=0&cursor=", key: keyAll}
 	}},
-	{"42200_products", nil, func(*service) wire {
+	{"42200_products", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/products?limit=1&limit=1&cursor=%zz", key: keyAll}
 	}},
-	{"42200_keys", nil, func(*service) wire {
+	{"42200_keys", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/keys?limit=x&cursor=AgAAAAAAAAAAAA", key: keyAll}
 	}},
-	{"42900_address", limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}), func(s *service) wire {
+	{"42900_address", limited(limits.Config{Address: limits.Rate{Count: 1, Per: time.Minute}}), func(s *fixture) wire {
 		s.sendWire(guess())
 		return guess()
 	}},
-	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}), func(s *service) wire {
+	{"42900_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 2, Per: 2 * time.Second}}), func(s *fixture) wire {
 		w := s.lookup(s.order("5"))
 		s.sendWire(w)
 		return w
 	}},
-	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}, License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *service) wire {
+	{"42900_license", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}, License: limits.Rate{Count: 1, Per: time.Hour}}), func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.sendWire(w)
 		w.key = keyAll
 		return w
 	}},
-	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}), func(*service) wire { return guess() }},
-	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}), func(s *service) wire {
+	{"counted_address", limited(limits.Config{Address: limits.Rate{Count: 60, Per: time.Minute}}), func(*fixture) wire { return guess() }},
+	{"counted_api_key", limited(limits.Config{APIKey: limits.Rate{Count: 500, Per: time.Second}}), func(s *fixture) wire {
 		return s.lookup(s.order("5"))
 	}},
-	{"42200_renew", nil, func(s *service) wire { return changing(s.license(), "renew", `{}`) }},
-	{"42200_extend_perpetual", nil, func(s *service) wire { return changing(s.license(), "renew", `{"extend":"P1M"}`) }},
-	{"42200_product", nil, func(*service) wire {
+	{"42200_renew", nil, func(s *fixture) wire { return changing(s.license(), "renew", `{}`) }},
+	{"42200_extend_perpetual", nil, func(s *fixture) wire { return changing(s.license(), "renew", `{"extend":"P1M"}`) }},
+	{"42200_product", nil, func(*fixture) wire {
 		return wire{method: "PUT", path: "/v1/products/a%20b", key: keyAll,
 			body: `{"name":"a\u0007","key_prefix":"lic","max_devices":-1,"validity":"1Y","validity_from":"now","removals_per_month":-1,"metadata":{"":1}}`}
 	}},
-	{"43100", nil, func(*service) wire {
+	{"43100", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/livez", headers: []string{"X-Long", strings.Repeat("x", 12<<10)}}
 	}},
-	{"50000", nil, func(s *service) wire {
+	{"50000", nil, func(s *fixture) wire {
 		s.store.onRead(func() { panic("what nobody may see") })
 		return wire{method: "GET", path: "/v1/orders/x", key: keyAll}
 	}},
-	{"50300", nil, func(s *service) wire {
+	{"50300", nil, func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.store.breakWith(licensing.ErrUnavailable, nil)
 		return w
 	}},
-	{"50301", nil, func(s *service) wire {
+	{"50301", nil, func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.store.breakWith(licensing.ErrOverloaded, nil)
 		return w
 	}},
-	{"50400_activate", nil, func(s *service) wire {
+	{"50400_activate", nil, func(s *fixture) wire {
 		w := activation(s.license(), `"device_id":"d1"`)
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return w
 	}},
-	{"50400_remove", nil, func(s *service) wire {
+	{"50400_remove", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "DELETE", path: "/v1/licenses/" + key + "/devices/d1", key: keyAll}
 	}},
-	{"50400_suspend", nil, func(s *service) wire {
+	{"50400_suspend", nil, func(s *fixture) wire {
 		key := s.license()
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return changing(key, "suspend", "")
 	}},
-	{"50400_grant", nil, func(s *service) wire {
+	{"50400_grant", nil, func(s *fixture) wire {
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll, body: `{"product_id":"editor","quantity":1}`}
 	}},
-	{"50400_order", nil, func(s *service) wire {
+	{"50400_order", nil, func(s *fixture) wire {
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return newOrder(`{"product_id":"editor","amount":1,"currency":"USD"}`)
 	}},
-	{"grant", nil, func(*service) wire {
+	{"grant", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/licenses", key: keyAll,
 			body: `{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T01:00:00.1239+01:00","metadata":{"batch" : 7}}`}
 	}},
-	{"product_put", nil, func(*service) wire {
+	{"product_put", nil, func(*fixture) wire {
 		return wire{method: "PUT", path: "/v1/products/editor", key: keyAll,
 			body: `{"name":"Editor & friends","key_prefix":"ED","max_devices":5,"validity":"P1Y","validity_from":"activation","self_service_deactivation":true,"removals_per_month":2,"metadata":{"sku" : 7}}`}
 	}},
-	{"product_put_again", nil, func(s *service) wire {
+	{"product_put_again", nil, func(s *fixture) wire {
 		s.product("editor", `"name":"Editor","validity":"P1Y"`).must(s.t, 0)
 		s.clock.advance(time.Hour)
 		return wire{method: "PUT", path: "/v1/products/editor", key: keyAll, body: `{}`}
 	}},
-	{"product_get", nil, func(s *service) wire {
+	{"product_get", nil, func(s *fixture) wire {
 		s.product("editor", `"name":"Editor","max_devices":0,"validity":"P2W"`).must(s.t, 0)
 		return wire{method: "GET", path: "/v1/products/editor", key: keyAll}
 	}},
-	{"product_delete", nil, func(s *service) wire {
+	{"product_delete", nil, func(s *fixture) wire {
 		s.product("editor", `"name":"Editor"`).must(s.t, 0)
 		return wire{method: "DELETE", path: "/v1/products/editor", key: keyAll}
 	}},
-	{"license_suspended", nil, func(s *service) wire { return changing(s.license(), "suspend", `{"reason":"chargeback"}`) }},
-	{"license_reinstated", nil, func(s *service) wire {
+	{"license_suspended", nil, func(s *fixture) wire { return changing(s.license(), "suspend", `{"reason":"chargeback"}`) }},
+	{"license_reinstated", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "suspend", `{"reason":"chargeback"}`).must(s.t, 0)
 		return changing(key, "reinstate", "")
 	}},
-	{"license_revoked", nil, func(s *service) wire { return changing(s.license(), "revoke", `{"reason":"shared in a forum"}`) }},
-	{"license_renewed", nil, func(s *service) wire {
+	{"license_revoked", nil, func(s *fixture) wire { return changing(s.license(), "revoke", `{"reason":"shared in a forum"}`) }},
+	{"license_renewed", nil, func(s *fixture) wire {
 		return changing(s.license(), "renew", `{"expires_at":"2031-01-01T01:00:00+01:00"}`)
 	}},
-	{"license_extended", nil, func(s *service) wire {
+	{"license_extended", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "renew", `{"expires_at":"2030-01-31T00:00:00Z"}`).must(s.t, 0)
 		return changing(key, "renew", `{"extend":"P1M"}`).once("k1")
 	}},
-	{"license_extended_replayed", nil, func(s *service) wire {
+	{"license_extended_replayed", nil, func(s *fixture) wire {
 		key := s.license()
 		s.change(key, "renew", `{"expires_at":"2030-01-31T00:00:00Z"}`).must(s.t, 0)
 		w := changing(key, "renew", `{"extend":"P1M"}`).once("k1")
@@ -295,33 +295,33 @@ var goldenCases = []struct {
 		s.activate(key, "d1").must(s.t, 0)
 		return w
 	}},
-	{"license_updated", nil, func(s *service) wire {
+	{"license_updated", nil, func(s *fixture) wire {
 		granted := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"metadata":{"a":1,"b":{"x":2.50}}}`).must(s.t, 0)
 		return wire{method: "PATCH", path: "/v1/licenses/" + granted.grantedKey(), key: keyAll,
 			body: `{"max_devices":7,"metadata":{"a":null,"c":"<ü>"}}`}
 	}},
-	{"validate", nil, func(s *service) wire {
+	{"validate", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		return validation(key, `"device_id":"d1","product_id":"editor","account_id":"acct_acme","mode":"test","from":"the future"`)
 	}},
-	{"validate_not_bound", nil, func(s *service) wire { return validation(s.license(), `"device_id":"d1"`) }},
-	{"validate_revoked", nil, func(s *service) wire {
+	{"validate_not_bound", nil, func(s *fixture) wire { return validation(s.license(), `"device_id":"d1"`) }},
+	{"validate_revoked", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		s.change(key, "revoke", "").must(s.t, 0)
 		return validation(key, `"device_id":"d1"`)
 	}},
-	{"deactivate", nil, func(s *service) wire {
+	{"deactivate", nil, func(s *fixture) wire {
 		s.product("editor", `"self_service_deactivation":true`).must(s.t, 0)
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		return deactivation(key, `"device_id":"d1"`)
 	}},
-	{"license_new", nil, func(s *service) wire {
+	{"license_new", nil, func(s *fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses/" + s.license(), key: keyAll}
 	}},
-	{"license_with_devices", nil, func(s *service) wire {
+	{"license_with_devices", nil, func(s *fixture) wire {
 		key := s.license()
 		for _, id := range []string{"zulu", "alpha", "mike"} {
 			s.clock.advance(time.Second)
@@ -329,141 +329,141 @@ var goldenCases = []struct {
 		}
 		return wire{method: "GET", path: "/v1/licenses/" + key, key: keyReadOnly}
 	}},
-	{"devices_page", nil, func(s *service) wire {
+	{"devices_page", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d1").must(s.t, 0)
 		s.activate(key, "d2").must(s.t, 0)
 		return wire{method: "GET", path: "/v1/licenses/" + key + "/devices?limit=1&unknown=1", key: keyAll}
 	}},
-	{"device_removed", nil, func(s *service) wire {
+	{"device_removed", nil, func(s *fixture) wire {
 		key := s.license()
 		s.activate(key, "d/1").must(s.t, 0)
 		return wire{method: "DELETE", path: "/v1/licenses/" + strings.ToLower(key) + "/devices/d%2F1", key: keyAll}
 	}},
-	{"device_not_bound", nil, func(s *service) wire {
+	{"device_not_bound", nil, func(s *fixture) wire {
 		return wire{method: "DELETE", path: "/v1/licenses/" + s.license() + "/devices/%2E%2E", key: keyAll}
 	}},
-	{"order_minimal", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"jpy"}`) }},
-	{"order_full", nil, func(*service) wire {
+	{"order_minimal", nil, func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":1,"currency":"jpy"}`) }},
+	{"order_full", nil, func(*fixture) wire {
 		return newOrder(`{"product_id":"editor","amount":4900,"currency":"USD","description":"Editor & friends <1 year>","buyer_email":"anna@example.com","metadata":{ "cart" : [1, 2.50, {"ünï":"\u00e9"}] },"success_url":"https://shop.example.com/done?a=1&b=2"}`)
 	}},
-	{"order_free", nil, func(*service) wire { return newOrder(`{"product_id":"editor","amount":0,"currency":"EUR"}`) }},
-	{"order_get_unpaid", nil, func(s *service) wire { return s.lookup(s.order("5")) }},
-	{"order_get_paid", nil, func(s *service) wire {
+	{"order_free", nil, func(*fixture) wire { return newOrder(`{"product_id":"editor","amount":0,"currency":"EUR"}`) }},
+	{"order_get_unpaid", nil, func(s *fixture) wire { return s.lookup(s.order("5")) }},
+	{"order_get_paid", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(time.Minute)
 		s.press(made, "pay")
 		return s.lookup(made)
 	}},
-	{"order_get_paid_late", nil, func(s *service) wire {
+	{"order_get_paid_late", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(48 * time.Hour)
 		s.press(made, "pay")
 		return s.lookup(made)
 	}},
-	{"order_get_expired", nil, func(s *service) wire {
+	{"order_get_expired", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(24 * time.Hour)
 		return s.lookup(made)
 	}},
-	{"order_get_canceled", nil, func(s *service) wire {
+	{"order_get_canceled", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.press(made, "cancel")
 		return s.lookup(made)
 	}},
-	{"order_get_refunded", nil, func(s *service) wire {
+	{"order_get_refunded", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.press(made, "cancel")
 		s.clock.advance(time.Minute)
 		s.press(made, "pay")
 		return s.lookup(made)
 	}},
-	{"key_created", nil, func(*service) wire {
+	{"key_created", nil, func(*fixture) wire {
 		return newKey(`{"name":"Anna's shop","scopes":["orders","licenses:read"],"expires_at":"2031-01-01T00:00:00Z","require_signature":true}`)
 	}},
-	{"key_replayed", nil, func(s *service) wire {
+	{"key_replayed", nil, func(s *fixture) wire {
 		w := newKey(`{"name":"shop","scopes":["*"]}`).once("k1")
 		s.sendWire(w)
 		s.clock.advance(time.Minute)
 		return w
 	}},
-	{"key_get", nil, func(s *service) wire {
+	{"key_get", nil, func(s *fixture) wire {
 		s.send("GET", "/v1/orders/x", keyAll, "")
 		s.storeKeyUses()
 		return wire{method: "GET", path: "/v1/keys/" + keyID(keyAll), key: keyAll}
 	}},
-	{"key_revoked", nil, func(s *service) wire {
+	{"key_revoked", nil, func(s *fixture) wire {
 		return wire{method: "DELETE", path: "/v1/keys/" + keyID(keyAll), key: keyAll}
 	}},
-	{"key_rotated", nil, func(*service) wire {
+	{"key_rotated", nil, func(*fixture) wire {
 		return wire{method: "POST", path: "/v1/keys/" + keyID(keyAll) + "/rotate", key: keyAll}
 	}},
-	{"key_rotated_at_once", nil, func(*service) wire { return rotation(keyAll, `{"overlap":"PT0S"}`) }},
-	{"key_rotated_replayed", nil, func(s *service) wire {
+	{"key_rotated_at_once", nil, func(*fixture) wire { return rotation(keyAll, `{"overlap":"PT0S"}`) }},
+	{"key_rotated_replayed", nil, func(s *fixture) wire {
 		w := rotation(keyAll, `{"overlap":"P1D"}`).once("k1")
 		s.sendWire(w)
 		s.clock.advance(12 * time.Hour)
 		return w
 	}},
-	{"40407", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys/" + keyID(keyOther), key: keyAll} }},
-	{"40407_rotate_revoked", nil, func(*service) wire { return rotation(keyRevoked, "") }},
-	{"42200_key", nil, func(*service) wire {
+	{"40407", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/keys/" + keyID(keyOther), key: keyAll} }},
+	{"40407_rotate_revoked", nil, func(*fixture) wire { return rotation(keyRevoked, "") }},
+	{"42200_key", nil, func(*fixture) wire {
 		return newKey(`{"name":"a\u0007","scopes":["orders","everything"],"expires_at":"2020-01-01T00:00:00Z"}`)
 	}},
-	{"42200_key_missing", nil, func(*service) wire { return newKey(`{}`) }},
-	{"42200_key_beyond", nil, func(*service) wire {
+	{"42200_key_missing", nil, func(*fixture) wire { return newKey(`{}`) }},
+	{"42200_key_beyond", nil, func(*fixture) wire {
 		w := newKey(`{"name":"shop","scopes":["keys:read","licenses","*","orders:read"]}`)
 		w.key = keyKeys
 		return w
 	}},
-	{"42200_rotate", nil, func(*service) wire { return rotation(keyAll, `{"overlap":"P31D"}`) }},
-	{"50400_key", nil, func(s *service) wire {
+	{"42200_rotate", nil, func(*fixture) wire { return rotation(keyAll, `{"overlap":"P31D"}`) }},
+	{"50400_key", nil, func(s *fixture) wire {
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return newKey(`{"name":"shop","scopes":["*"]}`)
 	}},
-	{"order_cancel", nil, func(s *service) wire {
+	{"order_cancel", nil, func(s *fixture) wire {
 		made := s.order("5")
 		s.clock.advance(time.Minute)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/cancel", key: keyAll, body: `{"reason":"The buyer changed her mind."}`}
 	}},
-	{"order_cancel_replayed", nil, func(s *service) wire {
+	{"order_cancel_replayed", nil, func(s *fixture) wire {
 		w := wire{method: "POST", path: "/v1/orders/" + s.order("5").text("order_no") + "/cancel", key: keyAll}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
-	{"order_refund", nil, func(s *service) wire {
+	{"order_refund", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.clock.advance(time.Minute)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll, body: `{"reason":"It does not run."}`}
 	}},
-	{"order_refund_due", nil, func(s *service) wire {
+	{"order_refund_due", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.withProvider(&counter{says: errors.New("no answer")})
 		s.changeOrder(made, "refund", "").must(s.t, 50200)
 		return s.lookup(made)
 	}},
-	{"40902", nil, func(s *service) wire {
+	{"40902", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/cancel", key: keyAll}
 	}},
-	{"40902_replayed", nil, func(s *service) wire {
+	{"40902_replayed", nil, func(s *fixture) wire {
 		w := wire{method: "POST", path: "/v1/orders/" + s.bring("unpaid").text("order_no") + "/refund", key: keyAll}.once("k1")
 		s.sendWire(w)
 		return w
 	}},
-	{"42200_refund", nil, func(s *service) wire {
+	{"42200_refund", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: "/v1/orders/" + s.bring("paid").text("order_no") + "/refund", key: keyAll, body: `{"reason":"\u0007"}`}
 	}},
-	{"50200", nil, func(s *service) wire {
+	{"50200", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.withProvider(&counter{says: errors.New("no answer")})
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
 	}},
-	{"50400_refund", nil, func(s *service) wire {
+	{"50400_refund", nil, func(s *fixture) wire {
 		made := s.bring("paid")
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return wire{method: "POST", path: "/v1/orders/" + made.text("order_no") + "/refund", key: keyAll}
 	}},
-	{"licenses_page", nil, func(s *service) wire {
+	{"licenses_page", nil, func(s *fixture) wire {
 		s.activate(s.license(), "d1").must(s.t, 0)
 		s.clock.advance(time.Second)
 		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0,"metadata":{"seat":1}}`).must(s.t, 0).grantedKey()
@@ -475,17 +475,17 @@ var goldenCases = []struct {
 		s.license()
 		return wire{method: "GET", path: "/v1/licenses?limit=2&unknown=1", key: keyReadOnly}
 	}},
-	{"licenses_none", nil, func(*service) wire {
+	{"licenses_none", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/licenses?status=suspended&product_id=editor", key: keyAll}
 	}},
-	{"licenses_many_devices", nil, func(s *service) wire {
+	{"licenses_many_devices", nil, func(s *fixture) wire {
 		key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"viewer","quantity":1,"max_devices":0}`).must(s.t, 0).grantedKey()
 		for i := range 17 {
 			s.activate(key, "d"+strconv.Itoa(i)).must(s.t, 0)
 		}
 		return wire{method: "GET", path: "/v1/licenses", key: keyAll}
 	}},
-	{"orders_page", nil, func(s *service) wire {
+	{"orders_page", nil, func(s *fixture) wire {
 		s.order("7")
 		s.clock.advance(time.Second)
 		paid := s.order("5")
@@ -494,7 +494,7 @@ var goldenCases = []struct {
 		s.order("6")
 		return wire{method: "GET", path: "/v1/orders?limit=2", key: keyReadOnly}
 	}},
-	{"products_page", nil, func(s *service) wire {
+	{"products_page", nil, func(s *fixture) wire {
 		s.order("7")
 		owner := licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}
 		for id, terms := range map[string]licensing.Terms{
@@ -505,7 +505,7 @@ var goldenCases = []struct {
 		}
 		return wire{method: "GET", path: "/v1/products", key: keyAll}
 	}},
-	{"keys_page", nil, func(s *service) wire {
+	{"keys_page", nil, func(s *fixture) wire {
 		s.store.addKey("lk_test_full", licensing.APIKey{
 			ID: "key_test_shop", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, Name: "shop", Scopes: []string{"orders", "licenses:read"},
 			CreatedAt: s.clock.Now(), ExpiresAt: s.clock.Now().Add(time.Hour), Previous: licensing.PreviousSecret{Version: 1, MasterID: "m", Until: s.clock.Now().Add(time.Minute)},
@@ -514,156 +514,156 @@ var goldenCases = []struct {
 		s.storeKeyUses()
 		return wire{method: "GET", path: "/v1/keys?limit=5", key: keyAll}
 	}},
-	{"redaction", nil, func(s *service) wire {
+	{"redaction", nil, func(s *fixture) wire {
 		s.annas("0")
 		s.annas("5")
 		return redacting(redactAnna)
 	}},
-	{"redaction_replayed", nil, func(s *service) wire {
+	{"redaction_replayed", nil, func(s *fixture) wire {
 		s.annas("5")
 		w := redacting(redactAnna).once("k1")
 		s.sendWire(w)
 		return w
 	}},
-	{"redaction_nothing", nil, func(*service) wire { return redacting(redactAnna) }},
-	{"redacted_order", nil, func(s *service) wire {
+	{"redaction_nothing", nil, func(*fixture) wire { return redacting(redactAnna) }},
+	{"redacted_order", nil, func(s *fixture) wire {
 		made := s.annas("0")
 		s.sendWire(redacting(redactAnna)).must(s.t, 0)
 		return s.lookup(made)
 	}},
-	{"40300_redaction", nil, func(*service) wire { return redacting(redactAnna).with(keyKeys) }},
-	{"42200_redaction", nil, func(*service) wire { return redacting(`{"buyer_email":"anna"}`) }},
-	{"50400_redaction", nil, func(s *service) wire {
+	{"40300_redaction", nil, func(*fixture) wire { return redacting(redactAnna).with(keyKeys) }},
+	{"42200_redaction", nil, func(*fixture) wire { return redacting(`{"buyer_email":"anna"}`) }},
+	{"50400_redaction", nil, func(s *fixture) wire {
 		s.annas("5")
 		s.store.breakWith(nil, licensing.ErrOutcomeUnknown)
 		return redacting(redactAnna)
 	}},
-	{"events", nil, func(s *service) wire {
+	{"events", nil, func(s *fixture) wire {
 		s.told()
 		return wire{method: "GET", path: "/v1/events?limit=100", key: keyAll}
 	}},
-	{"events_of_types", nil, func(s *service) wire {
+	{"events_of_types", nil, func(s *fixture) wire {
 		s.told()
 		return wire{method: "GET", path: "/v1/events?types=order.paid,device.removed&limit=1", key: keyAll}
 	}},
-	{"events_now", nil, func(s *service) wire {
+	{"events_now", nil, func(s *fixture) wire {
 		s.told()
 		return wire{method: "GET", path: "/v1/events?after=now", key: keyAll}
 	}},
-	{"event", nil, func(s *service) wire {
+	{"event", nil, func(s *fixture) wire {
 		s.told()
 		return wire{method: "GET", path: "/v1/events/evt_00000000000000000000000002", key: keyAll}
 	}},
-	{"license_events", nil, func(s *service) wire {
+	{"license_events", nil, func(s *fixture) wire {
 		key := s.told()
 		return wire{method: "GET", path: "/v1/licenses/" + key + "/events?limit=2", key: keyReadOnly}
 	}},
-	{"order_events", nil, func(s *service) wire {
+	{"order_events", nil, func(s *fixture) wire {
 		s.told()
 		order := s.send("GET", "/v1/orders", keyAll, "").data["orders"].([]any)[0].(map[string]any)["order_no"].(string)
 		return wire{method: "GET", path: "/v1/orders/" + order + "/events", key: keyReadOnly}
 	}},
-	{"40300_events", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events", key: keyReadOnly} }},
-	{"40406", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events/evt_x", key: keyAll} }},
-	{"41000", nil, func(s *service) wire {
+	{"40300_events", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/events", key: keyReadOnly} }},
+	{"40406", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/events/evt_x", key: keyAll} }},
+	{"41000", nil, func(s *fixture) wire {
 		s.store.breakWith(licensing.ErrCursorExpired, nil)
 		return wire{method: "GET", path: "/v1/events?cursor=pos_0", key: keyAll}
 	}},
-	{"42200_events", nil, func(*service) wire {
+	{"42200_events", nil, func(*fixture) wire {
 		return wire{method: "GET", path: "/v1/events?after=x&types=order&limit=0&wait=26", key: keyAll}
 	}},
-	{"42200_events_after", nil, func(*service) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
-	{"webhook_create", nil, func(*service) wire {
+	{"42200_events_after", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/events?after=evt_x", key: keyAll} }},
+	{"webhook_create", nil, func(*fixture) wire {
 		return newWebhook(`{"url":"https://shop.example.com/licet","description":"Mails to buyers","event_types":["order.paid","license.revoked"]}`)
 	}},
-	{"webhook_create_replayed", nil, func(s *service) wire {
+	{"webhook_create_replayed", nil, func(s *fixture) wire {
 		w := newWebhook(`{"url":"https://shop.example.com/licet"}`).once("hook-1")
 		s.sendWire(w).must(s.t, 0)
 		return w
 	}},
-	{"webhooks", nil, func(s *service) wire {
+	{"webhooks", nil, func(s *fixture) wire {
 		s.webhook("http://127.0.0.1:1/first")
 		s.failing(s.webhook("https://shop.example.com/second"))
 		return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyAll}
 	}},
-	{"webhooks_page", nil, func(s *service) wire {
+	{"webhooks_page", nil, func(s *fixture) wire {
 		s.webhook("https://shop.example.com/first")
 		s.webhook("https://shop.example.com/second")
 		return wire{method: "GET", path: "/v1/webhook_endpoints?limit=1", key: keyAll}
 	}},
-	{"webhook", nil, func(s *service) wire {
+	{"webhook", nil, func(s *fixture) wire {
 		id := s.webhook("https://shop.example.com/licet")
 		s.failing(id)
 		return wire{method: "GET", path: webhookPath(id, ""), key: keyAll}
 	}},
-	{"webhook_update", nil, func(s *service) wire {
+	{"webhook_update", nil, func(s *fixture) wire {
 		return wire{method: "PATCH", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll,
 			body: `{"url":"http://localhost:9000/licet","description":"here","event_types":["device.bound"],"status":"disabled"}`}
 	}},
-	{"webhook_delete", nil, func(s *service) wire {
+	{"webhook_delete", nil, func(s *fixture) wire {
 		return wire{method: "DELETE", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll}
 	}},
-	{"webhook_rotate", nil, func(s *service) wire {
+	{"webhook_rotate", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: webhookPath(s.webhook("https://shop.example.com/licet"), "/rotate"), key: keyAll, body: `{"overlap":"PT1H"}`}
 	}},
-	{"webhook_test_refused", nil, func(s *service) wire {
+	{"webhook_test_refused", nil, func(s *fixture) wire {
 		return wire{method: "POST", path: webhookPath(s.webhook("http://127.0.0.1:1/licet"), "/test"), key: keyAll}
 	}},
-	{"webhook_deliveries", nil, func(s *service) wire {
+	{"webhook_deliveries", nil, func(s *fixture) wire {
 		id := s.webhook("https://shop.example.com/licet")
 		s.failing(id)
 		return wire{method: "GET", path: webhookPath(id, "/deliveries"), key: keyAll}
 	}},
-	{"webhook_deliveries_page", nil, func(s *service) wire {
+	{"webhook_deliveries_page", nil, func(s *fixture) wire {
 		id := s.webhook("https://shop.example.com/licet")
 		s.failing(id)
 		return wire{method: "GET", path: webhookPath(id, "/deliveries?status=pending&limit=1"), key: keyAll}
 	}},
-	{"webhook_replay_event", nil, func(s *service) wire {
+	{"webhook_replay_event", nil, func(s *fixture) wire {
 		s.told()
 		return s.replay(`{"event_id":"evt_00000000000000000000000002"}`)
 	}},
-	{"webhook_replay_span", nil, func(s *service) wire {
+	{"webhook_replay_span", nil, func(s *fixture) wire {
 		s.told()
 		return s.replay(`{"since":"evt_00000000000000000000000001","until":"evt_00000000000000000000000003"}`)
 	}},
-	{"webhook_replay_dead", nil, func(s *service) wire { return s.replay(`{"dead":true}`) }},
-	{"40406_replay", nil, func(s *service) wire { return s.replay(`{"event_id":"evt_00000000000000000000000002"}`) }},
-	{"40300_webhooks", nil, func(*service) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
-	{"40405", nil, func(*service) wire { return wire{method: "GET", path: webhookPath("we_x", ""), key: keyAll} }},
-	{"40905", nil, func(s *service) wire {
+	{"webhook_replay_dead", nil, func(s *fixture) wire { return s.replay(`{"dead":true}`) }},
+	{"40406_replay", nil, func(s *fixture) wire { return s.replay(`{"event_id":"evt_00000000000000000000000002"}`) }},
+	{"40300_webhooks", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/webhook_endpoints", key: keyReadOnly} }},
+	{"40405", nil, func(*fixture) wire { return wire{method: "GET", path: webhookPath("we_x", ""), key: keyAll} }},
+	{"40905", nil, func(s *fixture) wire {
 		for range licensing.MaxEndpoints {
 			s.webhook("https://shop.example.com/licet")
 		}
 		return newWebhook(`{"url":"https://shop.example.com/licet"}`)
 	}},
-	{"40906", nil, func(s *service) wire {
+	{"40906", nil, func(s *fixture) wire {
 		w := s.replay(`{"dead":true}`)
 		for range maxMemReplays {
 			s.sendWire(w).must(s.t, 0)
 		}
 		return w
 	}},
-	{"42200_webhook", nil, func(*service) wire {
+	{"42200_webhook", nil, func(*fixture) wire {
 		return newWebhook(`{"url":"http://shop.example.com/licet","description":"a\nb","event_types":["order.paid","order.paid"]}`).once("")
 	}},
-	{"42200_webhook_update", nil, func(s *service) wire {
+	{"42200_webhook_update", nil, func(s *fixture) wire {
 		return wire{method: "PATCH", path: webhookPath(s.webhook("https://shop.example.com/licet"), ""), key: keyAll,
 			body: `{"url":"https://127.0.0.1.example.com:444/","event_types":["*","order.paid"],"status":"on"}`}
 	}},
-	{"42200_replay", nil, func(s *service) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
-	{"40300_keys", nil, func(*service) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
-	{"50300_licenses", nil, func(s *service) wire {
+	{"42200_replay", nil, func(s *fixture) wire { return s.replay(`{"event_id":"","since":"","until":"","dead":false}`) }},
+	{"40300_keys", nil, func(*fixture) wire { return wire{method: "GET", path: "/v1/keys", key: keyReadOnly} }},
+	{"50300_licenses", nil, func(s *fixture) wire {
 		s.store.breakWith(licensing.ErrUnavailable, nil)
 		return wire{method: "GET", path: "/v1/licenses", key: keyAll}
 	}},
-	{"preflight", nil, func(*service) wire {
+	{"preflight", nil, func(*fixture) wire {
 		return wire{method: "OPTIONS", path: "/v1/licenses/activate",
 			headers: []string{"Origin", "https://app.example.com", "Access-Control-Request-Method", "POST"}}
 	}},
-	{"livez", nil, func(*service) wire { return wire{method: "GET", path: "/livez"} }},
-	{"readyz", nil, func(*service) wire { return wire{method: "GET", path: "/readyz"} }},
-	{"readyz_draining", nil, func(s *service) wire {
+	{"livez", nil, func(*fixture) wire { return wire{method: "GET", path: "/livez"} }},
+	{"readyz", nil, func(*fixture) wire { return wire{method: "GET", path: "/readyz"} }},
+	{"readyz_draining", nil, func(s *fixture) wire {
 		s.node.StopIntake()
 		return wire{method: "GET", path: "/readyz"}
 	}},

@@ -65,7 +65,7 @@ func rotation(text, body string) wire {
 }
 
 // storeKeyUses stores when API keys were used.
-func (s *service) storeKeyUses() {
+func (s *fixture) storeKeyUses() {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	s.node.KeepKeyUses(ended)
@@ -77,29 +77,29 @@ func (w wire) once(key string) wire {
 	return w
 }
 
-func (s *service) sendWire(w wire) answer {
+func (s *fixture) sendWire(w wire) answer {
 	s.t.Helper()
 	return s.send(w.method, w.path, w.key, w.body, w.headers...)
 }
 
-func (s *service) lookup(made answer) wire {
+func (s *fixture) lookup(made answer) wire {
 	return wire{method: "GET", path: "/v1/orders/" + made.text("order_no"), key: keyAll}
 }
 
 // change asks for a change of a license, such as suspend.
-func (s *service) change(key, verb, body string, headers ...string) answer {
+func (s *fixture) change(key, verb, body string, headers ...string) answer {
 	s.t.Helper()
 	return s.send("POST", "/v1/licenses/"+key+"/"+verb, keyAll, body, headers...)
 }
 
 // product describes a product.
-func (s *service) product(id, members string) answer {
+func (s *fixture) product(id, members string) answer {
 	s.t.Helper()
 	return s.send("PUT", "/v1/products/"+id, keyAll, "{"+members+"}")
 }
 
 // told makes an order of which much is told, and gives its license's key.
-func (s *service) told() (key string) {
+func (s *fixture) told() (key string) {
 	s.t.Helper()
 	s.product("editor", `"max_devices":1,"metadata":{"shelf":7}`).must(s.t, 0)
 	made := s.send("POST", "/v1/orders", keyAll,
@@ -116,7 +116,7 @@ func (s *service) told() (key string) {
 }
 
 // press presses a button of an order's pay page.
-func (s *service) press(made answer, action string) answer {
+func (s *fixture) press(made answer, action string) answer {
 	s.t.Helper()
 	path := strings.TrimPrefix(made.text("pay_url"), publicURL)
 	pressed := s.send("POST", path, "", "action="+action, asForm...)

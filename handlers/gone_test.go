@@ -13,7 +13,7 @@ import (
 const longPoll = "GET /v1/events?wait=25 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
 
 // inFlight is how many requests are being answered.
-func (s *service) inFlight() float64 {
+func (s *fixture) inFlight() float64 {
 	s.t.Helper()
 	families, err := s.registry.Gather()
 	if err != nil {
@@ -28,7 +28,7 @@ func (s *service) inFlight() float64 {
 	return 0
 }
 
-func (s *service) awaitInFlight(want float64) {
+func (s *fixture) awaitInFlight(want float64) {
 	s.t.Helper()
 	for until := time.Now().Add(15 * time.Second); s.inFlight() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -38,7 +38,7 @@ func (s *service) awaitInFlight(want float64) {
 }
 
 // eachWay runs a test over TCP and over TLS.
-func eachWay(t *testing.T, test func(t *testing.T, s *service, dial func() net.Conn)) {
+func eachWay(t *testing.T, test func(t *testing.T, s *fixture, dial func() net.Conn)) {
 	t.Run("TCP", func(t *testing.T) {
 		t.Parallel()
 		s := newService(t)
@@ -70,7 +70,7 @@ func say(t *testing.T, c net.Conn, text string) {
 // client has sent another request meanwhile.
 func TestClientOfAWaitGoes(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, s *service, dial func() net.Conn) {
+	eachWay(t, func(t *testing.T, s *fixture, dial func() net.Conn) {
 		for _, more := range []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"} {
 			c := dial()
 			say(t, c, longPoll)
@@ -88,7 +88,7 @@ func TestClientOfAWaitGoes(t *testing.T) {
 // its answer.
 func TestRequestsBehindAWait(t *testing.T) {
 	t.Parallel()
-	eachWay(t, func(t *testing.T, s *service, dial func() net.Conn) {
+	eachWay(t, func(t *testing.T, s *fixture, dial func() net.Conn) {
 		c := dial()
 		_ = c.SetDeadline(time.Now().Add(15 * time.Second))
 		answers := bufio.NewReader(c)

@@ -13,7 +13,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -26,7 +26,7 @@ type watchedStore struct {
 }
 
 func watched(w *watchedStore) option {
-	return func(_ *handlers.Config, c *node.Config) {
+	return func(_ *handlers.Config, c *service.Config) {
 		w.Store = c.Store
 		c.Store = w
 	}
@@ -233,7 +233,7 @@ func (b *brittle) Write(p []byte) (int, error) {
 func TestPanicOutsideOfHandlers(t *testing.T) {
 	t.Parallel()
 	log := &brittle{}
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.Log = zerolog.New(log) })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.Log = zerolog.New(log) })
 	log.armed.Store(true)
 	if a := s.send("GET", "/v1/products", keyAll, ""); a.status != 500 || a.body != "" || !a.closes {
 		t.Errorf("it is answered %d %s, and closes: %v", a.status, a.body, a.closes)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -130,7 +130,7 @@ func (s *Server) grantLicenses(r *request) (any, error) {
 }
 
 // readGrant reads the body of a grant, and notes what is bad about it.
-func readGrant(body []byte, bad *problems) (node.Grant, error) {
+func readGrant(body []byte, bad *problems) (service.Grant, error) {
 	var product, expires text
 	var quantity, devices integer
 	var extra object
@@ -142,12 +142,12 @@ func readGrant(body []byte, bad *problems) (node.Grant, error) {
 		objectMember("metadata", &extra),
 	)
 	if err != nil {
-		return node.Grant{}, err
+		return service.Grant{}, err
 	}
 	bad.productID("product_id", product)
 	bad.integer("quantity", quantity, true, 1, maxQuantity)
 	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
-	grant := node.Grant{
+	grant := service.Grant{
 		ProductID: product.value,
 		Quantity:  int(quantity.value),
 		ExpiresAt: bad.moment("expires_at", expires),

@@ -3,6 +3,7 @@ package handlers
 import (
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 )
 
 // suspendLicense freezes a license.
@@ -40,7 +41,7 @@ func (s *Server) changeState(r *request, command func(t licensing.Target, reason
 	if in.invalid != nil {
 		return nil, in.invalid
 	}
-	return s.changeLicense(r, node.LicenseChange{Key: key, Command: command(r.target(key), in.reason), Once: in.once})
+	return s.changeLicense(r, service.LicenseChange{Key: key, Command: command(r.target(key), in.reason), Once: in.once})
 }
 
 // stateChange is what a shop says of a change of a license's or an order's state.
@@ -90,7 +91,7 @@ func (s *Server) renewLicense(r *request) (any, error) {
 		bad.add("extend", "must not be given along with expires_at")
 	}
 	late.future("expires_at", cmd.ExpiresAt, s.cfg.Node.Now())
-	change := node.LicenseChange{Key: key, Command: cmd}
+	change := service.LicenseChange{Key: key, Command: cmd}
 	change.Once, change.Stale = bad.onceInTime(r, late)
 	if err := bad.err(); err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (s *Server) updateLicense(r *request) (any, error) {
 		most := int(devices.value)
 		cmd.MaxDevices = &most
 	}
-	return s.changeLicense(r, node.LicenseChange{Key: key, Command: cmd})
+	return s.changeLicense(r, service.LicenseChange{Key: key, Command: cmd})
 }
 
 // target is a license as the caller may mean it.
@@ -133,7 +134,7 @@ func (r *request) target(key licensing.LicenseKey) licensing.Target {
 }
 
 // changeLicense runs a change and answers the license.
-func (s *Server) changeLicense(r *request, change node.LicenseChange) (any, error) {
+func (s *Server) changeLicense(r *request, change service.LicenseChange) (any, error) {
 	view, replayed, err := s.cfg.Node.ChangeLicense(r.ctx, r.caller.Owner, change)
 	r.replayed = replayed
 	if err != nil {

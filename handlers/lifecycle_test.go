@@ -59,14 +59,14 @@ func TestLicenseLifeOverHTTP(t *testing.T) {
 	}
 }
 
-func (s *service) get(key string) answer {
+func (s *fixture) get(key string) answer {
 	s.t.Helper()
 	return s.send("GET", "/v1/licenses/"+key, keyAll, "")
 }
 
 // licenseThatIs makes a license with an end, and brings it to a status. But for
 // the first one of all, device d1 is bound.
-func (s *service) licenseThatIs(status string) string {
+func (s *fixture) licenseThatIs(status string) string {
 	s.t.Helper()
 	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"editor","quantity":1,"expires_at":"2030-02-01T00:00:00Z"}`).must(s.t, 0).grantedKey()
 	if status == "not_activated" {
@@ -85,7 +85,7 @@ func (s *service) licenseThatIs(status string) string {
 }
 
 // ask does what a column of the table says.
-func (s *service) ask(key, verb string) answer {
+func (s *fixture) ask(key, verb string) answer {
 	s.t.Helper()
 	switch verb {
 	case "renew":

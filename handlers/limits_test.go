@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"licet/handlers"
-	"licet/node"
+	"licet/node/service"
 )
 
 // Sizes: the last one that is served and the first that is not, however the
@@ -80,7 +80,7 @@ func TestSizeLimits(t *testing.T) {
 // that never says anything only loses its connection.
 func TestSlowClients(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.ReadTimeout = 50 * time.Millisecond })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
 	for name, sent := range map[string]string{
 		"in the request line": "GET /liv",
 		"in the headers":      "GET /livez HTTP/1.1\r\nHost: x\r\nX-A",
@@ -111,7 +111,7 @@ func TestSlowClients(t *testing.T) {
 // The connection too many is answered in the usual form.
 func TestTooManyConnections(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.MaxConnections = 1 })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxConnections = 1 })
 	first, err := net.Dial("tcp", s.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -135,7 +135,7 @@ func answers[T, A any](items []T, answer func(*T) A) []A {
 // listLicenses pages through the caller's licenses.
 func (s *Server) listLicenses(r *request) (any, error) {
 	q := newListQuery("licenses", r)
-	filter := node.LicenseFilter{
+	filter := service.LicenseFilter{
 		ProductID:  q.productID(),
 		Status:     licensing.Status(q.status(words(licensing.Statuses())...)),
 		OrderNo:    q.orderNo(),
@@ -145,7 +145,7 @@ func (s *Server) listLicenses(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Node.Licenses(r.ctx, r.callerOwner(), filter, page)
+	list, err := s.cfg.Node.ListLicenses(r.ctx, r.callerOwner(), filter, page)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (s *Server) listLicenses(r *request) (any, error) {
 // listOrders pages through the caller's orders.
 func (s *Server) listOrders(r *request) (any, error) {
 	q := newListQuery("orders", r)
-	filter := node.OrderFilter{
+	filter := service.OrderFilter{
 		ProductID:  q.productID(),
 		Status:     licensing.OrderStatus(q.status(words(licensing.OrderStatuses())...)),
 		BuyerEmail: q.buyerEmail(),
@@ -171,7 +171,7 @@ func (s *Server) listOrders(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Node.Orders(r.ctx, r.callerOwner(), filter, page)
+	list, err := s.cfg.Node.ListOrders(r.ctx, r.callerOwner(), filter, page)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Server) listProducts(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Node.Products(r.ctx, r.callerOwner(), page)
+	list, err := s.cfg.Node.ListProducts(r.ctx, r.callerOwner(), page)
 	if err != nil {
 		return nil, err
 	}
@@ -205,7 +205,7 @@ func (s *Server) listAPIKeys(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.cfg.Node.APIKeys(r.ctx, r.callerOwner(), page)
+	list, err := s.cfg.Node.ListAPIKeys(r.ctx, r.callerOwner(), page)
 	if err != nil {
 		return nil, err
 	}

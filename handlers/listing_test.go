@@ -13,7 +13,7 @@ import (
 )
 
 // list reads a listing page by page, and gives a member of each item.
-func (s *service) list(path, plural, member string, query string, limit int) (values []string) {
+func (s *fixture) list(path, plural, member string, query string, limit int) (values []string) {
 	s.t.Helper()
 	next := ""
 	for range 1000 {
@@ -40,7 +40,7 @@ type sale struct{ product, buyer, order, key string }
 
 // sell makes orders of two products for two buyers, and pays all but one in five.
 // The newest comes first.
-func (s *service) sell(n int) (sales []sale) {
+func (s *fixture) sell(n int) (sales []sale) {
 	s.t.Helper()
 	for i := range n {
 		one := sale{product: []string{"editor", "viewer", "editor"}[i%3], buyer: []string{"ada@example.com", "Bob+1@example.com"}[i%2]}

@@ -17,7 +17,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // Whatever a caller sends, nothing of it gets into the log but the request id.
@@ -171,7 +171,7 @@ func TestRequestMetrics(t *testing.T) {
 	}
 }
 
-func (s *service) gather(name string) *dto.MetricFamily {
+func (s *fixture) gather(name string) *dto.MetricFamily {
 	s.t.Helper()
 	families, err := s.registry.Gather()
 	if err != nil {
@@ -234,7 +234,7 @@ func TestOldConnections(t *testing.T) {
 		if old {
 			age = time.Nanosecond
 		}
-		s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.MaxConnectionAge = age })
+		s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.MaxConnectionAge = age })
 		if full {
 			s.fill()
 		}
@@ -318,7 +318,7 @@ func TestShutdown(t *testing.T) {
 // A request has its own deadline: a store that does not answer does not hold it.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.RequestTimeout = 20 * time.Millisecond })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.RequestTimeout = 20 * time.Millisecond })
 	key := s.license()
 	s.store.hang(true, false)
 	s.activate(key, "d").must(t, 50300)
@@ -329,7 +329,7 @@ func TestDeadline(t *testing.T) {
 // Many clients at once: answers never get mixed up. Run with -race.
 func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.Log = zerolog.Nop() })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.Log = zerolog.Nop() })
 	key := s.send("POST", "/v1/licenses", keyAll, `{"product_id":"p","quantity":1,"max_devices":0}`).must(t, 0).
 		data["licenses"].([]any)[0].(map[string]any)["license_key"].(string)
 	var all sync.WaitGroup

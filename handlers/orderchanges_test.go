@@ -28,13 +28,13 @@ func (c *counter) Refund(context.Context, licensing.Order) error {
 }
 
 // withProvider puts another provider behind the service.
-func (s *service) withProvider(p payment.Provider) {
+func (s *fixture) withProvider(p payment.Provider) {
 	s.t.Helper()
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: p})
 	s.addr = serve(s.t, handlers.New(s.config))
 }
 
-func (s *service) changeOrder(made answer, verb, body string, headers ...string) answer {
+func (s *fixture) changeOrder(made answer, verb, body string, headers ...string) answer {
 	s.t.Helper()
 	return s.send("POST", "/v1/orders/"+made.text("order_no")+"/"+verb, keyAll, body, headers...)
 }
@@ -105,7 +105,7 @@ func TestOrderTransitions(t *testing.T) {
 }
 
 // bring makes an order and brings it to a state.
-func (s *service) bring(status string) answer {
+func (s *fixture) bring(status string) answer {
 	s.t.Helper()
 	made := s.order("5")
 	switch status {
@@ -124,7 +124,7 @@ func (s *service) bring(status string) answer {
 
 // checkLicenseOf compares an order with its license: a paid one has a good one, a
 // refunded one has a revoked one, or none if it was canceled before.
-func (s *service) checkLicenseOf(o answer) {
+func (s *fixture) checkLicenseOf(o answer) {
 	s.t.Helper()
 	key := o.text("license_key")
 	switch {
@@ -301,7 +301,7 @@ func TestOrderChangesUnderAKey(t *testing.T) {
 }
 
 // order2 makes an order although the store says that it does not know.
-func (s *service) order2() answer {
+func (s *fixture) order2() answer {
 	s.t.Helper()
 	s.store.breakWith(nil, nil)
 	made := s.order("5")

@@ -6,6 +6,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 )
 
 // order is the answer of everything that is about one order.
@@ -87,7 +88,7 @@ func (s *Server) createOrder(r *request) (any, error) {
 }
 
 // readOrder reads the body of a new order, and notes what is bad about it.
-func readOrder(body []byte, bad *problems) (node.NewOrder, error) {
+func readOrder(body []byte, bad *problems) (service.NewOrder, error) {
 	var product, code, description, email, success text
 	var amount integer
 	var extra object
@@ -101,7 +102,7 @@ func readOrder(body []byte, bad *problems) (node.NewOrder, error) {
 		textMember("success_url", &success),
 	)
 	if err != nil {
-		return node.NewOrder{}, err
+		return service.NewOrder{}, err
 	}
 	bad.productID("product_id", product)
 	bad.amount("amount", amount)
@@ -110,7 +111,7 @@ func readOrder(body []byte, bad *problems) (node.NewOrder, error) {
 	bad.email("buyer_email", email)
 	bad.metadata("metadata", extra)
 	bad.successURL("success_url", success)
-	return node.NewOrder{
+	return service.NewOrder{
 		ProductID:   product.value,
 		Amount:      amount.value,
 		Currency:    currency,

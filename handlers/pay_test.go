@@ -11,13 +11,13 @@ import (
 )
 
 // payable makes an order and gives the path of its page.
-func (s *service) payable(members string) (made answer, path string) {
+func (s *fixture) payable(members string) (made answer, path string) {
 	s.t.Helper()
 	made = s.send("POST", "/v1/orders", keyAll, `{"product_id":"editor","amount":4900,"currency":"USD"`+members+`}`).must(s.t, 0)
 	return made, strings.TrimPrefix(made.text("pay_url"), publicURL)
 }
 
-func (s *service) status(made answer) string {
+func (s *fixture) status(made answer) string {
 	s.t.Helper()
 	return s.send("GET", "/v1/orders/"+made.text("order_no"), keyAll, "").must(s.t, 0).text("status")
 }

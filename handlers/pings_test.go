@@ -16,7 +16,7 @@ import (
 	"licet/delivery/webhook"
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // receiver is a server that takes what is sent to endpoints.
@@ -58,7 +58,7 @@ func (r *receiver) signedBy(t *testing.T, secret string, good bool) {
 }
 
 // withRealClock gives senders a clock that runs.
-func withRealClock(cfg *handlers.Config, _ *node.Config) {
+func withRealClock(cfg *handlers.Config, _ *service.Config) {
 	cfg.Pings = webhook.NewSender(webhook.Config{Policy: cfg.Webhooks, Version: "test", Clock: time.Now})
 }
 

@@ -53,7 +53,7 @@ func TestProfiles(t *testing.T) {
 }
 
 // page fetches a page of operators.
-func (s *service) page(addr, path string) (status int, body string) {
+func (s *fixture) page(addr, path string) (status int, body string) {
 	s.t.Helper()
 	got := s.sendTo(addr, "GET", path, "", "")
 	return got.status, got.body

@@ -12,12 +12,12 @@ import (
 
 	"licet/handlers"
 	"licet/handlers/limits"
-	"licet/node"
+	"licet/node/service"
 )
 
 // limited gives a service limits that go by its clock.
 func limited(cfg limits.Config) []option {
-	return []option{func(h *handlers.Config, n *node.Config) {
+	return []option{func(h *handlers.Config, n *service.Config) {
 		cfg := cfg // others make services with the same option
 		cfg.Clock = n.Clock
 		l, err := limits.New(cfg)
@@ -29,7 +29,7 @@ func limited(cfg limits.Config) []option {
 }
 
 // behindProxy lets the tests say in X-Forwarded-For where they come from.
-func behindProxy(h *handlers.Config, _ *node.Config) {
+func behindProxy(h *handlers.Config, _ *service.Config) {
 	h.Proxies = limits.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
 }
 
@@ -228,7 +228,7 @@ func TestGuessesAskNobody(t *testing.T) {
 }
 
 // limitedBy is how many answers a limit has refused, by the metric.
-func (s *service) limitedBy(name string) float64 {
+func (s *fixture) limitedBy(name string) float64 {
 	for _, m := range s.gather("licet_rate_limited_total").GetMetric() {
 		if m.GetLabel()[0].GetValue() == name {
 			return m.GetCounter().GetValue()

@@ -17,7 +17,7 @@ func redacting(body string) wire {
 const redactAnna = `{"buyer_email":"ANNA@example.com"}`
 
 // annas makes an order of a buyer, of which the shop has noted much.
-func (s *service) annas(amount string) answer {
+func (s *fixture) annas(amount string) answer {
 	s.t.Helper()
 	return s.sendWire(newOrder(`{"product_id":"editor","amount":`+amount+`,"currency":"USD","description":"for Anna",
 		"buyer_email":"Anna@example.com","metadata":{"crm":"Anna"},"success_url":"https://shop.example.com/thanks"}`)).must(s.t, 0)
@@ -199,7 +199,7 @@ func TestRedactionUnderAKey(t *testing.T) {
 }
 
 // annas2 makes an order although the store fails.
-func (s *service) annas2() {
+func (s *fixture) annas2() {
 	s.t.Helper()
 	s.store.breakWith(nil, nil)
 	s.annas("5")

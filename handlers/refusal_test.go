@@ -15,12 +15,12 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
 // fill takes every place that the service's node has, until free is called.
-func (s *service) fill() (free func()) {
+func (s *fixture) fill() (free func()) {
 	s.t.Helper()
 	arrived, open := make(chan struct{}), make(chan struct{})
 	s.store.onRead(func() {
@@ -54,7 +54,7 @@ func (s *service) fill() (free func()) {
 }
 
 // smallest makes a node let in no more than the least that any does.
-func smallest(_ *handlers.Config, c *node.Config) { c.QueueDelay = 1 }
+func smallest(_ *handlers.Config, c *service.Config) { c.QueueDelay = 1 }
 
 // activationText is an activation as its bytes, with more lines in its head.
 func activationText(body string, lines ...string) string {
@@ -73,7 +73,7 @@ type client struct {
 	reader *bufio.Reader
 }
 
-func (s *service) dial() *client {
+func (s *fixture) dial() *client {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -297,7 +297,7 @@ func TestFullNodeAnswers(t *testing.T) {
 // all that was refused is counted and logged, and nothing holds a place.
 func TestServesAfterRefusals(t *testing.T) {
 	t.Parallel()
-	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.ReadTimeout = 200 * time.Millisecond })
+	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 200 * time.Millisecond })
 	key := s.license()
 	before := len(s.log.requests(t))
 	free := s.fill()
@@ -374,7 +374,7 @@ func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
 // when it has been idle for long enough, as all others are.
 func TestClosesIdleAfterRefusal(t *testing.T) {
 	t.Parallel()
-	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) {
+	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) {
 		c.ReadTimeout, c.IdleTimeout = time.Minute, 100*time.Millisecond
 	})
 	s.fill()
@@ -396,7 +396,7 @@ func TestClosesIdleAfterRefusal(t *testing.T) {
 // can't be written in time.
 func TestClosesUnreadAfterRefusal(t *testing.T) {
 	t.Parallel()
-	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.WriteTimeout = 200 * time.Millisecond })
+	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 200 * time.Millisecond })
 	s.fill()
 	near, far := net.Pipe() // holds nothing back, so that a write waits for its reader
 	t.Cleanup(func() { _ = near.Close() })
@@ -441,7 +441,7 @@ func TestRefusesWhileLeaving(t *testing.T) {
 
 // What a refusal costs must not grow: nothing is allocated for it.
 func TestRefusalAllocatesNothing(t *testing.T) {
-	s := newService(t, smallest, func(c *handlers.Config, _ *node.Config) { c.Log = c.Log.Level(2) })
+	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.Log = c.Log.Level(2) })
 	s.fill()
 	text, buffer := activationText(`{"license_key":"x","device_id":"d"}`), make([]byte, 1024)
 	n := testing.AllocsPerRun(100, func() {

@@ -21,14 +21,14 @@ import (
 	"licet/metrics"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/service"
 	"licet/payment"
 )
 
 // Config is what a server is made of. Every field is needed unless it says
 // otherwise.
 type Config struct {
-	Node    *node.Node
+	Node    *service.Service
 	Desk    *payment.Desk // not needed by the admin listener
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger

@@ -21,6 +21,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/payment"
 )
 
@@ -37,13 +38,13 @@ const (
 
 const publicURL = "https://pay.example.com"
 
-// service is a whole server on a real listener, before a memStore.
-type service struct {
+// fixture is a whole server on a real listener, before a memStore.
+type fixture struct {
 	t        *testing.T
 	addr     string
 	store    *memStore
 	sent     *memDeliveries
-	node     *node.Node
+	node     *service.Service
 	clock    *clock
 	log      *logBuffer
 	registry *prometheus.Registry
@@ -118,11 +119,11 @@ func (e *fixedEntropy) Read(p []byte) (int, error) {
 }
 
 // option changes what a service is made of.
-type option func(*handlers.Config, *node.Config)
+type option func(*handlers.Config, *service.Config)
 
-func newService(t *testing.T, options ...option) *service {
+func newService(t *testing.T, options ...option) *fixture {
 	t.Helper()
-	s := &service{
+	s := &fixture{
 		t:        t,
 		store:    newMemStore(),
 		clock:    &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 678_000_000, time.UTC)},
@@ -132,17 +133,19 @@ func newService(t *testing.T, options ...option) *service {
 	s.sent = newMemDeliveries(s.store)
 	log := zerolog.New(s.log)
 	instruments := metrics.New(s.registry, "test", "test", "test")
-	nodeConfig := node.Config{
-		Store:      s.store,
+	nodeConfig := service.Config{
+		Config: node.Config{
+			Store:    s.store,
+			KeyCheck: licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
+			Clock:    s.clock.Now,
+			Metrics:  instruments,
+			Log:      log,
+		},
 		Events:     s.store,
 		Deliveries: s.sent,
 		Keys:       s.store,
 		Ring:       testRing(t),
-		KeyCheck:   licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
-		Clock:      s.clock.Now,
 		Entropy:    &fixedEntropy{stream: rand.NewChaCha8([32]byte{})},
-		Metrics:    instruments,
-		Log:        log,
 	}
 	policy := webhook.Policy{Loopback: true}
 	s.config = handlers.Config{
@@ -153,7 +156,7 @@ func newService(t *testing.T, options ...option) *service {
 	for _, o := range options {
 		o(&s.config, &nodeConfig)
 	}
-	s.node = node.New(nodeConfig)
+	s.node = service.New(nodeConfig)
 	s.config.Node = s.node
 	s.config.Desk = payment.NewDesk(s.node, map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}})
 
@@ -227,12 +230,12 @@ type answer struct {
 }
 
 // send makes a request as a client does. headers come in pairs.
-func (s *service) send(method, path, key, body string, headers ...string) answer {
+func (s *fixture) send(method, path, key, body string, headers ...string) answer {
 	s.t.Helper()
 	return s.sendTo(s.addr, method, path, key, body, headers...)
 }
 
-func (s *service) sendTo(addr, method, path, key, body string, headers ...string) answer {
+func (s *fixture) sendTo(addr, method, path, key, body string, headers ...string) answer {
 	s.t.Helper()
 	request, err := http.NewRequest(method, "http://"+addr, strings.NewReader(body))
 	if err != nil {
@@ -317,19 +320,19 @@ func (a answer) grantedKey() string {
 }
 
 // order makes an order and gives its answer.
-func (s *service) order(amount string) answer {
+func (s *fixture) order(amount string) answer {
 	s.t.Helper()
 	return s.send("POST", "/v1/orders", keyAll,
 		`{"product_id":"editor","amount":`+amount+`,"currency":"USD"}`).must(s.t, 0)
 }
 
 // license makes a license and gives its key.
-func (s *service) license() string {
+func (s *fixture) license() string {
 	s.t.Helper()
 	return s.order("0").text("license_key")
 }
 
-func (s *service) activate(key, device string) answer {
+func (s *fixture) activate(key, device string) answer {
 	s.t.Helper()
 	body, err := json.Marshal(map[string]string{"license_key": key, "device_id": device})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"licet/handlers"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 // newSigningService is a service with API keys that have secrets.
-func newSigningService(t *testing.T) *service {
+func newSigningService(t *testing.T) *fixture {
 	t.Helper()
 	s := newService(t, withRing)
 	s.addSigners()
@@ -31,7 +31,7 @@ func newSigningService(t *testing.T) *service {
 }
 
 // withRing gives a service a master key.
-func withRing(c *handlers.Config, _ *node.Config) {
+func withRing(c *handlers.Config, _ *service.Config) {
 	ring, err := licensing.ParseMasterRing("m1:" + base64.StdEncoding.EncodeToString(make([]byte, licensing.MasterKeySize)))
 	if err != nil {
 		panic(err)
@@ -40,7 +40,7 @@ func withRing(c *handlers.Config, _ *node.Config) {
 }
 
 // addSigners adds API keys that have secrets.
-func (s *service) addSigners() {
+func (s *fixture) addSigners() {
 	s.t.Helper()
 	key := licensing.APIKey{
 		ID: "key_signer", Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test},
@@ -66,7 +66,7 @@ func (s *memStore) written() int64 {
 }
 
 // secret is the API secret of a key, in a version.
-func (s *service) secret(id string, version int) string {
+func (s *fixture) secret(id string, version int) string {
 	s.t.Helper()
 	secret, err := s.config.Ring.APISecret(&licensing.APIKey{
 		ID: id, Owner: licensing.Owner{AccountID: "acct_acme", Mode: licensing.Test}, SecretVersion: version, MasterID: "m1",
@@ -91,7 +91,7 @@ type draft struct {
 }
 
 // draft makes a request of the key with the id into one to sign.
-func (s *service) draft(w wire, id string) *draft {
+func (s *fixture) draft(w wire, id string) *draft {
 	s.t.Helper()
 	d := &draft{
 		wire: w, uri: publicURL + w.path, covered: []string{"@method", "@target-uri", "authorization"},
@@ -149,12 +149,12 @@ func (d *draft) sign() wire {
 const orderBody = `{"product_id":"editor","amount":1,"currency":"USD"}`
 
 // signedOrder is a draft of what creates an order.
-func (s *service) signedOrder() *draft {
+func (s *fixture) signedOrder() *draft {
 	return s.draft(wire{method: "POST", path: "/v1/orders", key: keySigner, body: orderBody}, "key_signer")
 }
 
 // lookupOf is a draft of what looks an order up, with anything behind its path.
-func (s *service) lookupOf(orderNo, behind string) *draft {
+func (s *fixture) lookupOf(orderNo, behind string) *draft {
 	return s.draft(wire{method: "GET", path: "/v1/orders/" + orderNo + behind, key: keySigner}, "key_signer")
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"licet/handlers"
-	"licet/node"
+	"licet/node/service"
 )
 
 // tlsServer is a server behind TLS, as its clients reach it.
@@ -22,7 +22,7 @@ type tlsServer struct {
 }
 
 // serveTLS serves the same service once more, with TLS.
-func (s *service) serveTLS(t *testing.T) *tlsServer {
+func (s *fixture) serveTLS(t *testing.T) *tlsServer {
 	t.Helper()
 	lender := httptest.NewTLSServer(http.NotFoundHandler()) // of a certificate
 	lender.Close()
@@ -59,7 +59,7 @@ func wantEnd(t *testing.T, c net.Conn) {
 
 func TestTLSClientsThatStop(t *testing.T) {
 	t.Parallel()
-	s := newService(t, func(c *handlers.Config, _ *node.Config) { c.ReadTimeout = 50 * time.Millisecond })
+	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
 	server := s.serveTLS(t)
 	wantEnd(t, server.dial(t))
 	half := server.dial(t)
@@ -88,7 +88,7 @@ func TestRefusalOverTLS(t *testing.T) {
 // The connection too many is not given the time of a handshake.
 func TestTooManyTLSConnections(t *testing.T) {
 	t.Parallel()
-	server := newService(t, func(c *handlers.Config, _ *node.Config) { c.MaxConnections = 1 }).serveTLS(t)
+	server := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxConnections = 1 }).serveTLS(t)
 	if err := tls.Client(server.dial(t), server.config).Handshake(); err != nil {
 		t.Fatal(err)
 	}

@@ -9,11 +9,11 @@ import (
 	"licet/handlers"
 	"licet/internal/otlptest"
 	"licet/metrics/tracing"
-	"licet/node"
+	"licet/node/service"
 )
 
 func withTracer(tracer *tracing.Tracer) option {
-	return func(front *handlers.Config, behind *node.Config) { front.Tracer, behind.Tracer = tracer, tracer }
+	return func(front *handlers.Config, behind *service.Config) { front.Tracer, behind.Tracer = tracer, tracer }
 }
 
 // TestUnsampledRequestsAllocateNothingMore: an activation allocates as much with

@@ -9,7 +9,7 @@ import (
 )
 
 // check sends a body and compares the names of the members that were refused.
-func (s *service) check(method, path, key, body string, want ...string) {
+func (s *fixture) check(method, path, key, body string, want ...string) {
 	s.t.Helper()
 	a := s.send(method, path, key, body)
 	if len(want) == 0 {

@@ -2,7 +2,7 @@ package handlers
 
 import (
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // createWebhook makes an endpoint for the caller's account and mode.
@@ -23,7 +23,7 @@ func (s *Server) createWebhook(r *request) (any, error) {
 	}
 	s.webhookURL(&bad, "url", url)
 	bad.line("description", description, maxWebhookDescription)
-	in := node.EndpointCreation{
+	in := service.EndpointCreation{
 		Owner:       r.callerOwner(),
 		URL:         url.value,
 		Description: description.value,
@@ -45,7 +45,7 @@ func (s *Server) rotateWebhook(r *request) (any, error) {
 	if err := decodeOptional(r.body(), textMember("overlap", &overlap)); err != nil {
 		return nil, err
 	}
-	in := node.EndpointRotation{
+	in := service.EndpointRotation{
 		Owner:   r.callerOwner(),
 		ID:      r.value("endpoint_id"),
 		Overlap: bad.overlap("overlap", overlap),
@@ -59,7 +59,7 @@ func (s *Server) rotateWebhook(r *request) (any, error) {
 	return s.issuedWebhook(r, &issued, replayed, err)
 }
 
-func (s *Server) issuedWebhook(r *request, issued *node.IssuedEndpoint, replayed bool, err error) (any, error) {
+func (s *Server) issuedWebhook(r *request, issued *service.IssuedEndpoint, replayed bool, err error) (any, error) {
 	r.replayed = replayed
 	if err != nil {
 		return nil, err

@@ -108,7 +108,7 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	endpoints, err := s.cfg.Node.Webhooks(r.ctx, r.callerOwner())
+	endpoints, err := s.cfg.Node.ListWebhooks(r.ctx, r.callerOwner())
 	if err != nil {
 		return nil, err
 	}

@@ -19,14 +19,14 @@ func newWebhook(body string) wire {
 func webhookPath(id, rest string) string { return "/v1/webhook_endpoints/" + id + rest }
 
 // webhook makes an endpoint for all events, and gives its id.
-func (s *service) webhook(url string) string {
+func (s *fixture) webhook(url string) string {
 	s.t.Helper()
 	s.clock.advance(time.Second)
 	return s.sendWire(newWebhook(fmt.Sprintf(`{"url":%q}`, url))).must(s.t, 0).text("id")
 }
 
 // changeWebhook changes an endpoint.
-func (s *service) changeWebhook(id, body string) answer {
+func (s *fixture) changeWebhook(id, body string) answer {
 	s.t.Helper()
 	return s.send("PATCH", webhookPath(id, ""), keyAll, body)
 }
@@ -161,7 +161,7 @@ func TestWebhookStateIsOfTheEndpoint(t *testing.T) {
 
 // failing stores of an endpoint what who delivers to it would have, had it begun to
 // fail.
-func (s *service) failing(id string) {
+func (s *fixture) failing(id string) {
 	now := s.clock.Now()
 	s.sent.progresses[id] = store.DeliveryProgress{
 		Pending: 2, Dead: 1, SeenAt: now, Failures: 7, FailingSince: now.Add(-time.Hour), NextProbe: now.Add(time.Minute),

@@ -12,18 +12,18 @@ import (
 
 // exchangeRaw sends bytes as they are, then reads answers until the server
 // closes the connection, which it must do.
-func (s *service) exchangeRaw(sent string) (answers []answer, closed bool) {
+func (s *fixture) exchangeRaw(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	return s.exchange(sent, false)
 }
 
 // exchangeEnded is exchangeRaw from a client that then says it sends no more.
-func (s *service) exchangeEnded(sent string) (answers []answer, closed bool) {
+func (s *fixture) exchangeEnded(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	return s.exchange(sent, true)
 }
 
-func (s *service) exchange(sent string, end bool) (answers []answer, closed bool) {
+func (s *fixture) exchange(sent string, end bool) (answers []answer, closed bool) {
 	s.t.Helper()
 	c, err := net.Dial("tcp", s.addr)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *service) exchange(sent string, end bool) (answers []answer, closed bool
 
 // exchangeKept is exchangeRaw for what may leave the connection open: a last
 // request, which asks to have it closed, shows whether it was.
-func (s *service) exchangeKept(sent string) (answers []answer, closed bool) {
+func (s *fixture) exchangeKept(sent string) (answers []answer, closed bool) {
 	s.t.Helper()
 	const last = "last"
 	answers, ended := s.exchangeRaw(sent + "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Request-Id: " + last + "\r\n\r\n")

@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -115,7 +115,7 @@ func TestManyGrantsWithAnEnd(t *testing.T) {
 	l := newLab(t)
 	const quantity = 3*store.MaxNewLicenses - 5
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
-	if _, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
+	if _, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{
 		ProductID: "pro", Quantity: quantity, ExpiresAt: ends, Metadata: `{"a":1}`, Once: l.once(1),
 	}); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -115,7 +116,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 			late := licensing.Owner{AccountID: "acct_late", Mode: licensing.Test}
 			order := func() {
 				t.Helper()
-				if _, _, err := d.node.CreateOrder(d.ctx(), late, node.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
+				if _, _, err := d.node.CreateOrder(d.ctx(), late, service.NewOrder{ProductID: "pro", Currency: "USD"}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -164,14 +165,14 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n := node.New(node.Config{Store: l.store, Events: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()})
+	n := service.New(service.Config{Config: node.Config{Store: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()}, Events: l.store})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		n.KeepSealing(ctx)
 	}()
-	feed, err := n.Feed(testContext(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, node.FeedWait{For: 20 * time.Second})
+	feed, err := n.Feed(testContext(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, service.FeedWait{For: 20 * time.Second})
 	cancel()
 	<-done
 	var told []store.RecordedEvent

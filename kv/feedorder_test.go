@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -69,7 +69,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 func TestBeforeOfManyRecords(t *testing.T) {
 	l := newLab(t)
 	l.product()
-	if _, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: "pro", Quantity: 5}); err != nil {
+	if _, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 5}); err != nil {
 		t.Fatal(err)
 	}
 	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {

@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -33,12 +33,12 @@ func TestProductsInTheirListing(t *testing.T) {
 	}{
 		{"described", func() { put("app", true) }, []string{"app"}},
 		{"made along with a grant", func() {
-			if _, _, err := n.Grant(l.ctx(), labOwner, node.Grant{ProductID: "granted", Quantity: 2}); err != nil {
+			if _, _, err := n.Grant(l.ctx(), labOwner, service.Grant{ProductID: "granted", Quantity: 2}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"granted", "app"}},
 		{"made along with an order", func() {
-			if _, _, err := n.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "ordered", Amount: 5, Currency: "USD"}); err != nil {
+			if _, _, err := n.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "ordered", Amount: 5, Currency: "USD"}); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{"ordered", "granted", "app"}},
@@ -54,7 +54,7 @@ func TestProductsInTheirListing(t *testing.T) {
 		now = now.Add(time.Second)
 		step.do()
 		var got []string
-		list := must(n.Products(l.ctx(), labOwner, store.Page{Limit: 10}))(t)
+		list := must(n.ListProducts(l.ctx(), labOwner, store.Page{Limit: 10}))(t)
 		for _, p := range list.Items {
 			got = append(got, p.ID)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -70,7 +71,7 @@ func (l *lab) traced() (count int) {
 // license too, and a device is bound to it.
 func (l *lab) noted(number int, sold bool) licensing.Order {
 	l.t.Helper()
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{
 		ProductID: "pro", Amount: 100, Currency: "USD", Description: "canary description", BuyerEmail: forgottenBuyer,
 		Metadata: `{"crm":"canary"}`, Once: &node.Once{Hash: rand.Text()[:claimHashLength]},
 	})
@@ -103,7 +104,7 @@ func until(do func() error) error {
 }
 
 // forget redacts the buyer until that is complete, each time at any of the nodes.
-func forget(ctx context.Context, nodes []*node.Node, once *node.Once) error {
+func forget(ctx context.Context, nodes []*service.Service, once *node.Once) error {
 	for {
 		var done licensing.Redaction
 		err := until(func() (err error) {
@@ -129,8 +130,15 @@ func TestRedactionUnderFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nodes := []*node.Node{l.node, node.New(node.Config{
-		Store: other, KeyCheck: l.check, Clock: time.Now, Entropy: rand.Reader, Metrics: l.metrics, Log: zerolog.Nop(),
+	nodes := []*service.Service{l.node, service.New(service.Config{
+		Config: node.Config{
+			Store:    other,
+			KeyCheck: l.check,
+			Clock:    time.Now,
+			Metrics:  l.metrics,
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
 	})}
 	l.product()
 	var orders []licensing.Order
@@ -184,10 +192,10 @@ var laterEnd = time.Date(2098, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // disturb does to an order, and to its license, all that can happen to it, and notes
 // what was acknowledged. What is noted of the buyer meanwhile may stay.
-func disturb(t *testing.T, nodes []*node.Node, order licensing.Order, random *mathrand.Rand) (a acknowledged) {
+func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, random *mathrand.Rand) (a acknowledged) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	any := func() *node.Node { return nodes[random.IntN(len(nodes))] }
+	any := func() *service.Service { return nodes[random.IntN(len(nodes))] }
 	a.license = order.LicenseKey
 	a.paid = a.license != ""
 	if !a.paid {
@@ -299,7 +307,7 @@ func TestRedactionLeavesNoHash(t *testing.T) {
 		order := l.noted(i, false)
 		tall = skipHeight(placeOfOrder(&order)) > 0
 	}
-	if err := forget(l.ctx(), []*node.Node{l.node}, nil); err != nil {
+	if err := forget(l.ctx(), []*service.Service{l.node}, nil); err != nil {
 		t.Fatal(err)
 	}
 	l.wantForgotten()

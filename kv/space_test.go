@@ -18,6 +18,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -26,7 +27,7 @@ type spaceLab struct {
 	t     *testing.T
 	etcd  *clientv3.Client
 	store *Store
-	node  *node.Node
+	node  *service.Service
 	owner licensing.Owner
 	keys  []licensing.LicenseKey
 	sent  atomic.Int64 // requests that write and were sent to etcd
@@ -52,11 +53,18 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.node = node.New(node.Config{
-		Store: l.store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+	l.node = service.New(service.Config{
+		Config: node.Config{
+			Store:    l.store,
+			KeyCheck: check,
+			Clock:    time.Now,
+			Metrics:  instruments(),
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
 	})
 	unlimited := 0
-	granted, _, err := l.node.Grant(l.ctx(), l.owner, node.Grant{ProductID: "pro", Quantity: 8, MaxDevices: &unlimited})
+	granted, _, err := l.node.Grant(l.ctx(), l.owner, service.Grant{ProductID: "pro", Quantity: 8, MaxDevices: &unlimited})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +233,15 @@ func TestStartWhileFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := l.store.fences.known()
-	l.store, l.node = store, node.New(node.Config{
-		Store: store, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader, Metrics: instruments(), Log: zerolog.Nop(),
+	l.store, l.node = store, service.New(service.Config{
+		Config: node.Config{
+			Store:    store,
+			KeyCheck: check,
+			Clock:    time.Now,
+			Metrics:  instruments(),
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
 	})
 	l.lookUp(0)
 	if err := l.activate(0); err != nil {
@@ -242,7 +257,7 @@ func TestStartWhileFull(t *testing.T) {
 	changes := 0
 	await(t, func() bool {
 		changes++
-		_, _, err := l.node.CreateOrder(l.ctx(), l.owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
+		_, _, err := l.node.CreateOrder(l.ctx(), l.owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
 		return err == nil
 	})
 	if now := store.fences.known(); now <= before || store.fences.owes.Load() {

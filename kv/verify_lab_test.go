@@ -16,6 +16,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -24,7 +25,7 @@ type lab struct {
 	t       *testing.T
 	store   *Store
 	client  *clientv3.Client // to write raw keys with
-	node    *node.Node
+	node    *service.Service
 	check   licensing.KeyCheck
 	metrics *metrics.Metrics
 }
@@ -62,10 +63,16 @@ func labOn(t *testing.T, endpoints []string) *lab {
 	return l
 }
 
-func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *node.Node {
-	return node.New(node.Config{
-		Store: l.store, KeyCheck: l.check, Clock: clock, Entropy: entropy,
-		Metrics: l.metrics, Log: zerolog.Nop(),
+func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Service {
+	return service.New(service.Config{
+		Config: node.Config{
+			Store:    l.store,
+			KeyCheck: l.check,
+			Clock:    clock,
+			Metrics:  l.metrics,
+			Log:      zerolog.Nop(),
+		},
+		Entropy: entropy,
 	})
 }
 
@@ -100,7 +107,7 @@ func (l *lab) ctx() context.Context { return testContext(l.t, time.Minute) }
 
 func (l *lab) order(amount int64) licensing.Order {
 	l.t.Helper()
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD", BuyerEmail: labBuyer, Once: l.once(amount)})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -114,7 +121,7 @@ func (l *lab) pay(order licensing.Order) licensing.Order {
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
 	l.t.Helper()
-	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{
 		ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices, Metadata: metadata, Once: l.once(int64(maxDevices)),
 	})
 	if err != nil {
@@ -283,7 +290,7 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	}}); err != nil || !created {
 		l.t.Fatal(created, err)
 	}
-	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: product, Quantity: 1})
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: product, Quantity: 1})
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -291,7 +298,7 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	target := licensing.Target{Key: key, Caller: labOwner}
 	l.activate(key, "d1", "d2")
 	must(l.node.DeactivateDevice(l.ctx(), licensing.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
-	for _, change := range []node.LicenseChange{
+	for _, change := range []service.LicenseChange{
 		{Key: key, Command: licensing.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
 		{Key: key, Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
 		{Key: key, Command: licensing.SuspendLicense{Target: target, Reason: "chargeback"}, Once: l.once(0)},
@@ -306,7 +313,7 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 // traffic makes six changes, on records of its own and on one license that
 // others change too. On a busy machine etcd may be too slow for one of them.
 func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
-	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, node.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
+	order, _, err := l.node.CreateOrder(l.ctx(), labOwner, service.NewOrder{ProductID: "pro", Amount: 7, Currency: "USD"})
 	if err != nil {
 		return err
 	}
@@ -314,7 +321,7 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 		return err
 	}
 	limit := 2
-	granted, _, err := l.node.Grant(l.ctx(), labOwner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &limit, Metadata: `{"a":1}`})
+	granted, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &limit, Metadata: `{"a":1}`})
 	if err != nil {
 		return err
 	}

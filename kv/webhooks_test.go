@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -171,7 +171,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 	key := func(owner licensing.Owner) licensing.Ref {
 		unlimited := 0
-		granted, _, err := d.node.Grant(d.ctx(), owner, node.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
+		granted, _, err := d.node.Grant(d.ctx(), owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &unlimited, Once: d.once(0)})
 		if err != nil {
 			t.Fatal(err)
 		}

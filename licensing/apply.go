@@ -17,6 +17,22 @@ const (
 	KindWebhooks
 )
 
+// String returns the name of a kind, as traces and logs have it.
+func (k Kind) String() string {
+	switch k {
+	case KindLicense:
+		return "license"
+	case KindOrder:
+		return "order"
+	case KindProduct:
+		return "product"
+	case KindWebhooks:
+		return "webhooks"
+	default:
+		return "claim"
+	}
+}
+
 // Ref names one record. Licenses are found by their key alone, since whoever
 // activates knows no account; orders and products live under their owner.
 type Ref struct {

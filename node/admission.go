@@ -75,8 +75,6 @@ type shedCounters struct {
 	mailbox    prometheus.Counter // the record's mailbox is full
 	deadline   prometheus.Counter // its turn would not have come in time
 	background prometheus.Counter // nobody waits for it, and others are waiting
-	lists      prometheus.Counter // as many pages of listings are being read as may be
-	waits      prometheus.Counter // as many wait for events as may
 }
 
 func newAdmission(cfg *Config) *admission {
@@ -96,8 +94,6 @@ func newAdmission(cfg *Config) *admission {
 			mailbox:    shed.WithLabelValues("mailbox"),
 			deadline:   shed.WithLabelValues("deadline"),
 			background: shed.WithLabelValues("background"),
-			lists:      shed.WithLabelValues("lists"),
-			waits:      shed.WithLabelValues("waits"),
 		},
 	}
 	a.metrics.CommandsUnderWay.From(func() float64 { return float64(a.underWay.Load()) })
@@ -249,15 +245,15 @@ func (a *admission) tooLate(ctx context.Context, before int64) bool {
 // places is free and the owner has less than a third as much under way as there are
 // places free. So an owner's background work yields to the owner's own requests, but
 // not to those of one or two other owners, however many they are. It refuses with
-// errNoRoom, which errOwnerBusy is too.
+// ErrNoRoom, which ErrOwnerBusy is too.
 func (a *admission) enterBackground(who share) error {
 	if limit := a.limit.Load(); a.underWay.Load() >= limit-limit/4 {
 		a.shed.background.Inc()
-		return errNoRoom
+		return ErrNoRoom
 	}
 	if 3*a.shares.under(who) >= a.free() {
 		a.shed.background.Inc()
-		return errOwnerBusy
+		return ErrOwnerBusy
 	}
 	a.underWay.Add(1)
 	a.shares.add(who, 1)

@@ -12,9 +12,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -31,7 +33,7 @@ func (s *still) move(d time.Duration) { s.nanos.Add(int64(d)) }
 // held is a node whose swaps are held back, as far as they are of a license
 // that hold says, until they are let go.
 type held struct {
-	*node.Node
+	*service.Service
 	clock   still
 	metrics *metrics.Metrics
 	arrived chan struct{}
@@ -50,8 +52,8 @@ func newHeld(t *testing.T, hold func(licensing.Ref) bool) *held {
 		arrived: make(chan struct{}, 1000),
 		letGo:   sync.OnceFunc(func() { close(open) }),
 	}
-	h.Node = newNode(t, &storetest.Faulty{
-		Store: openStore(t),
+	h.Service = nodetest.New(t, &storetest.Faulty{
+		Store: nodetest.OpenStore(t),
 		OnLoad: func([]store.Want) error {
 			h.reads.Add(1)
 			if hold := h.onRead.Load(); hold != nil {
@@ -67,7 +69,7 @@ func newHeld(t *testing.T, hold func(licensing.Ref) bool) *held {
 			}
 			return storetest.Fault{}
 		},
-	}, func(c *node.Config) { c.Clock, c.Metrics = h.clock.now, h.metrics })
+	}, func(c *service.Config) { c.Clock, c.Metrics = h.clock.now, h.metrics })
 	t.Cleanup(func() {
 		h.letGo()
 		h.group.Wait()
@@ -88,8 +90,8 @@ func (h *held) start(t *testing.T, key licensing.LicenseKey, device string) {
 	h.group.Go(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		_, err := activate(ctx, h.Node, key, device)
-		wantError(t, err, nil)
+		_, err := nodetest.Activate(ctx, h.Service, key, device)
+		nodetest.WantError(t, err, nil)
 	})
 }
 
@@ -111,10 +113,12 @@ func written(t *testing.T, metric prometheus.Metric) *dto.Metric {
 
 // grants makes licenses of a node of their own, so that the node under test has
 // done nothing for them.
-func grants(t *testing.T, count int) []licensing.LicenseKey { return grantsTo(t, testOwner, count) }
+func grants(t *testing.T, count int) []licensing.LicenseKey {
+	return grantsTo(t, nodetest.Owner, count)
+}
 
 func grantsTo(t *testing.T, owner licensing.Owner, count int) []licensing.LicenseKey {
-	other := newNode(t, openStore(t))
+	other := nodetest.New(t, nodetest.OpenStore(t))
 	keys := make([]licensing.LicenseKey, count)
 	for i := range keys {
 		keys[i] = grantTo(t, other, owner, 0)
@@ -131,46 +135,49 @@ func TestShedsOverTheLimit(t *testing.T) {
 	h.start(t, keys[0], "held")
 	<-h.arrived
 	for range 2 { // each owner has as many as are free
-		h.start(t, grantsTo(t, newOwner(licensing.Test), 1)[0], "held")
+		h.start(t, grantsTo(t, nodetest.NewOwner(licensing.Test), 1)[0], "held")
 		<-h.arrived
 	}
 	reads, swaps := h.reads.Load(), h.swaps.Load()
-	ctx := testContext(t)
+	ctx := nodetest.Context(t)
 	for what, ask := range map[string]func() error{
-		"activation":  func() error { _, err := activate(ctx, h.Node, keys[3], "shed"); return err },
-		"another one": func() error { _, err := activate(ctx, h.Node, keys[0], "shed"); return err },
-		"removal":     func() error { _, err := remove(ctx, h.Node, keys[0], "held"); return err },
+		"activation":  func() error { _, err := nodetest.Activate(ctx, h.Service, keys[3], "shed"); return err },
+		"another one": func() error { _, err := nodetest.Activate(ctx, h.Service, keys[0], "shed"); return err },
+		"removal":     func() error { _, err := remove(ctx, h.Service, keys[0], "held"); return err },
 		"lookup": func() error {
-			_, err := h.License(ctx, testOwner, keys[0], store.DevicePage{Limit: 1})
+			_, err := h.License(ctx, nodetest.Owner, keys[0], store.DevicePage{Limit: 1})
 			return err
 		},
 		"order": func() error {
-			_, _, err := h.CreateOrder(ctx, testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+			_, _, err := h.CreateOrder(ctx, nodetest.Owner, service.NewOrder{ProductID: "pro", Currency: "USD"})
 			return err
 		},
 		"order lookup": func() error {
-			_, err := h.Order(ctx, testOwner, licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
+			_, err := h.Order(ctx, nodetest.Owner, licensing.NewOrderNo(store.Cell, "01ARZ3NDEKTSV4RRFFQ69G5FAV"))
 			return err
 		},
 		"licenses": func() error {
-			_, err := h.Licenses(ctx, testOwner, node.LicenseFilter{}, store.Page{})
+			_, err := h.ListLicenses(ctx, nodetest.Owner, service.LicenseFilter{}, store.Page{})
 			return err
 		},
-		"orders":   func() error { _, err := h.Orders(ctx, testOwner, node.OrderFilter{}, store.Page{}); return err },
-		"products": func() error { _, err := h.Products(ctx, testOwner, store.Page{}); return err },
-		"API keys": func() error { _, err := h.APIKeys(ctx, testOwner, store.Page{}); return err },
+		"orders": func() error {
+			_, err := h.ListOrders(ctx, nodetest.Owner, service.OrderFilter{}, store.Page{})
+			return err
+		},
+		"products": func() error { _, err := h.ListProducts(ctx, nodetest.Owner, store.Page{}); return err },
+		"API keys": func() error { _, err := h.ListAPIKeys(ctx, nodetest.Owner, store.Page{}); return err },
 		"payment": func() error {
-			_, err := h.PayOrder(ctx, licensing.Order{Owner: testOwner, ProductID: "pro", OrderNo: "x"}, "p")
+			_, err := h.PayOrder(ctx, licensing.Order{Owner: nodetest.Owner, ProductID: "pro", OrderNo: "x"}, "p")
 			return err
 		},
 		"grant": func() error {
-			_, _, err := h.Grant(ctx, testOwner, node.Grant{ProductID: "pro", Quantity: 1})
+			_, _, err := h.Grant(ctx, nodetest.Owner, service.Grant{ProductID: "pro", Quantity: 1})
 			return err
 		},
 		"asked early": h.RefuseIfFull,
 		"API key":     func() error { _, err := h.Authenticate(ctx, "sk_test_nobody's"); return err },
 	} {
-		t.Run(what, func(t *testing.T) { wantError(t, ask(), licensing.ErrOverloaded) })
+		t.Run(what, func(t *testing.T) { nodetest.WantError(t, ask(), licensing.ErrOverloaded) })
 	}
 	if h.reads.Load() != reads || h.swaps.Load() != swaps {
 		t.Errorf("the store was asked for what was refused")
@@ -187,11 +194,11 @@ func TestShedsOverTheLimit(t *testing.T) {
 	if err := h.RefuseIfFull(); err != nil || h.Full() || h.UnderWay() != 0 {
 		t.Errorf("an idle node that was asked: %v, full: %v, %d under way", err, h.Full(), h.UnderWay())
 	}
-	mustActivate(t, h.Node, keys[3], "served")
-	if _, ids := devices(t, h.Node, keys[3]); ids["shed"] || !ids["served"] {
+	nodetest.MustActivate(t, h.Service, keys[3], "served")
+	if _, ids := nodetest.Devices(t, h.Service, keys[3]); ids["shed"] || !ids["served"] {
 		t.Errorf("bound: %v", ids)
 	}
-	if _, ids := devices(t, h.Node, keys[0]); ids["shed"] || !ids["held"] {
+	if _, ids := nodetest.Devices(t, h.Service, keys[0]); ids["shed"] || !ids["held"] {
 		t.Errorf("bound: %v", ids)
 	}
 }
@@ -202,7 +209,7 @@ func TestStormedLicense(t *testing.T) {
 	const limit, most, left = 40, 13, 7
 	keys := grants(t, 1+left)
 	stormed, siblings := keys[0], keys[1:]
-	others := grantsTo(t, newOwner(licensing.Test), limit/4)
+	others := grantsTo(t, nodetest.NewOwner(licensing.Test), limit/4)
 	h := newHeld(t, func(ref licensing.Ref) bool { return ref == licensing.LicenseRef(stormed) })
 	h.Admit(1, limit, 20_000)
 	h.start(t, stormed, "first")
@@ -212,10 +219,10 @@ func TestStormedLicense(t *testing.T) {
 		h.AwaitQueued(licensing.LicenseRef(stormed), i+1)
 	}
 	for i := range 100 {
-		_, err := activate(testContext(t), h.Node, stormed, fmt.Sprint("shed-", i))
-		wantError(t, err, licensing.ErrOverloaded)
-		mustActivate(t, h.Node, siblings[i%len(siblings)], fmt.Sprint("device-", i))
-		mustActivate(t, h.Node, others[i%len(others)], fmt.Sprint("device-", i))
+		_, err := nodetest.Activate(nodetest.Context(t), h.Service, stormed, fmt.Sprint("shed-", i))
+		nodetest.WantError(t, err, licensing.ErrOverloaded)
+		nodetest.MustActivate(t, h.Service, siblings[i%len(siblings)], fmt.Sprint("device-", i))
+		nodetest.MustActivate(t, h.Service, others[i%len(others)], fmt.Sprint("device-", i))
 	}
 	h.wantShed(t, "share", 100)
 	h.wantShed(t, "owner", 0)
@@ -225,15 +232,15 @@ func TestStormedLicense(t *testing.T) {
 		var group sync.WaitGroup
 		for _, key := range keys {
 			group.Go(func() {
-				_, err := activate(testContext(t), h.Node, key, "at once")
-				wantError(t, err, nil)
+				_, err := nodetest.Activate(nodetest.Context(t), h.Service, key, "at once")
+				nodetest.WantError(t, err, nil)
 			})
 		}
 		group.Wait()
 	}
 	h.letGo()
 	h.group.Wait()
-	if count, ids := devices(t, h.Node, stormed); count != most || ids["shed-0"] {
+	if count, ids := nodetest.Devices(t, h.Service, stormed); count != most || ids["shed-0"] {
 		t.Errorf("%d devices of the stormed license are bound, want %d: %v", count, most, ids)
 	}
 }
@@ -251,8 +258,8 @@ func TestHopelessDeadline(t *testing.T) {
 		h.Admit(1, 10, 0.1) // who waits gets their turn after 10 s
 		h.start(t, keys[0], "served")
 		<-h.arrived
-		_, err := activate(soon(t), h.Node, keys[1], "hopeless")
-		wantError(t, err, licensing.ErrOverloaded)
+		_, err := nodetest.Activate(soon(t), h.Service, keys[1], "hopeless")
+		nodetest.WantError(t, err, licensing.ErrOverloaded)
 		h.wantShed(t, "deadline", 1)
 		h.start(t, keys[2], "patient")
 		<-h.arrived
@@ -264,18 +271,18 @@ func TestHopelessDeadline(t *testing.T) {
 		arrived := make(chan struct{}, 10)
 		var clock still
 		// A store that remembers would have room for all that wait.
-		n := newNode(t, &storetest.Faulty{Store: openStore(t), Forgetful: true, OnCommit: func(store.Change) storetest.Fault {
+		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), Forgetful: true, OnCommit: func(store.Change) storetest.Fault {
 			arrived <- struct{}{}
 			<-turns
 			clock.move(10 * time.Second)
 			return storetest.Fault{}
-		}}, func(c *node.Config) { c.Clock = clock.now })
+		}}, func(c *service.Config) { c.Clock = clock.now })
 		n.Admit(10_000, 10_000, 20_000)
 		var group sync.WaitGroup
 		start := func(i int) {
 			group.Go(func() {
-				_, err := activate(testContext(t), n, key, fmt.Sprint("device-", i))
-				wantError(t, err, nil)
+				_, err := nodetest.Activate(nodetest.Context(t), n, key, fmt.Sprint("device-", i))
+				nodetest.WantError(t, err, nil)
 			})
 		}
 		start(0)
@@ -290,13 +297,13 @@ func TestHopelessDeadline(t *testing.T) {
 		turns <- struct{}{} // a full one, of 10 s
 		<-arrived           // another one is under way, and a third is waiting
 		n.AwaitQueued(ref, waiting-2*store.MaxTouchedDevices)
-		_, err := activate(soon(t), n, key, "hopeless")
-		wantError(t, err, licensing.ErrOverloaded)
+		_, err := nodetest.Activate(soon(t), n, key, "hopeless")
+		nodetest.WantError(t, err, licensing.ErrOverloaded)
 		start(1 + waiting) // patient
 		n.AwaitQueued(ref, waiting-2*store.MaxTouchedDevices+1)
 		close(turns)
 		group.Wait()
-		if count, ids := devices(t, n, key); count != waiting+2 || ids["hopeless"] {
+		if count, ids := nodetest.Devices(t, n, key); count != waiting+2 || ids["hopeless"] {
 			t.Errorf("%d devices are bound, want %d", count, waiting+2)
 		}
 	})
@@ -308,9 +315,9 @@ func TestBackgroundYields(t *testing.T) {
 	keys := grants(t, 3)
 	holding := atomic.Bool{}
 	h := newHeld(t, func(licensing.Ref) bool { return holding.Load() })
-	mustActivate(t, h.Node, keys[0], "seen")
+	nodetest.MustActivate(t, h.Service, keys[0], "seen")
 	h.clock.move(licensing.DefaultSeenStep)
-	mustActivate(t, h.Node, keys[0], "seen")
+	nodetest.MustActivate(t, h.Service, keys[0], "seen")
 	h.Admit(1, 4, 20_000)
 	holding.Store(true)
 	for _, key := range keys[1:] {
@@ -329,7 +336,7 @@ func TestBackgroundYields(t *testing.T) {
 	h.letGo()
 	h.group.Wait()
 	h.StoreSeen()
-	if got := seenAt(t, h.Node, keys[0], "seen"); !got.Equal(h.clock.now()) {
+	if got := seenAt(t, h.Service, keys[0], "seen"); !got.Equal(h.clock.now()) {
 		t.Errorf("it was seen at %v, want %v", got, h.clock.now())
 	}
 }
@@ -361,20 +368,20 @@ func TestBusy(t *testing.T) {
 func TestIdleNodeRefusesNothing(t *testing.T) {
 	key := grants(t, 1)[0]
 	var clock still
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
+	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault {
 		clock.move(3 * time.Second)
 		return storetest.Fault{}
-	}}, func(c *node.Config) { c.Clock = clock.now })
+	}}, func(c *service.Config) { c.Clock = clock.now })
 	for i := range 30 {
-		mustActivate(t, n, key, fmt.Sprint("device-", i))
+		nodetest.MustActivate(t, n, key, fmt.Sprint("device-", i))
 	}
 	keys := grants(t, 64)
 	for range 4 {
 		var group sync.WaitGroup
 		for i := range 512 {
 			group.Go(func() {
-				_, err := activate(testContext(t), n, keys[i%len(keys)], fmt.Sprint("device-", i))
-				wantError(t, err, nil)
+				_, err := nodetest.Activate(nodetest.Context(t), n, keys[i%len(keys)], fmt.Sprint("device-", i))
+				nodetest.WantError(t, err, nil)
 			})
 		}
 		group.Wait()

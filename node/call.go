@@ -21,8 +21,8 @@ const (
 // call is one command on its way through a mailbox.
 type call struct {
 	cmd      licensing.Command
-	work     func(context.Context) (licensing.Result, error) // instead of cmd: see hold, commitWithProduct
-	claim    *claim                                          // the command came with an Idempotency-Key; nil for most
+	work     func(context.Context) (licensing.Result, error) // instead of cmd: see WithRecordLock, CommitInTurn
+	claim    *Claim                                          // the command came with an Idempotency-Key; nil for most
 	deadline time.Time
 	hopped   bool // another node sent it, and has been told that it ends at its deadline
 	away     bool // it is to go to the outbox; its turn's alone

@@ -9,9 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -22,24 +23,24 @@ func TestPassesAreCounted(t *testing.T) {
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
 	var clock still
 	clock.move(time.Hour)
-	n := newNode(t, openStore(t), func(c *node.Config) { c.Metrics, c.Clock = m, clock.now })
+	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Metrics, c.Clock = m, clock.now })
 	count := func(label, outcome string) float64 {
 		return written(t, m.Sweeps.WithLabelValues(label, outcome)).GetCounter().GetValue()
 	}
 	success := func(label string) float64 {
 		return written(t, m.SweepSuccess.WithLabelValues(label)).GetGauge().GetValue()
 	}
-	ctx, cancel := context.WithCancel(testContext(t))
+	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	passes := 0
-	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "poor", Once: func(context.Context) error {
+	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "poor", Once: func(context.Context) error {
 		if passes == 0 && (count("poor", "failed") != 0 || count("good", "ok") != 0 || success("good") != 0) {
 			t.Error("something counts before the first pass")
 		}
 		return errors.New("it fails")
-	}}, node.Chore{Label: "good", Once: func(context.Context) error {
+	}}, service.Chore{Label: "good", Once: func(context.Context) error {
 		clock.move(2 * time.Second)
 		return nil
-	}}, node.Chore{Label: "last", Once: func(ctx context.Context) error {
+	}}, service.Chore{Label: "last", Once: func(ctx context.Context) error {
 		if passes++; passes == 3 {
 			cancel()
 			return ctx.Err()
@@ -74,30 +75,30 @@ func TestBusyNodePutsOff(t *testing.T) {
 	var clock still
 	var holding atomic.Bool
 	arrived, open := make(chan struct{}), make(chan struct{})
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
+	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault {
 		if holding.Load() {
 			arrived <- struct{}{}
 			<-open
 		}
 		return storetest.Fault{}
-	}}, func(c *node.Config) {
+	}}, func(c *service.Config) {
 		c.Metrics, c.TestOrderLifetime, c.Clock = m, time.Minute, clock.now
 	})
-	_, _, err := n.CreateOrder(testContext(t), newOwner(licensing.Test), newOrder(100))
-	wantError(t, err, nil)
+	_, _, err := n.CreateOrder(nodetest.Context(t), nodetest.NewOwner(licensing.Test), nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
 	clock.move(time.Hour)
-	key := grant(t, n, 0)
+	key := nodetest.Grant(t, n, 0)
 	n.Admit(1, 1, 20_000)
 	holding.Store(true)
 	done := make(chan error)
 	go func() {
-		_, err := activate(testContext(t), n, key, "d")
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "d")
 		done <- err
 	}()
 	<-arrived // and all places are taken
 
-	ctx, cancel := context.WithCancel(testContext(t))
-	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "order_ends", Once: n.RecordOrderEnds}, node.Chore{Once: func(context.Context) error {
+	ctx, cancel := context.WithCancel(nodetest.Context(t))
+	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "order_ends", Once: n.RecordOrderEnds}, service.Chore{Once: func(context.Context) error {
 		cancel()
 		return nil
 	}})
@@ -108,12 +109,12 @@ func TestBusyNodePutsOff(t *testing.T) {
 	}
 	holding.Store(false)
 	close(open)
-	wantError(t, <-done, nil)
+	nodetest.WantError(t, <-done, nil)
 }
 
 // TestChoresHaveLabels: what is counted of a chore is known by a short name of its own.
 func TestChoresHaveLabels(t *testing.T) {
-	n := newNode(t, openStore(t))
+	n := nodetest.New(t, nodetest.OpenStore(t))
 	seen := make(map[string]bool)
 	for _, chore := range n.Chores() {
 		if chore.Label == "" || seen[chore.Label] {
@@ -158,15 +159,15 @@ func TestWaitingCommands(t *testing.T) {
 func TestChorePanics(t *testing.T) {
 	t.Parallel()
 	m := metrics.New(prometheus.NewRegistry(), "test", "", "")
-	n := newNode(t, openStore(t), func(c *node.Config) { c.Metrics = m })
-	ctx, cancel := context.WithCancel(testContext(t))
+	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) { c.Metrics = m })
+	ctx, cancel := context.WithCancel(nodetest.Context(t))
 	passes, others := 0, 0
-	n.Sweep(ctx, time.Millisecond, node.Chore{Label: "poor", Once: func(context.Context) error {
+	n.Sweep(ctx, time.Millisecond, service.Chore{Label: "poor", Once: func(context.Context) error {
 		if passes++; passes == 1 {
 			panic("a bug")
 		}
 		return nil
-	}}, node.Chore{Label: "other", Once: func(ctx context.Context) error {
+	}}, service.Chore{Label: "other", Once: func(ctx context.Context) error {
 		if others++; others == 2 {
 			cancel()
 		}

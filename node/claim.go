@@ -16,15 +16,15 @@ type Once struct {
 	Fingerprint [32]byte // of the request, made with the key: another one under the same key is refused
 }
 
-// claim is the claim of a request to its Idempotency-Key, while the request is
+// Claim is the claim of a request to its Idempotency-Key, while the request is
 // worked on here. What is left of it afterwards is a licensing.Claim, which is stored
 // in the transaction that has the effect. Every request takes the same steps:
 //
-//  1. begin keeps others with the same key off, at this node.
+//  1. BeginOnce keeps others with the same key off, at this node.
 //  2. What is stored under the key is read along with the records that the request
 //     needs, and judge says what follows: the request goes on, it was made before
-//     (earlier), or it must not be made.
-//  3. change adds to what the request writes what is to be remembered of it.
+//     (Earlier), or it must not be made.
+//  3. Change adds to what the request writes what is to be remembered of it.
 //  4. One Commit stores both. Where it loses, somebody else was first with the key
 //     or with one of the records, and it goes on from 2.
 //
@@ -32,21 +32,21 @@ type Once struct {
 // is there is a turn of its own in the record's mailbox (settleClaim). What is made
 // anew (an order, licenses, an API key) is nobody else's yet, so its caller goes
 // through the steps by itself, each time with a new one.
-type claim struct {
+type Claim struct {
 	once   *Once // nil: the request came without an Idempotency-Key, and nothing is remembered
 	ref    licensing.Ref
 	stale  error           // why the request can't be made any more; nil: it can
-	effect licensing.Claim // what to remember once the request has succeeded
+	Effect licensing.Claim // what to remember once the request has succeeded
 
 	// Set by judge; while a turn has the claim, the turn's alone.
 	token   store.Token      // of what is stored under the key
-	earlier *licensing.Claim // what came of the same request before; nil: nothing
+	Earlier *licensing.Claim // what came of the same request before; nil: nothing
 }
 
-// begin marks a request with an Idempotency-Key as being worked on here, until end.
+// BeginOnce marks a request with an Idempotency-Key as being worked on here, until end.
 // Two nodes may still meet: then the store tells who was first.
-func (n *Node) begin(owner licensing.Owner, once *Once, stale error) (c *claim, end func(), err error) {
-	c = &claim{once: once, stale: stale}
+func (n *Node) BeginOnce(owner licensing.Owner, once *Once, stale error) (c *Claim, end func(), err error) {
+	c = &Claim{once: once, stale: stale}
 	if once == nil {
 		return c, func() {}, nil
 	}
@@ -64,9 +64,9 @@ func (n *Node) begin(owner licensing.Owner, once *Once, stale error) (c *claim, 
 	}, nil
 }
 
-// loadWithClaim reads records and what is stored under the key, in one round trip,
+// LoadWithClaim reads records and what is stored under the key, in one round trip,
 // and judges that.
-func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...store.Want) ([]store.Snapshot, error) {
+func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want) ([]store.Snapshot, error) {
 	if c.once != nil {
 		wants = append(wants, store.Want{Ref: c.ref})
 	}
@@ -87,14 +87,14 @@ func (n *Node) loadWithClaim(ctx context.Context, c *claim, wants ...store.Want)
 
 // judge takes in what is stored under the key. Its error ends the request: it is
 // stale, its key is another request's, or it was refused before. Where the request
-// has succeeded before, or is under way, that is earlier, and the caller's to answer.
-func (c *claim) judge(stored store.Snapshot, now time.Time) error {
-	c.token, c.earlier = stored.Token, nil
+// has succeeded before, or is under way, that is Earlier, and the caller's to answer.
+func (c *Claim) judge(stored store.Snapshot, now time.Time) error {
+	c.token, c.Earlier = stored.Token, nil
 	earlier := stored.Record.Claim
 	known := earlier != nil && earlier.Live(now)
 	switch {
 	case known && earlier.Fingerprint == c.once.Fingerprint:
-		c.earlier = earlier
+		c.Earlier = earlier
 		if earlier.Refusal != nil {
 			return earlier.Refusal
 		}
@@ -107,15 +107,18 @@ func (c *claim) judge(stored store.Snapshot, now time.Time) error {
 	return nil
 }
 
-// replayed tells that the answer is that of the same request before.
-func (c *claim) replayed() bool { return c.earlier != nil }
+// Once reports whether the request came with an Idempotency-Key.
+func (c *Claim) Once() bool { return c.once != nil }
 
-// change makes of what a request comes to what is to be stored before it is answered
+// Replayed reports that the answer is that of the same request before.
+func (c *Claim) Replayed() bool { return c.Earlier != nil }
+
+// Change makes of what a request comes to what is to be stored before it is answered
 // with err; nil where that is nothing. A success is remembered along with what it
 // writes, and so is a refusal for good, of which nothing else is stored. Other
 // failures are not: the same request may try again.
-func (c *claim) change(now time.Time, err error, writes ...store.Write) *store.Change {
-	effect := c.effect
+func (c *Claim) Change(now time.Time, err error, writes ...store.Write) *store.Change {
+	effect := c.Effect
 	if err != nil {
 		var refusal *licensing.Error
 		if c.once == nil || !errors.As(err, &refusal) || !refusal.Final() {
@@ -133,10 +136,10 @@ func (c *claim) change(now time.Time, err error, writes ...store.Write) *store.C
 	return &store.Change{Writes: writes}
 }
 
-// commitClaim stores what a request comes to, and answers err once that is done;
+// CommitClaim stores what a request comes to, and answers err once that is done;
 // where somebody else was first, nothing is stored and it answers ErrClaimTaken.
-func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...store.Write) error {
-	change := c.change(n.Now(), err, writes...)
+func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...store.Write) error {
+	change := c.Change(n.Now(), err, writes...)
 	if change == nil {
 		return err
 	}
@@ -150,20 +153,8 @@ func (n *Node) commitClaim(ctx context.Context, c *claim, err error, writes ...s
 	return err
 }
 
-// doClaim runs a command that was let in for a known owner, once however often it is
-// asked for.
-func (n *Node) doClaim(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command, c *claim) (licensing.Result, error) {
-	switch {
-	case c.once != nil:
-		return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd, claim: c}))
-	case c.stale != nil:
-		return licensing.Result{}, c.stale
-	}
-	return n.do(ctx, who, ref, cmd)
-}
-
 // settleClaim settles a turn that is one call with an Idempotency-Key. Its record's
-// mailbox keeps others off the record, and begin keeps them off the claim.
+// mailbox keeps others off the record, and BeginOnce keeps them off the claim.
 func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	wants := []store.Want{wantOf(ref, []*call{c}), {Ref: c.claim.ref}}
 	var known []store.Snapshot // the record and what is stored under the key
@@ -176,7 +167,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			}
 		}
 		now := n.Now()
-		if err := c.claim.judge(known[1], now); err != nil || c.claim.replayed() {
+		if err := c.claim.judge(known[1], now); err != nil || c.claim.Replayed() {
 			c.answer(licensing.Result{}, err)
 			return
 		}
@@ -186,7 +177,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 		if fold.worthSwap {
 			writes = []store.Write{{Ref: ref, Token: known[0].Token, Record: fold.record}}
 		}
-		change := c.claim.change(now, err, writes...)
+		change := c.claim.Change(now, err, writes...)
 		if change == nil {
 			c.answer(result, err)
 			return
@@ -206,4 +197,20 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 		}
 	}
 	c.answer(licensing.Result{}, licensing.ErrUnavailable) // every swap was lost for certain
+}
+
+// CommitInTurn stores what a request comes to, as CommitClaim does, in a turn of the mailbox of
+// one of the records that it writes: a record must not be in two Commits of one store at a
+// time. A request that had to wait for its turn fails with ErrClaimTaken: somebody else was
+// most likely first with the record.
+func (n *Node) CommitInTurn(ctx context.Context, ref licensing.Ref, c *Claim, writes ...store.Write) error {
+	turn := &call{}
+	turn.work = func(ctx context.Context) (licensing.Result, error) {
+		if turn.done != nil { // it has waited
+			return licensing.Result{}, store.ErrClaimTaken
+		}
+		return licensing.Result{}, n.CommitClaim(ctx, c, nil, writes...)
+	}
+	_, err := n.doCall(ctx, ref, turn)
+	return err
 }

@@ -2,40 +2,29 @@ package node_test
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
 
-// once is an Idempotency-Key with a request.
-func once(key, request string) *node.Once {
-	hash := sha256.Sum256([]byte(key))
-	return &node.Once{Hash: string(hash[:16]), Fingerprint: sha256.Sum256([]byte(request))}
-}
-
-func orderOnce(key, request string) node.NewOrder {
-	in := newOrder(100)
-	in.Once = once(key, request)
-	return in
-}
-
 func TestFortyCreatesMakeOneOrder(t *testing.T) {
-	owner := newOwner(licensing.Test)
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	owner := nodetest.NewOwner(licensing.Test)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
 	var orders sync.Map
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				order, _, err := nodes[i%2].CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+				order, _, err := nodes[i%2].CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("k", "r"))
 				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
@@ -56,33 +45,33 @@ func TestFortyCreatesMakeOneOrder(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	n := newNode(t, openStore(t))
-	owner := newOwner(licensing.Test)
-	ctx := testContext(t)
-	first, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	owner := nodetest.NewOwner(licensing.Test)
+	ctx := nodetest.Context(t)
+	first, replayed, err := n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))
 	if err != nil || replayed {
 		t.Fatalf("first: replayed %v, %v", replayed, err)
 	}
 	if _, err := n.PayOrder(ctx, first, "p"); err != nil {
 		t.Fatal(err)
 	}
-	again, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+	again, replayed, err := n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))
 	if err != nil || !replayed || again.OrderNo != first.OrderNo || again.LicenseKey == "" {
 		t.Errorf("again: %+v, replayed %v, %v; want the order as it is now, paid", again, replayed, err)
 	}
-	_, _, err = n.CreateOrder(ctx, owner, orderOnce("k", "another request"))
-	wantError(t, err, licensing.ErrIdempotencyKeyReused)
-	_, _, err = n.Grant(ctx, owner, node.Grant{ProductID: "pro", Quantity: 1, Once: once("k", "another route")})
-	wantError(t, err, licensing.ErrIdempotencyKeyReused)
+	_, _, err = n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "another request"))
+	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
+	_, _, err = n.Grant(ctx, owner, service.Grant{ProductID: "pro", Quantity: 1, Once: nodetest.Once("k", "another route")})
+	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	elsewhere := licensing.Owner{AccountID: newOwner(licensing.Test).AccountID, Mode: licensing.Test}
-	other, replayed, err := n.CreateOrder(ctx, elsewhere, orderOnce("k", "r"))
+	elsewhere := licensing.Owner{AccountID: nodetest.NewOwner(licensing.Test).AccountID, Mode: licensing.Test}
+	other, replayed, err := n.CreateOrder(ctx, elsewhere, nodetest.OrderOnce("k", "r"))
 	if err != nil || replayed || other.OrderNo == first.OrderNo {
 		t.Errorf("the same key of another account: %+v, replayed %v, %v", other, replayed, err)
 	}
 	live := licensing.Owner{AccountID: owner.AccountID, Mode: licensing.Live}
-	_, replayed, err = n.CreateOrder(ctx, live, orderOnce("k", "r"))
-	wantError(t, err, licensing.ErrProductNotFound) // live, nothing is made along
+	_, replayed, err = n.CreateOrder(ctx, live, nodetest.OrderOnce("k", "r"))
+	nodetest.WantError(t, err, licensing.ErrProductNotFound) // live, nothing is made along
 	if replayed {
 		t.Error("the same key of the other mode is replayed")
 	}
@@ -90,49 +79,49 @@ func TestReplay(t *testing.T) {
 
 // TestRefusalIsReplayed keeps a refusal, also when its cause is gone.
 func TestRefusalIsReplayed(t *testing.T) {
-	live := newOwner(licensing.Live)
-	db := openStore(t)
+	live := nodetest.NewOwner(licensing.Live)
+	db := nodetest.OpenStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
-	if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{
+	if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{
 		{Ref: licensing.OrderRef(live, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Record: licensing.Record{Order: &licensing.Order{
 			OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: live}}},
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	poor := newNode(t, db)
-	rich := newNode(t, db, func(c *node.Config) { c.LivePayments = true })
-	_, replayed, err := poor.CreateOrder(testContext(t), live, orderOnce("k", "r"))
-	wantError(t, err, licensing.ErrPaymentNotConfigured)
+	poor := nodetest.New(t, db)
+	rich := nodetest.New(t, db, func(c *service.Config) { c.LivePayments = true })
+	_, replayed, err := poor.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("k", "r"))
+	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	if replayed {
 		t.Error("the first refusal says it is a replay")
 	}
-	_, replayed, err = rich.CreateOrder(testContext(t), live, orderOnce("k", "r"))
-	wantError(t, err, licensing.ErrPaymentNotConfigured)
+	_, replayed, err = rich.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("k", "r"))
+	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
 	if !replayed {
 		t.Error("the second refusal does not say it is a replay")
 	}
-	_, _, err = rich.CreateOrder(testContext(t), live, orderOnce("another", "r"))
-	wantError(t, err, nil)
+	_, _, err = rich.CreateOrder(nodetest.Context(t), live, nodetest.OrderOnce("another", "r"))
+	nodetest.WantError(t, err, nil)
 }
 
 // TestUnknownThenAgain loses the answer to a creation, made or not: asking
 // again makes it, and makes it once.
 func TestUnknownThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
-		plain := openStore(t)
-		owner := newOwner(licensing.Test)
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+		plain := nodetest.OpenStore(t)
+		owner := nodetest.NewOwner(licensing.Test)
+		failing := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
-		_, _, err := failing.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
-		wantError(t, err, licensing.ErrOutcomeUnknown)
-		n := newNode(t, plain)
-		first, replayed, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		_, _, err := failing.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("k", "r"))
+		nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
+		n := nodetest.New(t, plain)
+		first, replayed, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("k", "r"))
 		if err != nil || replayed != made {
 			t.Errorf("made %v: replayed %v, %v", made, replayed, err)
 		}
-		second, _, err := n.CreateOrder(testContext(t), owner, orderOnce("k", "r"))
+		second, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.OrderOnce("k", "r"))
 		if err != nil || second.OrderNo != first.OrderNo {
 			t.Errorf("two orders: %s and %s, %v", first.OrderNo, second.OrderNo, err)
 		}
@@ -147,9 +136,9 @@ func TestGrantGoesOn(t *testing.T) {
 	for failing := 1; failing <= 3; failing++ {
 		for _, made := range []bool{true, false} {
 			t.Run(fmt.Sprintf("transaction %d, made %v", failing, made), func(t *testing.T) {
-				plain := openStore(t)
-				owner := newOwner(licensing.Test)
-				grant := node.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: once("k", "r")}
+				plain := nodetest.OpenStore(t)
+				owner := nodetest.NewOwner(licensing.Test)
+				grant := service.Grant{ProductID: "pro", Quantity: quantity, Metadata: `{"a":1}`, Once: nodetest.Once("k", "r")}
 				commits, stored := 0, map[licensing.LicenseKey]bool{}
 				store := &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 					commits++
@@ -166,17 +155,17 @@ func TestGrantGoesOn(t *testing.T) {
 					}
 					return storetest.Fault{}
 				}}
-				n := newNode(t, store)
-				_, _, err := n.Grant(testContext(t), owner, grant)
-				wantError(t, err, licensing.ErrOutcomeUnknown)
-				first, _, err := n.Grant(testContext(t), owner, grant)
+				n := nodetest.New(t, store)
+				_, _, err := n.Grant(nodetest.Context(t), owner, grant)
+				nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
+				first, _, err := n.Grant(nodetest.Context(t), owner, grant)
 				if err != nil || len(first) != quantity || len(stored) != quantity {
 					t.Fatalf("%d licenses answered, %d stored, %v; want %d", len(first), len(stored), err, quantity)
 				}
-				if _, err := activate(testContext(t), n, first[0].License.Key, "laptop"); err != nil {
+				if _, err := nodetest.Activate(nodetest.Context(t), n, first[0].License.Key, "laptop"); err != nil {
 					t.Fatal(err)
 				}
-				second, replayed, err := n.Grant(testContext(t), owner, grant)
+				second, replayed, err := n.Grant(nodetest.Context(t), owner, grant)
 				if err != nil || !replayed || len(second) != quantity {
 					t.Fatalf("again: %d licenses, replayed %v, %v", len(second), replayed, err)
 				}
@@ -198,15 +187,15 @@ func TestGrantGoesOn(t *testing.T) {
 
 // TestTwoNodesOneGrant lets two nodes work on one grant at the same time.
 func TestTwoNodesOneGrant(t *testing.T) {
-	owner := newOwner(licensing.Test)
-	grant := node.Grant{ProductID: "pro", Quantity: 5 * store.MaxNewLicenses, Once: once("k", "r")}
+	owner := nodetest.NewOwner(licensing.Test)
+	grant := service.Grant{ProductID: "pro", Quantity: 5 * store.MaxNewLicenses, Once: nodetest.Once("k", "r")}
 	var answers [4][]store.LicenseView
 	var group sync.WaitGroup
 	for i := range answers {
-		n := newNode(t, openStore(t))
+		n := nodetest.New(t, nodetest.OpenStore(t))
 		group.Go(func() {
 			var err error
-			if answers[i], _, err = n.Grant(testContext(t), owner, grant); err != nil {
+			if answers[i], _, err = n.Grant(nodetest.Context(t), owner, grant); err != nil {
 				t.Errorf("grant: %v", err)
 			}
 		})
@@ -226,16 +215,16 @@ func TestTwoNodesOneGrant(t *testing.T) {
 
 // TestClaimsAge forgets a claim after a day, whether it was swept or not.
 func TestClaimsAge(t *testing.T) {
-	db := openStore(t)
-	owner := newOwner(licensing.Test)
+	db := nodetest.OpenStore(t)
+	owner := nodetest.NewOwner(licensing.Test)
 	ahead := time.Duration(0)
-	n := newNode(t, db, func(c *node.Config) {
+	n := nodetest.New(t, db, func(c *service.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(ahead) }
 	})
-	ctx := testContext(t)
+	ctx := nodetest.Context(t)
 	create := func() (string, bool) {
 		t.Helper()
-		order, replayed, err := n.CreateOrder(ctx, owner, orderOnce("k", "r"))
+		order, replayed, err := n.CreateOrder(ctx, owner, nodetest.OrderOnce("k", "r"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +232,7 @@ func TestClaimsAge(t *testing.T) {
 	}
 	claims := func() int {
 		t.Helper()
-		loaded, err := db.Load(ctx, store.Want{Ref: licensing.ClaimRef(owner, once("k", "r").Hash)})
+		loaded, err := db.Load(ctx, store.Want{Ref: licensing.ClaimRef(owner, nodetest.Once("k", "r").Hash)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,7 +243,7 @@ func TestClaimsAge(t *testing.T) {
 	}
 	first, _ := create()
 	ahead = 23 * time.Hour
-	if err := n.SweepOnce(ctx); err != nil {
+	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if again, replayed := create(); again != first || !replayed {
@@ -265,7 +254,7 @@ func TestClaimsAge(t *testing.T) {
 	if second == first || replayed {
 		t.Error("remembered after the day")
 	}
-	if err := n.SweepOnce(ctx); err != nil {
+	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if again, _ := create(); again != second {
@@ -275,7 +264,7 @@ func TestClaimsAge(t *testing.T) {
 	if claims() != 1 {
 		t.Fatal("the claim is gone before the sweep")
 	}
-	if err := n.SweepOnce(ctx); err != nil {
+	if err := n.SweepClaims(ctx); err != nil {
 		t.Fatal(err)
 	}
 	if claims() != 0 {
@@ -286,17 +275,17 @@ func TestClaimsAge(t *testing.T) {
 // TestClaimOutlivesItsCaller gives up on a change while it is being stored: until
 // that has ended, its Idempotency-Key is taken, also for another order.
 func TestClaimOutlivesItsCaller(t *testing.T) {
-	plain := openStore(t)
-	owner := newOwner(licensing.Test)
-	setup := newNode(t, plain)
+	plain := nodetest.OpenStore(t)
+	owner := nodetest.NewOwner(licensing.Test)
+	setup := nodetest.New(t, plain)
 	var orders [2]licensing.Order
 	for i := range orders {
-		order, _, err := setup.CreateOrder(testContext(t), owner, newOrder(100))
-		wantError(t, err, nil)
+		order, _, err := setup.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))
+		nodetest.WantError(t, err, nil)
 		orders[i] = order
 	}
 	storing, goOn := make(chan struct{}), make(chan struct{})
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+	n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		storing <- struct{}{}
 		<-goOn
 		return storetest.Fault{}
@@ -307,15 +296,15 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 	}
 	var group sync.WaitGroup
 	group.Go(func() {
-		if err := cancel(testContext(t), orders[0], nil); err != nil {
+		if err := cancel(nodetest.Context(t), orders[0], nil); err != nil {
 			t.Errorf("the first: %v", err)
 		}
 	})
 	<-storing
-	ctx, giveUp := context.WithCancel(testContext(t))
+	ctx, giveUp := context.WithCancel(nodetest.Context(t))
 	defer giveUp()
 	answered := make(chan error, 1)
-	go func() { answered <- cancel(ctx, orders[0], once("k", "r")) }()
+	go func() { answered <- cancel(ctx, orders[0], nodetest.Once("k", "r")) }()
 	n.AwaitQueued(licensing.OrderRef(owner, orders[0].OrderNo), 1)
 	goOn <- struct{}{}
 	<-storing
@@ -326,9 +315,9 @@ func TestClaimOutlivesItsCaller(t *testing.T) {
 		t.Fatal("it was answered while it was being stored")
 	case <-time.After(20 * time.Millisecond): // much longer than giving up takes
 	}
-	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licensing.ErrRequestInProgress)
+	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")), licensing.ErrRequestInProgress)
 	goOn <- struct{}{}
-	wantError(t, <-answered, nil)
+	nodetest.WantError(t, <-answered, nil)
 	group.Wait()
-	wantError(t, cancel(testContext(t), orders[1], once("k", "another")), licensing.ErrIdempotencyKeyReused)
+	nodetest.WantError(t, cancel(nodetest.Context(t), orders[1], nodetest.Once("k", "another")), licensing.ErrIdempotencyKeyReused)
 }

@@ -8,7 +8,6 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node/store"
 )
 
 // AwaitQueued returns when so many commands wait in a record's mailbox.
@@ -28,31 +27,6 @@ func (n *Node) AwaitQueued(ref licensing.Ref, count int) {
 
 // Pause waits a while after a lost swap.
 func Pause(ctx context.Context, try int) bool { return pause(ctx, try) }
-
-// MaxCachedKeys bounds the memory of keys, and that of texts that are none.
-const MaxCachedKeys = maxCachedKeys
-
-// Remembered tells how many keys are remembered, and how many texts that are none.
-func (n *Node) Remembered() (keys, unknown int) {
-	n.keys.mu.RLock()
-	defer n.keys.mu.RUnlock()
-	return len(n.keys.keys), len(n.keys.unknown)
-}
-
-// StoreKeyUses stores at once when API keys were used.
-func (n *Node) StoreKeyUses() { n.storeKeyUses() }
-
-// NoteKeyUse keeps a use of an API key until uses are stored.
-func (n *Node) NoteKeyUse(hash [32]byte, at time.Time) {
-	n.keys.putBackUses([]store.KeyUse{{Hash: hash, At: at}})
-}
-
-// KeyUses tells how many uses are kept until then.
-func (n *Node) KeyUses() int {
-	n.keys.mu.RLock()
-	defer n.keys.mu.RUnlock()
-	return len(n.keys.uses)
-}
 
 // StoreSeen stores at once when devices were seen.
 func (n *Node) StoreSeen() { n.storeSeen() }
@@ -122,13 +96,6 @@ func (n *Node) NoteSeen(key licensing.LicenseKey, device string, at time.Time) {
 
 // Hopped tells how many commands that came by a hop are under way.
 func (n *Node) Hopped() int { return int(n.admission.hopped.Load()) }
-
-// AwaitListsWaiting returns when so many pages of listings wait to be read.
-func (n *Node) AwaitListsWaiting(count int64) {
-	for n.lists.waiting.Load() != count {
-		runtime.Gosched()
-	}
-}
 
 // BusyCommands is from how many commands on, for each thread, a node is busy.
 const BusyCommands = busyCommands

@@ -8,8 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -36,13 +37,13 @@ func (a *answers) add(device string, result licensing.Result, err error) {
 }
 
 // storm activates many devices at once, over any number of nodes.
-func storm(ctx context.Context, nodes []*node.Node, key licensing.LicenseKey, count int) *answers {
+func storm(ctx context.Context, nodes []*service.Service, key licensing.LicenseKey, count int) *answers {
 	a := &answers{by: map[licensing.Reason]int{}, ok: map[string]licensing.Result{}}
 	var group sync.WaitGroup
 	for i := range count {
 		group.Go(func() {
 			device := fmt.Sprintf("device-%d", i)
-			result, err := activate(ctx, nodes[i%len(nodes)], key, device)
+			result, err := nodetest.Activate(ctx, nodes[i%len(nodes)], key, device)
 			a.add(device, result, err)
 		})
 	}
@@ -53,16 +54,16 @@ func storm(ctx context.Context, nodes []*node.Node, key licensing.LicenseKey, co
 func TestNeverOverBound(t *testing.T) {
 	for _, c := range []struct{ nodes, slots, calls int }{{1, 3, 400}, {2, 3, 400}, {3, 40, 300}} {
 		t.Run(fmt.Sprintf("%d nodes, %d slots", c.nodes, c.slots), func(t *testing.T) {
-			var nodes []*node.Node
+			var nodes []*service.Service
 			for range c.nodes {
-				nodes = append(nodes, newNode(t, openStore(t)))
+				nodes = append(nodes, nodetest.New(t, nodetest.OpenStore(t)))
 			}
-			key := grant(t, nodes[0], c.slots)
-			a := storm(testContext(t), nodes, key, c.calls)
+			key := nodetest.Grant(t, nodes[0], c.slots)
+			a := storm(nodetest.Context(t), nodes, key, c.calls)
 			if len(a.ok) != c.slots || a.by[licensing.ReasonDeviceLimitReached] != c.calls-c.slots {
 				t.Errorf("%d bound, refusals %v; want %d bound and the rest refused", len(a.ok), a.by, c.slots)
 			}
-			count, ids := devices(t, nodes[0], key)
+			count, ids := nodetest.Devices(t, nodes[0], key)
 			if count != c.slots {
 				t.Errorf("current_devices is %d, want %d", count, c.slots)
 			}
@@ -81,13 +82,13 @@ func TestNeverOverBound(t *testing.T) {
 }
 
 func TestSameDeviceManyTimes(t *testing.T) {
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	key := grant(t, nodes[0], 1)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	key := nodetest.Grant(t, nodes[0], 1)
 	var group sync.WaitGroup
 	var first sync.Map
 	for i := range 200 {
 		group.Go(func() {
-			result, err := activate(testContext(t), nodes[i%2], key, "one")
+			result, err := nodetest.Activate(nodetest.Context(t), nodes[i%2], key, "one")
 			if err != nil {
 				t.Errorf("activate: %v", err)
 				return
@@ -117,16 +118,19 @@ func gated(db store.Store) (*storetest.Faulty, chan struct{}, chan struct{}, *at
 // TestWaitingCommandsFold lets commands pile up behind one swap: they all go
 // with the next one.
 func TestWaitingCommandsFold(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	db, arrived, open, commits := gated(openStore(t))
-	n := newNode(t, db)
-	ctx := testContext(t)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+	db, arrived, open, commits := gated(nodetest.OpenStore(t))
+	n := nodetest.New(t, db)
+	ctx := nodetest.Context(t)
 	var group sync.WaitGroup
-	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	group.Go(func() { _, err := nodetest.Activate(ctx, n, key, "first"); nodetest.WantError(t, err, nil) })
 	<-arrived
 	const waiting = store.MaxTouchedDevices
 	for i := range waiting {
-		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(ctx, n, key, fmt.Sprint("waiting-", i))
+			nodetest.WantError(t, err, nil)
+		})
 	}
 	n.AwaitQueued(licensing.LicenseRef(key), waiting)
 	close(open)
@@ -134,7 +138,7 @@ func TestWaitingCommandsFold(t *testing.T) {
 	if got := commits.Load(); got != 2 {
 		t.Errorf("%d swaps, want 2", got)
 	}
-	if count, _ := devices(t, n, key); count != waiting+1 {
+	if count, _ := nodetest.Devices(t, n, key); count != waiting+1 {
 		t.Errorf("current_devices is %d, want %d", count, waiting+1)
 	}
 }
@@ -149,7 +153,7 @@ func TestLargeFold(t *testing.T) {
 			var gate atomic.Pointer[chan struct{}]
 			var commits atomic.Int32
 			arrived := make(chan struct{}, 1000)
-			n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault {
+			n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault {
 				commits.Add(1)
 				if hold := gate.Load(); hold != nil {
 					arrived <- struct{}{}
@@ -157,7 +161,7 @@ func TestLargeFold(t *testing.T) {
 				}
 				return storetest.Fault{}
 			}})
-			key := grant(t, n, 0)
+			key := nodetest.Grant(t, n, 0)
 			binds(names(20)...)(t, n, key)
 			want := 20
 
@@ -167,7 +171,7 @@ func TestLargeFold(t *testing.T) {
 			var group sync.WaitGroup
 			start := func(device string) {
 				want++
-				group.Go(func() { mustActivate(t, n, key, device) })
+				group.Go(func() { nodetest.MustActivate(t, n, key, device) })
 			}
 			start("in front")
 			<-arrived
@@ -180,7 +184,7 @@ func TestLargeFold(t *testing.T) {
 			close(first)
 			<-arrived // with all that waited
 			if rival {
-				binds("rival", "waiting-7")(t, newNode(t, openStore(t)), key)
+				binds("rival", "waiting-7")(t, nodetest.New(t, nodetest.OpenStore(t)), key)
 				want++
 			}
 			gate.Store(nil)
@@ -189,7 +193,7 @@ func TestLargeFold(t *testing.T) {
 			if got := commits.Load(); got != 2 && !rival {
 				t.Errorf("%d swaps, want 2", got)
 			}
-			if count, ids := devices(t, n, key); count != want || len(ids) != want {
+			if count, ids := nodetest.Devices(t, n, key); count != want || len(ids) != want {
 				t.Errorf("current_devices is %d, %d bound, want %d", count, len(ids), want)
 			}
 		})
@@ -198,22 +202,25 @@ func TestLargeFold(t *testing.T) {
 
 // TestFullMailbox refuses the command that finds no place, and runs the rest.
 func TestFullMailbox(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, _ := gated(openStore(t))
-	n := newNode(t, store, func(c *node.Config) { c.QueueLimit = 2 })
-	ctx := testContext(t)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+	store, arrived, open, _ := gated(nodetest.OpenStore(t))
+	n := nodetest.New(t, store, func(c *service.Config) { c.QueueLimit = 2 })
+	ctx := nodetest.Context(t)
 	var group sync.WaitGroup
-	group.Go(func() { _, err := activate(ctx, n, key, "running"); wantError(t, err, nil) })
+	group.Go(func() { _, err := nodetest.Activate(ctx, n, key, "running"); nodetest.WantError(t, err, nil) })
 	<-arrived
 	for i := range 2 {
-		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("waiting-", i)); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(ctx, n, key, fmt.Sprint("waiting-", i))
+			nodetest.WantError(t, err, nil)
+		})
 	}
 	n.AwaitQueued(licensing.LicenseRef(key), 2)
-	_, err := activate(ctx, n, key, "too many")
-	wantError(t, err, licensing.ErrOverloaded)
+	_, err := nodetest.Activate(ctx, n, key, "too many")
+	nodetest.WantError(t, err, licensing.ErrOverloaded)
 	close(open)
 	group.Wait()
-	if _, ids := devices(t, n, key); ids["too many"] || len(ids) != 3 {
+	if _, ids := nodetest.Devices(t, n, key); ids["too many"] || len(ids) != 3 {
 		t.Errorf("bound: %v", ids)
 	}
 }
@@ -235,19 +242,19 @@ func (s *roomless) Room(ref licensing.Ref) int {
 // license, and the license can be used afterward.
 func TestTurnPanics(t *testing.T) {
 	t.Parallel()
-	inner := &roomless{Store: openStore(t)}
-	key := grant(t, newNode(t, openStore(t)), 0)
+	inner := &roomless{Store: nodetest.OpenStore(t)}
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	db, arrived, open, _ := gated(inner)
-	n := newNode(t, db)
-	ctx := testContext(t)
+	n := nodetest.New(t, db)
+	ctx := nodetest.Context(t)
 	var group sync.WaitGroup
-	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	group.Go(func() { _, err := nodetest.Activate(ctx, n, key, "first"); nodetest.WantError(t, err, nil) })
 	<-arrived
 	const waiting = store.MaxTouchedDevices + 1
 	for i := range waiting {
 		group.Go(func() {
-			_, err := activate(ctx, n, key, fmt.Sprint("waiting-", i))
-			wantError(t, err, licensing.ErrInternal)
+			_, err := nodetest.Activate(ctx, n, key, fmt.Sprint("waiting-", i))
+			nodetest.WantError(t, err, licensing.ErrInternal)
 		})
 	}
 	n.AwaitQueued(licensing.LicenseRef(key), waiting)
@@ -255,9 +262,9 @@ func TestTurnPanics(t *testing.T) {
 	close(open)
 	group.Wait()
 	inner.panics.Store(false)
-	_, err := activate(ctx, n, key, "last")
-	wantError(t, err, nil)
-	if count, _ := devices(t, n, key); count != 2 {
+	_, err := nodetest.Activate(ctx, n, key, "last")
+	nodetest.WantError(t, err, nil)
+	if count, _ := nodetest.Devices(t, n, key); count != 2 {
 		t.Errorf("current_devices is %d", count)
 	}
 }

@@ -9,61 +9,71 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
 
 // TestGivingUp ends a caller's patience at each stage of its command.
 func TestGivingUp(t *testing.T) {
-	setup := func(t *testing.T) (key licensing.LicenseKey, n *node.Node, arrived, open chan struct{}, done *sync.WaitGroup) {
-		key = grant(t, newNode(t, openStore(t)), 0)
-		store, arrived, open, _ := gated(openStore(t))
-		n = newNode(t, store)
+	setup := func(t *testing.T) (key licensing.LicenseKey, n *service.Service, arrived, open chan struct{}, done *sync.WaitGroup) {
+		key = nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+		store, arrived, open, _ := gated(nodetest.OpenStore(t))
+		n = nodetest.New(t, store)
 		return key, n, arrived, open, &sync.WaitGroup{}
 	}
 	t.Run("while it waits: never run", func(t *testing.T) {
 		key, n, arrived, open, group := setup(t)
-		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "running")
+			nodetest.WantError(t, err, nil)
+		})
 		<-arrived
-		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(nodetest.Context(t), 10*time.Millisecond)
 		defer cancel()
-		_, err := activate(ctx, n, key, "impatient")
-		wantError(t, err, licensing.ErrUnavailable)
+		_, err := nodetest.Activate(ctx, n, key, "impatient")
+		nodetest.WantError(t, err, licensing.ErrUnavailable)
 		close(open)
 		group.Wait()
-		if err := n.Drain(testContext(t)); err != nil {
+		if err := n.Drain(nodetest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, ids := devices(t, n, key); ids["impatient"] || !ids["running"] {
+		if _, ids := nodetest.Devices(t, n, key); ids["impatient"] || !ids["running"] {
 			t.Errorf("bound: %v", ids)
 		}
 	})
 	t.Run("while it waits with others: never run", func(t *testing.T) {
 		key, n, arrived, open, group := setup(t)
-		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "running")
+			nodetest.WantError(t, err, nil)
+		})
 		<-arrived
-		ctx, cancel := context.WithTimeout(testContext(t), 10*time.Millisecond)
+		ctx, cancel := context.WithTimeout(nodetest.Context(t), 10*time.Millisecond)
 		defer cancel()
-		_, err := activate(ctx, n, key, "impatient")
-		wantError(t, err, licensing.ErrUnavailable)
-		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		_, err := nodetest.Activate(ctx, n, key, "impatient")
+		nodetest.WantError(t, err, licensing.ErrUnavailable)
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "patient")
+			nodetest.WantError(t, err, nil)
+		})
 		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
-		if _, ids := devices(t, n, key); ids["impatient"] || !ids["patient"] {
+		if _, ids := nodetest.Devices(t, n, key); ids["impatient"] || !ids["patient"] {
 			t.Errorf("bound: %v", ids)
 		}
 	})
 	t.Run("in a fold with others: they go on", func(t *testing.T) {
-		plain := openStore(t)
-		key := grant(t, newNode(t, plain), 0)
-		ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
+		plain := nodetest.OpenStore(t)
+		key := nodetest.Grant(t, nodetest.New(t, plain), 0)
+		ctx, cancel := context.WithTimeout(nodetest.Context(t), 50*time.Millisecond)
 		defer cancel()
 		loads, arrived, open := 0, make(chan struct{}), make(chan struct{})
-		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
 			switch loads++; loads {
 			case 1:
 				close(arrived)
@@ -74,60 +84,72 @@ func TestGivingUp(t *testing.T) {
 			return nil
 		}})
 		var group sync.WaitGroup
-		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "running")
+			nodetest.WantError(t, err, nil)
+		})
 		<-arrived
-		group.Go(func() { _, _ = activate(ctx, n, key, "impatient") })
-		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
+		group.Go(func() { _, _ = nodetest.Activate(ctx, n, key, "impatient") })
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "patient")
+			nodetest.WantError(t, err, nil)
+		})
 		n.AwaitQueued(licensing.LicenseRef(key), 2)
 		close(open)
 		group.Wait()
 	})
 	t.Run("while it is swapped: unknown", func(t *testing.T) {
 		key, n, arrived, open, group := setup(t)
-		ctx, cancel := context.WithCancel(testContext(t))
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
 		group.Go(func() {
-			_, err := activate(ctx, n, key, "impatient")
-			wantError(t, err, licensing.ErrOutcomeUnknown)
+			_, err := nodetest.Activate(ctx, n, key, "impatient")
+			nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
 		})
 		<-arrived
 		cancel()
 		group.Wait()
 		close(open)
 		// The swap was under way, and lands now.
-		for _, ids := devices(t, n, key); !ids["impatient"]; _, ids = devices(t, n, key) {
+		for _, ids := nodetest.Devices(t, n, key); !ids["impatient"]; _, ids = nodetest.Devices(t, n, key) {
 			runtime.Gosched()
 		}
 	})
 	t.Run("while its record is loaded: not run", func(t *testing.T) {
-		plain := openStore(t)
-		key := grant(t, newNode(t, plain), 0)
-		ctx, cancel := context.WithCancel(testContext(t))
-		n := newNode(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
+		plain := nodetest.OpenStore(t)
+		key := nodetest.Grant(t, nodetest.New(t, plain), 0)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnLoad: func([]store.Want) error {
 			cancel()
 			<-ctx.Done()
 			return nil
 		}})
-		_, err := activate(ctx, n, key, "impatient")
+		_, err := nodetest.Activate(ctx, n, key, "impatient")
 		if err == nil {
 			t.Error("it was answered as if its caller had waited")
 		}
-		if err := n.Drain(testContext(t)); err != nil {
+		if err := n.Drain(nodetest.Context(t)); err != nil {
 			t.Fatal(err)
 		}
-		if _, ids := devices(t, n, key); ids["impatient"] {
+		if _, ids := nodetest.Devices(t, n, key); ids["impatient"] {
 			t.Error("it was run after its caller had been told that it was not")
 		}
 	})
 	// In the mailbox's own goroutine, with another that is patient.
-	crowd := func(ctx context.Context, t *testing.T, n *node.Node, key licensing.LicenseKey, arrived, open, told chan struct{}) {
+	crowd := func(ctx context.Context, t *testing.T, n *service.Service, key licensing.LicenseKey, arrived, open, told chan struct{}) {
 		t.Helper()
 		var group sync.WaitGroup
-		group.Go(func() { _, err := activate(testContext(t), n, key, "running"); wantError(t, err, nil) })
-		<-arrived
-		group.Go(func() { _, err := activate(testContext(t), n, key, "patient"); wantError(t, err, nil) })
 		group.Go(func() {
-			_, err := activate(ctx, n, key, "impatient")
-			wantError(t, err, licensing.ErrOutcomeUnknown)
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "running")
+			nodetest.WantError(t, err, nil)
+		})
+		<-arrived
+		group.Go(func() {
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, "patient")
+			nodetest.WantError(t, err, nil)
+		})
+		group.Go(func() {
+			_, err := nodetest.Activate(ctx, n, key, "impatient")
+			nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
 			close(told)
 		})
 		n.AwaitQueued(licensing.LicenseRef(key), 2)
@@ -136,7 +158,7 @@ func TestGivingUp(t *testing.T) {
 	}
 	// stages holds the first turn back until open, and lets a rival write in the
 	// middle of the second, once the impatient caller has been told.
-	stages := func(t *testing.T, rival *node.Node, key licensing.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
+	stages := func(t *testing.T, rival *service.Service, key licensing.LicenseKey, cancel context.CancelFunc, arrived, open, told chan struct{}) func() {
 		var turns atomic.Int32
 		return func() {
 			switch turns.Add(1) {
@@ -146,7 +168,7 @@ func TestGivingUp(t *testing.T) {
 			case 2:
 				cancel()
 				<-told
-				if _, err := activate(testContext(t), rival, key, "rival"); err != nil {
+				if _, err := nodetest.Activate(nodetest.Context(t), rival, key, "rival"); err != nil {
 					t.Error(err)
 				}
 			}
@@ -155,34 +177,34 @@ func TestGivingUp(t *testing.T) {
 	// Once it has been told that its outcome is unknown, a rival writes; what a
 	// rival has written must not be built on by a command that was answered.
 	t.Run("while its record is loaded with others: not folded", func(t *testing.T) {
-		plain := openStore(t)
-		rival := newNode(t, plain)
-		key := grant(t, rival, 0)
-		ctx, cancel := context.WithCancel(testContext(t))
+		plain := nodetest.OpenStore(t)
+		rival := nodetest.New(t, plain)
+		key := nodetest.Grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
 		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		stage := stages(t, rival, key, cancel, arrived, open, told)
-		n := newNode(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]store.Want) error {
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, Forgetful: true, OnLoad: func([]store.Want) error {
 			stage()
 			return nil
 		}})
 		crowd(ctx, t, n, key, arrived, open, told)
-		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
+		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run on what came after", ids)
 		}
 	})
 	t.Run("and its swap is lost: not folded again", func(t *testing.T) {
-		plain, other := openStore(t), openStore(t)
-		rival := newNode(t, other)
-		key := grant(t, rival, 0)
-		ctx, cancel := context.WithCancel(testContext(t))
+		plain, other := nodetest.OpenStore(t), nodetest.OpenStore(t)
+		rival := nodetest.New(t, other)
+		key := nodetest.Grant(t, rival, 0)
+		ctx, cancel := context.WithCancel(nodetest.Context(t))
 		arrived, open, told := make(chan struct{}), make(chan struct{}), make(chan struct{})
 		stage := stages(t, rival, key, cancel, arrived, open, told)
-		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			stage()
 			return storetest.Fault{}
 		}})
 		crowd(ctx, t, n, key, arrived, open, told)
-		if _, ids := devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
+		if _, ids := nodetest.Devices(t, rival, key); ids["impatient"] || !ids["rival"] || !ids["patient"] {
 			t.Errorf("bound: %v; a command that was answered must not be run again", ids)
 		}
 	})
@@ -191,35 +213,35 @@ func TestGivingUp(t *testing.T) {
 // TestLostSwap refolds on the rival's value, and gives up after some tries
 // with nothing done.
 func TestLostSwap(t *testing.T) {
-	plain := openStore(t)
-	rival := newNode(t, plain)
-	key := grant(t, rival, 0)
+	plain := nodetest.OpenStore(t)
+	rival := nodetest.New(t, plain)
+	key := nodetest.Grant(t, rival, 0)
 	beaten := 0
 	db := &storetest.Faulty{Store: plain}
 	db.OnCommit = func(store.Change) storetest.Fault {
 		if beaten++; beaten <= 3 {
-			if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+			if _, err := nodetest.Activate(nodetest.Context(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
 				t.Error(err)
 			}
 		}
 		return storetest.Fault{}
 	}
-	n := newNode(t, db)
-	result, err := activate(testContext(t), n, key, "patient")
+	n := nodetest.New(t, db)
+	result, err := nodetest.Activate(nodetest.Context(t), n, key, "patient")
 	if err != nil || result.License.CurrentDevices != 4 {
 		t.Fatalf("got %d devices, %v; want 4", result.License.CurrentDevices, err)
 	}
 
 	db.OnCommit = func(store.Change) storetest.Fault {
 		beaten++
-		if _, err := activate(testContext(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
+		if _, err := nodetest.Activate(nodetest.Context(t), rival, key, fmt.Sprint("rival-", beaten)); err != nil {
 			t.Error(err)
 		}
 		return storetest.Fault{}
 	}
-	_, err = activate(testContext(t), n, key, "hopeless")
-	wantError(t, err, licensing.ErrUnavailable)
-	if _, ids := devices(t, n, key); ids["hopeless"] {
+	_, err = nodetest.Activate(nodetest.Context(t), n, key, "hopeless")
+	nodetest.WantError(t, err, licensing.ErrUnavailable)
+	if _, ids := nodetest.Devices(t, n, key); ids["hopeless"] {
 		t.Error("it was said that nothing happened, but it is bound")
 	}
 }
@@ -227,7 +249,7 @@ func TestLostSwap(t *testing.T) {
 // TestStoreFailures passes on what the store says, for every command of a
 // fold.
 func TestStoreFailures(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	for _, c := range []struct {
 		name  string
 		fault storetest.Fault
@@ -237,50 +259,56 @@ func TestStoreFailures(t *testing.T) {
 		{"unknown, not applied", storetest.Fault{Skip: true, Say: licensing.ErrOutcomeUnknown}, false},
 		{"unavailable", storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}, false},
 	} {
-		n := newNode(t, &storetest.Faulty{Store: openStore(t), OnCommit: func(store.Change) storetest.Fault { return c.fault }})
-		_, err := activate(testContext(t), n, key, c.name)
-		wantError(t, err, c.fault.Say)
-		if _, ids := devices(t, n, key); ids[c.name] != c.bound {
+		n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnCommit: func(store.Change) storetest.Fault { return c.fault }})
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, c.name)
+		nodetest.WantError(t, err, c.fault.Say)
+		if _, ids := nodetest.Devices(t, n, key); ids[c.name] != c.bound {
 			t.Errorf("%s: bound is %v", c.name, ids[c.name])
 		}
 	}
-	n := newNode(t, &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error { return licensing.ErrUnavailable }})
-	_, err := activate(testContext(t), n, key, "unreadable")
-	wantError(t, err, licensing.ErrUnavailable)
+	n := nodetest.New(t, &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error { return licensing.ErrUnavailable }})
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "unreadable")
+	nodetest.WantError(t, err, licensing.ErrUnavailable)
 }
 
 // TestPanic makes one command of a fold panic, by withholding the entry of its
 // device: it alone fails, and the record takes no harm.
 func TestPanic(t *testing.T) {
-	plain := openStore(t)
-	key := grant(t, newNode(t, plain), 0)
+	plain := nodetest.OpenStore(t)
+	key := nodetest.Grant(t, nodetest.New(t, plain), 0)
 	db, arrived, open, _ := gated(plain)
 	withhold := func(s *store.Snapshot) { delete(s.Record.Devices, "poison") }
 	db.AfterLoad = func(snapshots []store.Snapshot) { withhold(&snapshots[0]) }
 	db.AfterRecall = withhold
-	n := newNode(t, db)
-	ctx := testContext(t)
+	n := nodetest.New(t, db)
+	ctx := nodetest.Context(t)
 	var group sync.WaitGroup
-	group.Go(func() { _, err := activate(ctx, n, key, "first"); wantError(t, err, nil) })
+	group.Go(func() { _, err := nodetest.Activate(ctx, n, key, "first"); nodetest.WantError(t, err, nil) })
 	<-arrived
-	group.Go(func() { _, err := activate(ctx, n, key, "poison"); wantError(t, err, licensing.ErrInternal) })
+	group.Go(func() {
+		_, err := nodetest.Activate(ctx, n, key, "poison")
+		nodetest.WantError(t, err, licensing.ErrInternal)
+	})
 	for i := range 5 {
-		group.Go(func() { _, err := activate(ctx, n, key, fmt.Sprint("fine-", i)); wantError(t, err, nil) })
+		group.Go(func() {
+			_, err := nodetest.Activate(ctx, n, key, fmt.Sprint("fine-", i))
+			nodetest.WantError(t, err, nil)
+		})
 	}
 	n.AwaitQueued(licensing.LicenseRef(key), 6)
 	close(open)
 	group.Wait()
-	if count, ids := devices(t, n, key); count != 6 || len(ids) != 6 || ids["poison"] {
+	if count, ids := nodetest.Devices(t, n, key); count != 6 || len(ids) != 6 || ids["poison"] {
 		t.Errorf("current_devices %d, bound: %v", count, ids)
 	}
 }
 
 func TestDrain(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, _ := gated(openStore(t))
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+	store, arrived, open, _ := gated(nodetest.OpenStore(t))
 	var told *metrics.Metrics
-	n := newNode(t, store, func(cfg *node.Config) { told = cfg.Metrics })
-	following, stop := context.WithCancel(testContext(t))
+	n := nodetest.New(t, store, func(cfg *service.Config) { told = cfg.Metrics })
+	following, stop := context.WithCancel(nodetest.Context(t))
 	defer stop()
 	go n.FollowKeys(following)
 	for told.Ready.Value() != 1 { // until the store has answered
@@ -290,25 +318,28 @@ func TestDrain(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	var group sync.WaitGroup
-	group.Go(func() { _, err := activate(testContext(t), n, key, "accepted"); wantError(t, err, nil) })
+	group.Go(func() {
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "accepted")
+		nodetest.WantError(t, err, nil)
+	})
 	<-arrived
 	n.StopIntake()
 	if told.Ready.Value() != 0 {
 		t.Error("licet_ready is 1 while the node drains")
 	}
-	wantError(t, n.Ready(testContext(t)), licensing.ErrUnavailable)
-	_, err := activate(testContext(t), n, key, "late")
-	wantError(t, err, licensing.ErrUnavailable)
-	_, _, err = n.CreateOrder(testContext(t), testOwner, node.NewOrder{ProductID: "pro", Currency: "USD"})
-	wantError(t, err, licensing.ErrUnavailable)
+	nodetest.WantError(t, n.Ready(nodetest.Context(t)), licensing.ErrUnavailable)
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "late")
+	nodetest.WantError(t, err, licensing.ErrUnavailable)
+	_, _, err = n.CreateOrder(nodetest.Context(t), nodetest.Owner, service.NewOrder{ProductID: "pro", Currency: "USD"})
+	nodetest.WantError(t, err, licensing.ErrUnavailable)
 
 	impatient, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()
-	wantError(t, n.Drain(impatient), context.DeadlineExceeded)
+	nodetest.WantError(t, n.Drain(impatient), context.DeadlineExceeded)
 	close(open)
-	wantError(t, n.Drain(testContext(t)), nil)
+	nodetest.WantError(t, n.Drain(nodetest.Context(t)), nil)
 	group.Wait()
-	if _, ids := devices(t, n, key); !ids["accepted"] || ids["late"] {
+	if _, ids := nodetest.Devices(t, n, key); !ids["accepted"] || ids["late"] {
 		t.Errorf("bound: %v", ids)
 	}
 }

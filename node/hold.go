@@ -8,14 +8,14 @@ import (
 	"licet/node/store"
 )
 
-// hold runs work in a record's mailbox: while it does, no command runs on the
+// WithRecordLock runs work in a record's mailbox: while it does, no command runs on the
 // record here, and no swap of it is under way. Work may so change several records
 // in one transaction, if it holds them all; who holds an order may hold its
 // license too, and never the other way round, or two could wait for each other.
 //
 // It goes before all that waits, and has a turn of its own. Work that was begun
-// has ended when hold returns, and so it must heed its ctx.
-func (n *Node) hold(ctx context.Context, ref licensing.Ref, work func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
+// has ended when WithRecordLock returns, and so it must heed its ctx.
+func (n *Node) WithRecordLock(ctx context.Context, ref licensing.Ref, work func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
 	return n.doCall(ctx, ref, &call{work: work})
 }
 
@@ -30,37 +30,37 @@ func (n *Node) queueFirst(box *mailbox, c *call) error {
 	return nil
 }
 
-// step is one command of several that one transaction makes together.
-type step struct {
-	ref licensing.Ref
-	cmd licensing.Command
-	// then, in place of cmd, makes the command out of what the first step answers: what
+// Step is one command of several that one transaction makes together.
+type Step struct {
+	Ref licensing.Ref
+	Cmd licensing.Command
+	// Then, in place of Cmd, makes the command out of what the first step answers: what
 	// is copied from one record to another must be so at the moment of the swap.
-	then func(first licensing.Result) licensing.Command
-	// guarded: it is written even if the command changes nothing, so that nobody
+	Then func(first licensing.Result) licensing.Command
+	// Guarded: it is written even if the command changes nothing, so that nobody
 	// changes it between being read and the swap of the others.
-	guarded bool
+	Guarded bool
 }
 
 const (
-	// togetherTries bounds how often swapTogether tries: meanwhile the records' mailboxes
+	// togetherTries bounds how often SwapTogether tries: meanwhile the records' mailboxes
 	// stand still. On a license that two nodes storm, one time in seven takes more than ten.
 	togetherTries = swapTries * togetherBurst
-	// togetherBurst is how many tries of swapTogether come without a pause between them.
+	// togetherBurst is how many tries of SwapTogether come without a pause between them.
 	// Where another node writes one of the records all the time, what a swap was lost to is
 	// worth something only at once.
 	togetherBurst = 8
 )
 
-// swapTogether runs commands, each on a record of its own, and stores what comes of
+// SwapTogether runs commands, each on a record of its own, and stores what comes of
 // them in one transaction. It returns the result of the first one; if one is
 // refused, nothing is stored. The records must be held. A swap that is lost to another
 // node is made again, on what it was lost to. After togetherTries, or when ctx has ended,
-// swapTogether fails with ErrUnavailable.
-func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Result, error) {
+// SwapTogether fails with ErrUnavailable.
+func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Result, error) {
 	wants := make([]store.Want, len(steps))
 	for i, s := range steps {
-		wants[i] = store.Want{Ref: s.ref, Metadata: licensing.NeedsMetadata(s.cmd)}
+		wants[i] = store.Want{Ref: s.Ref, Metadata: licensing.NeedsMetadata(s.Cmd)}
 	}
 	var snapshots []store.Snapshot
 	for try := range togetherTries {
@@ -90,12 +90,12 @@ func (n *Node) swapTogether(ctx context.Context, steps ...step) (licensing.Resul
 }
 
 // applySteps runs each command on its record, and gives what must be written.
-func (n *Node) applySteps(steps []step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
+func (n *Node) applySteps(steps []Step, snapshots []store.Snapshot) (answer licensing.Result, writes []store.Write, err error) {
 	now := n.Now()
 	for i, s := range steps {
-		record, cmd := snapshots[i].Record, s.cmd
-		if s.then != nil {
-			cmd = s.then(answer)
+		record, cmd := snapshots[i].Record, s.Cmd
+		if s.Then != nil {
+			cmd = s.Then(answer)
 		}
 		result, err, panicked := n.apply(&record, cmd, now)
 		switch {
@@ -106,8 +106,8 @@ func (n *Node) applySteps(steps []step, snapshots []store.Snapshot) (answer lice
 		case i == 0:
 			answer = result
 		}
-		if record.Changed || s.guarded {
-			writes = append(writes, store.Write{Ref: s.ref, Token: snapshots[i].Token, Record: record})
+		if record.Changed || s.Guarded {
+			writes = append(writes, store.Write{Ref: s.Ref, Token: snapshots[i].Token, Record: record})
 		}
 	}
 	return answer, writes, nil

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -20,15 +22,15 @@ import (
 func TestOwnerCutOffFromTheStore(t *testing.T) {
 	c := newCrowd(t)
 	var cut atomic.Bool
-	inner := openStore(t)
+	inner := nodetest.OpenStore(t)
 	faulty := &cutOff{Store: inner, cut: &cut}
-	owner := newNode(t, faulty, func(cfg *node.Config) {
+	owner := nodetest.New(t, faulty, func(cfg *service.Config) {
 		cfg.Peers, cfg.Self = c, inner.Incarnation()
 		cfg.HopMargin = 20 * time.Millisecond
 	})
 	c.nodes[inner.Incarnation()] = owner
 	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
+	key := nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	cut.Store(true)
 	before := c.hops.Load()
@@ -37,10 +39,10 @@ func TestOwnerCutOffFromTheStore(t *testing.T) {
 		// The owner has commands of its own all the time.
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		var group sync.WaitGroup
-		group.Go(func() { _, _ = activate(ctx, owner, key, fmt.Sprint("own-", i)) })
+		group.Go(func() { _, _ = nodetest.Activate(ctx, owner, key, fmt.Sprint("own-", i)) })
 		time.Sleep(5 * time.Millisecond)
 		began := time.Now()
-		_, err := activate(ctx, other, key, fmt.Sprint("a-", i))
+		_, err := nodetest.Activate(ctx, other, key, fmt.Sprint("a-", i))
 		if time.Since(began) > 300*time.Millisecond {
 			slow++
 		}
@@ -90,29 +92,29 @@ func (s *cutOff) Commit(ctx context.Context, change store.Change) (store.Outcome
 func TestShortCallsPause(t *testing.T) {
 	c := newCrowd(t)
 	owner, _ := c.join()
-	inner := openStore(t)
+	inner := nodetest.OpenStore(t)
 	var losing atomic.Bool
 	var commits atomic.Int32
 	store := &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {
 		if losing.Load() {
 			commits.Add(1)
 			// A rival is always first.
-			_, _ = activate(testContext(t), owner, losingKey, fmt.Sprint("rival-", commits.Load()))
+			_, _ = nodetest.Activate(nodetest.Context(t), owner, losingKey, fmt.Sprint("rival-", commits.Load()))
 		}
 		return storetest.Fault{}
 	}}
-	other := newNode(t, store, func(cfg *node.Config) {
+	other := nodetest.New(t, store, func(cfg *service.Config) {
 		cfg.Peers, cfg.Self = c, inner.Incarnation()
 		cfg.YieldAfter = 1
 		cfg.HopMargin = 250 * time.Millisecond
 	})
 	c.nodes[inner.Incarnation()] = other
-	losingKey = grant(t, owner, 0)
+	losingKey = nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, losingKey)
 	losing.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), 900*time.Millisecond)
 	defer cancel()
-	_, err := activate(ctx, other, losingKey, "short")
+	_, err := nodetest.Activate(ctx, other, losingKey, "short")
 	t.Logf("%d swaps: %v", commits.Load(), err)
 	if got := commits.Load(); got > 2*12 {
 		t.Errorf("%d swaps were tried, all lost, for one command", got)
@@ -123,11 +125,11 @@ var losingKey licensing.LicenseKey
 
 // TestEmptyHop: a hop without commands is refused, and not a panic.
 func TestEmptyHop(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, _ := gated(openStore(t))
-	n := newNode(t, store)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+	store, arrived, open, _ := gated(nodetest.OpenStore(t))
+	n := nodetest.New(t, store)
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
 	func() {
 		defer func() {
@@ -143,7 +145,7 @@ func TestEmptyHop(t *testing.T) {
 
 // TestBadKeyHop: a hop for what is no license key is refused, and not a panic.
 func TestBadKeyHop(t *testing.T) {
-	n := newNode(t, openStore(t))
+	n := nodetest.New(t, nodetest.OpenStore(t))
 	for _, key := range []licensing.LicenseKey{"", "x", "LIC-00000", "\xff"} {
 		func() {
 			defer func() {
@@ -163,31 +165,31 @@ func TestBadKeyHop(t *testing.T) {
 // knows because another one of its hop had little.
 func TestHurriedMate(t *testing.T) {
 	c := newCrowd(t)
-	inner := openStore(t)
+	inner := nodetest.OpenStore(t)
 	var slow atomic.Bool
-	owner := newNode(t, &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {
+	owner := nodetest.New(t, &storetest.Faulty{Store: inner, OnCommit: func(store.Change) storetest.Fault {
 		if slow.Load() {
 			time.Sleep(700 * time.Millisecond)
 		}
 		return storetest.Fault{}
-	}}, func(cfg *node.Config) {
+	}}, func(cfg *service.Config) {
 		cfg.Peers, cfg.Self = c, inner.Incarnation()
 		cfg.HopMargin = 20 * time.Millisecond
 	})
 	c.nodes[inner.Incarnation()] = owner
 	other, _ := c.join(eager)
-	key := grant(t, owner, 0)
+	key := nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	slow.Store(true)
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, other, key, "first") }) // the outbox waits for it
+	group.Go(func() { nodetest.MustActivate(t, other, key, "first") }) // the outbox waits for it
 	time.Sleep(50 * time.Millisecond)
 	short, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	group.Go(func() { _, _ = activate(short, other, key, "hurried") })
+	group.Go(func() { _, _ = nodetest.Activate(short, other, key, "hurried") })
 	group.Go(func() {
 		began := time.Now()
-		if _, err := activate(testContext(t), other, key, "patient"); err != nil {
+		if _, err := nodetest.Activate(nodetest.Context(t), other, key, "patient"); err != nil {
 			t.Errorf("told after %v, of 30 s: %v", time.Since(began), err)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
@@ -35,15 +36,15 @@ func (s *deadlines) Commit(ctx context.Context, change store.Change) (store.Outc
 // again, until the context of the turn ends. With a command in it that came by a
 // hop that is no later than that is over.
 func TestSwapsOfHopsEnd(t *testing.T) {
-	plain := openStore(t)
-	key := grant(t, newNode(t, plain), 0)
+	plain := nodetest.OpenStore(t)
+	key := nodetest.Grant(t, nodetest.New(t, plain), 0)
 	store := &deadlines{Store: plain, first: make(chan struct{})}
-	n := newNode(t, store)
+	n := nodetest.New(t, store)
 	ref := licensing.LicenseRef(key)
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	time.Sleep(100 * time.Millisecond)
-	group.Go(func() { mustActivate(t, n, key, "own, patient") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "own, patient") })
 	n.AwaitQueued(ref, 1)
 	over := time.Now().Add(time.Second)
 	group.Go(func() {

@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/kv"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -20,7 +22,7 @@ import (
 type crowd struct {
 	t     *testing.T
 	mu    sync.Mutex
-	nodes map[store.Incarnation]*node.Node
+	nodes map[store.Incarnation]*service.Service
 	hops  atomic.Int32 // that have arrived
 
 	open func(*testing.T) *kv.Store // opens a node's store
@@ -34,13 +36,13 @@ type crowd struct {
 }
 
 func newCrowd(t *testing.T) *crowd {
-	return &crowd{t: t, nodes: make(map[store.Incarnation]*node.Node), open: openStore}
+	return &crowd{t: t, nodes: make(map[store.Incarnation]*service.Service), open: nodetest.OpenStore}
 }
 
 // join adds a node with a connection to the store of its own.
-func (c *crowd) join(change ...func(*node.Config)) (*node.Node, *kv.Store) {
+func (c *crowd) join(change ...func(*service.Config)) (*service.Service, *kv.Store) {
 	store := c.open(c.t)
-	n := newNode(c.t, store, append([]func(*node.Config){func(cfg *node.Config) {
+	n := nodetest.New(c.t, store, append([]func(*service.Config){func(cfg *service.Config) {
 		cfg.Peers, cfg.Self = c, store.Incarnation()
 		cfg.HopMargin = 20 * time.Millisecond
 	}}, change...)...)
@@ -76,7 +78,7 @@ func (c *crowd) Send(_ context.Context, to store.Incarnation, hop node.Hop) (nod
 }
 
 // yields makes a node yield a license to another one, by losing swaps to it.
-func yields(t *testing.T, c *crowd, from, to *node.Node, key licensing.LicenseKey) {
+func yields(t *testing.T, c *crowd, from, to *service.Service, key licensing.LicenseKey) {
 	t.Helper()
 	for i := 0; c.hops.Load() == 0; i++ {
 		if i == 100 {
@@ -84,10 +86,10 @@ func yields(t *testing.T, c *crowd, from, to *node.Node, key licensing.LicenseKe
 		}
 		// What the one remembers is old after the other has written. The first command
 		// of a mailbox runs in its caller and never hops; a second one waits behind it.
-		mustActivate(t, to, key, fmt.Sprint("of-owner-", i))
+		nodetest.MustActivate(t, to, key, fmt.Sprint("of-owner-", i))
 		var group sync.WaitGroup
 		for j := range 4 {
-			group.Go(func() { mustActivate(t, from, key, fmt.Sprint("of-other-", i, "-", j)) })
+			group.Go(func() { nodetest.MustActivate(t, from, key, fmt.Sprint("of-other-", i, "-", j)) })
 		}
 		group.Wait()
 	}
@@ -95,39 +97,39 @@ func yields(t *testing.T, c *crowd, from, to *node.Node, key licensing.LicenseKe
 
 // yielding gives two nodes, of which one sends what comes for a license to the
 // other.
-func yielding(t *testing.T) (c *crowd, owner, other *node.Node, key licensing.LicenseKey) {
+func yielding(t *testing.T) (c *crowd, owner, other *service.Service, key licensing.LicenseKey) {
 	c = newCrowd(t)
 	owner, _ = c.join()
 	other, _ = c.join(eager)
-	key = grant(t, owner, 0)
+	key = nodetest.Grant(t, owner, 0)
 	yields(t, c, other, owner, key)
 	return c, owner, other, key
 }
 
 // eager makes a node yield at its first loss.
-func eager(cfg *node.Config) { cfg.YieldAfter = 1 }
+func eager(cfg *service.Config) { cfg.YieldAfter = 1 }
 
 // TestCommandsHop: the commands of a node that keeps losing are run by the one
 // that wins, and their callers are told what it says.
 func TestCommandsHop(t *testing.T) {
 	c, _, other, key := yielding(t)
 
-	bound := mustActivate(t, other, key, "a device")
+	bound := nodetest.MustActivate(t, other, key, "a device")
 	if bound.Device.ID != "a device" || bound.Device.BoundAt.IsZero() || bound.License.Key != key {
 		t.Errorf("told %+v", bound)
 	}
-	again, err := other.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
-	wantError(t, err, nil)
+	again, err := other.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "a device", Name: "a name", Named: true})
+	nodetest.WantError(t, err, nil)
 	if again.Device.Name != "a name" || !again.Device.BoundAt.Equal(bound.Device.BoundAt) || again.License.CurrentDevices != bound.License.CurrentDevices {
 		t.Errorf("told %+v, and before %+v", again, bound)
 	}
-	removed, err := other.RemoveDevice(testContext(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: testOwner}, Device: "a device"})
-	wantError(t, err, nil)
+	removed, err := other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.Owner}, Device: "a device"})
+	nodetest.WantError(t, err, nil)
 	if !removed.Removed || removed.License.CurrentDevices != bound.License.CurrentDevices-1 {
 		t.Errorf("told %+v", removed)
 	}
-	_, err = other.RemoveDevice(testContext(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: newOwner(licensing.Test)}, Device: "a device"})
-	wantError(t, err, licensing.ErrLicenseNotFound)
+	_, err = other.RemoveDevice(nodetest.Context(t), licensing.RemoveDevice{Target: licensing.Target{Key: key, Caller: nodetest.NewOwner(licensing.Test)}, Device: "a device"})
+	nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 	if got := c.hops.Load(); got < 4 {
 		t.Errorf("%d hops", got)
 	}
@@ -139,12 +141,12 @@ func TestNothingHopsAlone(t *testing.T) {
 	one, _ := c.join(eager)
 	two, _ := c.join(eager)
 	var group sync.WaitGroup
-	for i, n := range []*node.Node{one, two} {
+	for i, n := range []*service.Service{one, two} {
 		for j := range 10 {
 			group.Go(func() {
-				key := grant(t, n, 0)
+				key := nodetest.Grant(t, n, 0)
 				for k := range 10 {
-					mustActivate(t, n, key, fmt.Sprint(i, j, k))
+					nodetest.MustActivate(t, n, key, fmt.Sprint(i, j, k))
 				}
 			})
 		}
@@ -161,13 +163,13 @@ func TestHopsNotTaken(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		send func(store.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error)
-		do   func(owner *node.Node)
+		do   func(owner *service.Service)
 	}{
 		{name: "dead", send: func(store.Incarnation, node.Hop, func() (node.HopAnswer, error)) (node.HopAnswer, error) {
 			return node.HopAnswer{}, fmt.Errorf("%w: connection refused", node.ErrNotTaken)
 		}},
-		{name: "draining", do: (*node.Node).StopIntake},
-		{name: "leaving", do: (*node.Node).Leave},
+		{name: "draining", do: (*service.Service).StopIntake},
+		{name: "leaving", do: (*service.Service).Leave},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			t.Parallel()
@@ -175,9 +177,9 @@ func TestHopsNotTaken(t *testing.T) {
 			if c.send = x.send; x.do != nil {
 				x.do(owner)
 			}
-			_, err := activate(testContext(t), other, key, "a device")
-			wantError(t, err, nil)
-			if _, ids := devices(t, other, key); !ids["a device"] {
+			_, err := nodetest.Activate(nodetest.Context(t), other, key, "a device")
+			nodetest.WantError(t, err, nil)
+			if _, ids := nodetest.Devices(t, other, key); !ids["a device"] {
 				t.Error("the device is not bound")
 			}
 		})
@@ -187,21 +189,21 @@ func TestHopsNotTaken(t *testing.T) {
 // TestFullNodeTakesHops: what another node has found a place for is not refused:
 // the commands would contend with those that wait here.
 func TestFullNodeTakesHops(t *testing.T) {
-	store := openStore(t)
-	key := grant(t, newNode(t, store), 0)
+	store := nodetest.OpenStore(t)
+	key := nodetest.Grant(t, nodetest.New(t, store), 0)
 	now := time.Now()
-	n := newNode(t, store, func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
+	n := nodetest.New(t, store, func(cfg *service.Config) { cfg.Clock = func() time.Time { return now } })
 	n.Admit(1, 0, 1)
-	_, err := activate(testContext(t), n, key, "own")
-	wantError(t, err, licensing.ErrOverloaded)
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "own")
+	nodetest.WantError(t, err, licensing.ErrOverloaded)
 	hop := node.Hop{
 		Key:      key,
 		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	}
 	answer, err := n.Execute(hop)
-	wantError(t, err, nil)
-	wantError(t, answer.Answers[0].Err, nil)
+	nodetest.WantError(t, err, nil)
+	nodetest.WantError(t, answer.Answers[0].Err, nil)
 	if n.UnderWay() != 0 || n.Hopped() != 0 {
 		t.Errorf("%d are under way, and %d hops", n.UnderWay(), n.Hopped())
 	}
@@ -251,7 +253,7 @@ func TestHopsInDoubt(t *testing.T) {
 			defer cancel()
 			ended := make(chan error, 1)
 			go func() {
-				_, err := activate(ctx, other, key, "in doubt")
+				_, err := nodetest.Activate(ctx, other, key, "in doubt")
 				ended <- err
 			}()
 			select {
@@ -260,12 +262,12 @@ func TestHopsInDoubt(t *testing.T) {
 				t.Fatalf("it did not hop: the license was not yielded any more: %v", err)
 			}
 			// The mailbox goes on meanwhile, and here.
-			mustActivate(t, other, key, "another device")
-			wantError(t, <-ended, licensing.ErrOutcomeUnknown)
+			nodetest.MustActivate(t, other, key, "another device")
+			nodetest.WantError(t, <-ended, licensing.ErrOutcomeUnknown)
 			if took := time.Since(began); took < patience {
 				t.Errorf("told after %v, when it may not have been over yet", took)
 			}
-			if _, ids := devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
+			if _, ids := nodetest.Devices(t, owner, key); ids["in doubt"] != x.run || !ids["another device"] {
 				t.Errorf("bound: in doubt %v, want %v; another device %v", ids["in doubt"], x.run, ids["another device"])
 			}
 		})
@@ -286,10 +288,10 @@ func TestSlowHop(t *testing.T) {
 	}
 	before := c.hops.Load()
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, other, key, "first") })
+	group.Go(func() { nodetest.MustActivate(t, other, key, "first") })
 	<-sent
 	for i := range 10 {
-		group.Go(func() { mustActivate(t, other, key, fmt.Sprint("later-", i)) })
+		group.Go(func() { nodetest.MustActivate(t, other, key, fmt.Sprint("later-", i)) })
 	}
 	group.Wait()
 	if got := c.hops.Load() - before; got != 2 {
@@ -311,22 +313,22 @@ func TestHopHangs(t *testing.T) {
 	ctx, giveUp := context.WithTimeout(context.Background(), time.Minute)
 	ended := make(chan error, 1)
 	go func() {
-		_, err := activate(ctx, other, key, "first")
+		_, err := nodetest.Activate(ctx, other, key, "first")
 		ended <- err
 	}()
 	<-sent
 	var group sync.WaitGroup
 	for i := range 10 {
-		group.Go(func() { mustActivate(t, other, key, fmt.Sprint("later-", i)) })
+		group.Go(func() { nodetest.MustActivate(t, other, key, fmt.Sprint("later-", i)) })
 	}
 	group.Wait()
 	giveUp()
-	wantError(t, <-ended, licensing.ErrOutcomeUnknown)
+	nodetest.WantError(t, <-ended, licensing.ErrOutcomeUnknown)
 	close(hang)
-	if err := other.Drain(testContext(t)); err != nil {
+	if err := other.Drain(nodetest.Context(t)); err != nil {
 		t.Error(err)
 	}
-	if _, ids := devices(t, owner, key); ids["first"] || !ids["later-9"] {
+	if _, ids := nodetest.Devices(t, owner, key); ids["first"] || !ids["later-9"] {
 		t.Errorf("bound: %v", ids)
 	}
 }
@@ -334,11 +336,11 @@ func TestHopHangs(t *testing.T) {
 // TestHopsEndInTime: what has come by a hop is not begun after the moment at which
 // the sender takes it to be over, even if nobody has noticed that yet.
 func TestHopsEndInTime(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
-	store, arrived, open, _ := gated(openStore(t))
-	n := newNode(t, store)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
+	store, arrived, open, _ := gated(nodetest.OpenStore(t))
+	n := nodetest.New(t, store)
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
 	hop := node.Hop{
 		Key:      key,
@@ -346,11 +348,11 @@ func TestHopsEndInTime(t *testing.T) {
 		Over:     time.Now().Add(50 * time.Millisecond),
 	}
 	answer, err := n.Execute(hop) // behind the one in front
-	wantError(t, err, nil)
-	wantError(t, answer.Answers[0].Err, licensing.ErrUnavailable)
+	nodetest.WantError(t, err, nil)
+	nodetest.WantError(t, answer.Answers[0].Err, licensing.ErrUnavailable)
 	close(open)
 	group.Wait()
-	if _, ids := devices(t, n, key); ids["late"] || !ids["in front"] {
+	if _, ids := nodetest.Devices(t, n, key); ids["late"] || !ids["in front"] {
 		t.Errorf("bound: %v", ids)
 	}
 	if _, err := n.Execute(hop); !errors.Is(err, node.ErrNotTaken) {
@@ -374,8 +376,8 @@ func TestHopsGoNoFurther(t *testing.T) {
 		Commands: []licensing.Command{licensing.Activate{Target: licensing.Target{Key: key}, Device: "by a hop"}},
 		Over:     time.Now().Add(10 * time.Second),
 	})
-	wantError(t, err, nil)
-	wantError(t, answer.Answers[0].Err, nil)
+	nodetest.WantError(t, err, nil)
+	nodetest.WantError(t, answer.Answers[0].Err, nil)
 	if got := c.hops.Load(); got != before {
 		t.Errorf("%d more hops", got-before)
 	}
@@ -387,12 +389,12 @@ func TestHopsGoNoFurther(t *testing.T) {
 func TestHopsUnderLoad(t *testing.T) {
 	const nodes, callers, each, limit = 3, 8, 30, 500
 	c := newCrowd(t)
-	var list []*node.Node
+	var list []*service.Service
 	for range nodes {
 		n, _ := c.join()
 		list = append(list, n)
 	}
-	key := grant(t, list[0], limit)
+	key := nodetest.Grant(t, list[0], limit)
 	var mu sync.Mutex
 	bound := map[string]bool{}
 	var refused atomic.Int32
@@ -403,7 +405,7 @@ func TestHopsUnderLoad(t *testing.T) {
 				for k := range each {
 					device := fmt.Sprint(i, "-", j, "-", k)
 				again:
-					switch _, err := activate(testContext(t), n, key, device); {
+					switch _, err := nodetest.Activate(nodetest.Context(t), n, key, device); {
 					case err == nil:
 						mu.Lock()
 						bound[device] = true
@@ -420,7 +422,7 @@ func TestHopsUnderLoad(t *testing.T) {
 		}
 	}
 	group.Wait()
-	count, ids := devices(t, list[0], key)
+	count, ids := nodetest.Devices(t, list[0], key)
 	if count != limit || len(ids) != limit || len(bound) != limit || int(refused.Load()) != nodes*callers*each-limit {
 		t.Errorf("%d by the license, %d by its devices, %d by those told, %d refused", count, len(ids), len(bound), refused.Load())
 	}

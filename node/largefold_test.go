@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -20,15 +21,15 @@ func longest(i int) string { return fmt.Sprintf("%03d", i) + strings.Repeat("ðŸ˜
 func TestFoldOfLargeCommands(t *testing.T) {
 	for _, rival := range []bool{false, true} {
 		t.Run(fmt.Sprint("rival ", rival), func(t *testing.T) {
-			cfg := storeConfig()
+			cfg := nodetest.StoreConfig()
 			cfg.HearAll = true
-			db, gate, arrived := heldCommits(openWith(t, cfg))
-			n := newNode(t, db)
-			key := grant(t, n, 0)
+			db, gate, arrived := heldCommits(nodetest.OpenWith(t, cfg))
+			n := nodetest.New(t, db)
+			key := nodetest.Grant(t, n, 0)
 			ref := licensing.LicenseRef(key)
 			bind := func(device string) error {
 				cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: device, Name: longest(0), Named: true}
-				_, err := n.Activate(testContext(t), cmd)
+				_, err := n.Activate(nodetest.Context(t), cmd)
 				return err
 			}
 			must := func(err error) {
@@ -48,7 +49,7 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			group.Go(func() { must(bind("in front")) })
 			<-arrived
 			for i := range store.MaxFoldDevices {
-				group.Go(func() { _, err := remove(testContext(t), n, key, longest(i)); must(err) })
+				group.Go(func() { _, err := remove(nodetest.Context(t), n, key, longest(i)); must(err) })
 			}
 			n.AwaitQueued(ref, store.MaxFoldDevices)
 			for i := range store.MaxFoldDevices {
@@ -59,19 +60,19 @@ func TestFoldOfLargeCommands(t *testing.T) {
 			close(first)
 			<-arrived // the first fold of the waiting commands
 			if rival {
-				binds("rival")(t, newNode(t, openStore(t)), key)
+				binds("rival")(t, nodetest.New(t, nodetest.OpenStore(t)), key)
 			}
 			gate.Store(nil)
 			close(second)
 			group.Wait()
 			// A removal and an activation that waited together may be made in either order.
-			if count, ids := devices(t, n, key); count != len(ids) || !ids["in front"] || ids["rival"] != rival {
+			if count, ids := nodetest.Devices(t, n, key); count != len(ids) || !ids["in front"] || ids["rival"] != rival {
 				t.Errorf("current_devices is %d, %d bound", count, len(ids))
 			}
 			for i := range store.MaxFoldDevices {
 				must(bind(longest(i)))
 			}
-			if count, ids := devices(t, n, key); count != len(ids) || count < store.MaxFoldDevices+1 {
+			if count, ids := nodetest.Devices(t, n, key); count != len(ids) || count < store.MaxFoldDevices+1 {
 				t.Errorf("afterwards current_devices is %d, %d bound", count, len(ids))
 			}
 		})

@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -19,9 +20,9 @@ import (
 var ending = time.Now().UTC().Truncate(24*time.Hour).AddDate(0, 0, 30)
 
 // endingLicense grants a license that has an end.
-func endingLicense(t *testing.T, n *node.Node, owner licensing.Owner) licensing.LicenseKey {
+func endingLicense(t *testing.T, n *service.Service, owner licensing.Owner) licensing.LicenseKey {
 	t.Helper()
-	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
+	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1, ExpiresAt: ending})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,26 +30,26 @@ func endingLicense(t *testing.T, n *node.Node, owner licensing.Owner) licensing.
 }
 
 // extend asks for ten days more, once.
-func extend(owner licensing.Owner, key licensing.LicenseKey, idempotencyKey string) node.LicenseChange {
-	return node.LicenseChange{
+func extend(owner licensing.Owner, key licensing.LicenseKey, idempotencyKey string) service.LicenseChange {
+	return service.LicenseChange{
 		Key:     key,
 		Command: licensing.RenewLicense{Target: licensing.Target{Key: key, Caller: owner}, Extend: licensing.Period{Days: 10}},
-		Once:    once(idempotencyKey, "extend "+string(key)),
+		Once:    nodetest.Once(idempotencyKey, "extend "+string(key)),
 	}
 }
 
 // TestFortyExtensionsExtendOnce sends the same extension to two nodes at the same
 // time, while others use the license.
 func TestFortyExtensionsExtendOnce(t *testing.T) {
-	owner := newOwner(licensing.Test)
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
+	owner := nodetest.NewOwner(licensing.Test)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
 	key := endingLicense(t, nodes[0], owner)
 	var group sync.WaitGroup
 	var fresh atomic.Int32
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				view, replayed, err := nodes[i%2].ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
+				view, replayed, err := nodes[i%2].ChangeLicense(nodetest.Context(t), owner, extend(owner, key, "k"))
 				if errors.Is(err, licensing.ErrRequestInProgress) {
 					continue
 				}
@@ -67,7 +68,7 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 		})
 		group.Go(func() {
 			cmd := licensing.Activate{Target: licensing.Target{Key: key}, Device: fmt.Sprint("d", i%3)}
-			if _, err := nodes[i%2].Activate(testContext(t), cmd); err != nil {
+			if _, err := nodes[i%2].Activate(nodetest.Context(t), cmd); err != nil {
 				t.Errorf("activate: %v", err)
 			}
 		})
@@ -82,25 +83,25 @@ func TestFortyExtensionsExtendOnce(t *testing.T) {
 // asked again, it is made once.
 func TestUnknownExtensionThenAgain(t *testing.T) {
 	for _, made := range []bool{true, false} {
-		plain := openStore(t)
-		owner := newOwner(licensing.Test)
-		n := newNode(t, plain)
+		plain := nodetest.OpenStore(t)
+		owner := nodetest.NewOwner(licensing.Test)
+		n := nodetest.New(t, plain)
 		key := endingLicense(t, n, owner)
-		failing := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
+		failing := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(change store.Change) storetest.Fault {
 			if len(change.Writes) != 2 {
 				t.Errorf("the extension is a change of %d records, want the license and its claim", len(change.Writes))
 			}
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
 		}})
-		_, _, err := failing.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
-		wantError(t, err, licensing.ErrOutcomeUnknown)
+		_, _, err := failing.ChangeLicense(nodetest.Context(t), owner, extend(owner, key, "k"))
+		nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
 		for try := range 2 {
-			view, replayed, err := n.ChangeLicense(testContext(t), owner, extend(owner, key, "k"))
+			view, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, extend(owner, key, "k"))
 			if err != nil || replayed != (made || try > 0) || !view.License.ExpiresAt.Equal(ending.AddDate(0, 0, 10)) {
 				t.Errorf("made %v, try %d: %+v, replayed %v, %v", made, try, view, replayed, err)
 			}
 		}
-		view, _, err := n.ChangeLicense(testContext(t), owner, extend(owner, key, "another"))
+		view, _, err := n.ChangeLicense(nodetest.Context(t), owner, extend(owner, key, "another"))
 		if err != nil || !view.License.ExpiresAt.Equal(ending.AddDate(0, 0, 20)) {
 			t.Errorf("under another key: %+v, %v", view, err)
 		}
@@ -109,17 +110,17 @@ func TestUnknownExtensionThenAgain(t *testing.T) {
 
 // TestLicenseRefusalIsReplayed keeps a refusal, and no other failure.
 func TestLicenseRefusalIsReplayed(t *testing.T) {
-	n := newNode(t, openStore(t))
-	owner := newOwner(licensing.Test)
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	owner := nodetest.NewOwner(licensing.Test)
 	key := endingLicense(t, n, owner)
 	target := licensing.Target{Key: key, Caller: owner}
 	change := func(key string, cmd licensing.Command) (bool, error) {
 		t.Helper()
-		in := node.LicenseChange{Key: target.Key, Command: cmd}
+		in := service.LicenseChange{Key: target.Key, Command: cmd}
 		if key != "" {
-			in.Once = once(key, fmt.Sprintf("%T", cmd))
+			in.Once = nodetest.Once(key, fmt.Sprintf("%T", cmd))
 		}
-		_, replayed, err := n.ChangeLicense(testContext(t), owner, in)
+		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, in)
 		return replayed, err
 	}
 	if _, err := change("", licensing.RevokeLicense{Target: target}); err != nil {
@@ -127,20 +128,20 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 	}
 	for _, want := range []bool{false, true, true} {
 		replayed, err := change("k", licensing.SuspendLicense{Target: target})
-		wantError(t, err, &licensing.Error{Reason: licensing.ReasonInvalidLicenseState})
+		nodetest.WantError(t, err, &licensing.Error{Reason: licensing.ReasonInvalidLicenseState})
 		if replayed != want {
 			t.Errorf("replayed is %v, want %v", replayed, want)
 		}
 	}
 	_, err := change("k", licensing.RevokeLicense{Target: target})
-	wantError(t, err, licensing.ErrIdempotencyKeyReused)
+	nodetest.WantError(t, err, licensing.ErrIdempotencyKeyReused)
 
-	absent := licensing.Target{Key: testCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
+	absent := licensing.Target{Key: nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{99}), Caller: owner}
 	for range 2 {
-		_, replayed, err := n.ChangeLicense(testContext(t), owner, node.LicenseChange{
-			Key: absent.Key, Command: licensing.SuspendLicense{Target: absent}, Once: once("absent", "r"),
+		_, replayed, err := n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{
+			Key: absent.Key, Command: licensing.SuspendLicense{Target: absent}, Once: nodetest.Once("absent", "r"),
 		})
-		wantError(t, err, licensing.ErrLicenseNotFound)
+		nodetest.WantError(t, err, licensing.ErrLicenseNotFound)
 		if replayed {
 			t.Error("what was not found is kept")
 		}
@@ -150,12 +151,12 @@ func TestLicenseRefusalIsReplayed(t *testing.T) {
 // TestClaimingTurnIsItsOwn posts commands with and without an Idempotency-Key
 // into one mailbox, in turn: all of them are answered, and in their order.
 func TestClaimingTurnIsItsOwn(t *testing.T) {
-	plain := openStore(t)
-	owner := newOwner(licensing.Test)
-	key := endingLicense(t, newNode(t, plain), owner)
+	plain := nodetest.OpenStore(t)
+	owner := nodetest.NewOwner(licensing.Test)
+	key := endingLicense(t, nodetest.New(t, plain), owner)
 	started, release := make(chan struct{}), make(chan struct{})
 	var first sync.Once
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+	n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		first.Do(func() { close(started); <-release })
 		return storetest.Fault{}
 	}})
@@ -164,11 +165,11 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 		var err error
 		switch i % 3 {
 		case 0:
-			_, err = n.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "d1"})
+			_, err = n.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "d1"})
 		case 1:
-			_, _, err = n.ChangeLicense(testContext(t), owner, extend(owner, key, fmt.Sprint(i)))
+			_, _, err = n.ChangeLicense(nodetest.Context(t), owner, extend(owner, key, fmt.Sprint(i)))
 		default:
-			_, _, err = n.ChangeLicense(testContext(t), owner, node.LicenseChange{Key: key,
+			_, _, err = n.ChangeLicense(nodetest.Context(t), owner, service.LicenseChange{Key: key,
 				Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}})
 		}
 		return err
@@ -190,7 +191,7 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 	n.AwaitQueued(licensing.LicenseRef(key), 29)
 	close(release)
 	group.Wait()
-	view, err := n.License(testContext(t), owner, key, store.DevicePage{Limit: 10})
+	view, err := n.License(nodetest.Context(t), owner, key, store.DevicePage{Limit: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,16 +203,16 @@ func TestClaimingTurnIsItsOwn(t *testing.T) {
 // TestMetadataLosesNothing merges members into one license's metadata on two nodes
 // at the same time.
 func TestMetadataLosesNothing(t *testing.T) {
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licensing.Test)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	owner := nodetest.NewOwner(licensing.Test)
 	key := endingLicense(t, nodes[0], owner)
 	target := licensing.Target{Key: key, Caller: owner}
 	var group sync.WaitGroup
 	for i := range 40 {
 		group.Go(func() {
-			in := node.LicenseChange{Key: key, Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
+			in := service.LicenseChange{Key: key, Command: licensing.UpdateLicense{Target: target, Metadata: fmt.Sprintf(`{"m%d":%d}`, i, i)}}
 			for {
-				_, _, err := nodes[i%2].ChangeLicense(testContext(t), owner, in)
+				_, _, err := nodes[i%2].ChangeLicense(nodetest.Context(t), owner, in)
 				if errors.Is(err, licensing.ErrUnavailable) {
 					continue // it lost too often
 				}
@@ -222,13 +223,13 @@ func TestMetadataLosesNothing(t *testing.T) {
 			}
 		})
 		group.Go(func() {
-			if _, err := activate(testContext(t), nodes[i%2], key, fmt.Sprint("d", i%3)); err != nil {
+			if _, err := nodetest.Activate(nodetest.Context(t), nodes[i%2], key, fmt.Sprint("d", i%3)); err != nil {
 				t.Errorf("activate: %v", err)
 			}
 		})
 	}
 	group.Wait()
-	view, err := nodes[0].License(testContext(t), owner, key, store.DevicePage{Limit: 10})
+	view, err := nodes[0].License(nodetest.Context(t), owner, key, store.DevicePage{Limit: 10})
 	if err != nil || strings.Count(view.Metadata, ":") != 40 || len(view.Devices) != 3 {
 		t.Errorf("%s, %d devices, %v", view.Metadata, len(view.Devices), err)
 	}
@@ -237,9 +238,9 @@ func TestMetadataLosesNothing(t *testing.T) {
 // TestOneProductIsCreatedOnce describes a product on two nodes at the same time:
 // it is new for one of them only.
 func TestOneProductIsCreatedOnce(t *testing.T) {
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licensing.Live)
-	ctx := testContext(t)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	owner := nodetest.NewOwner(licensing.Live)
+	ctx := nodetest.Context(t)
 	var made, gone atomic.Int32
 	var group sync.WaitGroup
 	for i := range 20 {
@@ -278,9 +279,9 @@ func TestOneProductIsCreatedOnce(t *testing.T) {
 // TestValidationIsLinearizable changes a license at one node: another one, which
 // remembers it as it was, says at once what it is.
 func TestValidationIsLinearizable(t *testing.T) {
-	here, there := newNode(t, openStore(t)), newNode(t, openStore(t))
-	ctx := testContext(t)
-	key := grant(t, here, 3)
+	here, there := nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))
+	ctx := nodetest.Context(t)
+	key := nodetest.Grant(t, here, 3)
 	target := licensing.Target{Key: key}
 	check := func(want licensing.Reason) {
 		t.Helper()
@@ -311,20 +312,20 @@ func TestValidationIsLinearizable(t *testing.T) {
 // TestValidationIsSeen stores when a device was validated, in the background.
 func TestValidationIsSeen(t *testing.T) {
 	var ahead atomic.Int64
-	n := newNode(t, openStore(t), func(c *node.Config) {
+	n := nodetest.New(t, nodetest.OpenStore(t), func(c *service.Config) {
 		c.Clock = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
-	key := grant(t, n, 3)
-	if _, err := activate(testContext(t), n, key, "d1"); err != nil {
+	key := nodetest.Grant(t, n, 3)
+	if _, err := nodetest.Activate(nodetest.Context(t), n, key, "d1"); err != nil {
 		t.Fatal(err)
 	}
 	ahead.Store(int64(time.Hour))
-	result, err := n.ValidateLicense(testContext(t), licensing.ValidateLicense{Target: licensing.Target{Key: key}, Device: "d1"})
+	result, err := n.ValidateLicense(nodetest.Context(t), licensing.ValidateLicense{Target: licensing.Target{Key: key}, Device: "d1"})
 	if err != nil || result.Invalid != "" {
 		t.Fatal(result.Invalid, err)
 	}
 	n.StoreSeen()
-	view, err := n.License(testContext(t), testOwner, key, store.DevicePage{Limit: 1})
+	view, err := n.License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,9 +338,9 @@ func TestValidationIsSeen(t *testing.T) {
 // the month's cap holds for all together.
 func TestDeactivationCapAcrossNodes(t *testing.T) {
 	const most, devices = 3, 20
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	owner := newOwner(licensing.Test)
-	ctx := testContext(t)
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	owner := nodetest.NewOwner(licensing.Test)
+	ctx := nodetest.Context(t)
 	if _, _, err := nodes[0].PutProduct(ctx, licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.Terms{
 		KeyPrefix: "PRO", SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: most},
 	}}); err != nil {
@@ -347,7 +348,7 @@ func TestDeactivationCapAcrossNodes(t *testing.T) {
 	}
 	key := endingLicense(t, nodes[0], owner)
 	for i := range devices { // more than stay in the license's record
-		if _, err := activate(ctx, nodes[0], key, fmt.Sprint("d", i)); err != nil {
+		if _, err := nodetest.Activate(ctx, nodes[0], key, fmt.Sprint("d", i)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,6 @@ package node
 import (
 	"context"
 	"hash/maphash"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,33 +35,13 @@ type Config struct {
 	Store    store.Store
 	KeyCheck licensing.KeyCheck
 	Clock    func() time.Time
-	Entropy  io.Reader // for keys and ids; crypto/rand.Reader in production
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
 	Tracer   *tracing.Tracer // nil: nothing is traced
 
-	SeenStep      time.Duration // see licensing.Activate; 0: licensing.DefaultSeenStep
-	SeenEvery     time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
-	OrderLifetime time.Duration // 0: 24 h
-	// TestOrderLifetime is that of orders in test mode; 0: the same.
-	TestOrderLifetime time.Duration
-	// ExpiryMargin is how long ago the end of an order or a license must have come
-	// until it is recorded: twice what the clocks of nodes may be wrong by; 0: 2 min.
-	ExpiryMargin time.Duration
-	QueueLimit   int           // commands waiting for one record; 0: 4096
-	QueueDelay   time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
-	KeyScanEvery time.Duration // how often the API keys are looked after, see FollowKeys; 0: 1 s
-	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
-	LivePayments bool          // a payment provider for live orders is set up
-
-	Events store.EventStore // tells of what was recorded; nil: this node does not
-	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
-	KeepEvents store.EventRetention
-
-	Deliveries store.DeliveryStore // tells of the delivery of webhooks; nil: this node does not
-
-	Keys store.KeyStore       // makes and changes API keys, and keeps when they were used; nil: this node does neither
-	Ring licensing.MasterRing // what API secrets are derived from; needed with Keys
+	SeenEvery  time.Duration // how often what was seen is stored, see KeepSeen; 0: 1 s
+	QueueLimit int           // commands waiting for one record; 0: 4096
+	QueueDelay time.Duration // how long commands may wait to be served, see admission; 0: 100 ms
 
 	Peers      Peers             // reaches the other nodes; nil: this node runs all that comes to it
 	Self       store.Incarnation // the store's own, which records name; needed with Peers
@@ -74,30 +53,22 @@ type Config struct {
 }
 
 const (
-	defaultOrderLifetime = 24 * time.Hour
-	defaultExpiryMargin  = 2 * time.Minute
-	defaultQueueLimit    = 4096
+	defaultQueueLimit = 4096
 )
 
 // Node runs commands against a store. Make it with [New]; it is safe for
 // concurrent use.
 type Node struct {
-	cfg        Config
-	guard      *guard.Guard
-	admission  *admission
-	lists      *listGate
-	placement  *placement
-	keys       *keyCache
-	feed       *feed
-	delivering chan struct{} // bounds the pages of events that are read for deliveries
-	seed       maphash.Seed
-	shards     [shardCount]shard
-	seen       seenDevices
+	cfg       Config
+	guard     *guard.Guard
+	admission *admission
+	placement *placement
+	seed      maphash.Seed
+	shards    [shardCount]shard
+	seen      seenDevices
 
 	claimLock sync.Mutex
 	claiming  map[licensing.Ref]struct{} // claims being worked on here; guarded by claimLock
-
-	dueFrom sync.Map // by licensing.DueKind: the place, a string, where the next pass goes on; see eachDue
 
 	leaving  atomic.Bool
 	gate     sync.RWMutex // held for reading while work is let in
@@ -108,20 +79,8 @@ type Node struct {
 // New makes a node. It starts nothing: goroutines live only while there is
 // work.
 func New(cfg Config) *Node {
-	if cfg.SeenStep == 0 {
-		cfg.SeenStep = licensing.DefaultSeenStep
-	}
 	if cfg.SeenEvery == 0 {
 		cfg.SeenEvery = defaultSeenEvery
-	}
-	if cfg.OrderLifetime == 0 {
-		cfg.OrderLifetime = defaultOrderLifetime
-	}
-	if cfg.TestOrderLifetime == 0 {
-		cfg.TestOrderLifetime = cfg.OrderLifetime
-	}
-	if cfg.ExpiryMargin == 0 {
-		cfg.ExpiryMargin = defaultExpiryMargin
 	}
 	if cfg.QueueLimit == 0 {
 		cfg.QueueLimit = defaultQueueLimit
@@ -129,33 +88,17 @@ func New(cfg Config) *Node {
 	if cfg.QueueDelay == 0 {
 		cfg.QueueDelay = defaultQueueDelay
 	}
-	if cfg.KeyScanEvery == 0 {
-		cfg.KeyScanEvery = keyScanEvery
-	}
-	if cfg.KeyUseEvery == 0 {
-		cfg.KeyUseEvery = keyUseEvery
-	}
-	if cfg.KeepEvents.Age == 0 {
-		cfg.KeepEvents.Age = store.DefaultEventAge
-	}
-	if cfg.KeepEvents.Bytes == 0 {
-		cfg.KeepEvents.Bytes = store.DefaultEventBytes
-	}
 	if cfg.HopMargin == 0 {
 		cfg.HopMargin = defaultHopMargin
 	}
 	admission := newAdmission(&cfg)
 	n := &Node{
-		cfg:        cfg,
-		guard:      guard.New(cfg.Metrics, cfg.Log),
-		admission:  admission,
-		lists:      newListGate(),
-		placement:  newPlacement(&cfg),
-		keys:       newKeyCache(&cfg, admission),
-		feed:       newFeed(),
-		delivering: make(chan struct{}, deliveryPages),
-		seed:       maphash.MakeSeed(),
-		claiming:   make(map[licensing.Ref]struct{}),
+		cfg:       cfg,
+		guard:     guard.New(cfg.Metrics, cfg.Log),
+		admission: admission,
+		placement: newPlacement(&cfg),
+		seed:      maphash.MakeSeed(),
+		claiming:  make(map[licensing.Ref]struct{}),
 	}
 	for i := range n.shards {
 		n.shards[i].boxes = make(map[licensing.Ref]*mailbox)
@@ -163,7 +106,6 @@ func New(cfg Config) *Node {
 	}
 	cfg.Metrics.Mailboxes.From(n.countMailboxes)
 	cfg.Metrics.CommandsWaiting.From(n.countWaiting)
-	cfg.Metrics.Ready.From(n.readiness)
 	return n
 }
 
@@ -195,22 +137,6 @@ func (n *Node) RefuseIfShared(key licensing.LicenseKey) error {
 	return n.admission.refuseIfShared(n.shareOf(licensing.LicenseRef(key), nil))
 }
 
-// Authenticate finds the API key of a text. It answers nil where the text is
-// no key, or one that is expired or revoked. The key is shared with others and
-// must not be changed.
-func (n *Node) Authenticate(ctx context.Context, text string) (*licensing.APIKey, error) {
-	known, err := n.keys.find(ctx, licensing.HashAPIKey(text))
-	if err != nil || known == nil {
-		return nil, err
-	}
-	now := n.Now()
-	if !known.key.Usable(now) {
-		return nil, nil
-	}
-	known.used(now)
-	return known.key, nil
-}
-
 // Ready tells whether the node can serve: it is not leaving and its store
 // answers.
 func (n *Node) Ready(ctx context.Context) error {
@@ -218,16 +144,6 @@ func (n *Node) Ready(ctx context.Context) error {
 		return errDraining
 	}
 	return n.cfg.Store.Ping(ctx)
-}
-
-// readiness is 1 while the node is ready, as far as is known without asking the store: FollowKeys
-// asks the store every second anyway. Load balancers send nothing to nodes that
-// are not ready, so nothing that is counted of requests would show it.
-func (n *Node) readiness() float64 {
-	if n.leaving.Load() || !n.keys.trusted() {
-		return 0
-	}
-	return 1
 }
 
 var errDraining = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}
@@ -261,7 +177,6 @@ func (n *Node) StopIntake() {
 	n.gate.Lock()
 	n.draining = true
 	n.gate.Unlock()
-	n.feed.wake() // who waits for events is to see it
 }
 
 // Drain stops the intake and waits until everything accepted was answered, or

@@ -10,19 +10,16 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
 
-func newOrder(amount int64) node.NewOrder {
-	return node.NewOrder{ProductID: "pro", Amount: amount, Currency: "USD"}
-}
-
 func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
-	nodes := []*node.Node{newNode(t, openStore(t)), newNode(t, openStore(t))}
-	order, _, err := nodes[0].CreateOrder(testContext(t), testOwner, newOrder(4900))
+	nodes := []*service.Service{nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))}
+	order, _, err := nodes[0].CreateOrder(nodetest.Context(t), nodetest.Owner, nodetest.NewOrder(4900))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +27,7 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 50 {
 		group.Go(func() {
-			result, err := nodes[i%2].PayOrder(testContext(t), order, fmt.Sprint("payment-", i))
+			result, err := nodes[i%2].PayOrder(nodetest.Context(t), order, fmt.Sprint("payment-", i))
 			if err != nil {
 				t.Errorf("pay: %v", err)
 				return
@@ -42,7 +39,7 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 	distinct := 0
 	keys.Range(func(key, _ any) bool {
 		distinct++
-		view, err := nodes[0].License(testContext(t), testOwner, key.(licensing.LicenseKey), store.DevicePage{Limit: 1})
+		view, err := nodes[0].License(nodetest.Context(t), nodetest.Owner, key.(licensing.LicenseKey), store.DevicePage{Limit: 1})
 		if err != nil || view.License.OrderNo != order.OrderNo {
 			t.Errorf("license of the order: %+v, %v", view, err)
 		}
@@ -54,34 +51,34 @@ func TestFiftyPaymentsMakeOneLicense(t *testing.T) {
 }
 
 func TestCreateOrder(t *testing.T) {
-	test := newOwner(licensing.Test)
+	test := nodetest.NewOwner(licensing.Test)
 	live := licensing.Owner{AccountID: test.AccountID, Mode: licensing.Live}
-	n := newNode(t, openStore(t))
-	ctx := testContext(t)
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	ctx := nodetest.Context(t)
 
-	_, _, err := n.CreateOrder(ctx, live, newOrder(100))
-	wantError(t, err, licensing.ErrProductNotFound)
-	order, _, err := n.CreateOrder(ctx, test, newOrder(100))
-	wantError(t, err, nil)
+	_, _, err := n.CreateOrder(ctx, live, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, licensing.ErrProductNotFound)
+	order, _, err := n.CreateOrder(ctx, test, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
 	if got := order.Status(n.Now()); got != licensing.OrderUnpaid || order.PayToken == "" || order.LicenseKey != "" {
 		t.Errorf("a new order is %s: %+v", got, order)
 	}
 	stored, err := n.Order(ctx, test, order.OrderNo)
-	wantError(t, err, nil)
+	nodetest.WantError(t, err, nil)
 	if stored != order {
 		t.Errorf("stored %+v\nanswered %+v", stored, order)
 	}
 	_, err = n.Order(ctx, live, order.OrderNo)
-	wantError(t, err, licensing.ErrOrderNotFound)
+	nodetest.WantError(t, err, licensing.ErrOrderNotFound)
 	_, err = n.OrderToPay(ctx, order.OrderNo, order.PayToken)
-	wantError(t, err, nil)
+	nodetest.WantError(t, err, nil)
 	for _, token := range []string{"", "x", order.PayToken + "0", "00000000000000000000000000000000"} {
 		_, err = n.OrderToPay(ctx, order.OrderNo, token)
-		wantError(t, err, licensing.ErrOrderNotFound)
+		nodetest.WantError(t, err, licensing.ErrOrderNotFound)
 	}
 
-	free, _, err := n.CreateOrder(ctx, test, newOrder(0))
-	wantError(t, err, nil)
+	free, _, err := n.CreateOrder(ctx, test, nodetest.NewOrder(0))
+	nodetest.WantError(t, err, nil)
 	if free.Status(n.Now()) != licensing.OrderPaid || free.LicenseKey == "" || free.Late {
 		t.Errorf("a free order is %s: %+v", free.Status(n.Now()), free)
 	}
@@ -92,12 +89,12 @@ func TestCreateOrder(t *testing.T) {
 
 // TestProductMadeOnce lets many first orders of one product meet.
 func TestProductMadeOnce(t *testing.T) {
-	n := newNode(t, openStore(t))
-	owner := newOwner(licensing.Test)
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	owner := nodetest.NewOwner(licensing.Test)
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			if _, _, err := n.CreateOrder(testContext(t), owner, newOrder(100)); err != nil {
+			if _, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100)); err != nil {
 				t.Errorf("create: %v", err)
 			}
 		})
@@ -111,24 +108,24 @@ func TestProductMadeOnce(t *testing.T) {
 func TestProductMadeBesidePut(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		sell func(*node.Node, licensing.Owner) error
+		sell func(*service.Service, licensing.Owner) error
 	}{
-		{"an order", func(n *node.Node, owner licensing.Owner) error {
-			_, _, err := n.CreateOrder(testContext(t), owner, newOrder(100))
+		{"an order", func(n *service.Service, owner licensing.Owner) error {
+			_, _, err := n.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))
 			return err
 		}},
-		{"a grant", func(n *node.Node, owner licensing.Owner) error {
-			_, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 1})
+		{"a grant", func(n *service.Service, owner licensing.Owner) error {
+			_, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 1})
 			return err
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			owner := newOwner(licensing.Test)
+			owner := nodetest.NewOwner(licensing.Test)
 			ref := licensing.ProductRef(owner, "pro")
 			arrived, goOn := make(chan struct{}), make(chan struct{})
 			var writes atomic.Int32
 			store := &storetest.Faulty{
-				Store:     openStore(t),
+				Store:     nodetest.OpenStore(t),
 				OnOverlap: func(ref licensing.Ref) { t.Errorf("%v is in two Commits at a time", ref) },
 				OnCommit: func(change store.Change) storetest.Fault {
 					if slices.ContainsFunc(change.Writes, func(w store.Write) bool { return w.Ref == ref }) && writes.Add(1) == 1 {
@@ -138,11 +135,11 @@ func TestProductMadeBesidePut(t *testing.T) {
 					return storetest.Fault{}
 				},
 			}
-			n := newNode(t, store)
+			n := nodetest.New(t, store)
 			var group sync.WaitGroup
 			group.Go(func() {
 				put := licensing.PutProduct{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms()}
-				if _, created, err := n.PutProduct(testContext(t), put); err != nil || !created {
+				if _, created, err := n.PutProduct(nodetest.Context(t), put); err != nil || !created {
 					t.Errorf("put: created %v, %v", created, err)
 				}
 			})
@@ -161,7 +158,7 @@ func TestProductMadeBesidePut(t *testing.T) {
 			}
 			close(goOn)
 			group.Wait()
-			wantError(t, <-sold, nil)
+			nodetest.WantError(t, <-sold, nil)
 			if writes.Load() != 1 {
 				t.Errorf("the product was written %d times", writes.Load())
 			}
@@ -170,29 +167,29 @@ func TestProductMadeBesidePut(t *testing.T) {
 }
 
 func TestLivePaymentNeedsAProvider(t *testing.T) {
-	live := newOwner(licensing.Live)
-	db := openStore(t)
+	live := nodetest.NewOwner(licensing.Live)
+	db := nodetest.OpenStore(t)
 	product := &licensing.Product{ID: "pro", Owner: live, Terms: licensing.DefaultTerms(), CreatedAt: time.Now()}
-	outcome, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{
+	outcome, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(live, "pro"), Record: licensing.Record{Product: product}},
 	}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("make the product: %+v, %v", outcome, err)
 	}
-	n := newNode(t, db)
-	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
-	wantError(t, err, licensing.ErrPaymentNotConfigured)
-	_, _, err = n.CreateOrder(testContext(t), live, newOrder(0))
-	wantError(t, err, nil)
-	n = newNode(t, db, func(c *node.Config) { c.LivePayments = true })
-	_, _, err = n.CreateOrder(testContext(t), live, newOrder(100))
-	wantError(t, err, nil)
+	n := nodetest.New(t, db)
+	_, _, err = n.CreateOrder(nodetest.Context(t), live, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, licensing.ErrPaymentNotConfigured)
+	_, _, err = n.CreateOrder(nodetest.Context(t), live, nodetest.NewOrder(0))
+	nodetest.WantError(t, err, nil)
+	n = nodetest.New(t, db, func(c *service.Config) { c.LivePayments = true })
+	_, _, err = n.CreateOrder(nodetest.Context(t), live, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
 }
 
 func TestGrant(t *testing.T) {
-	n := newNode(t, openStore(t))
+	n := nodetest.New(t, nodetest.OpenStore(t))
 	ends := time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)
-	licenses, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
+	licenses, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: "pro", Quantity: 100, ExpiresAt: ends, Metadata: `{"a":1}`})
 	if err != nil || len(licenses) != 100 {
 		t.Fatalf("%d licenses, %v", len(licenses), err)
 	}
@@ -200,7 +197,7 @@ func TestGrant(t *testing.T) {
 	for _, granted := range licenses {
 		l := granted.License
 		keys[l.Key] = true
-		view, err := n.License(testContext(t), testOwner, l.Key, store.DevicePage{Limit: 1})
+		view, err := n.License(nodetest.Context(t), nodetest.Owner, l.Key, store.DevicePage{Limit: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -216,40 +213,40 @@ func TestGrant(t *testing.T) {
 // TestGrantFailsHalfWay answers unknown once some licenses are stored, and
 // plainly before.
 func TestGrantFailsHalfWay(t *testing.T) {
-	plain := openStore(t)
+	plain := nodetest.OpenStore(t)
 	for _, c := range []struct {
 		failing int
 		want    *licensing.Error
 	}{{1, licensing.ErrUnavailable}, {2, licensing.ErrOutcomeUnknown}} {
 		commits := 0
-		n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+		n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			if commits++; commits == c.failing {
 				return storetest.Fault{Skip: true, Say: licensing.ErrUnavailable}
 			}
 			return storetest.Fault{}
 		}})
-		_, _, err := n.Grant(testContext(t), testOwner, node.Grant{ProductID: "pro", Quantity: 2 * store.MaxNewLicenses})
-		wantError(t, err, c.want)
+		_, _, err := n.Grant(nodetest.Context(t), nodetest.Owner, service.Grant{ProductID: "pro", Quantity: 2 * store.MaxNewLicenses})
+		nodetest.WantError(t, err, c.want)
 	}
 }
 
 // TestIssueNeverOverwrites pays with a license key that is taken.
 func TestIssueNeverOverwrites(t *testing.T) {
-	db := openStore(t)
-	n := newNode(t, db)
-	ctx := testContext(t)
-	taken := grant(t, n, 7)
-	order, _, err := n.CreateOrder(ctx, testOwner, newOrder(100))
-	wantError(t, err, nil)
-	ref := licensing.OrderRef(testOwner, order.OrderNo)
+	db := nodetest.OpenStore(t)
+	n := nodetest.New(t, db)
+	ctx := nodetest.Context(t)
+	taken := nodetest.Grant(t, n, 7)
+	order, _, err := n.CreateOrder(ctx, nodetest.Owner, nodetest.NewOrder(100))
+	nodetest.WantError(t, err, nil)
+	ref := licensing.OrderRef(nodetest.Owner, order.OrderNo)
 	loaded, err := db.Load(ctx, store.Want{Ref: ref})
-	wantError(t, err, nil)
+	nodetest.WantError(t, err, nil)
 	_, err = licensing.Apply(&loaded[0].Record, licensing.PayOrder{Key: taken, Terms: licensing.DefaultTerms()}, n.Now())
-	wantError(t, err, nil)
+	nodetest.WantError(t, err, nil)
 	outcome, err := db.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: loaded[0].Token, Record: loaded[0].Record}}})
-	wantError(t, err, nil)
-	view, err := n.License(ctx, testOwner, taken, store.DevicePage{Limit: 1})
-	wantError(t, err, nil)
+	nodetest.WantError(t, err, nil)
+	view, err := n.License(ctx, nodetest.Owner, taken, store.DevicePage{Limit: 1})
+	nodetest.WantError(t, err, nil)
 	if outcome.Landed || view.License.OrderNo != "" || view.License.MaxDevices != 7 {
 		t.Errorf("landed %v; the license is %+v", outcome.Landed, view.License)
 	}
@@ -258,12 +255,12 @@ func TestIssueNeverOverwrites(t *testing.T) {
 // TestTermsAtPayment issues with the product's terms of the moment, and with
 // the order's where the product is gone.
 func TestTermsAtPayment(t *testing.T) {
-	db := openStore(t)
-	n := newNode(t, db)
-	owner := newOwner(licensing.Test)
+	db := nodetest.OpenStore(t)
+	n := nodetest.New(t, db)
+	owner := nodetest.NewOwner(licensing.Test)
 	put := func(ref licensing.Ref, record licensing.Record) {
 		t.Helper()
-		if _, err := db.Commit(testContext(t), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}}); err != nil {
+		if _, err := db.Commit(nodetest.Context(t), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -276,7 +273,7 @@ func TestTermsAtPayment(t *testing.T) {
 			Terms: licensing.Terms{KeyPrefix: "OLD", MaxDevices: 5}, CreatedAt: n.Now(), ExpiresAt: n.Now().Add(time.Hour),
 		}
 		put(licensing.OrderRef(owner, order.OrderNo), licensing.Record{Order: &order})
-		paid, err := n.PayOrder(testContext(t), order, "p")
+		paid, err := n.PayOrder(nodetest.Context(t), order, "p")
 		if err != nil || paid.Order.LicenseKey.Prefix() != want {
 			t.Errorf("%s: issued %s, %v; want the prefix %s", product, paid.Order.LicenseKey, err, want)
 		}
@@ -285,22 +282,22 @@ func TestTermsAtPayment(t *testing.T) {
 
 // TestGrantLosesTheProductRace answers only licenses that are stored.
 func TestGrantLosesTheProductRace(t *testing.T) {
-	plain := openStore(t)
-	owner := newOwner(licensing.Test)
+	plain := nodetest.OpenStore(t)
+	owner := nodetest.NewOwner(licensing.Test)
 	raced := false
-	n := newNode(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
+	n := nodetest.New(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 		if !raced {
 			raced = true
-			if _, _, err := newNode(t, plain).CreateOrder(testContext(t), owner, newOrder(1)); err != nil {
+			if _, _, err := nodetest.New(t, plain).CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(1)); err != nil {
 				t.Error(err)
 			}
 		}
 		return storetest.Fault{}
 	}})
-	granted, _, err := n.Grant(testContext(t), owner, node.Grant{ProductID: "pro", Quantity: 2})
-	wantError(t, err, nil)
+	granted, _, err := n.Grant(nodetest.Context(t), owner, service.Grant{ProductID: "pro", Quantity: 2})
+	nodetest.WantError(t, err, nil)
 	for _, l := range granted {
-		if _, err := n.License(testContext(t), owner, l.License.Key, store.DevicePage{Limit: 1}); err != nil {
+		if _, err := n.License(nodetest.Context(t), owner, l.License.Key, store.DevicePage{Limit: 1}); err != nil {
 			t.Errorf("a granted license: %v", err)
 		}
 	}

@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -195,8 +194,4 @@ func (n *Node) storeSeenFold(ctx context.Context, ref licensing.Ref, seen []lice
 		failed = cmp.Or(failed, err)
 	}
 	return posted, failed
-}
-
-func isAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }

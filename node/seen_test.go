@@ -7,16 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
 
 // seenAt tells when a device was last seen, as the store has it.
-func seenAt(t *testing.T, n *node.Node, key licensing.LicenseKey, device string) time.Time {
+func seenAt(t *testing.T, n *service.Service, key licensing.LicenseKey, device string) time.Time {
 	t.Helper()
-	view, err := n.License(testContext(t), testOwner, key, store.DevicePage{Limit: 1000})
+	view, err := n.License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,8 +37,8 @@ func TestSeen(t *testing.T) {
 		t.Run(fmt.Sprint("spilled ", spilled), func(t *testing.T) {
 			var c trips
 			now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-			n := newNode(t, c.watch(openStore(t)), func(cfg *node.Config) { cfg.Clock = func() time.Time { return now } })
-			key := grant(t, n, 0)
+			n := nodetest.New(t, c.watch(nodetest.OpenStore(t)), func(cfg *service.Config) { cfg.Clock = func() time.Time { return now } })
+			key := nodetest.Grant(t, n, 0)
 			all := names(2)
 			if spilled {
 				all = names(20)
@@ -45,12 +46,12 @@ func TestSeen(t *testing.T) {
 			binds(all...)(t, n, key)
 			now = now.Add(licensing.DefaultSeenStep)
 			c.expect(t, "bound devices, after a while", made{confirms: 3}, func() {
-				mustActivate(t, n, key, "device-0")
-				mustActivate(t, n, key, "device-1")
-				mustActivate(t, n, key, "device-1")
+				nodetest.MustActivate(t, n, key, "device-0")
+				nodetest.MustActivate(t, n, key, "device-1")
+				nodetest.MustActivate(t, n, key, "device-1")
 			})
 			if spilled {
-				if _, err := remove(testContext(t), newNode(t, openStore(t)), key, "device-1"); err != nil {
+				if _, err := remove(nodetest.Context(t), nodetest.New(t, nodetest.OpenStore(t)), key, "device-1"); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -65,7 +66,7 @@ func TestSeen(t *testing.T) {
 			if got := seenAt(t, n, key, "device-1"); spilled != got.IsZero() {
 				t.Errorf("device-1 was seen at %v; removed: %v", got, spilled)
 			}
-			if count, ids := devices(t, n, key); count != len(ids) {
+			if count, ids := nodetest.Devices(t, n, key); count != len(ids) {
 				t.Errorf("current_devices is %d, bound %d", count, len(ids))
 			}
 			c.expect(t, "nothing more to store", made{}, n.StoreSeen)
@@ -75,26 +76,26 @@ func TestSeen(t *testing.T) {
 
 // TestSeenLeavesRoom: what was seen of one license never takes up its mailbox.
 func TestSeenLeavesRoom(t *testing.T) {
-	key := grant(t, newNode(t, openStore(t)), 0)
+	key := nodetest.Grant(t, nodetest.New(t, nodetest.OpenStore(t)), 0)
 	arrived, open := make(chan struct{}, 100), make(chan struct{})
-	db := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
+	db := &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error {
 		arrived <- struct{}{}
 		<-open
 		return nil
 	}}
 	const limit = 2 * store.MaxTouchedDevices
-	n := newNode(t, db, func(c *node.Config) { c.QueueLimit = limit })
+	n := nodetest.New(t, db, func(c *service.Config) { c.QueueLimit = limit })
 	for _, device := range names(2 * limit) {
 		n.NoteSeen(key, device, time.Now())
 	}
 	var group sync.WaitGroup
 	group.Go(n.StoreSeen)
 	<-arrived
-	group.Go(func() { mustActivate(t, n, key, "waited for") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "waited for") })
 	n.AwaitQueued(licensing.LicenseRef(key), store.MaxTouchedDevices)
 	close(open)
 	group.Wait()
-	if count, ids := devices(t, n, key); count != 1 || !ids["waited for"] {
+	if count, ids := nodetest.Devices(t, n, key); count != 1 || !ids["waited for"] {
 		t.Errorf("current_devices %d, bound %v", count, ids)
 	}
 }
@@ -103,14 +104,14 @@ func TestSeenLeavesRoom(t *testing.T) {
 // is forgotten without a try, so that neither a stop nor the next round waits.
 func TestSeenUnreachable(t *testing.T) {
 	var loads atomic.Int32
-	db := &storetest.Faulty{Store: openStore(t), OnLoad: func([]store.Want) error {
+	db := &storetest.Faulty{Store: nodetest.OpenStore(t), OnLoad: func([]store.Want) error {
 		loads.Add(1)
 		return licensing.ErrUnavailable
 	}}
-	n := newNode(t, db)
+	n := nodetest.New(t, db)
 	const licenses = 1000
 	for i := range licenses {
-		n.NoteSeen(testCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
+		n.NoteSeen(nodetest.KeyCheck.Mint("LIC", store.Cell, [licensing.LicenseKeyEntropy]byte{byte(i), byte(i >> 8)}), "a", time.Now())
 	}
 	n.StoreSeen()
 	if got := loads.Load(); got == 0 || got > licenses/4 {
@@ -121,7 +122,7 @@ func TestSeenUnreachable(t *testing.T) {
 // seenBeside has a node store when devices were seen, and lets others be
 // activated at just that moment, so that they share a turn. It tells what each
 // of these was answered.
-func seenBeside(t *testing.T, key licensing.LicenseKey, n *node.Node, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
+func seenBeside(t *testing.T, key licensing.LicenseKey, n *service.Service, gate *atomic.Pointer[chan struct{}], arrived chan struct{}, seen, activated []string, at time.Time) map[string]error {
 	t.Helper()
 	for _, device := range seen {
 		n.NoteSeen(key, device, at)
@@ -137,7 +138,7 @@ func seenBeside(t *testing.T, key licensing.LicenseKey, n *node.Node, gate *atom
 	answers := make(map[string]error)
 	for _, device := range activated {
 		group.Go(func() {
-			_, err := activate(testContext(t), n, key, device)
+			_, err := nodetest.Activate(nodetest.Context(t), n, key, device)
 			mu.Lock()
 			defer mu.Unlock()
 			answers[device] = err
@@ -169,26 +170,26 @@ func TestSeenProvesNothing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		device string
-		rival  func(*testing.T, *node.Node, licensing.LicenseKey)
+		rival  func(*testing.T, *service.Service, licensing.LicenseKey)
 		err    error
 	}{
 		{"a device that was removed", "device-2", removes("device-2"), nil},
 		{"a slot that was freed", "new", removes("device-2"), nil},
-		{"a slot that was taken", "new", func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
+		{"a slot that was taken", "new", func(t *testing.T, n *service.Service, key licensing.LicenseKey) {
 			removes("device-2")(t, n, key)
-			mustActivate(t, n, key, "rival")
+			nodetest.MustActivate(t, n, key, "rival")
 		}, errFull},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			store, gate, arrived := heldCommits(openStore(t))
-			n, other := newNode(t, store), newNode(t, openStore(t))
-			key := grant(t, n, 18)
+			store, gate, arrived := heldCommits(nodetest.OpenStore(t))
+			n, other := nodetest.New(t, store), nodetest.New(t, nodetest.OpenStore(t))
+			key := nodetest.Grant(t, n, 18)
 			binds(names(18)...)(t, n, key)
 			c.rival(t, other, key)
 			later := time.Now().Add(2 * licensing.DefaultSeenStep)
 			answers := seenBeside(t, key, n, gate, arrived, []string{"device-5", "device-6", "device-7"}, []string{c.device}, later)
-			wantError(t, answers[c.device], c.err)
-			count, ids := devices(t, other, key)
+			nodetest.WantError(t, answers[c.device], c.err)
+			count, ids := nodetest.Devices(t, other, key)
 			if ids[c.device] != (c.err == nil) || count != 18 {
 				t.Errorf("%s is bound: %v, of %d", c.device, ids[c.device], count)
 			}
@@ -202,14 +203,14 @@ func TestSeenProvesNothing(t *testing.T) {
 // TestManySeenBesideSeen activates more bound devices than a request may compare,
 // all due to be noted as seen, while some are being stored as seen.
 func TestManySeenBesideSeen(t *testing.T) {
-	store, gate, arrived := heldCommits(openStore(t))
-	clock := &fakeClock{}
-	n := newNode(t, store, withClock(clock))
-	key := grant(t, n, 0)
+	store, gate, arrived := heldCommits(nodetest.OpenStore(t))
+	clock := &nodetest.Clock{}
+	n := nodetest.New(t, store, nodetest.WithClock(clock))
+	key := nodetest.Grant(t, n, 0)
 	all := names(200)
 	binds(all...)(t, n, key)
 	n.StoreSeen()
-	clock.advance(2 * licensing.DefaultSeenStep)
+	clock.Advance(2 * licensing.DefaultSeenStep)
 	for device, err := range seenBeside(t, key, n, gate, arrived, all[:3], all[3:], clock.Now()) {
 		if err != nil {
 			t.Fatalf("%s: %v", device, err)

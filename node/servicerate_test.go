@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -206,20 +207,20 @@ func BenchmarkAdmission(b *testing.B) {
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if err := gate.Enter(ctx, testOwner); err == nil {
-					gate.Leave(testOwner, nil)
+				if err := gate.Enter(ctx, nodetest.Owner); err == nil {
+					gate.Leave(nodetest.Owner, nil)
 				}
 			}
 		})
 	})
 	b.Run("refused", func(b *testing.B) {
 		gate := newGate()
-		for gate.Enter(ctx, testOwner) == nil {
+		for gate.Enter(ctx, nodetest.Owner) == nil {
 		}
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
-				if gate.Enter(ctx, testOwner) == nil {
+				if gate.Enter(ctx, nodetest.Owner) == nil {
 					b.Error("it was let in")
 				}
 			}

@@ -7,8 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -43,16 +45,7 @@ func (c *trips) expect(t *testing.T, what string, want made, run func()) {
 	}
 }
 
-func mustActivate(t *testing.T, n *node.Node, key licensing.LicenseKey, device string) licensing.Result {
-	t.Helper()
-	result, err := activate(testContext(t), n, key, device)
-	if err != nil {
-		t.Fatalf("activate %s: %v", device, err)
-	}
-	return result
-}
-
-func remove(ctx context.Context, n *node.Node, key licensing.LicenseKey, device string) (licensing.Result, error) {
+func remove(ctx context.Context, n *service.Service, key licensing.LicenseKey, device string) (licensing.Result, error) {
 	return n.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device})
 }
 
@@ -61,24 +54,24 @@ func remove(ctx context.Context, n *node.Node, key licensing.LicenseKey, device 
 // remembered is still true.
 func TestOneRoundTrip(t *testing.T) {
 	var c trips
-	n := newNode(t, c.watch(openStore(t)))
-	key := grant(t, n, 3)
-	c.expect(t, "the first activation", made{loads: 1, commits: 1}, func() { mustActivate(t, n, key, "a") })
-	c.expect(t, "a new device", made{commits: 1}, func() { mustActivate(t, n, key, "b") })
-	c.expect(t, "a bound device", made{confirms: 1}, func() { mustActivate(t, n, key, "a") })
-	c.expect(t, "the last new device", made{commits: 1}, func() { mustActivate(t, n, key, "c") })
+	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
+	key := nodetest.Grant(t, n, 3)
+	c.expect(t, "the first activation", made{loads: 1, commits: 1}, func() { nodetest.MustActivate(t, n, key, "a") })
+	c.expect(t, "a new device", made{commits: 1}, func() { nodetest.MustActivate(t, n, key, "b") })
+	c.expect(t, "a bound device", made{confirms: 1}, func() { nodetest.MustActivate(t, n, key, "a") })
+	c.expect(t, "the last new device", made{commits: 1}, func() { nodetest.MustActivate(t, n, key, "c") })
 	c.expect(t, "one too many", made{confirms: 1}, func() {
-		_, err := activate(testContext(t), n, key, "d")
-		wantError(t, err, errFull)
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "d")
+		nodetest.WantError(t, err, errFull)
 	})
 	c.expect(t, "the removal of a device that is not bound", made{confirms: 1}, func() {
-		result, err := remove(testContext(t), n, key, "d")
+		result, err := remove(nodetest.Context(t), n, key, "d")
 		if err != nil || result.Removed {
 			t.Errorf("got %+v, %v", result, err)
 		}
 	})
 	c.expect(t, "a removal", made{commits: 1}, func() {
-		if result, err := remove(testContext(t), n, key, "c"); err != nil || !result.Removed {
+		if result, err := remove(nodetest.Context(t), n, key, "c"); err != nil || !result.Removed {
 			t.Errorf("got %+v, %v", result, err)
 		}
 	})
@@ -91,7 +84,7 @@ func TestStaleMemory(t *testing.T) {
 		name   string
 		max    int
 		before []string // bound through the node under test
-		rival  func(t *testing.T, other *node.Node, key licensing.LicenseKey)
+		rival  func(t *testing.T, other *service.Service, key licensing.LicenseKey)
 		device string
 		err    error
 		count  int
@@ -107,18 +100,18 @@ func TestStaleMemory(t *testing.T) {
 		{"room and spilled, it thinks, but full", 19, names(18), binds("a"), "b", errFull, 19},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n, other := newNode(t, openStore(t)), newNode(t, openStore(t))
-			key := grant(t, n, c.max)
+			n, other := nodetest.New(t, nodetest.OpenStore(t)), nodetest.New(t, nodetest.OpenStore(t))
+			key := nodetest.Grant(t, n, c.max)
 			for _, device := range c.before {
-				mustActivate(t, n, key, device)
+				nodetest.MustActivate(t, n, key, device)
 			}
 			c.rival(t, other, key)
-			result, err := activate(testContext(t), n, key, c.device)
-			wantError(t, err, c.err)
+			result, err := nodetest.Activate(nodetest.Context(t), n, key, c.device)
+			nodetest.WantError(t, err, c.err)
 			if err == nil && result.License.CurrentDevices != c.count {
 				t.Errorf("the answer says %d devices, want %d", result.License.CurrentDevices, c.count)
 			}
-			count, ids := devices(t, other, key)
+			count, ids := nodetest.Devices(t, other, key)
 			if count != c.count || len(ids) != c.count || ids[c.device] != (c.err == nil) {
 				t.Errorf("current_devices %d, bound %v; want %d", count, ids, c.count)
 			}
@@ -129,44 +122,44 @@ func TestStaleMemory(t *testing.T) {
 // TestFullItThinks: a license that is full and spilled has a device of which a
 // node knows nothing. It must not be refused for want of room.
 func TestFullItThinks(t *testing.T) {
-	other := newNode(t, openStore(t))
-	key := grant(t, other, 18)
+	other := nodetest.New(t, nodetest.OpenStore(t))
+	key := nodetest.Grant(t, other, 18)
 	binds(names(18)...)(t, other, key)
 	var c trips
-	n := newNode(t, c.watch(openStore(t)))
-	_, err := activate(testContext(t), n, key, "one more")
-	wantError(t, err, errFull)
-	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1}, func() { mustActivate(t, n, key, "device-3") })
+	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
+	nodetest.WantError(t, err, errFull)
+	c.expect(t, "a device that it takes for absent", made{loads: 1, confirms: 1}, func() { nodetest.MustActivate(t, n, key, "device-3") })
 	c.expect(t, "one that is", made{loads: 1}, func() {
-		_, err := activate(testContext(t), n, key, "one more")
-		wantError(t, err, errFull)
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "one more")
+		nodetest.WantError(t, err, errFull)
 	})
 }
 
 // TestConfirmFails: what can't be confirmed is not answered, and nobody is told
 // that something may have happened.
 func TestConfirmFails(t *testing.T) {
-	store := openStore(t)
-	first := newNode(t, store)
-	key := grant(t, first, 0)
-	mustActivate(t, first, key, "a")
-	n := newNode(t, &storetest.Faulty{Store: store, OnConfirm: func(licensing.Ref) error { return licensing.ErrUnavailable }})
-	_, err := activate(testContext(t), n, key, "a")
-	wantError(t, err, licensing.ErrUnavailable)
-	mustActivate(t, n, key, "b")
+	store := nodetest.OpenStore(t)
+	first := nodetest.New(t, store)
+	key := nodetest.Grant(t, first, 0)
+	nodetest.MustActivate(t, first, key, "a")
+	n := nodetest.New(t, &storetest.Faulty{Store: store, OnConfirm: func(licensing.Ref) error { return licensing.ErrUnavailable }})
+	_, err := nodetest.Activate(nodetest.Context(t), n, key, "a")
+	nodetest.WantError(t, err, licensing.ErrUnavailable)
+	nodetest.MustActivate(t, n, key, "b")
 }
 
-func binds(devices ...string) func(*testing.T, *node.Node, licensing.LicenseKey) {
-	return func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
+func binds(devices ...string) func(*testing.T, *service.Service, licensing.LicenseKey) {
+	return func(t *testing.T, n *service.Service, key licensing.LicenseKey) {
 		for _, device := range devices {
-			mustActivate(t, n, key, device)
+			nodetest.MustActivate(t, n, key, device)
 		}
 	}
 }
 
-func removes(device string) func(*testing.T, *node.Node, licensing.LicenseKey) {
-	return func(t *testing.T, n *node.Node, key licensing.LicenseKey) {
-		if result, err := remove(testContext(t), n, key, device); err != nil || !result.Removed {
+func removes(device string) func(*testing.T, *service.Service, licensing.LicenseKey) {
+	return func(t *testing.T, n *service.Service, key licensing.LicenseKey) {
+		if result, err := remove(nodetest.Context(t), n, key, device); err != nil || !result.Removed {
 			t.Fatalf("remove %s: %+v, %v", device, result, err)
 		}
 	}
@@ -184,10 +177,10 @@ func names(count int) []string {
 // device-19, of which n learns by a question about one that it knows to be bound.
 // That wrongs no guess of n's: it stays ready to take new devices for absent, and
 // is unsure of the bound ones.
-func rivalReads(t *testing.T, n *node.Node, key licensing.LicenseKey) {
+func rivalReads(t *testing.T, n *service.Service, key licensing.LicenseKey) {
 	t.Helper()
-	mustActivate(t, newNode(t, openStore(t)), key, "rival")
-	mustActivate(t, n, key, "device-19")
+	nodetest.MustActivate(t, nodetest.New(t, nodetest.OpenStore(t)), key, "rival")
+	nodetest.MustActivate(t, n, key, "device-19")
 }
 
 // TestSpilledFoldIsOneRound folds bound and new devices of a license with many.
@@ -199,7 +192,7 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 			var c trips
 			var gate atomic.Pointer[chan struct{}]
 			arrived := make(chan struct{}, 100)
-			db := c.watch(openStore(t))
+			db := c.watch(nodetest.OpenStore(t))
 			commit := db.OnCommit
 			db.OnCommit = func(change store.Change) storetest.Fault {
 				if hold := gate.Load(); hold != nil {
@@ -208,8 +201,8 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 				}
 				return commit(change)
 			}
-			n := newNode(t, db)
-			key := grant(t, n, 0)
+			n := nodetest.New(t, db)
+			key := nodetest.Grant(t, n, 0)
 			bound := names(40)
 			binds(bound...)(t, n, key)
 			want, reads := map[string]bool{"in front": true}, int32(0)
@@ -221,23 +214,23 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 			open := make(chan struct{})
 			gate.Store(&open)
 			var group sync.WaitGroup
-			group.Go(func() { mustActivate(t, n, key, "in front") })
+			group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 			<-arrived
 			c.expect(t, "after the one in front", made{loads: reads, commits: 2}, func() {
 				for i, device := range bound {
 					want[device] = true
-					group.Go(func() { mustActivate(t, n, key, device) })
+					group.Go(func() { nodetest.MustActivate(t, n, key, device) })
 					if i < 10 {
 						device := fmt.Sprint("new-", i)
 						want[device] = true
-						group.Go(func() { mustActivate(t, n, key, device) })
+						group.Go(func() { nodetest.MustActivate(t, n, key, device) })
 					}
 				}
 				n.AwaitQueued(licensing.LicenseRef(key), 50)
 				close(open)
 				group.Wait()
 			})
-			count, ids := devices(t, n, key)
+			count, ids := nodetest.Devices(t, n, key)
 			if count != len(want) || len(ids) != len(want) {
 				t.Errorf("current_devices %d, %d bound; want %d", count, len(ids), len(want))
 			}
@@ -248,35 +241,35 @@ func TestSpilledFoldIsOneRound(t *testing.T) {
 // TestWrongGuesses has a node that knows nothing of a license's many devices
 // meet them all: each is bound already, and stays so, once.
 func TestWrongGuesses(t *testing.T) {
-	first := newNode(t, openStore(t))
-	key := grant(t, first, 0)
+	first := nodetest.New(t, nodetest.OpenStore(t))
+	key := nodetest.Grant(t, first, 0)
 	binds(names(60)...)(t, first, key)
 	var c trips
-	n := newNode(t, c.watch(openStore(t)))
+	n := nodetest.New(t, c.watch(nodetest.OpenStore(t)))
 	for _, device := range names(60) {
-		if result := mustActivate(t, n, key, device); result.License.CurrentDevices != 60 {
+		if result := nodetest.MustActivate(t, n, key, device); result.License.CurrentDevices != 60 {
 			t.Fatalf("%s: the answer says %d devices, want 60", device, result.License.CurrentDevices)
 		}
 	}
 	if commits := c.commits.Load(); commits > 1 {
 		t.Errorf("%d swaps on devices that were bound, want one at most: it should have learnt", commits)
 	}
-	c.expect(t, "a new device", made{loads: 1, commits: 1}, func() { mustActivate(t, n, key, "new") })
-	if count, ids := devices(t, n, key); count != 61 || len(ids) != 61 {
+	c.expect(t, "a new device", made{loads: 1, commits: 1}, func() { nodetest.MustActivate(t, n, key, "new") })
+	if count, ids := nodetest.Devices(t, n, key); count != 61 || len(ids) != 61 {
 		t.Errorf("current_devices %d, %d bound; want 61", count, len(ids))
 	}
 }
 
 // TestRenameOfSpilled: a new name is stored at once.
 func TestRenameOfSpilled(t *testing.T) {
-	n := newNode(t, openStore(t))
-	key := grant(t, n, 0)
+	n := nodetest.New(t, nodetest.OpenStore(t))
+	key := nodetest.Grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
-	result, err := n.Activate(testContext(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
+	result, err := n.Activate(nodetest.Context(t), licensing.Activate{Target: licensing.Target{Key: key}, Device: "device-7", Name: "Desk", Named: true})
 	if err != nil || result.Device.Name != "Desk" {
 		t.Fatalf("got %+v, %v", result.Device, err)
 	}
-	view, err := newNode(t, openStore(t)).License(testContext(t), testOwner, key, store.DevicePage{Limit: 100})
+	view, err := nodetest.New(t, nodetest.OpenStore(t)).License(nodetest.Context(t), nodetest.Owner, key, store.DevicePage{Limit: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,9 +295,9 @@ func (s *hookedCommits) Commit(ctx context.Context, change store.Change) (store.
 // those are answered as if nothing were, and no goroutine is left behind, for
 // which TestMain looks.
 func TestPanicBesideRead(t *testing.T) {
-	store := &hookedCommits{Store: openStore(t), before: func() {}}
-	n := newNode(t, store)
-	key := grant(t, n, 0)
+	store := &hookedCommits{Store: nodetest.OpenStore(t), before: func() {}}
+	n := nodetest.New(t, store)
+	key := nodetest.Grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
 	rivalReads(t, n, key)
 	arrived, open := make(chan struct{}), make(chan struct{})
@@ -317,14 +310,17 @@ func TestPanicBesideRead(t *testing.T) {
 		<-open
 	}
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
-	group.Go(func() { mustActivate(t, n, key, "device-0") })
-	group.Go(func() { _, err := activate(testContext(t), n, key, "new"); wantError(t, err, licensing.ErrInternal) })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "device-0") })
+	group.Go(func() {
+		_, err := nodetest.Activate(nodetest.Context(t), n, key, "new")
+		nodetest.WantError(t, err, licensing.ErrInternal)
+	})
 	n.AwaitQueued(licensing.LicenseRef(key), 2)
 	close(open)
 	group.Wait()
-	if err := n.Drain(testContext(t)); err != nil {
+	if err := n.Drain(nodetest.Context(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -332,22 +328,22 @@ func TestPanicBesideRead(t *testing.T) {
 // TestChangeBesideSwap removes a bound device while a new one is swapped in: the
 // read beside the swap can't answer it, so it is swapped afterwards.
 func TestChangeBesideSwap(t *testing.T) {
-	plain := openStore(t) // whose memory both nodes share
+	plain := nodetest.OpenStore(t) // whose memory both nodes share
 	store, arrived, open, _ := gated(plain)
-	n := newNode(t, plain)
-	key := grant(t, n, 0)
+	n := nodetest.New(t, plain)
+	key := nodetest.Grant(t, n, 0)
 	binds(names(20)...)(t, n, key)
 	rivalReads(t, n, key)
-	n = newNode(t, store)
+	n = nodetest.New(t, store)
 	var group sync.WaitGroup
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
-	group.Go(func() { mustActivate(t, n, key, "new") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "new") })
 	group.Go(func() { removes("device-0")(t, n, key) })
 	n.AwaitQueued(licensing.LicenseRef(key), 2)
 	close(open)
 	group.Wait()
-	if count, ids := devices(t, n, key); count != 22 || len(ids) != 22 || ids["device-0"] || !ids["new"] {
+	if count, ids := nodetest.Devices(t, n, key); count != 22 || len(ids) != 22 || ids["device-0"] || !ids["new"] {
 		t.Errorf("current_devices %d, bound %v", count, ids)
 	}
 }
@@ -355,38 +351,38 @@ func TestChangeBesideSwap(t *testing.T) {
 // TestManyPresent activates more devices than a request may read of a license of
 // which a node has come to know where all devices are, and nothing else.
 func TestManyPresent(t *testing.T) {
-	first := newNode(t, openStore(t))
-	key := grant(t, first, 0)
+	first := nodetest.New(t, nodetest.OpenStore(t))
+	key := nodetest.Grant(t, first, 0)
 	var group sync.WaitGroup
 	old := names(200)
 	for _, device := range old {
-		group.Go(func() { mustActivate(t, first, key, device) })
+		group.Go(func() { nodetest.MustActivate(t, first, key, device) })
 	}
 	group.Wait()
 
-	plain := openStore(t)
+	plain := nodetest.OpenStore(t)
 	db, gate, arrived := heldCommits(plain)
-	n := newNode(t, db)
+	n := nodetest.New(t, db)
 	ref, bound := licensing.LicenseRef(key), len(old)
 	for i := 0; plain.Room(ref) == store.MaxTouchedDevices; i++ {
 		if i == 2000 {
 			t.Fatal("the node does not come to know all devices")
 		}
-		mustActivate(t, n, key, fmt.Sprint("new-", i))
+		nodetest.MustActivate(t, n, key, fmt.Sprint("new-", i))
 		bound++
 	}
 	open := make(chan struct{})
 	gate.Store(&open)
-	group.Go(func() { mustActivate(t, n, key, "in front") })
+	group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 	<-arrived
 	for _, device := range append([]string{"beside"}, old...) {
-		group.Go(func() { mustActivate(t, n, key, device) })
+		group.Go(func() { nodetest.MustActivate(t, n, key, device) })
 	}
 	n.AwaitQueued(ref, 1+len(old))
 	gate.Store(nil)
 	close(open)
 	group.Wait()
-	if count, ids := devices(t, first, key); count != bound+2 || len(ids) != bound+2 {
+	if count, ids := nodetest.Devices(t, first, key); count != bound+2 || len(ids) != bound+2 {
 		t.Errorf("current_devices %d, %d bound, want %d", count, len(ids), bound+2)
 	}
 }
@@ -401,7 +397,7 @@ func TestPauseIsBounded(t *testing.T) {
 	if node.Pause(ended, 0) {
 		t.Error("it goes on although its time is up")
 	}
-	if !node.Pause(testContext(t), 1000) {
+	if !node.Pause(nodetest.Context(t), 1000) {
 		t.Error("it does not go on although it has time")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -30,7 +31,7 @@ func TestSettlesApart(t *testing.T) {
 			var armed atomic.Bool
 			var commits, loads atomic.Int32
 			arrived, open := make(chan struct{}), make(chan struct{})
-			gets := &storetest.Faulty{Store: openStore(t), AfterLoad: func([]store.Snapshot) {
+			gets := &storetest.Faulty{Store: nodetest.OpenStore(t), AfterLoad: func([]store.Snapshot) {
 				if armed.Load() {
 					loads.Add(1)
 					if c.panicGet {
@@ -39,8 +40,8 @@ func TestSettlesApart(t *testing.T) {
 				}
 			}}
 			store := &hookedCommits{Store: gets, before: func() {}}
-			n := newNode(t, store)
-			key := grant(t, n, 0)
+			n := nodetest.New(t, store)
+			key := nodetest.Grant(t, n, 0)
 			binds(names(20)...)(t, n, key)
 			rivalReads(t, n, key)
 			store.before = func() {
@@ -52,31 +53,31 @@ func TestSettlesApart(t *testing.T) {
 				}
 			}
 			var group sync.WaitGroup
-			group.Go(func() { mustActivate(t, n, key, "in front") })
+			group.Go(func() { nodetest.MustActivate(t, n, key, "in front") })
 			<-arrived
 			armed.Store(true)
 			group.Go(func() {
 				var err error
 				if c.remove {
-					_, err = remove(testContext(t), n, key, "device-0")
+					_, err = remove(nodetest.Context(t), n, key, "device-0")
 				} else {
-					_, err = activate(testContext(t), n, key, "device-0")
+					_, err = nodetest.Activate(nodetest.Context(t), n, key, "device-0")
 				}
 				if c.boundErr != nil || err != nil {
-					wantError(t, err, c.boundErr)
+					nodetest.WantError(t, err, c.boundErr)
 				}
 			})
 			group.Go(func() {
-				_, err := activate(testContext(t), n, key, "new")
+				_, err := nodetest.Activate(nodetest.Context(t), n, key, "new")
 				if c.newErr != nil || err != nil {
-					wantError(t, err, c.newErr)
+					nodetest.WantError(t, err, c.newErr)
 				}
 			})
 			n.AwaitQueued(licensing.LicenseRef(key), 2)
 			close(open)
 			group.Wait()
 			armed.Store(false)
-			if err := n.Drain(testContext(t)); err != nil {
+			if err := n.Drain(nodetest.Context(t)); err != nil {
 				t.Error(err)
 			}
 			if want := map[bool]int32{false: 1, true: 2}[c.remove]; loads.Load() != want {

@@ -28,7 +28,7 @@ func newShare(first, second uint32) share { return share(first<<16 | second) }
 const (
 	unknownLicense share = (ownerCells+1)<<16 | (ownerCells + 1)
 	unknownOrder   share = (ownerCells+2)<<16 | (ownerCells + 2)
-	unknownKey     share = (ownerCells+3)<<16 | (ownerCells + 3)
+	unknownAPIKey  share = (ownerCells+3)<<16 | (ownerCells + 3)
 )
 
 // isStranger reports whether a share is that of a class of strangers.

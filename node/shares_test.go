@@ -12,9 +12,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"licet/internal/nodetest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -27,7 +29,7 @@ func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 		h.group.Go(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
-			_, err := activate(ctx, h.Node, key, "held")
+			_, err := nodetest.Activate(ctx, h.Service, key, "held")
 			if err != nil {
 				refused <- err
 			}
@@ -35,7 +37,7 @@ func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 		select {
 		case <-h.arrived:
 		case err := <-refused:
-			wantError(t, err, licensing.ErrOverloaded)
+			nodetest.WantError(t, err, licensing.ErrOverloaded)
 			return i
 		}
 	}
@@ -48,7 +50,7 @@ func (h *held) fill(t *testing.T, keys []licensing.LicenseKey) int {
 // is let in.
 func TestStormingOwner(t *testing.T) {
 	const limit = 20
-	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
+	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	for name, hot := range map[string]bool{"licenses that the node remembers": true, "licenses that it does not": false} {
 		t.Run(name, func(t *testing.T) {
 			keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, limit/4)
@@ -60,7 +62,7 @@ func TestStormingOwner(t *testing.T) {
 			h := newHeld(t, func(ref licensing.Ref) bool { return holding.Load() && held[ref] })
 			if hot {
 				for _, key := range keys {
-					mustActivate(t, h.Node, key, "warm")
+					nodetest.MustActivate(t, h.Service, key, "warm")
 				}
 			}
 			h.Admit(1, limit, 20_000)
@@ -69,9 +71,9 @@ func TestStormingOwner(t *testing.T) {
 				t.Errorf("%d of the owner's activations were let in, want %d", got, limit/2)
 			}
 
-			ctx := testContext(t)
+			ctx := nodetest.Context(t)
 			order := func(owner licensing.Owner) error {
-				_, _, err := h.CreateOrder(ctx, owner, newOrder(100))
+				_, _, err := h.CreateOrder(ctx, owner, nodetest.NewOrder(100))
 				return err
 			}
 			lookup := func(owner licensing.Owner, key licensing.LicenseKey) error {
@@ -79,29 +81,29 @@ func TestStormingOwner(t *testing.T) {
 				return err
 			}
 			list := func(owner licensing.Owner) error {
-				_, err := h.Licenses(ctx, owner, node.LicenseFilter{}, store.Page{Limit: 1})
+				_, err := h.ListLicenses(ctx, owner, service.LicenseFilter{}, store.Page{Limit: 1})
 				return err
 			}
-			wantError(t, lookup(storming, keys[0]), licensing.ErrOverloaded)
-			wantError(t, order(storming), licensing.ErrOverloaded)
-			wantError(t, list(storming), licensing.ErrOverloaded)
+			nodetest.WantError(t, lookup(storming, keys[0]), licensing.ErrOverloaded)
+			nodetest.WantError(t, order(storming), licensing.ErrOverloaded)
+			nodetest.WantError(t, list(storming), licensing.ErrOverloaded)
 			_, err := h.RemoveDevice(ctx, licensing.RemoveDevice{Target: licensing.Target{Key: others[0], Caller: storming}, Device: "x"})
-			wantError(t, err, licensing.ErrOverloaded) // it counts for who asks
-			wantError(t, h.RefuseIfShared(keys[limit/2-1]), licensing.ErrOverloaded)
+			nodetest.WantError(t, err, licensing.ErrOverloaded) // it counts for who asks
+			nodetest.WantError(t, h.RefuseIfShared(keys[limit/2-1]), licensing.ErrOverloaded)
 
-			wantError(t, h.RefuseIfShared(others[0]), nil)
-			wantError(t, lookup(other, others[0]), nil)
-			wantError(t, order(other), nil)
-			wantError(t, list(other), nil)
+			nodetest.WantError(t, h.RefuseIfShared(others[0]), nil)
+			nodetest.WantError(t, lookup(other, others[0]), nil)
+			nodetest.WantError(t, order(other), nil)
+			nodetest.WantError(t, list(other), nil)
 			failed := make(chan error, len(others))
 			for _, key := range others[:limit/4] { // all at once
 				go func() {
-					_, err := activate(ctx, h.Node, key, "at once")
+					_, err := nodetest.Activate(ctx, h.Service, key, "at once")
 					failed <- err
 				}()
 			}
 			for range others[:limit/4] {
-				wantError(t, <-failed, nil)
+				nodetest.WantError(t, <-failed, nil)
 			}
 			h.wantShed(t, "limit", 0)
 			h.wantShed(t, "share", 0)
@@ -113,7 +115,7 @@ func TestStormingOwner(t *testing.T) {
 // storms the node: those of others, and not the owner's own.
 func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	const limit = 100
-	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
+	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	keys := grantsTo(t, storming, limit+1)
 	h := newHeld(t, func(ref licensing.Ref) bool { return ref.Kind == licensing.KindLicense })
 	orders := make(map[licensing.Owner]string)
@@ -122,21 +124,21 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 		if i == 0 {
 			owner = other
 		}
-		order, _, err := h.CreateOrder(testContext(t), owner, newOrder(100))
-		wantError(t, err, nil)
+		order, _, err := h.CreateOrder(nodetest.Context(t), owner, nodetest.NewOrder(100))
+		nodetest.WantError(t, err, nil)
 		orders[owner] = order.OrderNo
 	}
 	h.clock.move(48 * time.Hour)
-	wantError(t, h.RefuseIfFull(), nil) // the rate is measured now, and not any more
+	nodetest.WantError(t, h.RefuseIfFull(), nil) // the rate is measured now, and not any more
 	h.Admit(1, limit, 20_000)
 	h.fill(t, keys)
 	ended := func(owner licensing.Owner) bool {
 		t.Helper()
-		snapshots, err := openStore(t).Load(testContext(t), store.Want{Ref: licensing.OrderRef(owner, orders[owner])})
-		wantError(t, err, nil)
+		snapshots, err := nodetest.OpenStore(t).Load(nodetest.Context(t), store.Want{Ref: licensing.OrderRef(owner, orders[owner])})
+		nodetest.WantError(t, err, nil)
 		return !snapshots[0].Record.Order.ExpiredAt.IsZero()
 	}
-	if err := h.RecordOrderEnds(testContext(t)); err != nil {
+	if err := h.RecordOrderEnds(nodetest.Context(t)); err != nil {
 		t.Log(err)
 	}
 	if !ended(other) || ended(storming) {
@@ -145,7 +147,7 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 	h.letGo()
 	h.group.Wait()
 	h.Admit(1, 2000, 20_000)
-	wantError(t, h.RecordOrderEnds(testContext(t)), nil)
+	nodetest.WantError(t, h.RecordOrderEnds(nodetest.Context(t)), nil)
 	if !ended(storming) {
 		t.Error("the end of an order was forgotten")
 	}
@@ -157,37 +159,37 @@ func TestStormKeepsNoOthersOrderOpen(t *testing.T) {
 // room again.
 func TestStrangersTakeNoMoreThanAnOwner(t *testing.T) {
 	const limit = 20
-	storming, other := newOwner(licensing.Test), newOwner(licensing.Test)
+	storming, other := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test)
 	keys, others := grantsTo(t, storming, limit+1), grantsTo(t, other, 2)
 	h := newHeld(t, everything)
 	h.letSwapsGo(others...)
-	mustActivate(t, h.Node, others[0], "warm")
+	nodetest.MustActivate(t, h.Service, others[0], "warm")
 	h.Admit(1, limit, 20_000)
 	reads := h.holdReads()
 	for _, key := range keys[:limit/2] {
 		h.start(t, key, "held")
 		<-reads.arrived
 	}
-	_, err := activate(testContext(t), h.Node, keys[limit/2], "stranger")
-	wantError(t, err, licensing.ErrOverloaded)
-	_, err = activate(testContext(t), h.Node, others[1], "stranger")
-	wantError(t, err, licensing.ErrOverloaded)
-	mustActivate(t, h.Node, others[0], "known")
+	_, err := nodetest.Activate(nodetest.Context(t), h.Service, keys[limit/2], "stranger")
+	nodetest.WantError(t, err, licensing.ErrOverloaded)
+	_, err = nodetest.Activate(nodetest.Context(t), h.Service, others[1], "stranger")
+	nodetest.WantError(t, err, licensing.ErrOverloaded)
+	nodetest.MustActivate(t, h.Service, others[0], "known")
 
 	reads.letGo()
 	for range limit / 2 {
 		<-h.arrived
 	}
-	mustActivate(t, h.Node, others[1], "stranger")
-	_, err = activate(testContext(t), h.Node, keys[limit/2], "of the same owner")
-	wantError(t, err, licensing.ErrOverloaded)
+	nodetest.MustActivate(t, h.Service, others[1], "stranger")
+	_, err = nodetest.Activate(nodetest.Context(t), h.Service, keys[limit/2], "of the same owner")
+	nodetest.WantError(t, err, licensing.ErrOverloaded)
 }
 
 // TestStormingOwnersShare has two owners storm the node: each gets a third, and a
 // third is left.
 func TestStormingOwnersShare(t *testing.T) {
 	gate := newGate(30)
-	a, b, c := newOwner(licensing.Test), newOwner(licensing.Test), newOwner(licensing.Live)
+	a, b, c := nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Test), nodetest.NewOwner(licensing.Live)
 	got := map[licensing.Owner]int{}
 	for range 30 {
 		for _, owner := range []licensing.Owner{a, b} {

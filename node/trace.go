@@ -69,7 +69,7 @@ func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) 
 		name = "hold"
 	}
 	spans := traceShared(calls, tracing.Internal, name, func() []tracing.Attr {
-		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)), tracing.String("licet.record", kindName(ref.Kind))}
+		return []tracing.Attr{tracing.Int("licet.fold.commands", len(calls)), tracing.String("licet.record", ref.Kind.String())}
 	})
 	if len(spans) == 0 {
 		return ctx, func() {}
@@ -123,41 +123,5 @@ func (s hopSpans) end(outcome string) {
 			span.Fail(outcome)
 		}
 		span.End()
-	}
-}
-
-// traceDue has what is done about each record for which something is due traced, as
-// far as that is sampled: nobody asks for it from outside.
-func (n *Node) traceDue(do func(context.Context, licensing.Ref) error) func(context.Context, licensing.Ref) error {
-	if n.cfg.Tracer == nil {
-		return do
-	}
-	return func(ctx context.Context, ref licensing.Ref) error {
-		ctx, span := n.cfg.Tracer.Root(ctx, tracing.Start{Name: "due"})
-		defer span.End()
-		err := do(ctx, ref)
-		if span != nil {
-			span.Set(tracing.String("licet.record", kindName(ref.Kind)))
-			if err != nil {
-				span.Fail(string(licensing.ReasonOf(err)))
-			}
-		}
-		return err
-	}
-}
-
-// kindName is what kind of record a span is about.
-func kindName(kind licensing.Kind) string {
-	switch kind {
-	case licensing.KindLicense:
-		return "license"
-	case licensing.KindOrder:
-		return "order"
-	case licensing.KindProduct:
-		return "product"
-	case licensing.KindWebhooks:
-		return "webhooks"
-	default:
-		return "claim"
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"fmt"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // Provider moves money. Implementations must be safe for concurrent use. Any call
@@ -40,13 +40,13 @@ type Step struct {
 
 // Desk takes payments for orders. Make it with [NewDesk].
 type Desk struct {
-	node      *node.Node
+	node      *service.Service
 	providers map[licensing.Mode]Provider
 }
 
 // NewDesk makes a desk over a node, with a provider for each mode that can be
 // paid in.
-func NewDesk(n *node.Node, providers map[licensing.Mode]Provider) *Desk {
+func NewDesk(n *service.Service, providers map[licensing.Mode]Provider) *Desk {
 	return &Desk{node: n, providers: providers}
 }
 

@@ -14,6 +14,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/payment"
 )
 
@@ -24,7 +25,7 @@ type clock struct{ ahead time.Duration }
 
 func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
 
-func setup(t *testing.T) (*node.Node, *clock, context.Context) {
+func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
@@ -40,9 +41,15 @@ func setup(t *testing.T) (*node.Node, *clock, context.Context) {
 	}
 	t.Cleanup(func() { _ = store.Close() })
 	c := &clock{}
-	return node.New(node.Config{
-		Store: store, KeyCheck: licensing.NewKeyCheck([]byte("check")), Clock: c.now,
-		Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
+	return service.New(service.Config{
+		Config: node.Config{
+			Store:    store,
+			KeyCheck: licensing.NewKeyCheck([]byte("check")),
+			Clock:    c.now,
+			Metrics:  m,
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
 	}), c, ctx
 }
 
@@ -76,7 +83,7 @@ func TestDesk(t *testing.T) {
 	desk := payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: p})
 	create := func() licensing.Order {
 		t.Helper()
-		o, _, err := n.CreateOrder(ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
+		o, _, err := n.CreateOrder(ctx, owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 		if err != nil {
 			t.Fatal(err)
 		}

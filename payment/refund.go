@@ -41,7 +41,7 @@ func (d *Desk) Refund(ctx context.Context, owner licensing.Owner, orderNo string
 }
 
 // SendRefundsDue tries again to send back what was tried a while ago, or never. It
-// is a chore for node.Sweep; any number of nodes may do it.
+// is a chore for service.Sweeps; any number of nodes may do it.
 func (d *Desk) SendRefundsDue(ctx context.Context) error {
 	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
 		_, err := d.sendBack(ctx, order, true)

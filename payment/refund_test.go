@@ -17,6 +17,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/payment"
 )
@@ -29,7 +30,7 @@ type town struct {
 	bank  *bank
 	store *kv.Store
 	other *kv.Store // of another node
-	node  *node.Node
+	node  *service.Service
 	desk  *payment.Desk
 	key   int
 
@@ -61,7 +62,7 @@ func newTown(t *testing.T) *town {
 
 func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
 
-func (w *town) open(store store.Store, provider payment.Provider) (*node.Node, *payment.Desk) {
+func (w *town) open(store store.Store, provider payment.Provider) (*service.Service, *payment.Desk) {
 	w.t.Helper()
 	check, err := w.store.KeyCheck(w.ctx, rand.Reader)
 	if err != nil {
@@ -71,15 +72,22 @@ func (w *town) open(store store.Store, provider payment.Provider) (*node.Node, *
 	if w.node == nil {
 		w.instruments = m
 	}
-	n := node.New(node.Config{
-		Store: store, KeyCheck: check, Clock: w.clock.now, Entropy: rand.Reader, Metrics: m, Log: zerolog.Nop(),
+	n := service.New(service.Config{
+		Config: node.Config{
+			Store:    store,
+			KeyCheck: check,
+			Clock:    w.clock.now,
+			Metrics:  m,
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
 	})
 	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})
 }
 
 func (w *town) create() licensing.Order {
 	w.t.Helper()
-	o, _, err := w.node.CreateOrder(w.ctx, owner, node.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
+	o, _, err := w.node.CreateOrder(w.ctx, owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -198,7 +206,7 @@ func TestRefund(t *testing.T) {
 			}
 		}
 	}
-	free, _, err := w.node.CreateOrder(w.ctx, owner, node.NewOrder{ProductID: "pro", Currency: "USD"})
+	free, _, err := w.node.CreateOrder(w.ctx, owner, service.NewOrder{ProductID: "pro", Currency: "USD"})
 	if err != nil {
 		t.Fatal(err)
 	}

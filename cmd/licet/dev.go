@@ -27,7 +27,7 @@ const (
 // dev is a whole service on one machine, with its own etcd. Its fields are set
 // by start.
 type dev struct {
-	*service
+	*instance
 	cfg devConfig
 
 	key    *devKey
@@ -37,7 +37,7 @@ type dev struct {
 func newDev(cfg devConfig, log zerolog.Logger) *dev {
 	s := newService(cfg.config, log)
 	s.sweepEvery, s.expiryMargin = devSweepEvery, time.Second
-	return &dev{service: s, cfg: cfg}
+	return &dev{instance: s, cfg: cfg}
 }
 
 // runDev runs a whole service until ctx ends or a part of it fails.

@@ -42,7 +42,7 @@ func startService(t *testing.T, change ...func(*dev)) *dev {
 }
 
 // addKey makes an API key of an owner.
-func (s *service) addKey(t *testing.T, owner licensing.Owner) api {
+func (s *instance) addKey(t *testing.T, owner licensing.Owner) api {
 	t.Helper()
 	var entropy [licensing.APIKeyEntropy]byte
 	_, _ = rand.Read(entropy[:])
@@ -228,7 +228,7 @@ func TestAccountsSeeNothingOfEachOther(t *testing.T) {
 
 // absent gives a license key and an order number that are well formed, and
 // belong to nothing.
-func (s *service) absent(t *testing.T) (key, orderNo string) {
+func (s *instance) absent(t *testing.T) (key, orderNo string) {
 	t.Helper()
 	check, err := s.store.KeyCheck(t.Context(), rand.Reader)
 	if err != nil {

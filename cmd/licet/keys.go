@@ -17,7 +17,7 @@ import (
 	"licet/cmd/licet/internal/terminal"
 	"licet/kv"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -67,8 +67,8 @@ func (c *keysConfig) validate() error {
 	if c.Output != "table" && c.Output != "json" {
 		return badUsage("--output is %q: it must be table or json", c.Output)
 	}
-	if c.Overlap < 0 || c.Overlap > node.MaxOverlap {
-		return badUsage("--overlap is %v: it must be from 0s to %v", c.Overlap, node.MaxOverlap)
+	if c.Overlap < 0 || c.Overlap > service.MaxOverlap {
+		return badUsage("--overlap is %v: it must be from 0s to %v", c.Overlap, service.MaxOverlap)
 	}
 	return c.storeConfig.validate()
 }
@@ -78,23 +78,23 @@ func (c *keysConfig) owner() licensing.Owner {
 }
 
 // wanted is the key to make. What is wrong with it is a fault of the flags.
-func (c *keysConfig) wanted() (node.NewKey, error) {
+func (c *keysConfig) wanted() (service.NewKey, error) {
 	key := licensing.APIKey{Owner: c.owner(), Name: c.Name, Scopes: c.Scopes}
 	if c.ExpiresAt != "" {
 		var err error
 		if key.ExpiresAt, err = time.Parse(time.RFC3339, c.ExpiresAt); err != nil {
-			return node.NewKey{}, badUsage("--expires-at is %q: it must be like 2027-01-31T00:00:00Z", c.ExpiresAt)
+			return service.NewKey{}, badUsage("--expires-at is %q: it must be like 2027-01-31T00:00:00Z", c.ExpiresAt)
 		}
 		if key.ExpiresAt.IsZero() { // which would mean that it never expires
-			return node.NewKey{}, badUsage("--expires-at must be in the future")
+			return service.NewKey{}, badUsage("--expires-at must be in the future")
 		}
 	}
 	var problem *licensing.Error
 	if errors.As(key.Validate(time.Now()), &problem) {
 		first := problem.Fields[0]
-		return node.NewKey{}, badUsage("--%s %s", strings.ReplaceAll(first.Field, "_", "-"), first.Problem)
+		return service.NewKey{}, badUsage("--%s %s", strings.ReplaceAll(first.Field, "_", "-"), first.Problem)
 	}
-	return node.NewKey{
+	return service.NewKey{
 		Owner:            key.Owner,
 		Name:             key.Name,
 		Scopes:           key.Scopes,
@@ -164,7 +164,7 @@ keeps a hash of the key, and the secret is derived from the master keys.`,
 			if err != nil {
 				return err
 			}
-			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
+			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker service.Keymaker) error {
 				issued, err := maker.Create(ctx, wanted)
 				if licensing.ReasonOf(err) == licensing.ReasonOutcomeUnknown {
 					return fmt.Errorf("the API key %s may have been made or not; nobody knows it, so revoke it if it is listed: %w", issued.Key.ID, err)
@@ -210,7 +210,7 @@ func newKeysList(setup cli.Setup, stdout, stderr io.Writer) *cobra.Command {
 					return badUsage("--%s is for a service; of a store all API keys are listed", name)
 				}
 			}
-			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
+			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker service.Keymaker) error {
 				var keys []licensing.APIKey
 				for page := (store.Page{Limit: store.MaxListPage}); ; {
 					list, err := maker.Store.ListAPIKeys(ctx, cfg.owner(), page)
@@ -249,7 +249,7 @@ asks before. Revoking a key again changes nothing.`,
 			case call != nil:
 				return call.Revoke(args[0])
 			}
-			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker node.Keymaker) error {
+			return cfg.onStore(cmd.Context(), stderr, false, func(ctx context.Context, maker service.Keymaker) error {
 				if !cfg.Yes && terminal.Is(cmd.InOrStdin()) {
 					if err := cfg.confirm(cmd, maker.Store, args[0], stderr); err != nil {
 						return err
@@ -291,7 +291,7 @@ does not. The key itself stays as it is.`,
 			case call != nil:
 				return call.Rotate(args[0], cfg.Overlap)
 			}
-			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker node.Keymaker) error {
+			return cfg.onStore(cmd.Context(), stderr, true, func(ctx context.Context, maker service.Keymaker) error {
 				issued, err := maker.Rotate(ctx, cfg.owner(), args[0], cfg.Overlap)
 				if err != nil {
 					return cfg.about(args[0], err)
@@ -304,7 +304,7 @@ does not. The key itself stays as it is.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", node.DefaultOverlap, "how long the secret before stays good, 0s to 720h")
+	cmd.Flags().DurationVar(&cfg.Overlap, "overlap", service.DefaultOverlap, "how long the secret before stays good, 0s to 720h")
 	cfg.addFlags(cmd.Flags())
 	completeKeys(cmd)
 	return cmd
@@ -318,8 +318,8 @@ func oneKeyID(_ *cobra.Command, args []string) error {
 }
 
 // onStore does work on the store, with the ring if it is needed.
-func (c *keysConfig) onStore(ctx context.Context, stderr io.Writer, needsRing bool, work func(context.Context, node.Keymaker) error) (err error) {
-	maker := node.Keymaker{Clock: time.Now, Entropy: rand.Reader}
+func (c *keysConfig) onStore(ctx context.Context, stderr io.Writer, needsRing bool, work func(context.Context, service.Keymaker) error) (err error) {
+	maker := service.Keymaker{Clock: time.Now, Entropy: rand.Reader}
 	if needsRing {
 		if maker.Ring, err = c.ring(); err != nil {
 			return err

@@ -19,7 +19,7 @@ import (
 
 	"licet/kv"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // testStore starts an etcd and gives the flags that name it, on its unix
@@ -352,7 +352,7 @@ func TestRevokeAsks(t *testing.T) {
 	f := func(in io.Reader, id string, want error, asked bool) {
 		t.Helper()
 		var stderr bytes.Buffer
-		err := cfg.onStore(t.Context(), &stderr, false, func(_ context.Context, maker node.Keymaker) error {
+		err := cfg.onStore(t.Context(), &stderr, false, func(_ context.Context, maker service.Keymaker) error {
 			cmd := new(cobra.Command)
 			cmd.SetContext(t.Context())
 			cmd.SetIn(in)

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // row is one member of what is printed, with a title where people read it.
@@ -20,14 +20,14 @@ type row struct {
 	value         any
 }
 
-func createdRows(issued node.IssuedKey) []row {
+func createdRows(issued service.IssuedKey) []row {
 	return append([]row{
 		{"API KEY", "api_key", issued.Text},
 		{"API SECRET", "api_secret", issued.Secret},
 	}, append(keyRows(&issued.Key), row{"SCOPES", "scopes", issued.Key.Scopes})...)
 }
 
-func rotatedRows(issued node.IssuedKey) []row {
+func rotatedRows(issued service.IssuedKey) []row {
 	return append([]row{{"API SECRET", "api_secret", issued.Secret}},
 		append(keyRows(&issued.Key), row{"PREVIOUS GOOD UNTIL", "previous_secret_until", stamp(issued.Key.Previous.Until)})...)
 }

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"licet/node"
+	"licet/node/service"
 )
 
 // TestMasterKeyIsReplaced goes the documented way from one master key to the
@@ -144,7 +144,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 func goodSecrets(t *testing.T, flags []string, ring, id string) (secrets []string) {
 	t.Helper()
 	cfg := keysConfig{storeConfig: storeConfig{Etcd: etcdConfig{Endpoints: strings.Split(flags[1], ",")}}, Account: "acct_acme", Mode: "test", MasterKeyFile: ring}
-	err := cfg.onStore(t.Context(), t.Output(), true, func(ctx context.Context, maker node.Keymaker) error {
+	err := cfg.onStore(t.Context(), t.Output(), true, func(ctx context.Context, maker service.Keymaker) error {
 		key, err := maker.Store.FindAPIKey(ctx, cfg.owner(), id)
 		if err != nil {
 			return err

@@ -10,8 +10,8 @@ import (
 
 	"licet/licensing"
 	"licet/metrics/guard"
-	"licet/node"
 	"licet/node/peer"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -49,7 +49,7 @@ func (p *peering) call(list func(context.Context) ([]store.Registration, error),
 }
 
 // answerPeers takes other nodes' commands.
-func (s *service) answerPeers(n *node.Node) (*peer.Server, error) {
+func (s *instance) answerPeers(n *service.Service) (*peer.Server, error) {
 	server, err := peer.NewServer(s.store.Incarnation(), s.peering.ring, n, s.instruments, s.log)
 	if err != nil {
 		return nil, err

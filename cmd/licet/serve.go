@@ -104,14 +104,14 @@ func runServe(ctx context.Context, cfg serveConfig, build build, stderr io.Write
 
 // serve is one node on an etcd cluster.
 type serve struct {
-	*service
+	*instance
 	cfg serveConfig
 }
 
 func newServe(cfg serveConfig, log zerolog.Logger) *serve {
 	s := newService(cfg.config, log)
 	s.drainDelay = cfg.DrainDelay
-	return &serve{service: s, cfg: cfg}
+	return &serve{instance: s, cfg: cfg}
 }
 
 // start puts the node together, from the store up.

@@ -24,6 +24,7 @@ import (
 	"licet/metrics/tracing"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/payment"
 )
@@ -31,10 +32,10 @@ import (
 // sweepEvery is about how often what has had its time is removed or recorded.
 const sweepEvery = time.Minute
 
-// service is what every kind of service is made of. A start calls listen, open
+// instance is what every kind of service is made of. A start calls listen, open
 // and answer, in that order and with what is its own in between; each leaves on
 // parts what it has started, also where it fails.
-type service struct {
+type instance struct {
 	cfg        config
 	security   *tls.Config   // what the listener speaks TLS with; nil: it does not
 	drainDelay time.Duration // how long a stop only fails readiness
@@ -66,8 +67,8 @@ type service struct {
 	failed chan error   // from listeners that ended by themselves
 }
 
-func newService(cfg config, log zerolog.Logger) *service {
-	return &service{
+func newService(cfg config, log zerolog.Logger) *instance {
+	return &instance{
 		cfg:       cfg,
 		providers: map[licensing.Mode]payment.Provider{licensing.Test: payment.Sandbox{}},
 		log:       log,
@@ -78,7 +79,7 @@ func newService(cfg config, log zerolog.Logger) *service {
 
 // run starts a service, keeps it up until ctx ends or a part of it fails, and
 // stops it.
-func (s *service) run(ctx context.Context, start func(context.Context) error) error {
+func (s *instance) run(ctx context.Context, start func(context.Context) error) error {
 	setThreads(os.LookupEnv)
 	err := start(ctx)
 	if err == nil {
@@ -100,7 +101,7 @@ func (s *service) run(ctx context.Context, start func(context.Context) error) er
 
 // listen takes the addresses. It comes before anything slow, so that a port
 // that is not free is told at once.
-func (s *service) listen(ctx context.Context, remote bool) error {
+func (s *instance) listen(ctx context.Context, remote bool) error {
 	var err error
 	if s.listener, err = listen(ctx, "listen", s.cfg.Listen, remote); err != nil {
 		return err
@@ -123,7 +124,7 @@ func (s *service) listen(ctx context.Context, remote bool) error {
 }
 
 // open opens the store at cfg's endpoints.
-func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
+func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 	s.registry = prometheus.NewRegistry()
 	s.version = build.version
 	s.instruments = metrics.New(s.registry, build.version, build.revision, build.goVersion)
@@ -144,23 +145,26 @@ func (s *service) open(ctx context.Context, build build, cfg kv.Config) error {
 }
 
 // answer makes the node and all that stands before it, and serves.
-func (s *service) answer() error {
-	cfg := node.Config{
-		Store:         s.store,
-		KeyCheck:      s.check,
-		Clock:         time.Now,
-		Entropy:       rand.Reader,
-		Metrics:       s.instruments,
-		Log:           s.log,
-		Tracer:        s.tracer,
-		QueueDelay:    s.cfg.QueueDelay,
-		Events:        s.store,
-		KeepEvents:    store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
-		Deliveries:    s.store,
-		Keys:          s.store,
-		Ring:          s.ring,
-		OrderLifetime: s.cfg.OrderLifetime, TestOrderLifetime: s.cfg.TestOrders,
-		ExpiryMargin: s.expiryMargin,
+func (s *instance) answer() error {
+	cfg := service.Config{
+		Config: node.Config{
+			Store:      s.store,
+			KeyCheck:   s.check,
+			Clock:      time.Now,
+			Metrics:    s.instruments,
+			Log:        s.log,
+			Tracer:     s.tracer,
+			QueueDelay: s.cfg.QueueDelay,
+		},
+		Entropy:           rand.Reader,
+		Events:            s.store,
+		KeepEvents:        store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},
+		Deliveries:        s.store,
+		Keys:              s.store,
+		Ring:              s.ring,
+		OrderLifetime:     s.cfg.OrderLifetime,
+		TestOrderLifetime: s.cfg.TestOrders,
+		ExpiryMargin:      s.expiryMargin,
 	}
 	if s.peering != nil {
 		if err := s.peering.call(s.store.Nodes, s.guard); err != nil {
@@ -168,7 +172,7 @@ func (s *service) answer() error {
 		}
 		cfg.Peers, cfg.Self = s.peering.client, s.store.Incarnation()
 	}
-	n := node.New(cfg)
+	n := service.New(cfg)
 	var peers *peer.Server
 	if s.peering != nil {
 		// Before the mailboxes, so that it ends after them: while they end, others'
@@ -189,7 +193,7 @@ func (s *service) answer() error {
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
 	// Apart from those, since a provider may be slow.
 	s.background("the refunds", func(ctx context.Context) {
-		n.Sweep(ctx, every, node.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
+		n.Sweep(ctx, every, service.Chore{Name: "sending back what is due", Label: "refunds", Once: desk.SendRefundsDue})
 	})
 	s.background("the time of the last backup", s.store.FollowBackups)
 	if thrift := newThrift(os.LookupEnv); thrift != nil {
@@ -234,7 +238,7 @@ func (s *service) answer() error {
 }
 
 // limit makes the rate limits of what answers.
-func (s *service) limit(front *handlers.Config) (err error) {
+func (s *instance) limit(front *handlers.Config) (err error) {
 	front.Limits, err = limits.New(limits.Config{
 		Address: s.cfg.AddressLimit,
 		APIKey:  s.cfg.APIKeyLimit,
@@ -253,7 +257,7 @@ func (s *service) limit(front *handlers.Config) (err error) {
 }
 
 // background runs work until the service stops, and again after a panic.
-func (s *service) background(name string, work func(context.Context)) {
+func (s *instance) background(name string, work func(context.Context)) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	s.guard.Start(name, func() {
@@ -274,7 +278,7 @@ type server interface {
 }
 
 // serve answers a listener's requests until the service stops.
-func (s *service) serve(name string, front server, listener net.Listener) {
+func (s *instance) serve(name string, front server, listener net.Listener) {
 	failed := func(err error) { s.failed <- fmt.Errorf("serve %s on %v: %w", name, listener.Addr(), err) }
 	s.guard.Start(name, func() {
 		if err := front.Serve(listener); err != nil {
@@ -291,7 +295,7 @@ func (s *service) serve(name string, front server, listener net.Listener) {
 }
 
 // stop takes the service down within the time that the configuration gives.
-func (s *service) stop() error {
+func (s *instance) stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.drainDelay+s.cfg.ShutdownTimeout)
 	defer cancel()
 	stopped := make(chan error, 1)

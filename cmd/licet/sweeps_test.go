@@ -11,7 +11,7 @@ import (
 // TestSweepsRun starts a whole service: what is due is done without anybody asking.
 func TestSweepsRun(t *testing.T) {
 	s := startService(t, func(d *dev) {
-		d.service.cfg.TestOrders = time.Second
+		d.instance.cfg.TestOrders = time.Second
 		d.sweepEvery, d.expiryMargin = 20*time.Millisecond, time.Millisecond
 	})
 	owner := licensing.Owner{AccountID: "acct_a", Mode: licensing.Test}

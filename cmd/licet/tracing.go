@@ -61,7 +61,7 @@ func (c *tracingConfig) tracesURL() (string, error) {
 
 // trace makes what sends traces, if that is wanted. It comes before all that is
 // traced, so that it ends after it and sends the last of it.
-func (s *service) trace(ctx context.Context, build build) error {
+func (s *instance) trace(ctx context.Context, build build) error {
 	if s.cfg.TraceEndpoint == "" {
 		return nil
 	}

@@ -10,7 +10,7 @@ import (
 	"licet/delivery"
 	"licet/delivery/webhook"
 	"licet/handlers"
-	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -86,7 +86,7 @@ func ofThisMachine(network netip.Prefix) bool {
 }
 
 // sender makes what sends webhooks.
-func (s *service) sender(policy webhook.Policy) *webhook.Sender {
+func (s *instance) sender(policy webhook.Policy) *webhook.Sender {
 	sender := webhook.NewSender(webhook.Config{Policy: policy, Version: s.version, Clock: time.Now})
 	s.parts.started("the sender of webhooks", func(context.Context) error {
 		sender.Close()
@@ -97,7 +97,7 @@ func (s *service) sender(policy webhook.Policy) *webhook.Sender {
 
 // deliver delivers events to webhook endpoints until the service stops. The front
 // tells what a message says.
-func (s *service) deliver(n *node.Node, sender *webhook.Sender, front *handlers.Server) {
+func (s *instance) deliver(n *service.Service, sender *webhook.Sender, front *handlers.Server) {
 	if !s.cfg.Deliver {
 		return
 	}

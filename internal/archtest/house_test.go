@@ -46,7 +46,7 @@ var house = []room{
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "handlers", ours: []string{"handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "handlers/paypage", ours: []string{"licensing"}},
 	{
 		path:   "handlers/signature",
@@ -54,9 +54,9 @@ var house = []room{
 		banned: []string{"crypto/rand", "io/fs", "log/...", "net", "net/http/...", "os/...", "syscall"},
 		pure:   true,
 	},
-	{path: "delivery", ours: []string{"delivery/webhook", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "delivery", ours: []string{"delivery/webhook", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "node/peer", ours: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
-	{path: "payment", ours: []string{"node", "node/store", "metrics/tracing", "metrics", "licensing"}},
+	{path: "payment", ours: []string{"node/service", "node", "node/store", "metrics/tracing", "metrics", "licensing"}},
 	{
 		path:  "delivery/webhook",
 		ours:  []string{"metrics/tracing", "metrics", "licensing"},
@@ -64,6 +64,7 @@ var house = []room{
 	},
 	{path: "kv", ours: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "node/store/storetest", ours: []string{"node/store", "licensing"}, testOnly: true},
+	{path: "node/service", ours: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "node", ours: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "node/store", ours: []string{"licensing"}},
 	{path: "handlers/limits", third: []string{"github.com/maypok86/otter/...", "golang.org/x/time/rate"}},

@@ -28,6 +28,7 @@ import (
 	"licet/licensing"
 	"licet/node"
 	"licet/node/peer"
+	"licet/node/service"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -122,7 +123,7 @@ type process struct {
 	rpc    *grpc.Server
 	opened *kv.Store
 	store  *storetest.Faulty // what the node sees
-	node   *node.Node
+	node   *service.Service
 	calls  *peer.Client    // the other nodes; nil where they know nothing of each other
 	called *severable      // by them; likewise
 	life   context.Context // ends when the process is killed
@@ -168,18 +169,18 @@ func (r *run) start(c *clock) (*process, error) {
 	p.store.OnOverlap = func(ref licensing.Ref) {
 		r.complain("one commit", "node %d has record %v in two Commits at a time", p.number, ref)
 	}
-	cfg := node.Config{
-		Store:    p.store,
-		KeyCheck: testCheck,
-		Clock:    c.now,
-		Entropy:  rand.Reader,
-		Metrics:  instruments,
-		Log:      zerolog.Nop(),
-
-		SeenStep:  seenStep,
-		SeenEvery: seenEvery,
-
-		ExpiryMargin: time.Millisecond, // too short for these clocks, which no status may show
+	cfg := service.Config{
+		Config: node.Config{
+			Store:     p.store,
+			KeyCheck:  testCheck,
+			Clock:     c.now,
+			Metrics:   instruments,
+			Log:       zerolog.Nop(),
+			SeenEvery: seenEvery,
+		},
+		Entropy:      rand.Reader,
+		SeenStep:     seenStep,
+		ExpiryMargin: time.Millisecond,
 	}
 	if r.way.on {
 		if err := p.meet(r); err != nil {
@@ -187,7 +188,7 @@ func (r *run) start(c *clock) (*process, error) {
 		}
 		cfg.Peers, cfg.Self, cfg.YieldAfter, cfg.HopMargin = troubled{p}, p.opened.Incarnation(), 1, hopMargin
 	}
-	p.node = node.New(cfg)
+	p.node = service.New(cfg)
 	if r.way.on {
 		if err := p.beCalled(r, instruments); err != nil {
 			return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -29,7 +30,7 @@ const keyedTries = 6
 func (r *run) deliver(l *license, in input, random *rand.Rand) (op operation, looks []operation) {
 	once := once("key", int(r.keys.Add(1)))
 	op = operation{In: in, Before: revision(), Call: time.Since(r.started), Out: output{Verdict: nothing}}
-	change := node.LicenseChange{Key: in.Key, Command: licenseCommand(in), Once: once}
+	change := service.LicenseChange{Key: in.Key, Command: licenseCommand(in), Once: once}
 	more := random.IntN(2)
 	for try := 0; try < keyedTries; try++ {
 		p := r.anyone(random)

@@ -9,6 +9,7 @@ import (
 
 	"licet/licensing"
 	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
@@ -80,7 +81,7 @@ const seatNote = `{"seat":1}`
 func (r *run) shop(number int) {
 	random := r.random("shop", uint64(number))
 	amount := int64(random.IntN(3) * 100)
-	in := node.NewOrder{
+	in := service.NewOrder{
 		ProductID: "pro", Amount: amount, Currency: "USD",
 		Description: fmt.Sprint("shop ", number), BuyerEmail: fmt.Sprint("buyer", number, "@example.com"),
 		Metadata: `{"crm":1}`, Once: once("shop", number),
@@ -219,7 +220,7 @@ func (r *run) grant() {
 		}
 		d.Before, d.Call = revision(), time.Since(r.started)
 		a, answered := reach(r, p, patience, func(ctx context.Context) (a answer) {
-			a.licenses, _, a.err = p.node.Grant(ctx, r.owner, node.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
+			a.licenses, _, a.err = p.node.Grant(ctx, r.owner, service.Grant{ProductID: "pro", Quantity: granted, Once: once("grant", 0)})
 			return a
 		})
 		d.Return, d.After = time.Since(r.started), revision()

@@ -26,6 +26,7 @@ import (
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
+	"licet/node/service"
 	"licet/payment"
 )
 
@@ -41,8 +42,8 @@ type Service struct {
 	URL   string
 	Store *kv.Store
 
-	node  *node.Node
-	maker node.Keymaker
+	node  *service.Service
+	maker service.Keymaker
 	stop  []func()
 }
 
@@ -107,10 +108,22 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	if err != nil {
 		return s, err
 	}
-	s.maker = node.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
-	s.node = node.New(node.Config{
-		Store: s.Store, Events: s.Store, Deliveries: s.Store, Keys: s.Store, Ring: ring, KeyCheck: check, Clock: time.Now, Entropy: rand.Reader,
-		Metrics: instruments, Log: zerolog.Nop(), OrderLifetime: cfg.OrderLifetime, TestOrderLifetime: cfg.OrderLifetime,
+	s.maker = service.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
+	s.node = service.New(service.Config{
+		Config: node.Config{
+			Store:    s.Store,
+			KeyCheck: check,
+			Clock:    time.Now,
+			Metrics:  instruments,
+			Log:      zerolog.Nop(),
+		},
+		Events:            s.Store,
+		Deliveries:        s.Store,
+		Keys:              s.Store,
+		Ring:              ring,
+		Entropy:           rand.Reader,
+		OrderLifetime:     cfg.OrderLifetime,
+		TestOrderLifetime: cfg.OrderLifetime,
 	})
 	s.background(s.node.FollowKeys)
 	s.background(s.node.KeepSealing)
@@ -181,15 +194,15 @@ func NewAccount() licensing.Owner {
 }
 
 // Key makes an API key of an account with these scopes, or with all.
-func (s *Service) Key(account licensing.Owner, scopes ...string) (node.IssuedKey, error) {
+func (s *Service) Key(account licensing.Owner, scopes ...string) (service.IssuedKey, error) {
 	if len(scopes) == 0 {
 		scopes = []string{"*"}
 	}
-	return s.NewKey(node.NewKey{Owner: account, Name: "test", Scopes: scopes})
+	return s.NewKey(service.NewKey{Owner: account, Name: "test", Scopes: scopes})
 }
 
 // NewKey makes an API key.
-func (s *Service) NewKey(key node.NewKey) (node.IssuedKey, error) {
+func (s *Service) NewKey(key service.NewKey) (service.IssuedKey, error) {
 	return s.maker.Create(context.Background(), key)
 }
 

@@ -19,7 +19,7 @@ import (
 
 	"licet/internal/servicetest"
 	"licet/licensing"
-	"licet/node"
+	"licet/node/service"
 )
 
 // TestCommandsAreTheRoutes compares the commands with docs/api.md: each route
@@ -307,7 +307,7 @@ func TestBadUsage(t *testing.T) {
 func TestSignsWhereItMust(t *testing.T) {
 	t.Parallel()
 	u := newUser(t)
-	key, err := service.NewKey(node.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: licensing.Scopes(), RequireSignature: true})
+	key, err := svc.NewKey(service.NewKey{Owner: servicetest.NewAccount(), Name: "signer", Scopes: licensing.Scopes(), RequireSignature: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,11 +41,11 @@ func TestNoService(t *testing.T) {
 		"http://licet.invalid": {"nobody knows the host of http://licet.invalid"},
 		page.URL:               {"is no Licet service: it answered HTTP 404"},
 		strings.Replace(page.URL, "http:", "https:", 1): {"speaks HTTP without TLS"},
-		secure.URL:                                          {"is not trusted", "SSL_CERT_FILE"},
-		"http://" + listener.Addr().String():                {"GET /v1/orders: ", ", at http://127.0.0.1:"},
-		service.URL + "/v2":                                 {"no such route", "a path too much in its address"},
-		"https://someone:password@licenses.example.com":     {"$LICET_URL: the service's address must be like"},
-		strings.Replace(service.URL, "http://", "http:", 1): {"must be like"},
+		secure.URL:                           {"is not trusted", "SSL_CERT_FILE"},
+		"http://" + listener.Addr().String(): {"GET /v1/orders: ", ", at http://127.0.0.1:"},
+		svc.URL + "/v2":                      {"no such route", "a path too much in its address"},
+		"https://someone:password@licenses.example.com": {"$LICET_URL: the service's address must be like"},
+		strings.Replace(svc.URL, "http://", "http:", 1): {"must be like"},
 	} {
 		u.env["LICET_URL"] = address
 		got := u.run("orders", "list")

@@ -20,10 +20,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// service is what all tests call that need no other: a real one.
-var service *servicetest.Service
+// svc is what all tests call that need no other: a real one.
+var svc *servicetest.Service
 
-func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
+func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &svc)) }
 
 // user runs commands, with an environment and a directory for settings of its own.
 type user struct {
@@ -39,12 +39,12 @@ type user struct {
 // account of its own.
 func newUser(t *testing.T, scopes ...string) *user {
 	t.Helper()
-	key, err := service.Key(servicetest.NewAccount(), scopes...)
+	key, err := svc.Key(servicetest.NewAccount(), scopes...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	u := newStranger(t)
-	u.env["LICET_URL"], u.env["LICET_API_KEY"] = service.URL, key.Text
+	u.env["LICET_URL"], u.env["LICET_API_KEY"] = svc.URL, key.Text
 	u.env["LICET_API_KEY_ID"], u.env["LICET_API_SECRET"] = key.Key.ID, key.Secret
 	return u
 }

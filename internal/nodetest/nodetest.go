@@ -1,0 +1,190 @@
+// Package nodetest makes services over a real etcd, for the tests of package node and of its use
+// cases.
+//
+//	nodetest.go  the etcd, services, licenses and devices
+//	records.go   orders, Idempotency-Keys and events
+//	clock.go     a clock that tests move
+package nodetest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"licet/kv"
+	"licet/licensing"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+// endpointsVariable is the environment variable with the endpoints of the etcd.
+const endpointsVariable = "LICET_NODETEST_ENDPOINTS"
+
+// Endpoints returns those of one embedded etcd for all tests of a package. Each test makes
+// records of its own.
+func Endpoints() []string { return strings.Split(os.Getenv(endpointsVariable), ",") }
+
+// Main runs the tests of a package beside its etcd, and ends the process.
+func Main(m *testing.M) {
+	code, err := withServer(m)
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func withServer(m *testing.M) (int, error) {
+	dir, err := os.MkdirTemp("", "licet-node")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	etcd, err := kv.StartEmbedded(ctx, dir, zerolog.Nop())
+	if err != nil {
+		return 1, err
+	}
+	defer etcd.Close()
+	if err := os.Setenv(endpointsVariable, strings.Join(etcd.Endpoints(), ",")); err != nil {
+		return 1, err
+	}
+	if err := openEpoch(ctx); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// openEpoch begins the first epoch of events, as a process does that starts a node.
+func openEpoch(ctx context.Context) error {
+	store, err := kv.Open(ctx, StoreConfig())
+	if err != nil {
+		return err
+	}
+	return errors.Join(store.OpenEpoch(ctx), store.Close())
+}
+
+// StoreConfig returns how to open a store on the etcd.
+func StoreConfig() kv.Config {
+	return kv.Config{
+		Endpoints: Endpoints(),
+		Metrics:   metrics.New(prometheus.NewRegistry(), "test", "", ""),
+		Log:       zerolog.Nop(),
+	}
+}
+
+// What tests use that need nothing else.
+var (
+	Owner    = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
+	KeyCheck = licensing.NewKeyCheck([]byte("check key"))
+)
+
+// OpenStore opens a store that ends with the test.
+func OpenStore(t *testing.T) *kv.Store {
+	t.Helper()
+	return OpenWith(t, StoreConfig())
+}
+
+// OpenWith opens a store as cfg says.
+func OpenWith(t *testing.T, cfg kv.Config) *kv.Store {
+	t.Helper()
+	store, err := kv.Open(Context(t), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	// It learns who listens to activations, as a node's does: some tests subscribe.
+	if _, err := store.EventEpoch(Context(t)); err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+// NewOwner makes an account that no other test, or run of it, knows of.
+func NewOwner(mode licensing.Mode) licensing.Owner {
+	return licensing.Owner{AccountID: "acct_" + ulid.Make().String(), Mode: mode}
+}
+
+// New makes a service over a store; change may alter its configuration.
+func New(t *testing.T, store store.Store, change ...func(*service.Config)) *service.Service {
+	t.Helper()
+	cfg := service.Config{
+		Config: node.Config{
+			Store:    store,
+			KeyCheck: KeyCheck,
+			Clock:    time.Now,
+			Metrics:  metrics.New(prometheus.NewRegistry(), "test", "", ""),
+			Log:      zerolog.Nop(),
+		},
+		Entropy: rand.Reader,
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	return service.New(cfg)
+}
+
+// Context returns a context that ends after 30 s, or with the test.
+func Context(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// Grant makes a license that allows so many devices.
+func Grant(t *testing.T, n *service.Service, maxDevices int) licensing.LicenseKey {
+	t.Helper()
+	licenses, _, err := n.Grant(Context(t), Owner, service.Grant{ProductID: "pro", Quantity: 1, MaxDevices: &maxDevices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return licenses[0].License.Key
+}
+
+// Activate binds a device.
+func Activate(ctx context.Context, n *service.Service, key licensing.LicenseKey, device string) (licensing.Result, error) {
+	return n.Activate(ctx, licensing.Activate{Target: licensing.Target{Key: key}, Device: device})
+}
+
+// Devices returns how many devices a license has, and their ids.
+func Devices(t *testing.T, n *service.Service, key licensing.LicenseKey) (count int, ids map[string]bool) {
+	t.Helper()
+	view, err := n.License(Context(t), Owner, key, store.DevicePage{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids = map[string]bool{}
+	for _, d := range view.Devices {
+		ids[d.ID] = true
+	}
+	return view.License.CurrentDevices, ids
+}
+
+// WantError reports an error that is not the wanted one.
+func WantError(t *testing.T, got, want error) {
+	t.Helper()
+	if !errors.Is(got, want) || (want == nil && got != nil) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

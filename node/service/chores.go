@@ -1,0 +1,103 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"licet/licensing"
+	"licet/node"
+)
+
+// Chore is something that is to be done now and then, whoever does it.
+type Chore struct {
+	Name  string // for the log, such as "the sweep of old claims"
+	Label string // for the metrics, such as "claims"
+	Once  func(context.Context) error
+}
+
+// Chores are those of every node: to remove the claims of Idempotency-Keys whose
+// time is over, to record which orders and licenses have ended, and to remove events
+// that are not kept any more and what is left of webhook endpoints that were deleted.
+func (s *Sweeps) Chores() []Chore {
+	return []Chore{
+		{"the sweep of old claims", "claims", s.SweepClaims},
+		{"the record of orders that have run out", "order_ends", s.RecordOrderEnds},
+		{"the record of licenses that have ended", "license_ends", s.RecordLicenseEnds},
+		{"the sweep of old events", "events", s.SweepEvents},
+		{"the sweep of deleted webhook endpoints", "webhooks", s.SweepWebhooks},
+	}
+}
+
+// Sweep does chores, one after the other, again and again at about the given
+// interval, until ctx ends. Any number of nodes may do the same ones: each leaves
+// alone what another has done.
+func (s *Sweeps) Sweep(ctx context.Context, every time.Duration, chores ...Chore) {
+	counts := make([]passes, len(chores))
+	for i, chore := range chores {
+		counts[i] = s.countPasses(chore.Label)
+	}
+	for {
+		timer := time.NewTimer(every/2 + rand.N(every))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		for i, chore := range chores {
+			began := s.cfg.Clock()
+			err := s.doChore(ctx, chore)
+			if err != nil && ctx.Err() != nil {
+				return // it was broken off, which tells nothing of it
+			}
+			counts[i].add(began, s.cfg.Clock(), err)
+			if err != nil && !errors.Is(err, node.ErrNoRoom) {
+				s.cfg.Log.Warn().Err(err).Msg(chore.Name + " will go on later")
+			}
+		}
+	}
+}
+
+// doChore does a chore once. A panic fails this pass alone: other chores and later passes go on.
+func (s *Sweeps) doChore(ctx context.Context, chore Chore) (err error) {
+	if !s.guard.Do(chore.Name, func() { err = chore.Once(ctx) }) {
+		return licensing.ErrInternal
+	}
+	return err
+}
+
+// passes count those of one chore.
+type passes struct {
+	ok, failed, putOff prometheus.Counter
+	duration           prometheus.Observer
+	success            prometheus.Gauge
+}
+
+func (s *Sweeps) countPasses(label string) passes {
+	m := s.cfg.Metrics
+	return passes{
+		ok:       m.Sweeps.WithLabelValues(label, "ok"),
+		failed:   m.Sweeps.WithLabelValues(label, "failed"),
+		putOff:   m.Sweeps.WithLabelValues(label, "put_off"),
+		duration: m.SweepDuration.WithLabelValues(label),
+		success:  m.SweepSuccess.WithLabelValues(label),
+	}
+}
+
+// add counts a pass that has ended.
+func (p *passes) add(began, ended time.Time, err error) {
+	p.duration.Observe(ended.Sub(began).Seconds())
+	switch {
+	case err == nil:
+		p.ok.Inc()
+		p.success.Set(float64(ended.UnixMilli()) / 1000)
+	case errors.Is(err, node.ErrNoRoom):
+		p.putOff.Inc()
+	default:
+		p.failed.Inc()
+	}
+}

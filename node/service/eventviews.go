@@ -1,0 +1,309 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// EventView is an event as it is told: with what is not in it, since it may be
+// removed, as the record has it now.
+type EventView struct {
+	store.RecordedEvent
+	Metadata string // of a license: a compact JSON object, or empty
+}
+
+// EventFeed is a page of a feed.
+type EventFeed struct {
+	Events []EventView
+	Next   store.FeedPosition
+	More   bool // see Feed
+	// Endpoint is the one that the page was asked for with, see Feed.
+	Endpoint store.EndpointAt
+}
+
+// EventHistory is a page of a record's events, the newest first.
+type EventHistory struct {
+	Events []EventView
+	Next   store.HistoryPosition
+}
+
+// FeedWait says how long a page is waited for that would have nothing on it.
+type FeedWait struct {
+	For  time.Duration
+	Stop <-chan struct{} // ends it sooner when it is closed
+	// Key is the API key of the caller, which ends the wait with ErrKeyEnded when the key
+	// ends; nil: the wait has no key.
+	Key *licensing.APIKey
+	// Watch begins to watch the caller: gone is closed when the caller does not wait any more,
+	// which ends the wait at once. Feed calls stop at the end. nil: the caller is not watched.
+	Watch func() (gone <-chan struct{}, stop func())
+}
+
+// Feed reads a page of an owner's events. Where there is nothing to tell it waits, and
+// may then answer with nothing all the same. Who waits has no place among what is
+// under way, but one of those for waiting.
+func (e *Events) Feed(ctx context.Context, owner licensing.Owner, page store.FeedPage, wait FeedWait) (EventFeed, error) {
+	news := e.feed.next()
+	got, err := e.readFeed(ctx, owner, page)
+	if err != nil || len(got.Events) > 0 || wait.For <= 0 {
+		return got, err
+	}
+	if !e.feed.enter(owner) {
+		e.waitsShed.Inc()
+		return EventFeed{}, licensing.ErrOverloaded
+	}
+	defer e.feed.leave(owner)
+	timeout := time.NewTimer(wait.For)
+	defer timeout.Stop()
+	key, err := e.watchKey(ctx, wait.Key)
+	if err != nil {
+		return EventFeed{}, err
+	}
+	defer key.stop()
+	var gone <-chan struct{}
+	if wait.Watch != nil {
+		var stop func()
+		gone, stop = wait.Watch()
+		defer stop()
+	}
+	for len(got.Events) == 0 {
+		page.After = got.Next
+		if goOn, err := wait.goOn(ctx, got.More, news, gone, timeout.C, key); err != nil {
+			return EventFeed{}, err
+		} else if !goOn || e.engine.Draining() {
+			return got, nil
+		}
+		news = e.feed.next()
+		if got, err = e.readAwaited(ctx, owner, page); err != nil {
+			return EventFeed{}, err
+		}
+	}
+	// What came is only for a key that is still good.
+	if err := key.look(ctx); err != nil {
+		return EventFeed{}, err
+	}
+	return got, nil
+}
+
+// readAwaited reads a page for somebody who has waited, as have others.
+func (e *Events) readAwaited(ctx context.Context, owner licensing.Owner, page store.FeedPage) (EventFeed, error) {
+	select {
+	case e.feed.reading <- struct{}{}:
+	case <-ctx.Done():
+		return EventFeed{}, licensing.ErrUnavailable
+	}
+	defer func() { <-e.feed.reading }()
+	return e.readFeed(ctx, owner, page)
+}
+
+func (e *Events) readFeed(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
+	place, err := e.enterList(ctx, owner)
+	if err != nil {
+		return got, err
+	}
+	defer func() { e.leaveList(place, err) }()
+	return e.viewPage(ctx, owner, page)
+}
+
+// EventsNow is the position behind all that is recorded by now, for an owner.
+func (e *Events) EventsNow(ctx context.Context, owner licensing.Owner) (at store.FeedPosition, err error) {
+	place, err := e.engine.Enter(ctx, owner)
+	if err != nil {
+		return "", err
+	}
+	defer func() { place.Leave(err) }()
+	return e.cfg.Events.EventsNow(ctx)
+}
+
+// Event looks an event of an owner up by its id.
+func (e *Events) Event(ctx context.Context, owner licensing.Owner, id string) (view EventView, err error) {
+	place, err := e.engine.Enter(ctx, owner)
+	if err != nil {
+		return view, err
+	}
+	defer func() { place.Leave(err) }()
+	found, err := e.viewEvent(ctx, owner, id)
+	if err != nil {
+		return view, err
+	}
+	if found == nil {
+		return view, licensing.ErrEventNotFound
+	}
+	return *found, nil
+}
+
+// LicenseEvents reads a page of a license's history.
+func (e *Events) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage) (EventHistory, error) {
+	return e.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
+		views, err := e.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
+		if err != nil {
+			return err
+		}
+		return visible(views[0], owner, key)
+	})
+}
+
+// OrderEvents reads a page of an order's history.
+func (e *Events) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo string, page store.HistoryPage) (got EventHistory, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return got, licensing.ErrOrderNotFound
+	}
+	return e.history(ctx, owner, licensing.OrderRef(owner, orderNo), page, func() error {
+		_, err := e.readOrder(ctx, owner, orderNo)
+		return err
+	})
+}
+
+// history reads a page of a record's history, provided that the owner may see it.
+func (e *Events) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page store.HistoryPage, allowed func() error) (got EventHistory, err error) {
+	place, err := e.enterList(ctx, owner)
+	if err != nil {
+		return got, err
+	}
+	defer func() { e.leaveList(place, err) }()
+	if err := allowed(); err != nil {
+		return got, err
+	}
+	read, err := e.cfg.Events.History(ctx, ref, page)
+	if err != nil {
+		return got, err
+	}
+	got.Next = read.Next
+	got.Events, err = e.viewEvents(ctx, owner, read.Events)
+	return got, err
+}
+
+// viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place
+// for that.
+func (e *Events) viewPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
+	read, err := e.cfg.Events.ReadEvents(ctx, owner, page)
+	if err != nil {
+		return got, err
+	}
+	got.Next, got.More, got.Endpoint = read.Next, read.More, read.Endpoint
+	got.Events, err = e.viewEvents(ctx, owner, read.Events)
+	return got, err
+}
+
+// viewEvent reads an event as it is told, in the same way; nil where there is none.
+func (e *Events) viewEvent(ctx context.Context, owner licensing.Owner, id string) (*EventView, error) {
+	event, err := e.cfg.Events.Event(ctx, owner, id)
+	if err != nil || event == nil {
+		return nil, err
+	}
+	views, err := e.viewEvents(ctx, owner, []store.RecordedEvent{*event})
+	if err != nil {
+		return nil, err
+	}
+	return &views[0], nil
+}
+
+// viewEvents adds to events of an owner what only their records have. However many
+// events a page has, these are a few requests.
+func (e *Events) viewEvents(ctx context.Context, owner licensing.Owner, events []store.RecordedEvent) ([]EventView, error) {
+	views := make([]EventView, len(events))
+	licenses, orders := make(map[licensing.LicenseKey]*store.LicenseView), make(map[string]*licensing.Order)
+	var keys []licensing.LicenseKey
+	var wants []store.Want
+	for i := range events {
+		views[i].RecordedEvent = events[i]
+		if l := events[i].License; l != nil {
+			if _, known := licenses[l.Key]; !known {
+				licenses[l.Key], keys = nil, append(keys, l.Key)
+			}
+		} else if o := events[i].Order; o != nil {
+			if _, known := orders[o.OrderNo]; !known {
+				orders[o.OrderNo], wants = nil, append(wants, store.Want{Ref: licensing.OrderRef(owner, o.OrderNo)})
+			}
+		}
+	}
+	err := eachReadable(e.core, keys, func(some []licensing.LicenseKey) error {
+		read, err := e.cfg.Store.ReadLicenses(ctx, some, 0)
+		for i := range read {
+			if visible(read[i], owner, some[i]) == nil {
+				licenses[some[i]] = read[i]
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachReadable(e.core, wants, func(some []store.Want) error {
+		read, err := e.cfg.Store.Load(ctx, some...)
+		for i := range read {
+			orders[some[i].Ref.ID] = read[i].Record.Order
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range views {
+		if l := views[i].License; l != nil {
+			views[i].ofLicense(licenses[l.Key])
+		} else if o := views[i].Order; o != nil {
+			views[i].ofOrder(orders[o.OrderNo])
+		}
+	}
+	return views, nil
+}
+
+// eachReadable reads records, at most MaxReadLicenses at a time. A record that the store can't read must not hold up the
+// events of other records: eachReadable finds the record by halves and leaves it out, as if the record were gone.
+func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
+	for some := range slices.Chunk(keys, store.MaxReadLicenses) {
+		err := read(some)
+		if !errors.Is(err, licensing.ErrInternal) {
+			if err != nil {
+				return err
+			}
+			continue
+		}
+		if len(some) == 1 {
+			if c.cfg.Metrics.EventValuesUnreadable.Meet(fmt.Sprint("record ", some[0])) {
+				c.cfg.Log.Error().Err(err).Msg("a record can't be read; its events come without what only the record has, and licet verify shows it")
+			}
+			continue
+		}
+		for half := range slices.Chunk(some, (len(some)+1)/2) {
+			if err := eachReadable(c, half, read); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ofLicense adds what the license has now. The reason for a state is told of the
+// state that it was given for.
+func (v *EventView) ofLicense(now *store.LicenseView) {
+	if now == nil {
+		return
+	}
+	l := *v.License
+	v.Metadata = now.Metadata
+	if l.SuspendedAt.Equal(now.License.SuspendedAt) && l.RevokedAt.Equal(now.License.RevokedAt) {
+		l.StateReason = now.License.StateReason
+	}
+	v.License = &l
+}
+
+// ofOrder adds what the order has now.
+func (v *EventView) ofOrder(now *licensing.Order) {
+	if now == nil {
+		return
+	}
+	o := *v.Order
+	o.Description, o.BuyerEmail, o.Metadata, o.SuccessURL = now.Description, now.BuyerEmail, now.Metadata, now.SuccessURL
+	if o.CanceledAt.Equal(now.CanceledAt) && o.RefundedAt.Equal(now.RefundedAt) && o.RefundDue == now.RefundDue {
+		o.StateReason = now.StateReason
+	}
+	v.Order = &o
+}

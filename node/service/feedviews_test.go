@@ -1,0 +1,47 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"licet/internal/nodetest"
+	"licet/licensing"
+	"licet/node/service"
+	"licet/node/store"
+)
+
+// backlog is a feed in which nothing is that is wanted, however far it is read.
+type backlog struct {
+	store.EventStore
+	read atomic.Int64
+}
+
+func (b *backlog) ReadEvents(context.Context, licensing.Owner, store.FeedPage) (store.Feed, error) {
+	return store.Feed{Next: store.FeedPosition(fmt.Sprint(b.read.Add(1))), More: true}, nil
+}
+
+// TestFeedLooksThroughABacklog waits for an event of a kind that there is none of, with
+// much to look through: when the time is up it is told how far that got, and does not
+// begin there again.
+func TestFeedLooksThroughABacklog(t *testing.T) {
+	for name, wait := range map[string]func() service.FeedWait{
+		"for a time": func() service.FeedWait { return service.FeedWait{For: 20 * time.Millisecond} },
+		"until it stops": func() service.FeedWait {
+			stop := make(chan struct{})
+			time.AfterFunc(20*time.Millisecond, func() { close(stop) })
+			return service.FeedWait{For: time.Hour, Stop: stop}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := &backlog{}
+			n := nodetest.New(t, nodetest.OpenStore(t), func(cfg *service.Config) { cfg.Events = db })
+			got, err := n.Feed(nodetest.Context(t), nodetest.Owner, store.FeedPage{Limit: 1}, wait())
+			if read := db.read.Load(); err != nil || len(got.Events) != 0 || !got.More || read < 2 || got.Next != store.FeedPosition(fmt.Sprint(read)) {
+				t.Errorf("after %d pages it is told %+v, %v", read, got, err)
+			}
+		})
+	}
+}

@@ -1,0 +1,319 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+	"licet/internal/nodetest"
+	"licet/kv"
+	"licet/licensing"
+	"licet/metrics"
+	"licet/node/service"
+	"licet/node/store"
+	"licet/node/store/storetest"
+)
+
+// TestStoreAway cuts a node off its store: the keys that it remembers are good
+// for two seconds, and no longer.
+func TestStoreAway(t *testing.T) {
+	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 10 * time.Millisecond })
+	s.store.DeafWatch = true
+	maker := keymaker(t, nodetest.OpenStore(t))
+	key := issue(t, maker)
+	s.follow(t)
+	s.awaitRemembered(t, key.Text)
+	scan := s.scans.Load()
+	s.away.Store(true)
+	away := time.Now()
+	for {
+		asked := time.Now()
+		got, err := s.Authenticate(t.Context(), key.Text)
+		if errors.Is(err, licensing.ErrUnavailable) && got == nil {
+			break
+		}
+		if err != nil || got == nil {
+			t.Fatalf("got %v, %v", got, err)
+		}
+		// A scan that had begun may still succeed.
+		if late := asked.Sub(away); late > 3*time.Second {
+			t.Fatalf("the key was taken %v after the store went away", late)
+		}
+	}
+	if s.scans.Load() < scan+2 {
+		t.Error("nobody tried to scan meanwhile")
+	}
+	revoke(t, maker, key.Key) // unseen
+	s.away.Store(false)
+	s.want(t, key.Text, false) // read through, or seen by a scan
+	fresh := issue(t, maker)
+	s.awaitRemembered(t, fresh.Text)
+	s.want(t, key.Text, false)
+}
+
+// TestStoreOfAnEarlierTime puts an older store in the place of the one that a
+// node knows, as a restore does: a key that it lacks must be dead in two seconds.
+func TestStoreOfAnEarlierTime(t *testing.T) {
+	etcd, err := kv.StartEmbedded(nodetest.Context(t), t.TempDir(), zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer etcd.Close()
+	old, err := kv.Open(nodetest.Context(t), kv.Config{
+		Endpoints: etcd.Endpoints(), Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""), Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer old.Close()
+	s := newKeyService(t)
+	s.store.DeafWatch = true
+	stores := &restored{Faulty: s.store}
+	s.Service = nodetest.New(t, stores, func(cfg *service.Config) { s.metrics = cfg.Metrics })
+	key := issue(t, s.maker(t))
+	stop := s.follow(t)
+	defer stop() // before its stores are closed
+	s.awaitRemembered(t, key.Text)
+	stores.old.Store(old)
+	restoredAt := time.Now()
+	for {
+		asked := time.Now()
+		got, err := s.Authenticate(t.Context(), key.Text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got == nil {
+			return
+		}
+		if late := asked.Sub(restoredAt); late > 2*time.Second {
+			t.Fatalf("it was taken %v after the store had lost it", late)
+		}
+	}
+}
+
+// restored is a store, and from some moment on another one.
+type restored struct {
+	*storetest.Faulty
+	old atomic.Pointer[kv.Store]
+}
+
+func (s *restored) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
+	if old := s.old.Load(); old != nil {
+		return old.APIKey(ctx, hash)
+	}
+	return s.Faulty.APIKey(ctx, hash)
+}
+
+func (s *restored) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
+	if old := s.old.Load(); old != nil {
+		return old.APIKeyMarks(ctx)
+	}
+	return s.Faulty.APIKeyMarks(ctx)
+}
+
+// TestReadThatWasOvertaken lets a key be revoked, and that be seen, while an
+// earlier read of it is under way: what that one has read must not be
+// remembered.
+func TestReadThatWasOvertaken(t *testing.T) {
+	s := newKeyService(t, seldom)
+	first := issue(t, s.maker(t))
+	slow := &overtaken{Faulty: s.store, hash: first.Key.Hash, read: make(chan struct{}), release: make(chan struct{})}
+	clock := new(nodetest.Clock)
+	s.Service = nodetest.New(t, slow, nodetest.WithClock(clock), seldom, func(cfg *service.Config) { s.metrics = cfg.Metrics })
+	s.follow(t)
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
+
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.want(t, first.Text, true) // as of before it was revoked
+	}()
+	<-slow.read
+	scans := s.scans.Load()
+	revoke(t, s.maker(t), first.Key)
+	for ctx := nodetest.Context(t); s.scans.Load() == scans; { // the watch sees it
+		if ctx.Err() != nil {
+			t.Fatal("nobody scans")
+		}
+	}
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text) // and what the scan said counts
+	close(slow.release)
+	<-answered
+	s.want(t, first.Text, false)
+}
+
+// overtaken holds back the answer to the first read of a key.
+type overtaken struct {
+	*storetest.Faulty
+	hash          [32]byte
+	once          sync.Once
+	read, release chan struct{}
+}
+
+func (s *overtaken) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
+	key, err := s.Faulty.APIKey(ctx, hash)
+	if hash == s.hash {
+		s.once.Do(func() {
+			close(s.read)
+			<-s.release
+		})
+	}
+	return key, err
+}
+
+// TestMemoryIsBounded looks up more keys of two owners, one after the other, than
+// are remembered: each owner gets as many as are still free then.
+func TestMemoryIsBounded(t *testing.T) {
+	clock := new(nodetest.Clock)
+	s := newKeyService(t, nodetest.WithClock(clock), seldom)
+	s.store.DeafWatch = true
+	many := &manyKeys{Faulty: s.store}
+	s.Service = nodetest.New(t, many, nodetest.WithClock(clock), seldom, func(cfg *service.Config) { s.metrics = cfg.Metrics })
+	s.follow(t)
+	for s.lookups("hit") == 0 {
+		if _, err := s.Authenticate(t.Context(), "lk_test_4"); err != nil { // its hash is even
+			t.Fatal(err)
+		}
+	}
+	ask := func(text string) {
+		t.Helper()
+		if _, err := s.Authenticate(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantKeys := func(want int) {
+		t.Helper()
+		if keys, _ := s.Remembered(); keys != want {
+			t.Errorf("%d keys are remembered, want %d", keys, want)
+		}
+	}
+	for i := range 3 * service.MaxCachedKeys {
+		ask(fmt.Sprint("text ", i))
+	}
+	wantKeys(service.MaxCachedKeys / 2)
+	if _, unknown := s.Remembered(); unknown != service.MaxCachedKeys {
+		t.Errorf("%d texts that are no key are remembered, want %d", unknown, service.MaxCachedKeys)
+	}
+
+	// Another owner finds room, and nothing that the first one does takes that.
+	many.owner.Store(&licensing.Owner{AccountID: "acct_other", Mode: licensing.Test})
+	var others []string
+	for i := 0; len(others) < service.MaxCachedKeys/8; i++ {
+		text := fmt.Sprint("other ", i)
+		if licensing.HashAPIKey(text)[0]%2 == 0 {
+			others = append(others, text)
+			ask(text)
+		}
+	}
+	many.owner.Store(new(licensing.Owner))
+	for i := range service.MaxCachedKeys {
+		ask(fmt.Sprint("more ", i))
+	}
+	hits := s.hits()
+	for _, text := range others {
+		ask(text)
+	}
+	if got := s.hits() - hits; got < float64(len(others))*99/100 {
+		t.Errorf("%v keys of another owner are still remembered, of %d", got, len(others))
+	}
+	if keys, _ := s.Remembered(); keys > service.MaxCachedKeys {
+		t.Errorf("%d keys are remembered, more than %d", keys, service.MaxCachedKeys)
+	}
+}
+
+// manyKeys is a store that takes every second text for a key of an owner.
+type manyKeys struct {
+	*storetest.Faulty
+	owner atomic.Pointer[licensing.Owner]
+}
+
+func (s *manyKeys) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, error) {
+	if hash[0]%2 != 0 {
+		return nil, nil
+	}
+	key := &licensing.APIKey{Hash: hash}
+	if owner := s.owner.Load(); owner != nil {
+		key.Owner = *owner
+	}
+	return key, nil
+}
+
+// TestConcurrentLookups makes, uses and revokes keys from many sides at once,
+// with a store that comes and goes; nobody may see a key after it was revoked
+// and two seconds have passed.
+func TestConcurrentLookups(t *testing.T) {
+	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = 5 * time.Millisecond })
+	maker := keymaker(t, nodetest.OpenStore(t))
+	s.follow(t)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for range 5 {
+				key, err := maker.Create(nodetest.Context(t), service.NewKey{Owner: nodetest.Owner, Name: "shop", Scopes: []string{"*"}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for range 20 {
+					got, err := s.Authenticate(t.Context(), key.Text)
+					if err == nil && (got == nil || got.ID != key.Key.ID) || err != nil && !errors.Is(err, licensing.ErrUnavailable) {
+						t.Errorf("a good key gives %v, %v", got, err)
+					}
+				}
+				if _, err := maker.Revoke(nodetest.Context(t), key.Key.Owner, key.Key.ID); err != nil {
+					t.Error(err)
+					return
+				}
+				revoked := time.Now()
+				for {
+					asked := time.Now()
+					got, err := s.Authenticate(t.Context(), key.Text)
+					if err == nil && got == nil {
+						break
+					}
+					if late := asked.Sub(revoked); got != nil && late > 2*time.Second {
+						t.Errorf("it was taken %v after it was revoked", late)
+						break
+					}
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		group.Wait()
+		close(done)
+	}()
+	for flicker := time.NewTicker(3 * time.Millisecond); ; {
+		select {
+		case <-flicker.C:
+			s.away.Store(!s.away.Load())
+		case <-done:
+			flicker.Stop()
+			return
+		}
+	}
+}
+
+// TestStopFollowingKeys sees that keys are read from the store afterwards. That
+// no goroutine is left, TestMain sees in the end.
+func TestStopFollowingKeys(t *testing.T) {
+	s := newKeyService(t, func(cfg *service.Config) { cfg.KeyScanEvery = time.Millisecond })
+	stop := s.follow(t)
+	s.awaitRemembered(t, issue(t, s.maker(t)).Text)
+	stop()
+	scans := s.scans.Load()
+	key := issue(t, s.maker(t))
+	s.want(t, key.Text, true)
+	revoke(t, s.maker(t), key.Key)
+	s.want(t, key.Text, false)
+	if s.scans.Load() != scans {
+		t.Error("it still scans")
+	}
+}

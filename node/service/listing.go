@@ -1,0 +1,116 @@
+package service
+
+import (
+	"context"
+	"errors"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// LicenseFilter says which licenses are wanted. An empty member lets all through.
+type LicenseFilter struct {
+	ProductID  string
+	Status     licensing.Status
+	OrderNo    string
+	BuyerEmail string // of the order, in any case
+}
+
+// OrderFilter says which orders are wanted. An empty member lets all through.
+type OrderFilter struct {
+	ProductID  string
+	Status     licensing.OrderStatus
+	BuyerEmail string // in any case
+}
+
+// Licenses lists an owner's licenses.
+func (l *Licenses) ListLicenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page) (list store.List[store.LicenseView], err error) {
+	place, err := l.enterList(ctx, owner)
+	if err != nil {
+		return list, err
+	}
+	defer func() { l.leaveList(place, err) }()
+	if filter.OrderNo != "" {
+		return l.licenseOfOrder(ctx, owner, filter)
+	}
+	return l.cfg.Store.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
+}
+
+// keepLicenses is what a filter says of licenses themselves; nil where it says
+// nothing.
+func (l *Licenses) keepLicenses(filter LicenseFilter) func(*licensing.License) bool {
+	if filter.ProductID == "" && filter.Status == "" {
+		return nil
+	}
+	now := l.engine.Now()
+	return func(l *licensing.License) bool {
+		return (filter.ProductID == "" || filter.ProductID == l.ProductID) &&
+			(filter.Status == "" || filter.Status == l.Status(now))
+	}
+}
+
+// licenseOfOrder finds the one license that an order has, if the rest of the
+// filter lets it through.
+func (l *Licenses) licenseOfOrder(ctx context.Context, owner licensing.Owner, filter LicenseFilter) (list store.List[store.LicenseView], err error) {
+	order, err := l.readOrder(ctx, owner, filter.OrderNo)
+	switch {
+	case errors.Is(err, licensing.ErrOrderNotFound):
+		return list, nil
+	case err != nil:
+		return list, err
+	case order.LicenseKey == "", filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
+		return list, nil
+	}
+	views, err := l.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
+	if err != nil || visible(views[0], owner, order.LicenseKey) != nil {
+		return list, err
+	}
+	if keep := l.keepLicenses(filter); keep == nil || keep(&views[0].License) {
+		list.Items = []store.LicenseView{*views[0]}
+	}
+	return list, nil
+}
+
+// Orders lists an owner's orders.
+func (o *Orders) ListOrders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page) (list store.List[licensing.Order], err error) {
+	place, err := o.enterList(ctx, owner)
+	if err != nil {
+		return list, err
+	}
+	defer func() { o.leaveList(place, err) }()
+	var keep func(*licensing.Order) bool
+	if filter.ProductID != "" || filter.Status != "" {
+		now := o.engine.Now()
+		keep = func(o *licensing.Order) bool {
+			return (filter.ProductID == "" || filter.ProductID == o.ProductID) &&
+				(filter.Status == "" || filter.Status == o.Status(now))
+		}
+	}
+	return o.cfg.Store.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
+}
+
+// Products lists an owner's products.
+func (p *Products) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.Product], err error) {
+	place, err := p.enterList(ctx, owner)
+	if err != nil {
+		return list, err
+	}
+	defer func() { p.leaveList(place, err) }()
+	return p.cfg.Store.ListProducts(ctx, owner, scanning(page))
+}
+
+// APIKeys lists an owner's API keys, those that were revoked too.
+func (k *Keys) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.APIKey], err error) {
+	place, err := k.enterList(ctx, owner)
+	if err != nil {
+		return list, err
+	}
+	defer func() { k.leaveList(place, err) }()
+	return k.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
+}
+
+// scanning bounds what a page may ask for.
+func scanning(page store.Page) store.Page {
+	page.Limit, page.Scan = min(max(page.Limit, 1), store.MaxListPage), store.MaxListScan
+	return page
+}

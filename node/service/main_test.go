@@ -1,0 +1,9 @@
+package service_test
+
+import (
+	"testing"
+
+	"licet/internal/nodetest"
+)
+
+func TestMain(m *testing.M) { nodetest.Main(m) }

@@ -1,0 +1,237 @@
+package service
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"licet/licensing"
+	"licet/node"
+	"licet/node/store"
+)
+
+// createTries bounds how often a creation is tried when another one made the
+// same product first.
+const createTries = 4
+
+// Orders are what shops and buyers do with orders.
+type Orders struct{ *core }
+
+// NewOrder is what a shop says of an order it wants made. Its members have
+// been checked.
+type NewOrder struct {
+	ProductID   string
+	Amount      int64
+	Currency    string
+	Description string
+	BuyerEmail  string
+	Metadata    string
+	SuccessURL  string
+	By          licensing.Actor
+	Once        *node.Once // nil: the request came without an Idempotency-Key
+}
+
+// CreateOrder makes an order. One of amount 0 is paid at once. In test mode a
+// product that does not exist is made along with it; in live mode that is
+// ErrProductNotFound, and a live order that costs something needs a provider.
+//
+// With in.Once it is made once: the same request again answers the order as it is
+// now, or the refusal of the first time, and replayed is true.
+func (o *Orders) CreateOrder(ctx context.Context, owner licensing.Owner, in NewOrder) (order licensing.Order, replayed bool, err error) {
+	if err := o.engine.StartWork(); err != nil {
+		return licensing.Order{}, false, err
+	}
+	defer o.engine.EndWork()
+	place, err := o.engine.Enter(ctx, owner)
+	if err != nil {
+		return licensing.Order{}, false, err
+	}
+	defer func() { place.Leave(err) }()
+	claim, end, err := o.engine.BeginOnce(owner, in.Once, nil)
+	if err != nil {
+		return licensing.Order{}, false, err
+	}
+	defer end()
+	for range createTries {
+		product, along, err := o.productToSell(ctx, owner, in.ProductID, claim)
+		switch {
+		case err != nil:
+			return licensing.Order{}, claim.Replayed(), err
+		case claim.Replayed():
+			return o.claimedOrder(ctx, owner, claim.Earlier)
+		case product == nil:
+			return licensing.Order{}, false, licensing.ErrProductNotFound
+		}
+		order, err := o.tryOrder(ctx, owner, in, product.Terms, along, claim)
+		if !errors.Is(err, store.ErrClaimTaken) {
+			return order, false, err
+		}
+	}
+	return licensing.Order{}, false, licensing.ErrUnavailable
+}
+
+// claimedOrder answers the order that the same request has made or changed before.
+// That it can't be read now is not what that came to, and so no replay.
+func (o *Orders) claimedOrder(ctx context.Context, owner licensing.Owner, claim *licensing.Claim) (order licensing.Order, replayed bool, err error) {
+	order, err = o.readOrder(ctx, owner, claim.OrderNo)
+	return order, err == nil, err
+}
+
+// tryOrder makes an order, and the product along with it where there is none yet. It
+// answers ErrClaimTaken where another request was first with either or with the
+// Idempotency-Key.
+func (o *Orders) tryOrder(ctx context.Context, owner licensing.Owner, in NewOrder, terms licensing.Terms, along []store.Write, claim *node.Claim) (licensing.Order, error) {
+	record, err := o.newOrder(owner, in, terms)
+	if err != nil {
+		return licensing.Order{}, o.engine.CommitClaim(ctx, claim, err)
+	}
+	claim.Effect.OrderNo = record.Order.OrderNo
+	order := store.Write{Ref: licensing.OrderRef(owner, record.Order.OrderNo), Record: record}
+	if err := o.commitWithProduct(ctx, claim, along, order); err != nil {
+		return licensing.Order{}, err
+	}
+	return *record.Order, nil
+}
+
+// newOrder makes the record of a new order; a free one goes through the same
+// PayOrder as any other.
+func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Terms) (licensing.Record, error) {
+	if owner.Mode == licensing.Live && in.Amount > 0 && !o.cfg.LivePayments {
+		return licensing.Record{}, licensing.ErrPaymentNotConfigured
+	}
+	now := o.engine.Now()
+	id, err := ulid.New(ulid.Timestamp(now), o.cfg.Entropy)
+	if err != nil {
+		return licensing.Record{}, fmt.Errorf("make an order number: %w", err)
+	}
+	var token [16]byte
+	if _, err := io.ReadFull(o.cfg.Entropy, token[:]); err != nil {
+		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
+	}
+	record := licensing.NewOrder(&licensing.Order{
+		OrderNo:     licensing.NewOrderNo(store.Cell, id.String()),
+		Owner:       owner,
+		ProductID:   in.ProductID,
+		Amount:      in.Amount,
+		Currency:    in.Currency,
+		Description: in.Description,
+		BuyerEmail:  in.BuyerEmail,
+		Metadata:    in.Metadata,
+		SuccessURL:  in.SuccessURL,
+		PayToken:    hex.EncodeToString(token[:]),
+		Terms:       terms,
+		CreatedAt:   now,
+		ExpiresAt:   now.Add(o.orderLifetime(owner.Mode)),
+	}, in.By)
+	if in.Amount > 0 {
+		return record, nil
+	}
+	key, err := o.mint(terms)
+	if err != nil {
+		return licensing.Record{}, err
+	}
+	_, err = licensing.Apply(&record, licensing.PayOrder{By: in.By, Terms: terms, Key: key}, now)
+	return record, err
+}
+
+func (o *Orders) orderLifetime(mode licensing.Mode) time.Duration {
+	if mode == licensing.Test {
+		return o.cfg.TestOrderLifetime
+	}
+	return o.cfg.OrderLifetime
+}
+
+// mint makes a fresh license key for a license of these terms.
+func (c *core) mint(terms licensing.Terms) (licensing.LicenseKey, error) {
+	var entropy [licensing.LicenseKeyEntropy]byte
+	if _, err := io.ReadFull(c.cfg.Entropy, entropy[:]); err != nil {
+		return "", fmt.Errorf("make a license key: %w", err)
+	}
+	return c.cfg.KeyCheck.Mint(terms.KeyPrefix, store.Cell, entropy), nil
+}
+
+// Order looks an order of an owner up, linearizably.
+func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo string) (order licensing.Order, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return licensing.Order{}, licensing.ErrOrderNotFound
+	}
+	place, err := o.engine.Enter(ctx, owner)
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	defer func() { place.Leave(err) }()
+	return o.readOrder(ctx, owner, orderNo)
+}
+
+// readOrder looks up an order for somebody who was let in.
+func (c *core) readOrder(ctx context.Context, owner licensing.Owner, orderNo string) (licensing.Order, error) {
+	loaded, err := c.cfg.Store.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)})
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	if o := loaded[0].Record.Order; o != nil {
+		return *o, nil
+	}
+	return licensing.Order{}, licensing.ErrOrderNotFound
+}
+
+// OrderToPay looks an order up for whoever holds its pay token. A wrong token
+// is the same as a wrong number.
+func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order licensing.Order, err error) {
+	if !licensing.ValidOrderNo(orderNo) {
+		return licensing.Order{}, licensing.ErrOrderNotFound
+	}
+	place, err := o.engine.EnterStranger(ctx, node.StrangerOrder)
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	defer func() { place.Leave(err) }()
+	owner, found, err := o.cfg.Store.OrderOwner(ctx, orderNo)
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	if !found {
+		return licensing.Order{}, licensing.ErrOrderNotFound
+	}
+	if err = place.Become(owner); err != nil {
+		return licensing.Order{}, err
+	}
+	order, err = o.readOrder(ctx, owner, orderNo)
+	if err != nil {
+		return licensing.Order{}, err
+	}
+	if subtle.ConstantTimeCompare([]byte(order.PayToken), []byte(token)) != 1 {
+		return licensing.Order{}, licensing.ErrOrderNotFound
+	}
+	return order, nil
+}
+
+// PayOrder takes the provider's word that an order was paid. The license is
+// issued with the product's terms of this moment. See licensing.PayOrder.
+func (o *Orders) PayOrder(ctx context.Context, order licensing.Order, payment string) (result licensing.Result, err error) {
+	place, err := o.engine.Enter(ctx, order.Owner)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	defer func() { place.Leave(err) }()
+	terms := order.Terms
+	loaded, err := o.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	if p := loaded[0].Record.Product; p != nil {
+		terms = p.Terms
+	}
+	key, err := o.mint(terms)
+	if err != nil {
+		return licensing.Result{}, err
+	}
+	return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo),
+		licensing.PayOrder{Payment: payment, Terms: terms, Key: key})
+}
