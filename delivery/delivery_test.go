@@ -151,7 +151,7 @@ func TestSlowEndpointsLeavePlaces(t *testing.T) {
 
 // TestLastPlacesAreForTheQuick: who takes its time gets none of the last quarter.
 func TestLastPlacesAreForTheQuick(t *testing.T) {
-	e := New(Config{})
+	e := New(Config{Node: &service.Service{}})
 	e.yield.busy = func() bool { return false }
 	for range cap(e.extra) * 3 / 4 {
 		if !e.takeExtra(true) {

@@ -65,11 +65,6 @@ func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd l
 	return n.doCall(ctx, ref, c)
 }
 
-// do runs a command that was let in for a known owner.
-func (n *Node) do(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (licensing.Result, error) {
-	return n.doCall(ctx, ref, newCall(who, &call{cmd: cmd}))
-}
-
 func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensing.Result, error) {
 	c.deadline, _ = ctx.Deadline()
 	if span := n.cfg.Tracer.Of(ctx); span != nil {

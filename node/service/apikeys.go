@@ -57,7 +57,7 @@ func (k *Keys) RotateAPIKey(ctx context.Context, in KeyRotation) (issued IssuedK
 
 // RevokeAPIKey ends an API key for good: within 2 seconds no node takes it any
 // more. Its record stays. Revoking it again changes nothing.
-func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id string) (key licensing.APIKey, err error) {
+func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	if !licensing.ValidAPIKeyID(id) {
 		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
 	}
@@ -65,29 +65,23 @@ func (k *Keys) RevokeAPIKey(ctx context.Context, owner licensing.Owner, id strin
 		return licensing.APIKey{}, err
 	}
 	defer k.engine.EndWork()
-	place, err := k.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.APIKey{}, err
-	}
-	defer func() { place.Leave(err) }()
-	revoked, err := k.keymaker().Revoke(ctx, owner, id)
-	if err != nil {
-		return licensing.APIKey{}, err
-	}
-	return *revoked, nil
+	return admitted(ctx, k.core, owner, func(node.Place) (licensing.APIKey, error) {
+		revoked, err := k.keymaker().Revoke(ctx, owner, id)
+		if err != nil {
+			return licensing.APIKey{}, err
+		}
+		return *revoked, nil
+	})
 }
 
 // APIKey looks an API key of an owner up by its public id, linearizably.
-func (k *Keys) APIKey(ctx context.Context, owner licensing.Owner, id string) (key licensing.APIKey, err error) {
+func (k *Keys) APIKey(ctx context.Context, owner licensing.Owner, id string) (licensing.APIKey, error) {
 	if !licensing.ValidAPIKeyID(id) {
 		return licensing.APIKey{}, licensing.ErrAPIKeyNotFound
 	}
-	place, err := k.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.APIKey{}, err
-	}
-	defer func() { place.Leave(err) }()
-	return k.readAPIKey(ctx, owner, id)
+	return admitted(ctx, k.core, owner, func(node.Place) (licensing.APIKey, error) {
+		return k.readAPIKey(ctx, owner, id)
+	})
 }
 
 // readAPIKey looks up an API key for somebody who was let in.
@@ -104,37 +98,25 @@ func (k *Keys) readAPIKey(ctx context.Context, owner licensing.Owner, id string)
 
 // issue does what shows a secret, once for an Idempotency-Key.
 func (k *Keys) issue(ctx context.Context, owner licensing.Owner, once *node.Once, stale error, do func(claimsOf) (IssuedKey, error)) (issued IssuedKey, replayed bool, err error) {
-	if err := k.engine.StartWork(); err != nil {
-		return IssuedKey{}, false, err
-	}
-	defer k.engine.EndWork()
-	place, err := k.engine.Enter(ctx, owner)
-	if err != nil {
-		return IssuedKey{}, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := k.engine.BeginOnce(owner, once, stale)
-	if err != nil {
-		return IssuedKey{}, false, err
-	}
-	defer end()
-	for range createTries {
-		if _, err := k.engine.LoadWithClaim(ctx, claim); err != nil {
-			return IssuedKey{}, claim.Replayed(), err
-		}
-		if claim.Replayed() {
-			key, err := k.readAPIKey(ctx, owner, claim.Earlier.APIKeyID)
-			return IssuedKey{Key: key}, err == nil, err
-		}
-		issued, err := do(func(keyID string) []store.Write {
-			claim.Effect.APIKeyID = keyID
-			return claim.Change(k.engine.Now(), nil).Writes
+	return idempotent(ctx, k.core, owner, once, stale, func(_ node.Place, claim *node.Claim) (issued IssuedKey, replayed bool, err error) {
+		err = untilClaimed(func() error {
+			if _, err := k.engine.LoadWithClaim(ctx, claim); err != nil {
+				replayed = claim.Replayed()
+				return err
+			}
+			if claim.Replayed() {
+				key, err := k.readAPIKey(ctx, owner, claim.Earlier.APIKeyID)
+				issued, replayed = IssuedKey{Key: key}, err == nil
+				return err
+			}
+			issued, err = do(func(keyID string) []store.Write {
+				claim.Effect.APIKeyID = keyID
+				return claim.Change(k.engine.Now(), nil).Writes
+			})
+			return err
 		})
-		if !errors.Is(err, store.ErrClaimTaken) {
-			return issued, false, k.explainRing(err)
-		}
-	}
-	return IssuedKey{}, false, licensing.ErrUnavailable
+		return issued, replayed, k.explainRing(err)
+	})
 }
 
 var errOtherRing = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the master keys of this node are not those of the service; nothing was changed"}

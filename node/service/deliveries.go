@@ -3,9 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
-
-	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
 	"licet/node"
@@ -41,12 +38,9 @@ func (w *Webhooks) WebhookProgresses(ctx context.Context, owner licensing.Owner,
 	for i := range endpoints {
 		ids[i] = endpoints[i].ID
 	}
-	place, err := w.engine.Enter(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
-	return w.cfg.Deliveries.Progresses(ctx, ids...)
+	return admitted(ctx, w.core, owner, func(node.Place) (progresses map[string]store.DeliveryProgress, err error) {
+		return w.cfg.Deliveries.Progresses(ctx, ids...)
+	})
 }
 
 // WebhookDeliveries reads a page of what became of messages to an endpoint of an owner.
@@ -58,46 +52,31 @@ func (w *Webhooks) WebhookDeliveries(ctx context.Context, owner licensing.Owner,
 	if w.cfg.Deliveries == nil {
 		return list, errNoDeliveries
 	}
-	place, err := w.enterList(ctx, owner)
-	if err != nil {
-		return list, err
-	}
-	defer func() { w.leaveList(place, err) }()
-	return w.cfg.Deliveries.Deliveries(ctx, id, page)
+	return admittedToList(ctx, w.core, owner, func() (list store.Deliveries, err error) {
+		return w.cfg.Deliveries.Deliveries(ctx, id, page)
+	})
 }
 
 // ReplayWebhook stores a request to deliver events to an endpoint again; the node that
 // delivers to the endpoint does so. With in.Once it is stored once: the same request again
 // stores nothing, and replayed is true.
 func (w *Webhooks) ReplayWebhook(ctx context.Context, in ReplayRequest) (replayed bool, err error) {
-	if err := w.engine.StartWork(); err != nil {
-		return false, err
-	}
-	defer w.engine.EndWork()
-	place, err := w.engine.Enter(ctx, in.Owner)
-	if err != nil {
-		return false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := w.engine.BeginOnce(in.Owner, in.Once, nil)
-	if err != nil {
-		return false, err
-	}
-	defer end()
-	for range createTries {
-		if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil || claim.Replayed() {
-			return claim.Replayed(), err
-		}
-		claim.Effect.EndpointID = in.Endpoint
-		err := w.addReplay(ctx, &in, claim.Change(w.engine.Now(), nil).Writes)
-		if err != nil && !errors.Is(err, store.ErrClaimTaken) {
-			err = w.engine.CommitClaim(ctx, claim, err) // remembers a refusal
-		}
-		if !errors.Is(err, store.ErrClaimTaken) {
-			return false, err
-		}
-	}
-	return false, licensing.ErrUnavailable
+	_, replayed, err = idempotent(ctx, w.core, in.Owner, in.Once, nil, func(_ node.Place, claim *node.Claim) (_ struct{}, replayed bool, err error) {
+		err = untilClaimed(func() error {
+			if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil || claim.Replayed() {
+				replayed = claim.Replayed()
+				return err
+			}
+			claim.Effect.EndpointID = in.Endpoint
+			err := w.addReplay(ctx, &in, claim.Change(w.engine.Now(), nil).Writes)
+			if err != nil && !errors.Is(err, store.ErrClaimTaken) {
+				err = w.engine.CommitClaim(ctx, claim, err) // remembers a refusal
+			}
+			return err
+		})
+		return struct{}{}, replayed, err
+	})
+	return replayed, err
 }
 
 // addReplay stores a replay along with its claim, provided that all that it names is there.
@@ -111,11 +90,11 @@ func (w *Webhooks) addReplay(ctx context.Context, in *ReplayRequest, claims []st
 	if err := w.checkReplay(ctx, in); err != nil {
 		return err
 	}
-	id, err := ulid.New(ulid.Timestamp(w.engine.Now()), w.cfg.Entropy)
+	id, err := newULID(w.engine.Now(), w.cfg.Entropy, "a replay")
 	if err != nil {
-		return fmt.Errorf("make the id of a replay: %w", err)
+		return err
 	}
-	in.Replay.ID = id.String()
+	in.Replay.ID = id
 	err = w.cfg.Deliveries.AddReplay(ctx, in.Owner, in.Endpoint, in.Replay, claims...)
 	if errors.Is(err, store.ErrTooManyReplays) {
 		return errTooManyReplays

@@ -5,6 +5,7 @@
 // The map of the package:
 //
 //	service.go         the service: its parts, settings and end
+//	admitted.go        how a use case begins: a place, an Idempotency-Key, a try
 //	orders.go          orders: made, read, paid
 //	orderchanges.go    orders: canceled, refunded
 //	products.go        products

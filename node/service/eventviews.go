@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"licet/licensing"
+	"licet/node"
 	"licet/node/store"
 )
 
@@ -103,39 +104,30 @@ func (e *Events) readAwaited(ctx context.Context, owner licensing.Owner, page st
 }
 
 func (e *Events) readFeed(ctx context.Context, owner licensing.Owner, page store.FeedPage) (got EventFeed, err error) {
-	place, err := e.enterList(ctx, owner)
-	if err != nil {
-		return got, err
-	}
-	defer func() { e.leaveList(place, err) }()
-	return e.viewPage(ctx, owner, page)
+	return admittedToList(ctx, e.core, owner, func() (got EventFeed, err error) {
+		return e.viewPage(ctx, owner, page)
+	})
 }
 
 // EventsNow is the position behind all that is recorded by now, for an owner.
 func (e *Events) EventsNow(ctx context.Context, owner licensing.Owner) (at store.FeedPosition, err error) {
-	place, err := e.engine.Enter(ctx, owner)
-	if err != nil {
-		return "", err
-	}
-	defer func() { place.Leave(err) }()
-	return e.cfg.Events.EventsNow(ctx)
+	return admitted(ctx, e.core, owner, func(node.Place) (at store.FeedPosition, err error) {
+		return e.cfg.Events.EventsNow(ctx)
+	})
 }
 
 // Event looks an event of an owner up by its id.
 func (e *Events) Event(ctx context.Context, owner licensing.Owner, id string) (view EventView, err error) {
-	place, err := e.engine.Enter(ctx, owner)
-	if err != nil {
-		return view, err
-	}
-	defer func() { place.Leave(err) }()
-	found, err := e.viewEvent(ctx, owner, id)
-	if err != nil {
-		return view, err
-	}
-	if found == nil {
-		return view, licensing.ErrEventNotFound
-	}
-	return *found, nil
+	return admitted(ctx, e.core, owner, func(node.Place) (view EventView, err error) {
+		found, err := e.viewEvent(ctx, owner, id)
+		if err != nil {
+			return view, err
+		}
+		if found == nil {
+			return view, licensing.ErrEventNotFound
+		}
+		return *found, nil
+	})
 }
 
 // LicenseEvents reads a page of a license's history.
@@ -162,21 +154,18 @@ func (e *Events) OrderEvents(ctx context.Context, owner licensing.Owner, orderNo
 
 // history reads a page of a record's history, provided that the owner may see it.
 func (e *Events) history(ctx context.Context, owner licensing.Owner, ref licensing.Ref, page store.HistoryPage, allowed func() error) (got EventHistory, err error) {
-	place, err := e.enterList(ctx, owner)
-	if err != nil {
+	return admittedToList(ctx, e.core, owner, func() (got EventHistory, err error) {
+		if err := allowed(); err != nil {
+			return got, err
+		}
+		read, err := e.cfg.Events.History(ctx, ref, page)
+		if err != nil {
+			return got, err
+		}
+		got.Next = read.Next
+		got.Events, err = e.viewEvents(ctx, owner, read.Events)
 		return got, err
-	}
-	defer func() { e.leaveList(place, err) }()
-	if err := allowed(); err != nil {
-		return got, err
-	}
-	read, err := e.cfg.Events.History(ctx, ref, page)
-	if err != nil {
-		return got, err
-	}
-	got.Next = read.Next
-	got.Events, err = e.viewEvents(ctx, owner, read.Events)
-	return got, err
+	})
 }
 
 // viewPage reads a page of an owner's feed as it is told. Whoever calls it holds a place

@@ -37,44 +37,32 @@ type Grant struct {
 // is complete, the same request answers the licenses as they are now, and
 // replayed is true.
 func (l *Licenses) Grant(ctx context.Context, owner licensing.Owner, in Grant) (granted []store.LicenseView, replayed bool, err error) {
-	if err := l.engine.StartWork(); err != nil {
-		return nil, false, err
-	}
-	defer l.engine.EndWork()
-	place, err := l.engine.Enter(ctx, owner)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := l.engine.BeginOnce(owner, in.Once, in.Stale)
-	if err != nil {
-		return nil, false, err
-	}
-	defer end()
-	product, along, err := l.productToSell(ctx, owner, in.ProductID, claim)
-	if err != nil {
-		return nil, claim.Replayed(), err
-	}
-	g := &granting{Licenses: l, owner: owner, in: in, claim: claim, along: along}
-	switch {
-	case claim.Earlier != nil:
-		g.progress, g.since = *claim.Earlier.Grant, claim.Earlier.CreatedAt
-		replayed = g.progress.Done == g.progress.Quantity
-	case product == nil:
-		return nil, false, licensing.ErrProductNotFound
-	default:
-		if err := g.plan(product.Terms); err != nil {
+	return idempotent(ctx, l.core, owner, in.Once, in.Stale, func(_ node.Place, claim *node.Claim) (granted []store.LicenseView, replayed bool, err error) {
+		product, along, err := l.productToSell(ctx, owner, in.ProductID, claim)
+		if err != nil {
+			return nil, claim.Replayed(), err
+		}
+		g := &granting{Licenses: l, owner: owner, in: in, claim: claim, along: along}
+		switch {
+		case claim.Earlier != nil:
+			g.progress, g.since = *claim.Earlier.Grant, claim.Earlier.CreatedAt
+			replayed = g.progress.Done == g.progress.Quantity
+		case product == nil:
+			return nil, false, licensing.ErrProductNotFound
+		default:
+			if err := g.plan(product.Terms); err != nil {
+				return nil, false, err
+			}
+		}
+		if err := g.run(ctx); err != nil {
 			return nil, false, err
 		}
-	}
-	if err := g.run(ctx); err != nil {
-		return nil, false, err
-	}
-	granted, err = g.licenses(ctx)
-	if err != nil {
-		return nil, false, err
-	}
-	return granted, replayed, nil
+		granted, err = g.licenses(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		return granted, replayed, nil
+	})
 }
 
 // granting is a grant on its way.
@@ -110,7 +98,7 @@ func (g *granting) run(ctx context.Context) error {
 			return g.failed(err)
 		}
 		// Another one has made the product, or works on the same grant.
-		if lost++; lost > createTries+g.progress.Quantity/store.MaxNewLicenses {
+		if lost++; lost > claimTries+g.progress.Quantity/store.MaxNewLicenses {
 			return g.failed(licensing.ErrUnavailable)
 		}
 		if err := g.catchUp(ctx); err != nil {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -84,11 +82,11 @@ func (m Keymaker) draw(wanted NewKey) (IssuedKey, error) {
 	if _, err := io.ReadFull(m.Entropy, entropy[:]); err != nil {
 		return IssuedKey{}, fmt.Errorf("make an API key: %w", err)
 	}
-	id, err := ulid.New(ulid.Timestamp(now), m.Entropy)
+	id, err := newULID(now, m.Entropy, "an API key")
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("make the id of an API key: %w", err)
+		return IssuedKey{}, err
 	}
-	key.ID = "key_" + strings.ToLower(id.String())
+	key.ID = "key_" + strings.ToLower(id)
 	text := licensing.NewAPIKeyText(key.Owner.Mode, entropy)
 	key.Hash = licensing.HashAPIKey(text)
 	secret, err := m.Ring.APISecret(&key)

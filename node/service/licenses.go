@@ -51,46 +51,35 @@ type LicenseChange struct {
 // With in.Once that is done once: the same request again answers the license as
 // it is now, or the refusal of the first time, and replayed is true.
 func (l *Licenses) ChangeLicense(ctx context.Context, owner licensing.Owner, in LicenseChange) (view *store.LicenseView, replayed bool, err error) {
-	place, err := l.engine.Enter(ctx, owner)
-	if err != nil {
-		return nil, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := l.engine.BeginOnce(owner, in.Once, in.Stale)
-	if err != nil {
-		return nil, false, err
-	}
-	defer end()
-	claim.Effect.LicenseKey = in.Key
-	if _, err := place.DoOnce(ctx, licensing.LicenseRef(in.Key), in.Command, claim); err != nil {
-		return nil, claim.Replayed(), err
-	}
-	view, err = l.cfg.Store.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
-	switch {
-	case err != nil && claim.Replayed():
-		return nil, false, err // that it can't be read is not what it came to
-	case err != nil:
-		// Without what it wraps, which may say that nothing was changed.
-		return nil, false, fmt.Errorf("%w: read the license that was changed: %v", licensing.ErrOutcomeUnknown, err)
-	}
-	return view, claim.Replayed(), visible(view, owner, in.Key)
+	return idempotent(ctx, l.core, owner, in.Once, in.Stale, func(place node.Place, claim *node.Claim) (view *store.LicenseView, replayed bool, err error) {
+		claim.Effect.LicenseKey = in.Key
+		if _, err := place.DoOnce(ctx, licensing.LicenseRef(in.Key), in.Command, claim); err != nil {
+			return nil, claim.Replayed(), err
+		}
+		view, err = l.cfg.Store.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
+		switch {
+		case err != nil && claim.Replayed():
+			return nil, false, err // that it can't be read is not what it came to
+		case err != nil:
+			// Without what it wraps, which may say that nothing was changed.
+			return nil, false, fmt.Errorf("%w: read the license that was changed: %v", licensing.ErrOutcomeUnknown, err)
+		}
+		return view, claim.Replayed(), visible(view, owner, in.Key)
+	})
 }
 
 // License looks a license up with a page of its devices, linearizably.
 func (l *Licenses) License(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.DevicePage) (view *store.LicenseView, err error) {
-	place, err := l.engine.Enter(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
-	view, err = l.cfg.Store.ReadLicense(ctx, key, page)
-	if err != nil {
-		return nil, err
-	}
-	if err := visible(view, owner, key); err != nil {
-		return nil, err
-	}
-	return view, nil
+	return admitted(ctx, l.core, owner, func(node.Place) (view *store.LicenseView, err error) {
+		view, err = l.cfg.Store.ReadLicense(ctx, key, page)
+		if err != nil {
+			return nil, err
+		}
+		if err := visible(view, owner, key); err != nil {
+			return nil, err
+		}
+		return view, nil
+	})
 }
 
 // visible tells whether what a key led to may be shown to an owner.

@@ -25,15 +25,12 @@ type OrderFilter struct {
 
 // Licenses lists an owner's licenses.
 func (l *Licenses) ListLicenses(ctx context.Context, owner licensing.Owner, filter LicenseFilter, page store.Page) (list store.List[store.LicenseView], err error) {
-	place, err := l.enterList(ctx, owner)
-	if err != nil {
-		return list, err
-	}
-	defer func() { l.leaveList(place, err) }()
-	if filter.OrderNo != "" {
-		return l.licenseOfOrder(ctx, owner, filter)
-	}
-	return l.cfg.Store.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
+	return admittedToList(ctx, l.core, owner, func() (list store.List[store.LicenseView], err error) {
+		if filter.OrderNo != "" {
+			return l.licenseOfOrder(ctx, owner, filter)
+		}
+		return l.cfg.Store.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
+	})
 }
 
 // keepLicenses is what a filter says of licenses themselves; nil where it says
@@ -73,40 +70,31 @@ func (l *Licenses) licenseOfOrder(ctx context.Context, owner licensing.Owner, fi
 
 // Orders lists an owner's orders.
 func (o *Orders) ListOrders(ctx context.Context, owner licensing.Owner, filter OrderFilter, page store.Page) (list store.List[licensing.Order], err error) {
-	place, err := o.enterList(ctx, owner)
-	if err != nil {
-		return list, err
-	}
-	defer func() { o.leaveList(place, err) }()
-	var keep func(*licensing.Order) bool
-	if filter.ProductID != "" || filter.Status != "" {
-		now := o.engine.Now()
-		keep = func(o *licensing.Order) bool {
-			return (filter.ProductID == "" || filter.ProductID == o.ProductID) &&
-				(filter.Status == "" || filter.Status == o.Status(now))
+	return admittedToList(ctx, o.core, owner, func() (list store.List[licensing.Order], err error) {
+		var keep func(*licensing.Order) bool
+		if filter.ProductID != "" || filter.Status != "" {
+			now := o.engine.Now()
+			keep = func(o *licensing.Order) bool {
+				return (filter.ProductID == "" || filter.ProductID == o.ProductID) &&
+					(filter.Status == "" || filter.Status == o.Status(now))
+			}
 		}
-	}
-	return o.cfg.Store.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
+		return o.cfg.Store.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
+	})
 }
 
 // Products lists an owner's products.
 func (p *Products) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.Product], err error) {
-	place, err := p.enterList(ctx, owner)
-	if err != nil {
-		return list, err
-	}
-	defer func() { p.leaveList(place, err) }()
-	return p.cfg.Store.ListProducts(ctx, owner, scanning(page))
+	return admittedToList(ctx, p.core, owner, func() (list store.List[licensing.Product], err error) {
+		return p.cfg.Store.ListProducts(ctx, owner, scanning(page))
+	})
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
 func (k *Keys) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.APIKey], err error) {
-	place, err := k.enterList(ctx, owner)
-	if err != nil {
-		return list, err
-	}
-	defer func() { k.leaveList(place, err) }()
-	return k.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
+	return admittedToList(ctx, k.core, owner, func() (list store.List[licensing.APIKey], err error) {
+		return k.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
+	})
 }
 
 // scanning bounds what a page may ask for.

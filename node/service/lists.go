@@ -8,7 +8,6 @@ import (
 
 	"licet/licensing"
 	"licet/metrics"
-	"licet/node"
 )
 
 const (
@@ -31,38 +30,8 @@ func newListGate(m *metrics.Metrics) *listGate {
 	return &listGate{reading: make(chan struct{}, listsAtOnce), shed: m.CommandsShed.WithLabelValues("lists")}
 }
 
-// enterList lets an owner's reader of a page in, or refuses it with ErrOverloaded.
-// A caller that was let in must call leaveList with the place.
-func (c *core) enterList(ctx context.Context, owner licensing.Owner) (node.Place, error) {
-	place, err := c.engine.Enter(ctx, owner)
-	if err != nil {
-		return place, err
-	}
-	if err = c.enterPage(ctx); err != nil {
-		place.Leave(err)
-	}
-	return place, err
-}
-
-// leaveList ends what enterList has let in.
-func (c *core) leaveList(place node.Place, err error) {
-	c.leavePage()
-	place.Leave(err)
-}
-
-// enterPage is enterList for whoever has a place already, such as a redaction, which
-// reads a page of orders. Who was let in must call leavePage.
-func (c *core) enterPage(ctx context.Context) error {
-	if c.lists.enter(ctx) != nil {
-		c.lists.shed.Inc()
-		return licensing.ErrOverloaded
-	}
-	return nil
-}
-
-// leavePage ends what enterPage has let in.
-func (c *core) leavePage() { <-c.lists.reading }
-
+// enter lets a page be read, or fails with ErrOverloaded. A caller that was let in must call
+// leave.
 func (g *listGate) enter(ctx context.Context) error {
 	select {
 	case g.reading <- struct{}{}:
@@ -71,12 +40,17 @@ func (g *listGate) enter(ctx context.Context) error {
 	}
 	defer g.waiting.Add(-1)
 	if g.waiting.Add(1) > listsWaiting {
+		g.shed.Inc()
 		return licensing.ErrOverloaded
 	}
 	select {
 	case g.reading <- struct{}{}:
 		return nil
 	case <-ctx.Done():
+		g.shed.Inc()
 		return licensing.ErrOverloaded
 	}
 }
+
+// leave ends what enter has let in.
+func (g *listGate) leave() { <-g.reading }

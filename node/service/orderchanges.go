@@ -12,28 +12,20 @@ import (
 // With once it is run once: the same request again answers the order as it is now,
 // or the refusal of the first time, and replayed is true.
 func (o *Orders) ChangeOrder(ctx context.Context, owner licensing.Owner, orderNo string, cmd licensing.Command, once *node.Once) (order licensing.Order, replayed bool, err error) {
-	place, err := o.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.Order{}, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := o.engine.BeginOnce(owner, once, nil)
-	if err != nil {
-		return licensing.Order{}, false, err
-	}
-	defer end()
-	if !licensing.ValidOrderNo(orderNo) {
-		if _, err := o.engine.LoadWithClaim(ctx, claim); err != nil {
-			return licensing.Order{}, claim.Replayed(), err
+	return idempotent(ctx, o.core, owner, once, nil, func(place node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		if !licensing.ValidOrderNo(orderNo) {
+			if _, err := o.engine.LoadWithClaim(ctx, claim); err != nil {
+				return licensing.Order{}, claim.Replayed(), err
+			}
+			return licensing.Order{}, false, licensing.ErrOrderNotFound
 		}
-		return licensing.Order{}, false, licensing.ErrOrderNotFound
-	}
-	claim.Effect.OrderNo = orderNo
-	result, err := place.DoOnce(ctx, licensing.OrderRef(owner, orderNo), cmd, claim)
-	if err == nil && claim.Replayed() {
-		return o.claimedOrder(ctx, owner, claim.Earlier)
-	}
-	return result.Order, claim.Replayed(), err
+		claim.Effect.OrderNo = orderNo
+		result, err := place.DoOnce(ctx, licensing.OrderRef(owner, orderNo), cmd, claim)
+		if err == nil && claim.Replayed() {
+			return o.claimedOrder(ctx, owner, claim.Earlier)
+		}
+		return result.Order, claim.Replayed(), err
+	})
 }
 
 // CancelOrder gives an unpaid order up, at the buyer's wish.
@@ -64,38 +56,35 @@ func (o *Orders) WithdrawRefund(ctx context.Context, order licensing.Order) (lic
 // RecordRefund notes that the provider has sent an order's money back, and revokes
 // the order's license, in one transaction.
 func (o *Orders) RecordRefund(ctx context.Context, order licensing.Order) (result licensing.Result, err error) {
-	place, err := o.engine.Enter(ctx, order.Owner)
-	if err != nil {
-		return licensing.Result{}, err
-	}
-	defer func() { place.Leave(err) }()
-	defer func() {
-		if err == nil {
-			o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
-		}
-	}()
-	ref := licensing.OrderRef(order.Owner, order.OrderNo)
-	refund := node.Step{Ref: ref, Cmd: licensing.RefundOrder{}}
-	return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
-		// The order may have been paid since the caller saw it.
-		now, err := o.readOrder(ctx, ref.Owner, ref.ID)
-		if err != nil {
-			return licensing.Result{}, err
-		}
-		if now.LicenseKey == "" {
-			if now.CanceledAt.IsZero() {
-				// It is not paid, which is refused. If it is by the time of a swap, it has a
-				// license, which is not held.
-				return licensing.Apply(&licensing.Record{Order: &now}, refund.Cmd, o.engine.Now())
+	return admitted(ctx, o.core, order.Owner, func(node.Place) (result licensing.Result, err error) {
+		defer func() {
+			if err == nil {
+				o.cfg.Metrics.Refunds.WithLabelValues("made").Inc()
 			}
-			return o.engine.SwapTogether(ctx, refund) // and so it never gets one
-		}
-		license := licensing.LicenseRef(now.LicenseKey)
-		revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
-			return licensing.RevokeLicense{Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy}, Reason: refunded.Order.StateReason}
-		}}
-		return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
-			return o.engine.SwapTogether(ctx, refund, revoke)
+		}()
+		ref := licensing.OrderRef(order.Owner, order.OrderNo)
+		refund := node.Step{Ref: ref, Cmd: licensing.RefundOrder{}}
+		return o.engine.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+			// The order may have been paid since the caller saw it.
+			now, err := o.readOrder(ctx, ref.Owner, ref.ID)
+			if err != nil {
+				return licensing.Result{}, err
+			}
+			if now.LicenseKey == "" {
+				if now.CanceledAt.IsZero() {
+					// It is not paid, which is refused. If it is by the time of a swap, it has a
+					// license, which is not held.
+					return licensing.Apply(&licensing.Record{Order: &now}, refund.Cmd, o.engine.Now())
+				}
+				return o.engine.SwapTogether(ctx, refund) // and so it never gets one
+			}
+			license := licensing.LicenseRef(now.LicenseKey)
+			revoke := node.Step{Ref: license, Then: func(refunded licensing.Result) licensing.Command {
+				return licensing.RevokeLicense{Target: licensing.Target{Key: now.LicenseKey, By: refunded.Order.RefundBy}, Reason: refunded.Order.StateReason}
+			}}
+			return o.engine.WithRecordLock(ctx, license, func(ctx context.Context) (licensing.Result, error) {
+				return o.engine.SwapTogether(ctx, refund, revoke)
+			})
 		})
 	})
 }

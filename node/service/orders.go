@@ -4,21 +4,14 @@ import (
 	"context"
 	"crypto/subtle"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
 	"licet/node"
 	"licet/node/store"
 )
-
-// createTries bounds how often a creation is tried when another one made the
-// same product first.
-const createTries = 4
 
 // Orders are what shops and buyers do with orders.
 type Orders struct{ *core }
@@ -44,36 +37,24 @@ type NewOrder struct {
 // With in.Once it is made once: the same request again answers the order as it is
 // now, or the refusal of the first time, and replayed is true.
 func (o *Orders) CreateOrder(ctx context.Context, owner licensing.Owner, in NewOrder) (order licensing.Order, replayed bool, err error) {
-	if err := o.engine.StartWork(); err != nil {
-		return licensing.Order{}, false, err
-	}
-	defer o.engine.EndWork()
-	place, err := o.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.Order{}, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := o.engine.BeginOnce(owner, in.Once, nil)
-	if err != nil {
-		return licensing.Order{}, false, err
-	}
-	defer end()
-	for range createTries {
-		product, along, err := o.productToSell(ctx, owner, in.ProductID, claim)
-		switch {
-		case err != nil:
-			return licensing.Order{}, claim.Replayed(), err
-		case claim.Replayed():
-			return o.claimedOrder(ctx, owner, claim.Earlier)
-		case product == nil:
-			return licensing.Order{}, false, licensing.ErrProductNotFound
-		}
-		order, err := o.tryOrder(ctx, owner, in, product.Terms, along, claim)
-		if !errors.Is(err, store.ErrClaimTaken) {
-			return order, false, err
-		}
-	}
-	return licensing.Order{}, false, licensing.ErrUnavailable
+	return idempotent(ctx, o.core, owner, in.Once, nil, func(_ node.Place, claim *node.Claim) (order licensing.Order, replayed bool, err error) {
+		err = untilClaimed(func() error {
+			product, along, err := o.productToSell(ctx, owner, in.ProductID, claim)
+			switch {
+			case err != nil:
+				replayed = claim.Replayed()
+				return err
+			case claim.Replayed():
+				order, replayed, err = o.claimedOrder(ctx, owner, claim.Earlier)
+				return err
+			case product == nil:
+				return licensing.ErrProductNotFound
+			}
+			order, err = o.tryOrder(ctx, owner, in, product.Terms, along, claim)
+			return err
+		})
+		return order, replayed, err
+	})
 }
 
 // claimedOrder answers the order that the same request has made or changed before.
@@ -106,16 +87,16 @@ func (o *Orders) newOrder(owner licensing.Owner, in NewOrder, terms licensing.Te
 		return licensing.Record{}, licensing.ErrPaymentNotConfigured
 	}
 	now := o.engine.Now()
-	id, err := ulid.New(ulid.Timestamp(now), o.cfg.Entropy)
+	id, err := newULID(now, o.cfg.Entropy, "an order")
 	if err != nil {
-		return licensing.Record{}, fmt.Errorf("make an order number: %w", err)
+		return licensing.Record{}, err
 	}
 	var token [16]byte
 	if _, err := io.ReadFull(o.cfg.Entropy, token[:]); err != nil {
 		return licensing.Record{}, fmt.Errorf("make a pay token: %w", err)
 	}
 	record := licensing.NewOrder(&licensing.Order{
-		OrderNo:     licensing.NewOrderNo(store.Cell, id.String()),
+		OrderNo:     licensing.NewOrderNo(store.Cell, id),
 		Owner:       owner,
 		ProductID:   in.ProductID,
 		Amount:      in.Amount,
@@ -161,12 +142,9 @@ func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo strin
 	if !licensing.ValidOrderNo(orderNo) {
 		return licensing.Order{}, licensing.ErrOrderNotFound
 	}
-	place, err := o.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.Order{}, err
-	}
-	defer func() { place.Leave(err) }()
-	return o.readOrder(ctx, owner, orderNo)
+	return admitted(ctx, o.core, owner, func(node.Place) (order licensing.Order, err error) {
+		return o.readOrder(ctx, owner, orderNo)
+	})
 }
 
 // readOrder looks up an order for somebody who was let in.
@@ -215,23 +193,20 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 // PayOrder takes the provider's word that an order was paid. The license is
 // issued with the product's terms of this moment. See licensing.PayOrder.
 func (o *Orders) PayOrder(ctx context.Context, order licensing.Order, payment string) (result licensing.Result, err error) {
-	place, err := o.engine.Enter(ctx, order.Owner)
-	if err != nil {
-		return licensing.Result{}, err
-	}
-	defer func() { place.Leave(err) }()
-	terms := order.Terms
-	loaded, err := o.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
-	if err != nil {
-		return licensing.Result{}, err
-	}
-	if p := loaded[0].Record.Product; p != nil {
-		terms = p.Terms
-	}
-	key, err := o.mint(terms)
-	if err != nil {
-		return licensing.Result{}, err
-	}
-	return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo),
-		licensing.PayOrder{Payment: payment, Terms: terms, Key: key})
+	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
+		terms := order.Terms
+		loaded, err := o.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+		if err != nil {
+			return licensing.Result{}, err
+		}
+		if p := loaded[0].Record.Product; p != nil {
+			terms = p.Terms
+		}
+		key, err := o.mint(terms)
+		if err != nil {
+			return licensing.Result{}, err
+		}
+		return place.Do(ctx, licensing.OrderRef(order.Owner, order.OrderNo),
+			licensing.PayOrder{Payment: payment, Terms: terms, Key: key})
+	})
 }

@@ -29,19 +29,16 @@ func (p *Products) DeleteProduct(ctx context.Context, owner licensing.Owner, id 
 
 // Product looks a product of an owner up, linearizably.
 func (p *Products) Product(ctx context.Context, owner licensing.Owner, id string) (product licensing.Product, err error) {
-	place, err := p.engine.Enter(ctx, owner)
-	if err != nil {
-		return licensing.Product{}, err
-	}
-	defer func() { place.Leave(err) }()
-	loaded, err := p.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
-	if err != nil {
-		return licensing.Product{}, err
-	}
-	if loaded[0].Record.Product == nil {
-		return licensing.Product{}, licensing.ErrProductNotFound
-	}
-	return *loaded[0].Record.Product, nil
+	return admitted(ctx, p.core, owner, func(node.Place) (product licensing.Product, err error) {
+		loaded, err := p.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
+		if err != nil {
+			return licensing.Product{}, err
+		}
+		if loaded[0].Record.Product == nil {
+			return licensing.Product{}, licensing.ErrProductNotFound
+		}
+		return *loaded[0].Record.Product, nil
+	})
 }
 
 // productToSell reads a product that an order or licenses are to be made of, along

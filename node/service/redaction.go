@@ -27,50 +27,37 @@ type Redactions struct{ *core }
 // With once it tells what all requests with it have redacted, and goes on until
 // there is nothing left; from then on the answer is the same, and replayed is true.
 func (r *Redactions) Redact(ctx context.Context, owner licensing.Owner, buyerEmail string, once *node.Once) (done licensing.Redaction, replayed bool, err error) {
-	if err := r.engine.StartWork(); err != nil {
+	return idempotent(ctx, r.core, owner, once, nil, func(_ node.Place, claim *node.Claim) (done licensing.Redaction, replayed bool, err error) {
+		if done, err = r.beginRedaction(ctx, claim); err != nil || done.Complete {
+			return done, err == nil, err
+		}
+		done, err = r.redactSome(ctx, owner, buyerEmail)
+		if err == nil && once != nil {
+			done, err = r.addRedaction(ctx, claim, done)
+		}
+		if done.Orders > 0 && licensing.NotExecuted(err) {
+			err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licensing.ErrOutcomeUnknown, err)
+		}
 		return done, false, err
-	}
-	defer r.engine.EndWork()
-	place, err := r.engine.Enter(ctx, owner)
-	if err != nil {
-		return done, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := r.engine.BeginOnce(owner, once, nil)
-	if err != nil {
-		return done, false, err
-	}
-	defer end()
-	if done, err = r.beginRedaction(ctx, claim); err != nil || done.Complete {
-		return done, err == nil, err
-	}
-	done, err = r.redactSome(ctx, owner, buyerEmail)
-	if err == nil && once != nil {
-		done, err = r.addRedaction(ctx, claim, done)
-	}
-	if done.Orders > 0 && licensing.NotExecuted(err) {
-		err = fmt.Errorf("%w: orders are redacted, and that is not remembered: %w", licensing.ErrOutcomeUnknown, err)
-	}
-	return done, false, err
+	})
 }
 
 // beginRedaction claims the Idempotency-Key before any order is redacted, so that no
 // other request can have it. It answers what is remembered of earlier requests.
 func (r *Redactions) beginRedaction(ctx context.Context, claim *node.Claim) (licensing.Redaction, error) {
-	for range createTries {
-		_, err := r.engine.LoadWithClaim(ctx, claim)
-		switch {
-		case err != nil:
-			return licensing.Redaction{}, err
-		case !claim.Once() || claim.Replayed():
-			return redacted(claim), nil
+	var before licensing.Redaction
+	err := untilClaimed(func() error {
+		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
+			return err
+		}
+		if !claim.Once() || claim.Replayed() {
+			before = redacted(claim)
+			return nil
 		}
 		claim.Effect = licensing.Claim{Redaction: new(licensing.Redaction)}
-		if err := r.engine.CommitClaim(ctx, claim, nil); !errors.Is(err, store.ErrClaimTaken) {
-			return licensing.Redaction{}, err
-		}
-	}
-	return licensing.Redaction{}, licensing.ErrUnavailable
+		return r.engine.CommitClaim(ctx, claim, nil)
+	})
+	return before, err
 }
 
 // redacted is what is remembered of earlier requests.
@@ -117,10 +104,10 @@ func (r *Redactions) redactSome(ctx context.Context, owner licensing.Owner, buye
 // that have one, and whether there are more. The page itself is large, and counts as
 // one of a list.
 func (r *Redactions) ordersToRedact(ctx context.Context, owner licensing.Owner, buyerEmail string) (refs []licensing.Ref, keys map[licensing.Ref]licensing.LicenseKey, more bool, err error) {
-	if err := r.enterPage(ctx); err != nil {
+	if err := r.lists.enter(ctx); err != nil {
 		return nil, nil, false, err
 	}
-	defer r.leavePage()
+	defer r.lists.leave()
 	list, err := r.cfg.Store.ListOrders(ctx, owner, buyerEmail, store.Page{Limit: MaxRedact, Scan: store.MaxListScan}, nil)
 	if err != nil {
 		return nil, nil, false, err
@@ -165,11 +152,12 @@ func (r *Redactions) redactWith(ctx context.Context, ref licensing.Ref, buyerEma
 // are more than one transaction: where that fails, the same request again counts only
 // what it still finds.
 func (r *Redactions) addRedaction(ctx context.Context, claim *node.Claim, done licensing.Redaction) (licensing.Redaction, error) {
-	for range createTries {
+	var sum licensing.Redaction
+	err := untilClaimed(func() error {
 		if _, err := r.engine.LoadWithClaim(ctx, claim); err != nil {
-			return done, err
+			return err
 		}
-		sum := redacted(claim)
+		sum = redacted(claim)
 		sum.Orders += done.Orders
 		sum.Licenses += done.Licenses
 		sum.Complete = sum.Complete || done.Complete
@@ -177,12 +165,10 @@ func (r *Redactions) addRedaction(ctx context.Context, claim *node.Claim, done l
 		if claim.Replayed() {
 			claim.Effect.CreatedAt = claim.Earlier.CreatedAt
 		}
-		switch err := r.engine.CommitClaim(ctx, claim, nil); {
-		case err == nil:
-			return sum, nil
-		case !errors.Is(err, store.ErrClaimTaken):
-			return done, err
-		}
+		return r.engine.CommitClaim(ctx, claim, nil)
+	})
+	if err != nil {
+		return done, err
 	}
-	return done, licensing.ErrUnavailable
+	return sum, nil
 }

@@ -2,11 +2,8 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
-
-	"github.com/oklog/ulid/v2"
 
 	"licet/licensing"
 	"licet/node"
@@ -49,9 +46,9 @@ type IssuedEndpoint struct {
 // answers the endpoint as it is now, without its secret, and replayed is true.
 func (w *Webhooks) CreateWebhook(ctx context.Context, in EndpointCreation) (issued IssuedEndpoint, replayed bool, err error) {
 	issued, replayed, err = w.issueWebhook(ctx, in.Owner, in.Once, in.Stale, func(ctx context.Context) (licensing.Command, string, error) {
-		id, err := ulid.New(ulid.Timestamp(w.engine.Now()), w.cfg.Entropy)
+		id, err := newULID(w.engine.Now(), w.cfg.Entropy, "a webhook endpoint")
 		if err != nil {
-			return nil, "", fmt.Errorf("make the id of a webhook endpoint: %w", err)
+			return nil, "", err
 		}
 		// The position is read before the endpoint is stored, so that nothing of what
 		// comes after that is missed. What comes between the two may be sent to it.
@@ -60,7 +57,7 @@ func (w *Webhooks) CreateWebhook(ctx context.Context, in EndpointCreation) (issu
 			return nil, "", err
 		}
 		endpoint := licensing.Endpoint{
-			ID: licensing.NewEndpointID(store.Cell, id.String()), URL: in.URL, Description: in.Description, Types: in.Types,
+			ID: licensing.NewEndpointID(store.Cell, id), URL: in.URL, Description: in.Description, Types: in.Types,
 			SecretVersion: 1, MasterID: w.cfg.Ring.Current().ID, Since: string(since),
 		}
 		return licensing.CreateEndpoint{Owner: in.Owner, Endpoint: endpoint, By: in.By}, endpoint.ID, nil
@@ -86,69 +83,51 @@ func (w *Webhooks) RotateWebhookSecret(ctx context.Context, in EndpointRotation)
 // issueWebhook does what shows a secret, once for an Idempotency-Key. What to do is
 // made up only where the same request was not made before.
 func (w *Webhooks) issueWebhook(ctx context.Context, owner licensing.Owner, once *node.Once, stale error, what func(context.Context) (licensing.Command, string, error)) (issued IssuedEndpoint, replayed bool, err error) {
-	if err := w.engine.StartWork(); err != nil {
-		return issued, false, err
-	}
-	defer w.engine.EndWork()
-	place, err := w.engine.Enter(ctx, owner)
-	if err != nil {
-		return issued, false, err
-	}
-	defer func() { place.Leave(err) }()
-	claim, end, err := w.engine.BeginOnce(owner, once, stale)
-	if err != nil {
-		return issued, false, err
-	}
-	defer end()
-	if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil {
-		return issued, claim.Replayed(), err
-	}
-	if !claim.Replayed() {
-		if err := w.keymaker().useCurrent(ctx); err != nil {
-			return issued, false, w.explainRing(err)
-		}
-		cmd, id, err := what(ctx)
-		if err != nil {
-			return issued, false, err
-		}
-		claim.Effect.EndpointID = id
-		result, err := place.DoOnce(ctx, licensing.WebhooksRef(owner), cmd, claim)
-		if err != nil {
+	return idempotent(ctx, w.core, owner, once, stale, func(place node.Place, claim *node.Claim) (issued IssuedEndpoint, replayed bool, err error) {
+		if _, err := w.engine.LoadWithClaim(ctx, claim); err != nil {
 			return issued, claim.Replayed(), err
 		}
-		if !claim.Replayed() { // another node may have been first meanwhile
-			issued.Endpoint = *result.Endpoint
-			issued.Secret, err = w.cfg.Ring.WebhookSecret(result.Endpoint)
-			return issued, false, err
+		if !claim.Replayed() {
+			if err := w.keymaker().useCurrent(ctx); err != nil {
+				return issued, false, w.explainRing(err)
+			}
+			cmd, id, err := what(ctx)
+			if err != nil {
+				return issued, false, err
+			}
+			claim.Effect.EndpointID = id
+			result, err := place.DoOnce(ctx, licensing.WebhooksRef(owner), cmd, claim)
+			if err != nil {
+				return issued, claim.Replayed(), err
+			}
+			if !claim.Replayed() { // another node may have been first meanwhile
+				issued.Endpoint = *result.Endpoint
+				issued.Secret, err = w.cfg.Ring.WebhookSecret(result.Endpoint)
+				return issued, false, err
+			}
 		}
-	}
-	issued.Endpoint, err = w.readWebhook(ctx, owner, claim.Earlier.EndpointID)
-	return issued, err == nil, err
+		issued.Endpoint, err = w.readWebhook(ctx, owner, claim.Earlier.EndpointID)
+		return issued, err == nil, err
+	})
 }
 
-// Webhooks reads the endpoints of an owner, linearizably, the newest first.
-func (w *Webhooks) ListWebhooks(ctx context.Context, owner licensing.Owner) (endpoints []licensing.Endpoint, err error) {
-	place, err := w.engine.Enter(ctx, owner)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { place.Leave(err) }()
-	webhooks, err := w.readWebhooks(ctx, owner)
-	if err != nil || webhooks == nil {
-		return nil, err
-	}
-	slices.Reverse(webhooks.Endpoints)
-	return webhooks.Endpoints, nil
+// ListWebhooks reads the endpoints of an owner, linearizably, the newest first.
+func (w *Webhooks) ListWebhooks(ctx context.Context, owner licensing.Owner) ([]licensing.Endpoint, error) {
+	return admitted(ctx, w.core, owner, func(node.Place) ([]licensing.Endpoint, error) {
+		webhooks, err := w.readWebhooks(ctx, owner)
+		if err != nil || webhooks == nil {
+			return nil, err
+		}
+		slices.Reverse(webhooks.Endpoints)
+		return webhooks.Endpoints, nil
+	})
 }
 
 // Webhook looks an endpoint of an owner up, linearizably.
-func (w *Webhooks) Webhook(ctx context.Context, owner licensing.Owner, id string) (endpoint licensing.Endpoint, err error) {
-	place, err := w.engine.Enter(ctx, owner)
-	if err != nil {
-		return endpoint, err
-	}
-	defer func() { place.Leave(err) }()
-	return w.readWebhook(ctx, owner, id)
+func (w *Webhooks) Webhook(ctx context.Context, owner licensing.Owner, id string) (licensing.Endpoint, error) {
+	return admitted(ctx, w.core, owner, func(node.Place) (licensing.Endpoint, error) {
+		return w.readWebhook(ctx, owner, id)
+	})
 }
 
 // readWebhook looks up an endpoint for somebody who was let in.
