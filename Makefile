@@ -125,7 +125,7 @@ lab: ## Run that service and its Prometheus until Ctrl-C, to look at real series
 	programs=$$(deploy/observability/install-prometheus) && cd deploy/observability && go run ./cmd/lab ../.. "$$programs"
 
 .PHONY: k8s-e2e
-k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs/kubernetes.md: sudo make k8s-e2e [ARGS=--hold]
+k8s-e2e: ## Run deploy/k8s in a Kubernetes of its own, and every command of docs/guides/kubernetes.md: sudo make k8s-e2e [ARGS=--hold]
 	cd deploy/k8s/e2e && go build -o ../../../bin/k8s-e2e .
 	bin/k8s-e2e $(ARGS)
 

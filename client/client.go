@@ -30,7 +30,7 @@ type Client struct {
 // Option changes how a [Client] works.
 type Option func(*Client)
 
-// WithSigning signs each request with the API secret, see docs/signing.md. keyID
+// WithSigning signs each request with the API secret, see docs/guides/signing.md. keyID
 // is the public id of the API key, key_….
 func WithSigning(keyID, secret string) Option {
 	return func(c *Client) { c.signer = &signer{keyID: keyID, secret: secret} }

@@ -16,7 +16,7 @@ import (
 	usecases "licet/node/service"
 )
 
-// routes gives the routes of docs/api.md that are of version 1.
+// routes gives the routes of docs/reference/api.md that are of version 1.
 func routes(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -24,14 +24,14 @@ func routes(t *testing.T) []string {
 		found = append(found, row[1])
 	}
 	if len(found) < 20 {
-		t.Fatalf("docs/api.md has the routes %q", found)
+		t.Fatalf("docs/reference/api.md has the routes %q", found)
 	}
 	return found
 }
 
 func apiDoc(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/api.md")
+	text, err := os.ReadFile("../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 // Package client calls a Licet service from Go: one method for each route of
-// docs/api.md.
+// docs/reference/api.md.
 //
 // A shop makes an order, sends its buyer to the pay page, and later asks what
 // has become of it:

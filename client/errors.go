@@ -62,7 +62,7 @@ func HasReason(err error, reasons ...string) bool {
 // answer that showed it is lost.
 var ErrSecretLost = errors.New("what was made is shown once, and that answer is lost")
 
-// The reasons of errors, as docs/api.md lists them with their codes.
+// The reasons of errors, as docs/reference/api.md lists them with their codes.
 const (
 	ReasonMalformedRequest      = "malformed_request"
 	ReasonInvalidLicenseKey     = "invalid_license_key"

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// signer signs requests by RFC 9421 with hmac-sha256, as docs/signing.md says.
+// signer signs requests by RFC 9421 with hmac-sha256, as docs/guides/signing.md says.
 type signer struct{ keyID, secret string }
 
 // sign signs a request that has all of its headers.

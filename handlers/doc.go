@@ -22,6 +22,6 @@
 //  6. Errors know nothing of HTTP; one table gives them status and code
 //     (errors.go).
 //
-// Which error wins follows from that order. docs/api.md is the contract as a
+// Which error wins follows from that order. docs/reference/api.md is the contract as a
 // caller sees it.
 package handlers

@@ -15,7 +15,7 @@ import (
 	"licet/metrics"
 )
 
-const reference = "../docs/api.md"
+const reference = "../docs/reference/api.md"
 
 // Every route has its row in the published table, with the scope that it asks
 // for, and every row its route.

@@ -13,7 +13,7 @@ import (
 
 const (
 	claimHashLength = 16
-	// maxGranted bounds the licenses of one grant; see docs/api.md.
+	// maxGranted bounds the licenses of one grant; see docs/reference/api.md.
 	maxGranted = 1000
 )
 

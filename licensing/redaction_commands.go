@@ -4,7 +4,7 @@ import "time"
 
 // A buyer may ask a shop to forget them. What is removed is what the shop has
 // written down about the buyer in its own words; what was sold, paid and activated
-// stays, so that all else goes on as before. See docs/personal-data.md. It is no event
+// stays, so that all else goes on as before. See docs/guides/personal-data.md. It is no event
 // of the order or the license: nothing changes that events tell of.
 
 // RedactOrder removes the e-mail address, the description, the metadata and the

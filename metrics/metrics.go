@@ -1,7 +1,7 @@
 // Package metrics holds every Prometheus instrument of the service. They are
 // built on a registry that is passed in and handed to whoever counts; there
 // are no global ones. Each file holds those of one part of the service;
-// docs/metrics.md tells what they mean to whoever runs it.
+// docs/reference/metrics.md tells what they mean to whoever runs it.
 //
 // Labels have few values, which are known beforehand as far as can be: then
 // their series are there from the start, so that a rate sees also the first thing

@@ -151,10 +151,10 @@ func compareGolden(t *testing.T, golden, got string) {
 	}
 }
 
-// TestDocumentedMetrics compares docs/metrics.md with the golden file, both ways: each
+// TestDocumentedMetrics compares docs/reference/metrics.md with the golden file, both ways: each
 // metric has one row with its type and labels.
 func TestDocumentedMetrics(t *testing.T) {
-	doc, err := os.ReadFile("../docs/metrics.md")
+	doc, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,7 +181,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	exposed := strings.Split(strings.TrimSpace(strings.ReplaceAll(string(list), "+native", "")), "\n")
 	slices.Sort(exposed)
 	if diff := cmp.Diff(exposed, documented); diff != "" {
-		t.Errorf("docs/metrics.md differs from %s (-golden +documented):\n%s", golden, diff)
+		t.Errorf("docs/reference/metrics.md differs from %s (-golden +documented):\n%s", golden, diff)
 	}
 }
 

@@ -140,7 +140,7 @@ func encode(kind string, der []byte) []byte {
 // ending tells an authority that somebody must replace soon.
 func (a *authority) ending(now time.Time) error {
 	if left := a.certificate.NotAfter.Sub(now); left < authorityReserve {
-		return fmt.Errorf("the authority %q ends on %s: replace it by hand, as docs/kubernetes.md says",
+		return fmt.Errorf("the authority %q ends on %s: replace it by hand, as docs/guides/kubernetes.md says",
 			a.certificate.Subject.CommonName, a.certificate.NotAfter.Format(time.DateOnly))
 	}
 	return nil

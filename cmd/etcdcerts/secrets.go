@@ -61,7 +61,8 @@ type api struct {
 func inCluster(namespace, folder string) (*api, error) {
 	host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this runs in a pod of Kubernetes, see docs/kubernetes.md")
+		return nil, errors.New("KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: " +
+			"run this in a pod of Kubernetes, see docs/guides/kubernetes.md")
 	}
 	return newAPI("https://"+net.JoinHostPort(host, port), namespace, folder)
 }

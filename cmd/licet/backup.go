@@ -115,7 +115,7 @@ checksum inside it, and with FILE.sha256 if there is one. Where anything is wron
 nothing is made.
 
 Revisions go on far above those of the lost store, so that a node that remembers
-some of them can do no harm. How a cluster is restored is in docs/backup.md.`,
+some of them can do no harm. How a cluster is restored is in docs/guides/backup.md.`,
 		Example: `  licet restore store.db --data-dir ./restored
   cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of them
   licet verify --data-dir ./restored

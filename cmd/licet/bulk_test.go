@@ -159,10 +159,10 @@ func TestCSVThereAndBack(t *testing.T) {
 	}
 }
 
-// TestDocumentedImportRuns runs all commands of docs/csv.md as they stand.
+// TestDocumentedImportRuns runs all commands of docs/guides/csv.md as they stand.
 func TestDocumentedImportRuns(t *testing.T) {
 	needTools(t, "cat")
-	p, out, _ := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "csv.md")))
+	p, out, _ := runDocumented(t, readText(t, filepath.Join("..", "..", "docs", "guides", "csv.md")))
 	for _, part := range []string{"licenses.csv: 0 licenses\n", "new.csv is good: 2 rows", "2 rows: 2 granted (21 licenses)\n"} {
 		if !strings.Contains(out, part) {
 			t.Errorf("it did not print %q, but\n%s", part, out)

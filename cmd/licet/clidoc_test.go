@@ -14,13 +14,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// cliDoc gives docs/cli.md.
+// cliDoc gives docs/reference/cli.md.
 func cliDoc(t *testing.T) string {
 	t.Helper()
-	return readText(t, filepath.Join("..", "..", "docs", "cli.md"))
+	return readText(t, filepath.Join("..", "..", "docs", "reference", "cli.md"))
 }
 
-// TestDocumentedCommandsAreAll compares the commands of docs/cli.md with those
+// TestDocumentedCommandsAreAll compares the commands of docs/reference/cli.md with those
 // that there are.
 func TestDocumentedCommandsAreAll(t *testing.T) {
 	var documented, have []string
@@ -52,7 +52,7 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 	}
 }
 
-// TestDocumentedCommandsRun runs all commands of docs/cli.md as they stand, one
+// TestDocumentedCommandsRun runs all commands of docs/reference/cli.md as they stand, one
 // after the other in one shell.
 func TestDocumentedCommandsRun(t *testing.T) {
 	p, out, blocks := runDocumented(t, cliDoc(t))

@@ -219,7 +219,7 @@ func literal(e ast.Expr) string {
 // TestInputsArePublished: the reference has every member and query parameter that
 // a route reads.
 func TestInputsArePublished(t *testing.T) {
-	reference, err := os.ReadFile("../../docs/api.md")
+	reference, err := os.ReadFile("../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +227,7 @@ func TestInputsArePublished(t *testing.T) {
 		names := slices.Collect(maps.Keys(r.members))
 		for _, name := range slices.AppendSeq(names, maps.Keys(r.queries)) {
 			if !strings.Contains(string(reference), "`"+name+"`") {
-				t.Errorf("docs/api.md has nothing of %s, which %s reads", name, r.name())
+				t.Errorf("docs/reference/api.md has nothing of %s, which %s reads", name, r.name())
 			}
 		}
 	}

@@ -14,10 +14,10 @@ import (
 	"licet/handlers/signature"
 )
 
-// signingDoc gives the code blocks of docs/signing.md in a language.
+// signingDoc gives the code blocks of docs/guides/signing.md in a language.
 func signingDoc(t *testing.T, language string) []string {
 	t.Helper()
-	text := readText(t, filepath.Join("..", "..", "docs", "signing.md"))
+	text := readText(t, filepath.Join("..", "..", "docs", "guides", "signing.md"))
 	var blocks []string
 	for _, part := range strings.Split(text, "\n```"+language+"\n")[1:] {
 		block, _, _ := strings.Cut(part, "\n```\n")
@@ -113,7 +113,7 @@ func TestDocumentedSignature(t *testing.T) {
 	if err := signature.Verify(m, key, time.Unix(1893553445, 0)); err != nil {
 		t.Error(err)
 	}
-	text := readText(t, filepath.Join("..", "..", "docs", "signing.md"))
+	text := readText(t, filepath.Join("..", "..", "docs", "guides", "signing.md"))
 	_, base, _ := strings.Cut(text, "\nIts signature base:\n\n```\n")
 	base, _, _ = strings.Cut(base, "\n```\n")
 	mac := hmac.New(sha256.New, []byte(secret))

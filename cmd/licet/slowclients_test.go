@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	readTimeout  = 5 * time.Second // see docs/api.md
+	readTimeout  = 5 * time.Second // see docs/reference/api.md
 	bodyCap      = 64 << 10
 	openBodyCap  = 16 << 10
 	slowClients  = 5000

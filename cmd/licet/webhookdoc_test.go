@@ -14,10 +14,10 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// docPage gives a page of the documentation.
+// docPage returns the text of a page, named by its path below docs.
 func docPage(t *testing.T, name string) string {
 	t.Helper()
-	return readText(t, filepath.Join("..", "..", "docs", name))
+	return readText(t, filepath.Join("..", "..", "docs", filepath.FromSlash(name)))
 }
 
 // countingReceiver takes webhooks, and counts them.
@@ -32,13 +32,13 @@ func countingReceiver(t *testing.T) (url string, taken *atomic.Int64) {
 	return server.URL, taken
 }
 
-// TestDocumentedWebhooksRun runs all commands of docs/webhooks.md as they stand, but for
+// TestDocumentedWebhooksRun runs all commands of docs/guides/webhooks.md as they stand, but for
 // the receiver's address. What it does with openssl is what its library does.
 func TestDocumentedWebhooksRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "openssl", "od")
 	url, taken := countingReceiver(t)
-	p, out, blocks := runDocumented(t, strings.ReplaceAll(docPage(t, "webhooks.md"), "http://127.0.0.1:9000", url))
+	p, out, blocks := runDocumented(t, strings.ReplaceAll(docPage(t, "guides/webhooks.md"), "http://127.0.0.1:9000", url))
 	if blocks < 5 || taken.Load() == 0 || !strings.Contains(out, "DELIVERED    yes") || !strings.Contains(out, "by_user") {
 		t.Errorf("%d blocks, %d messages came, and it printed\n%s", blocks, taken.Load(), out)
 	}
@@ -59,13 +59,13 @@ func TestDocumentedWebhooksRun(t *testing.T) {
 	}
 }
 
-// TestDocumentedWebhookRoutesRun runs what docs/api.md has about webhooks: each command
+// TestDocumentedWebhookRoutesRun runs what docs/reference/api.md has about webhooks: each command
 // is answered with a success.
 func TestDocumentedWebhookRoutesRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "curl")
 	url, taken := countingReceiver(t)
-	_, section, _ := strings.Cut(docPage(t, "api.md"), "\n## Webhooks\n")
+	_, section, _ := strings.Cut(docPage(t, "reference/api.md"), "\n## Webhooks\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	commands := strings.Count(section, "\ncurl ")
 	_, out, _ := runDocumented(t, "\n```sh\n. ./licet-data/dev.env\n```\n"+strings.ReplaceAll(section, "https://shop.example.com", url))
@@ -75,11 +75,11 @@ func TestDocumentedWebhookRoutesRun(t *testing.T) {
 	}
 }
 
-// TestDocumentedEventsRun runs all commands of docs/events.md as they stand.
+// TestDocumentedEventsRun runs all commands of docs/guides/events.md as they stand.
 func TestDocumentedEventsRun(t *testing.T) {
 	t.Parallel()
 	needTools(t, "curl")
-	_, out, blocks := runDocumented(t, docPage(t, "events.md"))
+	_, out, blocks := runDocumented(t, docPage(t, "guides/events.md"))
 	if blocks < 1 || strings.Count(out, `{"code":0,"message":"success","data":{"events":[`) != 2 {
 		t.Errorf("%d blocks, and it printed\n%s", blocks, out)
 	}

@@ -220,14 +220,14 @@ func init() { version = "" }
 
 func main() {}
 `,
-	"tools/go.mod":             "module licet/tools\n",
-	"tools/tools.go":           "package utils\n",
-	"node/testdata/broken.go":  "package",
-	"licet-data/wal/x.go":      "package",
-	".hidden/x.go":             "package",
-	"cmd/licet/_ignored.go":    "package",
-	"docs/architecture.md":     "# Architecture\n",
-	"kv/testdata/golden/a.txt": "a\n",
+	"tools/go.mod":                     "module licet/tools\n",
+	"tools/tools.go":                   "package utils\n",
+	"node/testdata/broken.go":          "package",
+	"licet-data/wal/x.go":              "package",
+	".hidden/x.go":                     "package",
+	"cmd/licet/_ignored.go":            "package",
+	"docs/explanation/architecture.md": "# Architecture\n",
+	"kv/testdata/golden/a.txt":         "a\n",
 }
 
 func TestACleanHousePasses(t *testing.T) {

@@ -5,6 +5,6 @@
 // operations explains it, by the rules of one license, and if every revision
 // that etcd ever held does.
 //
-// There are only tests here. docs/correctness.md says what is checked and how to run
+// There are only tests here. docs/explanation/correctness.md says what is checked and how to run
 // it longer.
 package history

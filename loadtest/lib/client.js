@@ -215,7 +215,7 @@ function parse(text) {
   }
 }
 
-// pageEnvelope is for the pay page, which is HTML and has no envelope: docs/api.md
+// pageEnvelope is for the pay page, which is HTML and has no envelope: docs/reference/api.md
 // says that paying may be repeated after 503 and 504, and what those mean.
 function pageEnvelope(response) {
   const { status } = response;

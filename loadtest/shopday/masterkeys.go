@@ -11,7 +11,7 @@ import (
 	"licet/client"
 )
 
-// The master key is replaced as docs/keys.md says, in rounds, each with a
+// The master key is replaced as docs/guides/keys.md says, in rounds, each with a
 // restart of one node after the other.
 
 // addMaster makes the new master key known: nothing is derived from it yet.

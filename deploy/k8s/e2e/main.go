@@ -1,6 +1,6 @@
 // Command e2e checks deploy/k8s end to end. It starts a Kubernetes of its own on this
 // machine: a control plane, and three nodes, each a kubelet with a containerd in namespaces
-// of its own. In it the production overlay runs, and every command on docs/kubernetes.md is
+// of its own. In it the production overlay runs, and every command on docs/guides/kubernetes.md is
 // run as it is written there, and what must come of it is held against what does: nodes are
 // updated under load, drained and killed, the store loses members and everything, and comes
 // back.

@@ -13,7 +13,7 @@ import (
 )
 
 // pagePath is the page whose commands are run.
-const pagePath = "docs/kubernetes.md"
+const pagePath = "docs/guides/kubernetes.md"
 
 // page is the commands of the page: each fence of sh has a name behind it, which readers do
 // not see.

@@ -14,7 +14,7 @@ func activation() page {
 		file:      "licet-activation.json",
 		uid:       "licet-activation",
 		title:     "Licet / Activation engine",
-		about:     "How commands are run: mailboxes, folds, swaps, batches, placement, admission and what is remembered. docs/architecture.md has the way of an activation.",
+		about:     "How commands are run: mailboxes, folds, swaps, batches, placement, admission and what is remembered. docs/explanation/architecture.md has the way of an activation.",
 		tags:      []string{"engine"},
 		variables: ofNodes(),
 		rows: []row{

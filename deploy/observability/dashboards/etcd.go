@@ -60,7 +60,7 @@ func storeSpace() row {
 		},
 		{
 			title:   "Keys",
-			about:   "Keys that each member holds, with deleted ones until they are compacted. docs/performance.md has what a key costs.",
+			about:   "Keys that each member holds, with deleted ones until they are compacted. docs/explanation/performance.md has what a key costs.",
 			unit:    "short",
 			of:      members,
 			queries: []query{{sum("instance", etcd("etcd_debugging_mvcc_keys_total")), member}},
@@ -210,7 +210,7 @@ func storeProcesses() row {
 		},
 		{
 			title:   "Memory of etcd",
-			about:   "Memory that each member has resident: about half a kilobyte a key, and its database as far as it is read. docs/sizing.md reckons it.",
+			about:   "Memory that each member has resident: about half a kilobyte a key, and its database as far as it is read. docs/guides/sizing.md reckons it.",
 			unit:    "bytes",
 			of:      members,
 			queries: []query{{sum("instance", ofMember(etcd("process_resident_memory_bytes"))), member}},

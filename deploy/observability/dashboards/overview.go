@@ -96,7 +96,7 @@ func overview() page {
 				},
 				{
 					title: "Errors by code",
-					about: "Answers that refuse or fail, in a second, by the code in their envelope. docs/api.md has what each means: 40901 is a license without a free slot, 42900 a rate limit, 50301 too much load, 50400 an outcome that is unknown.",
+					about: "Answers that refuse or fail, in a second, by the code in their envelope. docs/reference/api.md has what each means: 40901 is a license without a free slot, 42900 a rate limit, 50301 too much load, 50400 an outcome that is unknown.",
 					unit:  "reqps",
 					queries: []query{{
 						sum("error", rate(licet("licet_http_responses_total", noProbe, `error!=""`))), "{{error}}",

@@ -217,7 +217,7 @@ func pages(t *testing.T) []question {
 	t.Helper()
 	var all []question
 	for _, name := range []string{"operations.md", "sizing.md", "upgrade.md"} {
-		text, err := os.ReadFile(filepath.Join(repository(t), "docs", name))
+		text, err := os.ReadFile(filepath.Join(repository(t), "docs", "guides", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"licet/client"
 )
 
-// What the service takes, see docs/api.md. It would refuse anything else itself,
+// What the service takes, see docs/reference/api.md. It would refuse anything else itself,
 // but one row at a time, and after others were sent.
 const (
 	maxProductID  = 64

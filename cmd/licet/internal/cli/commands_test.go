@@ -22,11 +22,11 @@ import (
 	"licet/node/service"
 )
 
-// TestCommandsAreTheRoutes compares the commands with docs/api.md: each route
+// TestCommandsAreTheRoutes compares the commands with docs/reference/api.md: each route
 // has one, with its scope. Those of licet keys are made elsewhere.
 func TestCommandsAreTheRoutes(t *testing.T) {
 	t.Parallel()
-	doc, err := os.ReadFile("../../../../docs/api.md")
+	doc, err := os.ReadFile("../../../../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}

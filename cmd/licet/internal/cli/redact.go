@@ -21,7 +21,7 @@ metadata and the reason of its license. All else goes on as before. It can't be
 undone, so on a terminal it asks before.
 
 What is written later is kept. If it breaks off, the same command goes on with the
-rest. docs/personal-data.md says what stays, and for how long etcd and backups keep
+rest. docs/guides/personal-data.md says what stays, and for how long etcd and backups keep
 what was removed.`,
 		example: `  licet redact --buyer-email anna@example.com`,
 		args:    cobra.NoArgs, route: "POST /v1/redactions", scope: "orders and licenses", goesOn: true,

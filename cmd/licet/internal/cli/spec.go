@@ -12,7 +12,7 @@ type spec struct {
 	use, short, long string
 	example          string
 	args             cobra.PositionalArgs
-	route            string // as docs/api.md has it; empty: it is made of others
+	route            string // as docs/reference/api.md has it; empty: it is made of others
 	scope            string // of the API key, or both with "and" between; empty: an end user may
 	noOutput         bool   // it prints in one form alone
 	goesOn           bool   // whatever came of it, the same command again goes on from there
