@@ -3,7 +3,6 @@ package handlers
 import (
 	"errors"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -131,30 +130,6 @@ func (s *Server) errorOf(e *exchange) *zerolog.Event {
 		event = event.Str("trace_id", e.span.TraceID())
 	}
 	return event
-}
-
-// brokenRequest says what was wrong with bytes that are no request. c is nil
-// where they did not come over a connection of ours.
-func brokenRequest(cause error, c *conn) error {
-	var small *fasthttp.ErrSmallBuffer
-	switch {
-	case errors.As(cause, &small) && c != nil && c.line >= readBuffer:
-		return errURITooLong
-	case errors.As(cause, &small):
-		return errHeadersTooLarge
-	case errors.Is(cause, fasthttp.ErrBodyTooLarge):
-		return errBodyTooLarge
-	case timedOut(cause):
-		return malformed("the request did not arrive in time")
-	case c != nil && c.loose: // fasthttp does not hand on why it could not read
-		return errLoose
-	default:
-		return malformed("this is not an HTTP request, or its framing is broken")
-	}
-}
-
-func timedOut(err error) bool {
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, fasthttp.ErrTimeout)
 }
 
 // serverLog takes what fasthttp logs by itself. Only the format is kept: the

@@ -5,12 +5,12 @@
 //
 // The story of one request:
 //
-//  1. The listener wraps each connection, so that it can be closed in good
-//     manners after a refusal (listener.go). While the node is full, plain
-//     activations are refused right there (refusal.go).
-//  2. As soon as the head of the request is there, it is judged: its size, its
-//     framing, the length that it declares (head.go). A head that is refused
-//     gets no chance to have its body read as something else.
+//  1. Package connection wraps each connection, so that it can be closed in good
+//     manners after a refusal. While the node is full, plain activations are
+//     refused right there (refusal.go).
+//  2. As soon as the head of the request is there, package connection judges it:
+//     its size, its framing, the length that it declares. A head that is refused
+//     gets no chance to have its body read as something else (bodylimit.go).
 //  3. The raw path is matched against the one table of routes (routes.go), and
 //     only then are its variable segments decoded, once (target.go).
 //  4. One adapter (exchange.go) does for all routes what each could forget:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"licet/handlers/connection"
 	"licet/licensing"
 )
 
@@ -156,14 +157,14 @@ func (e *exchange) write(answer document) {
 	for _, extra := range answer.headers {
 		h.Set(extra.name, extra.value)
 	}
-	if wantsClose(&e.ctx.Request.Header) {
+	if connection.WantsClose(&e.ctx.Request.Header) {
 		e.ctx.SetConnectionClose()
 	}
-	c, _ := e.ctx.Conn().(*conn)
-	if e.refused || c != nil && e.started.After(c.old) {
+	c := connection.Of(e.ctx)
+	if e.refused || c != nil && c.TooOld(e.started) {
 		e.ctx.SetConnectionClose()
 		if c != nil {
-			c.refuse()
+			c.LingerOnClose()
 		}
 	}
 }

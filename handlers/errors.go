@@ -3,22 +3,24 @@ package handlers
 import (
 	"errors"
 
+	"licet/handlers/connection"
 	"licet/licensing"
 )
 
 // The reasons that only HTTP knows. Like the domain's they are part of the
-// public contract and never change.
+// public contract and never change. Package connection refuses requests for the
+// first four.
 const (
-	reasonMalformedRequest     licensing.Reason = "malformed_request"
+	reasonMalformedRequest                      = connection.ReasonMalformedRequest
+	reasonBodyTooLarge                          = connection.ReasonBodyTooLarge
+	reasonURITooLong                            = connection.ReasonURITooLong
+	reasonHeadersTooLarge                       = connection.ReasonHeadersTooLarge
 	reasonUnauthenticated      licensing.Reason = "unauthenticated"
 	reasonInvalidSignature     licensing.Reason = "invalid_signature"
 	reasonSignatureRequired    licensing.Reason = "signature_required"
 	reasonNotFound             licensing.Reason = "not_found"
 	reasonMethodNotAllowed     licensing.Reason = "method_not_allowed"
-	reasonBodyTooLarge         licensing.Reason = "body_too_large"
-	reasonURITooLong           licensing.Reason = "uri_too_long"
 	reasonUnsupportedMediaType licensing.Reason = "unsupported_media_type"
-	reasonHeadersTooLarge      licensing.Reason = "headers_too_large"
 )
 
 var (
@@ -28,9 +30,6 @@ var (
 	errNoWebhookSecret   = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "this node lacks the master key that the endpoint's secret is derived from; nothing was sent"}
 	errNotFound          = &licensing.Error{Reason: reasonNotFound, Message: "no such route"}
 	errMethodNotAllowed  = &licensing.Error{Reason: reasonMethodNotAllowed, Message: "the route does not have this method; header Allow lists those it has"}
-	errBodyTooLarge      = &licensing.Error{Reason: reasonBodyTooLarge, Message: "the body is too large"}
-	errURITooLong        = &licensing.Error{Reason: reasonURITooLong, Message: "the URI is too long"}
-	errHeadersTooLarge   = &licensing.Error{Reason: reasonHeadersTooLarge, Message: "the headers are too large"}
 	errNotJSONMedia      = &licensing.Error{Reason: reasonUnsupportedMediaType, Message: "the body must be sent as Content-Type: application/json, in UTF-8 and without a Content-Encoding"}
 	errNotFormMedia      = &licensing.Error{Reason: reasonUnsupportedMediaType, Message: "the form must be sent as application/x-www-form-urlencoded"}
 	errForeignOrigin     = &licensing.Error{Reason: licensing.ReasonForbidden, Message: "the form was not sent from its own page"}

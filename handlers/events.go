@@ -59,7 +59,7 @@ func (s *Server) listEvents(r *request) (any, error) {
 		defer cancel()
 	}
 	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, service.FeedWait{
-		For: wait, Stop: s.life.Done(), Key: r.caller, Watch: s.watcher(r),
+		For: wait, Stop: s.life.Done(), Key: r.caller, Watch: r.watcher(),
 	})
 	if errors.Is(err, service.ErrKeyEnded) {
 		return nil, errUnauthenticated

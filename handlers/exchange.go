@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/valyala/fasthttp"
 
+	"licet/handlers/connection"
 	"licet/handlers/limits"
 	"licet/licensing"
 	"licet/metrics/tracing"
@@ -77,6 +78,15 @@ func (r *request) actor() licensing.Actor {
 	return licensing.Actor(r.caller.ID)
 }
 
+// watcher returns the function that watches the request's connection while its handler waits; nil
+// if the connection belongs to no listener of ours.
+func (r *request) watcher() func() (gone <-chan struct{}, stop func()) {
+	if c := connection.Of(r.fast); c != nil {
+		return c.Watch
+	}
+	return nil
+}
+
 // serve answers one request. It is what fasthttp calls.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.orFail(ctx, func() {
@@ -101,18 +111,18 @@ func (s *Server) orFail(ctx *fasthttp.RequestCtx, work func()) {
 // the connection. The head is lost by then, even where only the body was bad,
 // and with it what the route and the request id were.
 func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
-	c, _ := ctx.Conn().(*conn)
-	if c != nil && c.silent {
+	c := connection.Of(ctx)
+	if c != nil && c.Silent() {
 		// A port scan, or the health check of a load balancer: nothing was
 		// asked, but fasthttp insists on an answer.
-		c.mute()
+		c.DiscardWrites()
 		return
 	}
 	s.orFail(ctx, func() {
 		e := s.begin(ctx)
 		e.method = otherMethod
 		e.refused = true
-		s.finish(e, s.failure(e, brokenRequest(cause, c)))
+		s.finish(e, s.failure(e, connection.ReadError(c, cause)))
 	})
 }
 
@@ -165,9 +175,11 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	e.page = pageWanted(e.resource, path)
 	s.beginTrace(e)
 
-	chunked, err := checkHead(head, s.bodyLimit(head))
-	if err == nil && chunked && !e.takeChunked() {
-		err = errLoose
+	chunked, err := connection.CheckHead(head, s.bodyLimit(head))
+	if err == nil && chunked {
+		if c := connection.Of(e.ctx); c == nil || !c.TakeChunkedBody() {
+			err = connection.ErrAmbiguousFraming
+		}
 	}
 	if err != nil {
 		e.refused = true
@@ -197,7 +209,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		}
 	}
 	// fasthttp's own context never ends but at shutdown.
-	ctx := tracing.NewContext(s.deadlines.of(e.started), e.span)
+	ctx := tracing.NewContext(s.deadlines.Context(e.started), e.span)
 	caller, err := s.authenticate(ctx, head, e.route.access)
 	if err != nil {
 		return nil, err
@@ -244,13 +256,6 @@ func (s *Server) target(e *exchange, target []byte) (path, query string) {
 		e.resource = s.match(e.ctx, path)
 	}
 	return path, query
-}
-
-// takeChunked tells whether the connection has followed this chunked body to
-// its end. That it has not can only be a bug in one of the two readings.
-func (e *exchange) takeChunked() bool {
-	c, wrapped := e.ctx.Conn().(*conn)
-	return wrapped && c.framing.takeChunked()
 }
 
 // pathValues decodes the variable segments that the router left in ctx. A

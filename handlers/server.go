@@ -15,6 +15,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"licet/delivery/webhook"
+	"licet/handlers/connection"
 	"licet/handlers/limits"
 	"licet/handlers/paypage"
 	"licet/licensing"
@@ -82,16 +83,16 @@ type Server struct {
 	matcher     *router.Router
 	fixed       map[string]*resource // by path: those whose path has no variables
 	bodyLimits  map[string]int       // by path, where it is not the usual one
-	deadlines   deadlines
+	deadlines   connection.RequestDeadlines
 	times       *metrics.RequestTimes
 	activations activations
 	pings       pings
-	exchanges   sync.Pool  // of *exchange
-	refusals    []*refusal // never changed
+	exchanges   sync.Pool       // of *exchange
+	refusals    []*routeRefusal // never changed
 	fast        *fasthttp.Server
-	listener    atomic.Pointer[listener] // set by Serve
-	leaving     atomic.Bool              // every answer closes its connection; see Shutdown
-	life        context.Context          // ends with the first Shutdown, which ends all waits
+	listener    atomic.Pointer[connection.Listener] // set by Serve
+	leaving     atomic.Bool                         // every answer closes its connection; see Shutdown
+	life        context.Context                     // ends with the first Shutdown, which ends all waits
 	stop        context.CancelFunc
 }
 
@@ -115,7 +116,7 @@ func newServer(cfg Config, routes []route) *Server {
 		s.basePath = u.EscapedPath()
 	}
 	s.exchanges.New = func() any { return new(exchange) }
-	s.deadlines.timeout = cfg.RequestTimeout
+	s.deadlines.Timeout = cfg.RequestTimeout
 	s.addRoutes(routes)
 	s.count(routes)
 	s.refusals = s.makeRefusals(routes)
@@ -128,7 +129,7 @@ func newServer(cfg Config, routes []route) *Server {
 		ReadTimeout:        cfg.ReadTimeout,
 		WriteTimeout:       cfg.WriteTimeout,
 		IdleTimeout:        cfg.IdleTimeout,
-		ReadBufferSize:     readBuffer,
+		ReadBufferSize:     connection.ReadBufferSize,
 		MaxRequestBodySize: bodyLimit,
 		// The listener counts connections itself, so that the one too many gets
 		// an answer in our form; fasthttp must never come to its own count.
@@ -174,30 +175,21 @@ func (s *Server) Serve(inner net.Listener) error {
 	return s.fast.Serve(l)
 }
 
-func (s *Server) newListener(inner net.Listener) *listener {
-	return &listener{
-		Listener:   inner,
-		limit:      int64(s.cfg.MaxConnections),
-		turnAway:   s.overloaded(),
-		turnedAway: s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
-		guard:      s.guard,
-		refuse: func(request []byte) (answer []byte) {
+func (s *Server) newListener(inner net.Listener) *connection.Listener {
+	return connection.NewListener(inner, connection.Config{
+		MaxConnections: s.cfg.MaxConnections,
+		Overloaded:     s.overloaded(),
+		Rejected:       s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
+		Guard:          s.guard,
+		Refuse: func(request []byte) (answer []byte) {
 			s.guard.Do("refusal", func() { answer = s.refuse(request) })
 			return answer // nil after a panic: the usual way answers it
 		},
-		idleTimeout:  s.cfg.IdleTimeout,
-		writeTimeout: s.cfg.WriteTimeout,
-		maxAge:       s.cfg.MaxConnectionAge,
-		unseen:       make(map[*conn]struct{}),
-	}
+		IdleTimeout:  s.cfg.IdleTimeout,
+		WriteTimeout: s.cfg.WriteTimeout,
+		MaxAge:       s.cfg.MaxConnectionAge,
+	})
 }
-
-const (
-	// leaveTime is how long every answer closes its connection before idle
-	// connections are closed unasked.
-	leaveTime = 250 * time.Millisecond
-	leavePoll = 5 * time.Millisecond
-)
 
 // Shutdown stops to listen, answers those who wait for events, has every answer close its connection, soon after
 // closes idle ones, and waits until the requests at hand are answered, or ctx
@@ -210,12 +202,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	s.stop()
 	if l := s.listener.Load(); l != nil {
-		_ = l.Close() // fasthttp closes it once more, and reports that
-		until := time.Now().Add(leaveTime)
-		for l.open.Load() > 0 && time.Now().Before(until) && ctx.Err() == nil {
-			time.Sleep(leavePoll)
-		}
-		l.leave()
+		l.Drain(ctx)
 	}
 	if err := s.fast.ShutdownWithContext(ctx); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err

@@ -46,7 +46,12 @@ var house = []room{
 	{path: "client/webhook", ours: []string{"client"}, third: []string{"github.com/standard-webhooks/standard-webhooks/libraries/go"}},
 	// What users of the service import: it brings nothing along.
 	{path: "client", third: []string{}},
-	{path: "handlers", ours: []string{"handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "handlers", ours: []string{"handlers/connection", "handlers/paypage", "handlers/signature", "payment", "delivery/webhook", "handlers/limits", "node/service", "node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{
+		path:  "handlers/connection",
+		ours:  []string{"metrics/guard", "licensing"},
+		third: []string{"github.com/prometheus/client_golang/prometheus", "github.com/valyala/fasthttp"},
+	},
 	{path: "handlers/paypage", ours: []string{"licensing"}},
 	{
 		path:   "handlers/signature",

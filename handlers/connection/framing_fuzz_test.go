@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"bufio"
@@ -15,7 +15,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// taken is a request that fasthttp read whole and that checkHead let through.
+const bodyLimit = 64 << 10
+
+// taken is a request that fasthttp read whole and that CheckHead let through.
 type taken struct {
 	Head, Body string
 	loose      bool // it is not in the strict form
@@ -26,7 +28,7 @@ type taken struct {
 // sent is where they come from, as far as it has been read: what fasthttp took
 // of it for one body tells how that was framed.
 func takeAll(from io.Reader, sent func() []byte, seen func() bool) (all []taken) {
-	reader := bufio.NewReaderSize(from, readBuffer)
+	reader := bufio.NewReaderSize(from, ReadBufferSize)
 	position := func() int { return len(sent()) - reader.Buffered() }
 	for {
 		var request fasthttp.Request
@@ -34,7 +36,7 @@ func takeAll(from io.Reader, sent func() []byte, seen func() bool) (all []taken)
 		if request.Header.Read(reader) != nil {
 			return all
 		}
-		chunked, err := checkHead(&request.Header, bodyLimit)
+		chunked, err := CheckHead(&request.Header, bodyLimit)
 		if err != nil {
 			return all
 		}
@@ -160,17 +162,17 @@ func FuzzFraming(f *testing.F) {
 				break
 			}
 		}
-		never := &listener{refuse: func([]byte) []byte { return nil }}
-		c := &conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
+		never := &Listener{cfg: Config{Refuse: func([]byte) []byte { return nil }}}
+		c := &Conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
 		through := &recorder{from: c}
-		got := takeAll(through, func() []byte { return through.read }, c.framing.takeChunked)
+		got := takeAll(through, func() []byte { return through.read }, c.TakeChunkedBody)
 		if !slices.Equal(want, got) {
 			t.Fatalf("fasthttp alone (-) and behind the connection (+):\n%s\nof %q", cmp.Diff(want, got, cmp.AllowUnexported(taken{})), sent)
 		}
 		if !bytes.HasPrefix(sent, through.read) {
 			t.Fatalf("read %q\nof %q", through.read, sent)
 		}
-		if n, err := c.Read(make([]byte, 1)); c.loose && (n != 0 || !errors.Is(err, errLoose)) {
+		if n, err := c.Read(make([]byte, 1)); c.loose && (n != 0 || !errors.Is(err, ErrAmbiguousFraming)) {
 			t.Fatalf("read on after loose framing: %d, %v", n, err)
 		}
 	})

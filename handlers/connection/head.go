@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"bytes"
@@ -11,16 +11,13 @@ import (
 const (
 	uriLimit  = 4 << 10
 	headLimit = 12 << 10 // request line and headers
-	bodyLimit = 64 << 10
-	// openBodyLimit holds on the routes that need no API key.
-	openBodyLimit = 16 << 10
 
-	// readBuffer must hold a head that is over its limit, for it to be refused
+	// ReadBufferSize must hold a head that is over its limit, for it to be refused
 	// with the right code.
-	readBuffer = 16 << 10
+	ReadBufferSize = 16 << 10
 )
 
-// checkHead judges a request by its head alone: its size, its framing, and
+// CheckHead judges a request by its head alone: its size, its framing, and
 // whether the body that it declares may be that long.
 //
 // fasthttp lets through what other servers on the way may understand
@@ -31,7 +28,7 @@ const (
 //
 // What is not in the parsed head, such as how chunks are framed, is judged by
 // framing.
-func checkHead(h *fasthttp.RequestHeader, limit int) (chunked bool, err error) {
+func CheckHead(h *fasthttp.RequestHeader, bodyLimit int) (chunked bool, err error) {
 	uri, raw := h.RequestURI(), h.RawHeaders()
 	if len(uri) > uriLimit {
 		return false, errURITooLong
@@ -48,7 +45,7 @@ func checkHead(h *fasthttp.RequestHeader, limit int) (chunked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if declared > limit {
+	if declared > bodyLimit {
 		return false, errBodyTooLarge
 	}
 	return chunked, nil
@@ -135,25 +132,9 @@ var tokenBytes = func() (allowed [256]bool) {
 	return allowed
 }()
 
-// headReceived sets a request's body limit before its body is read. Where the
-// head is refused it sees to it that no body is read at all, nor waited for,
-// nor invited by 100 Continue: the handler then comes to the same verdict, from
-// the same raw bytes, answers it and closes the connection.
-func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
-	limit := bodyLimit
-	s.guard.Do("head", func() {
-		limit = s.bodyLimit(h)
-		if _, err := checkHead(h, limit); err != nil {
-			h.SetContentLength(0)
-			h.Del(fasthttp.HeaderExpect)
-		}
-	})
-	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
-}
-
-// wantsClose reports whether the client wants the connection closed after this.
+// WantsClose reports whether the client wants the connection closed after this.
 // fasthttp knows only the spelling "close", alone in its header.
-func wantsClose(h *fasthttp.RequestHeader) bool {
+func WantsClose(h *fasthttp.RequestHeader) bool {
 	for _, value := range h.PeekAll(fasthttp.HeaderConnection) {
 		for option := range bytes.SplitSeq(value, []byte(",")) {
 			if bytes.EqualFold(bytes.TrimSpace(option), []byte("close")) {
@@ -162,16 +143,4 @@ func wantsClose(h *fasthttp.RequestHeader) bool {
 		}
 	}
 	return false
-}
-
-// bodyLimit is the limit of the path that a head asks for.
-func (s *Server) bodyLimit(h *fasthttp.RequestHeader) int {
-	if limit, special := s.bodyLimits[string(h.RequestURI())]; special {
-		return limit
-	}
-	path, _, _ := splitTarget(string(h.RequestURI()))
-	if limit, special := s.bodyLimits[path]; special {
-		return limit
-	}
-	return bodyLimit
 }

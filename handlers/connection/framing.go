@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"bytes"
@@ -6,15 +6,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// errLoose is what a connection reads instead of bytes that fasthttp would
-// take, but in which other servers may see another end of the request.
-var errLoose = malformed("each line of a head and of chunks must end with CR LF, and chunks must come without extensions, blanks after their size, and trailers")
-
 // framing follows the bytes of a connection on their way to fasthttp, and says
 // where they leave the one form in which all servers read them alike. The lines
 // of a head end with CR LF. A chunk is a hexadecimal size and CR LF, as many
 // bytes, CR LF; the last one is a size of zero and an empty line. fasthttp would
-// read over bare line feeds, some of which checkHead does not get to see, chunk
+// read over bare line feeds, some of which CheckHead does not get to see, chunk
 // extensions, blanks after a size, and trailers.
 //
 // It is a second reading of what fasthttp reads for itself, so it must not be
@@ -57,7 +53,7 @@ const (
 )
 
 // maxFramingLine bounds a line of Content-Length or Transfer-Encoding, so that
-// framing need not keep more. checkHead refuses longer ones.
+// framing need not keep more. CheckHead refuses longer ones.
 const maxFramingLine = 64
 
 // maxSizeDigits is fasthttp's own bound, on 64 bits.
@@ -176,7 +172,7 @@ func (f *framing) head(p []byte) (n int, good bool) {
 
 // headLine takes a line of a head. The request line is like any header that
 // says nothing about the body, and an empty line before it like a whole head
-// that does not. What checkHead refuses needs no care here, since nothing that
+// that does not. What CheckHead refuses needs no care here, since nothing that
 // comes after it is served.
 func (f *framing) headLine(line []byte) {
 	if len(line) == 0 {

@@ -1,7 +1,8 @@
-package handlers
+package connection
 
 import (
 	"bytes"
+	"context"
 	"crypto/tls"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 
 	"licet/metrics/guard"
 )
@@ -27,49 +29,62 @@ const (
 	turnAwayTime = 100 * time.Millisecond
 	// ageSpread is by what share of the greatest age, one in so many, ages differ.
 	ageSpread = 5
+	// leaveTime is how long every answer closes its connection before idle
+	// connections are closed unasked.
+	leaveTime = 250 * time.Millisecond
+	leavePoll = 5 * time.Millisecond
 )
 
 // listener hands out connections that know how to be closed, and no more of
 // them at once than it was told.
-type listener struct {
+type Listener struct {
 	net.Listener
-	limit    int64
-	open     atomic.Int64
-	turnAway []byte // a whole HTTP answer for a connection too many
-	// turnedAway counts them.
-	turnedAway prometheus.Counter
-	guard      *guard.Guard
-	// refuse answers the bytes of a request that needs no more than a refusal,
-	// in their own buffer, which holds readAhead. It gives nil for all others.
-	refuse func(request []byte) (answer []byte)
-	// As fasthttp has them, for requests that it never sees.
-	idleTimeout, writeTimeout time.Duration
-	maxAge                    time.Duration // of connections, or up to a fifth less
-
+	cfg  Config
+	open atomic.Int64
 	left atomic.Bool // what is in unseen is to be closed
 	mu   sync.Mutex
 	// unseen are the connections of which fasthttp has seen nothing yet: nothing has
 	// come, or only what refuse has answered. Guarded by mu.
-	unseen map[*conn]struct{}
+	unseen map[*Conn]struct{}
+}
+
+// Config is what a listener is made of. Every field is needed.
+type Config struct {
+	MaxConnections int // at once
+	// Overloaded is the whole HTTP answer to a connection too many.
+	Overloaded []byte
+	Rejected   prometheus.Counter // of connections too many
+	Guard      *guard.Guard
+	// Refuse answers the bytes of a request that needs no more than a refusal,
+	// in their own buffer, which holds readAhead. It gives nil for all others.
+	Refuse func(request []byte) (answer []byte)
+	// As fasthttp has them, for requests that it never sees.
+	IdleTimeout, WriteTimeout time.Duration
+	MaxAge                    time.Duration // of connections, or up to a fifth less
+}
+
+// NewListener wraps the connections of inner.
+func NewListener(inner net.Listener, cfg Config) *Listener {
+	return &Listener{Listener: inner, cfg: cfg, unseen: make(map[*Conn]struct{})}
 }
 
 // Accept waits for the next connection that there is room for.
-func (l *listener) Accept() (net.Conn, error) {
+func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		if l.open.Add(1) <= l.limit {
+		if l.open.Add(1) <= int64(l.cfg.MaxConnections) {
 			return l.wrap(inner), nil
 		}
 		l.open.Add(-1)
-		l.turnedAway.Inc()
+		l.cfg.Rejected.Inc()
 		// At best it reads why: to wait for that, or for a TLS handshake, would
 		// hold up all others.
 		if _, secure := inner.(*tls.Conn); !secure {
 			_ = inner.SetWriteDeadline(time.Now().Add(turnAwayTime))
-			_, _ = inner.Write(l.turnAway)
+			_, _ = inner.Write(l.cfg.Overloaded)
 		}
 		_ = inner.Close()
 	}
@@ -77,22 +92,33 @@ func (l *listener) Accept() (net.Conn, error) {
 
 // hide notes a connection of which fasthttp has seen nothing, so that it takes it
 // for one that was just made.
-func (l *listener) hide(c *conn) {
+func (l *Listener) hide(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.unseen[c] = struct{}{}
 }
 
-func (l *listener) show(c *conn) {
+func (l *Listener) show(c *Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.unseen, c)
 }
 
+// Drain stops to listen, waits a moment for connections to be closed by their
+// next answer, or until ctx ends, and closes those that were never used.
+func (l *Listener) Drain(ctx context.Context) {
+	_ = l.Close() // fasthttp closes it once more, and reports that
+	until := time.Now().Add(leaveTime)
+	for l.open.Load() > 0 && time.Now().Before(until) && ctx.Err() == nil {
+		time.Sleep(leavePoll)
+	}
+	l.leave()
+}
+
 // leave ends the connections that hide has noted. A server that stops would take
 // them for new, and wait some seconds for their first request; but clients open
 // connections in advance, and may never send one.
-func (l *listener) leave() {
+func (l *Listener) leave() {
 	l.left.Store(true)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,10 +127,10 @@ func (l *listener) leave() {
 	}
 }
 
-func (l *listener) wrap(inner net.Conn) *conn {
+func (l *Listener) wrap(inner net.Conn) *Conn {
 	// Those that were made together do not all end together.
-	age := l.maxAge - rand.N(l.maxAge/ageSpread+1)
-	c := &conn{Conn: inner, listener: l, silent: true, old: time.Now().Add(age)}
+	age := l.cfg.MaxAge - rand.N(l.cfg.MaxAge/ageSpread+1)
+	c := &Conn{Conn: inner, listener: l, silent: true, old: time.Now().Add(age)}
 	c.hidden.Store(true)
 	l.hide(c)
 	return c
@@ -112,9 +138,9 @@ func (l *listener) wrap(inner net.Conn) *conn {
 
 // conn is a connection of a listener. Except for Close it is used by one
 // goroutine at a time: the one that serves it.
-type conn struct {
+type Conn struct {
 	net.Conn
-	listener *listener
+	listener *Listener
 	old      time.Time // from then on the next answer closes it
 
 	// ahead holds what was read beyond what was asked for, from next to filled.
@@ -145,13 +171,13 @@ type conn struct {
 
 // Read notes that something came, and where lines end. It stops before what is
 // framed loosely.
-func (c *conn) Read(p []byte) (int, error) {
+func (c *Conn) Read(p []byte) (int, error) {
 	if c.loose {
-		return 0, errLoose
+		return 0, ErrAmbiguousFraming
 	}
 	n, err := c.readSome(p)
 	good := 0 // also after a panic
-	c.listener.guard.Do("framing", func() { good = c.framing.follow(p[:n]) })
+	c.listener.cfg.Guard.Do("framing", func() { good = c.framing.follow(p[:n]) })
 	if good < n {
 		first := c.silent && good == 0
 		n, c.loose, c.silent = good, true, false
@@ -162,7 +188,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 1, nil
 		}
 		if n == 0 {
-			return 0, errLoose
+			return 0, ErrAmbiguousFraming
 		}
 	}
 	c.silent = c.silent && n == 0
@@ -178,7 +204,7 @@ func (c *conn) Read(p []byte) (int, error) {
 }
 
 // readSome gives what was read ahead, or else reads.
-func (c *conn) readSome(p []byte) (n int, err error) {
+func (c *Conn) readSome(p []byte) (n int, err error) {
 	if c.next == c.filled {
 		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
 			return 0, err
@@ -201,7 +227,7 @@ func (c *conn) readSome(p []byte) (n int, err error) {
 
 // fill reads ahead. As long as whole requests come that are refused, it answers
 // them itself, and neither fasthttp nor framing ever sees them.
-func (c *conn) fill() (err error) {
+func (c *Conn) fill() (err error) {
 	between := c.framing.between()
 	for {
 		c.next = 0
@@ -216,16 +242,16 @@ func (c *conn) fill() (err error) {
 		if now.After(c.old) {
 			return nil // the usual way ends with a close
 		}
-		answer := c.listener.refuse(c.ahead[:c.filled])
+		answer := c.listener.cfg.Refuse(c.ahead[:c.filled])
 		if answer == nil {
 			return nil
 		}
 		c.filled = 0
-		c.writing.wanted = now.Add(c.listener.writeTimeout)
+		c.writing.wanted = now.Add(c.listener.cfg.WriteTimeout)
 		if _, err := c.Write(answer); err != nil {
 			return err
 		}
-		c.reading.wanted = now.Add(c.listener.idleTimeout)
+		c.reading.wanted = now.Add(c.listener.cfg.IdleTimeout)
 		if err := c.reading.apply(c.Conn.SetReadDeadline); err != nil {
 			return err
 		}
@@ -239,7 +265,7 @@ func (c *conn) fill() (err error) {
 var errLeft = errors.New("the server stops")
 
 // Write writes, unless the connection was muted.
-func (c *conn) Write(p []byte) (int, error) {
+func (c *Conn) Write(p []byte) (int, error) {
 	if c.muted {
 		return len(p), nil
 	}
@@ -250,33 +276,50 @@ func (c *conn) Write(p []byte) (int, error) {
 }
 
 // SetReadDeadline takes effect with the next Read.
-func (c *conn) SetReadDeadline(t time.Time) error {
+func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.reading.wanted = t
 	return nil
 }
 
 // SetWriteDeadline takes effect with the next Write.
-func (c *conn) SetWriteDeadline(t time.Time) error {
+func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writing.wanted = t
 	return nil
 }
 
 // SetDeadline takes effect with the next Read and the next Write.
-func (c *conn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	c.reading.wanted, c.writing.wanted = t, t
 	return nil
 }
 
-// mute drops what is still written.
-func (c *conn) mute() { c.muted = true }
+// Of returns the connection of a request; nil where it is none of a [Listener].
+func Of(ctx *fasthttp.RequestCtx) *Conn {
+	c, _ := ctx.Conn().(*Conn)
+	return c
+}
 
-// refuse tells that the rest of what the peer sends will not be read.
-func (c *conn) refuse() { c.refused.Store(true) }
+// Silent reports whether not a byte has come that was handed on.
+func (c *Conn) Silent() bool { return c.silent }
+
+// TooOld reports whether the answer to a request that came at a time must close
+// the connection.
+func (c *Conn) TooOld(came time.Time) bool { return came.After(c.old) }
+
+// TakeChunkedBody reports whether the next chunked body was followed to its
+// end. That it has not can only be a bug in one of the two readings.
+func (c *Conn) TakeChunkedBody() bool { return c.framing.takeChunked() }
+
+// DiscardWrites drops what is still written.
+func (c *Conn) DiscardWrites() { c.muted = true }
+
+// LingerOnClose tells that the rest of what the peer sends will not be read.
+func (c *Conn) LingerOnClose() { c.refused.Store(true) }
 
 // Close closes the connection. After a refusal it first lets the peer read the
 // answer: closing on unread input makes TCP reset the connection, and the peer
 // loses what was sent to it.
-func (c *conn) Close() error {
+func (c *Conn) Close() error {
 	err := net.ErrClosed
 	c.closing.Do(func() {
 		defer c.listener.open.Add(-1)
@@ -291,7 +334,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-func (c *conn) linger() {
+func (c *Conn) linger() {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok || half.CloseWrite() != nil {
 		return

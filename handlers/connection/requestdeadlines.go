@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"context"
@@ -10,14 +10,14 @@ import (
 // of them a request's deadline may be early.
 const deadlineSteps = 512
 
-// deadlines gives requests a context that ends when their time is up.
+// RequestDeadlines gives requests a context that ends when their time is up.
 //
 // Requests that come within the same few milliseconds share one. It ends by its
 // timer and never before, so nobody has to cancel it when a request is answered:
 // what waits for the context, waits within the request. A timer for each request
 // costs more than all else that is done to its head.
-type deadlines struct {
-	timeout time.Duration
+type RequestDeadlines struct {
+	Timeout time.Duration
 	current atomic.Pointer[sharedDeadline]
 }
 
@@ -27,16 +27,16 @@ type sharedDeadline struct {
 	until  time.Time // requests that come later have another one
 }
 
-// of gives the context of a request that came at a time. Its deadline is
+// Context gives the context of a request that came at a time. Its deadline is
 // timeout later, or up to a step less.
-func (d *deadlines) of(came time.Time) context.Context {
+func (d *RequestDeadlines) Context(came time.Time) context.Context {
 	for {
 		shared := d.current.Load()
 		if shared != nil && came.Before(shared.until) {
 			return shared.ctx
 		}
-		next := &sharedDeadline{until: came.Add(d.timeout / deadlineSteps)}
-		next.ctx, next.cancel = context.WithDeadline(context.Background(), came.Add(d.timeout))
+		next := &sharedDeadline{until: came.Add(d.Timeout / deadlineSteps)}
+		next.ctx, next.cancel = context.WithDeadline(context.Background(), came.Add(d.Timeout))
 		if d.current.CompareAndSwap(shared, next) {
 			return next.ctx
 		}

@@ -1,4 +1,4 @@
-package handlers
+package connection
 
 import (
 	"context"
@@ -11,12 +11,12 @@ import (
 func TestDeadlines(t *testing.T) {
 	t.Parallel()
 	const timeout = deadlineSteps * time.Second
-	d := deadlines{timeout: timeout}
+	d := RequestDeadlines{Timeout: timeout}
 	start := time.Now()
-	first := d.of(start)
+	first := d.Context(start)
 	f := func(came time.Duration, same bool) {
 		t.Helper()
-		ctx := d.of(start.Add(came))
+		ctx := d.Context(start.Add(came))
 		if (ctx == first) != same {
 			t.Errorf("after %v: shared with the first: %v", came, !same)
 		}
@@ -42,19 +42,19 @@ func TestDeadlines(t *testing.T) {
 func TestDeadlinesEnd(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
-	d := deadlines{timeout: timeout}
+	d := RequestDeadlines{Timeout: timeout}
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
 				came := time.Now()
-				ctx := d.of(came)
+				ctx := d.Context(came)
 				if err := ctx.Err(); err != nil && time.Since(came) < timeout/2 {
 					t.Errorf("ended after %v: %v", time.Since(came), err)
 				}
 				time.Sleep(100 * time.Microsecond)
 			}
-			ctx := d.of(time.Now())
+			ctx := d.Context(time.Now())
 			select {
 			case <-ctx.Done():
 			case <-time.After(10 * time.Second):
@@ -70,16 +70,16 @@ func TestDeadlinesEnd(t *testing.T) {
 
 func BenchmarkDeadlines(b *testing.B) {
 	b.Run("shared", func(b *testing.B) {
-		d := deadlines{timeout: defaultRequestTimeout}
+		d := RequestDeadlines{Timeout: 4 * time.Second}
 		b.ReportAllocs()
 		for b.Loop() {
-			_ = d.of(time.Now())
+			_ = d.Context(time.Now())
 		}
 	})
 	b.Run("own", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			_, cancel := context.WithTimeout(context.Background(), defaultRequestTimeout)
+			_, cancel := context.WithTimeout(context.Background(), 4*time.Second)
 			cancel()
 		}
 	})
