@@ -13,10 +13,9 @@ const (
 	openBodyLimit = 16 << 10
 )
 
-// headReceived sets a request's body limit before its body is read. Where the
-// head is refused it sees to it that no body is read at all, nor waited for,
-// nor invited by 100 Continue: the handler then comes to the same verdict, from
-// the same raw bytes, answers it and closes the connection.
+// headReceived sets the body limit of a request before fasthttp reads the body. If CheckHead refuses
+// the head, headReceived makes fasthttp neither invite a body by 100 Continue nor read one. dispatch
+// then checks the same raw bytes again, sends the error and closes the connection.
 func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	limit := bodyLimit
 	s.guard.Do("head", func() {
@@ -29,7 +28,7 @@ func (s *Server) headReceived(h *fasthttp.RequestHeader) fasthttp.RequestConfig 
 	return fasthttp.RequestConfig{MaxRequestBodySize: limit}
 }
 
-// bodyLimit is the limit of the path that a head asks for.
+// bodyLimit returns the body limit of the path that a head names.
 func (s *Server) bodyLimit(h *fasthttp.RequestHeader) int {
 	if limit, special := s.bodyLimits[string(h.RequestURI())]; special {
 		return limit

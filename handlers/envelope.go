@@ -161,7 +161,7 @@ func (e *exchange) write(answer document) {
 		e.ctx.SetConnectionClose()
 	}
 	c := connection.Of(e.ctx)
-	if e.refused || c != nil && c.TooOld(e.started) {
+	if e.refused || c != nil && c.Expired(e.started) {
 		e.ctx.SetConnectionClose()
 		if c != nil {
 			c.LingerOnClose()

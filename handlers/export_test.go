@@ -8,10 +8,10 @@ import (
 	"licet/handlers/limits"
 )
 
-// ServeRequest answers a request that is parsed already.
+// ServeRequest serves a request that is already parsed.
 func (s *Server) ServeRequest(ctx *fasthttp.RequestCtx) { s.serve(ctx) }
 
-// ServeConn serves one connection, as if the listener had accepted it.
+// ServeConn serves one connection as if it came from a network listener.
 func (s *Server) ServeConn(inner net.Conn) error {
 	c, err := s.newListener(oneConn{inner}).Accept()
 	if err != nil {
@@ -27,9 +27,8 @@ func (c oneConn) Accept() (net.Conn, error) { return c.Conn, nil }
 
 func (c oneConn) Addr() net.Addr { return c.LocalAddr() }
 
-// SetLimits gives a server that serves nothing other limits.
+// SetLimits replaces the limits of a server that serves no request at the moment.
 func (s *Server) SetLimits(l *limits.Limits) { s.cfg.Limits = l }
 
-// Refuse answers the bytes of a request as a connection does before fasthttp
-// sees them; nil: it does not.
+// Refuse returns what a connection sends before fasthttp reads the request; nil if fasthttp reads it.
 func (s *Server) Refuse(request []byte) []byte { return s.refuse(request) }

@@ -12,22 +12,21 @@ import (
 	"licet/licensing"
 )
 
-// routeRefusal refuses the commands of one route on their connection while the
-// node is full, or has no place left for the license's owner. In a flood most
-// requests are refused, and the cost of refusals comes at the expense of the
-// requests that are served. A request that is not in the plainest form goes the
-// usual way, and dispatch refuses it.
+// routeRefusal refuses the requests of one route before fasthttp reads them, while the node is full
+// or has no place left for the license's owner. In a flood the node refuses most requests, and
+// whatever that costs, the other requests lack. A request that is not in the plainest form reaches
+// dispatch, which refuses it too.
 type routeRefusal struct {
 	*connection.Refusal
 	method    string
 	pattern   string
-	activates bool // the route does
+	activates bool // see route
 	kind      kind
 }
 
-// makeRefusals prepares the responses.
+// makeRefusals returns a refusal for each route of commands.
 func (s *Server) makeRefusals(routes []route) []*routeRefusal {
-	// Nowhere else in a response.
+	// No other part of a response has question marks.
 	id := strings.Repeat("?", ulid.EncodedSize)
 	var all []*routeRefusal
 	for i := range routes {
@@ -55,9 +54,8 @@ func (s *Server) makeRefusals(routes []route) []*routeRefusal {
 	return all
 }
 
-// refuse writes the refusal of a request over the request's own bytes, if the node
-// is full, or the owner of the license has no place left. refuse returns nil for a
-// request that must go the usual way.
+// refuse writes the refusal of a request over the request's own bytes, if the node is full or has no
+// place left for the license's owner. refuse returns nil if fasthttp must read the request.
 func (s *Server) refuse(request []byte) (answer []byte) {
 	// A server that shuts down must close the connection too.
 	full := s.cfg.Node.Full()
@@ -75,8 +73,8 @@ func (s *Server) refuse(request []byte) (answer []byte) {
 	return nil
 }
 
-// refuseIfShared reports whether the owner of the license that body names has no
-// place left, and counts the refusal.
+// refuseIfShared reports whether the node has no place left for the owner of the license that body
+// names, and counts the refusal.
 func (s *Server) refuseIfShared(body []byte) bool {
 	var named text
 	if decodeObject(body, false, textMember("license_key", &named)) != nil {
@@ -87,8 +85,8 @@ func (s *Server) refuseIfShared(body []byte) bool {
 	return err == nil && bad.err() == nil && s.cfg.Node.RefuseIfShared(key) != nil
 }
 
-// refuseAs writes a refusal, counts it and logs it, as finish does for other
-// responses. given, the id of the request, may overlap with to.
+// refuseAs writes, counts and logs a refusal, as finish does for other responses. given, the id that
+// the client gave the request, may overlap with to.
 func (s *Server) refuseAs(r *routeRefusal, given, to []byte) []byte {
 	began := time.Now()
 	var buffer [maxRequestID]byte

@@ -183,7 +183,7 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 		Guard:          s.guard,
 		Refuse: func(request []byte) (answer []byte) {
 			s.guard.Do("refusal", func() { answer = s.refuse(request) })
-			return answer // nil after a panic: the usual way answers it
+			return answer // nil after a panic: fasthttp then reads the request
 		},
 		IdleTimeout:  s.cfg.IdleTimeout,
 		WriteTimeout: s.cfg.WriteTimeout,
@@ -191,13 +191,13 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 	})
 }
 
-// Shutdown stops to listen, answers those who wait for events, has every answer close its connection, soon after
-// closes idle ones, and waits until the requests at hand are answered, or ctx
-// ends.
+// Shutdown stops listening, ends all waits for events, and makes every response close its connection.
+// Soon after, Shutdown closes idle connections. It returns when every request has its response, or
+// when ctx ends.
 //
-// fasthttp alone would close idle connections at once, also those whose client
-// has just sent the next request, which would then get no answer. Clients that
-// are busy have been sent away before that.
+// fasthttp alone would close idle connections at once, even if a client has just sent its next
+// request, which would then get no response. Busy clients have left before Shutdown closes idle
+// connections.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.leaving.Store(true)
 	s.stop()

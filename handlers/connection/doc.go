@@ -1,7 +1,19 @@
-// Package connection stands between the network and fasthttp. It refuses what
-// fasthttp would read but other servers may read otherwise, and it saves what
-// fasthttp would spend on idle connections and on requests that are refused.
+// Package connection adapts the connections of fasthttp. It refuses requests that fasthttp accepts
+// although other servers may read them in another way, it limits the number and the age of
+// connections, and it saves the cost of idle connections and of requests that the node refuses anyway.
 //
-// Package handlers imports this package, and routing begins only there. So this
-// package has a small table of errors of its own.
+// A refusal before routing has one of four reasons, which errors.go lists. Package handlers, which
+// imports this package, maps them to status and code like the reasons of any other error.
+//
+// Files:
+//
+//   - listener.go: accepts connections up to a limit, and closes unused ones at shutdown
+//   - conn.go: one connection; reads ahead, checks the framing, and lets clients read a refusal
+//   - framing.go: follows the bytes of requests to find ambiguous framing
+//   - head.go: checks a request's head before the body is read
+//   - refusal.go: answers plain requests without fasthttp while the node is overloaded
+//   - watch.go: notices that the client has gone while its request waits
+//   - lazydeadline.go: sets the deadlines of a connection only when they matter
+//   - requestdeadlines.go: the context of a request, which ends with the request's time
+//   - errors.go: the errors of refusals before routing
 package connection

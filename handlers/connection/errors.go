@@ -9,9 +9,8 @@ import (
 	"licet/licensing"
 )
 
-// The reasons for which a request is refused before it is routed. Package
-// handlers gives them status and code. They are part of the public contract and
-// never change.
+// The reasons for which a request is refused before routing. Package handlers maps them to status
+// and code. They are part of the public contract and never change.
 const (
 	ReasonMalformedRequest licensing.Reason = "malformed_request"
 	ReasonBodyTooLarge     licensing.Reason = "body_too_large"
@@ -19,10 +18,10 @@ const (
 	ReasonHeadersTooLarge  licensing.Reason = "headers_too_large"
 )
 
-// ErrAmbiguousFraming is what [Conn.Read] returns in place of bytes that
-// fasthttp would accept, but in which another server may see a different end of
-// the request.
-var ErrAmbiguousFraming = malformed("each line of a head and of chunks must end with CR LF, and chunks must come without extensions, blanks after their size, and trailers")
+// ErrAmbiguousFraming is the error of a request that fasthttp would accept, but in which another
+// server may see a different end of the request. [Conn.Read] returns it in place of the bytes.
+var ErrAmbiguousFraming = malformed("each line of a head and of chunks must end with CR LF, " +
+	"and chunks must come without extensions, blanks after their size, and trailers")
 
 var (
 	errBodyTooLarge    = &licensing.Error{Reason: ReasonBodyTooLarge, Message: "the body is too large"}
@@ -34,13 +33,12 @@ func malformed(message string) *licensing.Error {
 	return &licensing.Error{Reason: ReasonMalformedRequest, Message: message}
 }
 
-// ReadError translates the error with which fasthttp gave up reading a request
-// from c. c is nil if the request did not come over a connection of a
-// [Listener].
+// ReadError returns the error to report for a request that fasthttp could not read. cause is
+// fasthttp's error. c is the request's connection, or nil if no [Listener] accepted it.
 func ReadError(c *Conn, cause error) error {
 	var small *fasthttp.ErrSmallBuffer
 	switch {
-	case errors.As(cause, &small) && c != nil && c.line >= ReadBufferSize:
+	case errors.As(cause, &small) && c != nil && c.lineLength >= ReadBufferSize:
 		return errURITooLong
 	case errors.As(cause, &small):
 		return errHeadersTooLarge
@@ -48,7 +46,7 @@ func ReadError(c *Conn, cause error) error {
 		return errBodyTooLarge
 	case timedOut(cause):
 		return malformed("the request did not arrive in time")
-	case c != nil && c.loose: // fasthttp does not hand on why it could not read
+	case c != nil && c.ambiguous: // fasthttp does not pass on the error of Read
 		return ErrAmbiguousFraming
 	default:
 		return malformed("this is not an HTTP request, or its framing is broken")

@@ -6,81 +6,82 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// framing follows the bytes of a connection on their way to fasthttp, and says
-// where they leave the one form in which all servers read them alike. The lines
-// of a head end with CR LF. A chunk is a hexadecimal size and CR LF, as many
-// bytes, CR LF; the last one is a size of zero and an empty line. fasthttp would
-// read over bare line feeds, some of which CheckHead does not get to see, chunk
+// framing follows the bytes of a connection on their way to fasthttp, and finds where they leave the
+// one form that all servers read alike:
+//
+//   - The lines of a head end with CR LF.
+//   - A chunk is a hexadecimal size, CR LF, that many bytes, and CR LF.
+//   - The last chunk is a size of zero, CR LF, and CR LF.
+//
+// fasthttp would accept bare line feeds (CheckHead does not get to see all of them), chunk
 // extensions, blanks after a size, and trailers.
 //
-// It is a second reading of what fasthttp reads for itself, so it must not be
-// trusted to be the same. It does no more than hold bytes back, it never
-// changes, adds or reorders them. And it counts the chunked bodies that it has
-// followed to their end: one that fasthttp has seen and framing has not is not
-// served. Where it is led astray, then, requests are refused.
+// framing parses the same bytes as fasthttp, and the two parsers may disagree. So framing only holds
+// bytes back; it never changes, adds or reorders them. It also counts the chunked bodies that it has
+// followed to their end: a chunked body that only fasthttp has seen is refused. An error in framing
+// therefore refuses requests, and lets none through.
 type framing struct {
-	part part
-	left int64 // bytes of the body or the chunk that are still to come
-	size int   // digits of the chunk size so far
+	state  framingState
+	left   int64 // bytes of the body or of the chunk that are still to come
+	digits int   // of the chunk size so far
 
-	// line is the beginning of a header line of which the end has not come
-	// yet: as much as can matter, and CR.
-	line  [maxFramingLine + 1]byte
-	lined int
-	cr    bool // what has come of it ends with CR
+	// line is the start of an incomplete header line: as many bytes as can matter, and CR.
+	line      [maxFramingLine + 1]byte
+	lineBytes int
+	endsCR    bool // the incomplete line ends with CR so far
 
-	// Of the head so far.
-	begun   bool // it has a line
-	length  int
-	chunked bool
+	// The head so far.
+	headBegun bool // the head has a line
+	length    int
+	chunked   bool
 
-	whole int // chunked bodies followed to their end, and not yet taken
+	chunkedBodies int // followed to their end, and not yet taken by takeChunkedBody
 }
 
-// part is what the next byte belongs to.
-type part int8
+// framingState says what the next byte belongs to.
+type framingState int8
 
 const (
-	partHead part = iota
-	partBody
-	partSize // of a chunk
-	partSizeLF
-	partChunk
-	partChunkCR
-	partChunkLF
-	partEndCR // of the empty line after the last chunk
-	partEndLF
+	inHead framingState = iota
+	inBody
+	inChunkSize
+	atChunkSizeLF
+	inChunk
+	atChunkCR
+	atChunkLF
+	atEndCR // of the empty line after the last chunk
+	atEndLF
 )
 
-// maxFramingLine bounds a line of Content-Length or Transfer-Encoding, so that
-// framing need not keep more. CheckHead refuses longer ones.
+// maxFramingLine bounds a line of Content-Length or Transfer-Encoding, in bytes, so that framing
+// need not keep more. CheckHead refuses longer lines.
 const maxFramingLine = 64
 
-// maxSizeDigits is fasthttp's own bound, on 64 bits.
+// maxSizeDigits bounds the digits of a chunk size. fasthttp has the same bound on 64 bits.
 const maxSizeDigits = 15
 
-// follow takes the next bytes and says how many of them are good. What comes
-// after those must not be read.
-func (f *framing) follow(p []byte) (good int) {
+// scan reads the next bytes and returns how many of them are unambiguous. The caller must not read
+// the bytes after those.
+func (f *framing) scan(p []byte) (accepted int) {
 	for at := 0; at < len(p); {
-		switch f.part {
-		case partHead:
-			n, good := f.head(p[at:])
+		switch f.state {
+		case inHead:
+			n, ok := f.scanHead(p[at:])
 			at += n
-			if !good {
+			if !ok {
 				return at
 			}
-		case partBody, partChunk:
+		case inBody, inChunk:
 			n := min(f.left, int64(len(p)-at))
 			f.left -= n
 			at += int(n)
-			if f.left == 0 && f.part == partBody {
-				f.part = partHead
+			if f.left == 0 && f.state == inBody {
+				f.state = inHead
 			} else if f.left == 0 {
-				f.part = partChunkCR
+				f.state = atChunkCR
 			}
 		default:
-			if !f.chunkByte(p[at]) {
+			if !f.scanChunkByte(p[at]) {
 				return at
 			}
 			at++
@@ -89,46 +90,46 @@ func (f *framing) follow(p []byte) (good int) {
 	return len(p)
 }
 
-// between tells whether the next byte is the first one of a request.
-func (f *framing) between() bool { return f.part == partHead && f.lined == 0 && !f.begun }
+// atRequestStart reports whether the next byte is the first one of a request.
+func (f *framing) atRequestStart() bool { return f.state == inHead && f.lineBytes == 0 && !f.headBegun }
 
-// chunkByte takes a byte that frames chunks.
-func (f *framing) chunkByte(b byte) (good bool) {
-	switch f.part {
-	case partSize:
+// scanChunkByte reads a byte of the framing of chunks. It reports whether the byte is unambiguous.
+func (f *framing) scanChunkByte(b byte) bool {
+	switch f.state {
+	case inChunkSize:
 		digit, ok := hexDigit(b)
 		switch {
-		case ok && f.size < maxSizeDigits:
-			f.size++
+		case ok && f.digits < maxSizeDigits:
+			f.digits++
 			f.left = f.left<<4 | digit
 			return true
-		case ok || f.size == 0:
+		case ok || f.digits == 0:
 			return false
 		}
-		f.part = partSizeLF
+		f.state = atChunkSizeLF
 		return b == '\r'
-	case partSizeLF:
-		f.size = 0
-		f.part = partChunk
+	case atChunkSizeLF:
+		f.digits = 0
+		f.state = inChunk
 		if f.left == 0 {
-			f.part = partEndCR
+			f.state = atEndCR
 		}
 		return b == '\n'
-	case partChunkCR:
-		f.part = partChunkLF
+	case atChunkCR:
+		f.state = atChunkLF
 		return b == '\r'
-	case partChunkLF:
-		f.part = partSize
+	case atChunkLF:
+		f.state = inChunkSize
 		return b == '\n'
-	case partEndCR:
-		f.part = partEndLF
+	case atEndCR:
+		f.state = atEndLF
 		return b == '\r'
 	default:
 		if b != '\n' {
 			return false
 		}
-		f.part = partHead
-		f.whole++
+		f.state = inHead
+		f.chunkedBodies++
 		return true
 	}
 }
@@ -146,46 +147,46 @@ func hexDigit(b byte) (int64, bool) {
 	}
 }
 
-// head takes the bytes of one line of a head, or those that there are.
-func (f *framing) head(p []byte) (n int, good bool) {
+// scanHead reads one line of a head, or as much of the line as has come. It returns the number of
+// bytes read, and false for a line that does not end with CR LF.
+func (f *framing) scanHead(p []byte) (n int, ok bool) {
 	end := bytes.IndexByte(p, '\n')
 	if end < 0 {
-		f.lined += copy(f.line[f.lined:], p)
-		f.cr = p[len(p)-1] == '\r'
+		f.lineBytes += copy(f.line[f.lineBytes:], p)
+		f.endsCR = p[len(p)-1] == '\r'
 		return len(p), true
 	}
 	line := p[:end]
 	if end > 0 {
-		f.cr = line[end-1] == '\r'
+		f.endsCR = line[end-1] == '\r'
 	}
-	if !f.cr {
+	if !f.endsCR {
 		return end, false
 	}
-	if f.lined > 0 {
-		f.lined += copy(f.line[f.lined:], line)
-		line = f.line[:f.lined]
+	if f.lineBytes > 0 {
+		f.lineBytes += copy(f.line[f.lineBytes:], line)
+		line = f.line[:f.lineBytes]
 	}
 	f.headLine(bytes.TrimSuffix(line, []byte("\r")))
-	f.lined, f.cr = 0, false
+	f.lineBytes, f.endsCR = 0, false
 	return end + 1, true
 }
 
-// headLine takes a line of a head. The request line is like any header that
-// says nothing about the body, and an empty line before it like a whole head
-// that does not. What CheckHead refuses needs no care here, since nothing that
-// comes after it is served.
+// headLine reads a whole line of a head. For framing, the request line is a header that says nothing
+// about the body, and an empty line before the request line is a head without a body. headLine need
+// not check what CheckHead refuses: no request after a refused one is served.
 func (f *framing) headLine(line []byte) {
 	if len(line) == 0 {
 		switch {
 		case f.chunked:
-			f.part = partSize
+			f.state = inChunkSize
 		case f.length > 0:
-			f.part, f.left = partBody, int64(f.length)
+			f.state, f.left = inBody, int64(f.length)
 		}
-		f.begun, f.length, f.chunked = false, 0, false
+		f.headBegun, f.length, f.chunked = false, 0, false
 		return
 	}
-	f.begun = true
+	f.headBegun = true
 	if first := line[0] | 0x20; first != 'c' && first != 't' {
 		return
 	}
@@ -199,11 +200,12 @@ func (f *framing) headLine(line []byte) {
 	}
 }
 
-// takeChunked tells whether the next chunked body was followed to its end.
-func (f *framing) takeChunked() bool {
-	if f.whole == 0 {
+// takeChunkedBody reports whether framing has followed the next chunked body to its end. It counts
+// each body once.
+func (f *framing) takeChunkedBody() bool {
+	if f.chunkedBodies == 0 {
 		return false
 	}
-	f.whole--
+	f.chunkedBodies--
 	return true
 }

@@ -17,17 +17,17 @@ import (
 
 const bodyLimit = 64 << 10
 
-// taken is a request that fasthttp read whole and that CheckHead let through.
-type taken struct {
+// acceptedRequest is a request that fasthttp has read and CheckHead has accepted.
+type acceptedRequest struct {
 	Head, Body string
-	loose      bool // it is not in the strict form
-	seen       bool // it is chunked, and the connection has followed that
+	ambiguous  bool // the request is not in the strict form
+	followed   bool // the body is chunked, and the connection has followed the body to its end
 }
 
-// takeAll reads requests as the server does, until one is refused or broken.
-// sent is where they come from, as far as it has been read: what fasthttp took
-// of it for one body tells how that was framed.
-func takeAll(from io.Reader, sent func() []byte, seen func() bool) (all []taken) {
+// readRequests reads requests as the server does, until CheckHead refuses one or fasthttp can't read
+// one. sent returns the bytes read from the source so far: those that fasthttp has read for one body
+// show how the body was framed.
+func readRequests(from io.Reader, sent func() []byte, followed func() bool) (all []acceptedRequest) {
 	reader := bufio.NewReaderSize(from, ReadBufferSize)
 	position := func() int { return len(sent()) - reader.Buffered() }
 	for {
@@ -44,22 +44,22 @@ func takeAll(from io.Reader, sent func() []byte, seen func() bool) (all []taken)
 		if request.ContinueReadBody(reader, bodyLimit, false) != nil {
 			return all
 		}
-		one := taken{
+		one := acceptedRequest{
 			Head: fmt.Sprintf("%s %s %s", request.Header.Method(), request.Header.RequestURI(), request.Header.RawHeaders()),
 			Body: string(request.Body()),
 		}
 		head := sent()[begin:start]
-		one.loose = bytes.Count(head, []byte("\n")) != bytes.Count(head, []byte("\r\n"))
+		one.ambiguous = bytes.Count(head, []byte("\n")) != bytes.Count(head, []byte("\r\n"))
 		if chunked {
-			one.loose = one.loose || !strict(sent()[start:position()], one.Body)
-			one.seen = seen()
+			one.ambiguous = one.ambiguous || !strict(sent()[start:position()], one.Body)
+			one.followed = followed()
 		}
 		all = append(all, one)
 	}
 }
 
-// strict reports whether chunks are in the strict form, and what is in them.
-// It goes by the text as a whole, and so has nothing in common with framing.
+// strict reports whether chunks are in the strict form and contain body. It looks at the text as a
+// whole, so it has nothing in common with framing.
 func strict(chunks []byte, body string) bool {
 	for text := string(chunks); ; {
 		size, rest, found := strings.Cut(text, "\r\n")
@@ -81,7 +81,7 @@ func strict(chunks []byte, body string) bool {
 	}
 }
 
-// pieces is a connection over which bytes come a few at a time.
+// pieces is a connection that returns at most size bytes a read.
 type pieces struct {
 	net.Conn
 	rest []byte
@@ -99,7 +99,7 @@ func (p *pieces) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-// recorder keeps what is read through it.
+// recorder keeps the bytes read through it.
 type recorder struct {
 	from io.Reader
 	read []byte
@@ -111,31 +111,41 @@ func (r *recorder) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// FuzzFraming reads the same bytes by fasthttp alone and by fasthttp behind a
-// connection of ours. The latter takes exactly the same requests, up to the
-// first that is framed loosely, which it does not take; and each chunked one
-// that it takes was followed to its end.
+// FuzzFraming reads the same bytes with fasthttp alone and with fasthttp behind a Conn. Behind the
+// Conn, fasthttp accepts exactly the same requests up to the first with ambiguous framing, and the
+// Conn has followed each chunked body to its end.
 func FuzzFraming(f *testing.F) {
 	const host = "Host: x\r\n"
 	post := func(headers, body string) string { return "POST / HTTP/1.1\r\n" + host + headers + "\r\n" + body }
 	chunked := func(body string) string { return post("Transfer-Encoding: chunked\r\n", body) }
-	// A body that looks like a head, to whoever misses that it is a body.
+	// The body looks like a head to a parser that misses that the body has begun.
 	declared := post("Content-Length: 56\r\n", "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
 	bodies := []string{
-		"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n000\r\n\r\n", "1\r\n{\r\n0000000000001\r\n}\r\n0\r\n\r\n", "a\r\n0123456789\r\n0\r\n\r\n",
-		"A\r\n0123456789\r\n0\r\n\r\n", "2;a=b\r\n{}\r\n0\r\n\r\n", "2 ;a\r\n{}\r\n0\r\n\r\n", "2;\r\n{}\r\n0\r\n\r\n",
-		"2;a=\"\r\n\"\r\n{}\r\n0\r\n\r\n", "2 \r\n{}\r\n0\r\n\r\n", "2\t\r\n{}\r\n0\r\n\r\n", "+2\r\n{}\r\n0\r\n\r\n", "0x2\r\n{}\r\n0\r\n\r\n",
-		"2\n{}\r\n0\r\n\r\n", "2\r\n{}\n0\r\n\r\n", "2\r\n{}\r\n0\n\r\n", "2\r\n{}\r\n0\r\n\n", "fffffffffffffff\r\n{}", "ffffffffffffffff\r\n{}", "10001\r\n{}",
-		"2\r\n{}\r\n", "2\r\n{}\r\n0\r\n", "2\r\n{}\r\n0\r\nX-A: b\r\n\r\n", "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n", "2\r\n{}\r\n0;a\r\n\r\n", "2\r\n{}\r\n0 \r\n\r\n",
+		"0\r\n\r\n", "2\r\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n000\r\n\r\n", "1\r\n{\r\n0000000000001\r\n}\r\n0\r\n\r\n",
+		"a\r\n0123456789\r\n0\r\n\r\n",
+		"A\r\n0123456789\r\n0\r\n\r\n", "2;a=b\r\n{}\r\n0\r\n\r\n", "2 ;a\r\n{}\r\n0\r\n\r\n",
+		"2;\r\n{}\r\n0\r\n\r\n",
+		"2;a=\"\r\n\"\r\n{}\r\n0\r\n\r\n", "2 \r\n{}\r\n0\r\n\r\n", "2\t\r\n{}\r\n0\r\n\r\n",
+		"+2\r\n{}\r\n0\r\n\r\n", "0x2\r\n{}\r\n0\r\n\r\n",
+		"2\n{}\r\n0\r\n\r\n", "2\r\n{}\n0\r\n\r\n", "2\r\n{}\r\n0\n\r\n", "2\r\n{}\r\n0\r\n\n",
+		"fffffffffffffff\r\n{}", "ffffffffffffffff\r\n{}", "10001\r\n{}",
+		"2\r\n{}\r\n", "2\r\n{}\r\n0\r\n", "2\r\n{}\r\n0\r\nX-A: b\r\n\r\n",
+		"2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n", "2\r\n{}\r\n0;a\r\n\r\n", "2\r\n{}\r\n0 \r\n\r\n",
 	}
 	heads := []string{
 		"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n",
-		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "transfer-encoding:CHUNKED\r\n", "Transfer-Encoding:\t chunked \t\r\n",
-		"Transfer-Encoding:" + strings.Repeat(" ", 99) + "chunked\r\n", "X: " + strings.Repeat("y", 99) + "\r\nTransfer-Encoding: chunked\r\n",
-		"Transfer-Encoding : chunked\r\n", " Transfer-Encoding: chunked\r\n", "X: y\r\n Transfer-Encoding: chunked\r\n", "X: y\nTransfer-Encoding: chunked\r\n",
-		"Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: 5, 5\r\n", "Content-Length: 05\r\n", "Content-Length: +5\r\n",
-		"Content-Length: 0\r\n", "Content-Length: 99999\r\n", "Content-Length:" + strings.Repeat(" ", 99) + "5\r\n", "Cookie: a\r\nTE: trailers\r\nTrailer: X-A\r\n",
-		"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n", "Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", "transfer-encoding:CHUNKED\r\n",
+		"Transfer-Encoding:\t chunked \t\r\n",
+		"Transfer-Encoding:" + strings.Repeat(" ", 99) + "chunked\r\n",
+		"X: " + strings.Repeat("y", 99) + "\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding : chunked\r\n", " Transfer-Encoding: chunked\r\n",
+		"X: y\r\n Transfer-Encoding: chunked\r\n", "X: y\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n", "Content-Length: 5, 5\r\n",
+		"Content-Length: 05\r\n", "Content-Length: +5\r\n",
+		"Content-Length: 0\r\n", "Content-Length: 99999\r\n", "Content-Length:" + strings.Repeat(" ", 99) + "5\r\n",
+		"Cookie: a\r\nTE: trailers\r\nTrailer: X-A\r\n",
+		"Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n",
+		"Connection: Transfer-Encoding\r\nTransfer-Encoding: chunked\r\n",
 	}
 	for i, body := range bodies {
 		f.Add([]byte(chunked(body)+declared+chunked(bodies[1])+chunked(body)), uint8(i*5))
@@ -155,9 +165,9 @@ func FuzzFraming(f *testing.F) {
 	f.Add([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), uint8(0))
 	f.Fuzz(func(t *testing.T, sent []byte, size uint8) {
 		alone := &pieces{rest: sent, size: int(size) + 1}
-		want := takeAll(alone, func() []byte { return alone.read }, func() bool { return true })
+		want := readRequests(alone, func() []byte { return alone.read }, func() bool { return true })
 		for i, one := range want {
-			if one.loose {
+			if one.ambiguous {
 				want = want[:i]
 				break
 			}
@@ -165,15 +175,16 @@ func FuzzFraming(f *testing.F) {
 		never := &Listener{cfg: Config{Refuse: func([]byte) []byte { return nil }}}
 		c := &Conn{Conn: &pieces{rest: sent, size: int(size) + 1}, listener: never}
 		through := &recorder{from: c}
-		got := takeAll(through, func() []byte { return through.read }, c.TakeChunkedBody)
+		got := readRequests(through, func() []byte { return through.read }, c.TakeChunkedBody)
 		if !slices.Equal(want, got) {
-			t.Fatalf("fasthttp alone (-) and behind the connection (+):\n%s\nof %q", cmp.Diff(want, got, cmp.AllowUnexported(taken{})), sent)
+			t.Fatalf("fasthttp alone (-) and behind the connection (+):\n%s\nof %q",
+				cmp.Diff(want, got, cmp.AllowUnexported(acceptedRequest{})), sent)
 		}
 		if !bytes.HasPrefix(sent, through.read) {
 			t.Fatalf("read %q\nof %q", through.read, sent)
 		}
-		if n, err := c.Read(make([]byte, 1)); c.loose && (n != 0 || !errors.Is(err, ErrAmbiguousFraming)) {
-			t.Fatalf("read on after loose framing: %d, %v", n, err)
+		if n, err := c.Read(make([]byte, 1)); c.ambiguous && (n != 0 || !errors.Is(err, ErrAmbiguousFraming)) {
+			t.Fatalf("read on after ambiguous framing: %d, %v", n, err)
 		}
 	})
 }

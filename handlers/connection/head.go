@@ -7,27 +7,26 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// The limits of a request.
+// The limits of a request, in bytes.
 const (
 	uriLimit  = 4 << 10
 	headLimit = 12 << 10 // request line and headers
 
-	// ReadBufferSize must hold a head that is over its limit, for it to be refused
-	// with the right code.
+	// ReadBufferSize is fasthttp's read buffer. It holds a head that exceeds headLimit, so that
+	// CheckHead refuses that head with the right code.
 	ReadBufferSize = 16 << 10
 )
 
-// CheckHead judges a request by its head alone: its size, its framing, and
-// whether the body that it declares may be that long.
+// CheckHead checks the size of a request's head, its framing, and the declared length of its body.
+// It returns an error that a client may see, and whether the body comes in chunks.
 //
-// fasthttp lets through what other servers on the way may understand
-// otherwise, such as both Content-Length and Transfer-Encoding. Two servers
-// that see two ends of one request see two requests, and the second one is an
-// attacker's. So whatever has more than one reading is refused here, from the
-// raw bytes, since the parsed header shows only what fasthttp made of it.
+// fasthttp accepts requests that other servers on the way may read in another way, for example with
+// both Content-Length and Transfer-Encoding. If two servers see different ends of a request, then one
+// of them sees a second request, which an attacker wrote (request smuggling). So CheckHead refuses
+// every head with more than one reading. It checks the raw bytes, because the parsed header shows
+// only how fasthttp has read them.
 //
-// What is not in the parsed head, such as how chunks are framed, is judged by
-// framing.
+// CheckHead can't see how chunks are framed. [Conn.Read] checks that.
 func CheckHead(h *fasthttp.RequestHeader, bodyLimit int) (chunked bool, err error) {
 	uri, raw := h.RequestURI(), h.RawHeaders()
 	if len(uri) > uriLimit {
@@ -37,7 +36,7 @@ func CheckHead(h *fasthttp.RequestHeader, bodyLimit int) (chunked bool, err erro
 	if requestLine+len(raw) > headLimit {
 		return false, errHeadersTooLarge
 	}
-	// fasthttp takes any other version for HTTP/1.0.
+	// fasthttp treats any other version as HTTP/1.0.
 	if version := string(h.Protocol()); version != "HTTP/1.1" && version != "HTTP/1.0" {
 		return false, malformed("the HTTP version must be 1.1 or 1.0")
 	}
@@ -51,13 +50,14 @@ func CheckHead(h *fasthttp.RequestHeader, bodyLimit int) (chunked bool, err erro
 	return chunked, nil
 }
 
-// checkFraming walks the header lines as they were sent, and gives the
-// declared length of the body, or that it comes in chunks.
+// checkFraming reads the header lines as the client sent them. It returns the declared length of the
+// body, or that the body comes in chunks.
 func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error) {
 	var lengths, encodings, types, hosts int
 	for len(raw) > 0 {
 		line, rest, found := bytes.Cut(raw, []byte("\r\n"))
-		if !found || bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 || bytes.IndexByte(line, 0) >= 0 {
+		if !found || bytes.IndexByte(line, '\n') >= 0 || bytes.IndexByte(line, '\r') >= 0 ||
+			bytes.IndexByte(line, 0) >= 0 {
 			return 0, false, malformed("the header lines must end with CR LF and hold no other control characters")
 		}
 		raw = rest
@@ -96,7 +96,8 @@ func checkFraming(raw []byte, http11 bool) (length int, chunked bool, err error)
 	}
 	switch {
 	case lengths > 1 || encodings > 1 || types > 1 || hosts > 1:
-		return 0, false, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host must not be repeated")
+		return 0, false, malformed("headers Content-Length, Transfer-Encoding, Content-Type and Host " +
+			"must not be repeated")
 	case lengths > 0 && encodings > 0:
 		return 0, false, malformed("headers Content-Length and Transfer-Encoding must not come together")
 	case http11 && hosts == 0:
@@ -111,11 +112,11 @@ func parseLength(value []byte) (length int, ok bool) {
 	return length, err == nil && value[0] >= '0' && value[0] <= '9'
 }
 
-// isChunked judges the value of Transfer-Encoding.
+// isChunked reports whether the value of Transfer-Encoding is chunked.
 func isChunked(value []byte) bool { return bytes.EqualFold(value, []byte("chunked")) }
 
-// isToken reports whether a header name has only the characters that RFC 9110
-// gives it. In particular there is no space before the colon.
+// isToken reports whether a header name is a token of RFC 9110, section 5.6.2. In particular, a token
+// has no space before the colon.
 func isToken(name []byte) bool {
 	for _, c := range name {
 		if !tokenBytes[c] {
@@ -132,8 +133,8 @@ var tokenBytes = func() (allowed [256]bool) {
 	return allowed
 }()
 
-// WantsClose reports whether the client wants the connection closed after this.
-// fasthttp knows only the spelling "close", alone in its header.
+// WantsClose reports whether the client asks to close the connection after the response. fasthttp
+// knows only the spelling "close", alone in its header.
 func WantsClose(h *fasthttp.RequestHeader) bool {
 	for _, value := range h.PeekAll(fasthttp.HeaderConnection) {
 		for option := range bytes.SplitSeq(value, []byte(",")) {

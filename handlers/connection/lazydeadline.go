@@ -2,24 +2,23 @@ package connection
 
 import "time"
 
-// lazyDeadline is one direction's deadline on a connection. fasthttp moves three
-// of them with every request, each time a timer of the runtime's, and hardly any
-// is needed: what was read ahead is read in no time, and a deadline that is only
-// a little earlier than what is wanted does as well.
+// lazyDeadline is the deadline of one direction of a connection. fasthttp sets three deadlines with
+// every request, and each moves a timer of Go's runtime. Hardly any of these is needed: a read of
+// bytes in readAhead does not wait, and a deadline that is slightly early serves as well.
 type lazyDeadline struct {
-	wanted  time.Time
-	applied time.Time
+	wanted  time.Time // zero: none
+	applied time.Time // on the connection; zero: none
 }
 
-// deadlineGrace is the part of the time that is left by which a deadline may be
-// early.
-const deadlineGrace = 32
+// deadlineTolerance is the divisor of the remaining time that yields how early a deadline may be.
+const deadlineTolerance = 32
 
-// apply sees to it that what is wanted holds from now on, by set if need be.
+// apply makes the wanted deadline hold from now on. apply calls set only if the applied deadline is
+// later than the wanted one, or too early.
 func (d *lazyDeadline) apply(set func(time.Time) error) error {
 	if d.wanted.IsZero() == d.applied.IsZero() {
 		early := d.wanted.Sub(d.applied)
-		if early == 0 || 0 < early && early <= time.Until(d.wanted)/deadlineGrace {
+		if early == 0 || 0 < early && early <= time.Until(d.wanted)/deadlineTolerance {
 			return nil
 		}
 	}

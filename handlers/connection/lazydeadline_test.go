@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A deadline is set anew only where the one that holds would be late, or early
-// by more than a small part of its time.
+// TestLazyDeadline: apply sets a deadline only if the applied deadline is late, or early by more than
+// a small part of the remaining time.
 func TestLazyDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var d lazyDeadline
@@ -47,7 +47,7 @@ func TestLazyDeadline(t *testing.T) {
 	})
 }
 
-// What could not be set is tried again.
+// TestLazyDeadlineFails: apply tries again to set a deadline that it could not set.
 func TestLazyDeadlineFails(t *testing.T) {
 	broken := errors.New("broken")
 	d := lazyDeadline{wanted: time.Now().Add(time.Hour)}

@@ -6,40 +6,41 @@ import (
 	"time"
 )
 
-// deadlineSteps is into how many steps a request's time is divided: by up to one
-// of them a request's deadline may be early.
+// deadlineSteps is the number of steps in a request's time. A request's deadline is early by at most
+// one step.
 const deadlineSteps = 512
 
-// RequestDeadlines gives requests a context that ends when their time is up.
+// RequestDeadlines returns contexts that end when a request's time is up. fasthttp's own context
+// ends only at shutdown. RequestDeadlines is safe for concurrent use.
 //
-// Requests that come within the same few milliseconds share one. It ends by its
-// timer and never before, so nobody has to cancel it when a request is answered:
-// what waits for the context, waits within the request. A timer for each request
-// costs more than all else that is done to its head.
+// Requests that arrive within the same few milliseconds share a context, because a timer for each
+// request costs more than all other work on the request's head. The context ends only by its timer:
+// nothing outlives its request by waiting for the context, so nothing needs to cancel it.
 type RequestDeadlines struct {
 	Timeout time.Duration
 	current atomic.Pointer[sharedDeadline]
 }
 
+// sharedDeadline is the context of the requests that arrive before a time.
 type sharedDeadline struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	until  time.Time // requests that come later have another one
+	until  time.Time
 }
 
-// Context gives the context of a request that came at a time. Its deadline is
-// timeout later, or up to a step less.
-func (d *RequestDeadlines) Context(came time.Time) context.Context {
+// Context returns the context of a request that arrived at a time. Its deadline is Timeout later, or
+// up to a step less.
+func (d *RequestDeadlines) Context(arrived time.Time) context.Context {
 	for {
 		shared := d.current.Load()
-		if shared != nil && came.Before(shared.until) {
+		if shared != nil && arrived.Before(shared.until) {
 			return shared.ctx
 		}
-		next := &sharedDeadline{until: came.Add(d.Timeout / deadlineSteps)}
-		next.ctx, next.cancel = context.WithDeadline(context.Background(), came.Add(d.Timeout))
+		next := &sharedDeadline{until: arrived.Add(d.Timeout / deadlineSteps)}
+		next.ctx, next.cancel = context.WithDeadline(context.Background(), arrived.Add(d.Timeout))
 		if d.current.CompareAndSwap(shared, next) {
 			return next.ctx
 		}
-		next.cancel() // another request was first
+		next.cancel() // another request has replaced shared first
 	}
 }

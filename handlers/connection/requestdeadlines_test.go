@@ -8,24 +8,26 @@ import (
 	"time"
 )
 
-func TestDeadlines(t *testing.T) {
+// TestRequestDeadlines: requests of the same step share a context, and each has its whole time but for
+// a step.
+func TestRequestDeadlines(t *testing.T) {
 	t.Parallel()
 	const timeout = deadlineSteps * time.Second
 	d := RequestDeadlines{Timeout: timeout}
 	start := time.Now()
 	first := d.Context(start)
-	f := func(came time.Duration, same bool) {
+	f := func(after time.Duration, same bool) {
 		t.Helper()
-		ctx := d.Context(start.Add(came))
+		ctx := d.Context(start.Add(after))
 		if (ctx == first) != same {
-			t.Errorf("after %v: shared with the first: %v", came, !same)
+			t.Errorf("after %v: shared with the first: %v", after, !same)
 		}
 		deadline, _ := ctx.Deadline()
-		if left := deadline.Sub(start.Add(came)); left > timeout || left <= timeout-time.Second {
-			t.Errorf("after %v: %v are left", came, left)
+		if left := deadline.Sub(start.Add(after)); left > timeout || left <= timeout-time.Second {
+			t.Errorf("after %v: %v are left", after, left)
 		}
 		if ctx.Err() != nil {
-			t.Errorf("after %v: %v", came, ctx.Err())
+			t.Errorf("after %v: %v", after, ctx.Err())
 		}
 	}
 	f(0, true)
@@ -38,8 +40,8 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// Requests that come at once get contexts that live, and that end.
-func TestDeadlinesEnd(t *testing.T) {
+// TestRequestDeadlinesEnd: concurrent requests get contexts that have not ended, and that end in time.
+func TestRequestDeadlinesEnd(t *testing.T) {
 	t.Parallel()
 	const timeout = 100 * time.Millisecond
 	d := RequestDeadlines{Timeout: timeout}
@@ -47,10 +49,10 @@ func TestDeadlinesEnd(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20 {
-				came := time.Now()
-				ctx := d.Context(came)
-				if err := ctx.Err(); err != nil && time.Since(came) < timeout/2 {
-					t.Errorf("ended after %v: %v", time.Since(came), err)
+				arrived := time.Now()
+				ctx := d.Context(arrived)
+				if err := ctx.Err(); err != nil && time.Since(arrived) < timeout/2 {
+					t.Errorf("ended after %v: %v", time.Since(arrived), err)
 				}
 				time.Sleep(100 * time.Microsecond)
 			}
@@ -68,7 +70,7 @@ func TestDeadlinesEnd(t *testing.T) {
 	all.Wait()
 }
 
-func BenchmarkDeadlines(b *testing.B) {
+func BenchmarkRequestDeadlines(b *testing.B) {
 	b.Run("shared", func(b *testing.B) {
 		d := RequestDeadlines{Timeout: 4 * time.Second}
 		b.ReportAllocs()

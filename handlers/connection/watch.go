@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// Watch begins to read ahead and closes gone when the peer has closed the connection, or its half
-// of it. Watch keeps the bytes of further requests for Read. Once c.ahead is full, Watch can't see
-// the end of the connection any more, and ends.
+// Watch reads ahead in a new goroutine and closes gone when the client has closed the connection, or
+// its half of it. Read returns the bytes of further requests later. Once readAhead is full, Watch
+// can't see the end of the connection any more, and its goroutine ends.
 //
-// stop ends the watch and returns when it has ended. Between Watch and stop, nothing else may read
-// from the connection.
+// stop ends the goroutine and waits for it. Between Watch and stop, nothing else may read from the
+// connection.
 func (c *Conn) Watch() (gone <-chan struct{}, stop func()) {
-	// A deadline that has passed interrupts a read without harm, also below TLS.
+	// stop interrupts the read with a deadline in the past, which does no harm, also below TLS.
 	if c.Conn.SetReadDeadline(time.Time{}) != nil {
 		return nil, func() {}
 	}
-	c.filled = copy(c.ahead[:], c.ahead[c.next:c.filled])
+	c.filled = copy(c.readAhead[:], c.readAhead[c.next:c.filled])
 	c.next = 0
 	ended, done := make(chan struct{}), make(chan struct{})
 	c.listener.cfg.Guard.Start("watch of a connection", func() {
 		defer close(done)
-		for c.filled < len(c.ahead) {
-			n, err := c.Conn.Read(c.ahead[c.filled:])
+		for c.filled < len(c.readAhead) {
+			n, err := c.Conn.Read(c.readAhead[c.filled:])
 			c.filled += n
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				return
 			}
 			if err != nil {
-				close(ended) // Read gets the same error
+				close(ended) // Read will get the same error
 				return
 			}
 		}
