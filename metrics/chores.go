@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Chores are the instruments of what every node does again and again, sweeps, and of
@@ -24,7 +25,7 @@ type Chores struct {
 // sweepBuckets span a look that finds nothing to a pass with much to do, in seconds.
 var sweepBuckets = []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60, 300}
 
-func newChores(factory builder, reg prometheus.Registerer) Chores {
+func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 	return Chores{
 		Ready: newSampled(reg, "licet_ready", "Whether requests may be sent to this node: 1 or 0. It is not leaving, and the store has answered it in the last two seconds."),
 		BackupSuccess: factory.NewGauge(prometheus.GaugeOpts{

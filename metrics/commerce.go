@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Commerce are the instruments of orders and their money.
@@ -23,7 +24,7 @@ type Commerce struct {
 	Refunds *prometheus.CounterVec
 }
 
-func newCommerce(factory builder) Commerce {
+func newCommerce(factory promauto.Factory) Commerce {
 	return Commerce{
 		Orders: vector(factory,
 			"licet_orders_total",

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Engine are the instruments of what runs commands: mailboxes, folds, admission and
@@ -33,7 +34,7 @@ type Engine struct {
 	Panics prometheus.Counter
 }
 
-func newEngine(factory builder, reg prometheus.Registerer) Engine {
+func newEngine(factory promauto.Factory, reg prometheus.Registerer) Engine {
 	return Engine{
 		Mailboxes:       newSampled(reg, "licet_mailboxes", "Records with commands waiting or running on this node."),
 		CommandsWaiting: newSampled(reg, "licet_mailbox_commands_waiting", "Commands waiting in mailboxes of this node for the ones before them."),

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Events are the instruments of events and their delivery to webhook endpoints.
@@ -36,7 +37,7 @@ type Events struct {
 	WebhookSkips prometheus.Counter
 }
 
-func newEvents(factory builder) Events {
+func newEvents(factory promauto.Factory) Events {
 	endpoints := factory.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "licet_webhook_endpoints",
 		Help: "Webhook endpoints that this node delivers to, by state.",

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // HTTP are the instruments of what is answered over HTTP.
@@ -22,7 +23,7 @@ type HTTP struct {
 	Activations *prometheus.CounterVec
 }
 
-func newHTTP(factory builder) HTTP {
+func newHTTP(factory promauto.Factory) HTTP {
 	return HTTP{
 		HTTPDuration: factory.NewHistogramVec(histogram(
 			"licet_http_request_duration_seconds",

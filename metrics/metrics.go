@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
@@ -32,7 +33,7 @@ type Metrics struct {
 // New makes the instruments and registers them, along with Go's and the
 // process's own. version and revision go into licet_build_info.
 func New(reg prometheus.Registerer, version, revision, goVersion string) *Metrics {
-	factory := newBuilder(reg)
+	factory := promauto.With(reg)
 	factory.NewGauge(prometheus.GaugeOpts{
 		Name:        "licet_build_info",
 		Help:        "Always 1; the labels tell what is running.",
@@ -61,7 +62,7 @@ func Handler(reg prometheus.Gatherer) http.Handler {
 
 // vector makes a counter of few labels, whose series are there from the start: a rate
 // does not see the first thing that a series counts if it comes with it.
-func vector(factory builder, name, help string, labels []string, series ...[]string) *prometheus.CounterVec {
+func vector(factory promauto.Factory, name, help string, labels []string, series ...[]string) *prometheus.CounterVec {
 	v := factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	for _, values := range series {
 		v.WithLabelValues(values...)

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"reflect"
 	"regexp"
 	"slices"
@@ -278,11 +277,4 @@ func TestHandler(t *testing.T) {
 	f("", "text/plain", "licet_panics_total 1", "go_goroutines ", "process_start_time_seconds ")
 	f("application/openmetrics-text;version=1.0.0", "application/openmetrics-text",
 		"# TYPE licet_panics counter", "licet_panics_total 1.0", "# EOF")
-}
-
-// TestNometricsBuilds: loadtest/compare builds the service so, to tell what metrics cost.
-func TestNometricsBuilds(t *testing.T) {
-	if out, err := exec.CommandContext(t.Context(), "go", "test", "-tags", "nometrics", "-run", "^TestNothing$", ".").CombinedOutput(); err != nil || !bytes.HasPrefix(out, []byte("ok")) {
-		t.Errorf("%v: %s", err, out)
-	}
 }

@@ -54,9 +54,6 @@ func (t *RequestTimes) Expect(method, route string, status, code int) {
 // envelope, which is 0 for a success. traceID is that of the trace that the request is
 // in, if that is one that is kept, and else empty: then it is an example of its bucket.
 func (t *RequestTimes) Observe(method, route string, status, code int, took time.Duration, traceID string) {
-	if silent {
-		return
-	}
 	h := t.known.of(requestLabels{method, route, status, code})
 	h.responses.Inc()
 	if traceID == "" {

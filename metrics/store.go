@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // Store are the instruments of what is asked of etcd, and of what is remembered of it.
@@ -39,7 +40,7 @@ type Store struct {
 	InvariantViolations prometheus.Counter
 }
 
-func newStore(factory builder, reg prometheus.Registerer) Store {
+func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 	return Store{
 		StoreDuration: factory.NewHistogramVec(histogram(
 			"licet_store_request_duration_seconds",

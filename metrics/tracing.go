@@ -1,6 +1,9 @@
 package metrics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
 
 // Tracing are the instruments of what is sent to a collector of traces.
 type Tracing struct {
@@ -9,7 +12,7 @@ type Tracing struct {
 	TraceSpansDropped *prometheus.CounterVec
 }
 
-func newTracing(factory builder) Tracing {
+func newTracing(factory promauto.Factory) Tracing {
 	return Tracing{
 		TraceSpansDropped: vector(factory, "licet_trace_spans_dropped_total",
 			"Spans that were not sent to the collector of traces, because it takes them too slowly or not at all.",

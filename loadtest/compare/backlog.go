@@ -9,15 +9,18 @@ import (
 	"licet/loadtest/rig"
 )
 
-// eventsEach is how many events a license of the filler has: that it was issued and
-// activated, and a device each.
-const eventsEach = 2 + devicesEach
+const (
+	// eventsEach is how many events each license of the filler has: issued, activated,
+	// and one for each device.
+	eventsEach = 2 + devicesEach
+	// meanwhileRate is how many devices a second are bound while deliveries are counted.
+	// Each of them adds an event.
+	meanwhileRate = 500
+)
 
-func newList() *rig.Keys { return &rig.Keys{} }
-
-// backlog records events while an endpoint is disabled. Then it is enabled, and a node
-// that has just started delivers them all; what that holds in memory is read
-// meanwhile.
+// backlog records events while an endpoint is disabled. Then a node that has just
+// started delivers all of them. It measures how fast it delivers while devices are
+// bound, and how much memory it holds.
 func (l *lab) backlog(ctx context.Context) error {
 	l.progress.Step("starting etcd and a node")
 	b, err := l.bench(ctx, 1, usualRetention, append(webhookFlags(), "--record-activations")...)
@@ -25,7 +28,8 @@ func (l *lab) backlog(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	b.alone()
+	b.seeder.Kill() // the measured node is the only node
+	b.seeder = b.node
 	e, err := b.subscribe(ctx)
 	if err != nil {
 		return err
@@ -37,45 +41,43 @@ func (l *lab) backlog(ctx context.Context) error {
 	licenses := max(1, l.cfg.Backlog/eventsEach)
 	events := licenses * eventsEach
 	count := l.progress.Long(licenses*devicesEach, "recording %d events", events)
-	f := &filler{node: b.node, apiKey: b.apiKey, each: devicesEach, list: newList()}
+	f := &filler{node: b.node, apiKey: b.apiKey, each: devicesEach, list: &rig.Keys{}}
 	if err := f.to(ctx, licenses, count); err != nil {
 		return err
 	}
-	if err := b.restartAlone(ctx); err != nil {
-		return err
-	}
-	return l.drain(ctx, b, e, events)
-}
-
-// restartAlone puts a node that remembers nothing in the place of the only one.
-func (b *bench) restartAlone(ctx context.Context) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}
 	b.seeder = b.node
-	return nil
+	if events != fullSettings().Backlog {
+		l.report.note("backlog", fmt.Sprintf("%d events, not %d", events, fullSettings().Backlog))
+	}
+	return l.drain(ctx, b, e, f.list, events)
 }
 
-// drain enables the endpoint and waits until all that was recorded has come.
-func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, events int) error {
-	api, err := b.api()
-	if err != nil {
+// drain enables the endpoint and waits until all events have come.
+func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, events int) (err error) {
+	if e.api, err = b.api(); err != nil {
 		return err
 	}
-	e.api = api
 	idle, err := rig.ResidentMemory(b.node.PID())
 	if err != nil {
 		return err
 	}
+	count := l.progress.Long(events, "delivering them")
 	began := time.Now()
 	if err := e.enable(ctx, true); err != nil {
 		return err
 	}
-	count := l.progress.Long(events, "delivering them")
+	bound, err := l.deliverMeanwhile(ctx, b, e, list)
+	if err != nil {
+		return err
+	}
+	events += bound
 	shown, stop := context.WithCancel(ctx)
 	go func() {
 		for shown.Err() == nil {
-			count(e.events())
+			count(min(events, e.events()))
 			rest(shown, 200*time.Millisecond)
 		}
 	}()
@@ -99,9 +101,34 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, events int) erro
 	l.report.inform("backlog: RSS of the node at the end", "MiB", float64(resident)/mebibyte)
 	l.report.inform("backlog: deliveries", "/s", float64(e.events())/took.Seconds())
 	l.report.inform("backlog: from enabling it to the last delivery", "s", took.Seconds())
-	if events != fullSettings().Backlog {
-		l.report.note("backlog", fmt.Sprintf("%d events, not %d", events, fullSettings().Backlog))
-	}
 	l.report.note("backlog", e.describe())
 	return nil
+}
+
+// deliverMeanwhile counts deliveries while devices are bound, once for each round. It
+// returns how many devices it has bound.
+func (l *lab) deliverMeanwhile(ctx context.Context, b *bench, e *endpoint, list *rig.Keys) (bound int, err error) {
+	if err := e.await(ctx, 1); err != nil {
+		return 0, err
+	}
+	for number := range l.cfg.Rounds {
+		before, began := e.events(), time.Now()
+		s, err := b.activate(ctx, shape{workers: openWorkers}, list, spread(list.Count(), uint64(devicesEach*(number+1))),
+			opened(ctx, meanwhileRate, 2*l.cfg.Span))
+		if err != nil {
+			return 0, err
+		}
+		bound += s.made
+		rate := float64(e.events()-before) / time.Since(began).Seconds()
+		l.report.add("deliveries", "", rate)
+		l.report.inform("deliveries: new devices meanwhile", "/s", s.rate())
+		l.report.inform("deliveries: p99 of a new device meanwhile", "ms", 1000*percentile(s.waits(), 0.99).Seconds())
+		l.report.inform("deliveries: CPU of the node, with the new devices, for each", "µs",
+			float64(s.node.Microseconds())/max(1, rate*s.elapsed.Seconds()))
+		l.checkSample("deliveries", "new devices", s)
+	}
+	if e.events() >= list.Count()*eventsEach {
+		l.report.note("deliveries", "all waiting events were delivered before the measurement was over: the rate is too low")
+	}
+	return bound, nil
 }

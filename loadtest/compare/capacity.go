@@ -129,6 +129,6 @@ func measureCapacity(ctx context.Context, cfg *capacityConfig, progress *rig.Pro
 	progress.Step("done")
 	return &capacityDocument{
 		Machine: thisMachine(ctx), Config: cfg, Growth: c.growth,
-		Claims: c.report.judged(claims()), Figures: c.report.figures,
+		Claims: c.report.judged(claims(cfg.PerLicense)), Figures: c.report.figures,
 	}, nil
 }

@@ -4,16 +4,27 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 )
 
-// claims is what is promised of a full cell.
-func claims() []row {
-	return []row{
+// claims returns what is promised of a full store. Bytes per device are promised for
+// licenses with the usual number of devices.
+func claims(perLicense int) []row {
+	list := []row{
 		{"share", "5,000,000 devices: database as it grew ÷ quota", []check{{unit: "%", must: 60, aim: 60}}},
 		{"shrunk", "5,000,000 devices: database compacted and defragmented ÷ quota", []check{{unit: "%", must: 60, aim: 60}}},
 		{"violations", "violations that licet verify finds", []check{{must: 0, aim: 0}}},
+		{"bytes", "database bytes per bound device", []check{
+			{name: "with its history", unit: "B", must: 400, aim: 400},
+			{name: "compacted and defragmented", unit: "B", must: 250, aim: 150},
+		}},
+		{"licenses", "new devices in the small store ÷ in the full store", []check{
+			{name: "cold licenses", must: 1.3, aim: 1.1},
+			{name: "warm licenses", must: 1.3, aim: 1.1},
+		}},
 	}
+	return slices.DeleteFunc(list, func(r row) bool { return r.id == "bytes" && perLicense != devicesEach })
 }
 
 // capacityDocument is all that was found out.

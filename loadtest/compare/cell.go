@@ -23,7 +23,9 @@ type cell struct {
 	probed uint64 // probes so far
 	extra  int    // devices that they have bound besides the filler's
 	growth []fillPoint
-	rate   float64 // at which latencies are measured, in the small store and in the full one
+	rate   float64 // at which latencies are measured, in the small store and in the full store
+
+	smallCold, smallWarm float64 // rates in the small store
 }
 
 func (c *cell) start(ctx context.Context) (err error) {
@@ -109,6 +111,7 @@ func (c *cell) fill(ctx context.Context) error {
 	c.informDatabase("filled, with its history", full)
 	c.report.inform("filling", "min", time.Since(began).Minutes())
 	c.report.add("share", "", c.share(full.Database))
+	c.report.add("bytes", "with its history", float64(full.Database)/float64(c.bound()))
 	if full.Devices < claimedDevices {
 		c.report.note("share", fmt.Sprintf("projected from %d devices: only a run with %d proves it", full.Devices, claimedDevices))
 	}
@@ -137,8 +140,11 @@ func (c *cell) activate(ctx context.Context, where string) error {
 		return err
 	}
 	if c.rate == 0 {
-		c.rate = cold.rate() / 2
+		c.rate, c.smallCold, c.smallWarm = cold.rate()/2, cold.rate(), warm.rate()
 		c.report.inform("activations a second for the latencies", "/s", c.rate)
+	} else {
+		c.report.add("licenses", "cold licenses", c.smallCold/cold.rate())
+		c.report.add("licenses", "warm licenses", c.smallWarm/warm.rate())
 	}
 	o, err := p.latencies(ctx, c.rate, c.cfg.Span, nil)
 	if err != nil {

@@ -67,6 +67,7 @@ func (c *cell) defragment(ctx context.Context) error {
 	}
 	c.informDatabase("defragmented", now)
 	c.report.add("shrunk", "", c.share(now.Database))
+	c.report.add("bytes", "compacted and defragmented", float64(now.Database)/float64(c.bound()))
 	return nil
 }
 

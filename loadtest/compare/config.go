@@ -19,9 +19,6 @@ type settings struct {
 	Spilled     int           `json:"spilled"`       // devices of the spilled license
 	Large       int           `json:"large_devices"` // of the large license
 	Small       int           `json:"small_devices"` // of the one it is compared with
-	Many        int           `json:"many_licenses"`
-	Few         int           `json:"few_licenses"`
-	Groups      int           `json:"groups"` // of Few licenses, in a round of few against many
 	Remembered  int           `json:"remembered_licenses"`
 	Connections int           `json:"idle_connections"`
 	Overload    int           `json:"overload_connections"`
@@ -30,10 +27,8 @@ type settings struct {
 	SweepSpan   time.Duration `json:"sweep_span"` // of one try of a sweep
 	Settle      time.Duration `json:"settle"`     // at most, before memory is read
 	Soak        time.Duration `json:"soak"`
-	Before      string        `json:"before"`     // commit or program
-	Deliveries  int           `json:"deliveries"` // events that wait when they are counted
-	Backlog     int           `json:"backlog"`    // events
-	Sweep       []int         `json:"sweep"`      // operations at a time to try
+	Backlog     int           `json:"backlog"` // events
+	Sweep       []int         `json:"sweep"`   // operations at a time to try
 	Clients     []int         `json:"clients"`
 }
 
@@ -41,9 +36,8 @@ type settings struct {
 type config struct {
 	settings
 	setup
-	Uncounted string // program; empty: it is built
-	only      []string
-	quick     bool
+	only  []string
+	quick bool
 }
 
 // setup is what every measurement has to be told.
@@ -59,22 +53,22 @@ func (s *setup) addFlags(flags *pflag.FlagSet) {
 
 func fullSettings() settings {
 	return settings{
-		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000, Many: 1_000_000, Few: 1_000,
-		Groups: 10, Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
+		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
+		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
 		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Settle: 30 * time.Second, Soak: 10 * time.Minute,
-		Before: beforeEvents, Deliveries: 40_000, Backlog: 1_000_000,
-		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
+		Backlog: 1_000_000,
+		Sweep:   []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
 }
 
 // quickSettings fill every row in seconds, with numbers that mean nothing.
 func quickSettings() settings {
 	return settings{
-		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100, Many: 2_000, Few: 100,
-		Groups: 1, Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
+		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
+		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
 		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond, Soak: 2 * time.Second,
-		Before: beforeEvents, Deliveries: 500, Backlog: 1_000,
-		Sweep: []int{32}, Clients: []int{1},
+		Backlog: 1_000,
+		Sweep:   []int{32}, Clients: []int{1},
 	}
 }
 
@@ -90,9 +84,6 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 	rounds := flags.Int("rounds", full.Rounds, "rounds to take medians of")
 	span := flags.Duration("span", full.Span, "length of a load that is bound by time")
 	soak := flags.Duration("soak", full.Soak, "length of the long run at half rate")
-	many := flags.Int("many", full.Many, "licenses of the large store")
-	before := flags.String("before", full.Before, "what events-off compares with: a commit, which is built, or a program")
-	flags.StringVar(&cfg.Uncounted, "uncounted", "", "what metrics compares with: a program built with -tags=nometrics (default: built from the module of the working directory)")
 	backlog := flags.Int("backlog", full.Backlog, "events of the backlog")
 	cfg.addFlags(flags)
 	if err := flags.Parse(args); err != nil {
@@ -106,8 +97,8 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 			return nil, fmt.Errorf("--only has %q, which is none of %s", id, strings.Join(rowIDs(), ", "))
 		}
 	}
-	if *rounds < 1 || *span <= 0 || *soak <= 0 || *many < full.Few || *backlog < eventsEach || *before == "" {
-		return nil, fmt.Errorf("--rounds, --span and --soak must be above 0, --many at least %d, --backlog at least %d, and --before must not be empty", full.Few, eventsEach)
+	if *rounds < 1 || *span <= 0 || *soak <= 0 || *backlog < eventsEach {
+		return nil, fmt.Errorf("--rounds, --span and --soak must be above 0, and --backlog at least %d", eventsEach)
 	}
 	cfg.settings = full
 	if cfg.quick {
@@ -117,8 +108,6 @@ func parseConfig(args []string, stderr io.Writer) (*config, error) {
 		"rounds":  func() { cfg.Rounds = *rounds },
 		"span":    func() { cfg.Span = *span },
 		"soak":    func() { cfg.Soak = *soak },
-		"many":    func() { cfg.Many = *many },
-		"before":  func() { cfg.Before = *before },
 		"backlog": func() { cfg.Backlog = *backlog },
 	} {
 		if !cfg.quick || flags.Changed(name) {

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
-	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"time"
 )
@@ -22,89 +24,56 @@ const codeOverloaded = 50301
 // answerTimeout is how long an answer is waited for: a node gives up after 4 s.
 const answerTimeout = 10 * time.Second
 
-// conn is one kept connection to a node, used by one goroutine. It sends one
-// request at a time and reads the whole answer; it allocates nothing once its
-// buffer has grown to the largest answer.
+// conn is a kept connection to a node, used by one goroutine. It sends one request at
+// a time and reads the whole answer.
 type conn struct {
 	address string
-	tcp     net.Conn // nil: to be dialed
-	buffer  []byte
-	have    int // bytes of buffer that hold what was read
+	tcp     net.Conn // nil: not connected
+	reader  *bufio.Reader
 }
 
-func newConn(address string) *conn {
-	return &conn{address: address, buffer: make([]byte, 2048)}
-}
-
-func (c *conn) open() error {
-	tcp, err := net.DialTimeout("tcp", c.address, answerTimeout)
-	if err != nil {
-		return fmt.Errorf("connect to the node: %w", err)
-	}
-	c.tcp = tcp
-	return nil
-}
+func newConn(address string) *conn { return &conn{address: address} }
 
 func (c *conn) close() {
 	if c.tcp != nil {
-		if tcp, ok := c.tcp.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // thousands of closed ones would hold their ports for a minute
-		}
 		_ = c.tcp.Close()
 		c.tcp = nil
 	}
 }
 
-// roundTrip sends a request and reads its answer. The body holds until the
-// next call.
-func (c *conn) roundTrip(request []byte) (status int, body []byte, err error) {
+// code sends a request and returns the code of its answer.
+func (c *conn) code(request []byte) int {
+	code, closes, err := c.roundTrip(request)
+	if err != nil || closes {
+		c.close()
+	}
+	return code
+}
+
+func (c *conn) roundTrip(request []byte) (code int, closes bool, err error) {
 	if c.tcp == nil {
-		if err := c.open(); err != nil {
-			return 0, nil, err
+		tcp, err := net.DialTimeout("tcp", c.address, answerTimeout)
+		if err != nil {
+			return codeBroken, true, err
 		}
+		_ = tcp.(*net.TCPConn).SetLinger(0) // thousands of closed connections would hold their ports for a minute
+		c.tcp, c.reader = tcp, bufio.NewReader(tcp)
 	}
 	if err := c.tcp.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
-		return 0, nil, err
+		return codeBroken, true, err
 	}
-	if _, err = c.tcp.Write(request); err == nil {
-		var a answer
-		if a, err = c.read(); err == nil {
-			if a.closes {
-				c.close()
-			}
-			return a.status, c.buffer[a.head : a.head+a.length], nil
-		}
+	if _, err := c.tcp.Write(request); err != nil {
+		return codeBroken, true, err
 	}
-	c.close()
-	return 0, nil, err
-}
-
-// code sends a request and tells what came of it.
-func (c *conn) code(request []byte) int {
-	status, body, err := c.roundTrip(request)
+	response, err := http.ReadResponse(c.reader, nil)
 	if err != nil {
-		return codeBroken
+		return codeBroken, true, err
 	}
-	return envelopeCode(status, body)
-}
-
-// read reads one whole answer to the beginning of the buffer.
-func (c *conn) read() (answer, error) {
-	c.have = 0
-	for {
-		n, err := c.tcp.Read(c.buffer[c.have:])
-		c.have += n
-		if n == 0 && err != nil {
-			return answer{}, fmt.Errorf("read the answer: %w", err)
-		}
-		a, whole, err := parseAnswer(c.buffer[:c.have])
-		if whole || err != nil {
-			return a, err
-		}
-		if need := max(a.head+a.length, c.have+1); need > len(c.buffer) {
-			c.buffer = append(c.buffer, make([]byte, need-len(c.buffer)+1024)...)
-		}
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return codeBroken, true, err
 	}
+	return envelopeCode(response.StatusCode, body), response.Close, nil
 }
 
 // answer is what the first bytes of an HTTP answer tell about the rest.

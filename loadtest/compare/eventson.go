@@ -7,9 +7,9 @@ import (
 	"licet/loadtest/rig"
 )
 
-// eventsOn compares new devices while an endpoint gets all events with those while
-// nobody listens, on one store. What recording alone costs is shown besides: that is
-// a node with --record-activations, and no endpoint.
+// eventsOn measures new devices while an endpoint gets all events, and while there is
+// no endpoint, on one store. For information it also measures what recording alone
+// costs: a node with --record-activations and no endpoint.
 func (l *lab) eventsOn(ctx context.Context) error {
 	l.progress.Step("starting etcd and three nodes")
 	b, err := l.bench(ctx, 1, usualRetention, webhookFlags()...)
@@ -17,7 +17,10 @@ func (l *lab) eventsOn(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	if err := b.deliversItself(ctx); err != nil {
+	// The measured node delivers, as the only node of a service would. The idle seeder
+	// would take the same processors without noticing that the measured node is busy.
+	b.seeder.Kill()
+	if b.seeder, err = b.licet.StartNode(ctx, b.etcd.Cluster, withoutDelivery()...); err != nil {
 		return err
 	}
 	if err := l.sweepDevices(ctx, b); err != nil {
@@ -32,62 +35,95 @@ func (l *lab) eventsOn(ctx context.Context) error {
 	return nil
 }
 
+// withoutDelivery returns the flags of nodes that leave delivering to other nodes.
+func withoutDelivery() []string { return append(webhookFlags(), "--webhook-delivery=false") }
+
 func (l *lab) eventsRound(ctx context.Context, b *bench) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}
-	recorder, err := b.licet.StartNode(ctx, b.etcd.Cluster, append(idle(), "--record-activations")...)
+	recorder, err := b.licet.StartNode(ctx, b.etcd.Cluster, append(withoutDelivery(), "--record-activations")...)
 	if err != nil {
 		return err
 	}
 	defer recorder.Kill()
-	sums, err := inTurns(ctx,
-		func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, "events-on", b) },
-		func(ctx context.Context) (*newDevices, error) { return l.bindNew(ctx, "events-on", b.with(recorder)) },
-		func(ctx context.Context) (*newDevices, error) { return l.bindTold(ctx, b) },
-	)
-	if err != nil {
-		return err
+	recording := *b
+	recording.node = recorder
+	sides := []struct {
+		name          string
+		run           func(context.Context, *bench) (distinct, hot *sample, err error)
+		bench         *bench
+		distinct, hot float64 // sums of the rates
+	}{
+		{name: "no endpoint", run: l.bindNew, bench: b},
+		{name: "recording alone", run: l.bindNew, bench: &recording},
+		{name: "an endpoint gets all", run: l.bindDelivered, bench: b},
 	}
-	off, recorded, told := sums[0], sums[1], sums[2]
-	l.compareDevices("events-on", "", told, off)
-	l.compareDevices("events-on", "recording alone ÷ without", recorded, off)
-	l.informDevices("no endpoint", off)
-	l.informDevices("recording alone", recorded)
-	l.informDevices("an endpoint gets all", told)
+	// Each side runs twice, the second time in the opposite order: a machine that
+	// becomes slower in the meantime becomes so for all sides alike.
+	for _, at := range []int{0, 1, 2, 2, 1, 0} {
+		side := &sides[at]
+		distinct, hot, err := side.run(ctx, side.bench)
+		if err != nil {
+			return err
+		}
+		l.inform(side.name+", distinct licenses", distinct)
+		l.inform(side.name+", one license", hot)
+		side.distinct += distinct.rate()
+		side.hot += hot.rate()
+	}
+	off, recorded, delivered := &sides[0], &sides[1], &sides[2]
+	l.report.add("events-on", "distinct licenses", delivered.distinct/off.distinct)
+	l.report.add("events-on", "one license", delivered.hot/off.hot)
+	l.report.inform("recording alone ÷ without: distinct licenses", "", recorded.distinct/off.distinct)
+	l.report.inform("recording alone ÷ without: one license", "", recorded.hot/off.hot)
 	return nil
 }
 
-// deliversItself has the measured node deliver, as the only node would: another one, which has
-// nothing else to do, would take the same processors and heed none of the devices.
-func (b *bench) deliversItself(ctx context.Context) (err error) {
-	b.seeder.Kill()
-	b.seeder, err = b.licet.StartNode(ctx, b.etcd.Cluster, idle()...)
-	return err
+// bindNew binds second and third devices to distinct licenses, whose first device the
+// node has just bound, and then devices to one license.
+func (l *lab) bindNew(ctx context.Context, b *bench) (distinct, hot *sample, err error) {
+	list, err := b.warmed(ctx, l.cfg.Licenses)
+	if err != nil {
+		return nil, nil, err
+	}
+	n := list.Count()
+	if distinct, err = b.activate(ctx, l.best.bind, list, spread(n, 1), closed(ctx, 2*n, 0)); err != nil {
+		return nil, nil, err
+	}
+	l.checkSample("events-on", "distinct licenses", distinct)
+	one, err := b.grant(ctx, 1, unlimited)
+	if err != nil {
+		return nil, nil, err
+	}
+	if hot, err = b.activate(ctx, l.best.hot, one, onto(0), closed(ctx, 0, l.cfg.Span)); err != nil {
+		return nil, nil, err
+	}
+	l.checkSample("events-on", "one license", hot)
+	return distinct, hot, nil
 }
 
-// idle are the flags of nodes that leave the delivery to others.
-func idle() []string { return append(webhookFlags(), "--webhook-delivery=false") }
-
-// with is the same store, measured at another node.
-func (b *bench) with(n *rig.Node) *bench {
-	other := *b
-	other.node = n
-	return &other
-}
-
-// bindTold binds new devices while an endpoint gets all that is told of them.
-func (l *lab) bindTold(ctx context.Context, b *bench) (*newDevices, error) {
+// bindDelivered binds new devices while an endpoint gets all of their events.
+func (l *lab) bindDelivered(ctx context.Context, b *bench) (distinct, hot *sample, err error) {
 	e, err := b.subscribe(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	d, err := l.bindNew(ctx, "events-on", b)
+	distinct, hot, err = l.bindNew(ctx, b)
 	if err == nil {
-		// Where nothing comes there was nothing to compare with.
-		err = e.await(ctx, 1)
+		err = e.await(ctx, 1) // without a delivery there is nothing to compare
 	}
 	l.report.inform("events-on: deliveries meanwhile", "", float64(e.events()))
 	l.report.note("events-on", e.describe())
-	return d, errors.Join(err, e.cancel(ctx))
+	return distinct, hot, errors.Join(err, e.cancel(ctx))
+}
+
+// warmed grants licenses and binds the first device of each on the measured node.
+func (b *bench) warmed(ctx context.Context, count int) (*rig.Keys, error) {
+	list, err := b.grant(ctx, count, unlimited)
+	if err != nil {
+		return nil, err
+	}
+	_, err = bind(ctx, b.node, warmers, list, count, spread(count, 0))
+	return list, err
 }

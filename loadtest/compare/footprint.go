@@ -14,8 +14,8 @@ const mebibyte = 1 << 20
 // devicesEach is how many devices a license has.
 const devicesEach = 3
 
-// footprint binds devices to many licenses on a fresh store, and then reads
-// what the node holds in memory and the store on disk.
+// footprint binds devices to many licenses on a new store, and then reads how much
+// memory the node holds.
 func (l *lab) footprint(ctx context.Context) error {
 	b, err := l.bench(ctx, 1, usualRetention)
 	if err != nil {
@@ -39,10 +39,7 @@ func (l *lab) footprint(ctx context.Context) error {
 		}
 		count(int(from+1) * n)
 	}
-	if err := l.memory(ctx, b, list, before.goroutines); err != nil {
-		return err
-	}
-	return l.bytes(ctx, b)
+	return l.memory(ctx, b, list, before.goroutines)
 }
 
 // memory reads what a node with remembered licenses and idle connections holds.
@@ -103,27 +100,6 @@ func (l *lab) quiet(ctx context.Context, n *rig.Node, before float64) (runtimeFa
 // are the runtime's and the HTTP server's own.
 func perLicense(goroutines float64, licenses int) float64 {
 	return math.Max(0, math.Trunc(1000*goroutines/float64(licenses))/1000)
-}
-
-// bytes reads the size of the database: as it has grown, with the history of
-// every change, and with that compacted and the file defragmented.
-func (l *lab) bytes(ctx context.Context, b *bench) error {
-	l.progress.Step("the size of the database")
-	bound := float64(devicesEach * l.cfg.Remembered)
-	size, err := b.etcd.size(ctx)
-	if err != nil {
-		return err
-	}
-	if err := b.etcd.shrink(ctx); err != nil {
-		return err
-	}
-	after, err := b.etcd.size(ctx)
-	if err != nil {
-		return err
-	}
-	l.report.add("bytes", "before defragmentation", float64(size)/bound)
-	l.report.add("bytes", "after", float64(after)/bound)
-	return nil
 }
 
 // rest waits, but not longer than ctx lives.

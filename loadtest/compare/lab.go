@@ -42,19 +42,14 @@ type bench struct {
 
 const usualRetention = "1h"
 
-// bench sets a store up. Its parts end with stop.
+// bench starts etcd and two nodes, with these flags besides the usual ones. They end
+// with stop.
 func (l *lab) bench(ctx context.Context, members int, retention string, flags ...string) (b *bench, err error) {
-	return l.benchOf(ctx, l.licet, members, retention, flags...)
-}
-
-// benchOf is for another program than the one that everything else is measured of.
-// The flags are its nodes', besides the usual ones.
-func (l *lab) benchOf(ctx context.Context, program *rig.Licet, members int, retention string, flags ...string) (b *bench, err error) {
 	dir, err := os.MkdirTemp(l.dir, "store-")
 	if err != nil {
 		return nil, err
 	}
-	b = &bench{licet: program, flags: flags}
+	b = &bench{licet: l.licet, flags: flags}
 	defer func() {
 		if err != nil {
 			b.stop()
@@ -63,11 +58,11 @@ func (l *lab) benchOf(ctx context.Context, program *rig.Licet, members int, rete
 	if b.etcd, err = startEtcd(ctx, dir, members, retention); err != nil {
 		return b, err
 	}
-	if b.apiKey, err = program.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
+	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
 		return b, err
 	}
 	for _, n := range []**rig.Node{&b.seeder, &b.node} {
-		if *n, err = program.StartNode(ctx, b.etcd.Cluster, flags...); err != nil {
+		if *n, err = l.licet.StartNode(ctx, b.etcd.Cluster, flags...); err != nil {
 			return b, err
 		}
 	}
@@ -86,12 +81,6 @@ func (b *bench) renewNode(ctx context.Context) error {
 	}
 	b.node = fresh
 	return nil
-}
-
-// alone leaves nothing to the seeder any more: the measured node is the only one.
-func (b *bench) alone() {
-	b.seeder.Kill()
-	b.seeder = b.node
 }
 
 func (b *bench) stop() {

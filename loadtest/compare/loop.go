@@ -86,18 +86,19 @@ func (workers workers) closedLoop(ctx context.Context, count int, limit time.Dur
 	return sum(parts, time.Since(began))
 }
 
+// sum adds up what each worker has done.
 func sum(parts []outcome, elapsed time.Duration) *outcome {
-	all := &outcome{elapsed: elapsed}
+	all := &outcome{elapsed: elapsed, failed: map[int]int{}}
 	for i := range parts {
 		all.ok += parts[i].ok
 		all.made += parts[i].made
 		for code, n := range parts[i].failed {
-			if all.failed == nil {
-				all.failed = map[int]int{}
-			}
 			all.failed[code] += n
 		}
+		all.latencies = append(all.latencies, parts[i].latencies...)
+		all.unsent = append(all.unsent, parts[i].unsent...)
 	}
+	slices.Sort(all.latencies)
 	return all
 }
 
@@ -157,102 +158,50 @@ func percentile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(max(at, 0), len(sorted)-1)]
 }
 
+// openLoop hands arrivals to the workers through a queue with room for all of them.
 func (workers workers) openLoop(ctx context.Context, a arrivals) *outcome {
-	l := &openLoop{workers: workers, parts: make([]outcome, len(workers)), wake: make([]chan arrival, len(workers))}
-	var group sync.WaitGroup
-	for w := range workers {
-		l.wake[w] = make(chan arrival, 1)
-		l.free = append(l.free, w)
-		if a.keep {
-			l.parts[w].latencies = make([]time.Duration, 0, 16)
-		}
-	}
-	// The thread that sleeps until the next arrival keeps one of the runtime's
-	// processors to itself; the clients need those that they have otherwise.
+	queue := make(chan arrival, 1000+int(2*a.rate*a.span.Seconds()))
+	// The thread that sleeps until the next arrival occupies one of the runtime's
+	// processors. The clients keep the number that they have otherwise.
 	procs := runtime.GOMAXPROCS(0)
 	runtime.GOMAXPROCS(procs + 1)
 	defer runtime.GOMAXPROCS(procs)
 	began := time.Now()
-	l.end = began.Add(a.span)
+	end := began.Add(a.span)
+	parts := make([]outcome, len(workers))
+	var group sync.WaitGroup
 	for w := range workers {
-		group.Go(func() { l.serve(w) })
+		group.Go(func() {
+			part := outcome{} // neighbors in a slice share cache lines
+			for due := range queue {
+				if time.Now().After(end) {
+					part.drop(due, end)
+					continue
+				}
+				part.made++
+				code := workers[w](due.number)
+				now := time.Now()
+				if code != 0 {
+					part.fail(code)
+					continue
+				}
+				if a.keep {
+					part.latencies = append(part.latencies, now.Sub(due.due))
+				}
+				if now.Before(end) {
+					part.ok++
+				}
+			}
+			parts[w] = part
+		})
 	}
-	l.dispatch(ctx, began, a.rate)
+	for s := newSchedule(began, a.rate); ctx.Err() == nil && !s.due.After(end); s.next() {
+		sleepUntil(s.due)
+		queue <- arrival{s.number, s.due}
+	}
+	close(queue)
 	group.Wait()
-
-	all := sum(l.parts, a.span)
-	for i := range l.parts {
-		all.latencies = append(all.latencies, l.parts[i].latencies...)
-	}
-	slices.Sort(all.latencies)
-	for _, a := range l.unsent {
-		all.drop(a, l.end)
-	}
-	return all
-}
-
-// openLoop is an open loop of workers.
-type openLoop struct {
-	workers workers
-	parts   []outcome // each is its worker's alone
-	wake    []chan arrival
-	end     time.Time
-
-	mu      sync.Mutex
-	free    []int     // workers that wait; the last one goes first
-	backlog []arrival // due, and no worker was free
-	ended   bool
-	unsent  []arrival
-}
-
-// dispatch lets arrivals happen.
-func (l *openLoop) dispatch(ctx context.Context, began time.Time, rate float64) {
-	for schedule := newSchedule(began, rate); ctx.Err() == nil && !schedule.due.After(l.end); schedule.next() {
-		sleepUntil(schedule.due)
-		l.arrive(arrival{schedule.number, schedule.due})
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended = true
-	l.unsent = l.backlog
-	l.backlog = nil
-	for _, w := range l.free {
-		close(l.wake[w])
-	}
-}
-
-func (l *openLoop) arrive(a arrival) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.free) == 0 {
-		l.backlog = append(l.backlog, a)
-		return
-	}
-	last := len(l.free) - 1
-	w := l.free[last]
-	l.free = l.free[:last]
-	l.wake[w] <- a // it has room: the worker waits with an empty channel
-}
-
-func (l *openLoop) serve(w int) {
-	part := &l.parts[w]
-	for a := range l.wake[w] {
-		for more := true; more; a, more = l.next(w) {
-			part.made++
-			code := l.workers[w](a.number)
-			now := time.Now()
-			if code != 0 {
-				part.fail(code)
-				continue
-			}
-			if part.latencies != nil {
-				part.latencies = append(part.latencies, now.Sub(a.due))
-			}
-			if now.Before(l.end) {
-				part.ok++
-			}
-		}
-	}
+	return sum(parts, a.span)
 }
 
 // schedule is when arrivals are due: a Poisson process, as many independent
@@ -273,24 +222,6 @@ func newSchedule(began time.Time, rate float64) *schedule {
 func (s *schedule) next() {
 	s.number++
 	s.due = s.due.Add(time.Duration(s.gaps.ExpFloat64() / s.rate * float64(time.Second)))
-}
-
-// next gives the oldest arrival that waits, or else notes that the worker is
-// free.
-func (l *openLoop) next(w int) (arrival, bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.backlog) > 0 {
-		a := l.backlog[0]
-		l.backlog = l.backlog[1:]
-		return a, true
-	}
-	if l.ended {
-		close(l.wake[w])
-	} else {
-		l.free = append(l.free, w)
-	}
-	return arrival{}, false
 }
 
 // describe lists what failed, for a note; it is empty where nothing did.

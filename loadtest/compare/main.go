@@ -75,16 +75,12 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 	}{
 		{"rounds", []string{"distinct", "cold", "hot", "reactivate", "mixed", "cpu", "idle", "p99", "overload", "storm", "guessing", "soak"}, l.rounds},
 		{"devices", []string{"devices"}, l.devices},
-		{"licenses", []string{"licenses"}, l.licenses},
-		{"footprint", []string{"memory", "bytes"}, l.footprint},
+		{"memory", []string{"memory"}, l.footprint},
 		{"members", []string{"members"}, l.members},
 		{"placement", []string{"placement"}, l.placement},
-		{"events-off", []string{"events-off"}, l.eventsOff},
-		{"metrics", []string{"metrics"}, l.metricsCost},
 		{"events-on", []string{"events-on"}, l.eventsOn},
 		{"fair", []string{"fair"}, l.fair},
-		{"deliveries", []string{"deliveries"}, l.deliveries},
-		{"backlog", []string{"backlog"}, l.backlog},
+		{"backlog", []string{"backlog", "deliveries"}, l.backlog},
 		{"soak", []string{"soak"}, l.soak},
 	} {
 		if !cfg.wants(part.rows...) {

@@ -115,3 +115,12 @@ func (p *poller) read(fd int, b []byte) int {
 	}
 	return -1
 }
+
+// sleepUntil waits for a moment, to within some ten microseconds. The runtime's own
+// timers are late by up to a millisecond on an idle machine, too late for an open loop.
+func sleepUntil(at time.Time) {
+	for wait := time.Until(at); wait > 0; wait = time.Until(at) {
+		span := syscall.NsecToTimespec(int64(wait))
+		_ = syscall.Nanosleep(&span, nil) // a signal ends it early
+	}
+}

@@ -21,3 +21,5 @@ func (*poller) hangUp(int)                       {}
 func (*poller) wait(time.Duration) []int         { return nil }
 func (*poller) write(int, []byte) bool           { return false }
 func (*poller) read(int, []byte) int             { return -1 }
+
+func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }

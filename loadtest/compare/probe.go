@@ -8,6 +8,10 @@ import (
 	"licet/loadtest/rig"
 )
 
+// stride is a prime larger than any list of licenses: steps of it around the
+// list come to every license once.
+const stride = 7_368_787
+
 // probe is a supply of new devices for the licenses of a store, spread all
 // over it, to measure activations with. Every license comes once before one
 // comes again.

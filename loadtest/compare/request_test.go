@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"regexp"
 	"testing"
-
-	"licet/loadtest/rig"
 )
 
 const testKey = "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1"
@@ -77,31 +75,6 @@ func TestRemovalNamesWhatWasBound(t *testing.T) {
 	if want := "/v1/licenses/" + testKey + "/devices/" + string(d.appendID(nil)); r.Method != "DELETE" || r.URL.Path != want ||
 		r.Header.Get("Authorization") != "Bearer secret" {
 		t.Errorf("%s %s %v", r.Method, r.URL, r.Header)
-	}
-}
-
-func TestScattered(t *testing.T) {
-	all := &rig.Keys{}
-	for i := range 1000 {
-		if err := all.Add([]byte{byte(i >> 8), byte(i)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next, seen := 0, map[string]bool{}
-	for range 10 {
-		part, err := scattered(all, &next, 100)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range part.Count() {
-			seen[string(part.At(i))] = true
-		}
-	}
-	if len(seen) != 1000 {
-		t.Errorf("%d of 1000 licenses came", len(seen))
-	}
-	if _, err := scattered(all, &next, 1); err == nil {
-		t.Error("a license came twice")
 	}
 }
 

@@ -273,18 +273,6 @@ func both(one, other *outcome) error {
 	return nil
 }
 
-// warmed gives licenses that have one device each, bound on the measured node
-// just now.
-func (r *round) warmed(ctx context.Context, count int) (*rig.Keys, error) {
-	list, err := r.grant(ctx, count, unlimited)
-	if err != nil {
-		return nil, err
-	}
-	n := list.Count()
-	_, err = bind(ctx, r.node, warmers, list, n, spread(n, 0))
-	return list, err
-}
-
 // halfRate lets arrivals come at half of what each side can do.
 func (r *round) halfRate(ctx context.Context) error {
 	list, err := r.warmed(ctx, r.cfg.Licenses)

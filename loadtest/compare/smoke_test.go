@@ -30,8 +30,7 @@ func TestEveryRowIsFilled(t *testing.T) {
 		t.Fatalf("build licet: %v: %s", err, out)
 	}
 	var stdout, stderr bytes.Buffer
-	// It is compared with itself: a checkout may be without its history.
-	args := []string{"--quick", "--no-fail", "--dir", t.TempDir(), "--licet", binary, "--before", binary, "--uncounted", binary}
+	args := []string{"--quick", "--no-fail", "--dir", t.TempDir(), "--licet", binary}
 	if code := command(t.Context(), args, &stdout, &stderr); code != rig.ExitOK {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
 	}

@@ -24,12 +24,6 @@ func (c *cluster) databaseSize(ctx context.Context) (file, inUse int64, err erro
 	return status.DbSize, status.DbSizeInUse, nil
 }
 
-// size is the size of the first member's database file.
-func (c *cluster) size(ctx context.Context) (int64, error) {
-	file, _, err := c.databaseSize(ctx)
-	return file, err
-}
-
 // compact drops all history, and returns once that is gone from the database.
 func (c *cluster) compact(ctx context.Context) error {
 	status, err := c.Admin.Status(ctx, c.Endpoints[0])
@@ -50,14 +44,6 @@ func (c *cluster) defragment(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// shrink drops all history and gives the space that this frees back.
-func (c *cluster) shrink(ctx context.Context) error {
-	if err := c.compact(ctx); err != nil {
-		return err
-	}
-	return c.defragment(ctx)
 }
 
 // restart ends the only member, by SIGTERM or else by SIGKILL, and starts it
