@@ -17,7 +17,7 @@ import (
 // is logged.
 func (s *Server) finish(e *exchange, answer document) {
 	e.write(answer)
-	if s.leaving.Load() {
+	if s.stopping.Load() {
 		e.ctx.SetConnectionClose()
 	}
 	took := time.Since(e.started)

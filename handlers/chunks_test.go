@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// A chunked body has one form in which all servers read it alike. Any other is
-// refused, the connection is closed, and nothing after the fault is served:
-// neither what the body hides nor what follows it.
-func TestLooseChunksAreRefused(t *testing.T) {
+// TestAmbiguousChunksAreRefused: chunks have one form that all servers read alike. The server refuses
+// any other form and closes the connection. It serves neither a request that the body hides nor a
+// request after the body.
+func TestAmbiguousChunksAreRefused(t *testing.T) {
 	t.Parallel()
 	size := fmt.Sprintf("%x", len(goodBody))
 	const end = "0\r\n\r\n"
@@ -77,15 +77,16 @@ func TestLooseChunksAreRefused(t *testing.T) {
 	}
 }
 
-// What comes before a loose chunk on the same connection is served, in order.
-func TestLooseChunksComeLate(t *testing.T) {
+// TestAmbiguousChunksComeLate: the server serves, in order, the requests before an ambiguous chunk on
+// the same connection.
+func TestAmbiguousChunksComeLate(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	chunked := post("Transfer-Encoding: chunked\r\n")
 	strict := chunked + chunk(goodBody) + "0\r\n\r\n"
 	declared := post(fmt.Sprintf("Content-Length: %d\r\n", len(goodBody))) + goodBody
-	loose := chunked + "2;a\r\n{}\r\n0\r\n\r\n"
-	answers, closed := s.exchangeRaw(strict + declared + strict + "\r\n" + strict + loose + smuggled)
+	ambiguous := chunked + "2;a\r\n{}\r\n0\r\n\r\n"
+	answers, closed := s.exchangeRaw(strict + declared + strict + "\r\n" + strict + ambiguous + smuggled)
 	if len(answers) != 5 || !closed {
 		t.Fatalf("%d answers, closed: %v\n%v", len(answers), closed, answers)
 	}
@@ -97,7 +98,7 @@ func TestLooseChunksComeLate(t *testing.T) {
 	}
 }
 
-// A chunked body that does not end is no request.
+// TestChunksWithoutEnd: the server does not serve a request whose chunked body does not end.
 func TestChunksWithoutEnd(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{
@@ -124,7 +125,7 @@ func TestChunksWithoutEnd(t *testing.T) {
 	}
 }
 
-// The strict form leaves some freedom.
+// TestStrictChunksAreServed: the strict form allows any sizes of chunks, capitals and leading zeros.
 func TestStrictChunksAreServed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -132,7 +133,7 @@ func TestStrictChunksAreServed(t *testing.T) {
 	for i := range len(goodBody) {
 		single.WriteString(chunk(goodBody[i : i+1]))
 	}
-	// The body hides a request, and the framing of another end of itself.
+	// The body contains a request, and what looks like the end of the body.
 	hidden := `{"license_key":"x","device_id":"d","z":"` + "0 GET /livez HTTP/1.1 Host: x" + `"}`
 	for name, body := range map[string]string{
 		"one chunk":       chunk(goodBody),

@@ -78,8 +78,8 @@ func (r *request) actor() licensing.Actor {
 	return licensing.Actor(r.caller.ID)
 }
 
-// watcher returns the function that watches the request's connection while its handler waits; nil
-// if the connection belongs to no listener of ours.
+// watcher returns the function that watches the request's connection while its handler waits, or nil
+// if no listener of package connection accepted the connection.
 func (r *request) watcher() func() (gone <-chan struct{}, stop func()) {
 	if c := connection.Of(r.fast); c != nil {
 		return c.Watch
@@ -87,7 +87,7 @@ func (r *request) watcher() func() (gone <-chan struct{}, stop func()) {
 	return nil
 }
 
-// serve answers one request. It is what fasthttp calls.
+// serve serves a request. It is the handler of fasthttp.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.orFail(ctx, func() {
 		e := s.begin(ctx)
@@ -97,8 +97,8 @@ func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	})
 }
 
-// orFail runs work on a request. After a panic that nothing else has caught, orFail answers 500
-// with no body and closes the connection: fasthttp would let the panic end the process.
+// orFail runs work on a request. After a panic that nothing else has caught, orFail responds with 500
+// and no body, and closes the connection: fasthttp would let the panic end the process.
 func (s *Server) orFail(ctx *fasthttp.RequestCtx, work func()) {
 	if !s.guard.Do("request", work) {
 		ctx.Response.Reset()
@@ -107,14 +107,14 @@ func (s *Server) orFail(ctx *fasthttp.RequestCtx, work func()) {
 	}
 }
 
-// serveBroken answers what fasthttp could not read as a request, and closes
-// the connection. The head is lost by then, even where only the body was bad,
-// and with it what the route and the request id were.
+// serveBroken responds to bytes that fasthttp could not read as a request, and closes the connection.
+// fasthttp has discarded the head, even if only the body was bad. So the route and the id that the
+// client gave the request are unknown.
 func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 	c := connection.Of(ctx)
 	if c != nil && c.Silent() {
-		// A port scan, or the health check of a load balancer: nothing was
-		// asked, but fasthttp insists on an answer.
+		// A port scan, or the health check of a load balancer. The client has sent nothing, but
+		// fasthttp writes a response.
 		c.DiscardWrites()
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A request that two servers could read in two ways is refused, the connection
-// is closed, and whatever comes after it is never served.
+// TestAmbiguousFramingIsRefused: the server refuses a request that two servers may read in two ways,
+// closes the connection, and serves nothing after the request.
 func TestAmbiguousFramingIsRefused(t *testing.T) {
 	t.Parallel()
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(goodBody))
@@ -84,7 +84,7 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 	}
 }
 
-// What is unusual, but has one reading only, is served.
+// TestUnusualFramingIsServed: the server serves unusual requests that have only one reading.
 func TestUnusualFramingIsServed(t *testing.T) {
 	t.Parallel()
 	s := newService(t)

@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// BenchmarkIdleConnection is the memory that a connection takes which has made
-// one request and is kept: heap and stack, of which the client's end is a part.
+// BenchmarkIdleConnection measures the memory of a kept connection after one request: heap and stack,
+// the client's side included.
 func BenchmarkIdleConnection(b *testing.B) {
 	const connections = 500
-	held := func() float64 {
+	inUse := func() float64 {
 		runtime.GC()
-		runtime.GC() // a pool forgets in two
+		runtime.GC() // sync.Pool drops its contents after two collections
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return float64(m.HeapAlloc + m.StackInuse)
 	}
 	for b.Loop() {
-		// A new one each time, since a server keeps goroutines for a while.
+		// A new server each time, because a server keeps its goroutines for a while.
 		server, request := benchServer(b, nil)
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -29,7 +29,7 @@ func BenchmarkIdleConnection(b *testing.B) {
 		}
 		served := make(chan error, 1)
 		go func() { served <- server.Serve(listener) }()
-		before := held()
+		before := inUse()
 		var open []net.Conn
 		for range connections {
 			c, err := net.Dial("tcp", listener.Addr().String())
@@ -47,7 +47,7 @@ func BenchmarkIdleConnection(b *testing.B) {
 			response.Body.Close()
 		}
 		time.Sleep(10 * time.Millisecond)
-		b.ReportMetric((held()-before)/connections, "B/connection")
+		b.ReportMetric((inUse()-before)/connections, "B/connection")
 		for _, c := range open {
 			c.Close()
 		}

@@ -222,8 +222,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestOldConnections: the answer that comes when a connection is old closes it, and reaches
-// a client that has sent more meanwhile; until then it is kept.
+// TestOldConnections: the first response after a connection's maximum age closes the connection, and
+// reaches a client that has sent more meanwhile. Until then the server keeps the connection.
 func TestOldConnections(t *testing.T) {
 	t.Parallel()
 	asked := "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -252,20 +252,19 @@ func TestOldConnections(t *testing.T) {
 	f(true, false, 0, asked+asked, "")
 	f(false, false, 0, asked, asked)
 	f(false, false, 0, asked+asked, "")
-	// What is refused on the connection, before it is a request.
+	// The connection refuses the request before fasthttp reads it.
 	f(true, true, 50301, refused, "")
 	f(false, true, 50301, refused, refused)
 }
 
-// TestShutdownBeforeRequest: a connection that a client has opened in advance, and
-// sends nothing on, does not hold up a stop.
+// TestShutdownBeforeRequest: a connection on which the client has sent nothing does not delay a
+// shutdown.
 func TestShutdownBeforeRequest(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
 	c := s.dial()
-	s.send("GET", "/livez", "", "").must(t, 0) // so the one before was accepted
-	// It must end well before fasthttp gives up on a connection that it takes for
-	// new, which is after 5 s.
+	s.send("GET", "/livez", "", "").must(t, 0) // the server has accepted c by now
+	// fasthttp would wait 5 s for the first request of a connection that it takes for new.
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 	defer cancel()
 	if err := s.server.Shutdown(ctx); err != nil {
@@ -276,7 +275,7 @@ func TestShutdownBeforeRequest(t *testing.T) {
 	}
 }
 
-// A shutdown answers the requests at hand, and only those.
+// TestShutdown: a shutdown completes the requests in flight, and accepts no others.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
@@ -315,7 +314,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// A request has its own deadline: a store that does not answer does not hold it.
+// TestDeadline: a request ends at its deadline even if the store does not answer.
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.RequestTimeout = 20 * time.Millisecond })

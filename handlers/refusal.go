@@ -56,10 +56,10 @@ func (s *Server) makeRefusals(routes []route) []*routeRefusal {
 
 // refuse writes the refusal of a request over the request's own bytes, if the node is full or has no
 // place left for the license's owner. refuse returns nil if fasthttp must read the request.
-func (s *Server) refuse(request []byte) (answer []byte) {
+func (s *Server) refuse(request []byte) (response []byte) {
 	// A server that shuts down must close the connection too.
 	full := s.cfg.Node.Full()
-	if !full && !s.cfg.Node.Crowded() || s.leaving.Load() {
+	if !full && !s.cfg.Node.Crowded() || s.stopping.Load() {
 		return nil
 	}
 	for _, r := range s.refusals {

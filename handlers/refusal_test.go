@@ -19,7 +19,7 @@ import (
 	"licet/node/store"
 )
 
-// fill takes every place that the service's node has, until free is called.
+// fill takes every place of the service's node until the test calls free.
 func (s *fixture) fill() (free func()) {
 	s.t.Helper()
 	arrived, open := make(chan struct{}), make(chan struct{})
@@ -53,10 +53,10 @@ func (s *fixture) fill() (free func()) {
 	return free
 }
 
-// smallest makes a node let in no more than the least that any does.
+// smallest gives a node the smallest number of places.
 func smallest(_ *handlers.Config, c *service.Config) { c.QueueDelay = 1 }
 
-// activationText is an activation as its bytes, with more lines in its head.
+// activationText returns the bytes of an activation, with further lines in its head.
 func activationText(body string, lines ...string) string {
 	return postText("/v1/licenses/activate", body, lines...)
 }
@@ -66,7 +66,7 @@ func postText(path, body string, lines ...string) string {
 	return fmt.Sprintf("%s\r\nContent-Length: %d\r\n\r\n%s", head, len(body), body)
 }
 
-// client is one kept connection.
+// client is a kept connection.
 type client struct {
 	net.Conn
 	t      *testing.T
@@ -102,7 +102,7 @@ func (c *client) read() answer {
 	return readAnswer(c.t, response)
 }
 
-// wantRefusal holds a refusal against what every answer must have.
+// wantRefusal checks that a response is a refusal with all headers of a response.
 func wantRefusal(t *testing.T, a answer) {
 	t.Helper()
 	a.must(t, 50301)
@@ -116,11 +116,11 @@ func wantRefusal(t *testing.T, a answer) {
 	}
 }
 
-// early tells whether a refusal came from the connection: only fasthttp writes
-// dates.
+// early reports whether the connection has refused the request: only fasthttp writes a date.
 func early(a answer) bool { return a.header.Get("Date") == "" }
 
-// What else installed copies send all the time is refused as activations are.
+// TestRefusesOtherCommandsOnTheConnection: a full node refuses validations and deactivations in the same
+// way as activations.
 func TestRefusesOtherCommandsOnTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -140,8 +140,8 @@ func TestRefusesOtherCommandsOnTheConnection(t *testing.T) {
 	}
 }
 
-// A node that has no place left for an owner refuses what asks for the owner's
-// licenses on its connection, and nothing else.
+// TestRefusesAnOwnerOnTheConnection: a node with no place left for an owner refuses, on the connection,
+// requests for the owner's licenses, and no others.
 func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -183,7 +183,7 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 		c.write(postText(path, `{"license_key":"`+key+`","device_id":"d"}`))
 		a := c.read()
 		if wantRefusal(t, a); !early(a) {
-			t.Errorf("%s of the owner's license went the usual way", path)
+			t.Errorf("%s of the owner's license reached fasthttp", path)
 		}
 		if got := s.server.Refuse([]byte(postText(path, `{"license_key":"`+absentKey()+`","device_id":"d"}`))); got != nil {
 			t.Errorf("%s of another license is refused: %s", path, got)
@@ -194,8 +194,8 @@ func TestRefusesAnOwnerOnTheConnection(t *testing.T) {
 	}
 }
 
-// A full node refuses activations on their connection if they come whole and
-// are plain, and all others in the usual way. Both give the same answer.
+// TestRefusesOnTheConnection: a full node refuses activations on their connection if they arrive whole
+// and are plain, and all others after fasthttp has read them. Both responses are the same.
 func TestRefusesOnTheConnection(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -211,7 +211,7 @@ func TestRefusesOnTheConnection(t *testing.T) {
 	c.write(activationText(body))
 	first := c.read()
 	if !early(first) {
-		t.Error("the plainest request went the usual way")
+		t.Error("the plainest request reached fasthttp")
 	}
 	want := shape(first)
 	for _, x := range []struct {
@@ -264,8 +264,8 @@ func TestRefusesOnTheConnection(t *testing.T) {
 	}
 }
 
-// What is wrong with a request's size, framing, route or method is told by a
-// full node, too; and what no place is needed for is served.
+// TestFullNodeAnswers: a full node too reports errors of a request's size, framing, route or method, and
+// serves requests that need no place.
 func TestFullNodeAnswers(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -293,8 +293,8 @@ func TestFullNodeAnswers(t *testing.T) {
 	}
 }
 
-// Once there is a place, the connection on which so much was refused is served;
-// all that was refused is counted and logged, and nothing holds a place.
+// TestServesAfterRefusals: once the node has a place, it serves a connection after many refusals. The
+// node has counted and logged every refusal, and no refusal holds a place.
 func TestServesAfterRefusals(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 200 * time.Millisecond })
@@ -341,15 +341,15 @@ func TestServesAfterRefusals(t *testing.T) {
 		t.Errorf("%v are counted as answered 503, want %d", got, refused)
 	}
 
-	// A request that breaks off after refusals has no more time than others.
+	// After refusals, an incomplete request has no more time than any other.
 	c.write("POST /v1/licenses")
 	if a := c.read(); a.code != 40000 || !a.closes {
 		t.Errorf("half a request: %s", a.body)
 	}
 }
 
-// A head that announces chunks is not refused before they come: they would be
-// read as the next request.
+// TestRefusesNoHeadBeforeItsChunks: the connection does not refuse a head that announces chunks. The
+// server would read the chunks as the next request.
 func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -370,8 +370,7 @@ func TestRefusesNoHeadBeforeItsChunks(t *testing.T) {
 	wantRefusal(t, c.read())
 }
 
-// A client that was refused on its connection and sends nothing more is closed
-// when it has been idle for long enough, as all others are.
+// TestClosesIdleAfterRefusal: the idle timeout applies to a connection after a refusal.
 func TestClosesIdleAfterRefusal(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) {
@@ -384,7 +383,7 @@ func TestClosesIdleAfterRefusal(t *testing.T) {
 		a := c.read()
 		wantRefusal(t, a)
 		if !early(a) {
-			t.Fatal("the request went the usual way")
+			t.Fatal("the request reached fasthttp")
 		}
 	}
 	if _, err := c.reader.ReadByte(); !errors.Is(err, io.EOF) {
@@ -392,8 +391,8 @@ func TestClosesIdleAfterRefusal(t *testing.T) {
 	}
 }
 
-// A client that doesn't read its refusals loses its connection once one of them
-// can't be written in time.
+// TestClosesUnreadAfterRefusal: the server closes a connection once it can't write a refusal in time,
+// because the client does not read.
 func TestClosesUnreadAfterRefusal(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.WriteTimeout = 200 * time.Millisecond })
@@ -411,7 +410,7 @@ func TestClosesUnreadAfterRefusal(t *testing.T) {
 	c := &client{near, t, bufio.NewReader(near)}
 	c.write(activationText("{}"))
 	if a := c.read(); !early(a) {
-		t.Fatal("the request went the usual way")
+		t.Fatal("the request reached fasthttp")
 	}
 	c.write(activationText("{}"))
 	select {
@@ -421,7 +420,8 @@ func TestClosesUnreadAfterRefusal(t *testing.T) {
 	}
 }
 
-// A server that leaves closes the connections of those that it refuses.
+// TestRefusesWhileLeaving: a server that shuts down closes a connection with its refusal, so fasthttp
+// must write the response.
 func TestRefusesWhileLeaving(t *testing.T) {
 	t.Parallel()
 	s := newService(t, smallest)
@@ -432,14 +432,14 @@ func TestRefusesWhileLeaving(t *testing.T) {
 		t.Errorf("closes: %v, early: %v", a.closes, early(a))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // it only begins to leave
+	cancel() // Shutdown begins, and does not wait
 	_ = s.server.Shutdown(ctx)
 	if got := s.server.Refuse([]byte(activationText("{}"))); got != nil {
 		t.Errorf("refused on the connection: %s", got)
 	}
 }
 
-// What a refusal costs must not grow: nothing is allocated for it.
+// TestRefusalAllocatesNothing: a refusal on the connection allocates nothing.
 func TestRefusalAllocatesNothing(t *testing.T) {
 	s := newService(t, smallest, func(c *handlers.Config, _ *service.Config) { c.Log = c.Log.Level(2) })
 	s.fill()
@@ -454,14 +454,13 @@ func TestRefusalAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestShutdownAfterRefusal: a client that was refused and is idle now does not
-// hold up a stop, whichever way it was refused.
+// TestShutdownAfterRefusal: an idle client does not delay a shutdown after a refusal of either kind.
 func TestShutdownAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		name  string
 		lines []string
-	}{{"on the connection", nil}, {"in the usual way", []string{"Expect: nothing"}}} {
+	}{{"on the connection", nil}, {"by fasthttp", []string{"Expect: nothing"}}} {
 		t.Run(x.name, func(t *testing.T) {
 			s := newService(t, smallest)
 			s.fill()
@@ -470,8 +469,7 @@ func TestShutdownAfterRefusal(t *testing.T) {
 				c.write(activationText("{}", x.lines...))
 				c.read().must(t, 50301)
 			}
-			// It must end well before fasthttp gives up on a connection that it takes
-			// for new, which is after 5 s.
+			// fasthttp would wait 5 s for the first request of a connection that it takes for new.
 			ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
 			defer cancel()
 			if err := s.server.Shutdown(ctx); err != nil {

@@ -26,39 +26,38 @@ import (
 	"licet/payment"
 )
 
-// Config is what a server is made of. Every field is needed unless it says
-// otherwise.
+// Config configures a [Server]. Every field is required, unless its comment says otherwise.
 type Config struct {
 	Node    *service.Service
-	Desk    *payment.Desk // not needed by the admin listener
+	Desk    *payment.Desk // not used by the admin listener
 	Metrics *metrics.Metrics
 	Log     zerolog.Logger
-	Tracer  *tracing.Tracer // nil: nothing is traced
+	Tracer  *tracing.Tracer // nil: no tracing
 
-	// PublicURL is where buyers and clients reach this service: pay links begin
-	// with it, the pay page takes forms only from its origin, and signed requests
-	// are signed for an address below it.
+	// PublicURL is the address at which customers and clients reach this service. Payment links
+	// begin with it, the pay page accepts forms only from its origin, and clients sign requests
+	// for a URL below it.
 	PublicURL string
 
-	// Ring is what API secrets are derived from, which requests may be signed
-	// with. Not needed by the admin listener.
+	// Ring derives the API secrets that clients sign requests with. The admin listener does not
+	// use it.
 	Ring licensing.MasterRing
-	// Webhooks judges the URLs of webhook endpoints, and Pings tries them. Neither is
-	// needed by the admin listener.
+	// Webhooks decides which URLs webhook endpoints may have, and Pings sends them test messages.
+	// The admin listener uses neither.
 	Webhooks webhook.Policy
 	Pings    *webhook.Sender
-	Limits   *limits.Limits // nil: none
-	Proxies  limits.Proxies // believed for where a request came from
+	Limits   *limits.Limits // nil: no limits
+	Proxies  limits.Proxies // trusted to name the client's address
 
-	RequestTimeout time.Duration // for the work on one request; 0: 4 s
-	ReadTimeout    time.Duration // for one whole request to arrive; 0: 5 s
-	WriteTimeout   time.Duration // for one whole answer to leave; 0: 10 s
+	RequestTimeout time.Duration // for the work on a request; 0: 4 s
+	ReadTimeout    time.Duration // for a whole request to arrive; 0: 5 s
+	WriteTimeout   time.Duration // for a whole response to leave; 0: 10 s
 	IdleTimeout    time.Duration // of a kept connection between requests; 0: 75 s
-	MaxConnections int           // at once; 0: 16,384. One more is told 50301
+	MaxConnections int           // at once; 0: 16,384. Any further connection gets the code 50301
 
-	// MaxConnectionAge is the age, or up to a fifth less, at which the next answer closes a
-	// kept connection: then its client comes by the balancer again, and to nodes that were
-	// not there before. 0: 5 min.
+	// MaxConnectionAge is the age at which the next response closes a kept connection, or up to a
+	// fifth less. The client then connects through the load balancer again, perhaps to a node
+	// that is new. 0: 5 min.
 	MaxConnectionAge time.Duration
 }
 
@@ -71,7 +70,7 @@ const (
 	defaultConnectionAge  = 5 * time.Minute
 )
 
-// Server answers HTTP requests. Make it with [New] or [NewAdmin].
+// Server serves HTTP requests. Make it with [New] or [NewAdmin].
 type Server struct {
 	cfg      Config
 	guard    *guard.Guard
@@ -81,22 +80,22 @@ type Server struct {
 	pages    *paypage.Renderer
 
 	matcher     *router.Router
-	fixed       map[string]*resource // by path: those whose path has no variables
-	bodyLimits  map[string]int       // by path, where it is not the usual one
+	fixed       map[string]*resource // by path; resources without variables in their path
+	bodyLimits  map[string]int       // by path; limits other than bodyLimit
 	deadlines   connection.RequestDeadlines
 	times       *metrics.RequestTimes
 	activations activations
 	pings       pings
 	exchanges   sync.Pool       // of *exchange
-	refusals    []*routeRefusal // never changed
+	refusals    []*routeRefusal // never changes
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[connection.Listener] // set by Serve
-	leaving     atomic.Bool                         // every answer closes its connection; see Shutdown
-	life        context.Context                     // ends with the first Shutdown, which ends all waits
+	stopping    atomic.Bool                         // every response closes its connection; see Shutdown
+	life        context.Context                     // ends with the first Shutdown, and all waits with it
 	stop        context.CancelFunc
 }
 
-// New makes the server of the API and the pay page. It starts nothing.
+// New returns the server of the API and of the pay page. New starts nothing.
 func New(cfg Config) *Server { return newServer(cfg, apiRoutes()) }
 
 func newServer(cfg Config, routes []route) *Server {
@@ -131,12 +130,12 @@ func newServer(cfg Config, routes []route) *Server {
 		IdleTimeout:        cfg.IdleTimeout,
 		ReadBufferSize:     connection.ReadBufferSize,
 		MaxRequestBodySize: bodyLimit,
-		// The listener counts connections itself, so that the one too many gets
-		// an answer in our form; fasthttp must never come to its own count.
+		// The listener limits connections, so that a refused one gets our response. fasthttp's own
+		// limit must never apply.
 		Concurrency: cfg.MaxConnections + 1024,
 
-		// Most connections are idle most of the time. Without this each of them
-		// holds some 20 KiB of buffers; see conn.ahead for what it must not cost.
+		// Most connections are idle most of the time. Without ReduceMemoryUsage, each of them holds
+		// about 20 KiB of buffers. connection.Conn reads ahead to make up for the cost.
 		ReduceMemoryUsage:            true,
 		CloseOnShutdown:              true,
 		DisablePreParseMultipartForm: true,
@@ -147,8 +146,8 @@ func newServer(cfg Config, routes []route) *Server {
 	return s
 }
 
-// origin is that of an address as a browser writes it: in lower case, and
-// without the port that its scheme has anyway.
+// origin returns the origin of a URL as a browser writes it: in lower case, without the default port
+// of its scheme.
 func origin(u *url.URL) string {
 	scheme, host := strings.ToLower(u.Scheme), strings.ToLower(u.Host)
 	switch scheme {
@@ -167,8 +166,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Serve answers the connections of a listener until [Server.Shutdown], after
-// which it returns nil.
+// Serve serves the connections of a listener. It returns nil after [Server.Shutdown].
 func (s *Server) Serve(inner net.Listener) error {
 	l := s.newListener(inner)
 	s.listener.Store(l)
@@ -181,9 +179,9 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 		Overloaded:     s.overloaded(),
 		Rejected:       s.cfg.Metrics.CommandsShed.WithLabelValues("connection"),
 		Guard:          s.guard,
-		Refuse: func(request []byte) (answer []byte) {
-			s.guard.Do("refusal", func() { answer = s.refuse(request) })
-			return answer // nil after a panic: fasthttp then reads the request
+		Refuse: func(request []byte) (response []byte) {
+			s.guard.Do("refusal", func() { response = s.refuse(request) })
+			return response // nil after a panic: fasthttp then reads the request
 		},
 		IdleTimeout:  s.cfg.IdleTimeout,
 		WriteTimeout: s.cfg.WriteTimeout,
@@ -199,7 +197,7 @@ func (s *Server) newListener(inner net.Listener) *connection.Listener {
 // request, which would then get no response. Busy clients have left before Shutdown closes idle
 // connections.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.leaving.Store(true)
+	s.stopping.Store(true)
 	s.stop()
 	if l := s.listener.Load(); l != nil {
 		l.Drain(ctx)

@@ -15,28 +15,28 @@ import (
 	"licet/node/service"
 )
 
-// tlsServer is a server behind TLS, as its clients reach it.
+// tlsServer is the address of a server with TLS, and the configuration of its clients.
 type tlsServer struct {
 	address string
 	config  *tls.Config
 }
 
-// serveTLS serves the same service once more, with TLS.
+// serveTLS also serves the fixture's service with TLS.
 func (s *fixture) serveTLS(t *testing.T) *tlsServer {
 	t.Helper()
-	lender := httptest.NewTLSServer(http.NotFoundHandler()) // of a certificate
-	lender.Close()
+	issuer := httptest.NewTLSServer(http.NotFoundHandler()) // has a certificate to use
+	issuer.Close()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	serveOn(t, handlers.New(s.config), tls.NewListener(inner, &tls.Config{Certificates: lender.TLS.Certificates}))
-	config := lender.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.ServerName = "example.com" // which the lender has its certificate for
+	serveOn(t, handlers.New(s.config), tls.NewListener(inner, &tls.Config{Certificates: issuer.TLS.Certificates}))
+	config := issuer.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.ServerName = "example.com" // the name in the certificate
 	return &tlsServer{inner.Addr().String(), config}
 }
 
-// dial connects without a word of TLS.
+// dial opens a TCP connection without a TLS handshake.
 func (s *tlsServer) dial(t *testing.T) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", s.address)
@@ -48,15 +48,16 @@ func (s *tlsServer) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// wantEnd waits until the other side has closed a connection, and demands that
-// it says nothing before.
+// wantEnd waits until the server has closed a connection, and checks that the server has sent nothing.
 func wantEnd(t *testing.T, c net.Conn) {
 	t.Helper()
-	if said, err := io.ReadAll(c); len(said) > 0 || err != nil {
-		t.Errorf("it said %q, %v", said, err)
+	if sent, err := io.ReadAll(c); len(sent) > 0 || err != nil {
+		t.Errorf("the server sent %q, %v", sent, err)
 	}
 }
 
+// TestTLSClientsThatStop: the server closes a connection whose client does not complete the handshake
+// in time, without a response or a log line.
 func TestTLSClientsThatStop(t *testing.T) {
 	t.Parallel()
 	s := newService(t, func(c *handlers.Config, _ *service.Config) { c.ReadTimeout = 50 * time.Millisecond })
@@ -66,11 +67,11 @@ func TestTLSClientsThatStop(t *testing.T) {
 	_, _ = half.Write([]byte{22, 3, 1, 2, 0}) // the head of a record that never comes
 	wantEnd(t, half)
 	if lines := s.log.requests(t); len(lines) > 0 {
-		t.Errorf("requests were logged that never came: %v", lines)
+		t.Errorf("the log has requests that no client sent: %v", lines)
 	}
 }
 
-// A refusal can be read to its end, although more was sent than was read.
+// TestRefusalOverTLS: a client can read the whole refusal, even if the server has not read the whole request.
 func TestRefusalOverTLS(t *testing.T) {
 	t.Parallel()
 	server := newService(t).serveTLS(t)
@@ -85,7 +86,7 @@ func TestRefusalOverTLS(t *testing.T) {
 	}
 }
 
-// The connection too many is not given the time of a handshake.
+// TestTooManyTLSConnections: the server closes a connection beyond MaxConnections without a handshake.
 func TestTooManyTLSConnections(t *testing.T) {
 	t.Parallel()
 	server := newService(t, func(c *handlers.Config, _ *service.Config) { c.MaxConnections = 1 }).serveTLS(t)
@@ -95,6 +96,6 @@ func TestTooManyTLSConnections(t *testing.T) {
 	began := time.Now()
 	wantEnd(t, server.dial(t))
 	if took := time.Since(began); took > time.Second {
-		t.Errorf("it was closed after %v", took)
+		t.Errorf("the server closed the connection after %v", took)
 	}
 }

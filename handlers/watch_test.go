@@ -12,7 +12,7 @@ import (
 
 const longPoll = "GET /v1/events?wait=25 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + keyAll + "\r\n\r\n"
 
-// inFlight is how many requests are being answered.
+// inFlight returns the number of requests that the server is working on.
 func (s *fixture) inFlight() float64 {
 	s.t.Helper()
 	families, err := s.registry.Gather()
@@ -32,7 +32,7 @@ func (s *fixture) awaitInFlight(want float64) {
 	s.t.Helper()
 	for until := time.Now().Add(15 * time.Second); s.inFlight() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
-			s.t.Fatalf("%v requests are being answered, not %v", s.inFlight(), want)
+			s.t.Fatalf("%v requests are in flight, want %v", s.inFlight(), want)
 		}
 	}
 }
@@ -66,9 +66,9 @@ func say(t *testing.T, c net.Conn, text string) {
 	}
 }
 
-// TestClientOfAWaitGoes: a wait for events ends at once when its client has gone, also where the
-// client has sent another request meanwhile.
-func TestClientOfAWaitGoes(t *testing.T) {
+// TestWaitEndsWithItsClient: a wait for events ends at once when its client closes the connection, even
+// if the client has sent another request meanwhile.
+func TestWaitEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, s *fixture, dial func() net.Conn) {
 		for _, more := range []string{"", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"} {
@@ -84,9 +84,9 @@ func TestClientOfAWaitGoes(t *testing.T) {
 	})
 }
 
-// TestRequestsBehindAWait are answered after it, whole, and a client that only sends no more gets
-// its answer.
-func TestRequestsBehindAWait(t *testing.T) {
+// TestRequestsAfterAWait: the server serves requests that arrive during a wait once the wait is over. A
+// client that closes only its half of the connection gets its response.
+func TestRequestsAfterAWait(t *testing.T) {
 	t.Parallel()
 	eachWay(t, func(t *testing.T, s *fixture, dial func() net.Conn) {
 		c := dial()
