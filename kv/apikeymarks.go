@@ -12,9 +12,6 @@ import (
 	"licet/node/store"
 )
 
-// apiKeysMarkSize is the length of a mark: an incarnation and its counter.
-const apiKeysMarkSize = len(incarnation{}) + 8
-
 // markAPIKeys notes in a transaction that an API key of an owner was made or
 // changed: in the mark of the owner's part, and in the mark of all keys. Both get
 // the same value, which is never written again. So the same mark stands for the

@@ -11,12 +11,7 @@ import (
 )
 
 const (
-	// backupKey has when the last backup was begun that ended well, as eight bytes:
-	// milliseconds of Unix time. A backup has the record of the one before it, and so
-	// has a store that was made of one.
-	backupKey = layout + "s/backup"
-	// backupTimeSize is how many bytes that is.
-	backupTimeSize = 8
+
 	// backupLook is the pause between two looks at it. Backups are hours apart.
 	backupLook = 30 * time.Second
 )
@@ -67,14 +62,4 @@ func (s *Store) readBackup(ctx context.Context) error {
 	}
 	s.metrics.BackupSuccess.Set(begun)
 	return nil
-}
-
-// checkBackup checks the record of the last backup.
-func (v *verification) checkBackup(e entry) {
-	switch {
-	case e.rest != "":
-		v.report("backup", "s/backup"+v.opaque(e.rest), "key", "there is one, and this is not its name")
-	case len(e.value) != backupTimeSize:
-		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), backupTimeSize)
-	}
 }

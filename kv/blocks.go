@@ -45,21 +45,22 @@ func (r *eventRun) hash(in block) recordHash {
 	return hashRecord(in, r.record)
 }
 
-// encodeBlock writes what is told of records, in the order given.
-func encodeBlock(told []*telling) []byte {
+// encodeBlock encodes a block with these runs, in the order given.
+func encodeBlock(runs []eventRun) []byte {
 	size := 1
-	for _, t := range told {
-		size += len(t.record) + len(t.events) + blockOverhead
+	for i := range runs {
+		size += len(runs[i].record) + len(runs[i].value) + blockOverhead
 	}
 	b := append(make([]byte, 0, size), formatVersion)
-	for _, t := range told {
+	for i := range runs {
+		t := &runs[i]
 		run := protowire.SizeTag(runRecord) + protowire.SizeBytes(len(t.record)) +
 			protowire.SizeTag(runLast) + protowire.SizeVarint(t.last) +
-			protowire.SizeTag(runEvents) + protowire.SizeBytes(len(t.events))
+			protowire.SizeTag(runEvents) + protowire.SizeBytes(len(t.value))
 		b = protowire.AppendVarint(protowire.AppendTag(b, blockRun, protowire.BytesType), uint64(run))
 		b = appendString(b, runRecord, t.record)
 		b = appendUint(b, runLast, t.last)
-		b = appendBytes(b, runEvents, t.events)
+		b = appendBytes(b, runEvents, t.value)
 	}
 	return b
 }
@@ -154,3 +155,7 @@ func decodeEventsAt(owner licensing.Owner, at site, record string, last uint64, 
 func tornEvents(last uint64) *storedEvents {
 	return &storedEvents{events: []licensing.Event{placeholderFor(last, time.Time{})}, torn: true, adrift: last > 1}
 }
+
+// blockRuns is of how many records a block has events at most. Whoever asks for the
+// events of one reads all of them.
+const blockRuns = 16

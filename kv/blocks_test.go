@@ -374,11 +374,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		t.Fatalf("%d runs", len(runs))
 	}
 	with := func(runs ...eventRun) []byte {
-		var told []*telling
-		for _, r := range runs {
-			told = append(told, &telling{record: r.record, last: r.last, events: r.value})
-		}
-		return encodeBlock(told)
+		return encodeBlock(runs)
 	}
 	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
 	event := func(i int) string { return "e/" + eventID(at.site, runs[i].record, runs[i].last) }
@@ -434,12 +430,12 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	l.together(changes)
 	l.seal()
 	v := &lab{t: t, store: l.store, client: l.store.client}
-	var told []*telling
+	var told []eventRun
 	var keys []string
 	for _, entry := range l.entries(owner, e) {
 		keys = append(keys, entry.key(owner))
 		for _, r := range must(runsOf(&entry, v.value(keys[len(keys)-1])))(t) {
-			told = append(told, &telling{record: r.record, last: r.last, events: r.value})
+			told = append(told, r)
 		}
 	}
 	if len(keys) != 2 || len(told) != blockRuns+1 {

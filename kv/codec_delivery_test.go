@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"licet/licensing"
 	"licet/node/store"
 )
 
@@ -22,20 +21,6 @@ func goldenProgress() *storedProgress {
 		},
 		owner: goldenOwner, number: 400, begun: true, log: deliveryLog{first: 7, counts: []int{1, 200, 3}},
 	}
-}
-
-func goldenDelivery() store.Delivery {
-	return store.Delivery{
-		EventID: "evt_001", Type: licensing.EventOrderPaid, Status: store.DeliveryPending, Answer: "no such table", Next: testTime.Add(time.Hour),
-		Attempts: []store.DeliveryAttempt{
-			{At: testTime, Duration: 1234 * time.Millisecond, Status: 500, Failure: "status"},
-			{At: testTime.Add(time.Minute), Duration: 15 * time.Second, Failure: "timeout"},
-		},
-	}
-}
-
-func goldenReplay() store.Replay {
-	return store.Replay{ID: goldenULID, After: "evt_001", Until: "evt_003", Place: "evt_002"}
 }
 
 // goldenPage has two answers, one of them twice.

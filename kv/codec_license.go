@@ -268,3 +268,27 @@ func hexDigit(c byte) byte {
 	}
 	return c - 'a' + 10
 }
+
+// maxInline is how many devices a license's own record holds. The next one
+// moves them all to keys of their own, for good: from then on an activation
+// writes the facts and one device, however many there are.
+const maxInline = 16
+
+// broken names the first rule that a stored license breaks, as far as its own
+// key tells; empty where it breaks none. It is cheap enough for every request.
+func (s *storedLicense) broken() string {
+	l := &s.license
+	switch {
+	case s.spilled && len(s.devices) > 0:
+		return "spilled"
+	case len(s.devices) > maxInline:
+		return "inline_limit"
+	case l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0:
+		return "negative"
+	case !s.spilled && l.CurrentDevices != len(s.devices):
+		return "device_count"
+	case l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver):
+		return "device_limit"
+	}
+	return ""
+}

@@ -3,7 +3,6 @@ package kv
 import (
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
@@ -130,14 +129,8 @@ func decodeListenRequest(value []byte) (listens bool, err error) {
 	return listens, err
 }
 
-// readListenRequest reads an owner's request to listen.
-func readListenRequest(kv *mvccpb.KeyValue) (assumption, error) {
-	owner, rest, ok := ownerOf(string(kv.Key[len(listenRequests):]))
-	if !ok || rest != "" {
-		return assumption{}, errMalformed
-	}
-	listens, err := decodeListenRequest(kv.Value)
-	return assumption{owner, listens}, err
+// assumption says whether an owner listened when a change was made.
+type assumption struct {
+	owner   licensing.Owner
+	listens bool
 }
-
-func listenRequestKey(owner licensing.Owner) string { return listenRequests + ownerPath(owner) }

@@ -10,8 +10,6 @@ import (
 	"licet/licensing"
 )
 
-const goldenULID = "01JD4Q8X2M7R3N5T9V1W4Y6Z8A"
-
 // anyID draws texts that are ids, that nearly are, and any others.
 func anyID() *rapid.Generator[string] {
 	return rapid.OneOf(

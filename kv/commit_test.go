@@ -15,11 +15,6 @@ import (
 	"licet/node/store"
 )
 
-var (
-	testCheck = licensing.NewKeyCheck([]byte("check key"))
-	testTime  = time.Date(2026, 11, 20, 11, 12, 13, 456e6, time.UTC)
-)
-
 func newKey(t *testing.T) licensing.LicenseKey {
 	t.Helper()
 	var entropy [licensing.LicenseKeyEntropy]byte

@@ -17,11 +17,6 @@ import (
 	"licet/node/store"
 )
 
-// maxInline is how many devices a license's own record holds. The next one
-// moves them all to keys of their own, for good: from then on an activation
-// writes the facts and one device, however many there are.
-const maxInline = 16
-
 // putLicense writes a license's facts and the devices that changed.
 func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []writer) error {
 	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, told: token.told, unknown: token.unknown}

@@ -1,10 +1,8 @@
 package kv
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"sync"
@@ -28,19 +26,6 @@ type directory struct {
 	owner    licensing.Owner
 	from, to epoch // from the one, up to the other without it
 	entries  []dirEntry
-}
-
-// dirEntry is one key of events: those of a record, or a block.
-type dirEntry struct {
-	site
-	revision int64
-	record   string     // empty where it is a block
-	last     uint64     // sequence; likewise
-	hash     recordHash // of the record; likewise
-}
-
-func (d *dirEntry) key(owner licensing.Owner) string {
-	return eventsKey(owner, d.site, d.record, d.last)
 }
 
 // directories keeps the latest ones: who pages through an epoch need not list it for
@@ -163,52 +148,4 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 	}
 	slices.SortFunc(dir.entries, inFeedOrder)
 	return dir, nil
-}
-
-// inFeedOrder is the one order of all events: that of their revisions, and of those
-// with the same one first of orders, then of licenses, and then of all else. So an
-// order is paid before its license is issued. Where an owner has blocks of a revision,
-// they hold all of it that is the owner's, and sort by their numbers.
-func inFeedOrder(a, b dirEntry) int {
-	return cmp.Or(cmp.Compare(a.epoch, b.epoch), cmp.Compare(a.revision, b.revision),
-		cmp.Compare(a.block, b.block), compareRecords(a.record, b.record))
-}
-
-// compareRecords is the order of records that one request tells of.
-func compareRecords(a, b string) int {
-	return cmp.Or(cmp.Compare(rankOfKind(a), rankOfKind(b)), cmp.Compare(a, b))
-}
-
-func rankOfKind(record string) byte {
-	if record == "" {
-		return 0 // a block
-	}
-	switch record[0] {
-	case eventOfOrder:
-		return '0'
-	case eventOfLicense:
-		return '1'
-	default:
-		return '2'
-	}
-}
-
-// feedRank is the same order within a revision, for whoever has events and no entries.
-func feedRank(record string) string { return string(rankOfKind(record)) + record }
-
-// readEventsKey reads what follows the owner in a key of events.
-func readEventsKey(rest []byte) (dirEntry, bool) {
-	if len(rest) == epochSize+1+blockSize && rest[epochSize] == eventsOfBlock {
-		at := site{epoch(binary.BigEndian.Uint64(rest)), block(binary.BigEndian.Uint32(rest[epochSize+1:]))}
-		return dirEntry{site: at}, at.block.valid()
-	}
-	if len(rest) <= epochSize+1+sequenceSize {
-		return dirEntry{}, false
-	}
-	var eight [8]byte
-	copy(eight[8-sequenceSize:], rest[len(rest)-sequenceSize:])
-	record := bytes.Clone(rest[epochSize : len(rest)-sequenceSize])
-	return dirEntry{
-		site: site{epoch: epoch(binary.BigEndian.Uint64(rest))}, record: string(record), last: binary.BigEndian.Uint64(eight[:]),
-	}, true
 }

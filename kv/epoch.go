@@ -83,3 +83,9 @@ func (f field) told() (told site, sequence uint64, err error) {
 	}
 	return readSite(f.bytes), sequence, nil
 }
+
+// revisionBump is added to a restored store's revision. It must be more
+// than what the lost store wrote after the backup, so that no revision
+// comes twice with different content: nodes that are still up remember
+// some, and their swaps would land on records they never saw.
+const revisionBump = 1_000_000_000

@@ -231,3 +231,12 @@ func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 	}
 	return nil
 }
+
+const (
+	// budgetSpans is how many spans a budget's worth of one owner's events has, about:
+	// an owner over its share loses whole spans.
+	budgetSpans = 64
+	// ageSpans is how many spans an owner has at least who writes all the time, within
+	// the age that events are kept for. A span that age has swept in part counts whole.
+	ageSpans = 16
+)

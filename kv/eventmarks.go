@@ -2,20 +2,13 @@ package kv
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
 )
-
-// How old events are must be known without reading them. So now and then a node that
-// sweeps makes a mark behind an epoch that is sealed: the time. Before that it measures
-// the events of all owners up to there, see [Store.measureEvents].
-const marksPrefix = layout + "t/"
 
 const (
 	// markAfter is how old the latest mark gets before another is made. Events are
@@ -26,49 +19,6 @@ const (
 	// marksPage is how many marks are read at a time: 0.8 MB.
 	marksPage = 20_000
 )
-
-// eventMark says of the events up to an epoch that they were recorded before a moment.
-type eventMark struct {
-	epoch epoch
-	at    time.Time
-	// measured: the ledgers of all owners count the events up to the epoch. Marks of
-	// older builds have the bytes of all owners' events instead, and an older build that
-	// sweeps by bytes goes by those alone.
-	measured bool
-}
-
-func markKey(e epoch) string { return marksPrefix + string(appendEpoch(nil, e)) }
-
-// Field numbers of a mark. 2 was the bytes of all owners' events since the mark before.
-const (
-	markAt       protowire.Number = 1
-	markMeasured protowire.Number = 3
-)
-
-func (m *eventMark) encode() []byte {
-	return appendBool(appendTime([]byte{formatVersion}, markAt, m.at), markMeasured, m.measured)
-}
-
-// readMark reads a mark, given what follows the prefix in its key.
-func readMark(rest string, value []byte) (m eventMark, err error) {
-	if len(rest) != epochSize {
-		return m, errMalformed
-	}
-	m.epoch = epoch(binary.BigEndian.Uint64([]byte(rest)))
-	err = decodeValue(value, func(f field) error {
-		switch f.num {
-		case markAt:
-			m.at = f.time()
-		case markMeasured:
-			m.measured = f.bool()
-		}
-		return nil
-	})
-	if err == nil && m.at.IsZero() {
-		err = errMalformed
-	}
-	return m, err
-}
 
 // eventMarks reads all marks, the oldest first, some at a time. With
 // events kept for 30 days there are 4,320, one in markAfter. Where more than 33
@@ -130,17 +80,4 @@ func (s *Store) markEvents(
 		return s.eventMarks(ctx)
 	}
 	return append(marks, mark), nil
-}
-
-// checkMark checks a mark of events.
-func (v *verification) checkMark(e entry) {
-	m, err := readMark(e.rest, e.value)
-	switch {
-	case len(e.rest) != epochSize:
-		v.report("event_mark", "t/"+v.opaque(e.rest), "key", "the key has not the form of a mark's")
-	case err != nil:
-		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value", "the value can't be read: %v", err)
-	case m.epoch >= v.epoch:
-		v.report("event_mark", fmt.Sprintf("t/%d", m.epoch), "epoch", "its epoch is not sealed: the present one is %d", v.epoch)
-	}
 }

@@ -8,23 +8,15 @@ import (
 	"slices"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// An owner of whom there are events has a key. It is written before the first of
-// them, and stays. Without it, to find all owners of events would mean to search
-// through the events: etcd counts every key up to a range's end, whatever the limit.
-const eventOwnersPrefix = layout + "h/"
-
 func compareOwners(a, b licensing.Owner) int {
 	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.Mode, b.Mode))
 }
-
-func eventOwnerKey(owner licensing.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
 
 // eventOwners are the owners whose keys a store knows to be there.
 type eventOwners struct {
@@ -192,25 +184,4 @@ func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) 
 	}
 	s.owners.note(owners...)
 	return owners, nil
-}
-
-// checkEventOwner checks the key of an owner of whom there are events.
-func (v *verification) checkEventOwner(e entry) {
-	if _, rest, ok := ownerOf(e.rest); !ok || rest != "" || len(e.value) > 0 {
-		v.report("event_owner", "h/"+v.opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
-	}
-}
-
-// wantEventOwner asks for the key of an owner whose events are being read. They
-// stand together, so that it is asked for once.
-func (v *verification) wantEventOwner(owner licensing.Owner) {
-	if owner == v.links.owner {
-		return
-	}
-	v.links.owner = owner
-	v.want(eventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
-		if kv == nil {
-			v.report("event", "e/"+ownerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
-		}
-	})
 }

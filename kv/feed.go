@@ -14,11 +14,6 @@ import (
 	"licet/node/store"
 )
 
-// sweptKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
-// raised before they are removed, so that a reader that goes on after it misses none. An
-// owner may have given up more events, see eventLedger.
-const sweptKey = layout + "s/swept"
-
 const (
 	// A feed is read slice by slice, each so many revisions wide, since etcd counts
 	// every key of a range, whatever the limit. One with few makes the next wider, so
@@ -324,4 +319,18 @@ func (r *feedReading) tell(at place, e *dirEntry, rank string, event licensing.E
 		})
 	}
 	return true
+}
+
+// feedStateOf reads how far the feed of an owner goes, and other keys along.
+func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
+	state, also, err := s.feedStateWith(ctx, append([]string{ledgerKey(owner)}, others...)...)
+	if err != nil || also[0] == nil {
+		return state, also[min(len(also), 1):], err
+	}
+	ledger, err := readLedger(also[0].Value)
+	if err != nil {
+		return state, nil, broken(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
+	}
+	state.swept = max(state.swept, ledger.swept)
+	return state, also[1:], nil
 }

@@ -16,22 +16,6 @@ import (
 	"licet/node/store"
 )
 
-// Two keys stand before changes as fences: a request with changes that depend on
-// one compares its revision at the top, above all of them. Everyone reads them, and
-// nobody writes them on the hot path.
-//
-//   - epochKey: the epoch that events are written into, see epoch.
-//   - listenKey: which owners listen to activations. A change of a license was made of
-//     a snapshot that says whether its owner does; a change for which that is no longer
-//     so must be made anew. No owner writes listenKey: see listenmove.go.
-//
-// What a store remembers of them is a guess, as of records. Where it was wrong, the
-// request has changed nothing, and says what is true.
-const (
-	epochKey  = layout + "s/epoch"
-	listenKey = layout + "s/listen"
-)
-
 // fences holds what a store remembers of the two keys.
 type fences struct {
 	mu        sync.Mutex

@@ -8,25 +8,6 @@ import (
 	"licet/node/store"
 )
 
-// broken names the first rule that a stored license breaks, as far as its own
-// key tells; empty where it breaks none. It is cheap enough for every request.
-func (s *storedLicense) broken() string {
-	l := &s.license
-	switch {
-	case s.spilled && len(s.devices) > 0:
-		return "spilled"
-	case len(s.devices) > maxInline:
-		return "inline_limit"
-	case l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0:
-		return "negative"
-	case !s.spilled && l.CurrentDevices != len(s.devices):
-		return "device_count"
-	case l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver):
-		return "device_limit"
-	}
-	return ""
-}
-
 // brokenLogLimit keeps one damaged license that is asked for all the time from
 // filling the log; each case is counted.
 const (

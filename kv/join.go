@@ -9,10 +9,6 @@ import (
 	"licet/licensing"
 )
 
-// blockRuns is of how many records a block has events at most. Whoever asks for the
-// events of one reads all of them.
-const blockRuns = 16
-
 // blocksFor is how many keys the events of so many records of an owner take.
 func blocksFor(records int) int { return (records + blockRuns - 1) / blockRuns }
 
@@ -88,13 +84,15 @@ func randomBlock(count int) block { return block(1<<31 | rand.Uint32N(1<<31-uint
 func (j *joined) join(at site, own []*telling) {
 	slices.SortFunc(own, func(a, b *telling) int { return compareRecords(a.record, b.record) })
 	for some := range slices.Chunk(own, blockRuns) {
-		for _, t := range some {
+		var runs [blockRuns]eventRun
+		for i, t := range some {
 			t.joined = true
 			t.stamp(at)
+			runs[i] = eventRun{record: t.record, last: t.last, value: t.events}
 		}
 		key := []byte(blockKey(own[0].owner, at))
 		j.compares = append(j.compares, unchanged(key, 0))
-		j.puts = append(j.puts, put(key, encodeBlock(some)))
+		j.puts = append(j.puts, put(key, encodeBlock(runs[:len(some)])))
 		at.block++
 	}
 }

@@ -133,3 +133,69 @@ func recordKey(ref licensing.Ref) string {
 		return productKey(ref.Owner, ref.ID)
 	}
 }
+
+// An owner's endpoints of webhooks are one record. Who delivers to them looks at all
+// of them again when webhooksMark has been written, as it is by each change. That an
+// endpoint was deleted is noted, so that a sweep removes what became of its messages.
+const (
+	webhooksPrefix        = layout + "w/"
+	webhooksMark          = layout + "s/webhooks"
+	deletedWebhooksPrefix = layout + "x/w/"
+)
+
+func webhooksKey(owner licensing.Owner) string { return webhooksPrefix + ownerPath(owner) }
+
+func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix + endpointID }
+
+// Two keys stand before changes as fences: a request with changes that depend on
+// one compares its revision at the top, above all of them. Everyone reads them, and
+// nobody writes them on the hot path.
+//
+//   - epochKey: the epoch that events are written into, see epoch.
+//   - listenKey: which owners listen to activations. A change of a license was made of
+//     a snapshot that says whether its owner does; a change for which that is no longer
+//     so must be made anew. No owner writes listenKey: see listenmove.go.
+//
+// What a store remembers of them is a guess, as of records. Where it was wrong, the
+// request has changed nothing, and says what is true.
+const (
+	epochKey  = layout + "s/epoch"
+	listenKey = layout + "s/listen"
+)
+
+// sweptKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
+// raised before they are removed, so that a reader that goes on after it misses none. An
+// owner may have given up more events, see eventLedger.
+const sweptKey = layout + "s/swept"
+
+const listenersPrefix = layout + "f/"
+
+const listenRequests = layout + "x/a/"
+
+func listenerKey(owner licensing.Owner) string { return listenersPrefix + ownerPath(owner) }
+
+func listenRequestKey(owner licensing.Owner) string { return listenRequests + ownerPath(owner) }
+
+// An owner of whom there are events has a key. It is written before the first of
+// them, and stays. Without it, to find all owners of events would mean to search
+// through the events: etcd counts every key up to a range's end, whatever the limit.
+const eventOwnersPrefix = layout + "h/"
+
+func eventOwnerKey(owner licensing.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
+
+func nodeKey(by incarnation) string { return nodesPrefix + string(by[:]) }
+
+// apiKeysMarkSize is the length of a mark: an incarnation and its counter.
+const apiKeysMarkSize = len(incarnation{}) + 8
+
+// checkKeySize is how many bytes the check key has.
+const checkKeySize = 32
+
+const (
+	// backupKey has when the last backup was begun that ended well, as eight bytes:
+	// milliseconds of Unix time. A backup has the record of the one before it, and so
+	// has a store that was made of one.
+	backupKey = layout + "s/backup"
+	// backupTimeSize is how many bytes that is.
+	backupTimeSize = 8
+)

@@ -16,11 +16,8 @@ import (
 // transaction that moves listenKey writes these keys, so listenKey's revision identifies
 // the set of these keys.
 const (
-	listenersPrefix = layout + "f/"
-	listenersPage   = 2000
+	listenersPage = 2000
 )
-
-func listenerKey(owner licensing.Owner) string { return listenersPrefix + ownerPath(owner) }
 
 // listeners caches the owners that listen to activations, as of a revision of listenKey.
 // The lock of fences guards all of it.
@@ -47,12 +44,6 @@ func (f *fences) listens(owner licensing.Owner) bool {
 func (l *listeners) has(owner licensing.Owner) bool {
 	_, is := l.owners[owner]
 	return is
-}
-
-// assumption says whether an owner listened when a change was made.
-type assumption struct {
-	owner   licensing.Owner
-	listens bool
 }
 
 // hold reports whether every assumption agrees with the cache.
@@ -194,4 +185,14 @@ func (s *Store) sayWhoListens(snapshot *store.Snapshot) {
 	owner := snapshot.Record.License.Owner
 	token.listens = s.fences.listens(owner)
 	snapshot.Record.Listening = s.hearAll || token.listens
+}
+
+// readListenRequest reads an owner's request to listen.
+func readListenRequest(kv *mvccpb.KeyValue) (assumption, error) {
+	owner, rest, ok := ownerOf(string(kv.Key[len(listenRequests):]))
+	if !ok || rest != "" {
+		return assumption{}, errMalformed
+	}
+	listens, err := decodeListenRequest(kv.Value)
+	return assumption{owner, listens}, err
 }

@@ -28,8 +28,7 @@ import (
 // and are removed after the move. Where the mover dies in between, the next one removes
 // them.
 const (
-	listenRequests = layout + "x/a/"
-	moveEvery      = time.Second
+	moveEvery = time.Second
 	// moveOwners bounds the owners of one move. The others wait for the next one, in
 	// the order of their requests.
 	moveOwners = 500

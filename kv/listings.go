@@ -3,10 +3,7 @@ package kv
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,23 +14,8 @@ import (
 
 // The listings, as the prefixes of their entries without the layout.
 
-func licensesOf(owner licensing.Owner) string { return "i/" + ownerPath(owner) }
-func ordersOf(owner licensing.Owner) string   { return "o/" + ownerPath(owner) }
-func productsOf(owner licensing.Owner) string { return "c/" + ownerPath(owner) }
-func apiKeysOf(owner licensing.Owner) string  { return "a/" + ownerPath(owner) }
-
-// ordersOfBuyer is the listing of a buyer's orders. The address itself stands
-// only in the orders.
-func ordersOfBuyer(owner licensing.Owner, email string) string {
-	sum := sha256.Sum256([]byte(licensing.FoldEmail(email)))
-	return "b/" + ownerPath(owner) + string(sum[:buyerLength])
-}
-
-// buyerLength is how much of the hash of an address stands in a key.
-const buyerLength = 16
-
 const (
-	timeLength = 8
+
 	// licensePosition is how much of a license's place in the listing a cursor
 	// shows. A key opens its license, so all of it has no place in an address. What
 	// is left tells apart what was made in one millisecond.
@@ -42,11 +24,6 @@ const (
 	// takes two operations of a request's 128.
 	listBatch = 50
 )
-
-// timeInKey is a time as it stands in keys, which so sort by it.
-func timeInKey(t time.Time) string {
-	return string(binary.BigEndian.AppendUint64(nil, uint64(t.UnixMilli())))
-}
 
 // collect reads a page of a listing. read gives the records of positions, in
 // their order, and nil where there is none, since it was deleted meanwhile.

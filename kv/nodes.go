@@ -7,15 +7,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/node/store"
-)
-
-// Field numbers of a registration.
-const (
-	nodeAddress   protowire.Number = 1
-	nodePublicKey protowire.Number = 2
 )
 
 const (
@@ -99,44 +92,3 @@ func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
 	}
 	return nodes, nil
 }
-
-func encodeNode(r store.Registration) []byte {
-	b := appendString([]byte{formatVersion}, nodeAddress, r.Address)
-	return appendBytes(b, nodePublicKey, r.PublicKey[:])
-}
-
-func decodeNode(rest string, value []byte) (store.Registration, error) {
-	var r store.Registration
-	if len(rest) != len(r.Incarnation) {
-		return r, errMalformed
-	}
-	copy(r.Incarnation[:], rest)
-	err := decodeValue(value, func(f field) error {
-		switch f.num {
-		case nodeAddress:
-			r.Address = f.string()
-		case nodePublicKey:
-			if len(f.bytes) != len(r.PublicKey) {
-				return errMalformed
-			}
-			copy(r.PublicKey[:], f.bytes)
-		}
-		return nil
-	})
-	if err == nil && (r.Address == "" || r.PublicKey == [32]byte{}) {
-		err = errMalformed
-	}
-	return r, err
-}
-
-func (v *verification) checkNode(e entry) {
-	if len(e.rest) != len(incarnation{}) {
-		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
-		return
-	}
-	if _, err := decodeNode(e.rest, e.value); err != nil {
-		v.report("node", "n/"+v.opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
-	}
-}
-
-func nodeKey(by incarnation) string { return nodesPrefix + string(by[:]) }

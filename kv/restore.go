@@ -16,11 +16,6 @@ import (
 const (
 	// storeName is the directory of etcd's data in a data directory.
 	storeName = "etcd"
-	// revisionBump is added to a restored store's revision. It must be more
-	// than what the lost store wrote after the backup, so that no revision
-	// comes twice with different content: nodes that are still up remember
-	// some, and their swaps would land on records they never saw.
-	revisionBump = 1_000_000_000
 )
 
 // RestoreInfo tells of a backup that was restored.

@@ -2,10 +2,6 @@ package kv
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"math/bits"
-	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -21,70 +17,6 @@ import (
 //
 // Nothing but the length of ranges depends on the upper levels: without them a
 // listing would be the same, and slow.
-
-const (
-	skipLevels = 2 // above the entries themselves
-	skipBits   = 7 // of a hash that are zero for each level: one entry in 128
-	// skipTail is how much of the end of a key decides about its levels: there
-	// ids have their random part.
-	skipTail = 16
-
-	skipPrefix = "j/"
-)
-
-// skipHeight is the highest level that an entry has a key on; 0 for most. It
-// follows from the entry alone, so that nobody has to keep count.
-func skipHeight(entry string) int {
-	sum := sha256.Sum256([]byte(entry[max(0, len(entry)-skipTail):]))
-	zeros := bits.LeadingZeros32(binary.BigEndian.Uint32(sum[:]))
-	return min(zeros/skipBits, skipLevels)
-}
-
-// skipKey is an entry's key on a level above the lowest. The entry is given as
-// its own key without the layout.
-func skipKey(level int, entry string) string {
-	return layout + skipPrefix + strconv.Itoa(level) + entry
-}
-
-// skipKeys are all keys of an entry, which is given as its whole key, but for
-// its own.
-func skipKeys(entry string) []string {
-	var keys []string
-	for level := range skipHeight(entry) {
-		keys = append(keys, skipKey(level+1, entry[len(layout):]))
-	}
-	return keys
-}
-
-// list puts an entry into its listing.
-func (sw *swap) list(entry string) {
-	sw.put([]byte(entry), nil)
-	sw.listAbove(entry)
-}
-
-// listAbove puts an entry whose own key holds a record into the upper levels.
-func (sw *swap) listAbove(entry string) {
-	for _, key := range skipKeys(entry) {
-		sw.put([]byte(key), nil)
-	}
-}
-
-// relist takes an entry out of its listing and puts another one in. Either may
-// be empty, for none.
-func (sw *swap) relist(from, to string) {
-	if from == to {
-		return
-	}
-	if from != "" {
-		sw.remove([]byte(from))
-		for _, key := range skipKeys(from) {
-			sw.remove([]byte(key))
-		}
-	}
-	if to != "" {
-		sw.list(to)
-	}
-}
 
 // walk goes through a listing backwards. Entries that are added meanwhile it may
 // see or not; all others it sees.

@@ -140,9 +140,6 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
-// checkKeySize is how many bytes the check key has.
-const checkKeySize = 32
-
 // KeyCheck gives the store's check of license keys. The first one to ask makes
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {

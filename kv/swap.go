@@ -198,3 +198,47 @@ func (sw *swap) putMetadata(record *licensing.Record) {
 func removes(write *store.Write) bool {
 	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }
+
+// list puts an entry into its listing.
+func (sw *swap) list(entry string) {
+	sw.put([]byte(entry), nil)
+	sw.listAbove(entry)
+}
+
+// listAbove puts an entry whose own key holds a record into the upper levels.
+func (sw *swap) listAbove(entry string) {
+	for _, key := range skipKeys(entry) {
+		sw.put([]byte(key), nil)
+	}
+}
+
+// relist takes an entry out of its listing and puts another one in. Either may
+// be empty, for none.
+func (sw *swap) relist(from, to string) {
+	if from == to {
+		return
+	}
+	if from != "" {
+		sw.remove([]byte(from))
+		for _, key := range skipKeys(from) {
+			sw.remove([]byte(key))
+		}
+	}
+	if to != "" {
+		sw.list(to)
+	}
+}
+
+// reschedule moves a record from the place where it was read to the one where it
+// belongs now. Most changes move nothing.
+func (sw *swap) reschedule(record string, from, to due, value []byte) {
+	if from == to {
+		return
+	}
+	if from != 0 {
+		sw.remove([]byte(from.key(record)))
+	}
+	if to != 0 {
+		sw.put([]byte(to.key(record)), value)
+	}
+}

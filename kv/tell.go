@@ -1,10 +1,6 @@
 package kv
 
-import (
-	"encoding/binary"
-
-	"licet/licensing"
-)
+import "licet/licensing"
 
 // eventsOf gives those of a record's events that are of one thing: the record
 // itself, or the license that it issues.
@@ -19,31 +15,6 @@ func eventsOf[T licensing.License | licensing.Order](r *licensing.Record, _ *T) 
 	}
 	return of
 }
-
-// eventsKey is the key that has events of a record up to a sequence number: its own, or,
-// by the site alone, a block's.
-func eventsKey(owner licensing.Owner, at site, record string, last uint64) string {
-	b := append(make([]byte, 0, 96), eventsOfOwner(owner)...)
-	b = appendEpoch(b, at.epoch)
-	if at.block != 0 {
-		return string(binary.BigEndian.AppendUint32(append(b, eventsOfBlock), uint32(at.block)))
-	}
-	b = append(b, record...)
-	return string(appendSequence(b, last))
-}
-
-func blockKey(owner licensing.Owner, at site) string { return eventsKey(owner, at, "", 0) }
-
-func eventsOfOwner(owner licensing.Owner) string { return eventsPrefix + ownerPath(owner) }
-
-func appendSequence(b []byte, n uint64) []byte {
-	var eight [8]byte
-	binary.BigEndian.PutUint64(eight[:], n)
-	return append(b, eight[8-sequenceSize:]...)
-}
-
-func licenseInEvents(id licensing.LicenseID) string { return string(eventOfLicense) + string(id[:]) }
-func orderInEvents(orderNo string) string           { return string(eventOfOrder) + orderNo[len(orderPrefix):] }
 
 // telling is what a change tells of one record. It is put under a key of its own, unless
 // the request tells of other records of the owner too: see joinEvents.

@@ -1,8 +1,6 @@
 package kv
 
 import (
-	"fmt"
-
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -32,14 +30,6 @@ func (s *Store) noteValue(key, name string, err error) {
 		s.unreadableLog.Error().Err(err).Str("value", name).
 			Msg("a stored value can't be read; what depends on it goes on without it, and licet verify shows it")
 	}
-}
-
-// nameOfEvents names a key of events as licet verify does.
-func nameOfEvents(owner licensing.Owner, e *dirEntry) string {
-	if e.block != 0 {
-		return fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), e.epoch, uint32(e.block))
-	}
-	return "e/" + eventID(e.site, e.record, e.last)
 }
 
 // readDelivery reads a message that is pending or was given up. Where the message can't be read, its key still tells

@@ -3,6 +3,7 @@ package kv
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"time"
 
@@ -213,4 +214,38 @@ func (v *verification) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
 	if sweptKV != nil && len(sweptKV.Value) == epochSize {
 		v.swept = epoch(binary.BigEndian.Uint64(sweptKV.Value))
 	}
+}
+
+// checkMark checks a mark of events.
+func (v *verification) checkMark(e entry) {
+	m, err := readMark(e.rest, e.value)
+	switch {
+	case len(e.rest) != epochSize:
+		v.report("event_mark", "t/"+v.opaque(e.rest), "key", "the key has not the form of a mark's")
+	case err != nil:
+		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value", "the value can't be read: %v", err)
+	case m.epoch >= v.epoch:
+		v.report("event_mark", fmt.Sprintf("t/%d", m.epoch), "epoch", "its epoch is not sealed: the present one is %d", v.epoch)
+	}
+}
+
+// checkEventOwner checks the key of an owner of whom there are events.
+func (v *verification) checkEventOwner(e entry) {
+	if _, rest, ok := ownerOf(e.rest); !ok || rest != "" || len(e.value) > 0 {
+		v.report("event_owner", "h/"+v.opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
+	}
+}
+
+// wantEventOwner asks for the key of an owner whose events are being read. They
+// stand together, so that it is asked for once.
+func (v *verification) wantEventOwner(owner licensing.Owner) {
+	if owner == v.links.owner {
+		return
+	}
+	v.links.owner = owner
+	v.want(eventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
+		if kv == nil {
+			v.report("event", "e/"+ownerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
+		}
+	})
 }

@@ -93,16 +93,6 @@ func (e *seededEntropy) Read(p []byte) (int, error) {
 	return e.stream.Read(p)
 }
 
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
-
 func (l *lab) ctx() context.Context { return testContext(l.t, time.Minute) }
 
 func (l *lab) order(amount int64) licensing.Order {

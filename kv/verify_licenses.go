@@ -5,12 +5,6 @@ import (
 	"strings"
 
 	"licet/licensing"
-	"licet/node/store"
-)
-
-const (
-	idLength       = len(licensing.LicenseID{})
-	positionLength = len(store.DeviceCursor{})
 )
 
 // checkLicenses reads licenses, and along with them their devices and metadata,
@@ -50,17 +44,6 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		v.report("check_key", "s/check", "missing", "there are licenses, and no check key that their keys are made with")
 	}
 	return v.settle(ctx, 0)
-}
-
-// licenseIDOf reads a license's id out of a key. The last three bits of one
-// are zero.
-func licenseIDOf(rest string) (licensing.LicenseID, bool) {
-	var id licensing.LicenseID
-	if len(rest) != idLength || rest[idLength-1]&7 != 0 {
-		return id, false
-	}
-	copy(id[:], rest)
-	return id, true
 }
 
 // orphans reports the devices and metadata that stand before a license: theirs

@@ -2,7 +2,6 @@ package kv
 
 import (
 	"encoding/json"
-	"strings"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -172,34 +171,26 @@ func (v *verification) checkCheckKey(e entry) {
 	}
 }
 
-// ownerOf reads the owner that a key begins with, and gives the rest of it.
-func ownerOf(key string) (owner licensing.Owner, rest string, ok bool) {
-	account, rest, found := strings.Cut(key, "/")
-	if !found || !validAccount(account) || len(rest) < 2 {
-		return licensing.Owner{}, "", false
-	}
-	owner.AccountID = account
-	switch rest[:2] {
-	case "t/":
-		owner.Mode = licensing.Test
-	case "l/":
-		owner.Mode = licensing.Live
-	default:
-		return licensing.Owner{}, "", false
-	}
-	return owner, rest[2:], true
-}
-
-// validAccount reports whether an account can stand in a key and in a log.
-func validAccount(account string) bool {
-	for i := range len(account) {
-		if c := account[i]; c <= ' ' || c >= 0x7f || c == '/' {
-			return false
-		}
-	}
-	return account != ""
-}
-
 func isObject(value []byte) bool {
 	return len(value) > 0 && value[0] == '{' && json.Valid(value)
+}
+
+func (v *verification) checkNode(e entry) {
+	if len(e.rest) != len(incarnation{}) {
+		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
+		return
+	}
+	if _, err := decodeNode(e.rest, e.value); err != nil {
+		v.report("node", "n/"+v.opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
+	}
+}
+
+// checkBackup checks the record of the last backup.
+func (v *verification) checkBackup(e entry) {
+	switch {
+	case e.rest != "":
+		v.report("backup", "s/backup"+v.opaque(e.rest), "key", "there is one, and this is not its name")
+	case len(e.value) != backupTimeSize:
+		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), backupTimeSize)
+	}
 }

@@ -1,25 +1,11 @@
 package kv
 
 import (
-	"crypto/sha256"
-
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"licet/licensing"
 	"licet/node/store"
 )
-
-// An owner's endpoints of webhooks are one record. Who delivers to them looks at all
-// of them again when webhooksMark has been written, as it is by each change. That an
-// endpoint was deleted is noted, so that a sweep removes what became of its messages.
-const (
-	webhooksPrefix        = layout + "w/"
-	webhooksMark          = layout + "s/webhooks"
-	deletedWebhooksPrefix = layout + "x/w/"
-)
-
-func webhooksKey(owner licensing.Owner) string   { return webhooksPrefix + ownerPath(owner) }
-func deletedWebhookKey(endpointID string) string { return deletedWebhooksPrefix + endpointID }
 
 // putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
 // listen to activations, the request for that; see listenmove.go. Commit returns once
@@ -73,11 +59,4 @@ func exists(key []byte) *etcdserverpb.Compare {
 		Result: etcdserverpb.Compare_GREATER, Target: etcdserverpb.Compare_CREATE, Key: key,
 		TargetUnion: &etcdserverpb.Compare_CreateRevision{CreateRevision: 0},
 	}
-}
-
-// webhooksInEvents is an owner's endpoints as the record of events. An event's id is
-// made of it, and must be of one owner.
-func webhooksInEvents(owner licensing.Owner) string {
-	sum := sha256.Sum256([]byte(ownerPath(owner)))
-	return string(eventOfWebhooks) + string(sum[:idLength])
 }

@@ -1,11 +1,8 @@
 package kv
 
 import (
-	"context"
-	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
@@ -19,15 +16,6 @@ import (
 const ledgersPrefix = layout + "s/ledger/"
 
 func ledgerKey(owner licensing.Owner) string { return ledgersPrefix + ownerPath(owner) }
-
-const (
-	// budgetSpans is how many spans a budget's worth of one owner's events has, about:
-	// an owner over its share loses whole spans.
-	budgetSpans = 64
-	// ageSpans is how many spans an owner has at least who writes all the time, within
-	// the age that events are kept for. A span that age has swept in part counts whole.
-	ageSpans = 16
-)
 
 // eventLedger is the value of a ledger.
 type eventLedger struct {
@@ -127,18 +115,4 @@ func readLedger(value []byte) (*eventLedger, error) {
 		return nil
 	})
 	return l, err
-}
-
-// feedStateOf reads how far the feed of an owner goes, and other keys along.
-func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
-	state, also, err := s.feedStateWith(ctx, append([]string{ledgerKey(owner)}, others...)...)
-	if err != nil || also[0] == nil {
-		return state, also[min(len(also), 1):], err
-	}
-	ledger, err := readLedger(also[0].Value)
-	if err != nil {
-		return state, nil, broken(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
-	}
-	state.swept = max(state.swept, ledger.swept)
-	return state, also[1:], nil
 }

@@ -1,0 +1,52 @@
+package kv
+
+import (
+	"strings"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+const (
+	idLength       = len(licensing.LicenseID{})
+	positionLength = len(store.DeviceCursor{})
+)
+
+// licenseIDOf reads a license's id out of a key. The last three bits of one
+// are zero.
+func licenseIDOf(rest string) (licensing.LicenseID, bool) {
+	var id licensing.LicenseID
+	if len(rest) != idLength || rest[idLength-1]&7 != 0 {
+		return id, false
+	}
+	copy(id[:], rest)
+	return id, true
+}
+
+// ownerOf reads the owner that a key begins with, and gives the rest of it.
+func ownerOf(key string) (owner licensing.Owner, rest string, ok bool) {
+	account, rest, found := strings.Cut(key, "/")
+	if !found || !validAccount(account) || len(rest) < 2 {
+		return licensing.Owner{}, "", false
+	}
+	owner.AccountID = account
+	switch rest[:2] {
+	case "t/":
+		owner.Mode = licensing.Test
+	case "l/":
+		owner.Mode = licensing.Live
+	default:
+		return licensing.Owner{}, "", false
+	}
+	return owner, rest[2:], true
+}
+
+// validAccount reports whether an account can stand in a key and in a log.
+func validAccount(account string) bool {
+	for i := range len(account) {
+		if c := account[i]; c <= ' ' || c >= 0x7f || c == '/' {
+			return false
+		}
+	}
+	return account != ""
+}
