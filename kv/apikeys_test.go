@@ -160,7 +160,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := apiKeyKey(key.Hash)
-	newer := appendString((&storedAPIKey{key: key}).encode(), 99, "of a newer node")
+	newer := append((&storedAPIKey{key: key}).encode(), newerField()...)
 	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 		t.Fatal(err)
 	}
 	key.Revoke(testTime)
-	equal(t, got, &storedAPIKey{key: key, writers: got.writers, unknown: appendString(nil, 99, "of a newer node")})
+	equal(t, got, &storedAPIKey{key: key, writers: got.writers, unknown: newerField()})
 }
 
 // TestWatchSurvivesRestart stops etcd under a watch and starts it again: the

@@ -336,7 +336,7 @@ func TestPlacesInBlocks(t *testing.T) {
 		t.Fatal("there is no block")
 	}
 	stranger, later, earlier, elsewhere := at, at, at, at
-	stranger.record[recordHashSize-1]++
+	stranger.record[len(stranger.record)-1]++
 	later.sequence += 5
 	earlier.sequence = 1 // of the license's issue, which was told of before
 	elsewhere.record[1]++

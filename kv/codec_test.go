@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -42,7 +43,7 @@ func golden(t *testing.T, name, got string) {
 func goldenLicense() *storedLicense {
 	return &storedLicense{
 		license: goldenFacts(),
-		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: incarnation{0xff}, swap: 1 << 40}},
+		writers: []writer{{by: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}, {by: store.Incarnation{0xff}, swap: 1 << 40}},
 		devices: inlined(goldenDevices...),
 	}
 }
@@ -83,7 +84,7 @@ func goldenProduct() *storedProduct {
 				SelfService: licensing.SelfService{RemovalsPerMonth: 3},
 			},
 		},
-		writers: []writer{{by: incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}},
+		writers: []writer{{by: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, swap: 9}},
 	}
 }
 
@@ -92,7 +93,7 @@ func goldenAPIKey() *storedAPIKey {
 		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: goldenOwner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
 		SecretVersion: 2, MasterID: "2026", CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour), RevokedAt: testTime.Add(time.Minute),
 		Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: testTime.Add(2 * time.Hour)}, RequireSignature: true,
-	}, writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}}
+	}, writers: []writer{{by: store.Incarnation{1, 2, 3}, swap: 300}}}
 }
 
 func goldenWebhooks() *storedWebhooks {
@@ -107,7 +108,7 @@ func goldenWebhooks() *storedWebhooks {
 			},
 			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: testTime, ResetAt: testTime},
 		}},
-		writers: []writer{{by: incarnation{1, 2, 3}, swap: 300}}, told: site{epoch: 0x0102030405},
+		writers: []writer{{by: store.Incarnation{1, 2, 3}, swap: 300}}, told: site{epoch: 0x0102030405},
 	}
 }
 
@@ -208,7 +209,7 @@ func TestGoldenKeys(t *testing.T) {
 		{"page of the log of an endpoint", pageKey("we_001", 258)},
 		{"replay at an endpoint", replayKey("we_001", goldenULID)},
 		{"claim on an endpoint", claimOfKey("we_001")},
-		{"worker that delivers", workerKey(incarnation{1, 2, 3})},
+		{"worker that delivers", workerKey(store.Incarnation{1, 2, 3})},
 		{"check key", checkKey},
 		{"mark of the API keys", apiKeysMark},
 		{"mark of a part of the API keys", apiKeyPartMark(7)},

@@ -273,10 +273,10 @@ func TestHiddenResend(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	me := writer{by: incarnation{1}, swap: 7}
+	me := writer{by: store.Incarnation{1}, swap: 7}
 	others := func(n int) (ws []writer) {
 		for i := range n {
-			ws = append(ws, writer{by: incarnation{byte(100 + i)}, swap: 7})
+			ws = append(ws, writer{by: store.Incarnation{byte(100 + i)}, swap: 7})
 		}
 		return ws
 	}
@@ -293,14 +293,14 @@ func TestJudge(t *testing.T) {
 	f("seven others", others(7), nil, swapAbsent)
 	f("eight others", others(8), nil, swapEvicted)
 	f("eight others, one of them from before", others(8), others(1), swapAbsent)
-	f("eight others, one of which has written again", others(8), []writer{{by: incarnation{100}, swap: 6}}, swapEvicted)
+	f("eight others, one of which has written again", others(8), []writer{{by: store.Incarnation{100}, swap: 6}}, swapEvicted)
 
 	var table []writer
 	for i := range 10 {
-		table = withWriter(table, writer{by: incarnation{byte(i)}, swap: uint64(i)})
+		table = withWriter(table, writer{by: store.Incarnation{byte(i)}, swap: uint64(i)})
 	}
-	table = withWriter(table, writer{by: incarnation{5}, swap: 99})
-	if len(table) != maxWriters || table[0] != (writer{by: incarnation{5}, swap: 99}) || table[1].by != (incarnation{9}) || table[7].by != (incarnation{2}) {
+	table = withWriter(table, writer{by: store.Incarnation{5}, swap: 99})
+	if len(table) != maxWriters || table[0] != (writer{by: store.Incarnation{5}, swap: 99}) || table[1].by != (store.Incarnation{9}) || table[7].by != (store.Incarnation{2}) {
 		t.Errorf("table %v", table)
 	}
 }

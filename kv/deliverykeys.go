@@ -3,6 +3,8 @@ package kv
 import (
 	"encoding/binary"
 	"strings"
+
+	"licet/node/store"
 )
 
 // What the delivery of webhooks keeps stands under the endpoint that it is about.
@@ -30,7 +32,7 @@ func pendingKey(endpoint, event string) string       { return deliveriesOf(endpo
 func deadKey(endpoint, event string) string          { return deliveriesOf(endpoint, keyOfDead) + event }
 func replayKey(endpoint, replay string) string       { return deliveriesOf(endpoint, keyOfReplay) + replay }
 func claimOfKey(endpoint string) string              { return claimedPrefix + endpoint }
-func workerKey(by incarnation) string                { return workersPrefix + string(by[:]) }
+func workerKey(by store.Incarnation) string          { return workersPrefix + string(by[:]) }
 func deliveriesOf(endpoint string, kind byte) string { return endpointPrefix(endpoint) + string(kind) }
 
 func pageKey(endpoint string, number uint64) string {

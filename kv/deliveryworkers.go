@@ -95,11 +95,11 @@ func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, erro
 	return workers, nil
 }
 
-func readIncarnation(b []byte) (by incarnation, ok bool) {
+func readIncarnation(b []byte) (by store.Incarnation, ok bool) {
 	if len(b) != len(by) {
 		return by, false
 	}
-	return incarnation(b), true
+	return store.Incarnation(b), true
 }
 
 // Claims tells who delivers to which endpoint. One that is this worker's, and that

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
 	"licet/node/store"
@@ -182,7 +183,7 @@ func TestOlderStore(t *testing.T) {
 	small, large := acct("small"), acct("large")
 	mark := func(e epoch, at time.Time, bytes uint64) {
 		t.Helper()
-		value := appendUint(appendTime([]byte{formatVersion}, markAt, at), 2, bytes)
+		value := protowire.AppendVarint(protowire.AppendTag((&eventMark{at: at}).encode(), 2, protowire.VarintType), bytes)
 		must(l.store.client.Put(ctx, markKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)

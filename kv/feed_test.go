@@ -358,7 +358,7 @@ func TestFencesInABatch(t *testing.T) {
 		counts[string(e.Type)]++
 	}
 	for id, n := range counts {
-		if id[:4] == eventIDPrefix && n != 1 {
+		if id[:4] == "evt_" && n != 1 {
 			t.Errorf("%s is there %d times", id, n)
 		}
 	}

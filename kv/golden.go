@@ -1,12 +1,14 @@
 package kv
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
 	"licet/node/store"
@@ -84,7 +86,12 @@ func must[T any](value T, err error) func(*testing.T) T {
 func equal(t *testing.T, got, want any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(),
-		cmp.AllowUnexported(site{}, storedLicense{}, storedAPIKey{}, storedOrder{}, storedProduct{}, storedWebhooks{}, writer{})); diff != "" {
+		cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// newerField is a field of a value that only a newer build knows.
+func newerField() []byte {
+	return protowire.AppendString(protowire.AppendTag(nil, 99, protowire.BytesType), "of a newer node")
 }

@@ -183,10 +183,10 @@ const eventOwnersPrefix = layout + "h/"
 
 func eventOwnerKey(owner licensing.Owner) string { return eventOwnersPrefix + ownerPath(owner) }
 
-func nodeKey(by incarnation) string { return nodesPrefix + string(by[:]) }
+func nodeKey(by store.Incarnation) string { return nodesPrefix + string(by[:]) }
 
 // apiKeysMarkSize is the length of a mark: an incarnation and its counter.
-const apiKeysMarkSize = len(incarnation{}) + 8
+const apiKeysMarkSize = len(store.Incarnation{}) + 8
 
 // checkKeySize is how many bytes the check key has.
 const checkKeySize = 32

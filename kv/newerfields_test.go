@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // TestNewerFormat reads what a newer node wrote, and keeps the fields that it does
@@ -28,10 +29,9 @@ func TestNewerFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		stored.writers = append(stored.writers, writer{by: incarnation{byte(i), 1}, swap: 1})
+		stored.writers = append(stored.writers, writer{by: store.Incarnation{byte(i), 1}, swap: 1})
 	}
-	unknown := protowire.AppendString(protowire.AppendTag(nil, 99, protowire.BytesType), "of a newer node")
-	unknown = protowire.AppendFixed64(protowire.AppendTag(unknown, 98, protowire.Fixed64Type), 42)
+	unknown := protowire.AppendFixed64(protowire.AppendTag(newerField(), 98, protowire.Fixed64Type), 42)
 	newer := append(stored.encode(), unknown...)
 	if _, err := server.client.Put(ctx, recordKey(ref), string(newer)); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 // tells has a part put events of a record too.
 func tells(p *part, owner licensing.Owner, record string) *part {
 	sw := swap{then: p.then, tellings: p.tellings}
-	sw.tell(make([]byte, stampAt+siteSize), []byte{formatVersion}, owner, record, 1)
+	sw.tell(make([]byte, 64), []byte{1}, owner, record, 1)
 	p.then, p.tellings = sw.then, sw.tellings
 	return p
 }

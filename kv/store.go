@@ -58,7 +58,7 @@ type Store struct {
 	brokenLog zerolog.Logger // see newBrokenLog
 	// unreadableLog is likewise, of values that can't be read.
 	unreadableLog zerolog.Logger
-	incarnation   incarnation
+	incarnation   store.Incarnation
 	swaps         atomic.Uint64 // the last swap number that was given out
 	keyTurns      keyTurns      // of the API keys that are being changed
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
 	"licet/node/store"
@@ -280,10 +281,15 @@ func TestNewerEvents(t *testing.T) {
 	l.commit(l.store, change)
 	e := l.store.fences.known()
 	// A record of a kind that this build does not know: of its events it knows all but the record.
-	value := appendTime(appendBytes([]byte{formatVersion}, eventsRecord, []byte("facts")), eventsAt, testTime)
-	message := appendString(appendString(nil, eventKind, "seat.taken"), eventActorKey, "key_1")
-	member := appendString(appendString(nil, memberName, "seat"), memberJSON, `{"row":7}`)
-	value = appendBytes(value, eventsOne, append(appendBytes(message, eventMember, member), 0x78, 1))
+	text := func(b []byte, num protowire.Number, s string) []byte {
+		return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
+	}
+	// The numbers are those of layout's events.go: kind 8, actor 4, member 9 with its name 2 and JSON 3.
+	member := text(text(nil, 2, "seat"), 3, `{"row":7}`)
+	message := text(text(text(nil, 8, "seat.taken"), 4, "key_1"), 9, string(member))
+	value := text([]byte{1}, 1, "facts")
+	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(testTime.UnixMilli()))
+	value = text(value, 2, string(append(message, 0x78, 1)))
 	if _, err := l.store.client.Put(testContext(t, 10*time.Second), eventsKey(owner, site{epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}

@@ -154,7 +154,7 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 // what they name need not be there any more.
 func (v *verification) checkDeliveryClaim(e entry) {
 	if by, is := strings.CutPrefix(e.rest, workerRoom); is {
-		if len(by) != len(incarnation{}) || len(e.value) > 0 {
+		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
 		}
 		return
@@ -162,7 +162,7 @@ func (v *verification) checkDeliveryClaim(e entry) {
 	switch {
 	case !licensing.ValidEndpointID(e.rest):
 		v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of an endpoint's")
-	case len(e.value) != len(incarnation{}):
+	case len(e.value) != len(store.Incarnation{}):
 		v.report("delivery_claim", "g/"+e.rest, "value", "it names no worker")
 	}
 }

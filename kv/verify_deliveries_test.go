@@ -142,11 +142,11 @@ func TestVerifyDeliveries(t *testing.T) {
 		{"a replay at no endpoint", seed{replayKey("we_0none", goldenULID): encodeReplay(labOwner, &replay)}, []string{"delivery endpoint_missing v/we_0none"}},
 		{"what is being swept", seed{webhooksKey(labOwner): (&storedWebhooks{}).encode(), deletedWebhookKey(hooked): {}, pageKey(hooked, 0): nil, deadKey(hooked, "evt_6"): nil}, nil},
 		{"what is being swept of another one", everything, []string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
-		{"a claim of a worker that is not there", seed{claimOfKey(hooked): bytesOf("12345678"), claimOfKey("we_0gone"): bytesOf("12345678"), workerKey(incarnation{1}): {}}, nil},
+		{"a claim of a worker that is not there", seed{claimOfKey(hooked): bytesOf("12345678"), claimOfKey("we_0gone"): bytesOf("12345678"), workerKey(store.Incarnation{1}): {}}, nil},
 		{"a claim of nobody", seed{claimOfKey(hooked): bytesOf("1234567")}, []string{"delivery_claim value g/" + hooked}},
 		{"keys of no form", seed{
 			layout + "v/x": {}, layout + "v/we_1/": {}, layout + "v/we_1/x": {}, layout + "v/we_1/pp": {}, layout + "v/we_1/a1234567": {}, layout + "v/we_1/r": {}, layout + "v/WE/p": {},
-			layout + "g/x": bytesOf("12345678"), layout + "g/-/x": {}, workerKey(incarnation{1}): bytesOf("x"),
+			layout + "g/x": bytesOf("12345678"), layout + "g/-/x": {}, workerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
 			"delivery key v/" + v.opaque("x"), "delivery key v/" + v.opaque("we_1/"), "delivery key v/" + v.opaque("we_1/x"), "delivery key v/" + v.opaque("we_1/pp"),
 			"delivery key v/" + v.opaque("we_1/a1234567"), "delivery key v/" + v.opaque("we_1/r"), "delivery key v/" + v.opaque("WE/p"),

@@ -5,6 +5,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // checkFacts checks what a license says of itself.
@@ -108,8 +109,8 @@ func checkWriters(value []byte, num protowire.Number, bad func(rule, format stri
 	count, twice := 0, false
 	seen := map[string]bool{}
 	_ = decodeValue(value, func(f field) error { // it has been read before
-		if f.num == num && len(f.bytes) >= len(incarnation{}) {
-			by := string(f.bytes[:len(incarnation{})])
+		if f.num == num && len(f.bytes) >= len(store.Incarnation{}) {
+			by := string(f.bytes[:len(store.Incarnation{})])
 			count, twice, seen[by] = count+1, twice || seen[by], true
 		}
 		return nil

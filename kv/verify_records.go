@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"licet/licensing"
+	"licet/node/store"
 )
 
 // checkOrder checks one order: what it says of itself, and whether its license
@@ -176,7 +177,7 @@ func isObject(value []byte) bool {
 }
 
 func (v *verification) checkNode(e entry) {
-	if len(e.rest) != len(incarnation{}) {
+	if len(e.rest) != len(store.Incarnation{}) {
 		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
 		return
 	}

@@ -326,12 +326,12 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"removals that nobody bounds", l.license(s.inline, func(r *storedLicense) { r.license.Removals.Count = 1 }),
 			[]string{"license removals " + lic(s.inline)}},
 		{"a writer twice", l.license(s.inline, func(r *storedLicense) {
-			r.writers = []writer{{incarnation{1}, 5}, {incarnation{2}, 6}, {incarnation{1}, 4}}
+			r.writers = []writer{{store.Incarnation{1}, 5}, {store.Incarnation{2}, 6}, {store.Incarnation{1}, 4}}
 		}), []string{"license writers " + lic(s.inline)}},
 		{"nine writers", l.license(s.inline, func(r *storedLicense) {
 			r.writers = nil
 			for i := range byte(9) {
-				r.writers = append(r.writers, writer{incarnation{i}, 1})
+				r.writers = append(r.writers, writer{store.Incarnation{i}, 1})
 			}
 		}), []string{"license writers " + lic(s.inline)}},
 		{"a writer that can't be read", l.license(s.inline, func(r *storedLicense) { r.unknown = []byte{15<<3 | 2, 1, 0} }),
@@ -444,7 +444,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a product's metadata that is no object", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) { p.product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
 		{"a writer of a product twice", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) {
-			p.writers = []writer{{incarnation{1}, 5}, {incarnation{1}, 4}}
+			p.writers = []writer{{store.Incarnation{1}, 5}, {store.Incarnation{1}, 4}}
 		})}, []string{"product writers q/acct_lab/t/own"}},
 		{"a product that is not listed", seed{placeOfProduct(pro, product): nil},
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
@@ -487,7 +487,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"retired_master_key in_use s/retired/m1"}},
 		{"a retired fingerprint that is too short", seed{retiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
 		{"writers of an API key that come twice", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
-			writers: []writer{{incarnation{1}, 1}, {incarnation{1}, 2}}}).encode()},
+			writers: []writer{{store.Incarnation{1}, 1}, {store.Incarnation{1}, 2}}}).encode()},
 			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
 		{"a use that can't be read", seed{keyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
 			[]string{"api_key_use value u/" + odd(string(apiKey.Key[6:]))}},
@@ -629,7 +629,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 				e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
 			})), nil},
 		{"an endpoint that is to be swept", seed{deletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
-		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *storedWebhooks) { r.writers = []writer{{incarnation{1}, 1}, {incarnation{1}, 2}} }),
+		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *storedWebhooks) { r.writers = []writer{{store.Incarnation{1}, 1}, {store.Incarnation{1}, 2}} }),
 			[]string{"webhooks writers " + hooks}},
 		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
 		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *storedWebhooks) { r.told, r.webhooks.Sequence = site{}, 0 }), []string{"event unlinked e/"}},
@@ -643,7 +643,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		{"a check key that is too short", seed{checkKey: bytesOf("short")},
 			[]string{"check_key value s/check"}},
 
-		{"a node of no form", seed{nodeKey(incarnation{1}): bytesOf("x")},
+		{"a node of no form", seed{nodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
 		{"keys of no form", seed{

@@ -63,7 +63,7 @@ func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (
 func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	l.write(seed{nodeKey(incarnation{7}): encodeNode(store.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
+	l.write(seed{nodeKey(store.Incarnation{7}): encodeNode(store.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}

@@ -263,7 +263,7 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 func TestNewerEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("newer")
-	newer := appendString(nil, 99, "of a newer node")
+	newer := newerField()
 	first := labEndpoint("we_0first", "order.rented")
 	first.CreatedAt, first.ResetAt = testTime, testTime
 	second := first

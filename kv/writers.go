@@ -11,12 +11,9 @@ import (
 // maxWriters is how many writers a record remembers.
 const maxWriters = 8
 
-// incarnation names one opening of a store: random, new at every start.
-type incarnation = store.Incarnation
-
 // writer is the last swap that one incarnation made on a record.
 type writer struct {
-	by   incarnation
+	by   store.Incarnation
 	swap uint64 // from the incarnation's one counter
 }
 
@@ -34,9 +31,9 @@ func withWriter(writers []writer, w writer) []writer {
 }
 
 // lastWriter is who wrote a record last; zero where nobody is named.
-func lastWriter(writers []writer) incarnation {
+func lastWriter(writers []writer) store.Incarnation {
 	if len(writers) == 0 {
-		return incarnation{}
+		return store.Incarnation{}
 	}
 	return writers[0].by
 }
