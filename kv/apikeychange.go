@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -34,20 +35,20 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 		return nil, licensing.ErrAPIKeyNotFound
 	}
 	for range changeTries {
-		next := &storedAPIKey{key: have.key, writers: have.writers, unknown: have.unknown}
-		next.key.Scopes = slices.Clone(next.key.Scopes)
-		if err := change(&next.key); err != nil {
+		next := &layout.APIKey{Key: have.Key, Writers: have.Writers, Unknown: have.Unknown}
+		next.Key.Scopes = slices.Clone(next.Key.Scopes)
+		if err := change(&next.Key); err != nil {
 			return nil, err
 		}
-		if len(claims) == 0 && bytes.Equal(next.encode(), have.value) {
-			return &next.key, nil
+		if len(claims) == 0 && bytes.Equal(next.Encode(), have.value) {
+			return &next.Key, nil
 		}
 		rival, err := s.swapAPIKey(ctx, have, next, claims)
 		if err != nil {
 			return nil, err
 		}
 		if rival == nil {
-			return &next.key, nil
+			return &next.Key, nil
 		}
 		have = rival
 	}
@@ -56,18 +57,18 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 
 // swapAPIKey writes a key over the one that was read. If it lost, it answers
 // what the rival wrote.
-func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAPIKey, claims []store.Write) (rival *readAPIKey, err error) {
+func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.APIKey, claims []store.Write) (rival *readAPIKey, err error) {
 	me := s.nextWriter()
-	next.writers = withWriter(have.writers, me)
+	next.Writers = layout.WithWriter(have.Writers, me)
 	along := writeClaims(claims, me)
-	record, master := apiKeyKey(next.key.Hash), next.key.MasterID
+	record, master := layout.APIKeyKey(next.Key.Hash), next.Key.MasterID
 	compares := append(along.compares, clientv3.Compare(clientv3.ModRevision(record), "=", have.revision))
-	if master != have.key.MasterID {
+	if master != have.Key.MasterID {
 		compares = append(compares, masterInUse(master))
 	}
 	var doubted bool
 	response, err := s.settle(ctx, "change_api_key", &doubted, compares,
-		append(append(along.puts, clientv3.OpPut(record, string(next.encode()))), s.markAPIKeys(next.key.Owner)...),
+		append(append(along.puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return nil, err
@@ -76,25 +77,27 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *storedAP
 	if kv == nil {
 		return nil, licensing.ErrAPIKeyNotFound
 	}
-	if rival, err = newReadAPIKey(next.key.Hash, kv); err != nil {
+	if rival, err = newReadAPIKey(next.Key.Hash, kv); err != nil {
 		return nil, err
 	}
-	switch verdict := judge(rival.writers, have.writers, me); {
-	case verdict == swapLanded:
+	switch verdict := layout.FindSwap(rival.Writers, have.Writers, me); {
+	case verdict == layout.SwapLanded:
 		return nil, nil
-	case verdict == swapEvicted && doubted:
+	case verdict == layout.SwapEvicted && doubted:
 		return nil, gaveUp(doubted, errEvicted)
 	case along.lost(response.Responses[1:]):
 		return nil, store.ErrClaimTaken
 	case kv.ModRevision == have.revision:
 		return nil, errMasterUnused(master)
 	}
-	rival.key.LastUsedAt = have.key.LastUsedAt
+	rival.Key.LastUsedAt = have.Key.LastUsedAt
 	return rival, nil
 }
 
 // nextWriter stands for one swap of this store.
-func (s *Store) nextWriter() writer { return writer{by: s.incarnation, swap: s.swaps.Add(1)} }
+func (s *Store) nextWriter() layout.Writer {
+	return layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
+}
 
 // claimWrites is what a transaction of another record, such as an API key or a replay, does
 // with claims.
@@ -102,22 +105,22 @@ type claimWrites struct {
 	compares  []clientv3.Cmp
 	puts      []clientv3.Op
 	gets      []clientv3.Op
-	revisions []int64    // of the claims as they were read; 0: there was none
-	writers   [][]writer // of the claims as they were read
+	revisions []int64           // of the claims as they were read; 0: there was none
+	writers   [][]layout.Writer // of the claims as they were read
 }
 
-func writeClaims(claims []store.Write, me writer) claimWrites {
+func writeClaims(claims []store.Write, me layout.Writer) claimWrites {
 	var along claimWrites
 	for _, w := range claims {
 		token, _ := w.Token.(*stored)
 		if token == nil {
 			token = &stored{}
 		}
-		key, claim := recordKey(w.Ref), w.Record.Claim
+		key, claim := layout.RecordKey(w.Ref), w.Record.Claim
 		along.compares = append(along.compares, clientv3.Compare(clientv3.ModRevision(key), "=", token.revision))
 		along.puts = append(along.puts,
-			clientv3.OpPut(key, string(encodeClaim(claim, withWriter(token.writers, me)))),
-			clientv3.OpPut(claimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
+			clientv3.OpPut(key, string(layout.EncodeClaim(claim, layout.WithWriter(token.writers, me)))),
+			clientv3.OpPut(layout.ClaimAgeKey(claim.CreatedAt, w.Ref.Owner, w.Ref.ID), ""))
 		along.gets = append(along.gets, clientv3.OpGet(key))
 		along.revisions = append(along.revisions, token.revision)
 		along.writers = append(along.writers, token.writers)
@@ -140,20 +143,20 @@ func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
 	return false
 }
 
-// judge tells from the answers to the gets whether the transaction me, which writes the
+// layout.FindSwap tells from the answers to the gets whether the transaction me, which writes the
 // claims, was made. It is for transactions of which nothing else that is kept tells.
-func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me writer) (verdict, error) {
+func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
 	for i, before := range c.writers {
-		var now []writer
+		var now []layout.Writer
 		if kv := firstOf(answers, i); kv != nil {
 			var err error
-			if _, now, err = decodeClaim(kv.Value); err != nil {
-				return swapAbsent, broken(err)
+			if _, now, err = layout.DecodeClaim(kv.Value); err != nil {
+				return layout.SwapAbsent, broken(err)
 			}
 		}
-		if verdict := judge(now, before, me); verdict != swapAbsent {
+		if verdict := layout.FindSwap(now, before, me); verdict != layout.SwapAbsent {
 			return verdict, nil
 		}
 	}
-	return swapAbsent, nil
+	return layout.SwapAbsent, nil
 }

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -20,12 +21,12 @@ import (
 // The two puts compare nothing, so changes of keys never contend for the marks.
 func (s *Store) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 	mark := string(binary.BigEndian.AppendUint64(s.incarnation[:len(s.incarnation):len(s.incarnation)], s.swaps.Add(1)))
-	return []clientv3.Op{clientv3.OpPut(apiKeysMark, mark), clientv3.OpPut(apiKeyPartMark(store.KeyPart(owner)), mark)}
+	return []clientv3.Op{clientv3.OpPut(layout.APIKeysMark, mark), clientv3.OpPut(layout.APIKeyPartMark(store.KeyPart(owner)), mark)}
 }
 
 // APIKeyMarks reads the marks that changes of API keys replace.
 func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
-	found, err := s.list(ctx, "api_key_mark", apiKeysMark, clientv3.WithRange(apiKeysMarkEnd))
+	found, err := s.list(ctx, "api_key_mark", layout.APIKeysMark, clientv3.WithRange(layout.APIKeysMarkEnd))
 	if err != nil {
 		return store.KeyMarks{}, err
 	}
@@ -38,14 +39,14 @@ func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 // of all keys alone. etcd counts the puts of each key (Version), so the puts that
 // no part shares show in a difference, whatever came after them. A restore starts
 // that count again at the backup's, and so could hide one put behind another: but
-// the first put after a restore moves the revision by revisionBump.
+// the first put after a restore moves the revision by layout.RevisionBump.
 func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 	var all *mvccpb.KeyValue
 	apart := int64(0)
 	for _, kv := range kvs {
-		part, is := keyPartOf(string(kv.Key))
+		part, is := layout.CutAPIKeyPart(string(kv.Key))
 		switch {
-		case string(kv.Key) == apiKeysMark:
+		case string(kv.Key) == layout.APIKeysMark:
 			all = kv
 		case is:
 			marks.Parts[part] = store.KeyMark(kv.Value)
@@ -53,7 +54,7 @@ func keyMarks(kvs []*mvccpb.KeyValue) (marks store.KeyMarks) {
 		}
 	}
 	if all != nil {
-		era := all.ModRevision / (revisionBump / 2)
+		era := all.ModRevision / (layout.RevisionBump / 2)
 		marks.All = store.KeyMark(strconv.FormatInt(all.Version-apart, 10) + "/" + strconv.FormatInt(era, 10))
 	}
 	return marks

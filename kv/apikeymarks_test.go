@@ -8,6 +8,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -88,7 +90,7 @@ func (h *markHistory) changeEarlier() { h.change(-1) }
 // restore loses the last changes.
 func (h *markHistory) restore(lost int) {
 	h.puts = h.puts[:len(h.puts)-lost]
-	h.bump = revisionBump
+	h.bump = layout.RevisionBump
 }
 
 func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
@@ -102,9 +104,9 @@ func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
 		kv.Value, kv.ModRevision, kv.Version = []byte(p.value), p.revision, kv.Version+1
 	}
 	for _, p := range h.puts {
-		put(apiKeysMark, p)
+		put(layout.APIKeysMark, p)
 		if p.part >= 0 {
-			put(apiKeyPartMark(uint8(p.part)), p)
+			put(layout.APIKeyPartMark(uint8(p.part)), p)
 		}
 	}
 	return kvs
@@ -114,18 +116,18 @@ func (h *markHistory) kvs() (kvs []*mvccpb.KeyValue) {
 func TestKeyMarksInEtcd(t *testing.T) {
 	l := newLab(t)
 	key := newAPIKey()
-	one := must(l.store.APIKeyMarks(l.ctx()))(t)
+	one := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
 	for i := range 3 {
 		if i == 0 {
 			if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
 				t.Fatal(err)
 			}
 		} else if _, err := l.store.ChangeAPIKey(l.ctx(), key.Owner, key.ID, func(k *licensing.APIKey) error {
-			return k.Rotate("m1", testTime.Add(time.Duration(i)), 0)
+			return k.Rotate("m1", kvtest.Time.Add(time.Duration(i)), 0)
 		}); err != nil {
 			t.Fatal(err)
 		}
-		next := must(l.store.APIKeyMarks(l.ctx()))(t)
+		next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
 		if i > 0 && next.All != one.All {
 			t.Errorf("change %d gave another mark of all keys: %q, %q", i, one.All, next.All)
 		}
@@ -136,10 +138,10 @@ func TestKeyMarksInEtcd(t *testing.T) {
 		}
 		one = next
 	}
-	if _, err := l.store.kv.Put(l.ctx(), apiKeysMark, "of an earlier build"); err != nil {
+	if _, err := l.store.kv.Put(l.ctx(), layout.APIKeysMark, "of an earlier build"); err != nil {
 		t.Fatal(err)
 	}
-	if next := must(l.store.APIKeyMarks(l.ctx()))(t); next.All == one.All {
+	if next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); next.All == one.All {
 		t.Error("a change by an earlier build gave no other mark")
 	}
 }
@@ -159,7 +161,7 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 		_, err := l.store.ChangeAPIKey(l.ctx(), slow.Owner, slow.ID, func(k *licensing.APIKey) error {
 			close(began)
 			<-goOn
-			k.Revoke(testTime)
+			k.Revoke(kvtest.Time)
 			return nil
 		})
 		ended <- err
@@ -167,7 +169,7 @@ func TestKeysWaitForNoOtherKey(t *testing.T) {
 	<-began
 	revoke := func(ctx context.Context, key licensing.APIKey) error {
 		_, err := l.store.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error {
-			k.Revoke(testTime)
+			k.Revoke(kvtest.Time)
 			return nil
 		})
 		return err

@@ -9,21 +9,22 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
 func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
-	value, err := s.get(ctx, "api_key", apiKeyKey(hash))
+	value, err := s.get(ctx, "api_key", layout.APIKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
 	}
-	stored, err := decodeAPIKey(hash, value)
+	stored, err := layout.DecodeAPIKey(hash, value)
 	if err != nil {
 		return nil, broken(err)
 	}
-	return &stored.key, nil
+	return &stored.Key, nil
 }
 
 // PutAPIKey sees to it that a key is stored. One that is there already stays
@@ -41,7 +42,7 @@ func (s *Store) CreateAPIKey(ctx context.Context, key licensing.APIKey, claims .
 // taken. A key is told by its hash and id: both are random, so what is stored
 // under them is this key, be it from a copy of this transaction that landed.
 func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compares []clientv3.Cmp, claims ...store.Write) error {
-	record, index := apiKeyKey(key.Hash), apiKeyIndexKey(key.Owner, key.ID)
+	record, index := layout.APIKeyKey(key.Hash), layout.APIKeyIndexKey(key.Owner, key.ID)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
 	var doubted bool
@@ -51,7 +52,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
 		}),
 		slices.Concat(along.puts, putAPIKeyIndex(index, key.Hash), []clientv3.Op{
-			clientv3.OpPut(record, string((&storedAPIKey{key: *key, writers: []writer{me}}).encode())),
+			clientv3.OpPut(record, string((&layout.APIKey{Key: *key, Writers: []layout.Writer{me}}).Encode())),
 		}, s.markAPIKeys(key.Owner)),
 		append([]clientv3.Op{clientv3.OpGet(record), clientv3.OpGet(index)}, along.gets...))
 	if err != nil || response.Succeeded {
@@ -66,11 +67,11 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	case haveRecord == nil:
 		return errAPIKeyTaken
 	}
-	have, err := decodeAPIKey(key.Hash, haveRecord.Value)
+	have, err := layout.DecodeAPIKey(key.Hash, haveRecord.Value)
 	switch {
 	case err != nil:
 		return broken(err)
-	case have.key.ID != key.ID || have.key.Owner != key.Owner:
+	case have.Key.ID != key.ID || have.Key.Owner != key.Owner:
 		return errAPIKeyTaken
 	case haveIndex == nil:
 		return s.indexAPIKey(ctx, index, key.Hash)
@@ -91,7 +92,7 @@ func (s *Store) indexAPIKey(ctx context.Context, index string, hash [32]byte) er
 // putAPIKeyIndex puts a key's entry into the index, which is a listing.
 func putAPIKeyIndex(index string, hash [32]byte) []clientv3.Op {
 	puts := []clientv3.Op{clientv3.OpPut(index, string(hash[:]))}
-	for _, key := range skipKeys(index) {
+	for _, key := range layout.SkipKeys(index) {
 		puts = append(puts, clientv3.OpPut(key, ""))
 	}
 	return puts
@@ -106,12 +107,12 @@ func (s *Store) FindAPIKey(ctx context.Context, owner licensing.Owner, id string
 	if err != nil || found == nil {
 		return nil, err
 	}
-	return &found.key, nil
+	return &found.Key, nil
 }
 
 // readAPIKey is a key as it was read.
 type readAPIKey struct {
-	*storedAPIKey
+	*layout.APIKey
 	value    []byte
 	revision int64
 }
@@ -119,7 +120,7 @@ type readAPIKey struct {
 func (s *Store) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes or changes an entry of the index or the record that it
 	// leads to, so that the two need not be read at one revision.
-	value, err := s.get(ctx, "find_api_key", apiKeyIndexKey(owner, id))
+	value, err := s.get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -140,9 +141,9 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 	wanted := make([]string, 0, 2*len(hashes))
 	for _, hash := range hashes {
 		if len(hash) != 32 {
-			return nil, broken(fmt.Errorf("the index of API keys: %w", errMalformed))
+			return nil, broken(fmt.Errorf("the index of API keys: %w", layout.ErrMalformed))
 		}
-		wanted = append(wanted, apiKeyKey([32]byte(hash)), keyUseKey([32]byte(hash)))
+		wanted = append(wanted, layout.APIKeyKey([32]byte(hash)), layout.KeyUseKey([32]byte(hash)))
 	}
 	found, err := s.getAll(ctx, "read_api_keys", wanted)
 	if err != nil {
@@ -158,7 +159,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 			return nil, err
 		}
 		if use != nil {
-			if keys[i].key.LastUsedAt, err = decodeKeyUse(use.Value); err != nil {
+			if keys[i].Key.LastUsedAt, err = layout.DecodeKeyUse(use.Value); err != nil {
 				return nil, broken(err)
 			}
 		}
@@ -167,7 +168,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 }
 
 func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
-	stored, err := decodeAPIKey(hash, kv.Value)
+	stored, err := layout.DecodeAPIKey(hash, kv.Value)
 	if err != nil {
 		return nil, broken(err)
 	}

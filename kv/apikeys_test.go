@@ -11,6 +11,8 @@ import (
 	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -19,7 +21,7 @@ func newAPIKey() licensing.APIKey {
 	id := "key_" + strings.ToLower(ulid.Make().String())
 	return licensing.APIKey{
 		ID: id, Hash: licensing.HashAPIKey(id), Owner: licensing.Owner{AccountID: "acct_test", Mode: licensing.Test},
-		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime,
+		Name: "shop", Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time,
 	}
 }
 
@@ -57,7 +59,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 				t.Fatal(err)
 			}
 			s = faultyStore(t, script(c.faults...))
-			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { return k.Rotate("m1", testTime, 0) })
+			_, err = s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, 0) })
 			got, readErr = s.APIKey(ctx, key.Hash)
 			if !errors.Is(err, c.err) || readErr != nil || got.SecretVersion != map[bool]int{true: 2, false: 1}[c.made] {
 				t.Errorf("rotated: %v; stored %v, %v", err, got, readErr)
@@ -69,8 +71,8 @@ func TestAPIKeyInDoubt(t *testing.T) {
 // TestAPIKeyInDoubtAmongRivals loses the answer to a change, and lets a rival
 // change the key before it is issued again.
 func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
-	revoke := func(k *licensing.APIKey) error { k.Revoke(testTime); return nil }
-	rotate := func(k *licensing.APIKey) error { return k.Rotate("m1", testTime, time.Hour) }
+	revoke := func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil }
+	rotate := func(k *licensing.APIKey) error { return k.Rotate("m1", kvtest.Time, time.Hour) }
 	for _, c := range []struct {
 		name        string
 		first       applied
@@ -86,7 +88,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 		{name: "rotated, and again by the rival", first: appliedNow, ours: rotate, rival: rotate, version: 3, answered: 2},
 		{name: "rotated alike by the rival, then by us", first: appliedNever, ours: rotate, rival: rotate, version: 3},
 		{name: "rotated by the rival, then by us", first: appliedNever, ours: rotate, rival: func(k *licensing.APIKey) error {
-			return k.Rotate("m1", testTime, time.Minute)
+			return k.Rotate("m1", kvtest.Time, time.Minute)
 		}, version: 3},
 		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
@@ -121,7 +123,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 					t.Errorf("answered version %d, want %d", got.SecretVersion, c.answered)
 				}
 			case err == nil:
-				equal(t, stored, got)
+				kvtest.Equal(t, stored, got)
 			}
 			if stored.SecretVersion != c.version || stored.RevokedAt.IsZero() == c.revoked {
 				t.Errorf("stored is version %d, revoked at %v", stored.SecretVersion, stored.RevokedAt)
@@ -138,7 +140,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	key := newAPIKey()
 	old := key
 	old.Name = "renamed since"
-	if _, err := server.client.Put(ctx, apiKeyKey(key.Hash), string((&storedAPIKey{key: old}).encode())); err != nil {
+	if _, err := server.client.Put(ctx, layout.APIKeyKey(key.Hash), string((&layout.APIKey{Key: old}).Encode())); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.PutAPIKey(ctx, key); err != nil {
@@ -148,7 +150,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, got, &old)
+	kvtest.Equal(t, got, &old)
 }
 
 // TestChangeKeepsNewerFields changes a key that a newer node has written.
@@ -159,24 +161,24 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 	if err := s.PutAPIKey(ctx, key); err != nil {
 		t.Fatal(err)
 	}
-	at := apiKeyKey(key.Hash)
-	newer := append((&storedAPIKey{key: key}).encode(), newerField()...)
+	at := layout.APIKeyKey(key.Hash)
+	newer := append((&layout.APIKey{Key: key}).Encode(), kvtest.NewerField()...)
 	if _, err := server.client.Put(ctx, at, string(newer)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { k.Revoke(testTime); return nil }); err != nil {
+	if _, err := s.ChangeAPIKey(ctx, key.Owner, key.ID, func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	r, err := server.client.Get(ctx, at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := decodeAPIKey(key.Hash, r.Kvs[0].Value)
+	got, err := layout.DecodeAPIKey(key.Hash, r.Kvs[0].Value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	key.Revoke(testTime)
-	equal(t, got, &storedAPIKey{key: key, writers: got.writers, unknown: newerField()})
+	key.Revoke(kvtest.Time)
+	kvtest.Equal(t, got, &layout.APIKey{Key: key, Writers: got.Writers, Unknown: kvtest.NewerField()})
 }
 
 // TestWatchSurvivesRestart stops etcd under a watch and starts it again: the

@@ -16,6 +16,8 @@ import (
 
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -132,7 +134,7 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	// A linearizable read: what the member has then, its snapshot has too.
 	first, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	read, err := s.client.Get(first, checkKey, clientv3.WithKeysOnly())
+	read, err := s.client.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return info, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/kvtest"
 )
 
 // silentMember is a member that falls silent: before its snapshot begins, or
@@ -67,7 +69,7 @@ func TestBackupOfSilentMember(t *testing.T) {
 // locking it, another process may have made a finished backup of it.
 func TestBackupKnowsWhenItsFileIsTaken(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup.db.new")
-	file := must(lockNew(path))(t)
+	file := kvtest.Must(lockNew(path))(t)
 	defer file.Close()
 	if !isAt(file.File, path) {
 		t.Error("a file that is there is taken for gone")
@@ -81,7 +83,7 @@ func TestBackupKnowsWhenItsFileIsTaken(t *testing.T) {
 	if isAt(file.File, path) {
 		t.Error("a file that has another name is taken for there")
 	}
-	next := must(lockNew(path))(t)
+	next := kvtest.Must(lockNew(path))(t)
 	defer next.Close()
 	if isAt(file.File, path) || !isAt(next.File, path) {
 		t.Error("the next file is taken for the one before")

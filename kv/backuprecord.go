@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -27,7 +29,7 @@ func RecordBackup(ctx context.Context, cfg Config, begun time.Time) error {
 }
 
 func (s *Store) recordBackup(ctx context.Context, begun time.Time) error {
-	if _, err := s.txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(backupKey, timeInKey(begun))}, nil); err != nil {
+	if _, err := s.txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil); err != nil {
 		return fmt.Errorf("write the time of the backup: %w", err)
 	}
 	return nil
@@ -52,12 +54,12 @@ func (s *Store) FollowBackups(ctx context.Context) {
 
 // readBackup sets the metric to what is stored; nothing stored is 0.
 func (s *Store) readBackup(ctx context.Context) error {
-	value, err := s.get(ctx, "read_backup", backupKey)
+	value, err := s.get(ctx, "read_backup", layout.BackupKey)
 	if err != nil {
 		return err
 	}
 	begun := 0.0
-	if len(value) == backupTimeSize {
+	if len(value) == layout.BackupTimeSize {
 		begun = float64(binary.BigEndian.Uint64(value)) / 1000
 	}
 	s.metrics.BackupSuccess.Set(begun)

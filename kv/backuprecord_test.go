@@ -7,6 +7,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
+
+	"licet/kv/internal/kvtest"
 )
 
 // toldBackup is what a store tells of the last backup.
@@ -28,7 +30,7 @@ func TestBackupsAreKnown(t *testing.T) {
 		t.Errorf("before any backup: %v, error %v", told(), err)
 	}
 	cfg := Config{Endpoints: l.client.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
-	for _, begun := range []time.Time{testTime, testTime.Add(1500 * time.Millisecond)} {
+	for _, begun := range []time.Time{kvtest.Time, kvtest.Time.Add(1500 * time.Millisecond)} {
 		if err := RecordBackup(l.ctx(), cfg, begun); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +53,7 @@ func TestBackupsAreKnown(t *testing.T) {
 // TestFollowBackupsLooksAtOnce: a node that was started just now tells of backups.
 func TestFollowBackupsLooksAtOnce(t *testing.T) {
 	l := newLab(t)
-	if err := l.store.recordBackup(l.ctx(), testTime); err != nil {
+	if err := l.store.recordBackup(l.ctx(), kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(l.ctx())

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"licet/kv/internal/kvtest"
 )
 
 // TestPruneBackups keeps the newest, and whatever is no backup of the set.
@@ -33,7 +35,7 @@ func TestPruneBackups(t *testing.T) {
 		t.Fatal(err)
 	}
 	write("licet-20251122T130700Z.db.new") // of a process that was killed
-	held := must(lockNew(filepath.Join(dir, "licet-20251122T130701Z.db.new")))(t)
+	held := kvtest.Must(lockNew(filepath.Join(dir, "licet-20251122T130701Z.db.new")))(t)
 	defer held.Close()
 
 	newest := filepath.Join(dir, made[3])
@@ -46,7 +48,7 @@ func TestPruneBackups(t *testing.T) {
 	}
 	slices.Sort(want)
 	var have []string
-	for _, entry := range must(os.ReadDir(dir))(t) {
+	for _, entry := range kvtest.Must(os.ReadDir(dir))(t) {
 		have = append(have, entry.Name())
 	}
 	if !slices.Equal(have, want) {
@@ -66,7 +68,7 @@ func TestPruneBackups(t *testing.T) {
 	if err := PruneBackups(filepath.Join(dir, "licet-20200102T000000Z.db"), 1); err != nil {
 		t.Error(err)
 	}
-	left := must(filepath.Glob(filepath.Join(dir, "licet-*Z.db")))(t)
+	left := kvtest.Must(filepath.Glob(filepath.Join(dir, "licet-*Z.db")))(t)
 	if want := []string{filepath.Join(dir, "licet-20200101T000000Z.db"), filepath.Join(dir, "licet-20200102T000000Z.db")}; !slices.Equal(left, want) {
 		t.Errorf("left are %q, want %q", left, want)
 	}

@@ -105,7 +105,7 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 
 // sendLost answers parts whose owner has begun or ceased to listen since they were made.
 // The answer holds the records as they are now. An earlier attempt in doubt can't land any
-// more: the revision of listenKey that it compares is gone.
+// more: the revision of layout.ListenKey that it compares is gone.
 func (s *Store) sendLost(lost []*part) {
 	if len(lost) == 0 {
 		return

@@ -14,6 +14,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -40,14 +42,14 @@ func (l *eventsLab) together(changes []store.Change) {
 }
 
 // entries lists the keys of an owner's events in an epoch, in the feed's order.
-func (l *eventsLab) entries(owner licensing.Owner, e epoch) []dirEntry {
+func (l *eventsLab) entries(owner licensing.Owner, e layout.Epoch) []layout.EventsKey {
 	l.t.Helper()
-	return must(l.store.listEvents(testContext(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
+	return kvtest.Must(l.store.listEvents(testContext(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
 }
 
-func blocksIn(entries []dirEntry) (blocks int) {
+func blocksIn(entries []layout.EventsKey) (blocks int) {
 	for _, e := range entries {
-		if e.block != 0 {
+		if e.Block != 0 {
 			blocks++
 		}
 	}
@@ -84,7 +86,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	var some, want []store.RecordedEvent
 	page := store.FeedPage{Limit: 5, Types: []licensing.EventType{licensing.EventDeviceBound}}
 	for more := true; more; {
-		got := must(l.store.ReadEvents(ctx, owner, page))(l.t)
+		got := kvtest.Must(l.store.ReadEvents(ctx, owner, page))(l.t)
 		some, page.After, more = append(some, got.Events...), got.Next, got.More
 	}
 	histories := make(map[licensing.Ref][]store.RecordedEvent)
@@ -92,7 +94,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 		if e.Type == licensing.EventDeviceBound {
 			want = append(want, e)
 		}
-		if got := must(l.store.Event(ctx, owner, e.ID))(l.t); got == nil || cmp.Diff(e, *got) != "" {
+		if got := kvtest.Must(l.store.Event(ctx, owner, e.ID))(l.t); got == nil || cmp.Diff(e, *got) != "" {
 			l.t.Errorf("%s is found as %+v", e.ID, got)
 		}
 		ref := licensing.LicenseRef(e.License.Key)
@@ -105,7 +107,7 @@ func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 		var got []store.RecordedEvent
 		page := store.HistoryPage{Limit: 1}
 		for {
-			history := must(l.store.History(ctx, ref, page))(l.t)
+			history := kvtest.Must(l.store.History(ctx, ref, page))(l.t)
 			got = append(got, history.Events...)
 			if page.Before = history.Next; page.Before == "" {
 				break
@@ -133,8 +135,8 @@ func TestEventsShareKeys(t *testing.T) {
 		keys    []int
 	}{
 		{"two licenses", 2, 1, false, []int{1}, []int{1}},
-		{"a full block", blockRuns, 1, false, []int{1}, []int{1}},
-		{"one more than a block has", blockRuns + 1, 1, false, []int{2}, []int{2}},
+		{"a full block", layout.BlockRuns, 1, false, []int{1}, []int{1}},
+		{"one more than a block has", layout.BlockRuns + 1, 1, false, []int{2}, []int{2}},
 		{"three blocks", 40, 1, false, []int{3}, []int{3}},
 		{"two owners", 20, 2, false, []int{1, 1}, []int{1, 1}},
 		{"each of another owner", 3, 3, false, []int{0, 0, 0}, []int{1, 1, 1}},
@@ -221,7 +223,7 @@ func TestOrderInABlock(t *testing.T) {
 	blocks, issued := 0, 0
 	page := store.FeedPage{Limit: 3}
 	for more := true; more; {
-		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
+		feed := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
 		for _, e := range feed.Events {
 			switch e.Type {
 			case licensing.EventOrderPaid:
@@ -232,7 +234,7 @@ func TestOrderInABlock(t *testing.T) {
 					t.Errorf("the license of %s is issued before the order is paid", e.License.OrderNo)
 				}
 			}
-			if at, _ := readPlace(store.Cell, e.ID); at.record.block() != 0 {
+			if at, _ := layout.ReadFeedPlace(store.Cell, e.ID); at.Record.Block() != 0 {
 				blocks++
 			}
 		}
@@ -251,7 +253,7 @@ func TestOrderInABlock(t *testing.T) {
 func TestBlockNumberIsTaken(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("taken")
-	l.store.firstBlock = func(int) block { return 1<<31 | 7 }
+	l.store.firstBlock = func(int) layout.Block { return 1<<31 | 7 }
 	first, second := l.binds(20, owner), l.binds(20, owner)
 	e := l.seal()
 	l.store.fences.noteEpoch(e)
@@ -331,17 +333,17 @@ func TestPlacesInBlocks(t *testing.T) {
 	l.together(changes)
 	l.seal()
 	all := l.feed(owner, 100)
-	at, _ := readPlace(store.Cell, all[len(all)-1].ID)
-	if at.record.block() == 0 {
+	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-1].ID)
+	if at.Record.Block() == 0 {
 		t.Fatal("there is no block")
 	}
 	stranger, later, earlier, elsewhere := at, at, at, at
-	stranger.record[len(stranger.record)-1]++
-	later.sequence += 5
-	earlier.sequence = 1 // of the license's issue, which was told of before
-	elsewhere.record[1]++
-	for name, p := range map[string]place{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
-		id := p.text(store.Cell)
+	stranger.Record[len(stranger.Record)-1]++
+	later.Sequence += 5
+	earlier.Sequence = 1 // of the license's issue, which was told of before
+	elsewhere.Record[1]++
+	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
+		id := p.Text(store.Cell)
 		if found, err := l.store.Event(testContext(t, 10*time.Second), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
@@ -361,29 +363,31 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	if found := l.verified(); len(found) > 0 {
 		t.Fatalf("verify finds %v", found)
 	}
-	var at dirEntry
-	for _, entry := range must(l.store.listEvents(v.ctx(), owner, 0, 1<<62, 0))(t).entries {
-		if entry.block != 0 {
+	var at layout.EventsKey
+	for _, entry := range kvtest.Must(l.store.listEvents(v.ctx(), owner, 0, 1<<62, 0))(t).entries {
+		if entry.Block != 0 {
 			at = entry
 		}
 	}
-	key := at.key(owner)
+	key := at.Key(owner)
 	value := v.value(key)
-	runs := must(runsOf(&at, value))(t)
+	runs := kvtest.Must(layout.DecodeRuns(&at, value))(t)
 	if len(runs) != 3 {
 		t.Fatalf("%d runs", len(runs))
 	}
-	with := func(runs ...eventRun) []byte {
-		return encodeBlock(runs)
+	with := func(runs ...layout.Run) []byte {
+		return layout.EncodeBlock(runs)
 	}
-	name := fmt.Sprintf("e/%s%d/%08x", ownerPath(owner), at.epoch, uint32(at.block))
-	event := func(i int) string { return "e/" + eventID(at.site, runs[i].record, runs[i].last) }
+	name := fmt.Sprintf("e/%s%d/%08x", layout.OwnerPath(owner), at.Epoch, uint32(at.Block))
+	event := func(i int) string { return "e/" + layout.EventID(at.Location, runs[i].Record, runs[i].Last) }
 	license := func(i int) string {
-		return "l/" + (&verification{}).name(licensing.LicenseID([]byte(runs[i].record[1:])))
+		return "l/" + (&verification{}).name(licensing.LicenseID([]byte(runs[i].Record[1:])))
 	}
-	moved := blockKey(owner, site{at.epoch, at.block + 1})
-	foreign := blockKey(acct("foreign"), at.site)
-	alone := func(i int) string { return eventsKey(owner, site{epoch: at.epoch}, runs[i].record, runs[i].last) }
+	moved := layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: at.Block + 1})
+	foreign := layout.BlockKey(acct("foreign"), at.Location)
+	alone := func(i int) string {
+		return layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, runs[i].Record, runs[i].Last)
+	}
 	for _, c := range []struct {
 		name string
 		seed seed
@@ -396,15 +400,15 @@ func TestVerifyChecksBlocks(t *testing.T) {
 		{"one twice", seed{key: with(runs[0], runs[0], runs[1], runs[2])}, []string{"event value " + name}},
 		{"empty", seed{key: with()}, []string{"event value " + name}},
 		{"cut short", seed{key: value[:len(value)-1]}, []string{"event value " + name}},
-		{"one that can't be read", seed{key: with(runs[0], eventRun{record: runs[1].record, last: runs[1].last, value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
-		{"another number", seed{key: with(runs[0], eventRun{record: runs[1].record, last: runs[1].last + 1, value: runs[1].value}, runs[2])}, []string{
-			"event event_missing e/" + eventID(at.site, runs[1].record, runs[1].last+1), "event unlinked e/", "license event_missing " + license(1)}},
+		{"one that can't be read", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last, Value: []byte{9}}, runs[2])}, []string{"event value " + event(1)}},
+		{"another number", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: runs[1].Last + 1, Value: runs[1].Value}, runs[2])}, []string{
+			"event event_missing e/" + layout.EventID(at.Location, runs[1].Record, runs[1].Last+1), "event unlinked e/", "license event_missing " + license(1)}},
 		{"one is in another owner's", seed{key: with(runs[0], runs[2]), foreign: with(runs[1])}, []string{
 			"event owner_missing e/acct_foreign/l/", "event value " + event(1), "license event_missing " + license(1)}},
-		{"taken apart", seed{key: nil, alone(0): runs[0].value, alone(1): runs[1].value, alone(2): runs[2].value}, []string{
+		{"taken apart", seed{key: nil, alone(0): runs[0].Value, alone(1): runs[1].Value, alone(2): runs[2].Value}, []string{
 			"event unlinked e/", "license event_missing " + license(0), "license event_missing " + license(1), "license event_missing " + license(2)}},
-		{"a number that no key of events can have", seed{key: with(runs[0], eventRun{record: runs[1].record, last: 1 << 40, value: runs[1].value}, runs[2])}, []string{"event value " + name}},
-		{"no number of a block", seed{blockKey(owner, site{at.epoch, 7}): value}, []string{"event key e/" + (&verification{}).opaque(strings.TrimPrefix(blockKey(owner, site{at.epoch, 7}), eventsPrefix))}},
+		{"a number that no key of events can have", seed{key: with(runs[0], layout.Run{Record: runs[1].Record, Last: 1 << 40, Value: runs[1].Value}, runs[2])}, []string{"event value " + name}},
+		{"no number of a block", seed{layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}): value}, []string{"event key e/" + (&verification{}).opaque(strings.TrimPrefix(layout.BlockKey(owner, layout.Location{Epoch: at.Epoch, Block: 7}), layout.EventsPrefix))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer v.plant(maps.Clone(c.seed))()
@@ -424,26 +428,26 @@ func TestVerifyChecksBlocks(t *testing.T) {
 func TestVerifyBoundsBlocks(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("bounded")
-	changes := l.binds(blockRuns+1, owner)
+	changes := l.binds(layout.BlockRuns+1, owner)
 	e := l.seal()
 	l.store.fences.noteEpoch(e)
 	l.together(changes)
 	l.seal()
 	v := &lab{t: t, store: l.store, client: l.store.client}
-	var told []eventRun
+	var told []layout.Run
 	var keys []string
 	for _, entry := range l.entries(owner, e) {
-		keys = append(keys, entry.key(owner))
-		for _, r := range must(runsOf(&entry, v.value(keys[len(keys)-1])))(t) {
+		keys = append(keys, entry.Key(owner))
+		for _, r := range kvtest.Must(layout.DecodeRuns(&entry, v.value(keys[len(keys)-1])))(t) {
 			told = append(told, r)
 		}
 	}
-	if len(keys) != 2 || len(told) != blockRuns+1 {
+	if len(keys) != 2 || len(told) != layout.BlockRuns+1 {
 		t.Fatalf("%d keys with %d records", len(keys), len(told))
 	}
-	defer v.plant(seed{keys[0]: encodeBlock(told), keys[1]: nil})()
-	license := (&verification{}).name(licensing.LicenseID([]byte(told[blockRuns].record[1:])))
-	want := []string{"event runs e/" + ownerPath(owner), "event unlinked e/", "license event_missing l/" + license}
+	defer v.plant(seed{keys[0]: layout.EncodeBlock(told), keys[1]: nil})()
+	license := (&verification{}).name(licensing.LicenseID([]byte(told[layout.BlockRuns].Record[1:])))
+	want := []string{"event runs e/" + layout.OwnerPath(owner), "event unlinked e/", "license event_missing l/" + license}
 	got := names(l.verified())
 	if len(got) != len(want) || !strings.HasPrefix(got[0], want[0]) || got[1] != want[1] || got[2] != want[2] {
 		t.Errorf("verify finds %q, want %q", got, want)
@@ -458,13 +462,13 @@ func TestBlocksAreSwept(t *testing.T) {
 	l.seal()
 	ctx := testContext(t, time.Minute)
 	keep := store.EventRetention{Age: time.Hour, Bytes: 1 << 30}
-	if removed, err := l.store.SweepEvents(ctx, testTime, keep); removed != 0 || err != nil {
+	if removed, err := l.store.SweepEvents(ctx, kvtest.Time, keep); removed != 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}
-	if removed, err := l.store.SweepEvents(ctx, testTime.Add(2*time.Hour), keep); removed == 0 || err != nil {
+	if removed, err := l.store.SweepEvents(ctx, kvtest.Time.Add(2*time.Hour), keep); removed == 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}
-	left := must(l.store.client.Get(ctx, eventsOfOwner(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
+	left := kvtest.Must(l.store.client.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
 	if left != 0 {
 		t.Errorf("%d keys are left", left)
 	}

@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"licet/kv/internal/layout"
 )
 
 // seenKV notes the requests that pass.
@@ -65,9 +67,9 @@ func TestChecks(t *testing.T) {
 	var records []known
 	for range 3 {
 		ref, snapshot := createStored(t, s)
-		records = append(records, known{[]byte(recordKey(ref)), snapshot.Token.(*stored).revision})
+		records = append(records, known{[]byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision})
 	}
-	absent := []byte(layout + "l/absent")
+	absent := []byte(layout.Prefix + "l/absent")
 	check := func(r known, more ...*etcdserverpb.Compare) *part {
 		p := &part{compares: append([]*etcdserverpb.Compare{unchanged(r.key, r.revision)}, more...)}
 		for _, c := range p.compares {
@@ -126,7 +128,7 @@ func TestChecks(t *testing.T) {
 func TestChecksAfterLoss(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)
-	key, revision := []byte(recordKey(ref)), snapshot.Token.(*stored).revision
+	key, revision := []byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision
 	send := func(revision int64) bool {
 		p := &part{compares: []*etcdserverpb.Compare{unchanged(key, revision)}, reads: [][]byte{key}}
 		r, _ := s.reads.do(testContext(t, 10*time.Second), p)

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/kvtest"
 )
 
 // TestCertificatesAreReadAgain: neither etcd nor its clients are restarted for new
@@ -22,7 +23,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	endpoint := cluster.Endpoints()[0]
 	good, foreign := ca.Issue(t, "node", 20), stranger.Issue(t, "node", 21)
 	files := TLS{CAFile: ca.File, CertFile: foreign.Cert, KeyFile: foreign.Key}
-	client := must(newClient(&Config{Endpoints: []string{endpoint}, TLS: files}))(t)
+	client := kvtest.Must(newClient(&Config{Endpoints: []string{endpoint}, TLS: files}))(t)
 	t.Cleanup(func() { _ = client.Close() })
 
 	if serial, err := ask(t, client, files, endpoint); err == nil {
@@ -47,7 +48,7 @@ func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (ser
 	if _, err := client.Status(ctx, endpoint); err != nil { // it makes a connection of its own
 		return 0, err
 	}
-	config := must(files.clientConfig())(t)
+	config := kvtest.Must(files.clientConfig())(t)
 	conn, err := tls.Dial("tcp", strings.TrimPrefix(endpoint, "https://"), config)
 	if err != nil {
 		return 0, err
@@ -59,7 +60,7 @@ func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (ser
 // replace gives a file the content of another one.
 func replace(t *testing.T, path, by string) {
 	t.Helper()
-	if err := os.WriteFile(path, must(os.ReadFile(by))(t), 0o600); err != nil {
+	if err := os.WriteFile(path, kvtest.Must(os.ReadFile(by))(t), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }

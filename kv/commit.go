@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics/tracing"
 	"licet/node/store"
@@ -29,7 +30,7 @@ func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome,
 }
 
 func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.Span) (store.Outcome, error) {
-	me := writer{by: s.incarnation, swap: s.swaps.Add(1)}
+	me := layout.Writer{By: s.incarnation, Swap: s.swaps.Add(1)}
 	swap, err := s.newSwap(change, me)
 	if err != nil {
 		return store.Outcome{}, broken(err)
@@ -118,7 +119,7 @@ func (s *Store) landed(sw *swap, revision int64) {
 }
 
 // lost tells what a swap that did not go through was lost to.
-func (s *Store) lost(ctx context.Context, sw *swap, r reply, me writer, inDoubt bool) (store.Outcome, error) {
+func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	rivals, err := s.readSnapshots(sw.queries, r.responses, true)
 	if err != nil {
 		// What it lost to can't be read, so not even whether it lost.
@@ -152,17 +153,17 @@ var errEvicted = errors.New("eight others have written since")
 // judgeLoss tells of a swap that did not go through whether an earlier copy of
 // it did, by its first record. It is asked even where no attempt was in doubt: the
 // client may have sent one twice by itself.
-func (sw *swap) judgeLoss(rivals []store.Snapshot, me writer, inDoubt bool) (store.Outcome, error) {
+func (sw *swap) judgeLoss(rivals []store.Snapshot, me layout.Writer, inDoubt bool) (store.Outcome, error) {
 	token, exists := rivals[0].Token.(*stored)
 	if sw.removes && !exists && inDoubt {
 		// Whoever removed it, what was asked for is so.
 		return store.Outcome{Landed: true}, nil
 	}
 	if exists {
-		switch verdict := judge(token.writers, sw.before, me); {
-		case verdict == swapLanded:
+		switch verdict := layout.FindSwap(token.writers, sw.before, me); {
+		case verdict == layout.SwapLanded:
 			return store.Outcome{Landed: true}, nil
-		case verdict == swapEvicted && inDoubt:
+		case verdict == layout.SwapEvicted && inDoubt:
 			return store.Outcome{}, gaveUp(inDoubt, errEvicted)
 		}
 	}

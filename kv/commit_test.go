@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -21,14 +23,14 @@ func newKey(t *testing.T) licensing.LicenseKey {
 	if _, err := rand.Read(entropy[:]); err != nil {
 		t.Fatal(err)
 	}
-	return testCheck.Mint("LIC", '0', entropy)
+	return kvtest.Check.Mint("LIC", '0', entropy)
 }
 
 func newLicense(t *testing.T, maxDevices int) *licensing.License {
 	t.Helper()
 	terms := licensing.Terms{KeyPrefix: "LIC", MaxDevices: maxDevices}
 	owner := licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
-	return terms.Issue(newKey(t), owner, "pro", "", testTime)
+	return terms.Issue(newKey(t), owner, "pro", "", kvtest.Time)
 }
 
 func testContext(t *testing.T, limit time.Duration) context.Context {
@@ -64,7 +66,7 @@ func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store
 func bind(t *testing.T, ref licensing.Ref, s store.Snapshot, device string) store.Change {
 	t.Helper()
 	cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
-	if _, err := licensing.Apply(&s.Record, cmd, testTime); err != nil {
+	if _, err := licensing.Apply(&s.Record, cmd, kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: s.Token, Record: s.Record}}}
@@ -114,7 +116,7 @@ func TestSettle(t *testing.T) {
 // again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
-	response, err := server.client.Get(testContext(t, 10*time.Second), recordKey(ref))
+	response, err := server.client.Get(testContext(t, 10*time.Second), layout.RecordKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +240,7 @@ func TestCreationInDoubt(t *testing.T) {
 func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
+	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
@@ -273,34 +275,34 @@ func TestHiddenResend(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	me := writer{by: store.Incarnation{1}, swap: 7}
-	others := func(n int) (ws []writer) {
+	me := layout.Writer{By: store.Incarnation{1}, Swap: 7}
+	others := func(n int) (ws []layout.Writer) {
 		for i := range n {
-			ws = append(ws, writer{by: store.Incarnation{byte(100 + i)}, swap: 7})
+			ws = append(ws, layout.Writer{By: store.Incarnation{byte(100 + i)}, Swap: 7})
 		}
 		return ws
 	}
-	f := func(name string, writers, before []writer, want verdict) {
+	f := func(name string, writers, before []layout.Writer, want layout.Verdict) {
 		t.Helper()
-		if got := judge(writers, before, me); got != want {
+		if got := layout.FindSwap(writers, before, me); got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	f("nobody", nil, nil, swapAbsent)
-	f("ours", []writer{me}, nil, swapLanded)
-	f("ours behind seven", append(others(7), me), nil, swapLanded)
-	f("an earlier one of ours", []writer{{by: me.by, swap: 6}}, nil, swapAbsent)
-	f("seven others", others(7), nil, swapAbsent)
-	f("eight others", others(8), nil, swapEvicted)
-	f("eight others, one of them from before", others(8), others(1), swapAbsent)
-	f("eight others, one of which has written again", others(8), []writer{{by: store.Incarnation{100}, swap: 6}}, swapEvicted)
+	f("nobody", nil, nil, layout.SwapAbsent)
+	f("ours", []layout.Writer{me}, nil, layout.SwapLanded)
+	f("ours behind seven", append(others(7), me), nil, layout.SwapLanded)
+	f("an earlier one of ours", []layout.Writer{{By: me.By, Swap: 6}}, nil, layout.SwapAbsent)
+	f("seven others", others(7), nil, layout.SwapAbsent)
+	f("eight others", others(8), nil, layout.SwapEvicted)
+	f("eight others, one of them from before", others(8), others(1), layout.SwapAbsent)
+	f("eight others, one of which has written again", others(8), []layout.Writer{{By: store.Incarnation{100}, Swap: 6}}, layout.SwapEvicted)
 
-	var table []writer
+	var table []layout.Writer
 	for i := range 10 {
-		table = withWriter(table, writer{by: store.Incarnation{byte(i)}, swap: uint64(i)})
+		table = layout.WithWriter(table, layout.Writer{By: store.Incarnation{byte(i)}, Swap: uint64(i)})
 	}
-	table = withWriter(table, writer{by: store.Incarnation{5}, swap: 99})
-	if len(table) != maxWriters || table[0] != (writer{by: store.Incarnation{5}, swap: 99}) || table[1].by != (store.Incarnation{9}) || table[7].by != (store.Incarnation{2}) {
+	table = layout.WithWriter(table, layout.Writer{By: store.Incarnation{5}, Swap: 99})
+	if len(table) != layout.MaxWriters || table[0] != (layout.Writer{By: store.Incarnation{5}, Swap: 99}) || table[1].By != (store.Incarnation{9}) || table[7].By != (store.Incarnation{2}) {
 		t.Errorf("table %v", table)
 	}
 }
@@ -315,7 +317,7 @@ func TestProductInDoubt(t *testing.T) {
 			s := faultyStore(t, script(fault{how, rpctypes.ErrTimeout}))
 			write := store.Write{Ref: ref, Token: loadOne(t, s, ref).Token}
 			if name != "" {
-				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
+				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 			}
 			outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 			if err != nil || !outcome.Landed {
@@ -342,7 +344,7 @@ func TestRemovalLostForCertain(t *testing.T) {
 		}
 		return outcome.Landed
 	}
-	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}
+	product := &licensing.Product{ID: "pro", Owner: owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 	if !commit(store.Write{Ref: ref, Record: licensing.Record{Product: product}}) {
 		t.Fatal("it was not made")
 	}

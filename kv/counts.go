@@ -84,7 +84,7 @@ func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	}
 }
 
-// told counts events that were stored.
+// LastEvent counts events that were stored.
 func (c *counts) told(events []licensing.Event) {
 	for i := range events {
 		event := events[i].Type

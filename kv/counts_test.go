@@ -15,11 +15,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// moved gives the values of a metric by its one label, but those that are 0.
+// Moved gives the values of a metric by its one label, but those that are 0.
 func moved(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	all := make(chan prometheus.Metric, 100)
@@ -44,7 +45,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 	owner := licensing.Owner{AccountID: "acct_counts", Mode: licensing.Test}
 	record := licensing.NewOrder(&licensing.Order{
 		OrderNo: licensing.NewOrderNo('0', ulid.Make().String()), Owner: owner, ProductID: "pro", Amount: 100, Currency: "USD",
-		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: testTime, ExpiresAt: testTime.Add(time.Hour),
+		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)
 	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
@@ -58,7 +59,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 func changed(t *testing.T, ref licensing.Ref, from store.Snapshot, cmd licensing.Command) store.Change {
 	t.Helper()
 	record := from.Record.Clone()
-	if _, err := licensing.Apply(&record, cmd, testTime); err != nil {
+	if _, err := licensing.Apply(&record, cmd, kvtest.Time); err != nil {
 		t.Fatal(err)
 	}
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: from.Token, Record: record}}}

@@ -9,6 +9,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -123,7 +125,7 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 	if s.StatusResponse, err = pb.NewMaintenanceClient(conn).Status(call, &pb.StatusRequest{}); err != nil {
 		return s, err
 	}
-	_, err = pb.NewKVClient(conn).Range(call, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true})
+	_, err = pb.NewKVClient(conn).Range(call, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true})
 	return s, err
 }
 

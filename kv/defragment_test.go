@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/kvtest"
 )
 
 // TestDefragment gives space back on all members, the leader last, which leads no more then.
@@ -17,7 +18,7 @@ func TestDefragment(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	cfg := Config{Endpoints: cluster.Endpoints()}
-	client := must(newClient(&cfg))(t)
+	client := kvtest.Must(newClient(&cfg))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	leader := leaderOf(t, client)
 
@@ -47,7 +48,7 @@ func TestDefragment(t *testing.T) {
 	if now := leaderOf(t, client); now == leader {
 		t.Errorf("%s leads as before", leader)
 	}
-	if got := must(client.Get(t.Context(), "x/kept"))(t); len(got.Kvs) != 1 {
+	if got := kvtest.Must(client.Get(t.Context(), "x/kept"))(t); len(got.Kvs) != 1 {
 		t.Error("what was stored is gone")
 	}
 }
@@ -58,7 +59,7 @@ func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	cfg := Config{Endpoints: cluster.Endpoints()}
-	client := must(newClient(&cfg))(t)
+	client := kvtest.Must(newClient(&cfg))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	waste(t, client)
 	f := func(problem string, endpoints ...string) {
@@ -81,7 +82,7 @@ func TestDefragmentLeavesTheUnwell(t *testing.T) {
 func leaderOf(t *testing.T, client *clientv3.Client) string {
 	t.Helper()
 	for _, endpoint := range client.Endpoints() {
-		if s := must(client.Status(t.Context(), endpoint))(t); s.Leader == s.Header.MemberId {
+		if s := kvtest.Must(client.Status(t.Context(), endpoint))(t); s.Leader == s.Header.MemberId {
 			return endpoint
 		}
 	}
@@ -98,18 +99,18 @@ func waste(t *testing.T, client *clientv3.Client) {
 	value := strings.Repeat("x", 100<<10)
 	var revision int64
 	for i := range 100 {
-		revision = must(client.Put(ctx, fmt.Sprintf("x/%d", i%2), value))(t).Header.Revision
+		revision = kvtest.Must(client.Put(ctx, fmt.Sprintf("x/%d", i%2), value))(t).Header.Revision
 	}
-	must(client.Put(ctx, "x/kept", "x"))(t)
+	kvtest.Must(client.Put(ctx, "x/kept", "x"))(t)
 	// It answers once the space is free on the member that was asked, so all are.
 	for _, endpoint := range client.Endpoints() {
-		one := must(newClient(&Config{Endpoints: []string{endpoint}}))(t)
+		one := kvtest.Must(newClient(&Config{Endpoints: []string{endpoint}}))(t)
 		_, err := one.Compact(ctx, revision, clientv3.WithCompactPhysical())
 		if err != nil && !strings.Contains(err.Error(), "has been compacted") {
 			t.Fatal(err)
 		}
 		revision++ // a later one is waited for, even if the first has done all the work
-		must(one.Put(ctx, "x/kept", "x"))(t)
+		kvtest.Must(one.Put(ctx, "x/kept", "x"))(t)
 		_ = one.Close()
 	}
 }

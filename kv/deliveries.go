@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -30,7 +31,7 @@ const (
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
 // asked for.
 func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
-	response, err := s.list(ctx, "webhooks_mark", webhooksMark, clientv3.WithKeysOnly())
+	response, err := s.list(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
 	}
@@ -38,13 +39,15 @@ func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 }
 
 // WatchWebhooks calls wake whenever endpoints may have changed; see watchKey.
-func (s *Store) WatchWebhooks(ctx context.Context, wake func()) { s.watchKey(ctx, webhooksMark, wake) }
+func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
+	s.watchKey(ctx, layout.WebhooksMark, wake)
+}
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
 // error, and the others follow.
 func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error] {
 	return func(yield func(store.OwnerWebhooks, error) bool) {
-		from, end := webhooksPrefix, clientv3.GetPrefixRangeEnd(webhooksPrefix)
+		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
 		for {
 			page, err := s.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
 			if err != nil {
@@ -52,7 +55,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 				return
 			}
 			for _, kv := range page.Kvs {
-				webhooks, err := readWebhooks(string(kv.Key[len(webhooksPrefix):]), kv.Value)
+				webhooks, err := readWebhooks(string(kv.Key[len(layout.WebhooksPrefix):]), kv.Value)
 				if !yield(store.OwnerWebhooks{Webhooks: webhooks, Changed: kv.ModRevision, Revision: page.Header.Revision}, err) {
 					return
 				}
@@ -66,15 +69,15 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 }
 
 func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
-	owner, rest, ok := ownerOf(rest)
+	owner, rest, ok := layout.CutOwner(rest)
 	if !ok || rest != "" {
-		return licensing.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", errMalformed))
+		return licensing.Webhooks{}, broken(fmt.Errorf("a key of webhooks: %w", layout.ErrMalformed))
 	}
-	stored, err := decodeWebhooks(owner, value)
+	stored, err := layout.DecodeWebhooks(owner, value)
 	if err != nil {
 		return licensing.Webhooks{}, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
-	return stored.webhooks, nil
+	return stored.Webhooks, nil
 }
 
 // Progresses reads how far endpoints are.
@@ -83,7 +86,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 	for some := range slices.Chunk(endpoints, maxOps) {
 		keys := make([]string, len(some))
 		for i, endpoint := range some {
-			keys[i] = progressKey(endpoint)
+			keys[i] = layout.ProgressKey(endpoint)
 		}
 		kvs, err := s.getAll(ctx, "read_progress", keys)
 		if err != nil {
@@ -93,11 +96,11 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 			if kv == nil {
 				continue
 			}
-			stored, err := decodeProgress(kv.Value)
+			stored, err := layout.DecodeProgress(kv.Value)
 			if err != nil {
 				return nil, broken(fmt.Errorf("the progress of %s: %w", some[i], err))
 			}
-			found[some[i]] = stored.progress
+			found[some[i]] = stored.Progress
 		}
 	}
 	return found, nil
@@ -109,7 +112,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 // again, unchanged: by the record's new revision the node that delivers to the endpoint finds
 // out that it must look for replays.
 func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
-	record, key, prefix := webhooksKey(owner), replayKey(endpoint, replay.ID), deliveriesOf(endpoint, keyOfReplay)
+	record, key, prefix := layout.WebhooksKey(owner), layout.ReplayKey(endpoint, replay.ID), layout.DeliveriesPrefix(endpoint, layout.KeyOfReplay)
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
 	doubted := false
@@ -126,9 +129,9 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		switch {
 		case err != nil:
 			return err
-		case made == swapLanded:
+		case made == layout.SwapLanded:
 			return nil
-		case made == swapEvicted && doubted:
+		case made == layout.SwapEvicted && doubted:
 			return gaveUp(doubted, errEvicted)
 		case along.lost(claimed):
 			return store.ErrClaimTaken
@@ -150,7 +153,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		response, err := s.settle(ctx, "add_replay", &doubted,
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.compares...),
 			append([]clientv3.Op{
-				clientv3.OpPut(key, string(encodeReplay(owner, &replay))), clientv3.OpPut(webhooksMark, ""),
+				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
 				clientv3.OpPut(record, "", clientv3.WithIgnoreValue()),
 			}, along.puts...), nil)
 		if err != nil || response.Succeeded {
@@ -228,11 +231,11 @@ func (s *Store) listDeliveries(ctx context.Context, endpoint string, status stor
 
 // readDeliveries reads messages that are pending or were given up, behind one of them.
 func (s *Store) readDeliveries(ctx context.Context, endpoint string, status store.DeliveryStatus, after string, limit int) (some []store.Delivery, more bool, err error) {
-	kind := byte(keyOfPending)
+	kind := byte(layout.KeyOfPending)
 	if status == store.DeliveryDead {
-		kind = keyOfDead
+		kind = layout.KeyOfDead
 	}
-	prefix := deliveriesOf(endpoint, kind)
+	prefix := layout.DeliveriesPrefix(endpoint, kind)
 	from := prefix
 	if after != "" {
 		from += after + "\x00"
@@ -250,11 +253,11 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
 func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
-	value, err := s.get(ctx, "read_progress", progressKey(endpoint))
+	value, err := s.get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
 	}
-	stored, err := decodeProgress(value)
+	stored, err := layout.DecodeProgress(value)
 	if err != nil {
 		return nil, "", broken(err)
 	}
@@ -262,15 +265,15 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 	if !ok {
 		return nil, "", store.ErrBadPosition
 	}
-	if after == "" || number >= stored.log.next() {
-		number, seen = stored.log.next()-1, 0
+	if after == "" || number >= stored.Log.Next() {
+		number, seen = stored.Log.Next()-1, 0
 	}
-	if len(stored.log.counts) == 0 || number < stored.log.first {
+	if len(stored.Log.Counts) == 0 || number < stored.Log.First {
 		return nil, "", nil
 	}
 	var keys []string
-	for at := number; len(keys) < pagesAtOnce && at >= stored.log.first && at <= number; at-- {
-		keys = append(keys, pageKey(endpoint, at))
+	for at := number; len(keys) < pagesAtOnce && at >= stored.Log.First && at <= number; at-- {
+		keys = append(keys, layout.PageKey(endpoint, at))
 	}
 	pages, err := s.getAll(ctx, "read_log", keys)
 	if err != nil {
@@ -280,7 +283,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 		if kv == nil {
 			return some, "", nil // it was pushed out meanwhile, and those before it
 		}
-		logged, err := decodePage(kv.Value)
+		logged, err := layout.DecodePage(kv.Value)
 		if err != nil {
 			return nil, "", broken(err)
 		}
@@ -293,7 +296,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 		}
 		seen = 0
 	}
-	if number > stored.log.first {
+	if number > stored.Log.First {
 		return some, logPlace(number-1, 0), nil
 	}
 	return some, "", nil

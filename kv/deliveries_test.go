@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 	"licet/node/store/storetest"
@@ -16,10 +17,10 @@ import (
 func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 	return func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string) {
 		t.Helper()
-		stored := &storedWebhooks{webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
-		ops := []clientv3.Op{clientv3.OpPut(webhooksKey(owner), string(stored.encode())), clientv3.OpPut(webhooksMark, "")}
+		stored := &layout.Webhooks{Webhooks: licensing.Webhooks{Owner: owner, Endpoints: endpoints}}
+		ops := []clientv3.Op{clientv3.OpPut(layout.WebhooksKey(owner), string(stored.Encode())), clientv3.OpPut(layout.WebhooksMark, "")}
 		for _, endpoint := range deleted {
-			ops = append(ops, clientv3.OpPut(deletedWebhookKey(endpoint), ""))
+			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
 		}
 		if _, err := client.Txn(testContext(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
 			t.Fatal(err)

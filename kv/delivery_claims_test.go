@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -82,8 +84,8 @@ func TestOneOfManyClaims(t *testing.T) {
 	}
 	group.Wait()
 	for i := range endpoints {
-		if progress, _ := keptOf(t, names[i]); int64(progress.number) != made[i].Load() {
-			t.Errorf("%d checkpoints are counted of %d", progress.number, made[i].Load())
+		if progress, _ := keptOf(t, names[i]); int64(progress.Number) != made[i].Load() {
+			t.Errorf("%d checkpoints are counted of %d", progress.Number, made[i].Load())
 		}
 	}
 }
@@ -99,7 +101,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+	if _, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok, err := other.Claim(testContext(t, 10*time.Second), owner, endpoint); ok || err != nil {
@@ -113,7 +115,7 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	response, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func TestGhostClaim(t *testing.T) {
 func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := server.client.Delete(testContext(t, 10*time.Second), claimOfKey(endpoint))
+	_, err := server.client.Delete(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
 	return err
 }
 
@@ -152,7 +154,7 @@ func TestForsakenClaims(t *testing.T) {
 	s := openStore(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := server.client.Put(testContext(t, 10*time.Second), claimOfKey(endpoint), value, opts...); err != nil {
+		if _, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -206,7 +208,7 @@ func TestRestoredClaims(t *testing.T) {
 	}
 	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, after))}
 	l.client = l.store.client
-	if claim := must(l.client.Get(l.ctx(), claimOfKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
+	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
 		t.Fatalf("the claim is %v", claim.Kvs)
 	}
 	l.clean()

@@ -15,6 +15,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -74,16 +76,16 @@ func scripted(t *testing.T) (*Store, *atomic.Pointer[func() fault]) {
 
 func messages(from, to int) (all []store.Delivery) {
 	for n := from; n < to; n++ {
-		all = append(all, store.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: testTime, Attempts: []store.DeliveryAttempt{{At: testTime, Status: 500}}})
+		all = append(all, store.Delivery{EventID: fmt.Sprintf("evt_%06d", n), Type: licensing.EventOrderPaid, Next: kvtest.Time, Attempts: []store.DeliveryAttempt{{At: kvtest.Time, Status: 500}}})
 	}
 	return all
 }
 
 // keptOf reads what is kept of an endpoint, and demands that it does not contradict
 // itself.
-func keptOf(t *testing.T, endpoint string) (progress *storedProgress, kinds map[byte]int) {
+func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := server.client.Get(testContext(t, 10*time.Second), endpointPrefix(endpoint), clientv3.WithPrefix())
+	response, err := server.client.Get(testContext(t, 10*time.Second), layout.EndpointPrefix(endpoint), clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +93,7 @@ func keptOf(t *testing.T, endpoint string) (progress *storedProgress, kinds map[
 	found := endpointFound{endpoint: endpoint}
 	v := &verification{cfg: VerifyConfig{Report: func(v Violation) { t.Error(v) }}}
 	for _, kv := range response.Kvs {
-		_, kind, id, ok := readDeliveryKey(string(kv.Key[len(deliveryPrefix):]))
+		_, kind, id, ok := layout.ReadDeliveryKey(string(kv.Key[len(layout.DeliveryPrefix):]))
 		if !ok {
 			t.Fatalf("there is a key %q", kv.Key)
 		}
@@ -143,16 +145,16 @@ func TestCheckpointIsKilled(t *testing.T) {
 				if kill < 4 {
 					t.Errorf("it took %d writes", kill)
 				}
-				if progress.progress.Place != "evt_9" || progress.progress.Pending != 200 || progress.progress.Dead != 200 || kinds[keyOfReplay] != 1 {
+				if progress.Progress.Place != "evt_9" || progress.Progress.Pending != 200 || progress.Progress.Dead != 200 || kinds[layout.KeyOfReplay] != 1 {
 					t.Errorf("in the end there is %+v, %v", progress, kinds)
 				}
 			case first && kill == 0:
 				if len(kinds) > 0 {
 					t.Errorf("nothing was written, and there is %v", kinds)
 				}
-			case first && (progress.begun || progress.progress.Place != "" || kinds[keyOfReplay] != 0):
+			case first && (progress.Begun || progress.Progress.Place != "" || kinds[layout.KeyOfReplay] != 0):
 				t.Errorf("killed after %d writes of the first one: %+v, %v", kill, progress, kinds)
-			case !first && (progress.progress.Place != "evt_1" || kinds[keyOfReplay] != 1):
+			case !first && (progress.Progress.Place != "evt_1" || kinds[layout.KeyOfReplay] != 1):
 				t.Errorf("killed after %d writes: %+v, %v", kill, progress, kinds)
 			}
 			faults.Store(nil)
@@ -163,14 +165,14 @@ func TestCheckpointIsKilled(t *testing.T) {
 				}
 				hold = holdOf(t, worker(t, openStore(t)), owner, endpoint)
 				state, err := hold.Resume(testContext(t, 10*time.Second))
-				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[keyOfPending] {
+				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
 				}
 			}
 			if err := hold.Checkpoint(testContext(t, 10*time.Second), large); err != nil {
 				t.Fatal(err)
 			}
-			if progress, kinds := keptOf(t, endpoint); progress.progress.Place != "evt_9" || kinds[keyOfPending] != 200 || kinds[keyOfDead] != 200 {
+			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" || kinds[layout.KeyOfPending] != 200 || kinds[layout.KeyOfDead] != 200 {
 				t.Errorf("killed after %d writes: then there is %+v, %v", kill, progress, kinds)
 			}
 		}
@@ -204,7 +206,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				progress, kinds := keptOf(t, endpoint)
-				if progress.number != uint64(n+1) || progress.progress.Place != done.Progress.Place || kinds[keyOfPage] != n+1 || kinds[keyOfPending] != n+1 {
+				if progress.Number != uint64(n+1) || progress.Progress.Place != done.Progress.Place || kinds[layout.KeyOfPage] != n+1 || kinds[layout.KeyOfPending] != n+1 {
 					t.Errorf("after %d: %+v, %v", n, progress, kinds)
 				}
 			}
@@ -230,7 +232,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		progress, kinds := keptOf(t, endpoint)
-		if progress.number != 2 || progress.progress.Place != "evt_2" || kinds[keyOfPending] != 0 || kinds[keyOfDead] != 1 || kinds[keyOfPage] != 1 {
+		if progress.Number != 2 || progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 0 || kinds[layout.KeyOfDead] != 1 || kinds[layout.KeyOfPage] != 1 {
 			t.Errorf("%v: %+v, %v", apply, progress, kinds)
 		}
 	}
@@ -280,7 +282,7 @@ func TestStaleHolder(t *testing.T) {
 			if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
 				t.Error(err)
 			}
-			if progress, kinds := keptOf(t, endpoint); progress.progress.Place != "evt_2" || kinds[keyOfPending] != 1 {
+			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
 			if claims, err := fresh.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != fresh.Self() {

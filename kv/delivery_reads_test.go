@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -55,13 +56,13 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
 		t.Error(err)
 	}
-	if _, kinds := keptOf(t, endpoint); kinds[keyOfDead] != 4 {
+	if _, kinds := keptOf(t, endpoint); kinds[layout.KeyOfDead] != 4 {
 		t.Errorf("there is %v", kinds)
 	}
 	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.client.Put(testContext(t, 10*time.Second), progressKey(endpoint), "?"); err != nil {
+	if _, err := server.client.Put(testContext(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)

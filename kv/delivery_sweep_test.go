@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -39,8 +40,8 @@ func TestReplaysAreBounded(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays || kinds[keyOfReplay] != store.MaxReplays {
-		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[keyOfReplay])
+	if _, kinds := keptOf(t, endpoint); taken.Load() != store.MaxReplays || refused.Load() != 40-store.MaxReplays || kinds[layout.KeyOfReplay] != store.MaxReplays {
+		t.Errorf("%d are taken, %d refused, and %d wait", taken.Load(), refused.Load(), kinds[layout.KeyOfReplay])
 	}
 }
 
@@ -108,7 +109,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := server.client.Get(testContext(t, 10*time.Second), deletedWebhookKey(endpoint))
+					mark, err := server.client.Get(testContext(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
@@ -121,7 +122,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		}
 		<-lost
 		group.Wait()
-		for _, prefix := range []string{endpointPrefix(endpoint), claimOfKey(endpoint), deletedWebhookKey(endpoint)} {
+		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint), layout.DeletedWebhookKey(endpoint)} {
 			if left, err := server.client.Get(testContext(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}

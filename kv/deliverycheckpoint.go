@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -81,7 +82,7 @@ func (h *deliveryHold) fail(err error) error {
 // take makes one transaction, and makes it again as it is until there is an answer,
 // as long as ctx lives. It gives the revision of the progress that it wrote.
 func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, error) {
-	then := append(slices.Clone(step.ops), clientv3.OpPut(progressKey(h.endpoint), string(step.progress.encode())))
+	then := append(slices.Clone(step.ops), clientv3.OpPut(layout.ProgressKey(h.endpoint), string(step.progress.Encode())))
 	s := h.worker.store
 	doubted := false
 	for attempt := 0; ; attempt++ {
@@ -107,14 +108,14 @@ func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, e
 
 var errProgressMoved = errors.New("the progress was changed though the claim is held")
 
-// judge tells of a transaction that was lost whether an earlier copy of it landed.
+// layout.FindSwap tells of a transaction that was lost whether an earlier copy of it landed.
 // While the claim is held nobody else writes the progress, so its number tells.
 func (h *deliveryHold) judge(response *clientv3.TxnResponse, step *checkpointStep) (int64, error) {
 	now, err := h.readGuards(response)
 	switch {
 	case err != nil:
 		return 0, h.fail(err)
-	case now.progress != nil && now.progress.number == step.progress.number && now.revision != h.revision:
+	case now.progress != nil && now.progress.Number == step.progress.Number && now.revision != h.revision:
 		return now.revision, nil
 	}
 	return 0, h.fail(errProgressMoved)

@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -38,8 +39,8 @@ type deliveryHold struct {
 	mu       sync.Mutex
 	lost     bool
 	resumed  bool
-	stored   storedProgress // as it is stored, or would be if it were
-	revision int64          // of the progress; 0: there is none
+	stored   layout.Progress // as it is stored, or would be if it were
+	revision int64           // of the progress; 0: there is none
 	pending  map[string]struct{}
 
 	todo  []store.Checkpoint // that are not yet laid out
@@ -63,7 +64,7 @@ func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) 
 
 func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
-	reads := append(h.guardReads(), clientv3.OpGet(webhooksKey(h.owner)))
+	reads := append(h.guardReads(), clientv3.OpGet(layout.WebhooksKey(h.owner)))
 	response, err := s.txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -76,12 +77,12 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 	if err != nil {
 		return store.DeliveryState{}, err
 	}
-	h.stored, h.revision = storedProgress{owner: h.owner}, 0
+	h.stored, h.revision = layout.Progress{Owner: h.owner}, 0
 	if at.progress != nil {
 		h.stored, h.revision = *at.progress, at.revision
 	}
 	h.pending = make(map[string]struct{})
-	prefix := deliveriesOf(h.endpoint, keyOfPending)
+	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfPending)
 	err = s.eachKey(ctx, "list_pending", prefix, prefix, response.Header.Revision, func(id string, value []byte) error {
 		d := s.readDelivery(h.endpoint, id, store.DeliveryPending, value)
 		h.pending[id] = struct{}{}
@@ -92,7 +93,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 		return store.DeliveryState{}, err
 	}
 	h.resumed = true
-	state.Progress, state.Found = h.stored.progress, h.stored.begun
+	state.Progress, state.Found = h.stored.Progress, h.stored.Begun
 	return state, nil
 }
 
@@ -118,9 +119,9 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 // Jobs reads the replays that were asked for and are not done, the oldest first, and the
 // endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
 func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
-	prefix := deliveriesOf(h.endpoint, keyOfReplay)
+	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfReplay)
 	response, err := h.worker.store.txn(ctx, "list_replays", nil, []clientv3.Op{
-		clientv3.OpGet(webhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
+		clientv3.OpGet(layout.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
 		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -131,7 +132,7 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.Endpoint
 	}
 	var jobs []store.Replay
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		_, job, err := decodeReplay(string(kv.Key[len(prefix):]), kv.Value)
+		_, job, err := layout.DecodeReplay(string(kv.Key[len(prefix):]), kv.Value)
 		if err != nil {
 			return nil, at, broken(err)
 		}
@@ -146,7 +147,7 @@ func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.D
 	for some := range slices.Chunk(events, maxOps) {
 		keys := make([]string, len(some))
 		for i, event := range some {
-			keys[i] = pendingKey(h.endpoint, event)
+			keys[i] = layout.PendingKey(h.endpoint, event)
 		}
 		kvs, err := h.worker.store.getAll(ctx, "read_pending", keys)
 		if err != nil {
@@ -173,7 +174,7 @@ func (h *deliveryHold) Release(ctx context.Context) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lose()
-	claim := claimOfKey(h.endpoint)
+	claim := layout.DeliveryClaimKey(h.endpoint)
 	var doubted bool
 	_, err := h.worker.store.settle(ctx, "unclaim", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
@@ -191,21 +192,21 @@ func (h *deliveryHold) lose() {
 
 // guards is what guards a holder's writes, as it was read.
 type guards struct {
-	progress *storedProgress // nil: there is none
+	progress *layout.Progress // nil: there is none
 	revision int64
 }
 
 func (h *deliveryHold) guardReads() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(claimOfKey(h.endpoint)), clientv3.OpGet(deletedWebhookKey(h.endpoint)), clientv3.OpGet(progressKey(h.endpoint)),
+		clientv3.OpGet(layout.DeliveryClaimKey(h.endpoint)), clientv3.OpGet(layout.DeletedWebhookKey(h.endpoint)), clientv3.OpGet(layout.ProgressKey(h.endpoint)),
 	}
 }
 
 func (h *deliveryHold) compares() []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(claimOfKey(h.endpoint)), "=", h.fence),
-		clientv3.Compare(clientv3.CreateRevision(deletedWebhookKey(h.endpoint)), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(progressKey(h.endpoint)), "=", h.revision),
+		clientv3.Compare(clientv3.CreateRevision(layout.DeliveryClaimKey(h.endpoint)), "=", h.fence),
+		clientv3.Compare(clientv3.CreateRevision(layout.DeletedWebhookKey(h.endpoint)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(layout.ProgressKey(h.endpoint)), "=", h.revision),
 	}
 }
 
@@ -219,7 +220,7 @@ func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error
 	if kv == nil {
 		return guards{}, nil
 	}
-	progress, err := decodeProgress(kv.Value)
+	progress, err := layout.DecodeProgress(kv.Value)
 	if err != nil {
 		return guards{}, broken(fmt.Errorf("the progress of %s: %w", h.endpoint, err))
 	}

@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -22,7 +23,7 @@ const (
 type checkpointStep struct {
 	ops      []clientv3.Op
 	bytes    int
-	progress storedProgress
+	progress layout.Progress
 	joined   []string // that are pending after it
 	left     []string // and that are not any more
 }
@@ -31,12 +32,12 @@ type checkpointStep struct {
 type stepsOf struct {
 	hold  *deliveryHold
 	steps []checkpointStep
-	next  storedProgress // as it is after the last of steps
+	next  layout.Progress // as it is after the last of steps
 }
 
 // step begins a transaction.
 func (l *stepsOf) step() *checkpointStep {
-	l.next.number++
+	l.next.Number++
 	l.steps = append(l.steps, checkpointStep{})
 	return &l.steps[len(l.steps)-1]
 }
@@ -74,7 +75,7 @@ func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]ch
 		return nil, err
 	}
 	l := &stepsOf{hold: h, next: h.stored}
-	for _, page := range pagesOf(done.Delivered) {
+	for _, page := range layout.PagesOf(done.Delivered) {
 		l.addPage(page)
 	}
 	for i := range changes {
@@ -91,9 +92,9 @@ func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]ch
 		}
 	}
 	l.close()
-	counted := l.next.progress
-	l.next.progress, l.next.begun = done.Progress, true
-	l.next.progress.Pending, l.next.progress.Dead = counted.Pending, counted.Dead
+	counted := l.next.Progress
+	l.next.Progress, l.next.Begun = done.Progress, true
+	l.next.Progress.Pending, l.next.Progress.Dead = counted.Pending, counted.Dead
 	last.progress = l.next
 	return l.steps, nil
 }
@@ -103,10 +104,10 @@ func (h *deliveryHold) layOut(ctx context.Context, done *store.Checkpoint) ([]ch
 func (h *deliveryHold) jobsOf(done *store.Checkpoint) (jobs map[string][]byte, bytes int) {
 	jobs = make(map[string][]byte)
 	for i := range done.PutJobs {
-		jobs[replayKey(h.endpoint, done.PutJobs[i].ID)] = encodeReplay(h.owner, &done.PutJobs[i])
+		jobs[layout.ReplayKey(h.endpoint, done.PutJobs[i].ID)] = layout.EncodeReplay(h.owner, &done.PutJobs[i])
 	}
 	for _, id := range done.EndJobs {
-		jobs[replayKey(h.endpoint, id)] = nil
+		jobs[layout.ReplayKey(h.endpoint, id)] = nil
 	}
 	for key, job := range jobs {
 		bytes += len(key) + len(job)
@@ -123,13 +124,13 @@ func (l *stepsOf) close() {
 
 // addPage puts a page, and removes those that it pushes out. Each page has a
 // transaction of its own: one that is put in it can't be pushed out by it too.
-func (l *stepsOf) addPage(page loggedPage) {
+func (l *stepsOf) addPage(page layout.LoggedPage) {
 	l.close()
-	step, log := l.step(), l.next.log
-	step.put(pageKey(l.hold.endpoint, log.next()), page.value)
-	l.next.log = log.with(page.count)
-	if kept := l.next.log.first; kept > log.first {
-		step.ops = append(step.ops, clientv3.OpDelete(pageKey(l.hold.endpoint, log.first), clientv3.WithRange(pageKey(l.hold.endpoint, kept))))
+	step, log := l.step(), l.next.Log
+	step.put(layout.PageKey(l.hold.endpoint, log.Next()), page.Value)
+	l.next.Log = log.With(page.Count)
+	if kept := l.next.Log.First; kept > log.First {
+		step.ops = append(step.ops, clientv3.OpDelete(layout.PageKey(l.hold.endpoint, log.First), clientv3.WithRange(layout.PageKey(l.hold.endpoint, kept))))
 	}
 	l.close()
 }
@@ -170,27 +171,27 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 	}
 	var value []byte
 	if c.status != store.DeliveryDelivered {
-		value = encodeDelivery(c.delivery)
+		value = layout.EncodeDelivery(c.delivery)
 	}
 	l.close()
-	step := l.room(2, len(value)+2*len(deadKey(endpoint, event)))
+	step := l.room(2, len(value)+2*len(layout.DeadKey(endpoint, event)))
 	switch c.status {
 	case store.DeliveryPending:
-		step.put(pendingKey(endpoint, event), value)
+		step.put(layout.PendingKey(endpoint, event), value)
 		step.joined = append(step.joined, event)
 	case store.DeliveryDead:
-		step.put(deadKey(endpoint, event), value)
+		step.put(layout.DeadKey(endpoint, event), value)
 	}
-	counts := &l.next.progress
+	counts := &l.next.Progress
 	if wasPending && c.status != store.DeliveryPending {
-		step.remove(pendingKey(endpoint, event))
+		step.remove(layout.PendingKey(endpoint, event))
 		step.left = append(step.left, event)
 		counts.Pending--
 	} else if !wasPending && c.status == store.DeliveryPending {
 		counts.Pending++
 	}
 	if wasDead && c.status != store.DeliveryDead {
-		step.remove(deadKey(endpoint, event))
+		step.remove(layout.DeadKey(endpoint, event))
 		counts.Dead--
 	} else if !wasDead && c.status == store.DeliveryDead {
 		counts.Dead++
@@ -202,13 +203,13 @@ func (l *stepsOf) addChange(c *messageChange, wasPending, wasDead bool) {
 // none were, which is the rule.
 func (h *deliveryHold) areDead(ctx context.Context, changes []messageChange) (map[string]bool, error) {
 	dead := make(map[string]bool)
-	if h.stored.progress.Dead == 0 {
+	if h.stored.Progress.Dead == 0 {
 		return dead, nil
 	}
 	for some := range slices.Chunk(changes, maxOps) {
 		gets := make([]clientv3.Op, len(some))
 		for i := range some {
-			gets[i] = clientv3.OpGet(deadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
+			gets[i] = clientv3.OpGet(layout.DeadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
 		}
 		response, err := h.worker.store.txn(ctx, "read_dead", nil, gets, nil)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -21,7 +22,7 @@ const (
 // claims and replays that the endpoint is in its owner's record. The key goes last,
 // and the claim with it, so that none of that changes thereafter.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
-	deleted, err := s.list(ctx, "list_deleted_webhooks", deletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
+	deleted, err := s.list(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}
@@ -29,7 +30,7 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 		if removed >= sweptDeliveries {
 			break
 		}
-		n, err := s.sweepEndpoint(ctx, string(kv.Key[len(deletedWebhooksPrefix):]))
+		n, err := s.sweepEndpoint(ctx, string(kv.Key[len(layout.DeletedWebhooksPrefix):]))
 		removed += n
 		if err != nil {
 			return removed, err
@@ -40,7 +41,7 @@ func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
 
 // sweepEndpoint removes some of what is left of an endpoint, or all.
 func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int, err error) {
-	prefix, mark := endpointPrefix(endpoint), deletedWebhookKey(endpoint)
+	prefix, mark := layout.EndpointPrefix(endpoint), layout.DeletedWebhookKey(endpoint)
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
 	for removed < sweptDeliveries {
@@ -54,7 +55,7 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 			then = []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithRange(last))}
 		} else {
 			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
-			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(claimOfKey(endpoint))}
+			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryClaimKey(endpoint))}
 		}
 		response, err := s.txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {

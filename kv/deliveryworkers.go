@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -44,7 +45,7 @@ func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.D
 		_, _ = s.client.Revoke(leaving, lease.ID)
 	}()
 	// First of all, so that there is no claim without its worker.
-	if _, err := s.kv.Put(starting, workerKey(s.incarnation), "", clientv3.WithLease(lease.ID)); err != nil {
+	if _, err := s.kv.Put(starting, layout.WorkerKey(s.incarnation), "", clientv3.WithLease(lease.ID)); err != nil {
 		return fmt.Errorf("%w: register as a worker: %w", licensing.ErrUnavailable, err)
 	}
 	working, stop := context.WithCancel(ctx)
@@ -82,13 +83,13 @@ func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
 func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.list(ctx, "list_workers", workersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
+	response, err := w.store.list(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
 	var workers []store.Incarnation
 	for _, kv := range response.Kvs {
-		if by, ok := readIncarnation(kv.Key[len(workersPrefix):]); ok {
+		if by, ok := readIncarnation(kv.Key[len(layout.WorkersPrefix):]); ok {
 			workers = append(workers, by)
 		}
 	}
@@ -109,14 +110,14 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 	before := w.holds()
 	claims := make(map[string]store.Incarnation)
 	var ghosts []*mvccpb.KeyValue
-	from, end := clientv3.GetPrefixRangeEnd(workersPrefix), clientv3.GetPrefixRangeEnd(claimedPrefix)
+	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix), clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
 	for {
 		response, err := w.store.scan(ctx, "list_delivery_claims", from, end, claimsPage, 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			endpoint := string(kv.Key[len(claimedPrefix):])
+			endpoint := string(kv.Key[len(layout.DeliveryClaimsPrefix):])
 			by, ok := readIncarnation(kv.Value)
 			switch {
 			case !ok:
@@ -134,7 +135,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 	}
 	now := w.holds()
 	for _, kv := range ghosts {
-		if endpoint := string(kv.Key[len(claimedPrefix):]); now[endpoint] {
+		if endpoint := string(kv.Key[len(layout.DeliveryClaimsPrefix):]); now[endpoint] {
 			claims[endpoint] = w.Self()
 		} else if err := w.store.unclaim(ctx, kv); err != nil {
 			return nil, err
@@ -190,7 +191,7 @@ func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpo
 
 // claim gives the revision at which the claim was made; 0 where it was not.
 func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
-	s, claim, record := w.store, claimOfKey(endpoint), webhooksKey(owner)
+	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
 	for range claimTries {
 		found, err := s.getAll(ctx, "read_claim", []string{record, claim})
 		if err != nil {
@@ -240,7 +241,7 @@ func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (
 	if ok && by == w.Self() {
 		return true, w.store.unclaim(ctx, claim)
 	}
-	worker := workerKey(by)
+	worker := layout.WorkerKey(by)
 	found, err := w.store.getAll(ctx, "read_worker", []string{worker})
 	if err != nil || found[0] != nil {
 		return false, err

@@ -13,41 +13,42 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // putLicense writes a license's facts and the devices that changed.
-func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []writer) error {
-	next := storedLicense{license: *record.License, writers: writers, spilled: token.spilled, told: token.told, unknown: token.unknown}
+func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, writers []layout.Writer) error {
+	next := layout.License{License: *record.License, Writers: writers, Spilled: token.spilled, LastEvent: token.told, Unknown: token.unknown}
 	changed := changedEntries(record.Devices)
 	id, created := record.License.Key.ID(), record.License.CreatedAt
-	if next.spilled && !record.Changed && record.Touched {
+	if next.Spilled && !record.Changed && record.Touched {
 		sw.touch(id, changed, token)
 		return nil
 	}
 	sw.compare(key, token.revision)
-	sw.assumed = append(sw.assumed, assumption{record.License.Owner, token.listens})
-	if now := dueOf(record.License.Due()); now != token.due {
+	sw.assumed = append(sw.assumed, layout.Listening{Owner: record.License.Owner, Listens: token.listens})
+	if now := layout.DueOf(record.License.Due()); now != token.due {
 		sw.reschedule(string(key), token.due, now, []byte(record.License.Key.Prefix()))
 	}
-	if !next.spilled {
-		next.devices = mergeInline(token.inline, changed, created)
+	if !next.Spilled {
+		next.Devices = layout.MergeInline(token.inline, changed, created)
 		var moved []*licensing.DeviceEntry
-		if len(next.devices) > maxInline {
-			for _, stored := range next.devices {
-				d, err := stored.decode(created)
+		if len(next.Devices) > layout.MaxInline {
+			for _, stored := range next.Devices {
+				d, err := stored.Decode(created)
 				if err != nil {
 					return err
 				}
-				value, err := stored.alone(created)
+				value, err := stored.Alone(created)
 				if err != nil {
 					return err
 				}
-				sw.put([]byte(deviceKey(id, d.ID)), value)
+				sw.put([]byte(layout.DeviceKey(id, d.ID)), value)
 				moved = append(moved, &licensing.DeviceEntry{Device: d, Bound: true})
 			}
-			next.devices, next.spilled = nil, true
+			next.Devices, next.Spilled = nil, true
 		}
 		sw.keep(key, &next, record, token, moved, 0)
 		return nil
@@ -55,14 +56,14 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 	guesses := 0
 	for device := range token.assumed {
 		if _, touched := record.Devices[device]; touched {
-			sw.compare([]byte(deviceKey(id, device)), 0)
+			sw.compare([]byte(layout.DeviceKey(id, device)), 0)
 			guesses++
 		}
 	}
 	for _, entry := range changed {
-		at := []byte(deviceKey(id, entry.Device.ID))
+		at := []byte(layout.DeviceKey(id, entry.Device.ID))
 		if entry.Bound {
-			sw.put(at, encodeDevice(&entry.Device))
+			sw.put(at, layout.EncodeDevice(&entry.Device))
 		} else {
 			sw.remove(at)
 		}
@@ -77,27 +78,27 @@ func (sw *swap) putLicense(key []byte, record *licensing.Record, token *stored, 
 // seen again.
 func (sw *swap) touch(id licensing.LicenseID, changed []*licensing.DeviceEntry, token *stored) {
 	for _, entry := range changed[:min(len(changed), store.MaxTouchedDevices)] {
-		at := []byte(deviceKey(id, entry.Device.ID))
+		at := []byte(layout.DeviceKey(id, entry.Device.ID))
 		from := token.entries[entry.Device.ID]
 		sw.compare(at, from)
-		sw.put(at, encodeDevice(&entry.Device))
+		sw.put(at, layout.EncodeDevice(&entry.Device))
 		sw.touches = append(sw.touches, touch{id: id, device: entry.Device, from: from})
 	}
 }
 
 // keep puts a license, and notes what is to be remembered of it once it has
 // landed.
-func (sw *swap) keep(key []byte, next *storedLicense, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry, guesses int) {
-	sw.broken = cmp.Or(sw.broken, next.broken())
-	value := next.encode()
+func (sw *swap) keep(key []byte, next *layout.License, record *licensing.Record, token *stored, entries []*licensing.DeviceEntry, guesses int) {
+	sw.broken = cmp.Or(sw.broken, next.BrokenRule())
+	value := next.Encode()
 	sw.put(key, value)
 	if len(record.Events) > 0 {
 		sw.tellLicense(value, record.Events, token.told)
 	}
 	sw.fresh = append(sw.fresh, fresh{
-		id: next.license.Key.ID(), slot: token.slot, from: token.revision, value: value,
-		spilled: next.spilled, moved: next.spilled && !token.spilled, entries: entries,
-		guesses: guesses, devices: next.license.CurrentDevices,
+		id: next.License.Key.ID(), slot: token.slot, from: token.revision, value: value,
+		spilled: next.Spilled, moved: next.Spilled && !token.spilled, entries: entries,
+		guesses: guesses, devices: next.License.CurrentDevices,
 	})
 }
 
@@ -149,7 +150,7 @@ func (s *Store) readLicenses(ctx context.Context, keys []licensing.LicenseKey, p
 func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, page store.DevicePage) ([]*store.LicenseView, error) {
 	var reads [][]byte
 	for _, key := range keys {
-		reads = append(reads, []byte(licenseKey(key.ID())), []byte(metadataKey(key.ID())))
+		reads = append(reads, []byte(layout.LicenseKey(key.ID())), []byte(layout.MetadataKey(key.ID())))
 	}
 	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
@@ -172,7 +173,7 @@ func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 	if facts == nil {
 		return nil, nil
 	}
-	license, err := decodeLicense(id, facts.Value)
+	license, err := layout.DecodeLicense(id, facts.Value)
 	if err != nil {
 		return nil, broken(err)
 	}
@@ -186,36 +187,36 @@ func (s *Store) viewStored(ctx context.Context, id licensing.LicenseID, facts, m
 
 // viewLicense puts a page of its devices to a license that was read at a
 // revision. A page of none takes those that lie in the license.
-func (s *Store) viewLicense(ctx context.Context, license *storedLicense, page store.DevicePage, revision int64) (*store.LicenseView, error) {
-	view := &store.LicenseView{License: license.license}
-	listing, err := decodeInline(license.devices, license.license.CreatedAt)
+func (s *Store) viewLicense(ctx context.Context, license *layout.License, page store.DevicePage, revision int64) (*store.LicenseView, error) {
+	view := &store.LicenseView{License: license.License}
+	listing, err := layout.DecodeInline(license.Devices, license.License.CreatedAt)
 	if err != nil {
 		return nil, broken(err)
 	}
 	if page.Limit == 0 {
-		if view.Devices = listing; license.spilled && license.license.CurrentDevices > 0 {
+		if view.Devices = listing; license.Spilled && license.License.CurrentDevices > 0 {
 			view.Next = &store.DeviceCursor{}
 		}
 		return view, nil
 	}
-	if license.spilled {
-		if listing, err = s.listDevices(ctx, &license.license, page, revision); err != nil {
+	if license.Spilled {
+		if listing, err = s.listDevices(ctx, &license.License, page, revision); err != nil {
 			return nil, err
 		}
 		whole := page.After == store.DeviceCursor{} && len(listing) <= page.Limit
-		if whole && len(listing) != license.license.CurrentDevices {
+		if whole && len(listing) != license.License.CurrentDevices {
 			s.countBroken("device_count", "read")
 		}
 	} else {
 		listing = slices.DeleteFunc(listing, func(d licensing.Device) bool {
-			return comparePositions(devicePosition(d.ID), page.After) < 0
+			return comparePositions(layout.DevicePosition(d.ID), page.After) < 0
 		})
 	}
 	slices.SortFunc(listing, func(a, b licensing.Device) int {
-		return comparePositions(devicePosition(a.ID), devicePosition(b.ID))
+		return comparePositions(layout.DevicePosition(a.ID), layout.DevicePosition(b.ID))
 	})
 	if len(listing) > page.Limit {
-		next := devicePosition(listing[page.Limit].ID)
+		next := layout.DevicePosition(listing[page.Limit].ID)
 		view.Next, listing = &next, listing[:page.Limit]
 	}
 	view.Devices = listing
@@ -229,7 +230,7 @@ func comparePositions(a, b store.DeviceCursor) int { return slices.Compare(a[:],
 // space slice by slice, each so wide that it should hold what is missing.
 func (s *Store) listDevices(ctx context.Context, l *licensing.License, page store.DevicePage, revision int64) ([]licensing.Device, error) {
 	var devices []licensing.Device
-	prefix := devicesPrefix(l.Key.ID())
+	prefix := layout.DevicesPrefix(l.Key.ID())
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	from := prefix + string(page.After[:])
 	position := binary.BigEndian.Uint64(page.After[:])
@@ -249,7 +250,7 @@ func (s *Store) listDevices(ctx context.Context, l *licensing.License, page stor
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			device, err := decodeDeviceValue(kv.Value)
+			device, err := layout.DecodeDeviceValue(kv.Value)
 			if err != nil {
 				return nil, broken(err)
 			}

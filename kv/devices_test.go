@@ -10,6 +10,8 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -44,11 +46,11 @@ func putDevices(t *testing.T, count int, position func(i int) store.DeviceCursor
 	l.CurrentDevices = count
 	id := l.Key.ID()
 	ctx := testContext(t, time.Minute)
-	ops := []clientv3.Op{clientv3.OpPut(licenseKey(id), string((&storedLicense{license: *l, spilled: true}).encode()))}
+	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id), string((&layout.License{License: *l, Spilled: true}).Encode()))}
 	for i := range count {
-		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: testTime, LastSeenAt: testTime}
+		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
 		at := position(i)
-		ops = append(ops, clientv3.OpPut(devicesPrefix(id)+string(at[:]), string(encodeDevice(&d))))
+		ops = append(ops, clientv3.OpPut(layout.DevicesPrefix(id)+string(at[:]), string(layout.EncodeDevice(&d))))
 		if len(ops) == 128 || i == count-1 {
 			if _, err := server.client.Txn(ctx).Then(ops...).Commit(); err != nil {
 				t.Fatal(err)
@@ -83,7 +85,7 @@ func TestClusteredDevices(t *testing.T) {
 // reads one of a small license: in one slice of about its own size.
 func TestPageReadsOnce(t *testing.T) {
 	for _, count := range []int{100, 5000} {
-		key := putDevices(t, count, func(i int) store.DeviceCursor { return devicePosition(fmt.Sprintf("d-%d", i)) })
+		key := putDevices(t, count, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
 		view, err := s.ReadLicense(testContext(t, 10*time.Second), key, store.DevicePage{Limit: 50})
@@ -106,7 +108,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 			t.Errorf("%+v, %v", outcome, err)
 		}
 	}
-	for i := range maxInline + 4 {
+	for i := range layout.MaxInline + 4 {
 		activate(fmt.Sprint("d-", i))
 	}
 	reads := 0
@@ -116,7 +118,7 @@ func TestLookupAtOneRevision(t *testing.T) {
 		}
 		activate(fmt.Sprint("meanwhile-", reads))
 		if reads == 1 {
-			now, err := server.client.Get(ctx, checkKey)
+			now, err := server.client.Get(ctx, layout.CheckKey)
 			if err == nil {
 				_, err = server.client.Compact(ctx, now.Header.Revision)
 			}

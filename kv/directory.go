@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -24,8 +25,8 @@ const (
 // epochs that are sealed. It never changes.
 type directory struct {
 	owner    licensing.Owner
-	from, to epoch // from the one, up to the other without it
-	entries  []dirEntry
+	from, to layout.Epoch // from the one, up to the other without it
+	entries  []layout.EventsKey
 }
 
 // directories keeps the latest ones: who pages through an epoch need not list it for
@@ -33,10 +34,10 @@ type directory struct {
 type directories struct {
 	mu   sync.Mutex
 	kept []*directory // the latest used first
-	asOf epoch
+	asOf layout.Epoch
 }
 
-func (d *directories) find(owner licensing.Owner, e epoch) *directory {
+func (d *directories) find(owner licensing.Owner, e layout.Epoch) *directory {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i, dir := range d.kept {
@@ -50,11 +51,11 @@ func (d *directories) find(owner licensing.Owner, e epoch) *directory {
 }
 
 // heed forgets all of them where an epoch is earlier than the last, or so much later
-// that the store was restored in between, see revisionBump: they are of what is lost.
-func (d *directories) heed(e epoch) {
+// that the store was restored in between, see layout.RevisionBump: they are of what is lost.
+func (d *directories) heed(e layout.Epoch) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if e < d.asOf || e >= d.asOf+revisionBump/2 {
+	if e < d.asOf || e >= d.asOf+layout.RevisionBump/2 {
 		d.kept = nil
 	}
 	d.asOf = e
@@ -73,30 +74,30 @@ func (d *directories) keep(dir *directory) {
 // behind finds the first entry that is not told of at a place. It may be the one with
 // the event itself, which has others behind it. Of an event that is not there it says
 // so, unless it might be in a block that is there.
-func (d *directory) behind(p place) (at int, ok bool) {
-	if !p.behindEvent() {
-		at, _ = slices.BinarySearchFunc(d.entries, p, func(e dirEntry, p place) int {
-			if c := cmp.Compare(e.epoch, p.epoch); c != 0 {
+func (d *directory) behind(p layout.FeedPlace) (at int, ok bool) {
+	if !p.BehindEvent() {
+		at, _ = slices.BinarySearchFunc(d.entries, p, func(e layout.EventsKey, p layout.FeedPlace) int {
+			if c := cmp.Compare(e.Epoch, p.Epoch); c != 0 {
 				return c
 			}
-			if e.revision <= p.revision {
+			if e.Revision <= p.Revision {
 				return -1
 			}
 			return 1
 		})
 		return at, true
 	}
-	found, in := -1, p.record.block()
+	found, in := -1, p.Record.Block()
 	for i := range d.entries {
 		e := &d.entries[i]
-		if e.epoch != p.epoch || e.block != in {
+		if e.Epoch != p.Epoch || e.Block != in {
 			continue
 		}
 		if in != 0 {
 			return i, true
 		}
-		if e.last >= p.sequence && e.hash == p.record &&
-			(found < 0 || e.last < d.entries[found].last) {
+		if e.Last >= p.Sequence && e.Hash == p.Record &&
+			(found < 0 || e.Last < d.entries[found].Last) {
 			found = i
 		}
 	}
@@ -106,25 +107,25 @@ func (d *directory) behind(p place) (at int, ok bool) {
 // listEvents lists the keys of an owner's events from an epoch up to another, at a
 // revision, or less of them: but always whole epochs, and at least one, if there is
 // any.
-func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to epoch, revision int64) (*directory, error) {
+func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, revision int64) (*directory, error) {
 	dir := &directory{owner: owner, from: from, to: to}
-	prefix := eventsOfOwner(owner)
-	next, end := prefix+string(appendEpoch(nil, from)), prefix+string(appendEpoch(nil, to))
+	prefix := layout.EventsOf(owner)
+	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
 	for {
 		response, err := s.scan(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range response.Kvs {
-			entry, ok := readEventsKey(kv.Key[len(prefix):])
-			if !ok || entry.block == 0 && entry.last == 0 {
+			entry, ok := layout.ReadEventsKey(kv.Key[len(prefix):])
+			if !ok || entry.Block == 0 && entry.Last == 0 {
 				// No build writes such a key, so there is no event to put a placeholder for.
-				s.noteValue(string(kv.Key), "e/"+ownerPath(owner), fmt.Errorf("a key of events: %w", errMalformed))
+				s.noteValue(string(kv.Key), "e/"+layout.OwnerPath(owner), fmt.Errorf("a key of events: %w", layout.ErrMalformed))
 				continue
 			}
-			entry.revision = kv.ModRevision
-			if entry.block == 0 {
-				entry.hash = hashRecord(0, entry.record) // once, and not for each page
+			entry.Revision = kv.ModRevision
+			if entry.Block == 0 {
+				entry.Hash = layout.HashRecord(0, entry.Record) // once, and not for each page
 			}
 			dir.entries = append(dir.entries, entry)
 		}
@@ -135,17 +136,17 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 		if len(dir.entries) == 0 {
 			continue
 		}
-		last := dir.entries[len(dir.entries)-1].epoch
-		if first := dir.entries[0].epoch; first != last {
+		last := dir.entries[len(dir.entries)-1].Epoch
+		if first := dir.entries[0].Epoch; first != last {
 			// The last one may not be whole. It is for the next directory.
-			cut, _ := slices.BinarySearchFunc(dir.entries, last, func(e dirEntry, of epoch) int { return cmp.Compare(e.epoch, of) })
+			cut, _ := slices.BinarySearchFunc(dir.entries, last, func(e layout.EventsKey, of layout.Epoch) int { return cmp.Compare(e.Epoch, of) })
 			dir.entries, dir.to = dir.entries[:cut], last
 			break
 		}
 		// One that is larger is read on.
-		end = prefix + string(appendEpoch(nil, last+1))
+		end = prefix + string(layout.AppendEpoch(nil, last+1))
 		dir.to = last + 1
 	}
-	slices.SortFunc(dir.entries, inFeedOrder)
+	slices.SortFunc(dir.entries, layout.CompareEvents)
 	return dir, nil
 }

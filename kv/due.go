@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -15,7 +16,7 @@ import (
 // Due tells for which records something is due at a moment. The range that etcd
 // counts ends at that moment: what is due later costs nothing.
 func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
-	prefix := duePrefix(kind)
+	prefix := layout.DuePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -28,7 +29,7 @@ func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, f
 	var page store.DuePage
 	for _, kv := range response.Kvs {
 		// What has not the form of a place is for verify to report.
-		if _, ref, ok := dueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {
+		if _, ref, ok := layout.DueRecord(kind, string(kv.Key[len(prefix):]), kv.Value); ok {
 			page.Records = append(page.Records, ref)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -17,26 +19,26 @@ import (
 
 // TestDuePlaces: what is due comes back from a place as it went in.
 func TestDuePlaces(t *testing.T) {
-	order := licensing.OrderRef(goldenOwner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
+	order := licensing.OrderRef(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")
 	for _, c := range []struct {
 		kind  licensing.DueKind
 		ref   licensing.Ref
 		value string
 	}{
-		{licensing.DueLicenseEnd, licensing.LicenseRef(goldenKey), "ACME"},
+		{licensing.DueLicenseEnd, licensing.LicenseRef(kvtest.Key), "ACME"},
 		{licensing.DueOrderEnd, order, ""},
 		{licensing.DueRefund, order, ""},
 	} {
-		for _, at := range []time.Time{{}, time.UnixMilli(0), testTime, time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
-			place := dueOf(licensing.Due{Kind: c.kind, At: at})
-			key := place.key(recordKey(c.ref))
-			got, ref, ok := dueRecord(c.kind, strings.TrimPrefix(key, duePrefix(c.kind)), []byte(c.value))
-			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.at().Equal(at) {
-				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.at(), ok)
+		for _, at := range []time.Time{{}, time.UnixMilli(0), kvtest.Time, time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)} {
+			place := layout.DueOf(licensing.Due{Kind: c.kind, At: at})
+			key := place.Key(layout.RecordKey(c.ref))
+			got, ref, ok := layout.DueRecord(c.kind, strings.TrimPrefix(key, layout.DuePrefix(c.kind)), []byte(c.value))
+			if !ok || got != place || ref != c.ref || !at.IsZero() && !got.At().Equal(at) {
+				t.Errorf("%q of %v is %v at %v, %v", key, at, ref, got.At(), ok)
 			}
 		}
 	}
-	if dueOf(licensing.Due{}) != 0 {
+	if layout.DueOf(licensing.Due{}) != 0 {
 		t.Error("nothing has a place")
 	}
 	for _, bad := range []struct {
@@ -47,9 +49,9 @@ func TestDuePlaces(t *testing.T) {
 		{licensing.DueLicenseEnd, "1234567", "LIC"}, {licensing.DueLicenseEnd, "12345678x", "LIC"},
 		{licensing.DueLicenseEnd, "12345678" + strings.Repeat("\x00", 16), ""},
 		{licensing.DueOrderEnd, "12345678acct/t/ord_1", ""}, {licensing.DueRefund, "12345678", ""},
-		{licensing.DueRefund, "12345678" + ownerPath(goldenOwner) + order.ID, "x"},
+		{licensing.DueRefund, "12345678" + layout.OwnerPath(kvtest.Owner) + order.ID, "x"},
 	} {
-		if _, _, ok := dueRecord(bad.kind, bad.rest, []byte(bad.value)); ok {
+		if _, _, ok := layout.DueRecord(bad.kind, bad.rest, []byte(bad.value)); ok {
 			t.Errorf("%q with %q is taken for a place", bad.rest, bad.value)
 		}
 	}
@@ -59,7 +61,7 @@ func TestDuePlaces(t *testing.T) {
 func (l *lab) places() []string {
 	l.t.Helper()
 	var keys []string
-	for _, kv := range must(l.client.Get(l.ctx(), layout+"x/", clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"x/", clientv3.WithPrefix()))(l.t).Kvs {
 		keys = append(keys, string(kv.Key))
 	}
 	return keys
@@ -100,7 +102,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 		want   []int // operations of the first and the second activation
 	}{
 		"perpetual":       {func(*licensing.License) {}, []int{1, 1}},
-		"with an end":     {func(l *licensing.License) { l.ExpiresAt = testTime.AddDate(90, 0, 0) }, []int{1, 1}},
+		"with an end":     {func(l *licensing.License) { l.ExpiresAt = kvtest.Time.AddDate(90, 0, 0) }, []int{1, 1}},
 		"from activation": {func(l *licensing.License) { l.Validity = licensing.Period{Years: 90} }, []int{2, 1}},
 	} {
 		ref := create(c.change)
@@ -148,12 +150,12 @@ func TestDueCountsNothingLater(t *testing.T) {
 	plant := seed{}
 	for i := range 50 {
 		ref := licensing.OrderRef(labOwner, licensing.NewOrderNo('0', fmt.Sprintf("%026d", i)))
-		plant[dueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: testTime.Add(time.Duration(i) * time.Minute)}).key(recordKey(ref))] = []byte{}
+		plant[layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: kvtest.Time.Add(time.Duration(i) * time.Minute)}).Key(layout.RecordKey(ref))] = []byte{}
 	}
 	l.write(plant)
 	counted := int64(0)
 	l.store.kv = countingKV{l.store.kv, &counted}
-	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, testTime.Add(9*time.Minute), "", 4)
+	page, err := l.store.Due(l.ctx(), licensing.DueOrderEnd, kvtest.Time.Add(9*time.Minute), "", 4)
 	if err != nil || len(page.Records) != 4 || page.Next == "" || counted != 10 {
 		t.Errorf("%d records, %q, %v; etcd counted %d, want 10", len(page.Records), page.Next, err, counted)
 	}

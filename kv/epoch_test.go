@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -22,13 +24,13 @@ import (
 // too.
 func (l *lab) eventIDs() []string {
 	l.t.Helper()
-	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(l.t)); err != nil {
+	if err := l.store.SealEvents(l.ctx(), kvtest.Must(l.store.EventEpoch(l.ctx()))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	var ids []string
 	page := store.FeedPage{Limit: 1000}
 	for {
-		feed := must(l.store.ReadEvents(l.ctx(), labOwner, page))(l.t)
+		feed := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, page))(l.t)
 		for _, e := range feed.Events {
 			ids = append(ids, e.ID)
 		}
@@ -48,7 +50,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 	}{
 		{"a node that was up", func(d *disaster) *lab { return d.lab }},
 		{"a node that was up and looks", func(d *disaster) *lab {
-			must(d.store.EventEpoch(d.ctx()))(d.t)
+			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
 			return d.lab
 		}},
 		{"a node that was up and reads", func(d *disaster) *lab {
@@ -71,7 +73,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			if len(lost) != 2 {
 				t.Fatalf("of the payment tell %q", lost)
 			}
-			d.restore(revisionBump)
+			d.restore(layout.RevisionBump)
 			l := c.after(d)
 			l.pay(d.lost.unpaid)
 			l.clean()
@@ -88,7 +90,7 @@ func TestRestoreRepeatsNoEvent(t *testing.T) {
 			}
 			fresh := 0
 			for _, id := range now {
-				if at, _ := readPlace(store.Cell, id); at.epoch > lostEpoch {
+				if at, _ := layout.ReadFeedPlace(store.Cell, id); at.Epoch > lostEpoch {
 					fresh++
 				}
 			}
@@ -108,7 +110,7 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 		"another node begins a new one": func(d *disaster) { labOn(d.t, d.etcd.Endpoints()) },
 		"and it has seen that": func(d *disaster) {
 			labOn(d.t, d.etcd.Endpoints())
-			must(d.store.EventEpoch(d.ctx()))(d.t)
+			kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,11 +124,11 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 			}
 			order()
 			d.eventIDs() // which begins an epoch, so that the node knows a later one than the backup
-			d.restore(revisionBump)
+			d.restore(layout.RevisionBump)
 			after(d)
 			order()
 			d.clean()
-			if owners := must(d.store.listEventOwners(d.ctx()))(t); !slices.Contains(owners, late) {
+			if owners := kvtest.Must(d.store.listEventOwners(d.ctx()))(t); !slices.Contains(owners, late) {
 				t.Errorf("registered are %v", owners)
 			}
 		})
@@ -137,11 +139,11 @@ func TestRestoreRegistersOwnersAnew(t *testing.T) {
 func (l *lab) keptIDs() []string {
 	l.t.Helper()
 	var ids []string
-	dir := must(l.store.listEvents(l.ctx(), labOwner, 0, 1<<62, 0))(l.t)
+	dir := kvtest.Must(l.store.listEvents(l.ctx(), labOwner, 0, 1<<62, 0))(l.t)
 	for _, e := range dir.entries {
-		for _, run := range must(runsOf(&e, l.value(e.key(labOwner))))(l.t) {
-			for _, event := range must(decodeEvents(labOwner, run.record, run.last, run.value))(l.t).events {
-				ids = append(ids, eventID(e.site, run.record, event.Sequence))
+		for _, run := range kvtest.Must(layout.DecodeRuns(&e, l.value(e.Key(labOwner))))(l.t) {
+			for _, event := range kvtest.Must(layout.DecodeEvents(labOwner, run.Record, run.Last, run.Value))(l.t).Events {
+				ids = append(ids, layout.EventID(e.Location, run.Record, event.Sequence))
 			}
 		}
 	}
@@ -153,7 +155,7 @@ func (l *lab) keptIDs() []string {
 func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("dead")
-	dead := must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: instruments(), Log: zerolog.Nop()}))(t)
+	dead := kvtest.Must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: instruments(), Log: zerolog.Nop()}))(t)
 	if err := dead.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -196,16 +198,16 @@ func TestWhoListensIsLearned(t *testing.T) {
 		t.Error("nobody listens")
 	}
 	l.listen(owner)
-	must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
 	if !listens() {
 		t.Error("it has not learned that somebody listens")
 	}
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
 	}
-	must(s.client.Delete(testContext(t, 10*time.Second), listenKey))(t) // as in a store of before, restored
-	must(s.client.Delete(testContext(t, 10*time.Second), listenerKey(owner)))(t)
-	if must(s.EventEpoch(testContext(t, 10*time.Second)))(t); listens() {
+	kvtest.Must(s.client.Delete(testContext(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
+	kvtest.Must(s.client.Delete(testContext(t, 10*time.Second), layout.ListenerKey(owner)))(t)
+	if kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
 	}
 }
@@ -214,7 +216,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := must(newStore(&faultyKV{KVClient: l.store.remote, next: storm(7)}, l.store.client, instruments(), zerolog.Nop(), 0))(t)
+	s := kvtest.Must(newStore(&faultyKV{KVClient: l.store.remote, next: storm(7)}, l.store.client, instruments(), zerolog.Nop(), 0))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)
@@ -229,7 +231,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if owners := must(l.store.listEventOwners(testContext(t, 10*time.Second)))(t); len(owners) != 8 {
+	if owners := kvtest.Must(l.store.listEventOwners(testContext(t, 10*time.Second)))(t); len(owners) != 8 {
 		t.Errorf("registered are %v", owners)
 	}
 	l.seal()
@@ -250,7 +252,7 @@ func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
 	asked, let := make(chan struct{}), make(chan struct{})
 	s := l.open(nil)
 	s.kv = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.remote, next: func() fault { return fault{} }, note: func(request *etcdserverpb.TxnRequest) {
-		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == eventOwnerKey(slow) {
+		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
 			close(asked)
 			<-let
 		}

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -23,14 +24,14 @@ const (
 
 // ledgerBook is all ledgers at one revision of the store.
 type ledgerBook struct {
-	guard   int64 // the ModRevision of s/swept
-	swept   epoch // of all owners
+	guard   int64        // the ModRevision of s/swept
+	swept   layout.Epoch // of all owners
 	ledgers []*ownerLedger
 }
 
 // ownerLedger is a ledger with its place in a book.
 type ownerLedger struct {
-	eventLedger
+	layout.Ledger
 	owner    licensing.Owner
 	revision int64 // the ModRevision of its key
 	kept     int64 // bytes of the spans that are kept
@@ -68,36 +69,36 @@ func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed 
 
 // readLedgers reads all ledgers at one revision.
 func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
-	found, err := s.scan(ctx, "read_swept", sweptKey, sweptKey+"\x00", 1, 0)
+	found, err := s.scan(ctx, "read_swept", layout.TrimmedKey, layout.TrimmedKey+"\x00", 1, 0)
 	if err != nil {
 		return nil, err
 	}
 	book, revision := &ledgerBook{}, found.Header.Revision
 	if len(found.Kvs) > 0 {
 		kv := found.Kvs[0]
-		if len(kv.Value) != epochSize {
-			return nil, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
+		if len(kv.Value) != layout.EpochSize {
+			return nil, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
-		book.guard, book.swept = kv.ModRevision, epoch(binary.BigEndian.Uint64(kv.Value))
+		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
-	for next, more := ledgersPrefix, true; more; {
-		page, err := s.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(ledgersPrefix), ledgersPage, revision)
+	for next, more := layout.LedgersPrefix, true; more; {
+		page, err := s.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range page.Kvs {
 			next = string(kv.Key) + "\x00"
-			owner, rest, ok := ownerOf(string(kv.Key[len(ledgersPrefix):]))
-			ledger, err := readLedger(kv.Value)
+			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
+			ledger, err := layout.DecodeLedger(kv.Value)
 			if !ok || rest != "" || err != nil {
 				continue // verify reports it
 			}
-			o := &ownerLedger{eventLedger: *ledger, owner: owner, revision: kv.ModRevision}
-			for i, span := range o.spans {
-				if span.last <= max(book.swept, o.swept) {
+			o := &ownerLedger{Ledger: *ledger, owner: owner, revision: kv.ModRevision}
+			for i, span := range o.Spans {
+				if span.Last <= max(book.swept, o.TrimmedEpoch) {
 					o.next = i + 1
 				} else {
-					o.kept += span.bytes
+					o.kept += span.Bytes
 				}
 			}
 			book.ledgers = append(book.ledgers, o)
@@ -124,9 +125,9 @@ func (b *ledgerBook) cut(budget int64) (cuts []*ownerLedger) {
 		if !had[o] {
 			had[o], cuts = true, append(cuts, o)
 		}
-		span := o.spans[o.next]
+		span := o.Spans[o.next]
 		o.next++
-		o.swept, o.kept, total = span.last, o.kept-span.bytes, total-span.bytes
+		o.TrimmedEpoch, o.kept, total = span.Last, o.kept-span.Bytes, total-span.Bytes
 		heap.Fix(&h, 0)
 		if h[0].kept == 0 {
 			break // no owner has any bytes
@@ -159,12 +160,12 @@ func (h *mostFirst) Pop() any {
 // must be read again.
 func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerLedger) (recorded bool, err error) {
 	for some := range slices.Chunk(cuts, cutsAtOnce) {
-		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(sweptKey), "=", book.guard)}
-		puts := []clientv3.Op{clientv3.OpPut(sweptKey, string(appendEpoch(nil, book.swept)))}
+		compares := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", book.guard)}
+		puts := []clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, book.swept)))}
 		for _, o := range some {
-			key := ledgerKey(o.owner)
+			key := layout.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
-			puts = append(puts, clientv3.OpPut(key, string(o.encode())))
+			puts = append(puts, clientv3.OpPut(key, string(o.Encode())))
 		}
 		done, err := s.txn(ctx, "cut_events", compares, puts, nil)
 		if err != nil {
@@ -191,23 +192,23 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (removed int, err error) {
 	var empty []*ownerLedger
 	for _, o := range book.ledgers {
-		if o.measured() <= book.swept {
+		if o.MeasuredEpoch() <= book.swept {
 			empty = append(empty, o)
 			continue
 		}
-		if !o.unremoved() {
+		if !o.Unremoved() {
 			continue
 		}
-		done, err := s.removeEvents(ctx, o.owner, 0, o.swept+1, most-removed)
+		done, err := s.removeEvents(ctx, o.owner, 0, o.TrimmedEpoch+1, most-removed)
 		removed += done
 		if err != nil || removed >= most {
 			return removed, err
 		}
-		o.forget(o.swept)
-		key := ledgerKey(o.owner)
+		o.Forget(o.TrimmedEpoch)
+		key := layout.LedgerKey(o.owner)
 		// If the ledger has changed since, the next pass finds no events and drops the spans.
 		_, err = s.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
-			[]clientv3.Op{clientv3.OpPut(key, string(o.encode()))}, nil)
+			[]clientv3.Op{clientv3.OpPut(key, string(o.Encode()))}, nil)
 		if err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -221,7 +222,7 @@ func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 		var compares []clientv3.Cmp
 		var deletes []clientv3.Op
 		for _, o := range some {
-			key := ledgerKey(o.owner)
+			key := layout.LedgerKey(o.owner)
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			deletes = append(deletes, clientv3.OpDelete(key))
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -19,7 +21,7 @@ import (
 func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
 	ctx := testContext(l.t, 30*time.Second)
-	for _, kv := range must(l.store.client.Get(ctx, eventsOfOwner(owner), clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.store.client.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix()))(l.t).Kvs {
 		if len(kv.Value) > 0 {
 			bytes += int64(len(kv.Key) + len(kv.Value))
 		}
@@ -57,10 +59,10 @@ func TestLargestOwnerLosesFirst(t *testing.T) {
 		if i == 0 {
 			all, behind = page.Events, page.Next
 		} else {
-			more := must(l.after(large, store.FeedPosition(all[len(all)-1].ID)))(t)
+			more := kvtest.Must(l.after(large, store.FeedPosition(all[len(all)-1].ID)))(t)
 			all = append(all, more...)
 		}
-		l.sweep(testTime.Add(time.Duration(i)*markAfter), keep)
+		l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), keep)
 		l.clean()
 	}
 	rest, err := l.after(small, first.Next)
@@ -100,8 +102,8 @@ func TestCutIsFair(t *testing.T) {
 		for i := range random.IntN(12) {
 			o := &ownerLedger{owner: acct(fmt.Sprint(i))}
 			for j := range random.IntN(8) {
-				span := eventSpan{epoch(j + 1), 1 + random.Int64N(1<<random.IntN(12))}
-				o.spans, o.kept = append(o.spans, span), o.kept+span.bytes
+				span := layout.Span{Last: layout.Epoch(j + 1), Bytes: 1 + random.Int64N(1<<random.IntN(12))}
+				o.Spans, o.kept = append(o.Spans, span), o.kept+span.Bytes
 			}
 			book.ledgers = append(book.ledgers, o)
 			before[o.owner] = o.kept
@@ -119,13 +121,13 @@ func TestCutIsFair(t *testing.T) {
 			t.Errorf("seed %d: %d bytes are cut to %d, and the budget is %d", seed, total, after, budget)
 		}
 		for _, o := range cuts {
-			lost := o.spans[o.next-1].bytes
+			lost := o.Spans[o.next-1].Bytes
 			if had := o.kept + lost; had < most || had*owners <= budget {
 				t.Errorf("seed %d: an owner of %d gives up a span of %d, and another keeps %d; the budget is %d",
 					seed, had, lost, most, budget)
 			}
-			if o.swept != o.spans[o.next-1].last {
-				t.Errorf("seed %d: %d spans are lost, and what is recorded is epoch %d", seed, o.next, o.swept)
+			if o.TrimmedEpoch != o.Spans[o.next-1].Last {
+				t.Errorf("seed %d: %d spans are lost, and what is recorded is epoch %d", seed, o.next, o.TrimmedEpoch)
 			}
 		}
 		for _, o := range book.ledgers {
@@ -142,7 +144,7 @@ func TestCutIsFair(t *testing.T) {
 // maxLost is the largest span that was lost last.
 func maxLost(cuts []*ownerLedger) (bytes int64) {
 	for _, o := range cuts {
-		bytes = max(bytes, o.spans[o.next-1].bytes)
+		bytes = max(bytes, o.Spans[o.next-1].Bytes)
 	}
 	return bytes
 }
@@ -155,15 +157,15 @@ func TestCutsAreSaidOnce(t *testing.T) {
 	ctx := testContext(t, 30*time.Second)
 	put := func(owner licensing.Owner, bytes int64) {
 		t.Helper()
-		ledger := &eventLedger{begun: testTime, spans: []eventSpan{{1, bytes / 2}, {2, bytes / 2}}}
-		must(l.store.client.Put(ctx, ledgerKey(owner), string(ledger.encode())))(t)
+		ledger := &layout.Ledger{Begun: kvtest.Time, Spans: []layout.Span{{Last: 1, Bytes: bytes / 2}, {Last: 2, Bytes: bytes / 2}}}
+		kvtest.Must(l.store.client.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
 	}
 	a, b := acct("a"), acct("b")
 	put(a, 1000)
 	put(b, 800)
-	one := must(l.store.readLedgers(ctx))(t)
+	one := kvtest.Must(l.store.readLedgers(ctx))(t)
 	put(b, 1100)
-	other := must(l.store.readLedgers(ctx))(t)
+	other := kvtest.Must(l.store.readLedgers(ctx))(t)
 	ofOne, ofOther := one.cut(1500), other.cut(1700)
 	if len(ofOne) != 1 || len(ofOther) != 1 || ofOne[0].owner != a || ofOther[0].owner != b {
 		t.Fatalf("%+v and %+v are cut", ofOne, ofOther)
@@ -174,12 +176,12 @@ func TestCutsAreSaidOnce(t *testing.T) {
 	if recorded, err := l.store.recordCuts(ctx, other, ofOther); err != nil || recorded {
 		t.Errorf("the second: %v, %v", recorded, err)
 	}
-	if swept := l.ledger(b).swept; swept != 0 {
+	if swept := l.ledger(b).TrimmedEpoch; swept != 0 {
 		t.Errorf("both owners gave up events, one of them up to %d", swept)
 	}
 	// Nor does a word count that was made of what s/swept was before.
-	third := must(l.store.readLedgers(ctx))(t)
-	must(l.store.raiseSwept(ctx, 1))(t)
+	third := kvtest.Must(l.store.readLedgers(ctx))(t)
+	kvtest.Must(l.store.raiseSwept(ctx, 1))(t)
 	if recorded, err := l.store.recordCuts(ctx, third, third.cut(1)); err != nil || recorded {
 		t.Errorf("after events got too old: %v, %v", recorded, err)
 	}

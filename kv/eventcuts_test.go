@@ -14,6 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -34,7 +36,7 @@ func TestSweepersAtOnce(t *testing.T) {
 		s := l.open(nil)
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := s.SweepEvents(testContext(t, 30*time.Second), testTime.Add(time.Duration(now.Load())), bySpans(budget))
+				_, err := s.SweepEvents(testContext(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())), bySpans(budget))
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 					t.Errorf("sweep: %v", err)
 				}
@@ -53,7 +55,7 @@ func TestSweepersAtOnce(t *testing.T) {
 	}
 	cancel()
 	group.Wait()
-	l.sweep(testTime.Add(6*markAfter), bySpans(budget))
+	l.sweep(kvtest.Time.Add(6*markAfter), bySpans(budget))
 	l.clean()
 	if got := l.feed(small, 10); len(got) != 1 {
 		t.Errorf("of the owner with one event there are %q", kindsOf(got))
@@ -62,8 +64,8 @@ func TestSweepersAtOnce(t *testing.T) {
 	for _, owner := range large {
 		bytes += l.eventBytes(owner)
 		sum := int64(0)
-		for _, span := range l.ledger(owner).spans {
-			sum, longest = sum+span.bytes, max(longest, span.bytes)
+		for _, span := range l.ledger(owner).Spans {
+			sum, longest = sum+span.Bytes, max(longest, span.Bytes)
 		}
 		if is := l.eventBytes(owner); sum != is {
 			t.Errorf("the ledger has %d bytes, and there are %d", sum, is)
@@ -89,13 +91,13 @@ func TestCutIsKilled(t *testing.T) {
 				l.license(l.store, large)
 			}
 			l.seal()
-			l.sweep(testTime.Add(time.Duration(i)*markAfter), bySpans(1<<40))
+			l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), bySpans(1<<40))
 		}
 		all := l.feed(large, 100)
-		spans := l.ledger(large).spans
-		keep := bySpans(spans[2].bytes + l.eventBytes(small))
+		spans := l.ledger(large).Spans
+		keep := bySpans(spans[2].Bytes + l.eventBytes(small))
 		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
-		s := must(Open(testContext(t, 10*time.Second), cfg))(t)
+		s := kvtest.Must(Open(testContext(t, 10*time.Second), cfg))(t)
 		writes := 0
 		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
 			if writes++; writes > kill {
@@ -104,7 +106,7 @@ func TestCutIsKilled(t *testing.T) {
 			return fault{}
 		}}
 		s.kv = clientv3.NewKVFromKVClient(faulty, s.client)
-		_, err := s.SweepEvents(testContext(t, 10*time.Second), testTime.Add(2*markAfter), keep)
+		_, err := s.SweepEvents(testContext(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
 		finished = err == nil
 		_ = s.Close()
 		l.clean()
@@ -118,15 +120,15 @@ func TestCutIsKilled(t *testing.T) {
 		if n := len(l.feed(large, 100)); kill == 0 && n != len(all) || kill > 0 && n != 5 {
 			t.Errorf("killed after %d writes: the feed has %d events", kill, n)
 		}
-		l.sweep(testTime.Add(2*markAfter), keep)
+		l.sweep(kvtest.Time.Add(2*markAfter), keep)
 		l.clean()
 		if diff := cmp.Diff(all[10:], l.feed(large, 2)); diff != "" {
 			t.Errorf("killed after %d writes, and swept:\n%s", kill, diff)
 		}
-		if n := l.keys(eventsOfOwner(large)); n != 5 {
+		if n := l.keys(layout.EventsOf(large)); n != 5 {
 			t.Errorf("killed after %d writes, and swept: %d keys are left", kill, n)
 		}
-		if ledger := l.ledger(large); len(ledger.spans) != 1 || ledger.swept != spans[1].last {
+		if ledger := l.ledger(large); len(ledger.Spans) != 1 || ledger.TrimmedEpoch != spans[1].Last {
 			t.Errorf("killed after %d writes, and swept: the ledger is %+v", kill, ledger)
 		}
 		if kill > 10 {
@@ -145,23 +147,23 @@ func TestHistoryPastCut(t *testing.T) {
 	for i := range 3 {
 		l.commit(l.store, l.bound(l.store, ref, fmt.Sprint(i)))
 		l.seal()
-		l.sweep(testTime.Add(time.Duration(i)*markAfter), bySpans(1<<40))
+		l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), bySpans(1<<40))
 	}
-	spans := l.ledger(owner).spans
-	l.sweep(testTime.Add(3*markAfter), bySpans(spans[2].bytes))
-	if l.ledger(owner).swept != spans[1].last {
+	spans := l.ledger(owner).Spans
+	l.sweep(kvtest.Time.Add(3*markAfter), bySpans(spans[2].Bytes))
+	if l.ledger(owner).TrimmedEpoch != spans[1].Last {
 		t.Fatalf("the ledger is %+v", l.ledger(owner))
 	}
 	latest := l.feed(owner, 10)[0]
-	at, _ := readPlace(store.Cell, latest.ID)
-	key := eventsKey(owner, site{epoch: at.epoch}, licenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
+	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
+	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
 	if _, err := l.store.client.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
 	l.store = l.open(nil)
 	var found []store.RecordedEvent
 	for page := (store.HistoryPage{Limit: 10}); ; {
-		got := must(l.store.History(testContext(t, 10*time.Second), ref, page))(t)
+		got := kvtest.Must(l.store.History(testContext(t, 10*time.Second), ref, page))(t)
 		found = append(found, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			break
@@ -181,41 +183,41 @@ func TestOlderStore(t *testing.T) {
 	l := newEventsLab(t)
 	ctx := testContext(t, 30*time.Second)
 	small, large := acct("small"), acct("large")
-	mark := func(e epoch, at time.Time, bytes uint64) {
+	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
 		t.Helper()
-		value := protowire.AppendVarint(protowire.AppendTag((&eventMark{at: at}).encode(), 2, protowire.VarintType), bytes)
-		must(l.store.client.Put(ctx, markKey(e), string(value)))(t)
+		value := protowire.AppendVarint(protowire.AppendTag((&layout.RetentionMark{At: at}).Encode(), 2, protowire.VarintType), bytes)
+		kvtest.Must(l.store.client.Put(ctx, layout.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)
 	swept := l.seal() - 1
-	var last epoch
+	var last layout.Epoch
 	for i := range 3 {
 		l.license(l.store, small)
 		for range 10 {
 			l.license(l.store, large)
 		}
 		last = l.seal() - 1
-		mark(last, testTime.Add(time.Duration(i)*markAfter), 5000)
+		mark(last, kvtest.Time.Add(time.Duration(i)*markAfter), 5000)
 	}
-	must(l.store.raiseSwept(ctx, swept))(t)
+	kvtest.Must(l.store.raiseSwept(ctx, swept))(t)
 	l.clean()
 	if n := len(l.feed(large, 10)); n != 30 {
 		t.Fatalf("the feed has %d events", n)
 	}
 	// Nothing is measured before the next mark. An older build's can come first.
 	keep := bySpans(3000)
-	if l.sweep(testTime.Add(2*markAfter), keep); l.keys(ledgersPrefix) != 0 {
+	if l.sweep(kvtest.Time.Add(2*markAfter), keep); l.keys(layout.LedgersPrefix) != 0 {
 		t.Error("there are ledgers")
 	}
 	l.license(l.store, large)
-	mark(l.seal()-1, testTime.Add(3*markAfter), 200)
+	mark(l.seal()-1, kvtest.Time.Add(3*markAfter), 200)
 	l.license(l.store, large)
 	l.seal()
-	l.sweep(testTime.Add(4*markAfter), store.EventRetention{Age: keep.Age, Bytes: 1 << 40})
+	l.sweep(kvtest.Time.Add(4*markAfter), store.EventRetention{Age: keep.Age, Bytes: 1 << 40})
 	for _, owner := range []licensing.Owner{small, large} {
 		sum := int64(0)
-		for _, span := range l.ledger(owner).spans {
-			sum += span.bytes
+		for _, span := range l.ledger(owner).Spans {
+			sum += span.Bytes
 		}
 		if is := l.eventBytes(owner); owner == small && sum != is || sum > is || sum < is*9/10 {
 			t.Errorf("the ledger of %s has %d bytes, and there are %d", owner.AccountID, sum, is)
@@ -225,7 +227,7 @@ func TestOlderStore(t *testing.T) {
 		l.license(l.store, large)
 	}
 	l.seal()
-	l.sweep(testTime.Add(5*markAfter), keep)
+	l.sweep(kvtest.Time.Add(5*markAfter), keep)
 	l.clean()
 	if got := l.feed(small, 10); len(got) != 3 {
 		t.Errorf("the owner with a little has %q", kindsOf(got))
@@ -234,11 +236,11 @@ func TestOlderStore(t *testing.T) {
 		t.Errorf("the owner that has most has %d events", len(got))
 	}
 	// What an older build reads of a mark of this one has no bytes, and so never goes by bytes.
-	marks := must(l.store.eventMarks(ctx))(t)
-	if m := marks[len(marks)-1]; !m.measured || marks[0].measured {
+	marks := kvtest.Must(l.store.eventMarks(ctx))(t)
+	if m := marks[len(marks)-1]; !m.Measured || marks[0].Measured {
 		t.Errorf("the marks are %+v", marks)
 	}
-	l.sweep(testTime.Add(markAfter+keep.Age+1), keep)
+	l.sweep(kvtest.Time.Add(markAfter+keep.Age+1), keep)
 	l.clean()
 	if got := l.feed(small, 10); len(got) != 1 {
 		t.Errorf("by age the owner with a little has %q", kindsOf(got))

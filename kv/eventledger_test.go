@@ -3,15 +3,17 @@ package kv
 import (
 	"time"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // ledger reads the ledger of an owner.
-func (l *eventsLab) ledger(owner licensing.Owner) *eventLedger {
+func (l *eventsLab) ledger(owner licensing.Owner) *layout.Ledger {
 	l.t.Helper()
-	kvs := must(l.store.client.Get(testContext(l.t, 10*time.Second), ledgerKey(owner)))(l.t).Kvs
+	kvs := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.LedgerKey(owner)))(l.t).Kvs
 	if len(kvs) == 0 {
-		return &eventLedger{}
+		return &layout.Ledger{}
 	}
-	return must(readLedger(kvs[0].Value))(l.t)
+	return kvtest.Must(layout.DecodeLedger(kvs[0].Value))(l.t)
 }

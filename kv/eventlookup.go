@@ -4,30 +4,31 @@ import (
 	"context"
 	"time"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // Event finds an event by its id.
 func (s *Store) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
-	at, ok := readPlace(store.Cell, id)
-	if !ok || !at.behindEvent() {
+	at, ok := layout.ReadFeedPlace(store.Cell, id)
+	if !ok || !at.BehindEvent() {
 		return nil, nil
 	}
 	state, _, err := s.feedStateOf(ctx, owner)
-	if err != nil || at.epoch > state.epoch || at.epoch <= state.swept {
+	if err != nil || at.Epoch > state.epoch || at.Epoch <= state.swept {
 		return nil, err
 	}
 	return s.eventAt(ctx, owner, at, state)
 }
 
 // eventAt reads the event that a place is behind of.
-func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*store.RecordedEvent, error) {
+func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState) (*store.RecordedEvent, error) {
 	e, err := s.entryAt(ctx, owner, at, state)
 	if err != nil || e == nil {
 		return nil, err
 	}
-	found := s.read(ctx, "load", &part{reads: [][]byte{[]byte(e.key(owner))}})
+	found := s.read(ctx, "load", &part{reads: [][]byte{[]byte(e.Key(owner))}})
 	if found.err != nil {
 		return nil, unavailable(found.err)
 	}
@@ -39,54 +40,54 @@ func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at place, st
 	if event == nil {
 		return nil, nil
 	}
-	return &store.RecordedEvent{ID: at.text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
+	return &store.RecordedEvent{ID: at.Text(store.Cell), Revision: kv.ModRevision, Rank: rank, Owner: owner, Event: *event}, nil
 }
 
 // eventIn finds the event that a place is behind of among those of a key, or a placeholder for it; nil where there is
 // none.
-func (s *Store) eventIn(owner licensing.Owner, at place, e *dirEntry, value []byte) (event *licensing.Event, rank string) {
-	runs, bad := runsOf(e, value)
+func (s *Store) eventIn(owner licensing.Owner, at layout.FeedPlace, e *layout.EventsKey, value []byte) (event *licensing.Event, rank string) {
+	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
 		run := &runs[i]
-		if run.bad == nil && run.hash(e.block) == at.record {
-			stored, bad := decodeEvents(owner, run.record, run.last, run.value)
+		if run.Bad == nil && run.Hash(e.Block) == at.Record {
+			stored, bad := layout.DecodeEvents(owner, run.Record, run.Last, run.Value)
 			s.noteUnreadableRun(owner, e, run, bad)
-			return stored.at(at.sequence, run.last), feedRank(run.record)
+			return stored.At(at.Sequence, run.Last), layout.FeedRank(run.Record)
 		}
 	}
-	placeholder := placeholderFor(0, time.Time{})
+	placeholder := layout.PlaceholderFor(0, time.Time{})
 	switch {
-	case e.block == 0:
+	case e.Block == 0:
 		return nil, ""
-	case at.record == hashBlock(e.block):
+	case at.Record == layout.HashBlock(e.Block):
 		// Of a run that can't be read, or that another node could not read.
-		if at.sequence > runs[len(runs)-1].number {
+		if at.Sequence > runs[len(runs)-1].Number {
 			return nil, ""
 		}
 	case bad != nil:
 		// A node that can read more of the block than this one may have told the event.
-		placeholder.Sequence = at.sequence
+		placeholder.Sequence = at.Sequence
 	default:
 		return nil, ""
 	}
-	return &placeholder, feedRank("")
+	return &placeholder, layout.FeedRank("")
 }
 
 // entryAt finds the key of the event that a place is behind of. A place in a block names
 // it. Another has but a hash of the record whose id the key has, so the keys of its epoch are
 // listed.
-func (s *Store) entryAt(ctx context.Context, owner licensing.Owner, at place, state feedState) (*dirEntry, error) {
-	if in := at.record.block(); in != 0 {
-		return &dirEntry{site: site{at.epoch, in}}, nil
+func (s *Store) entryAt(ctx context.Context, owner licensing.Owner, at layout.FeedPlace, state feedState) (*layout.EventsKey, error) {
+	if in := at.Record.Block(); in != 0 {
+		return &layout.EventsKey{Location: layout.Location{Epoch: at.Epoch, Block: in}}, nil
 	}
-	dir := s.directories.find(owner, at.epoch)
+	dir := s.directories.find(owner, at.Epoch)
 	if dir == nil {
 		var err error
-		if dir, err = s.listEvents(ctx, owner, at.epoch, at.epoch+1, state.revision); err != nil {
+		if dir, err = s.listEvents(ctx, owner, at.Epoch, at.Epoch+1, state.revision); err != nil {
 			return nil, err
 		}
-		if at.epoch < state.epoch {
+		if at.Epoch < state.epoch {
 			s.directories.keep(dir)
 		}
 	}
@@ -99,7 +100,7 @@ func (s *Store) entryAt(ctx context.Context, owner licensing.Owner, at place, st
 
 // feedFromOpen answers somebody who has read all, and knows an event that was not in
 // the feed yet. It is looked for, so that a made-up one is refused.
-func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after place, state feedState) (store.Feed, error) {
+func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState) (store.Feed, error) {
 	recorded, err := s.eventAt(ctx, owner, after, state)
 	if err != nil {
 		return store.Feed{}, err
@@ -107,5 +108,5 @@ func (s *Store) feedFromOpen(ctx context.Context, owner licensing.Owner, after p
 	if recorded == nil {
 		return store.Feed{}, store.ErrBadPosition
 	}
-	return store.Feed{Next: store.FeedPosition(after.text(store.Cell))}, nil
+	return store.Feed{Next: store.FeedPosition(after.Text(store.Cell))}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -25,15 +26,15 @@ const (
 // revisions a second are written, whether they tell of events or not, there is one for
 // each markRevisions: 38,880 at 300 a second, which take 1.5 MB, at 40 bytes each. One
 // node, sweeping once a minute, makes no more than 43,200; several may.
-func (s *Store) eventMarks(ctx context.Context) ([]eventMark, error) {
-	var marks []eventMark
-	for next, more := marksPrefix, true; more; {
-		page, err := s.scan(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(marksPrefix), marksPage, 0)
+func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) {
+	var marks []layout.RetentionMark
+	for next, more := layout.MarksPrefix, true; more; {
+		page, err := s.scan(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range page.Kvs {
-			mark, err := readMark(string(kv.Key[len(marksPrefix):]), kv.Value)
+			mark, err := layout.DecodeMark(string(kv.Key[len(layout.MarksPrefix):]), kv.Value)
 			if err != nil {
 				return nil, broken(fmt.Errorf("a mark of events: %w", err))
 			}
@@ -48,31 +49,31 @@ func (s *Store) eventMarks(ctx context.Context) ([]eventMark, error) {
 // markEvents makes a mark behind what is sealed, if one is due, and returns all that
 // there are. Another node may make a mark first: then that mark counts.
 func (s *Store) markEvents(
-	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []eventMark, g grain,
-) ([]eventMark, error) {
-	latest := eventMark{epoch: state.swept}
+	ctx context.Context, now time.Time, owners []licensing.Owner, state feedState, marks []layout.RetentionMark, g layout.SpanLimit,
+) ([]layout.RetentionMark, error) {
+	latest := layout.RetentionMark{Epoch: state.swept}
 	if len(marks) > 0 {
 		latest = marks[len(marks)-1]
-		if now.Sub(latest.at) < markAfter && state.epoch <= latest.epoch+markRevisions {
+		if now.Sub(latest.At) < markAfter && state.epoch <= latest.Epoch+markRevisions {
 			return marks, nil
 		}
 	}
-	mark := eventMark{epoch: state.epoch - 1, at: now, measured: true}
-	if state.epoch == 0 || mark.epoch <= latest.epoch {
+	mark := layout.RetentionMark{Epoch: state.epoch - 1, At: now, Measured: true}
+	if state.epoch == 0 || mark.Epoch <= latest.Epoch {
 		return marks, nil
 	}
 	from := state.swept + 1
 	for _, m := range marks {
-		if m.measured {
-			from = max(from, m.epoch+1)
+		if m.Measured {
+			from = max(from, m.Epoch+1)
 		}
 	}
 	if err := s.measureEvents(ctx, owners, measuring{from, state.epoch, state.swept, g, now}); err != nil {
 		return nil, err
 	}
-	later := clientv3.CreateRevision(markKey(latest.epoch + 1)).WithRange(clientv3.GetPrefixRangeEnd(marksPrefix))
+	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch + 1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
 	response, err := s.txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(markKey(mark.epoch), string(mark.encode()))}, nil)
+		[]clientv3.Op{clientv3.OpPut(layout.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -24,9 +25,9 @@ const (
 
 // measuring is a pass that counts the bytes of events into their owners' ledgers.
 type measuring struct {
-	from, to epoch // events before from are measured or swept; to is not sealed
-	swept    epoch // of all owners
-	grain    grain
+	from, to layout.Epoch // events before from are measured or swept; to is not sealed
+	swept    layout.Epoch // of all owners
+	grain    layout.SpanLimit
 	now      time.Time
 }
 
@@ -46,13 +47,13 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 		var reads, puts []clientv3.Op
 		var compares []clientv3.Cmp
 		for _, owner := range owners {
-			reads = append(reads, clientv3.OpGet(ledgerKey(owner)))
+			reads = append(reads, clientv3.OpGet(layout.LedgerKey(owner)))
 		}
 		counts := m.to-m.from <= countWidth
 		for _, owner := range owners {
-			if prefix := eventsOfOwner(owner); counts {
-				reads = append(reads, clientv3.OpGet(prefix+string(appendEpoch(nil, m.from)),
-					clientv3.WithRange(prefix+string(appendEpoch(nil, m.to))), clientv3.WithCountOnly()))
+			if prefix := layout.EventsOf(owner); counts {
+				reads = append(reads, clientv3.OpGet(prefix+string(layout.AppendEpoch(nil, m.from)),
+					clientv3.WithRange(prefix+string(layout.AppendEpoch(nil, m.to))), clientv3.WithCountOnly()))
 			}
 		}
 		found, err := s.txn(ctx, "read_ledgers", nil, reads, nil)
@@ -63,10 +64,10 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 			if counts && found.Responses[len(owners)+i].GetResponseRange().Count == 0 {
 				continue
 			}
-			ledger, revision := &eventLedger{}, int64(0)
+			ledger, revision := &layout.Ledger{}, int64(0)
 			if kv := firstOf(found.Responses, i); kv != nil {
 				revision = kv.ModRevision
-				if ledger, err = readLedger(kv.Value); err != nil {
+				if ledger, err = layout.DecodeLedger(kv.Value); err != nil {
 					s.log.Error().Err(err).Str("account_id", owner.AccountID).
 						Msg("the ledger of an account's events can't be read; run licet verify")
 					continue
@@ -77,9 +78,9 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 				return err
 			}
 			if grown {
-				key := ledgerKey(owner)
+				key := layout.LedgerKey(owner)
 				compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", revision))
-				puts = append(puts, clientv3.OpPut(key, string(ledger.encode())))
+				puts = append(puts, clientv3.OpPut(key, string(ledger.Encode())))
 			}
 		}
 		if len(puts) == 0 {
@@ -99,18 +100,18 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 // measureOwner counts an owner's new events into the ledger, and reports whether there are
 // any.
 func (s *Store) measureOwner(
-	ctx context.Context, owner licensing.Owner, ledger *eventLedger, m measuring,
+	ctx context.Context, owner licensing.Owner, ledger *layout.Ledger, m measuring,
 ) (grown bool, err error) {
-	prefix := len(eventsOfOwner(owner))
-	from := max(m.from, ledger.measured()+1)
-	ledger.forget(m.swept)
+	prefix := len(layout.EventsOf(owner))
+	from := max(m.from, ledger.MeasuredEpoch()+1)
+	ledger.Forget(m.swept)
 	count := func(_, _ string, page *clientv3.GetResponse) error {
 		for _, kv := range page.Kvs {
-			at, ok := readEventsKey(kv.Key[prefix:])
+			at, ok := layout.ReadEventsKey(kv.Key[prefix:])
 			if !ok {
 				continue // verify reports it
 			}
-			ledger.add(at.epoch, int64(len(kv.Key)+len(kv.Value)), m.grain, m.now)
+			ledger.Add(at.Epoch, int64(len(kv.Key)+len(kv.Value)), m.grain, m.now)
 			grown = true
 		}
 		return nil
@@ -119,6 +120,6 @@ func (s *Store) measureOwner(
 	if err != nil || !grown {
 		return false, err
 	}
-	ledger.spans[len(ledger.spans)-1].last = m.to - 1
+	ledger.Spans[len(ledger.Spans)-1].Last = m.to - 1
 	return true, nil
 }

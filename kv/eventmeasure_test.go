@@ -10,6 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -56,14 +58,14 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 		}
 		seen.txns.Store(0)
 		seen.ranges.Store(0)
-		if _, err := l.store.SweepEvents(ctx, testTime.Add(c.now), keepAll); err != nil {
+		if _, err := l.store.SweepEvents(ctx, kvtest.Time.Add(c.now), keepAll); err != nil {
 			t.Fatal(err)
 		}
 		if txns, ranges := seen.txns.Load(), seen.ranges.Load(); txns > c.txns || ranges > c.ranges {
 			t.Errorf("%s: %d transactions and %d ranges", c.name, txns, ranges)
 		}
 	}
-	if n := l.keys(ledgersPrefix); n != quiet+1 {
+	if n := l.keys(layout.LedgersPrefix); n != quiet+1 {
 		t.Errorf("there are %d ledgers", n)
 	}
 	l.clean()
@@ -78,13 +80,13 @@ func TestMeasuresAtOnce(t *testing.T) {
 	for _, owner := range owners {
 		l.putEpochs(owner, span{from: 7, epochs: 60, each: 3, apart: apart})
 	}
-	g := grain{bytes: 2000, age: time.Hour}
+	g := layout.SpanLimit{Bytes: 2000, Age: time.Hour}
 	stores := []*Store{l.store, l.open(nil), l.open(nil)}
-	for to := epoch(10); to <= last+10; to += 10 * apart {
+	for to := layout.Epoch(10); to <= last+10; to += 10 * apart {
 		var group sync.WaitGroup
 		for i, s := range stores {
 			group.Go(func() {
-				m := measuring{1, to + epoch(i)*apart, 0, g, testTime}
+				m := measuring{1, to + layout.Epoch(i)*apart, 0, g, kvtest.Time}
 				if err := s.measureEvents(testContext(t, 30*time.Second), owners, m); err != nil {
 					t.Errorf("node %d: %v", i, err)
 				}
@@ -94,8 +96,8 @@ func TestMeasuresAtOnce(t *testing.T) {
 	}
 	for _, owner := range owners {
 		sum := int64(0)
-		for _, span := range l.ledger(owner).spans {
-			sum += span.bytes
+		for _, span := range l.ledger(owner).Spans {
+			sum += span.Bytes
 		}
 		if is := l.eventBytes(owner); sum != is {
 			t.Errorf("%s has %d bytes, and its ledger %d", owner.AccountID, is, sum)

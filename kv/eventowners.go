@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -23,7 +24,7 @@ type eventOwners struct {
 	mu    sync.Mutex
 	known map[licensing.Owner]struct{}
 	turns map[licensing.Owner]*turn // of owners whose keys are being written
-	asOf  epoch
+	asOf  layout.Epoch
 }
 
 // turn lets one call at a time write an owner's key. Other owners don't wait for it.
@@ -65,11 +66,11 @@ func (o *eventOwners) has(owner licensing.Owner) bool {
 }
 
 // heed forgets all where an epoch is so much later than the last that the store was
-// restored in between, see revisionBump: some keys may be lost.
-func (o *eventOwners) heed(e epoch) {
+// restored in between, see layout.RevisionBump: some keys may be lost.
+func (o *eventOwners) heed(e layout.Epoch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.asOf != 0 && e >= o.asOf+revisionBump/2 {
+	if o.asOf != 0 && e >= o.asOf+layout.RevisionBump/2 {
 		clear(o.known)
 	}
 	o.asOf = e
@@ -159,7 +160,7 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 	for some := range slices.Chunk(owners, maxOps) {
 		puts := make([]clientv3.Op, len(some))
 		for i, owner := range some {
-			puts[i] = clientv3.OpPut(eventOwnerKey(owner), "")
+			puts[i] = clientv3.OpPut(layout.EventOwnerKey(owner), "")
 		}
 		if _, err := s.txn(ctx, "register_owner", nil, puts, nil); err != nil {
 			return err
@@ -171,14 +172,14 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 
 // listEventOwners reads the owners of whom there are events, or were.
 func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
-	response, err := s.scan(ctx, "list_owners", eventOwnersPrefix, clientv3.GetPrefixRangeEnd(eventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
+	response, err := s.scan(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
 	owners := make([]licensing.Owner, 0, len(response.Kvs))
 	for _, kv := range response.Kvs {
 		// What has not the form of one is for verify to report.
-		if owner, rest, ok := ownerOf(string(kv.Key[len(eventOwnersPrefix):])); ok && rest == "" {
+		if owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.EventOwnersPrefix):])); ok && rest == "" {
 			owners = append(owners, owner)
 		}
 	}

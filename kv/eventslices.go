@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -31,10 +32,10 @@ var errEnough = errors.New("that is enough")
 // turns out to have many ends sooner: at half of what is left of it, or before. Its page
 // is visited all the same, so that none is read in vain, wherever in it the keys are.
 // An epoch is not divided.
-func (s *Store) walkEvents(ctx context.Context, operation string, owner licensing.Owner, from, to epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
-	prefix := eventsOfOwner(owner)
-	at := func(e epoch) string { return prefix + string(appendEpoch(nil, e)) }
-	for width := epoch(firstWidth); from < to; {
+func (s *Store) walkEvents(ctx context.Context, operation string, owner licensing.Owner, from, to layout.Epoch, limit int64, visit func(begin, next string, page *clientv3.GetResponse) error, opts ...clientv3.OpOption) error {
+	prefix := layout.EventsOf(owner)
+	at := func(e layout.Epoch) string { return prefix + string(layout.AppendEpoch(nil, e)) }
+	for width := layout.Epoch(firstWidth); from < to; {
 		width = min(width, to-from)
 		begin, end, few := at(from), from+width, false
 		for more := true; more; {
@@ -57,7 +58,7 @@ func (s *Store) walkEvents(ctx context.Context, operation string, owner licensin
 			}
 			if begin = next; more && page.Count > sliceKeys {
 				from = min(epochIn(last[len(prefix):]), end-1)
-				width = max((end-from)/epoch(page.Count/sliceKeys+1), 1)
+				width = max((end-from)/layout.Epoch(page.Count/sliceKeys+1), 1)
 				end = from + width
 			}
 		}
@@ -71,8 +72,8 @@ func (s *Store) walkEvents(ctx context.Context, operation string, owner licensin
 
 // epochIn is the epoch in what follows the owner in a key of events, also in one that is
 // too short.
-func epochIn(rest []byte) epoch {
-	var eight [epochSize]byte
+func epochIn(rest []byte) layout.Epoch {
+	var eight [layout.EpochSize]byte
 	copy(eight[:], rest)
-	return epoch(binary.BigEndian.Uint64(eight[:]))
+	return layout.Epoch(binary.BigEndian.Uint64(eight[:]))
 }

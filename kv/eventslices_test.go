@@ -11,14 +11,16 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // span is a row of epochs with so many keys of events each, every so many epochs.
 type span struct {
-	from         epoch
+	from         layout.Epoch
 	epochs, each int
-	apart        epoch
+	apart        layout.Epoch
 }
 
 // putEpochs writes one event under each key, as a store does, of licenses of their own. It
@@ -34,12 +36,12 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 			made := newLicense(l.t, 0)
 			made.Owner = owner
 			record := licensing.NewLicense(made, nil, "")
-			key := eventsKey(owner, site{epoch: c.from + epoch(i/c.each)*c.apart}, licenseInEvents(made.Key.ID()), 1)
-			keys, puts = append(keys, key), append(puts, clientv3.OpPut(key, string(encodeEvents(record.Events, site{}))))
+			key := layout.EventsKeyOf(owner, layout.Location{Epoch: c.from + layout.Epoch(i/c.each)*c.apart}, layout.LicenseInEvents(made.Key.ID()), 1)
+			keys, puts = append(keys, key), append(puts, clientv3.OpPut(key, string(layout.EncodeEvents(record.Events, layout.Location{}))))
 		}
 	}
 	for some := range slices.Chunk(puts, maxOps) {
-		must(l.store.client.Txn(testContext(l.t, time.Minute)).Then(some...).Commit())(l.t)
+		kvtest.Must(l.store.client.Txn(testContext(l.t, time.Minute)).Then(some...).Commit())(l.t)
 	}
 	slices.Sort(keys)
 	return keys
@@ -64,30 +66,30 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 		t.Fatalf("the epoch is %d, and there are events in epoch 80", last)
 	}
 	seen := l.observed()
-	if n := l.sweep(testTime, keepAll); n != 0 {
+	if n := l.sweep(kvtest.Time, keepAll); n != 0 {
 		t.Fatalf("%d events are swept", n)
 	}
 	if n := seen.keys.Load(); n < events || n > atMost {
 		t.Errorf("to mark %d events etcd counts %d", events, n)
 	}
 	size := int64(0)
-	for _, span := range l.ledger(owner).spans {
-		size += span.bytes
+	for _, span := range l.ledger(owner).Spans {
+		size += span.Bytes
 	}
-	for _, kv := range must(l.store.client.Get(testContext(t, 30*time.Second), eventsOfOwner(owner), clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.client.Get(testContext(t, 30*time.Second), layout.EventsOf(owner), clientv3.WithPrefix()))(t).Kvs {
 		size -= int64(len(kv.Key) + len(kv.Value))
 	}
 	if size != 0 {
 		t.Errorf("the ledger has %d bytes more than there are", size)
 	}
 	seen.keys.Store(0)
-	if n := l.sweep(testTime.Add(1000*time.Hour), keepAll); n != len(keys) {
+	if n := l.sweep(kvtest.Time.Add(1000*time.Hour), keepAll); n != len(keys) {
 		t.Errorf("%d events are swept of %d", n, len(keys))
 	}
 	if n := seen.keys.Load(); n < events || n > atMost {
 		t.Errorf("to sweep %d events etcd counts %d", events, n)
 	}
-	if n := l.keys(eventsPrefix); n != 0 {
+	if n := l.keys(layout.EventsPrefix); n != 0 {
 		t.Errorf("%d are left", n)
 	}
 }
@@ -100,7 +102,7 @@ func TestWalkEvents(t *testing.T) {
 	for i, c := range []struct {
 		name           string
 		spans          []span
-		from, to       epoch
+		from, to       layout.Epoch
 		limit          int64
 		ranges, counts int64 // at most
 	}{
@@ -126,7 +128,7 @@ func TestWalkEvents(t *testing.T) {
 		owner := acct(fmt.Sprintf("walk%d", i))
 		want := l.putEpochs(owner, c.spans...)
 		t.Run(c.name, func(t *testing.T) {
-			prefix := eventsOfOwner(owner)
+			prefix := layout.EventsOf(owner)
 			want = slices.DeleteFunc(want, func(key string) bool {
 				e := epochIn([]byte(key[len(prefix):]))
 				return e < c.from || e >= c.to
@@ -134,7 +136,7 @@ func TestWalkEvents(t *testing.T) {
 			seen.ranges.Store(0)
 			seen.keys.Store(0)
 			var got []string
-			begins := prefix + string(appendEpoch(nil, c.from))
+			begins := prefix + string(layout.AppendEpoch(nil, c.from))
 			err := l.store.walkEvents(testContext(t, time.Minute), "walk", owner, c.from, c.to, c.limit, func(begin, next string, page *clientv3.GetResponse) error {
 				if begin < begins || int64(len(page.Kvs)) > c.limit {
 					t.Errorf("a page of %d keys begins at %x, before %x", len(page.Kvs), begin, begins)
@@ -188,7 +190,7 @@ func TestWalkEventsEnds(t *testing.T) {
 			return nil
 		}, 2, own},
 		{"all is compacted meanwhile", func(int) error {
-			at := must(l.store.client.Put(testContext(t, 10*time.Second), "a key of others", ""))(t).Header.Revision
+			at := kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), "a key of others", ""))(t).Header.Revision
 			_, err := l.store.client.Compact(testContext(t, 10*time.Second), at)
 			return err
 		}, 10, nil},

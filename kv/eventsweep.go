@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -40,7 +41,7 @@ func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.Event
 	if err != nil {
 		return 0, err
 	}
-	spans := grain{max(keep.Bytes/budgetSpans, 1), keep.Age / ageSpans}
+	spans := layout.SpanLimit{Bytes: max(keep.Bytes/budgetSpans, 1), Age: keep.Age / ageSpans}
 	if marks, err = s.markEvents(ctx, now, owners, state, marks, spans); err != nil {
 		return 0, err
 	}
@@ -58,41 +59,41 @@ func (s *Store) SweepEvents(ctx context.Context, now time.Time, keep store.Event
 }
 
 // endOfAge returns the last epoch that is too old: that of a mark, or swept.
-func endOfAge(marks []eventMark, swept epoch, now time.Time, age time.Duration) epoch {
+func endOfAge(marks []layout.RetentionMark, swept layout.Epoch, now time.Time, age time.Duration) layout.Epoch {
 	for _, m := range marks {
-		if m.epoch <= swept {
+		if m.Epoch <= swept {
 			continue
 		}
-		if now.Sub(m.at) <= age {
+		if now.Sub(m.At) <= age {
 			break
 		}
-		swept = m.epoch
+		swept = m.Epoch
 	}
 	return swept
 }
 
 // raiseSwept records that the events of all owners up to an epoch are too old, and returns
 // the recorded epoch: another node may have recorded a later one.
-func (s *Store) raiseSwept(ctx context.Context, to epoch) (epoch, error) {
+func (s *Store) raiseSwept(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
 	for range sweptTries {
-		response, err := s.scan(ctx, "read_swept", sweptKey, sweptKey+"\x00", 1, 0)
+		response, err := s.scan(ctx, "read_swept", layout.TrimmedKey, layout.TrimmedKey+"\x00", 1, 0)
 		if err != nil {
 			return 0, err
 		}
 		revision := int64(0)
 		if len(response.Kvs) > 0 {
 			kv := response.Kvs[0]
-			if len(kv.Value) != epochSize {
-				return 0, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
+			if len(kv.Value) != layout.EpochSize {
+				return 0, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 			}
-			if is := epoch(binary.BigEndian.Uint64(kv.Value)); is >= to {
+			if is := layout.Epoch(binary.BigEndian.Uint64(kv.Value)); is >= to {
 				return is, nil
 			}
 			revision = kv.ModRevision
 		}
 		done, err := s.txn(ctx, "raise_swept",
-			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(sweptKey), "=", revision)},
-			[]clientv3.Op{clientv3.OpPut(sweptKey, string(appendEpoch(nil, to)))}, nil)
+			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", revision)},
+			[]clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, to)))}, nil)
 		if err != nil {
 			return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -109,31 +110,31 @@ const sweptTries = 8
 // removeAged removes the events of all owners up to the last swept epoch, mark by mark,
 // of at most about sweepMost keys.
 func (s *Store) removeAged(
-	ctx context.Context, owners []licensing.Owner, marks []eventMark, swept epoch,
+	ctx context.Context, owners []licensing.Owner, marks []layout.RetentionMark, swept layout.Epoch,
 ) (removed int, err error) {
-	from := epoch(0)
+	from := layout.Epoch(0)
 	for _, m := range marks {
-		if m.epoch > swept {
+		if m.Epoch > swept {
 			break
 		}
 		for _, owner := range owners {
-			done, err := s.removeEvents(ctx, owner, from, m.epoch+1, sweepMost-removed)
+			done, err := s.removeEvents(ctx, owner, from, m.Epoch+1, sweepMost-removed)
 			removed += done
 			if err != nil || removed >= sweepMost {
 				return removed, err
 			}
 		}
-		if _, err := s.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(markKey(m.epoch))}, nil); err != nil {
+		if _, err := s.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))}, nil); err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
-		from = m.epoch + 1
+		from = m.Epoch + 1
 	}
 	return removed, nil
 }
 
 // removeEvents removes an owner's events from one epoch up to another: all of them, or
 // about so many keys.
-func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, to epoch, most int) (removed int, err error) {
+func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, to layout.Epoch, most int) (removed int, err error) {
 	remove := func(begin, next string, _ *clientv3.GetResponse) error {
 		if removed >= most {
 			return errEnough

@@ -12,6 +12,8 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -49,7 +51,7 @@ func (l *lab) clean() {
 
 func (l *eventsLab) keys(prefix string) int64 {
 	l.t.Helper()
-	return must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
+	return kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
 }
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
@@ -66,7 +68,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 	for i, owner := range owners {
 		refs[i] = l.license(l.store, owner)
 	}
-	now := testTime
+	now := kvtest.Time
 	for day := range 3 {
 		for i := range owners {
 			l.commit(l.store, l.bound(l.store, refs[i], deviceIDs(day + 1)[day]))
@@ -89,7 +91,7 @@ func TestEventsAreKeptByAge(t *testing.T) {
 		left int
 	}{{24 * time.Hour, 0, 5}, {24*time.Hour + 1, 6, 2}, {34 * time.Hour, 0, 2}, {34*time.Hour + 1, 3, 1}, {1000 * time.Hour, 3, 0}}
 	for _, c := range swept {
-		if n := l.sweep(testTime.Add(c.at), keepAll); n != c.keys {
+		if n := l.sweep(kvtest.Time.Add(c.at), keepAll); n != c.keys {
 			t.Errorf("after %v %d keys are swept, want %d", c.at, n, c.keys)
 		}
 		l.clean()
@@ -135,7 +137,7 @@ func bySpans(bytes int64) store.EventRetention {
 func TestEventsAreKeptByBytes(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("bytes")
-	now := testTime
+	now := kvtest.Time
 	for range 5 {
 		for range 20 {
 			l.license(l.store, owner)
@@ -144,37 +146,37 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 		l.sweep(now, bySpans(1<<40))
 		now = now.Add(markAfter)
 	}
-	spans := l.ledger(owner).spans
+	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range must(l.store.client.Get(testContext(t, 10*time.Second), eventsPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
-	if marks := l.keys(marksPrefix); len(spans) != 5 || marks != 5 {
+	if marks := l.keys(layout.MarksPrefix); len(spans) != 5 || marks != 5 {
 		t.Fatalf("there are %d marks and spans %+v", marks, spans)
 	}
 	for _, span := range spans {
-		total -= span.bytes
+		total -= span.Bytes
 	}
 	if total != 0 {
 		t.Errorf("the spans miss %d bytes: %+v", total, spans)
 	}
 	all := l.feed(owner, 1000)
-	kept := spans[2].bytes + spans[3].bytes + spans[4].bytes
+	kept := spans[2].Bytes + spans[3].Bytes + spans[4].Bytes
 	for _, c := range []struct {
 		bytes int64
 		left  int
-	}{{kept, 60}, {kept - 1, 40}, {spans[4].bytes, 20}, {1, 0}} {
+	}{{kept, 60}, {kept - 1, 40}, {spans[4].Bytes, 20}, {1, 0}} {
 		l.sweep(now, bySpans(c.bytes))
 		if diff := cmp.Diff(all[len(all)-c.left:], l.feed(owner, 7)); diff != "" && c.left > 0 {
 			t.Errorf("of %d bytes:\n%s", c.bytes, diff)
 		}
-		if n := l.keys(eventsPrefix); n != int64(c.left) {
+		if n := l.keys(layout.EventsPrefix); n != int64(c.left) {
 			t.Errorf("of %d bytes there are %d keys", c.bytes, n)
 		}
 		l.clean()
 	}
 	l.sweep(now.Add(1000*time.Hour), bySpans(1))
-	if events, marks, ledgers := l.keys(eventsPrefix), l.keys(marksPrefix), l.keys(ledgersPrefix); events+marks+ledgers != 0 {
+	if events, marks, ledgers := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix), l.keys(layout.LedgersPrefix); events+marks+ledgers != 0 {
 		t.Errorf("of what is too old there are %d keys of events, %d marks and %d ledgers", events, marks, ledgers)
 	}
 	l.clean()
@@ -197,12 +199,12 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
 	}
-	at, _ := readPlace(store.Cell, string(half.Next))
+	at, _ := layout.ReadFeedPlace(store.Cell, string(half.Next))
 	for _, c := range []struct {
-		swept epoch
+		swept layout.Epoch
 		want  error
-	}{{at.epoch - 1, nil}, {at.epoch, licensing.ErrCursorExpired}} {
-		must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
+	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
+		kvtest.Must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
 			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
@@ -211,12 +213,12 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		}
 		l.clean()
 	}
-	if now := must(l.store.raiseSwept(testContext(t, 10*time.Second), 1))(t); now != at.epoch {
+	if now := kvtest.Must(l.store.raiseSwept(testContext(t, 10*time.Second), 1))(t); now != at.Epoch {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.
-	last, _ := readPlace(store.Cell, all[12].ID)
-	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), eventsOfOwner(owner)+string(appendEpoch(nil, last.epoch)), clientv3.WithPrefix()); err != nil {
+	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
+	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
@@ -238,7 +240,7 @@ func TestSweepUnderReaders(t *testing.T) {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
-				now := testTime.Add(time.Duration(n) * 24 * time.Hour)
+				now := kvtest.Time.Add(time.Duration(n) * 24 * time.Hour)
 				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 					t.Errorf("sweeper %d: %v", i, err)
@@ -277,8 +279,8 @@ func TestSweepUnderReaders(t *testing.T) {
 	}
 	for i := range 60 {
 		snapshot := loadOne(t, l.store, ref)
-		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: testTime.Add(time.Duration(i+1) * 24 * time.Hour)}
-		must(licensing.Apply(&snapshot.Record, cmd, testTime))(t)
+		cmd := licensing.RenewLicense{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, ExpiresAt: kvtest.Time.Add(time.Duration(i+1) * 24 * time.Hour)}
+		kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(t)
 		l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 		l.seal()
 		if i%20 == 0 {
@@ -303,14 +305,14 @@ func TestSweepIsKilled(t *testing.T) {
 				l.license(l.store, owner)
 			}
 			l.seal()
-			l.sweep(testTime.Add(time.Duration(i)*markAfter), keepAll)
+			l.sweep(kvtest.Time.Add(time.Duration(i)*markAfter), keepAll)
 		}
-		later := testTime.Add(1000 * time.Hour)
+		later := kvtest.Time.Add(1000 * time.Hour)
 		for _, owner := range owners {
 			l.license(l.store, owner)
 		}
 		l.seal() // so that a mark is to be made first
-		s := must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}))(t)
+		s := kvtest.Must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}))(t)
 		writes := 0
 		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
 			if writes++; writes > kill {
@@ -329,7 +331,7 @@ func TestSweepIsKilled(t *testing.T) {
 		}
 		l.sweep(later, keepAll)
 		l.clean()
-		if n, marks := l.keys(eventsPrefix), l.keys(marksPrefix); n != 2 || marks != 1 {
+		if n, marks := l.keys(layout.EventsPrefix), l.keys(layout.MarksPrefix); n != 2 || marks != 1 {
 			t.Errorf("killed after %d writes: %d keys of events and %d marks are left", kill, n, marks)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -35,14 +36,14 @@ const (
 
 // feedState is how far the events of the store go.
 type feedState struct {
-	epoch    epoch // the one that is not sealed
-	swept    epoch
+	epoch    layout.Epoch // the one that is not sealed
+	swept    layout.Epoch
 	revision int64
 }
 
 // end is the epoch in which the feed ends. Where no epoch has begun it is the first one
 // that there can be.
-func (f *feedState) end() epoch { return max(f.epoch, f.swept+1) }
+func (f *feedState) end() layout.Epoch { return max(f.epoch, f.swept+1) }
 
 // feedState reads it, linearizably.
 func (s *Store) feedState(ctx context.Context) (feedState, error) {
@@ -52,7 +53,7 @@ func (s *Store) feedState(ctx context.Context) (feedState, error) {
 
 // feedStateWith reads other keys along.
 func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feedState, also []*mvccpb.KeyValue, err error) {
-	reads := [][]byte{[]byte(epochKey), []byte(sweptKey)}
+	reads := [][]byte{[]byte(layout.EpochKey), []byte(layout.TrimmedKey)}
 	for _, key := range others {
 		reads = append(reads, []byte(key))
 	}
@@ -62,15 +63,15 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 	}
 	state.revision = r.revision
 	if kv := firstOf(r.responses, 0); kv != nil {
-		state.epoch = epoch(kv.ModRevision)
+		state.epoch = layout.Epoch(kv.ModRevision)
 		s.fences.noteLaterEpoch(state.epoch)
 		s.directories.heed(state.epoch)
 	}
 	if kv := firstOf(r.responses, 1); kv != nil {
-		if len(kv.Value) != epochSize {
-			return state, nil, broken(fmt.Errorf("the mark of swept events: %w", errMalformed))
+		if len(kv.Value) != layout.EpochSize {
+			return state, nil, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
-		state.swept = epoch(binary.BigEndian.Uint64(kv.Value))
+		state.swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for i := range others {
 		also = append(also, firstOf(r.responses, 2+i))
@@ -84,7 +85,7 @@ func (s *Store) EventsNow(ctx context.Context) (store.FeedPosition, error) {
 	if err != nil {
 		return "", err
 	}
-	return store.FeedPosition(place{epoch: state.end(), revision: state.revision}.text(store.Cell)), nil
+	return store.FeedPosition(layout.FeedPlace{Epoch: state.end(), Revision: state.revision}.Text(store.Cell)), nil
 }
 
 // ReadEvents reads a page of an owner's feed.
@@ -103,10 +104,10 @@ func (s *Store) ReadEvents(ctx context.Context, owner licensing.Owner, page stor
 const beginTries = 8
 
 func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
-	var after place
+	var after layout.FeedPlace
 	if page.After != "" {
 		var ok bool
-		if after, ok = readPlace(store.Cell, string(page.After)); !ok {
+		if after, ok = layout.ReadFeedPlace(store.Cell, string(page.After)); !ok {
 			return store.Feed{}, store.ErrBadPosition
 		}
 	}
@@ -128,17 +129,17 @@ func (s *Store) readPage(ctx context.Context, owner licensing.Owner, page store.
 }
 
 // readBehind reads a page that comes after a place, as far as the feed goes.
-func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after place, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *Store) readBehind(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
 	switch {
 	case page.After == "":
-		after.epoch = state.swept + 1
-	case after.epoch <= state.swept:
+		after.Epoch = state.swept + 1
+	case after.Epoch <= state.swept:
 		return store.Feed{}, licensing.ErrCursorExpired
-	case !after.behindEvent() && (after.epoch > state.end() || after.epoch == state.end() && after.revision > state.revision):
+	case !after.BehindEvent() && (after.Epoch > state.end() || after.Epoch == state.end() && after.Revision > state.revision):
 		// Nobody was told so, or it was of a store that is lost. Whoever waits there would
 		// wait in vain.
 		return store.Feed{}, store.ErrBadPosition
-	case after.epoch >= state.epoch && after.behindEvent():
+	case after.Epoch >= state.epoch && after.BehindEvent():
 		// Nobody is told of an event before its epoch is sealed, but by its own id.
 		return s.feedFromOpen(ctx, owner, after, state)
 	}
@@ -150,7 +151,7 @@ type feedReading struct {
 	store   *Store
 	owner   licensing.Owner
 	page    store.FeedPage
-	after   place // behind what was looked at
+	after   layout.FeedPlace // behind what was looked at
 	feed    store.Feed
 	scanned int // records' events
 	keys    int // that they are from
@@ -159,19 +160,19 @@ type feedReading struct {
 
 func (r *feedReading) wants() bool { return len(r.feed.Events) < r.page.Limit && r.scanned < feedScan }
 
-func (r *feedReading) at(p place) {
-	r.after, r.feed.Next = p, store.FeedPosition(p.text(store.Cell))
+func (r *feedReading) at(p layout.FeedPlace) {
+	r.after, r.feed.Next = p, store.FeedPosition(p.Text(store.Cell))
 }
 
-func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place, state feedState, page store.FeedPage) (store.Feed, error) {
+func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after layout.FeedPlace, state feedState, page store.FeedPage) (store.Feed, error) {
 	r := &feedReading{store: s, owner: owner, page: page, most: firstRead}
 	r.at(after)
 	width := uint64(firstSlice)
-	for r.after.epoch < state.epoch && r.wants() {
-		dir := s.directories.find(owner, r.after.epoch)
+	for r.after.Epoch < state.epoch && r.wants() {
+		dir := s.directories.find(owner, r.after.Epoch)
 		if dir == nil {
 			var err error
-			if dir, err = s.listEvents(ctx, owner, r.after.epoch, min(r.after.epoch+epoch(width), state.epoch), state.revision); err != nil {
+			if dir, err = s.listEvents(ctx, owner, r.after.Epoch, min(r.after.Epoch+layout.Epoch(width), state.epoch), state.revision); err != nil {
 				return store.Feed{}, err
 			}
 			switch n := len(dir.entries); {
@@ -194,10 +195,10 @@ func (s *Store) readFeed(ctx context.Context, owner licensing.Owner, after place
 			at += n
 		}
 		if at >= len(dir.entries) && len(r.feed.Events) < page.Limit {
-			r.at(place{epoch: dir.to})
+			r.at(layout.FeedPlace{Epoch: dir.to})
 		}
 	}
-	r.feed.More = r.after.epoch < state.epoch
+	r.feed.More = r.after.Epoch < state.epoch
 	return r.feed, nil
 }
 
@@ -217,10 +218,10 @@ func (r *feedReading) room() int {
 
 // readEntries reads events and adds those that are wanted. It answers how many entries
 // are told of wholly.
-func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEntry) (told int, err error) {
+func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []layout.EventsKey) (told int, err error) {
 	reads := make([][]byte, len(entries))
 	for i := range entries {
-		reads[i] = []byte(entries[i].key(r.owner))
+		reads[i] = []byte(entries[i].Key(r.owner))
 	}
 	found := s.read(ctx, "load", &part{reads: reads})
 	if found.err != nil {
@@ -243,9 +244,9 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []dirEn
 	return len(entries), nil
 }
 
-// add tells of the events of one key, as far as the page has room for them.
-func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
-	runs, bad := runsOf(e, value)
+// Add tells of the events of one key, as far as the page has room for them.
+func (r *feedReading) add(e *layout.EventsKey, value []byte) (whole bool, err error) {
+	runs, bad := layout.DecodeRuns(e, value)
 	r.store.noteUnreadable(r.owner, e, bad)
 	from, ok := r.follow(e, runs)
 	if !ok {
@@ -261,45 +262,45 @@ func (r *feedReading) add(e *dirEntry, value []byte) (whole bool, err error) {
 
 // follow returns the first run of a key that has events behind the position. It reports false where the position is in
 // this key and is no event's.
-func (r *feedReading) follow(e *dirEntry, runs []eventRun) (from int, ok bool) {
-	if e.block == 0 || !r.after.behindEvent() || r.after.epoch != e.epoch || r.after.record.block() != e.block {
+func (r *feedReading) follow(e *layout.EventsKey, runs []layout.Run) (from int, ok bool) {
+	if e.Block == 0 || !r.after.BehindEvent() || r.after.Epoch != e.Epoch || r.after.Record.Block() != e.Block {
 		return 0, true
 	}
-	if r.after.record == hashBlock(e.block) {
-		from = slices.IndexFunc(runs, func(run eventRun) bool { return run.number > r.after.sequence })
+	if r.after.Record == layout.HashBlock(e.Block) {
+		from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Number > r.after.Sequence })
 		if from < 0 {
 			from = len(runs)
 		}
-		return from, r.after.sequence <= runs[len(runs)-1].number
+		return from, r.after.Sequence <= runs[len(runs)-1].Number
 	}
 	// All runs before the one with the event are told too.
-	from = slices.IndexFunc(runs, func(run eventRun) bool { return run.hash(e.block) == r.after.record })
+	from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Hash(e.Block) == r.after.Record })
 	if from < 0 {
 		// A node that can read more of the block than this one may have told the event.
-		from = slices.IndexFunc(runs, func(run eventRun) bool { return run.bad != nil })
+		from = slices.IndexFunc(runs, func(run layout.Run) bool { return run.Bad != nil })
 	}
 	return from, from >= 0
 }
 
 // addRun tells of events of one record. Some may have been told, where the last that
 // was is among them.
-func (r *feedReading) addRun(e *dirEntry, run *eventRun) (whole bool, err error) {
-	rank, hash := feedRank(run.record), run.hash(e.block)
-	if run.bad != nil {
+func (r *feedReading) addRun(e *layout.EventsKey, run *layout.Run) (whole bool, err error) {
+	rank, hash := layout.FeedRank(run.Record), run.Hash(e.Block)
+	if run.Bad != nil {
 		r.scanned++
-		return r.tell(place{epoch: e.epoch, record: hash, sequence: run.number}, e, rank, placeholderFor(0, time.Time{})), nil
+		return r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: run.Number}, e, rank, layout.PlaceholderFor(0, time.Time{})), nil
 	}
-	stored, bad := decodeEvents(r.owner, run.record, run.last, run.value)
+	stored, bad := layout.DecodeEvents(r.owner, run.Record, run.Last, run.Value)
 	r.store.noteUnreadableRun(r.owner, e, run, bad)
-	follows := r.after.behindEvent() && r.after.epoch == e.epoch && r.after.record == hash
-	if follows && e.block != 0 && !stored.has(r.after.sequence, run.last) {
+	follows := r.after.BehindEvent() && r.after.Epoch == e.Epoch && r.after.Record == hash
+	if follows && e.Block != 0 && !stored.Has(r.after.Sequence, run.Last) {
 		return false, store.ErrBadPosition // a record is in a block once, and the event is not there
 	}
-	for _, event := range stored.events {
-		if follows && event.Sequence <= r.after.sequence {
+	for _, event := range stored.Events {
+		if follows && event.Sequence <= r.after.Sequence {
 			continue
 		}
-		if !r.tell(place{epoch: e.epoch, record: hash, sequence: event.Sequence}, e, rank, event) {
+		if !r.tell(layout.FeedPlace{Epoch: e.Epoch, Record: hash, Sequence: event.Sequence}, e, rank, event) {
 			return false, nil
 		}
 	}
@@ -308,14 +309,14 @@ func (r *feedReading) addRun(e *dirEntry, run *eventRun) (whole bool, err error)
 }
 
 // tell adds an event to the page, unless the page is full, or is to have other kinds only.
-func (r *feedReading) tell(at place, e *dirEntry, rank string, event licensing.Event) (told bool) {
+func (r *feedReading) tell(at layout.FeedPlace, e *layout.EventsKey, rank string, event licensing.Event) (told bool) {
 	if len(r.feed.Events) == r.page.Limit {
 		return false
 	}
 	r.at(at)
 	if r.page.Types == nil || slices.Contains(r.page.Types, event.Type) {
 		r.feed.Events = append(r.feed.Events, store.RecordedEvent{
-			ID: string(r.feed.Next), Revision: e.revision, Rank: rank, Owner: r.owner, Event: event,
+			ID: string(r.feed.Next), Revision: e.Revision, Rank: rank, Owner: r.owner, Event: event,
 		})
 	}
 	return true
@@ -323,14 +324,14 @@ func (r *feedReading) tell(at place, e *dirEntry, rank string, event licensing.E
 
 // feedStateOf reads how far the feed of an owner goes, and other keys along.
 func (s *Store) feedStateOf(ctx context.Context, owner licensing.Owner, others ...string) (feedState, []*mvccpb.KeyValue, error) {
-	state, also, err := s.feedStateWith(ctx, append([]string{ledgerKey(owner)}, others...)...)
+	state, also, err := s.feedStateWith(ctx, append([]string{layout.LedgerKey(owner)}, others...)...)
 	if err != nil || also[0] == nil {
 		return state, also[min(len(also), 1):], err
 	}
-	ledger, err := readLedger(also[0].Value)
+	ledger, err := layout.DecodeLedger(also[0].Value)
 	if err != nil {
 		return state, nil, broken(fmt.Errorf("the ledger of the events of %s: %w", owner.AccountID, err))
 	}
-	state.swept = max(state.swept, ledger.swept)
+	state.swept = max(state.swept, ledger.TrimmedEpoch)
 	return state, also[1:], nil
 }

@@ -13,6 +13,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -32,7 +34,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), checkKey, eventsCheck); err != nil {
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -52,23 +54,23 @@ func (l *eventsLab) open(next func() fault) *Store {
 }
 
 // seal begins a new epoch behind everybody's back.
-func (l *eventsLab) seal() epoch {
+func (l *eventsLab) seal() layout.Epoch {
 	l.t.Helper()
-	response, err := l.store.client.Put(testContext(l.t, 10*time.Second), epochKey, "")
+	response, err := l.store.client.Put(testContext(l.t, 10*time.Second), layout.EpochKey, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return epoch(response.Header.Revision)
+	return layout.Epoch(response.Header.Revision)
 }
 
 // listen makes an owner listen, or nobody.
 func (l *eventsLab) listen(owners ...licensing.Owner) {
 	l.t.Helper()
-	puts := []clientv3.Op{clientv3.OpPut(listenKey, string((&listenFence{}).encode()))}
+	puts := []clientv3.Op{clientv3.OpPut(layout.ListenKey, string((&layout.ListenFence{}).Encode()))}
 	for _, owner := range owners {
-		puts = append(puts, clientv3.OpPut(listenerKey(owner), ""))
+		puts = append(puts, clientv3.OpPut(layout.ListenerKey(owner), ""))
 	}
-	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(listenersPrefix, clientv3.WithPrefix())}, nil)
+	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
 	for _, op := range []clientv3.Op{nobody, clientv3.OpTxn(nil, puts, nil)} {
 		if _, err := l.store.client.Do(testContext(l.t, 10*time.Second), op); err != nil {
 			l.t.Fatal(err)
@@ -76,7 +78,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 	}
 }
 
-// license stores a new license of an owner.
+// License stores a new license of an owner.
 func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
@@ -102,7 +104,7 @@ func (l *eventsLab) bound(s *Store, ref licensing.Ref, devices ...string) store.
 	snapshot := loadOne(l.t, s, ref, devices...)
 	for _, device := range devices {
 		cmd := licensing.Activate{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}
-		if _, err := licensing.Apply(&snapshot.Record, cmd, testTime); err != nil {
+		if _, err := licensing.Apply(&snapshot.Record, cmd, kvtest.Time); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -131,10 +133,10 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	for _, e := range events {
-		at, _ := readPlace(store.Cell, e.ID)
-		is := must(l.store.client.Get(testContext(l.t, 10*time.Second), epochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
-		if int64(at.epoch) != is {
-			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.epoch, is)
+		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
+		is := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
+		if int64(at.Epoch) != is {
+			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.Epoch, is)
 		}
 	}
 }
@@ -166,7 +168,7 @@ func TestFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.commit(l.store, l.bound(l.store, ref, "d"))
 	removal := loadOne(t, l.store, ref, "b")
-	if _, err := licensing.Apply(&removal.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, testTime.Add(time.Hour)); err != nil {
+	if _, err := licensing.Apply(&removal.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: "key_shop"}, Device: "b"}, kvtest.Time.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: removal.Token, Record: removal.Record}}})
@@ -210,10 +212,10 @@ func TestFeed(t *testing.T) {
 		}
 	}
 	bound := all[3]
-	if bound.License.CurrentDevices != 2 || bound.Actor != licensing.EndUser || !bound.At.Equal(testTime) || !bound.Device.BoundAt.Equal(testTime) {
+	if bound.License.CurrentDevices != 2 || bound.Actor != licensing.EndUser || !bound.At.Equal(kvtest.Time) || !bound.Device.BoundAt.Equal(kvtest.Time) {
 		t.Errorf("the second device's event is %+v", bound)
 	}
-	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 || !removed.Device.BoundAt.Equal(testTime) || !removed.At.Equal(testTime.Add(time.Hour)) {
+	if removed := all[6]; removed.Actor != "key_shop" || removed.License.CurrentDevices != 3 || !removed.Device.BoundAt.Equal(kvtest.Time) || !removed.At.Equal(kvtest.Time.Add(time.Hour)) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
@@ -250,11 +252,11 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	l.license(l.store, acct("other"))
 	l.seal()
 	mine, others := l.feed(owner, 10)[0], l.feed(acct("other"), 10)[0]
-	at, _ := readPlace(store.Cell, mine.ID)
+	at, _ := layout.ReadFeedPlace(store.Cell, mine.ID)
 	later, unknown := at, at
-	later.sequence++
-	unknown.epoch += 1 << 40
-	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.text(store.Cell), unknown.text(store.Cell), "pos_0"} {
+	later.Sequence++
+	unknown.Epoch += 1 << 40
+	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
 		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(position), Limit: 1})
 		if !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %q: %v", position, err)
@@ -390,24 +392,24 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		group.Wait()
 	}
 	put := func(n int) {
-		made := make([]dirEntry, n)
+		made := make([]layout.EventsKey, n)
 		e := l.store.fences.known()
 		for i := range made {
-			made[i] = dirEntry{site: site{epoch: e}, record: licenseInEvents(newLicense(t, 0).Key.ID()), last: 1}
+			made[i] = layout.EventsKey{Location: layout.Location{Epoch: e}, Record: layout.LicenseInEvents(newLicense(t, 0).Key.ID()), Last: 1}
 		}
 		many(n, func(i int) error {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licensing.NewLicense(&license, nil, "")
-			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].key(owner), string(encodeEvents(told.Events, site{})))
+			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
 			if err == nil {
-				made[i].revision = response.Header.Revision
+				made[i].Revision = response.Header.Revision
 			}
 			return err
 		})
-		slices.SortFunc(made, inFeedOrder)
+		slices.SortFunc(made, layout.CompareEvents)
 		for _, entry := range made {
-			ids = append(ids, eventID(entry.site, entry.record, 1))
+			ids = append(ids, layout.EventID(entry.Location, entry.Record, 1))
 		}
 		if err := l.store.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
 			t.Fatal(err)
@@ -443,7 +445,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	l.seal()
 	page := store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
-		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
+		got := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
 		if page.After = got.Next; got.More && len(got.Events) == 0 {
 			continue
 		}

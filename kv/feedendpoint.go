@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -17,7 +18,7 @@ func (s *Store) feedStateFor(ctx context.Context, owner licensing.Owner, endpoin
 		state, _, err = s.feedStateOf(ctx, owner)
 		return state, at, err
 	}
-	state, record, err := s.feedStateOf(ctx, owner, webhooksKey(owner))
+	state, record, err := s.feedStateOf(ctx, owner, layout.WebhooksKey(owner))
 	if err == nil {
 		at, err = endpointAt(owner, record[0], endpoint, state.revision)
 	}
@@ -31,11 +32,11 @@ func endpointAt(owner licensing.Owner, record *mvccpb.KeyValue, endpoint string,
 	if record == nil {
 		return at, nil
 	}
-	stored, err := decodeWebhooks(owner, record.Value)
+	stored, err := layout.DecodeWebhooks(owner, record.Value)
 	if err != nil {
 		return at, broken(fmt.Errorf("the webhooks of %s: %w", owner.AccountID, err))
 	}
-	if found := stored.webhooks.Find(endpoint); found != nil {
+	if found := stored.Webhooks.Find(endpoint); found != nil {
 		at.Endpoint, at.Found = *found, true
 	}
 	return at, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -32,7 +33,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	seen := make(map[licensing.LicenseKey]int) // changes, on the page with the event of a license
 	page := store.FeedPage{Endpoint: hooked, Limit: 3}
 	for end := time.Now().Add(time.Minute); len(seen) < events && time.Now().Before(end) && !t.Failed(); {
-		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
+		got := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
 		change, _ := strconv.Atoi(got.Endpoint.Endpoint.Description)
 		for i := range got.Events {
 			seen[got.Events[i].License.Key] = change
@@ -64,7 +65,7 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 		return licensing.Endpoint{ID: hooked, Types: types}
 	}
 	disabled := endpoint()
-	disabled.DisabledAt = testTime
+	disabled.DisabledAt = kvtest.Time
 	all, wanted := store.FeedPage{Endpoint: hooked, Limit: 10}, store.FeedPage{Endpoint: hooked, Wanted: true, Limit: 10}
 	for name, c := range map[string]struct {
 		owner     licensing.Owner
@@ -85,7 +86,7 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 		if c.owner == other {
 			putEndpoints(l.store.client)(t, owner, nil)
 		}
-		got := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, c.page))(t)
+		got := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, c.page))(t)
 		if got.Endpoint.Found != c.found || got.Endpoint.Revision == 0 || len(got.Events) != c.events {
 			t.Errorf("%s: %d events, with %+v", name, len(got.Events), got.Endpoint)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/kv/internal/kvtest"
 	"licet/node/service"
 	"licet/node/store"
 )
@@ -27,7 +28,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 		}
 		want = append(want, "3 order.refunded "+paid.OrderNo, "2 license.revoked "+string(paid.LicenseKey))
 	}
-	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
+	if err := l.store.SealEvents(l.ctx(), kvtest.Must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
 		t.Fatal(err)
 	}
 	of := func(events []store.RecordedEvent) (lines []string) {
@@ -43,7 +44,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 	for _, limit := range []int{100, 1, 2, 5} {
 		var all []store.RecordedEvent
 		for page := (store.FeedPage{Limit: limit}); ; {
-			got := must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
+			got := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, page))(t)
 			all = append(all, got.Events...)
 			if page.After = got.Next; !got.More {
 				break
@@ -56,7 +57,7 @@ func TestFeedOrderWithinARevision(t *testing.T) {
 			if i > 0 && (!all[i-1].Before(&e) || e.Before(&all[i-1])) {
 				t.Errorf("%s is not known to come before %s", want[i-1], want[i])
 			}
-			rest := must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100}))(t)
+			rest := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100}))(t)
 			if diff := cmp.Diff(want[i+1:], of(rest.Events)); diff != "" && i+1 < len(want) {
 				t.Errorf("after %s (-want +got):\n%s", want[i], diff)
 			}
@@ -72,10 +73,10 @@ func TestBeforeOfManyRecords(t *testing.T) {
 	if _, _, err := l.node.Grant(l.ctx(), labOwner, service.Grant{ProductID: "pro", Quantity: 5}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.store.SealEvents(l.ctx(), must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
+	if err := l.store.SealEvents(l.ctx(), kvtest.Must(l.store.EventEpoch(l.ctx()))(t)); err != nil {
 		t.Fatal(err)
 	}
-	all := must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{Limit: 100}))(t).Events
+	all := kvtest.Must(l.store.ReadEvents(l.ctx(), labOwner, store.FeedPage{Limit: 100}))(t).Events
 	if len(all) != 5 || all[0].Revision != all[4].Revision {
 		t.Fatalf("the feed is %+v", all)
 	}

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -29,16 +31,16 @@ func TestPositionsAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	read := func(p place) error {
-		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(p.text(store.Cell)), Limit: 1})
+	read := func(p layout.FeedPlace) error {
+		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(p.Text(store.Cell)), Limit: 1})
 		return err
 	}
-	for _, p := range []place{{epoch: state.epoch + 1}, {epoch: state.epoch, revision: state.revision + 1000}, {epoch: 1 << 62}} {
+	for _, p := range []layout.FeedPlace{{Epoch: state.epoch + 1}, {Epoch: state.epoch, Revision: state.revision + 1000}, {Epoch: 1 << 62}} {
 		if err := read(p); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %+v: %v", p, err)
 		}
 	}
-	for _, p := range []place{{epoch: state.epoch}, {epoch: state.epoch, revision: state.revision}, {epoch: state.epoch - 1, revision: 1 << 40}} {
+	for _, p := range []layout.FeedPlace{{Epoch: state.epoch}, {Epoch: state.epoch, Revision: state.revision}, {Epoch: state.epoch - 1, Revision: 1 << 40}} {
 		if err := read(p); err != nil {
 			t.Errorf("after %+v: %v", p, err)
 		}
@@ -51,8 +53,8 @@ func TestFeedBeforeTheFirstEpoch(t *testing.T) {
 	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
 	l.store = openStoreOn(t, l.etcd)
 	ctx, owner := testContext(t, 10*time.Second), acct("first")
-	now := must(l.store.EventsNow(ctx))(t)
-	begin := must(l.store.ReadEvents(ctx, owner, store.FeedPage{Limit: 1}))(t).Next
+	now := kvtest.Must(l.store.EventsNow(ctx))(t)
+	begin := kvtest.Must(l.store.ReadEvents(ctx, owner, store.FeedPage{Limit: 1}))(t).Next
 	for range 2 {
 		for _, p := range []store.FeedPosition{now, begin} {
 			if got, err := l.after(owner, p); err != nil || len(got) != 0 {
@@ -93,12 +95,12 @@ func TestSparseFeed(t *testing.T) {
 	const events, apart = 100, 1 << 20
 	var want []string
 	for i := range events {
-		want = append(want, l.putEvents(owner, epoch((i+1)*apart), 1, "")...)
+		want = append(want, l.putEvents(owner, layout.Epoch((i+1)*apart), 1, "")...)
 	}
 	kv := &counting{KV: l.store.kv}
 	l.store.kv = kv
 	state := feedState{epoch: (events + 1) * apart}
-	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, place{epoch: 1}, state, store.FeedPage{Limit: events})
+	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, layout.FeedPlace{Epoch: 1}, state, store.FeedPage{Limit: events})
 	var got []string
 	for _, e := range feed.Events {
 		got = append(got, e.ID)
@@ -113,7 +115,7 @@ func TestSparseFeed(t *testing.T) {
 
 // putEvents writes one key with so many events of a license of its own, each of a
 // device of that name, and gives their ids.
-func (l *eventsLab) putEvents(owner licensing.Owner, e epoch, n int, device string) (ids []string) {
+func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, device string) (ids []string) {
 	l.t.Helper()
 	made := newLicense(l.t, 0)
 	made.Owner = owner
@@ -121,16 +123,16 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e epoch, n int, device stri
 	record.Listening = true
 	for i := 1; i < n; i++ {
 		record.Events = append(record.Events, licensing.Event{
-			Type: licensing.EventDeviceBound, At: testTime, Sequence: uint64(i + 1), Actor: licensing.EndUser, License: made,
-			Device: &licensing.Device{ID: device, Name: device, Named: true, BoundAt: testTime, LastSeenAt: testTime},
+			Type: licensing.EventDeviceBound, At: kvtest.Time, Sequence: uint64(i + 1), Actor: licensing.EndUser, License: made,
+			Device: &licensing.Device{ID: device, Name: device, Named: true, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time},
 		})
 	}
-	name := licenseInEvents(made.Key.ID())
-	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), eventsKey(owner, site{epoch: e}, name, uint64(n)), string(encodeEvents(record.Events, site{}))); err != nil {
+	name := layout.LicenseInEvents(made.Key.ID())
+	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name, uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range n {
-		ids = append(ids, eventID(site{epoch: e}, name, uint64(i+1)))
+		ids = append(ids, layout.EventID(layout.Location{Epoch: e}, name, uint64(i+1)))
 	}
 	return ids
 }
@@ -170,7 +172,7 @@ func TestPageOfLargeKeys(t *testing.T) {
 	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
 		var got []string
 		for page := (store.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {
-			feed := must(l.store.ReadEvents(testContext(t, 20*time.Second), owner, page))(t)
+			feed := kvtest.Must(l.store.ReadEvents(testContext(t, 20*time.Second), owner, page))(t)
 			for _, e := range feed.Events {
 				got = append(got, e.ID)
 			}
@@ -202,8 +204,8 @@ func TestFeedFromTheBeginningOfNothing(t *testing.T) {
 	owner := acct("swept")
 	l.license(l.store, owner)
 	sealed := l.seal()
-	must(l.store.raiseSwept(testContext(t, 10*time.Second), sealed-1))(t)
-	feed := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10}))(t)
+	kvtest.Must(l.store.raiseSwept(testContext(t, 10*time.Second), sealed-1))(t)
+	feed := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10}))(t)
 	if len(feed.Events) != 0 || feed.Next == "" || feed.More {
 		t.Errorf("of nothing it is %+v", feed)
 	}

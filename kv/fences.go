@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -19,17 +20,17 @@ import (
 // fences holds what a store remembers of the two keys.
 type fences struct {
 	mu        sync.Mutex
-	epoch     epoch
+	epoch     layout.Epoch
 	written   int64 // bytes of events that were sent into it
 	listeners listeners
-	waits     map[licensing.Owner]int // for a move of listenKey, see awaitMoves
+	waits     map[licensing.Owner]int // for a move of layout.ListenKey, see awaitMoves
 
 	owes       atomic.Bool  // OpenEpoch has begun no epoch yet
-	markLooked atomic.Int64 // the revision of webhooksMark as of which nobody waits for a move; see moveLeft
+	markLooked atomic.Int64 // the revision of layout.WebhooksMark as of which nobody waits for a move; see moveLeft
 }
 
 // known is the epoch as far as is known; 0 before the first one.
-func (f *fences) known() epoch {
+func (f *fences) known() layout.Epoch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.epoch
@@ -37,7 +38,7 @@ func (f *fences) known() epoch {
 
 // noteEpoch remembers an epoch that was read. After a restore it may be a lower
 // one: what a request was refused by is true, whatever was known before.
-func (f *fences) noteEpoch(e epoch) (moved bool) {
+func (f *fences) noteEpoch(e layout.Epoch) (moved bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if moved = f.epoch != e; moved {
@@ -49,7 +50,7 @@ func (f *fences) noteEpoch(e epoch) (moved bool) {
 // noteLaterEpoch remembers an epoch that was read without a fence, unless it is lower
 // than what is known: it may have been read before. Or the store was restored, and
 // the next request that writes events finds out.
-func (f *fences) noteLaterEpoch(e epoch) {
+func (f *fences) noteLaterEpoch(e layout.Epoch) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if e > f.epoch {
@@ -57,7 +58,7 @@ func (f *fences) noteLaterEpoch(e epoch) {
 	}
 }
 
-func (f *fences) bytesIn(e epoch) int64 {
+func (f *fences) bytesIn(e layout.Epoch) int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.epoch != e {
@@ -68,8 +69,8 @@ func (f *fences) bytesIn(e epoch) int64 {
 
 // fenced is what a batch has at its top.
 type fenced struct {
-	epoch    epoch
-	listen   int64 // the revision of listenKey
+	epoch    layout.Epoch
+	listen   int64 // the revision of layout.ListenKey
 	compares []*etcdserverpb.Compare
 	gets     [][]byte // of the keys of compares, in their order
 }
@@ -77,7 +78,7 @@ type fenced struct {
 // fence readies a batch for sending: it stamps its events with the epoch, and says
 // what is to be compared at the top. Parts whose owner is now known to have begun or
 // ceased to listen are not to be sent; see sendLost. All others are sent as they are,
-// whichever other owners listenKey has moved for.
+// whichever other owners layout.ListenKey has moved for.
 func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	top, send, lost = s.fences.split(batch)
 	writes, checks, bytes := false, false, 0
@@ -93,11 +94,11 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 		top.compares, top.gets = append(top.compares, unchanged(k, revision)), append(top.gets, k)
 	}
 	if writes {
-		demand(epochKey, int64(top.epoch))
+		demand(layout.EpochKey, int64(top.epoch))
 		s.fences.wrote(top.epoch, bytes)
 	}
 	if checks {
-		demand(listenKey, top.listen)
+		demand(layout.ListenKey, top.listen)
 	}
 	return top, send, lost
 }
@@ -126,7 +127,7 @@ func (f *fences) split(batch []*part) (top fenced, hold, lost []*part) {
 }
 
 // wrote counts what was sent into an epoch.
-func (f *fences) wrote(e epoch, bytes int) {
+func (f *fences) wrote(e layout.Epoch, bytes int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.epoch == e {
@@ -148,12 +149,12 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 			revision = kv.ModRevision
 		}
 		switch string(key) {
-		case epochKey:
-			if is := epoch(revision); is < top.epoch || is >= top.epoch+revisionBump/2 {
+		case layout.EpochKey:
+			if is := layout.Epoch(revision); is < top.epoch || is >= top.epoch+layout.RevisionBump/2 {
 				return true, s.afterRestore(is)
 			}
-			moved = s.fences.noteEpoch(epoch(revision)) || epoch(revision) != top.epoch || moved
-		case listenKey:
+			moved = s.fences.noteEpoch(layout.Epoch(revision)) || layout.Epoch(revision) != top.epoch || moved
+		case layout.ListenKey:
 			if revision == top.listen {
 				continue
 			}
@@ -167,10 +168,10 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 }
 
 // afterRestore begins an epoch in a store that was restored under a node that was up
-// all the time, whether another has begun one there, see revisionBump, or not: the one
+// all the time, whether another has begun one there, see layout.RevisionBump, or not: the one
 // that it has may also have been that of events which are lost with the store. The
 // owners that the node knows of may be lost too.
-func (s *Store) afterRestore(is epoch) error {
+func (s *Store) afterRestore(is layout.Epoch) error {
 	if err := s.putOwners(context.Background(), s.owners.all()); err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
@@ -203,11 +204,11 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 }
 
 func (s *Store) beginEpoch(ctx context.Context) error {
-	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(epochKey, "")}, nil)
+	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
 	if err != nil {
 		return unavailable(err)
 	}
-	s.fences.noteEpoch(epoch(response.Header.Revision))
+	s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
 	return nil
 }
 
@@ -227,7 +228,7 @@ func (s *Store) payEpoch(batch []*part) error {
 // EventEpoch tells which epoch events are recorded into. It learns too who listens: a
 // node that only refuses devices writes nothing, and so no fence tells it.
 func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
-	state, also, err := s.feedStateWith(ctx, listenKey, webhooksMark)
+	state, also, err := s.feedStateWith(ctx, layout.ListenKey, layout.WebhooksMark)
 	if err != nil {
 		return store.Epoch{}, err
 	}
@@ -247,18 +248,18 @@ func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 // SealEvents begins the next epoch, unless that was done.
 func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
 	response, err := s.txn(ctx, "seal",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(epochKey), "=", int64(from.Number))},
-		[]clientv3.Op{clientv3.OpPut(epochKey, "")}, []clientv3.Op{clientv3.OpGet(epochKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from.Number))},
+		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
 	if err != nil {
 		return unavailable(err)
 	}
 	if response.Succeeded {
-		s.fences.noteEpoch(epoch(response.Header.Revision))
+		s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
 	} else if kv := firstOf(response.Responses, 0); kv != nil {
-		s.fences.noteEpoch(epoch(kv.ModRevision))
+		s.fences.noteEpoch(layout.Epoch(kv.ModRevision))
 	}
 	return nil
 }
 
 // WatchEpochs calls wake whenever an epoch has begun; see watchKey.
-func (s *Store) WatchEpochs(ctx context.Context, wake func()) { s.watchKey(ctx, epochKey, wake) }
+func (s *Store) WatchEpochs(ctx context.Context, wake func()) { s.watchKey(ctx, layout.EpochKey, wake) }

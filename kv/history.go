@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -21,7 +22,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 			return history, store.ErrBadPosition
 		}
 	}
-	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(recordKey(ref)), []byte(sweptKey)}})
+	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.RecordKey(ref)), []byte(layout.TrimmedKey)}})
 	if r.err != nil {
 		return history, unavailable(r.err)
 	}
@@ -32,11 +33,11 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 	if page.Before == "" {
 		at = latest
 	}
-	var swept epoch
-	if kv := firstOf(r.responses, 1); kv != nil && len(kv.Value) == epochSize {
-		swept = epoch(binary.BigEndian.Uint64(kv.Value))
+	var swept layout.Epoch
+	if kv := firstOf(r.responses, 1); kv != nil && len(kv.Value) == layout.EpochSize {
+		swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
-	for scanned := 0; at.sequence > 0 && at.epoch > swept && len(history.Events) < page.Limit; scanned++ {
+	for scanned := 0; at.sequence > 0 && at.Epoch > swept && len(history.Events) < page.Limit; scanned++ {
 		if scanned == historyScan {
 			history.Next = store.HistoryPosition(at.text())
 			return history, nil
@@ -51,7 +52,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 			return history, err
 		}
 	}
-	if at.sequence > 0 && at.epoch > swept {
+	if at.sequence > 0 && at.Epoch > swept {
 		history.Next = store.HistoryPosition(at.text())
 	}
 	return history, nil
@@ -61,22 +62,22 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 // with another one, if those behind it are told already. Where last is zero the key is not known: it is of the site's
 // epoch or of an earlier one, and the event, or the latest before that, is to be searched for.
 type historyPlace struct {
-	site
+	layout.Location
 	last, sequence uint64
 }
 
 func (p historyPlace) text() string {
-	b := appendSite(nil, p.site)
-	return feedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
+	b := layout.AppendLocation(nil, p.Location)
+	return layout.FeedText.EncodeToString(binary.AppendUvarint(binary.AppendUvarint(b, p.last), p.sequence))
 }
 
 func readHistoryPlace(text string) (p historyPlace, ok bool) {
-	b, err := feedText.DecodeString(text)
-	if err != nil || len(b) <= siteSize {
+	b, err := layout.FeedText.DecodeString(text)
+	if err != nil || len(b) <= layout.LocationSize {
 		return p, false
 	}
-	p.site = readSite(b)
-	b = b[siteSize:]
+	p.Location = layout.ReadLocation(b)
+	b = b[layout.LocationSize:]
 	var n int
 	if p.last, n = binary.Uvarint(b); n <= 0 {
 		return p, false
@@ -85,7 +86,7 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 	if p.sequence, n = binary.Uvarint(b); n != len(b) {
 		return p, false
 	}
-	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*sequenceSize) == 0 && p.text() == text
+	return p, (p.sequence <= p.last || p.last == 0) && p.last>>(8*layout.SequenceSize) == 0 && p.text() == text
 }
 
 // latestEvents tells of a record, as it was read, where its latest events stand.
@@ -95,33 +96,33 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 		return "", owner, at, nil
 	}
 	if ref.Kind == licensing.KindOrder {
-		stored, err := decodeOrder(ref, kv.Value)
+		stored, err := layout.DecodeOrder(ref, kv.Value)
 		if err != nil {
 			return "", owner, at, err
 		}
-		o := &stored.order
-		return orderInEvents(o.OrderNo), o.Owner, historyPlace{stored.told, o.Sequence, o.Sequence}, nil
+		o := &stored.Order
+		return layout.OrderInEvents(o.OrderNo), o.Owner, historyPlace{stored.LastEvent, o.Sequence, o.Sequence}, nil
 	}
 	if ref.Kind == licensing.KindWebhooks {
-		stored, err := decodeWebhooks(ref.Owner, kv.Value)
+		stored, err := layout.DecodeWebhooks(ref.Owner, kv.Value)
 		if err != nil {
 			return "", owner, at, err
 		}
-		n := stored.webhooks.Sequence
-		return webhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.told, n, n}, nil
+		n := stored.Webhooks.Sequence
+		return layout.WebhooksInEvents(ref.Owner), ref.Owner, historyPlace{stored.LastEvent, n, n}, nil
 	}
 	id := licensing.LicenseKey(ref.ID).ID()
-	stored, err := decodeLicense(id, kv.Value)
+	stored, err := layout.DecodeLicense(id, kv.Value)
 	if err != nil {
 		return "", owner, at, err
 	}
-	l := &stored.license
-	return licenseInEvents(id), l.Owner, historyPlace{stored.told, l.Sequence, l.Sequence}, nil
+	l := &stored.License
+	return layout.LicenseInEvents(id), l.Owner, historyPlace{stored.LastEvent, l.Sequence, l.Sequence}, nil
 }
 
 // historyStep tells of the events of one key, and gives the place before them.
 func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
-	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(eventsKey(owner, at.site, record, at.last))}})
+	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
 		return at, unavailable(r.err)
 	}
@@ -133,46 +134,46 @@ func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record s
 	if stored == nil {
 		return historyPlace{}, nil // never there: it is for verify to report
 	}
-	if stored.torn {
-		stored.events[0].Sequence = min(at.last, at.sequence)
+	if stored.Torn {
+		stored.Events[0].Sequence = min(at.last, at.sequence)
 	}
-	for i := len(stored.events) - 1; i >= 0; i-- {
-		e := stored.events[i]
+	for i := len(stored.Events) - 1; i >= 0; i-- {
+		e := stored.Events[i]
 		if e.Sequence > at.sequence {
 			continue
 		}
 		if len(history.Events) == limit {
-			return historyPlace{at.site, at.last, e.Sequence}, nil
+			return historyPlace{at.Location, at.last, e.Sequence}, nil
 		}
 		history.Events = append(history.Events, store.RecordedEvent{
-			ID: eventID(at.site, record, e.Sequence), Revision: kv.ModRevision, Rank: feedRank(record), Owner: owner, Event: e,
+			ID: layout.EventID(at.Location, record, e.Sequence), Revision: kv.ModRevision, Rank: layout.FeedRank(record), Owner: owner, Event: e,
 		})
 	}
-	before := stored.events[0].Sequence - 1
+	before := stored.Events[0].Sequence - 1
 	switch {
-	case stored.adrift:
-		return historyPlace{site: site{epoch: at.epoch}, sequence: before}, nil
-	case stored.torn:
+	case stored.Adrift:
+		return historyPlace{Location: layout.Location{Epoch: at.Epoch}, sequence: before}, nil
+	case stored.Torn:
 		// Nobody knows with which event the key before ends.
-		return historyPlace{site: site{epoch: stored.before.epoch}, sequence: before}, nil
+		return historyPlace{Location: layout.Location{Epoch: stored.Before.Epoch}, sequence: before}, nil
 	}
-	return historyPlace{stored.before, before, before}, nil
+	return historyPlace{stored.Before, before, before}, nil
 }
 
-// eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
-func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *storedEvents {
-	e := &dirEntry{site: at.site, record: record, last: at.last}
-	runs, bad := runsOf(e, value)
+// layout.eventsAt reads events of a record in the value of the key that has them; nil where the key doesn't.
+func (s *Store) eventsAt(owner licensing.Owner, at historyPlace, record string, value []byte) *layout.Events {
+	e := &layout.EventsKey{Location: at.Location, Record: record, Last: at.last}
+	runs, bad := layout.DecodeRuns(e, value)
 	s.noteUnreadable(owner, e, bad)
 	for i := range runs {
-		if run := &runs[i]; run.record == record && run.last == at.last {
-			stored, bad := decodeEvents(owner, record, run.last, run.value)
+		if run := &runs[i]; run.Record == record && run.Last == at.last {
+			stored, bad := layout.DecodeEvents(owner, record, run.Last, run.Value)
 			s.noteUnreadableRun(owner, e, run, bad)
 			return stored
 		}
 	}
 	if bad != nil {
-		return tornEvents(at.last)
+		return layout.TornEvents(at.last)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -17,12 +18,12 @@ const (
 // searchHistory finds a record's latest events at or before a place of which only the epoch is known, because the
 // value that should tell where they stand can't be read. Where one call does not find them, it returns the place from
 // which the next call goes on; where there are none that are kept, the zero place.
-func (s *Store) searchHistory(ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept epoch) (historyPlace, error) {
-	width := epoch(firstSlice)
-	to := at.epoch + 1
+func (s *Store) searchHistory(ctx context.Context, owner licensing.Owner, record string, at historyPlace, swept layout.Epoch) (historyPlace, error) {
+	width := layout.Epoch(firstSlice)
+	to := at.Epoch + 1
 	for listings := 0; to > swept+1; listings++ {
 		if listings == historyListings {
-			return historyPlace{site: site{epoch: to - 1}, sequence: at.sequence}, nil
+			return historyPlace{Location: layout.Location{Epoch: to - 1}, sequence: at.sequence}, nil
 		}
 		from := swept + 1
 		if to-from > width {
@@ -51,17 +52,17 @@ func (s *Store) searchHistory(ctx context.Context, owner licensing.Owner, record
 // latestIn finds the latest events of a record in a directory that end with a number or one before it; the zero place
 // if there are none. What can't be read has none.
 func (s *Store) latestIn(ctx context.Context, dir *directory, record string, most uint64) (found historyPlace, err error) {
-	take := func(at site, run *eventRun) {
-		if run.bad == nil && run.record == record && run.last <= most && run.last > found.last {
-			found = historyPlace{at, run.last, run.last}
+	take := func(at layout.Location, run *layout.Run) {
+		if run.Bad == nil && run.Record == record && run.Last <= most && run.Last > found.last {
+			found = historyPlace{at, run.Last, run.Last}
 		}
 	}
-	var blocks []*dirEntry
+	var blocks []*layout.EventsKey
 	for i := range dir.entries {
-		if e := &dir.entries[i]; e.block != 0 {
+		if e := &dir.entries[i]; e.Block != 0 {
 			blocks = append(blocks, e)
 		} else {
-			take(e.site, &eventRun{record: e.record, last: e.last})
+			take(e.Location, &layout.Run{Record: e.Record, Last: e.Last})
 		}
 	}
 	for len(blocks) > 0 {
@@ -69,7 +70,7 @@ func (s *Store) latestIn(ctx context.Context, dir *directory, record string, mos
 		blocks = blocks[len(some):]
 		reads := make([][]byte, len(some))
 		for i, e := range some {
-			reads[i] = []byte(e.key(dir.owner))
+			reads[i] = []byte(e.Key(dir.owner))
 		}
 		r := s.read(ctx, "load", &part{reads: reads})
 		if r.err != nil {
@@ -77,9 +78,9 @@ func (s *Store) latestIn(ctx context.Context, dir *directory, record string, mos
 		}
 		for i, e := range some {
 			if kv := firstOf(r.responses, i); kv != nil {
-				runs, _ := runsOf(e, kv.Value)
+				runs, _ := layout.DecodeRuns(e, kv.Value)
 				for j := range runs {
-					take(e.site, &runs[j])
+					take(e.Location, &runs[j])
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -21,8 +22,8 @@ func newBrokenLog(log zerolog.Logger) zerolog.Logger {
 
 // watch counts a license that breaks a rule. Which one it is only licet verify
 // tells: no key is logged.
-func (s *Store) watch(license *storedLicense, where string) {
-	if rule := license.broken(); rule != "" {
+func (s *Store) watch(license *layout.License, where string) {
+	if rule := license.BrokenRule(); rule != "" {
 		s.countBroken(rule, where)
 	}
 }
@@ -39,7 +40,7 @@ func (s *Store) watchSnapshots(snapshots []store.Snapshot) {
 		license := snapshots[i].Record.License
 		token, exists := snapshots[i].Token.(*stored)
 		if exists && license != nil {
-			s.watch(&storedLicense{license: *license, devices: token.inline, spilled: token.spilled}, "read")
+			s.watch(&layout.License{License: *license, Devices: token.inline, Spilled: token.spilled}, "read")
 		}
 	}
 }

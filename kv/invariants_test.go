@@ -8,6 +8,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -20,11 +22,11 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 	var log strings.Builder
 	l.store.brokenLog = newBrokenLog(zerolog.New(&log))
 
-	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
-	record.license.CurrentDevices = 3
-	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
+	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
+	record.License.CurrentDevices = 3
+	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
 
-	must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, store.DevicePage{Limit: 10}))(t)
+	kvtest.Must(l.node.License(l.ctx(), licensing.Owner{}, s.inline, store.DevicePage{Limit: 10}))(t)
 	if count() != 1 {
 		t.Errorf("after a lookup it is %v", count())
 	}
@@ -33,7 +35,7 @@ func TestNodeCountsBrokenLicenses(t *testing.T) {
 		t.Errorf("after a change it is %v", count())
 	}
 	for range 20 {
-		must(l.store.Load(l.ctx(), store.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
+		kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: licensing.LicenseRef(s.inline)}))(t)
 	}
 	if count() != 23 {
 		t.Errorf("after twenty reads it is %v", count())
@@ -51,11 +53,11 @@ func TestNodeCountsBrokenRivals(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	ref := licensing.LicenseRef(s.inline)
-	read := must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(t)[0]
-	record := must(decodeLicense(s.inline.ID(), l.value(licenseKey(s.inline.ID()))))(t)
-	record.license.CurrentDevices = 3
-	must(l.client.Put(l.ctx(), licenseKey(s.inline.ID()), string(record.encode())))(t)
-	outcome := must(l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
+	read := kvtest.Must(l.store.Load(l.ctx(), store.Want{Ref: ref}))(t)[0]
+	record := kvtest.Must(layout.DecodeLicense(s.inline.ID(), l.value(layout.LicenseKey(s.inline.ID()))))(t)
+	record.License.CurrentDevices = 3
+	kvtest.Must(l.client.Put(l.ctx(), layout.LicenseKey(s.inline.ID()), string(record.Encode())))(t)
+	outcome := kvtest.Must(l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: read.Token, Record: read.Record}}}))(t)
 	if n := counted(t, l.metrics.InvariantViolations); outcome.Landed || n != 1 {
 		t.Errorf("landed: %v, and it is %v", outcome.Landed, n)
 	}
@@ -67,7 +69,7 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
 	read := func(page store.DevicePage) float64 {
-		view := must(l.node.License(l.ctx(), licensing.Owner{}, s.spilled, page))(t)
+		view := kvtest.Must(l.node.License(l.ctx(), licensing.Owner{}, s.spilled, page))(t)
 		if len(view.Devices) == 0 {
 			t.Fatal("the page is empty")
 		}
@@ -77,7 +79,7 @@ func TestNodeCountsMissingDevices(t *testing.T) {
 	if n := read(whole); n != 0 {
 		t.Errorf("on a good license it is %v", n)
 	}
-	must(l.client.Delete(l.ctx(), deviceKey(s.spilled.ID(), "device-0")))(t)
+	kvtest.Must(l.client.Delete(l.ctx(), layout.DeviceKey(s.spilled.ID(), "device-0")))(t)
 	if n := read(store.DevicePage{Limit: 3}); n != 0 {
 		t.Errorf("after the first page of many it is %v", n)
 	}

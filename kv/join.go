@@ -6,11 +6,12 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // blocksFor is how many keys the events of so many records of an owner take.
-func blocksFor(records int) int { return (records + blockRuns - 1) / blockRuns }
+func blocksFor(records int) int { return (records + layout.BlockRuns - 1) / layout.BlockRuns }
 
 // toldKeys counts the keys that what parts tell takes in a flat request.
 type toldKeys struct {
@@ -18,7 +19,7 @@ type toldKeys struct {
 	keys int
 }
 
-// add counts what a part tells, or takes it off, where sign is -1.
+// Add counts what a part tells, or takes it off, where sign is -1.
 func (k *toldKeys) add(tellings []telling, sign int) {
 	if k.of == nil && len(tellings) > 0 {
 		k.of = make(map[licensing.Owner]int)
@@ -49,7 +50,7 @@ type joined struct {
 // joinEvents puts what a batch tells into blocks, owner by owner; what it tells of an
 // owner of whom it has one record keeps its own key. The packer has seen to it that
 // there is room. Where the batch isn't made so, stampApart takes it back.
-func (s *Store) joinEvents(e epoch, batch []*part) joined {
+func (s *Store) joinEvents(e layout.Epoch, batch []*part) joined {
 	var j joined
 	var rest []*telling
 	for _, p := range batch {
@@ -70,7 +71,7 @@ func (s *Store) joinEvents(e epoch, batch []*part) joined {
 		}
 		rest = others
 		if len(own) > 1 {
-			j.join(site{e, s.firstBlock(blocksFor(len(own)))}, own)
+			j.join(layout.Location{Epoch: e, Block: s.firstBlock(blocksFor(len(own)))}, own)
 		}
 	}
 	return j
@@ -78,31 +79,33 @@ func (s *Store) joinEvents(e epoch, batch []*part) joined {
 
 // randomBlock gives the first of as many numbers of blocks in a row. They sort blocks of
 // one request. Others may have them, if hardly ever: then a compare keeps them apart.
-func randomBlock(count int) block { return block(1<<31 | rand.Uint32N(1<<31-uint32(count))) }
+func randomBlock(count int) layout.Block {
+	return layout.Block(1<<31 | rand.Uint32N(1<<31-uint32(count)))
+}
 
 // join puts what is told of an owner into blocks, from the one at a site on.
-func (j *joined) join(at site, own []*telling) {
-	slices.SortFunc(own, func(a, b *telling) int { return compareRecords(a.record, b.record) })
-	for some := range slices.Chunk(own, blockRuns) {
-		var runs [blockRuns]eventRun
+func (j *joined) join(at layout.Location, own []*telling) {
+	slices.SortFunc(own, func(a, b *telling) int { return layout.CompareRecords(a.record, b.record) })
+	for some := range slices.Chunk(own, layout.BlockRuns) {
+		var runs [layout.BlockRuns]layout.Run
 		for i, t := range some {
 			t.joined = true
 			t.stamp(at)
-			runs[i] = eventRun{record: t.record, last: t.last, value: t.events}
+			runs[i] = layout.Run{Record: t.record, Last: t.last, Value: t.events}
 		}
-		key := []byte(blockKey(own[0].owner, at))
+		key := []byte(layout.BlockKey(own[0].owner, at))
 		j.compares = append(j.compares, unchanged(key, 0))
-		j.puts = append(j.puts, put(key, encodeBlock(runs[:len(some)])))
-		at.block++
+		j.puts = append(j.puts, put(key, layout.EncodeBlock(runs[:len(some)])))
+		at.Block++
 	}
 }
 
 // stampApart has the events of a part stand under keys of their own, in an epoch.
-func stampApart(e epoch, p *part) {
+func stampApart(e layout.Epoch, p *part) {
 	for i := range p.tellings {
 		t := &p.tellings[i]
 		t.joined = false
-		t.stamp(site{epoch: e})
+		t.stamp(layout.Location{Epoch: e})
 	}
 }
 

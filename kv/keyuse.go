@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -27,7 +28,7 @@ func (s *Store) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	var gets, puts []clientv3.Op
 	for _, use := range uses {
-		gets = append(gets, clientv3.OpGet(keyUseKey(use.Hash)))
+		gets = append(gets, clientv3.OpGet(layout.KeyUseKey(use.Hash)))
 	}
 	have, err := s.txn(ctx, "read_key_uses", nil, gets, nil)
 	if err != nil {
@@ -38,17 +39,17 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 		var revision int64
 		if kv := firstOf(have.Responses, i); kv != nil {
 			// One that can't be read is written anew.
-			noted, _ = decodeKeyUse(kv.Value)
+			noted, _ = layout.DecodeKeyUse(kv.Value)
 			revision = kv.ModRevision
 		}
 		if use.At.Sub(noted) < store.KeyUseStep {
 			continue
 		}
 		// Each by itself: another node may note the same key at this moment.
-		at := keyUseKey(use.Hash)
+		at := layout.KeyUseKey(use.Hash)
 		puts = append(puts, clientv3.OpTxn(
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(at), "=", revision)},
-			[]clientv3.Op{clientv3.OpPut(at, string(encodeKeyUse(use.At)))}, nil))
+			[]clientv3.Op{clientv3.OpPut(at, string(layout.EncodeKeyUse(use.At)))}, nil))
 	}
 	if len(puts) == 0 {
 		return nil

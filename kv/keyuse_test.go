@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -17,30 +19,30 @@ func TestKeyUsesLeaveTheMark(t *testing.T) {
 		if err := l.store.PutAPIKey(l.ctx(), key); err != nil {
 			t.Fatal(err)
 		}
-		uses = append(uses, store.KeyUse{Hash: key.Hash, At: testTime})
+		uses = append(uses, store.KeyUse{Hash: key.Hash, At: kvtest.Time})
 	}
-	mark := must(l.store.APIKeyMarks(l.ctx()))(t)
-	stored := l.value(apiKeyKey(uses[0].Hash))
+	mark := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t)
+	stored := l.value(layout.APIKeyKey(uses[0].Hash))
 	for i := range 2 {
 		for j := range uses {
-			uses[j].At = testTime.Add(time.Duration(i) * store.KeyUseStep)
+			uses[j].At = kvtest.Time.Add(time.Duration(i) * store.KeyUseStep)
 		}
 		if err := l.store.NoteKeysUsed(l.ctx(), uses); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if after := must(l.store.APIKeyMarks(l.ctx()))(t); after != mark {
+	if after := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); after != mark {
 		t.Error("a note of a use changed the mark")
 	}
-	if string(l.value(apiKeyKey(uses[0].Hash))) != string(stored) {
+	if string(l.value(layout.APIKeyKey(uses[0].Hash))) != string(stored) {
 		t.Error("a note of a use changed the key")
 	}
 	for _, use := range uses {
-		if at, err := decodeKeyUse(l.value(keyUseKey(use.Hash))); err != nil || !at.Equal(testTime.Add(store.KeyUseStep)) {
+		if at, err := layout.DecodeKeyUse(l.value(layout.KeyUseKey(use.Hash))); err != nil || !at.Equal(kvtest.Time.Add(store.KeyUseStep)) {
 			t.Fatalf("it was used at %v, %v", at, err)
 		}
 	}
-	list := must(l.store.ListAPIKeys(l.ctx(), newAPIKey().Owner, store.Page{Limit: store.MaxListPage}))(t)
+	list := kvtest.Must(l.store.ListAPIKeys(l.ctx(), newAPIKey().Owner, store.Page{Limit: store.MaxListPage}))(t)
 	if len(list.Items) != store.MaxListPage || list.Next == "" || list.Items[store.MaxListPage-1].LastUsedAt.IsZero() {
 		t.Errorf("%d keys are listed", len(list.Items))
 	}

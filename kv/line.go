@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics/guard"
 	"licet/metrics/tracing"
@@ -41,7 +42,7 @@ type part struct {
 	undone   bool // etcd has answered that it has not made it, see errUndone; set by who sends it
 
 	tellings []telling // of the puts in then, those of events
-	assumed  []assumption
+	assumed  []layout.Listening
 
 	span *tracing.Span // of whoever asks; nil: it is not traced
 

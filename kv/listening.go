@@ -8,21 +8,22 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// listenersPrefix has a key for each owner that listens to activations. Only the
-// transaction that moves listenKey writes these keys, so listenKey's revision identifies
+// layout.ListenersPrefix has a key for each owner that listens to activations. Only the
+// transaction that moves layout.ListenKey writes these keys, so layout.ListenKey's revision identifies
 // the set of these keys.
 const (
 	listenersPage = 2000
 )
 
-// listeners caches the owners that listen to activations, as of a revision of listenKey.
+// listeners caches the owners that listen to activations, as of a revision of layout.ListenKey.
 // The lock of fences guards all of it.
 type listeners struct {
-	revision int64     // of listenKey; 0: there is no listenKey
+	revision int64     // of layout.ListenKey; 0: there is no layout.ListenKey
 	read     int64     // the store's revision at that read
 	moved    int64     // requests to listen written up to this revision of the store are in effect
 	learned  time.Time // when revision became known here
@@ -34,7 +35,7 @@ func newListeners() listeners {
 	return listeners{owners: make(map[licensing.Owner]struct{}), news: make(chan struct{})}
 }
 
-// listens reports whether an owner listens, as far as is known.
+// Listens reports whether an owner listens, as far as is known.
 func (f *fences) listens(owner licensing.Owner) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -47,20 +48,20 @@ func (l *listeners) has(owner licensing.Owner) bool {
 }
 
 // hold reports whether every assumption agrees with the cache.
-func (l *listeners) hold(assumed []assumption) bool {
+func (l *listeners) hold(assumed []layout.Listening) bool {
 	for _, a := range assumed {
-		if l.has(a.owner) != a.listens {
+		if l.has(a.Owner) != a.Listens {
 			return false
 		}
 	}
 	return true
 }
 
-// advance takes listenKey as it was read at a revision of the store. It reports false
+// advance takes layout.ListenKey as it was read at a revision of the store. It reports false
 // where the changes since the known revision are not all named: then readListeners
-// must read every owner. An older reading is ignored; a restore may make listenKey
+// must read every owner. An older reading is ignored; a restore may make layout.ListenKey
 // older, but never the store.
-func (f *fences) advance(revision, read int64, is *listenFence) bool {
+func (f *fences) advance(revision, read int64, is *layout.ListenFence) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l := &f.listeners
@@ -71,20 +72,20 @@ func (f *fences) advance(revision, read int64, is *listenFence) bool {
 		l.read = read
 		return true
 	}
-	since := is.since(l.revision)
+	since := is.Since(l.revision)
 	if since == nil {
 		return false
 	}
 	for _, m := range since {
-		for _, c := range m.changes {
-			if c.listens {
-				l.owners[c.owner] = struct{}{}
+		for _, c := range m.Changes {
+			if c.Listens {
+				l.owners[c.Owner] = struct{}{}
 			} else {
-				delete(l.owners, c.owner)
+				delete(l.owners, c.Owner)
 			}
 		}
 	}
-	l.move(revision, read, is.moved)
+	l.move(revision, read, is.Moved)
 	return true
 }
 
@@ -110,28 +111,28 @@ func (l *listeners) move(revision, read, moved int64) {
 
 // learnListening reads who listens.
 func (s *Store) learnListening(ctx context.Context) error {
-	response, err := s.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(listenKey)}, nil)
+	response, err := s.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
 	return s.noteListening(ctx, firstOf(response.Responses, 0), response.Header.Revision)
 }
 
-// readListenFence reads listenKey; the zero fence where there is no such key. A value that
+// readListenFence reads layout.ListenKey; the zero fence where there is no such key. A value that
 // can't be read names no moves, so that every listener is read; the next move replaces it.
-func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence listenFence, revision int64) {
+func (s *Store) readListenFence(kv *mvccpb.KeyValue) (fence layout.ListenFence, revision int64) {
 	if kv == nil {
 		return fence, 0
 	}
-	fence, err := decodeListenFence(kv.Value)
+	fence, err := layout.DecodeListenFence(kv.Value)
 	if err != nil {
-		s.brokenLog.Error().Err(err).Str("key", listenKey).Msg("a value can't be read")
-		fence = listenFence{}
+		s.brokenLog.Error().Err(err).Str("key", layout.ListenKey).Msg("a value can't be read")
+		fence = layout.ListenFence{}
 	}
 	return fence, kv.ModRevision
 }
 
-// noteListening takes listenKey as it was read at a revision of the store.
+// noteListening takes layout.ListenKey as it was read at a revision of the store.
 func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int64) error {
 	fence, revision := s.readListenFence(kv)
 	if s.fences.advance(revision, read, &fence) {
@@ -146,11 +147,11 @@ func (s *Store) noteListening(ctx context.Context, kv *mvccpb.KeyValue, read int
 // readListeners reads every owner that listens, page by page at one revision.
 func (s *Store) readListeners(ctx context.Context) error {
 	owners := make(map[licensing.Owner]struct{})
-	end := clientv3.GetPrefixRangeEnd(listenersPrefix)
+	end := clientv3.GetPrefixRangeEnd(layout.ListenersPrefix)
 	page := func(from string, at int64) clientv3.Op {
 		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))
 	}
-	response, err := s.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(listenKey), page(listenersPrefix, 0)}, nil)
+	response, err := s.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
 	if err != nil {
 		return err
 	}
@@ -159,7 +160,7 @@ func (s *Store) readListeners(ctx context.Context) error {
 	for found := response.Responses[1].GetResponseRange(); ; {
 		for _, kv := range found.Kvs {
 			// A key that is not in the form of a listener's is for verify to report.
-			if owner, rest, ok := ownerOf(string(kv.Key[len(listenersPrefix):])); ok && rest == "" {
+			if owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):])); ok && rest == "" {
 				owners[owner] = struct{}{}
 			}
 		}
@@ -172,7 +173,7 @@ func (s *Store) readListeners(ctx context.Context) error {
 		}
 		found = response.Responses[0].GetResponseRange()
 	}
-	s.fences.replace(revision, at, fence.moved, owners)
+	s.fences.replace(revision, at, fence.Moved, owners)
 	return nil
 }
 
@@ -188,11 +189,11 @@ func (s *Store) sayWhoListens(snapshot *store.Snapshot) {
 }
 
 // readListenRequest reads an owner's request to listen.
-func readListenRequest(kv *mvccpb.KeyValue) (assumption, error) {
-	owner, rest, ok := ownerOf(string(kv.Key[len(listenRequests):]))
+func readListenRequest(kv *mvccpb.KeyValue) (layout.Listening, error) {
+	owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenRequests):]))
 	if !ok || rest != "" {
-		return assumption{}, errMalformed
+		return layout.Listening{}, layout.ErrMalformed
 	}
-	listens, err := decodeListenRequest(kv.Value)
-	return assumption{owner, listens}, err
+	listens, err := layout.DecodeListenRequest(kv.Value)
+	return layout.Listening{Owner: owner, Listens: listens}, err
 }

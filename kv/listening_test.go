@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -30,7 +31,7 @@ func TestListenDuringABatch(t *testing.T) {
 		changes = append(changes, l.bound(s, ref, "a"))
 	}
 	l.listen(owner)
-	must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // so that it knows
+	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // so that it knows
 	requests := &requestCount{KVClient: s.remote}
 	s.remote = requests
 	outcomes, errs := batched(t, s, changes...)

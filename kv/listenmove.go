@@ -12,19 +12,20 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
-// Every change of a license compares listenKey, so each write of it makes every node
+// Every change of a license compares layout.ListenKey, so each write of it makes every node
 // send the requests under way again. No owner may cause that at its own pace. A change of
 // an owner's endpoints that makes the owner listen, or no longer listen, therefore writes
-// a request: listenRequestKey. Any node then moves listenKey for all owners that wait, at
+// a request: layout.ListenRequestKey. Any node then moves layout.ListenKey for all owners that wait, at
 // most once in moveEvery. The change is acknowledged after that move, so every
 // activation that begins after the acknowledgment is made of what the owner asked for.
 //
 // A request names its owner's wish; the move names the owners and puts or deletes their
-// keys below listenersPrefix. Requests up to the fence's moved revision are in effect,
+// keys below layout.ListenersPrefix. Requests up to the fence's moved revision are in effect,
 // and are removed after the move. Where the mover dies in between, the next one removes
 // them.
 const (
@@ -42,12 +43,12 @@ const (
 
 // pend asks for an owner to listen, or no longer to.
 func (sw *swap) pend(owner licensing.Owner, listens bool) {
-	sw.put([]byte(listenRequestKey(owner)), encodeListenRequest(listens))
+	sw.put([]byte(layout.ListenRequestKey(owner)), layout.EncodeListenRequest(listens))
 	sw.pends = true
 }
 
 // awaitMove returns once requests to listen up to a revision of the store are in effect. It
-// moves listenKey itself where a move is due and no other request here is making one.
+// moves layout.ListenKey itself where a move is due and no other request here is making one.
 func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 	for attempt := 0; ; {
 		moved, wait, news := s.fences.nextMove(revision, s.moveEvery)
@@ -90,7 +91,7 @@ func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 }
 
 // nextMove reports whether requests up to a revision of the store are in effect, else how
-// long listenKey must rest before its next move, and a channel that closes when listenKey
+// long layout.ListenKey must rest before its next move, and a channel that closes when layout.ListenKey
 // moves.
 func (f *fences) nextMove(revision int64, every time.Duration) (moved bool, wait time.Duration, news <-chan struct{}) {
 	f.mu.Lock()
@@ -151,7 +152,7 @@ func (s *Store) moveInTurn(ctx context.Context, revision int64) (left bool, err 
 	return s.moveListeners(ctx, revision)
 }
 
-// moveListeners moves listenKey for the owners that wait, unless it has moved lately, requests
+// moveListeners moves layout.ListenKey for the owners that wait, unless it has moved lately, requests
 // up to a revision of the store are in effect, or another node is first. It reports whether any
 // owner may still wait. The caller has the turn to move.
 func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, err error) {
@@ -159,8 +160,8 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
 	response, err := s.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
-		clientv3.OpGet(listenKey),
-		clientv3.OpGet(listenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
+		clientv3.OpGet(layout.ListenKey),
+		clientv3.OpGet(layout.ListenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
 	}, nil)
 	if err != nil {
@@ -172,31 +173,31 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 	}
 	fence, after := s.readListenFence(was)
 	waiting := response.Responses[1].GetResponseRange()
-	due, done := splitRequests(waiting.Kvs, waiting.More, fence.moved)
+	due, done := splitRequests(waiting.Kvs, waiting.More, fence.Moved)
 	if len(due) == 0 {
 		return waiting.More, s.removeRequests(ctx, done)
 	}
 	if _, wait, _ := s.fences.nextMove(due[0].ModRevision, s.moveEvery); wait > 0 {
 		return true, nil
 	}
-	move := listenMove{after: after}
+	move := layout.ListenMove{After: after}
 	for _, kv := range due {
 		change, err := readListenRequest(kv)
 		if err != nil {
 			s.brokenLog.Error().Err(err).Msg("a request to listen to activations can't be read; the owner listens")
-			if change.owner == (licensing.Owner{}) {
+			if change.Owner == (licensing.Owner{}) {
 				continue // the key names no owner
 			}
-			change.listens = true // events that nobody wants are harmless, missing events are not
+			change.Listens = true // events that nobody wants are harmless, missing events are not
 		}
-		move.changes = append(move.changes, change)
+		move.Changes = append(move.Changes, change)
 	}
-	next := fence.next(move, due[len(due)-1].ModRevision)
+	next := fence.Next(move, due[len(due)-1].ModRevision)
 	landed, err := s.txn(ctx, "move_listeners",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(listenKey), "=", after)},
-		moveOps(next, move.changes), []clientv3.Op{clientv3.OpGet(listenKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.ListenKey), "=", after)},
+		moveOps(next, move.Changes), []clientv3.Op{clientv3.OpGet(layout.ListenKey)})
 	if err != nil {
-		return true, err // listenKey is read again: only one move after this revision can land
+		return true, err // layout.ListenKey is read again: only one move after this revision can land
 	}
 	if !landed.Succeeded {
 		return true, s.noteListening(ctx, firstOf(landed.Responses, 0), landed.Header.Revision)
@@ -228,15 +229,15 @@ func splitRequests(found []*mvccpb.KeyValue, more bool, moved int64) (due, done 
 
 // moveOps are the operations of a move: the fence, and the listeners' keys in nested
 // transactions without a compare.
-func moveOps(fence *listenFence, changes []assumption) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpPut(listenKey, string(fence.encode()))}
+func moveOps(fence *layout.ListenFence, changes []layout.Listening) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(layout.ListenKey, string(fence.Encode()))}
 	for some := range slices.Chunk(changes, moveChild) {
 		keys := make([]clientv3.Op, len(some))
 		for i, c := range some {
-			if c.listens {
-				keys[i] = clientv3.OpPut(listenerKey(c.owner), "")
+			if c.Listens {
+				keys[i] = clientv3.OpPut(layout.ListenerKey(c.Owner), "")
 			} else {
-				keys[i] = clientv3.OpDelete(listenerKey(c.owner))
+				keys[i] = clientv3.OpDelete(layout.ListenerKey(c.Owner))
 			}
 		}
 		ops = append(ops, clientv3.OpTxn(nil, keys, nil))
@@ -262,8 +263,8 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) err
 	return nil
 }
 
-// moveLeft moves listenKey for owners whose node died before the move: their endpoints have
-// changed, as webhooksMark tells, and no caller waits for the move.
+// moveLeft moves layout.ListenKey for owners whose node died before the move: their endpoints have
+// changed, as layout.WebhooksMark tells, and no caller waits for the move.
 func (s *Store) moveLeft(ctx context.Context, mark int64) error {
 	if mark == s.fences.markLooked.Load() {
 		return nil

@@ -12,6 +12,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -49,7 +51,7 @@ func TestMovesHurtNoOtherOwner(t *testing.T) {
 }
 
 // TestMovesArePaced has three owners begin and cease to listen on three stores, in a loop:
-// listenKey moves once in each pause, whatever they do.
+// layout.ListenKey moves once in each pause, whatever they do.
 func TestMovesArePaced(t *testing.T) {
 	l := newHooksLab(t)
 	const pause = 100 * time.Millisecond
@@ -67,7 +69,7 @@ func TestMovesArePaced(t *testing.T) {
 	}
 	owners.Wait()
 	pauses := time.Since(began)/pause + 1
-	fence := must(l.store.client.Get(testContext(t, 10*time.Second), listenKey))(t).Kvs[0]
+	fence := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Kvs[0]
 	if moves := fence.Version; moves < 8 || moves > int64(pauses) {
 		t.Errorf("%d moves within %d pauses; each owner waited for 8", moves, pauses)
 	}
@@ -100,7 +102,7 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	all.Wait()
 	l.wantListeners(owners...)
 	for _, s := range stores {
-		must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+		kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
 		for _, owner := range owners {
 			if !s.fences.listens(owner) {
 				t.Errorf("a store does not know that %v listens", owner)
@@ -111,12 +113,12 @@ func TestOwnersSubscribeAtOnce(t *testing.T) {
 	l.clean()
 }
 
-// TestMoverDies stores an endpoint on a node that dies before listenKey moves: the change
+// TestMoverDies stores an endpoint on a node that dies before layout.ListenKey moves: the change
 // is acknowledged to nobody before the move, and another node makes the move.
 func TestMoverDies(t *testing.T) {
 	for name, look := range map[string]func(*eventsLab, *Store, licensing.Owner){
 		"another node looks by itself": func(l *eventsLab, s *Store, _ licensing.Owner) {
-			must(s.EventEpoch(testContext(l.t, 10*time.Second)))(l.t)
+			kvtest.Must(s.EventEpoch(testContext(l.t, 10*time.Second)))(l.t)
 		},
 		"the endpoint is looked up": func(l *eventsLab, s *Store, owner licensing.Owner) {
 			loadOne(l.t, s, licensing.WebhooksRef(owner))
@@ -143,7 +145,7 @@ func TestMoverDies(t *testing.T) {
 				<-written
 				cancel()
 			}()
-			go l.awaitKey(listenRequestKey(owner), written)
+			go l.awaitKey(layout.ListenRequestKey(owner), written)
 			if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 				t.Errorf("the change is stored and not in effect, and the answer is %v", err)
 			}
@@ -159,7 +161,7 @@ func TestMoverDies(t *testing.T) {
 	}
 }
 
-// TestMissedMoves has a store miss more moves than listenKey names: it reads every
+// TestMissedMoves has a store miss more moves than layout.ListenKey names: it reads every
 // listener, and then follows the moves again.
 func TestMissedMoves(t *testing.T) {
 	l := newHooksLab(t)
@@ -167,7 +169,7 @@ func TestMissedMoves(t *testing.T) {
 	l.hook(l.store, goes, subscribe(goes))
 	l.hook(l.store, stays, subscribe(stays))
 	s := l.open(nil)
-	for range fenceMoves/2 + 1 {
+	for range layout.MaxListenMoves/2 + 1 {
 		l.hook(l.store, stays, unsubscribe(stays))
 		l.hook(l.store, stays, subscribe(stays))
 	}
@@ -180,13 +182,13 @@ func TestMissedMoves(t *testing.T) {
 		return m.GetHistogram().GetSampleCount()
 	}
 	before := lists()
-	must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
 	if s.fences.listens(goes) || !s.fences.listens(stays) || lists() == before {
 		t.Error("the store has not read who listens")
 	}
 	before = lists()
 	l.hook(l.store, goes, subscribe(goes))
-	must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
 	if !s.fences.listens(goes) || lists() != before {
 		t.Error("the store has not followed a move by its name")
 	}
@@ -199,7 +201,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	owner, next := acct("garbled"), acct("next")
 	ref := l.license(l.store, owner)
 	l.hook(l.store, owner, subscribe(owner))
-	must(l.store.client.Put(testContext(t, 10*time.Second), listenKey, "\x02"))(t)
+	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenKey, "\x02"))(t)
 	s := l.open(nil)
 	for _, store := range []*Store{l.store, s} {
 		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
@@ -216,7 +218,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 // wantNoRequests wants that no request to listen waits or is left behind.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
-	if left := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenRequests, clientv3.WithPrefix()))(l.t); left.Count > 0 {
+	if left := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.ListenRequests, clientv3.WithPrefix()))(l.t); left.Count > 0 {
 		l.t.Errorf("%d requests to listen are left", left.Count)
 	}
 }
@@ -234,6 +236,6 @@ func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 func (l *eventsLab) removed(s *Store, ref licensing.Ref, device string) store.Change {
 	l.t.Helper()
 	snapshot := loadOne(l.t, s, ref, device)
-	must(licensing.Apply(&snapshot.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}, testTime))(l.t)
+	kvtest.Must(licensing.Apply(&snapshot.Record, licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID), By: licensing.EndUser}, Device: device}, kvtest.Time))(l.t)
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }

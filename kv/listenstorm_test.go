@@ -12,6 +12,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -62,7 +63,7 @@ func TestListeningInAStorm(t *testing.T) {
 					if w := loaded[0].Record.Webhooks; w.Listening() == listening {
 						break
 					}
-					if _, err := licensing.Apply(&loaded[0].Record, cmd, testTime); err != nil {
+					if _, err := licensing.Apply(&loaded[0].Record, cmd, kvtest.Time); err != nil {
 						t.Error(err)
 						return
 					}
@@ -115,6 +116,6 @@ func TestListeningInAStorm(t *testing.T) {
 			t.Errorf("owner %d: told of %q, want %q", o, got, want)
 		}
 	}
-	must(l.store.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(l.store.EventEpoch(testContext(t, 10*time.Second)))(t)
 	l.clean()
 }

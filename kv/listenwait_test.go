@@ -14,6 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -38,13 +40,13 @@ func (k *slowKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 	return k.KVClient.Txn(ctx, request, opts...)
 }
 
-// moveThrough has a store's reads and moves of listenKey go through k.
+// moveThrough has a store's reads and moves of layout.ListenKey go through k.
 func (k *slowKV) moveThrough(s *Store) {
 	k.KVClient = s.remote
 	s.kv = clientv3.NewKVFromKVClient(k, s.client)
 }
 
-// orphan stores an endpoint on a node that dies before listenKey moves.
+// orphan stores an endpoint on a node that dies before layout.ListenKey moves.
 func (l *eventsLab) orphan(owner licensing.Owner) {
 	l.t.Helper()
 	dies := l.open(nil)
@@ -56,14 +58,14 @@ func (l *eventsLab) orphan(owner licensing.Owner) {
 		<-written
 		cancel()
 	}()
-	go l.awaitKey(listenRequestKey(owner), written)
+	go l.awaitKey(layout.ListenRequestKey(owner), written)
 	if _, err := dies.Commit(ctx, l.hooked(dies, owner, subscribe(owner))); err == nil {
 		l.t.Fatal("the change took effect")
 	}
 }
 
 // TestManyWaitForOneMove has look-ups wait for one move on a store whose etcd is slow: one of
-// them moves listenKey, and the others ask etcd nothing. A look-up beyond moveWaits of the same
+// them moves layout.ListenKey, and the others ask etcd nothing. A look-up beyond moveWaits of the same
 // owner is refused at once; another owner's is not.
 func TestManyWaitForOneMove(t *testing.T) {
 	l := newHooksLab(t)
@@ -112,7 +114,7 @@ func TestManyWaitForOneMove(t *testing.T) {
 	l.wantListeners(owner)
 }
 
-// TestSealingWaitsForNoMove reads the epoch while a request moves listenKey: a slow move
+// TestSealingWaitsForNoMove reads the epoch while a request moves layout.ListenKey: a slow move
 // does not keep events out of the feed.
 func TestSealingWaitsForNoMove(t *testing.T) {
 	l := newHooksLab(t)
@@ -120,7 +122,7 @@ func TestSealingWaitsForNoMove(t *testing.T) {
 	s := l.open(nil)
 	s.moveTurn <- struct{}{}
 	ctx := testContext(t, 5*time.Second)
-	must(s.EventEpoch(ctx))(t)
+	kvtest.Must(s.EventEpoch(ctx))(t)
 	if ctx.Err() != nil {
 		t.Error("the epoch was told only when the caller had given up")
 	}
@@ -133,7 +135,7 @@ func TestWaitWithoutARequest(t *testing.T) {
 	s := l.open(nil)
 	k := &slowKV{}
 	k.moveThrough(s)
-	now := must(s.client.Get(testContext(t, 10*time.Second), listenKey))(t).Header.Revision
+	now := kvtest.Must(s.client.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Header.Revision
 	if err := s.awaitMove(testContext(t, 5*time.Second), now); err != nil || k.sent.Load() > 5 {
 		t.Errorf("%v after %d transactions", err, k.sent.Load())
 	}
@@ -145,9 +147,9 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l := newHooksLab(t)
 	const owners = moveOwners + 50
 	for i := range owners {
-		must(l.store.client.Put(testContext(t, 10*time.Second), listenRequestKey(acct(fmt.Sprint("page", i))), string(encodeListenRequest(true))))(t)
+		kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
 	}
-	must(l.store.client.Put(testContext(t, 10*time.Second), webhooksMark, ""))(t)
+	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.WebhooksMark, ""))(t)
 	dies := l.open(nil)
 	(&slowKV{refuse: func(request *etcdserverpb.TxnRequest) error {
 		if child := request.Success[0].GetRequestTxn(); child != nil && len(child.Compare) == 1 {
@@ -156,11 +158,11 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 		return nil
 	}}).moveThrough(dies)
 	for range 2 {
-		must(dies.EventEpoch(testContext(t, 10*time.Second)))(t)
+		kvtest.Must(dies.EventEpoch(testContext(t, 10*time.Second)))(t)
 	}
 	s := l.open(nil)
 	for range 5 {
-		must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+		kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
 	}
 	if n := len(l.listeners()); n != owners {
 		t.Errorf("%d owners listen, of %d", n, owners)
@@ -174,7 +176,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unread")
 	l.orphan(owner)
-	must(l.store.client.Put(testContext(t, 10*time.Second), listenRequestKey(owner), "\x02"))(t)
+	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(owner), "\x02"))(t)
 	loadOne(t, l.open(nil), licensing.WebhooksRef(owner))
 	l.wantListeners(owner)
 	l.clean()
@@ -184,7 +186,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 // a node that knows the request to be in effect.
 func TestRestoreBringsARequestBack(t *testing.T) {
 	for name, look := range map[string]func(d *disaster, owner licensing.Owner){
-		"the node looks by itself": func(d *disaster, _ licensing.Owner) { must(d.store.EventEpoch(d.ctx()))(d.t) },
+		"the node looks by itself": func(d *disaster, _ licensing.Owner) { kvtest.Must(d.store.EventEpoch(d.ctx()))(d.t) },
 		"the endpoint is looked up": func(d *disaster, owner licensing.Owner) {
 			_ = d.store.learnListening(d.ctx())
 			loadOne(d.t, d.store, licensing.WebhooksRef(owner))
@@ -195,12 +197,12 @@ func TestRestoreBringsARequestBack(t *testing.T) {
 			l := &eventsLab{t: t, etcd: d.etcd, store: d.store}
 			d.store.moveEvery = 0
 			owner := licensing.Owner{AccountID: "acct_back", Mode: licensing.Test}
-			must(d.store.EventEpoch(d.ctx()))(t)
+			kvtest.Must(d.store.EventEpoch(d.ctx()))(t)
 			l.orphan(owner)
 			d.backup = backUp(t, d.etcd)
-			must(d.store.EventEpoch(d.ctx()))(t)
+			kvtest.Must(d.store.EventEpoch(d.ctx()))(t)
 			l.wantListeners(labListener, owner)
-			d.restore(revisionBump)
+			d.restore(layout.RevisionBump)
 			l.etcd = d.etcd
 			look(d, owner)
 			l.wantListeners(labListener, owner)

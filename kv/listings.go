@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -19,7 +20,7 @@ const (
 	// licensePosition is how much of a license's place in the listing a cursor
 	// shows. A key opens its license, so all of it has no place in an address. What
 	// is left tells apart what was made in one millisecond.
-	licensePosition = timeLength + 8
+	licensePosition = layout.TimeSize + 8
 	// listBatch is how many records of a listing are read at a time: a license
 	// takes two operations of a request's 128.
 	listBatch = 50
@@ -77,9 +78,9 @@ func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEm
 		read := func(ctx context.Context, orderNos []string) ([]*store.LicenseView, error) {
 			return s.licensesOfOrders(ctx, owner, buyerEmail, orderNos)
 		}
-		return collect(ctx, s.walkFrom(ordersOfBuyer(owner, buyerEmail), page.Before), page, read, keepView)
+		return collect(ctx, s.walkFrom(layout.OrdersOfBuyer(owner, buyerEmail), page.Before), page, read, keepView)
 	}
-	list, err := collect(ctx, s.walkFrom(licensesOf(owner), page.Before), page, s.listedLicenses, keepView)
+	list, err := collect(ctx, s.walkFrom(layout.LicensesOf(owner), page.Before), page, s.listedLicenses, keepView)
 	list.Next = list.Next[:min(len(list.Next), licensePosition)]
 	return list, err
 }
@@ -88,10 +89,10 @@ func (s *Store) ListLicenses(ctx context.Context, owner licensing.Owner, buyerEm
 func (s *Store) listedLicenses(ctx context.Context, positions []string) ([]*store.LicenseView, error) {
 	ids := make([]licensing.LicenseID, len(positions))
 	for i, position := range positions {
-		if len(position) != timeLength+idLength {
-			return nil, broken(fmt.Errorf("the listing of licenses: %w", errMalformed))
+		if len(position) != layout.TimeSize+layout.LicenseIDSize {
+			return nil, broken(fmt.Errorf("the listing of licenses: %w", layout.ErrMalformed))
 		}
-		ids[i] = licensing.LicenseID([]byte(position[timeLength:]))
+		ids[i] = licensing.LicenseID([]byte(position[layout.TimeSize:]))
 	}
 	return s.viewLicenses(ctx, ids)
 }
@@ -126,7 +127,7 @@ func (s *Store) licensesOfOrders(ctx context.Context, owner licensing.Owner, buy
 func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]*store.LicenseView, error) {
 	keys := make([]string, 0, 2*len(ids))
 	for _, id := range ids {
-		keys = append(keys, licenseKey(id), metadataKey(id))
+		keys = append(keys, layout.LicenseKey(id), layout.MetadataKey(id))
 	}
 	found, err := s.getAll(ctx, "list_licenses", keys)
 	if err != nil {
@@ -144,9 +145,9 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 
 // ListOrders reads a page of an owner's orders, or of those of one buyer.
 func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, page store.Page, keep func(*licensing.Order) bool) (store.List[licensing.Order], error) {
-	listing := ordersOf(owner)
+	listing := layout.OrdersOf(owner)
 	if buyerEmail != "" {
-		listing = ordersOfBuyer(owner, buyerEmail)
+		listing = layout.OrdersOfBuyer(owner, buyerEmail)
 	}
 	read := func(ctx context.Context, orderNos []string) ([]*licensing.Order, error) {
 		return s.readOrders(ctx, owner, buyerEmail, orderNos)
@@ -160,7 +161,7 @@ func (s *Store) ListOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmail string, orderNos []string) ([]*licensing.Order, error) {
 	keys := make([]string, len(orderNos))
 	for i, orderNo := range orderNos {
-		keys[i] = orderKey(owner, orderNo)
+		keys[i] = layout.OrderKey(owner, orderNo)
 	}
 	found, err := s.getAll(ctx, "list_orders", keys)
 	if err != nil {
@@ -171,12 +172,12 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 		if kv == nil {
 			continue
 		}
-		stored, err := decodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
+		stored, err := layout.DecodeOrder(licensing.OrderRef(owner, orderNos[i]), kv.Value)
 		if err != nil {
 			return nil, broken(err)
 		}
-		if buyerEmail == "" || licensing.FoldEmail(stored.order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
-			orders[i] = &stored.order
+		if buyerEmail == "" || licensing.FoldEmail(stored.Order.BuyerEmail) == licensing.FoldEmail(buyerEmail) {
+			orders[i] = &stored.Order
 		}
 	}
 	return orders, nil
@@ -187,10 +188,10 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 	read := func(ctx context.Context, positions []string) ([]*licensing.Product, error) {
 		keys := make([]string, len(positions))
 		for i, position := range positions {
-			if len(position) <= timeLength {
-				return nil, broken(fmt.Errorf("the listing of products: %w", errMalformed))
+			if len(position) <= layout.TimeSize {
+				return nil, broken(fmt.Errorf("the listing of products: %w", layout.ErrMalformed))
 			}
-			keys[i] = productKey(owner, position[timeLength:])
+			keys[i] = layout.ProductKey(owner, position[layout.TimeSize:])
 		}
 		found, err := s.getAll(ctx, "list_products", keys)
 		if err != nil {
@@ -201,15 +202,15 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 			if kv == nil {
 				continue
 			}
-			stored, err := decodeProduct(licensing.ProductRef(owner, positions[i][timeLength:]), kv.Value)
+			stored, err := layout.DecodeProduct(licensing.ProductRef(owner, positions[i][layout.TimeSize:]), kv.Value)
 			if err != nil {
 				return nil, broken(err)
 			}
-			products[i] = &stored.product
+			products[i] = &stored.Product
 		}
 		return products, nil
 	}
-	return collect(ctx, s.walkFrom(productsOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(layout.ProductsOf(owner), page.Before), page, read, nil)
 }
 
 // ListAPIKeys reads a page of an owner's API keys, the newest id first.
@@ -217,7 +218,7 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 	read := func(ctx context.Context, ids []string) ([]*licensing.APIKey, error) {
 		entries := make([]string, len(ids))
 		for i, id := range ids {
-			entries[i] = apiKeyIndexKey(owner, id)
+			entries[i] = layout.APIKeyIndexKey(owner, id)
 		}
 		found, err := s.getAll(ctx, "list_api_keys", entries)
 		if err != nil {
@@ -234,12 +235,12 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 		keys := make([]*licensing.APIKey, len(ids))
 		for i := range stored {
 			if stored[i] != nil {
-				keys[i] = &stored[i].key
+				keys[i] = &stored[i].Key
 			}
 		}
 		return keys, nil
 	}
-	return collect(ctx, s.walkFrom(apiKeysOf(owner), page.Before), page, read, nil)
+	return collect(ctx, s.walkFrom(layout.APIKeysOf(owner), page.Before), page, read, nil)
 }
 
 // getAll reads single keys in one request, linearizably; nil where one does not

@@ -14,6 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -99,7 +101,7 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		}
 	}
 	put := func(key string, value []byte) { puts = append(puts, clientv3.OpPut(key, string(value))) }
-	at := testTime
+	at := kvtest.Time
 	for i := range n {
 		if i < n/4 || i > 3*n/4 {
 			at = at.Add(time.Duration(random.IntN(100_000)) * time.Millisecond)
@@ -109,9 +111,9 @@ func crowd(t testing.TB, n int) licensing.Owner {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		binary.BigEndian.PutUint64(entropy[:], random.Uint64())
 		binary.BigEndian.PutUint64(entropy[5:], random.Uint64())
-		license := storedLicense{license: *licensing.DefaultTerms().Issue(testCheck.Mint("LIC", store.Cell, entropy), owner, "pro", "", at)}
-		put(licenseKey(license.license.Key.ID()), license.encode())
-		for _, key := range entryKeys(listingKey(owner, at, license.license.Key.ID())) {
+		license := layout.License{License: *licensing.DefaultTerms().Issue(kvtest.Check.Mint("LIC", store.Cell, entropy), owner, "pro", "", at)}
+		put(layout.LicenseKey(license.License.Key.ID()), license.Encode())
+		for _, key := range entryKeys(layout.ListingKey(owner, at, license.License.Key.ID())) {
 			put(key, nil)
 		}
 		flush(60)
@@ -197,7 +199,7 @@ func TestPagesCostTheSame(t *testing.T) {
 // middle is a position in the middle of an owner's licenses.
 func middle(t testing.TB, s *Store, owner licensing.Owner, n int) store.Position {
 	t.Helper()
-	positions, err := s.walkFrom(licensesOf(owner), "").next(t.Context(), n/2)
+	positions, err := s.walkFrom(layout.LicensesOf(owner), "").next(t.Context(), n/2)
 	if err != nil || len(positions) != n/2 {
 		t.Fatal(len(positions), err)
 	}

@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -15,23 +16,23 @@ import (
 // beyond the record itself.
 type stored struct {
 	revision int64 // of the record's key
-	writers  []writer
-	unknown  []byte // fields that only a newer format knows
-	told     site   // of the latest event
-	listens  bool   // of a license: its owner listened, as far as was known
-	due      due    // of a license or an order: what was due, and so its place in the index
+	writers  []layout.Writer
+	unknown  []byte          // fields that only a newer format knows
+	told     layout.Location // of the latest event
+	listens  bool            // of a license: its owner listened, as far as was known
+	due      layout.Due      // of a license or an order: what was due, and so its place in the index
 	// Of an order or a product: its key in a listing that may change, see
-	// placeOfOrder and placeOfProduct.
+	// layout.BuyerListingKey and layout.CatalogKey.
 	listed string
 	// Of an owner's endpoints of webhooks: as they were read, and the revision of the
 	// owner's request to listen; 0: there is none.
-	webhooks *storedWebhooks
+	webhooks *layout.Webhooks
 	request  int64
 	// Of a license:
-	inline  []inlineDevice // the devices in its record, in the order they were bound
-	spilled bool           // the devices have keys of their own
-	whole   bool           // all devices are known, so those that are absent are so for certain
-	slot    *slot          // where it is remembered
+	inline  []layout.InlineDevice // the devices in its record, in the order they were bound
+	spilled bool                  // the devices have keys of their own
+	whole   bool                  // all devices are known, so those that are absent are so for certain
+	slot    *slot                 // where it is remembered
 	// Devices that were taken for absent without having been looked for: a swap
 	// must see to it that they are.
 	assumed map[string]struct{}
@@ -43,7 +44,7 @@ type stored struct {
 // query is a want as it is asked of etcd.
 type query struct {
 	store.Want
-	// devices: the keys that the devices would have of their own are read too.
+	// Devices: the keys that the devices would have of their own are read too.
 	// Most licenses have no such keys, so those are asked for only where the
 	// license is known to have them.
 	devices bool
@@ -82,7 +83,7 @@ func (s *Store) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot
 func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, error) {
 	var reads [][]byte
 	for i := range queries {
-		reads = appendKeys(reads, &queries[i], []byte(recordKey(queries[i].Ref)))
+		reads = appendKeys(reads, &queries[i], []byte(layout.RecordKey(queries[i].Ref)))
 	}
 	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
@@ -114,9 +115,9 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 		k := []byte(key)
 		check.compares, check.reads = append(check.compares, unchanged(k, revision)), append(check.reads, k)
 	}
-	demand(recordKey(ref), known.revision)
+	demand(layout.RecordKey(ref), known.revision)
 	for device := range known.assumed {
-		demand(deviceKey(licensing.LicenseKey(ref.ID).ID(), device), 0)
+		demand(layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), device), 0)
 	}
 	r := s.read(ctx, "check", check)
 	if r.err != nil {
@@ -147,15 +148,15 @@ func unavailable(cause error) error {
 func appendKeys(keys [][]byte, q *query, record []byte) [][]byte {
 	keys = append(keys, record)
 	if q.metadata() {
-		keys = append(keys, []byte(metadataKey(licensing.LicenseKey(q.Ref.ID).ID())))
+		keys = append(keys, []byte(layout.MetadataKey(licensing.LicenseKey(q.Ref.ID).ID())))
 	}
 	if q.Ref.Kind == licensing.KindWebhooks {
-		keys = append(keys, []byte(listenRequestKey(q.Ref.Owner)))
+		keys = append(keys, []byte(layout.ListenRequestKey(q.Ref.Owner)))
 	}
 	if q.devices && q.Ref.Kind == licensing.KindLicense {
 		id := licensing.LicenseKey(q.Ref.ID).ID()
 		for _, device := range q.Devices {
-			keys = append(keys, []byte(deviceKey(id, device)))
+			keys = append(keys, []byte(layout.DeviceKey(id, device)))
 		}
 	}
 	return keys
@@ -221,35 +222,35 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 	var err error
 	switch want.Ref.Kind {
 	case licensing.KindOrder:
-		var order *storedOrder
-		order, err = decodeOrder(want.Ref, record.Value)
-		token.writers, token.unknown, token.due = order.writers, order.unknown, dueOf(order.order.Due())
-		token.told = order.told
-		token.listed = placeOfOrder(&order.order)
-		snapshot.Record.Order = &order.order
+		var order *layout.Order
+		order, err = layout.DecodeOrder(want.Ref, record.Value)
+		token.writers, token.unknown, token.due = order.Writers, order.Unknown, layout.DueOf(order.Order.Due())
+		token.told = order.LastEvent
+		token.listed = layout.BuyerListingKey(&order.Order)
+		snapshot.Record.Order = &order.Order
 	case licensing.KindProduct:
-		var product *storedProduct
-		product, err = decodeProduct(want.Ref, record.Value)
-		token.writers, token.unknown = product.writers, product.unknown
-		token.listed = placeOfProduct(want.Ref, &product.product)
-		snapshot.Record.Product = &product.product
+		var product *layout.Product
+		product, err = layout.DecodeProduct(want.Ref, record.Value)
+		token.writers, token.unknown = product.Writers, product.Unknown
+		token.listed = layout.CatalogKey(want.Ref, &product.Product)
+		snapshot.Record.Product = &product.Product
 	case licensing.KindWebhooks:
-		var webhooks *storedWebhooks
-		webhooks, err = decodeWebhooks(want.Ref.Owner, record.Value)
-		token.writers, token.told, token.webhooks = webhooks.writers, webhooks.told, webhooks
-		snapshot.Record.Webhooks = webhooks.webhooks.Clone()
+		var webhooks *layout.Webhooks
+		webhooks, err = layout.DecodeWebhooks(want.Ref.Owner, record.Value)
+		token.writers, token.told, token.webhooks = webhooks.Writers, webhooks.LastEvent, webhooks
+		snapshot.Record.Webhooks = webhooks.Webhooks.Clone()
 	case licensing.KindClaim:
-		snapshot.Record.Claim, token.writers, err = decodeClaim(record.Value)
+		snapshot.Record.Claim, token.writers, err = layout.DecodeClaim(record.Value)
 	case licensing.KindLicense:
-		var license *storedLicense
-		license, err = decodeLicense(licensing.LicenseKey(want.Ref.ID).ID(), record.Value)
+		var license *layout.License
+		license, err = layout.DecodeLicense(licensing.LicenseKey(want.Ref.ID).ID(), record.Value)
 		if err != nil {
 			break
 		}
-		token.writers, token.unknown, token.due = license.writers, license.unknown, dueOf(license.license.Due())
-		snapshot.Writer = lastWriter(license.writers)
-		token.inline, token.spilled, token.told = license.devices, license.spilled, license.told
-		snapshot.Record.License = &license.license
+		token.writers, token.unknown, token.due = license.Writers, license.Unknown, layout.DueOf(license.License.Due())
+		snapshot.Writer = layout.LastWriter(license.Writers)
+		token.inline, token.spilled, token.told = license.Devices, license.Spilled, license.LastEvent
+		snapshot.Record.License = &license.License
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, entries)
 		token.entries = entryRevisions(want.Devices, entries)
 	}
@@ -258,12 +259,12 @@ func readSnapshot(want store.Want, record *mvccpb.KeyValue, entries []*mvccpb.Ke
 
 // deviceEntries tells of each wanted device whether it is bound: by its own
 // key where the license's devices have such, else by the license itself.
-func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyValue) (licensing.Devices, error) {
+func deviceEntries(wanted []string, license *layout.License, own []*mvccpb.KeyValue) (licensing.Devices, error) {
 	devices := make(licensing.Devices, len(wanted))
 	for i, id := range wanted {
 		entry := &licensing.DeviceEntry{Device: licensing.Device{ID: id}}
-		if license.spilled && own != nil && own[i] != nil {
-			device, err := decodeDeviceValue(own[i].Value)
+		if license.Spilled && own != nil && own[i] != nil {
+			device, err := layout.DecodeDeviceValue(own[i].Value)
 			if err != nil {
 				return nil, err
 			}
@@ -271,18 +272,18 @@ func deviceEntries(wanted []string, license *storedLicense, own []*mvccpb.KeyVal
 		}
 		devices[id] = entry
 	}
-	if len(license.devices) == 0 {
+	if len(license.Devices) == 0 {
 		return devices, nil
 	}
 	var buffer [80]byte
 	for id, entry := range devices {
-		front := inlineID(buffer[:0], id)
-		for _, device := range license.devices {
-			if !device.is(id, front) {
+		front := layout.InlineID(buffer[:0], id)
+		for _, device := range license.Devices {
+			if !device.Is(id, front) {
 				continue
 			}
 			var err error
-			if entry.Device, err = device.decode(license.license.CreatedAt); err != nil {
+			if entry.Device, err = device.Decode(license.License.CreatedAt); err != nil {
 				return nil, err
 			}
 			entry.Bound = true

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -17,8 +18,8 @@ import (
 func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
 	response, err := s.txn(ctx, "check_ring", nil, []clientv3.Op{
-		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix()),
-		clientv3.OpGet(retiredMasterKey(current), clientv3.WithKeysOnly()),
+		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix()),
+		clientv3.OpGet(layout.RetiredMasterKey(current), clientv3.WithKeysOnly()),
 	}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
@@ -28,7 +29,7 @@ func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error 
 		problems = append(problems, errRetired(current))
 	}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		id := string(kv.Key[len(mastersPrefix):])
+		id := string(kv.Key[len(layout.MastersPrefix):])
 		master, found := ring.Lookup(id)
 		if !found {
 			problems = append(problems, fmt.Errorf("the store uses the master key %q, and the master key ring lacks it: put its line back", id))
@@ -52,7 +53,7 @@ func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error
 	if err != nil {
 		return err
 	}
-	at, retired := masterKeyKey(master.ID), retiredMasterKey(master.ID)
+	at, retired := layout.MasterKeyKey(master.ID), layout.RetiredMasterKey(master.ID)
 	var doubted bool
 	response, err := s.settle(ctx, "use_master", &doubted,
 		[]clientv3.Cmp{
@@ -81,7 +82,7 @@ func matches(master licensing.MasterKey, fingerprint []byte) (bool, error) {
 
 // masterInUse holds where a store has a fingerprint of the master key.
 func masterInUse(id string) clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(masterKeyKey(id)), ">", 0)
+	return clientv3.Compare(clientv3.CreateRevision(layout.MasterKeyKey(id)), ">", 0)
 }
 
 func errOtherMaster(id string) error {

@@ -15,6 +15,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/layout"
 	"licet/metrics/guard"
 )
 
@@ -239,7 +240,7 @@ func (m *member) probe(ctx context.Context) error {
 	if !supported(info.Version) {
 		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", errBarred, m.endpoint, info.Version)
 	}
-	if _, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(checkKey), KeysOnly: true}); err != nil {
+	if _, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
 		return unread(err)
 	}
 	return nil

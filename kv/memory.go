@@ -8,6 +8,7 @@ import (
 	"github.com/maypok86/otter/v2"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -37,7 +38,7 @@ type slot struct {
 	// found absent lowers it.
 	wary    atomic.Int32
 	spilled bool // guarded by mu
-	// owner is the license's, from the first time that somebody asks for it; guarded
+	// Owner is the license's, from the first time that somebody asks for it; guarded
 	// by mu. A license never changes its owner.
 	owner unique.Handle[licensing.Owner]
 }
@@ -128,17 +129,17 @@ func (s *Store) Recall(want store.Want) (store.Snapshot, []string, bool) {
 		return store.Snapshot{}, nil, false
 	}
 	s.counts.recordHit.Inc()
-	license, err := decodeLicense(id, last.value)
+	license, err := layout.DecodeLicense(id, last.value)
 	if err != nil {
 		return store.Snapshot{}, nil, false
 	}
 	token := &stored{
-		revision: last.revision, writers: license.writers, unknown: license.unknown, due: dueOf(license.license.Due()),
-		inline: license.devices, spilled: license.spilled, told: license.told, slot: slot,
+		revision: last.revision, writers: license.Writers, unknown: license.Unknown, due: layout.DueOf(license.License.Due()),
+		inline: license.Devices, spilled: license.Spilled, told: license.LastEvent, slot: slot,
 	}
-	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.license}}
+	snapshot := store.Snapshot{Token: token, Record: licensing.Record{License: &license.License}}
 	s.sayWhoListens(&snapshot)
-	if !license.spilled {
+	if !license.Spilled {
 		snapshot.Record.Devices, err = deviceEntries(want.Devices, license, nil)
 		return snapshot, nil, err == nil && len(want.Devices) <= store.MaxTouchedDevices
 	}
@@ -161,11 +162,11 @@ func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 	slot.mu.Lock()
 	defer slot.mu.Unlock()
 	if slot.owner == (unique.Handle[licensing.Owner]{}) {
-		license, err := decodeLicense(id, slot.value)
+		license, err := layout.DecodeLicense(id, slot.value)
 		if err != nil {
 			return licensing.Owner{}, false
 		}
-		slot.owner = unique.Make(license.license.Owner)
+		slot.owner = unique.Make(license.License.Owner)
 	}
 	return slot.owner.Value(), true
 }
@@ -256,7 +257,7 @@ func (s *Store) remember(q *query, record *mvccpb.KeyValue, snapshot *store.Snap
 	}
 	read := &findings{
 		revision: record.ModRevision, entries: token.entries, corrects: corrects,
-		own: lastWriter(token.writers) == s.incarnation,
+		own: layout.LastWriter(token.writers) == s.incarnation,
 	}
 	for _, device := range q.Devices {
 		_, bound := token.entries[device]

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -15,7 +17,7 @@ import (
 // which a store that has just read the license knows nothing.
 func manyDevices(t *testing.T, s *Store, count int) licensing.Ref {
 	t.Helper()
-	ref := licensing.LicenseRef(putDevices(t, count, func(i int) store.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }))
+	ref := licensing.LicenseRef(putDevices(t, count, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }))
 	loadOne(t, s, ref)
 	return ref
 }
@@ -139,7 +141,7 @@ func TestRememberedSize(t *testing.T) {
 	if got := reflect.TypeFor[slot]().Size(); got > 64 { // one of the sizes that Go allocates
 		t.Errorf("a slot takes %d bytes", got)
 	}
-	for _, first := range []int{0, maxInline, maxInline + 1} {
+	for _, first := range []int{0, layout.MaxInline, layout.MaxInline + 1} {
 		s := faultyStore(t, script())
 		ref, _ := createStored(t, s)
 		snug := func(after string) {
@@ -198,13 +200,13 @@ func TestTouchOfRemoved(t *testing.T) {
 		ref := manyDevices(t, s, 20)
 		key := licensing.LicenseKey(ref.ID)
 		read := loadOne(t, s, ref, "d-3")
-		if _, err := licensing.Apply(&read.Record, licensing.Seen{Key: key, Device: "d-3", At: testTime.Add(time.Hour)}, testTime); err != nil {
+		if _, err := licensing.Apply(&read.Record, licensing.Seen{Key: key, Device: "d-3", At: kvtest.Time.Add(time.Hour)}, kvtest.Time); err != nil {
 			t.Fatal(err)
 		}
 		swap := func(cmd licensing.Command) {
 			t.Helper()
 			s := loadOne(t, other, ref, "d-3")
-			if _, err := licensing.Apply(&s.Record, cmd, testTime.Add(time.Minute)); err != nil {
+			if _, err := licensing.Apply(&s.Record, cmd, kvtest.Time.Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			commit(t, other, ref, s, true)
@@ -215,7 +217,7 @@ func TestTouchOfRemoved(t *testing.T) {
 		}
 		commit(t, s, ref, read, false)
 		after := loadOne(t, other, ref, "d-3").Record.Devices["d-3"]
-		if after.Bound != again || again && !after.Device.LastSeenAt.Equal(testTime.Add(time.Minute)) {
+		if after.Bound != again || again && !after.Device.LastSeenAt.Equal(kvtest.Time.Add(time.Minute)) {
 			t.Errorf("bound again %v: %+v", again, after)
 		}
 	}
@@ -246,12 +248,12 @@ func TestMemoryAfterRestore(t *testing.T) {
 
 // TestMergeInline: a change leaves the devices it was made of as they are.
 func TestMergeInline(t *testing.T) {
-	device := func(id string) inlineDevice {
-		return inline(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, testTime)
+	device := func(id string) layout.InlineDevice {
+		return layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}, kvtest.Time)
 	}
 	a, b := device("a"), device("b")
-	stored := []inlineDevice{a, b}
-	merged := mergeInline(stored, []*licensing.DeviceEntry{{Device: licensing.Device{ID: "a"}}}, testTime)
+	stored := []layout.InlineDevice{a, b}
+	merged := layout.MergeInline(stored, []*licensing.DeviceEntry{{Device: licensing.Device{ID: "a"}}}, kvtest.Time)
 	if len(merged) != 1 || string(merged[0]) != string(b) {
 		t.Errorf("without a: %q", merged)
 	}
@@ -268,13 +270,13 @@ func BenchmarkOwnerOf(b *testing.B) {
 	}
 	s := &Store{memory: m}
 	key := licensing.NewKeyCheck([]byte("check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
-	l := &licensing.License{Key: key, Owner: goldenOwner, CreatedAt: testTime}
-	value := (&storedLicense{license: *l}).encode()
+	l := &licensing.License{Key: key, Owner: kvtest.Owner, CreatedAt: kvtest.Time}
+	value := (&layout.License{License: *l}).Encode()
 	m.note(key.ID(), seen{revision: 1, value: value})
 	ref := licensing.LicenseRef(key)
 	b.ReportAllocs()
 	for b.Loop() {
-		if owner, known := s.OwnerOf(ref); !known || owner != goldenOwner {
+		if owner, known := s.OwnerOf(ref); !known || owner != kvtest.Owner {
 			b.Fatalf("got %v, %v", owner, known)
 		}
 	}

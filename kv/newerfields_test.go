@@ -6,6 +6,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -18,33 +20,33 @@ func TestNewerFormat(t *testing.T) {
 	ctx := testContext(t, 10*time.Second)
 	read := func() []byte {
 		t.Helper()
-		r, err := server.client.Get(ctx, recordKey(ref))
+		r, err := server.client.Get(ctx, layout.RecordKey(ref))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return r.Kvs[0].Value
 	}
-	stored, err := decodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
+	stored, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 9 {
-		stored.writers = append(stored.writers, writer{by: store.Incarnation{byte(i), 1}, swap: 1})
+		stored.Writers = append(stored.Writers, layout.Writer{By: store.Incarnation{byte(i), 1}, Swap: 1})
 	}
-	unknown := protowire.AppendFixed64(protowire.AppendTag(newerField(), 98, protowire.Fixed64Type), 42)
-	newer := append(stored.encode(), unknown...)
-	if _, err := server.client.Put(ctx, recordKey(ref), string(newer)); err != nil {
+	unknown := protowire.AppendFixed64(protowire.AppendTag(kvtest.NewerField(), 98, protowire.Fixed64Type), 42)
+	newer := append(stored.Encode(), unknown...)
+	if _, err := server.client.Put(ctx, layout.RecordKey(ref), string(newer)); err != nil {
 		t.Fatal(err)
 	}
 	if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, "a"), "a")); err != nil || !outcome.Landed {
 		t.Fatalf("%+v, %v", outcome, err)
 	}
-	got, err := decodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
+	got, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), read())
 	if err != nil {
 		t.Fatal(err)
 	}
-	equal(t, got.unknown, unknown)
-	if len(got.devices) != 1 || len(got.writers) != maxWriters {
-		t.Errorf("%d devices, %d writers", len(got.devices), len(got.writers))
+	kvtest.Equal(t, got.Unknown, unknown)
+	if len(got.Devices) != 1 || len(got.Writers) != layout.MaxWriters {
+		t.Errorf("%d devices, %d writers", len(got.Devices), len(got.Writers))
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -62,7 +63,7 @@ func (s *Store) register(ctx context.Context, r store.Registration) (began bool,
 		defer cancel()
 		_, _ = s.client.Revoke(leaving, lease.ID)
 	}()
-	if _, err := s.kv.Put(starting, nodeKey(r.Incarnation), string(encodeNode(r)), clientv3.WithLease(lease.ID)); err != nil {
+	if _, err := s.kv.Put(starting, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)), clientv3.WithLease(lease.ID)); err != nil {
 		return false, fmt.Errorf("register: %w", err)
 	}
 	alive, err := s.client.KeepAlive(ctx, lease.ID)
@@ -77,13 +78,13 @@ func (s *Store) register(ctx context.Context, r store.Registration) (began bool,
 // Nodes lists the nodes that are up, this one too. One that is dead may be among
 // them for some seconds.
 func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
-	response, err := s.list(ctx, "nodes", nodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	response, err := s.list(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	if err != nil {
 		return nil, err
 	}
 	var nodes []store.Registration
 	for _, kv := range response.Kvs {
-		r, err := decodeNode(string(kv.Key[len(nodesPrefix):]), kv.Value)
+		r, err := layout.DecodeNode(string(kv.Key[len(layout.NodesPrefix):]), kv.Value)
 		if err != nil {
 			s.log.Debug().Err(err).Msg("a node's registration can't be read")
 			continue

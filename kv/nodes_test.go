@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -46,7 +47,7 @@ func TestRegister(t *testing.T) {
 	}()
 	awaitNode(t, other, want, true)
 
-	kv, err := server.client.Get(t.Context(), nodeKey(s.Incarnation()))
+	kv, err := server.client.Get(t.Context(), layout.NodeKey(s.Incarnation()))
 	if err != nil || len(kv.Kvs) != 1 || kv.Kvs[0].Lease == 0 {
 		t.Fatalf("%+v, %v", kv, err)
 	}
@@ -65,12 +66,12 @@ func TestRegister(t *testing.T) {
 func TestBadRegistrations(t *testing.T) {
 	for name, x := range map[string]struct{ rest, value string }{
 		"no value":   {"12345678", ""},
-		"short name": {"1234567", string(encodeNode(store.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
-		"no address": {"12345678", string(encodeNode(store.Registration{PublicKey: [32]byte{1}}))},
-		"no key":     {"12345678", string(encodeNode(store.Registration{Address: "a:1"}))},
+		"short name": {"1234567", string(layout.EncodeNode(store.Registration{Address: "a:1", PublicKey: [32]byte{1}}))},
+		"no address": {"12345678", string(layout.EncodeNode(store.Registration{PublicKey: [32]byte{1}}))},
+		"no key":     {"12345678", string(layout.EncodeNode(store.Registration{Address: "a:1"}))},
 		"newer form": {"12345678", "\x02"},
 	} {
-		if got, err := decodeNode(x.rest, []byte(x.value)); err == nil {
+		if got, err := layout.DecodeNode(x.rest, []byte(x.value)); err == nil {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -78,7 +79,7 @@ func TestBatchesFit(t *testing.T) {
 		}
 		store := &Store{firstBlock: randomBlock}
 		top := fenced{epoch: 7}
-		for _, key := range []string{epochKey, listenKey} {
+		for _, key := range []string{layout.EpochKey, layout.ListenKey} {
 			top.compares = append(top.compares, unchanged([]byte(key), 7))
 			top.gets = append(top.gets, []byte(key))
 		}
@@ -107,8 +108,8 @@ func TestBatchesFit(t *testing.T) {
 			}
 			for _, p := range batch {
 				for i := range p.tellings {
-					if tell := &p.tellings[i]; tell.joined || readSite(tell.site) != (site{epoch: 7}) {
-						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed, readSite(tell.site), tell.joined)
+					if tell := &p.tellings[i]; tell.joined || layout.ReadLocation(tell.site) != (layout.Location{Epoch: 7}) {
+						t.Errorf("seed %d: events stand at %+v, in a block: %v, though their change is apart", seed, layout.ReadLocation(tell.site), tell.joined)
 					}
 				}
 			}

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -54,14 +56,14 @@ func TestProductsInTheirListing(t *testing.T) {
 		now = now.Add(time.Second)
 		step.do()
 		var got []string
-		list := must(n.ListProducts(l.ctx(), labOwner, store.Page{Limit: 10}))(t)
+		list := kvtest.Must(n.ListProducts(l.ctx(), labOwner, store.Page{Limit: 10}))(t)
 		for _, p := range list.Items {
 			got = append(got, p.ID)
 		}
 		if !slices.Equal(got, step.want) {
 			t.Errorf("%s: %q are listed, want %q", step.name, got, step.want)
 		}
-		if places := must(l.client.Get(l.ctx(), layout+productsOf(labOwner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
+		if places := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.ProductsOf(labOwner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count; places != int64(len(step.want)) {
 			t.Errorf("%s: there are %d places", step.name, places)
 		}
 		if _, found := l.verify(VerifyConfig{}); len(found) > 0 {

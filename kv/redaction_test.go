@@ -17,6 +17,8 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -43,7 +45,7 @@ func traces() map[string][]byte {
 // wantForgotten searches all keys and values that etcd has now.
 func (l *lab) wantForgotten() {
 	l.t.Helper()
-	all := must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t)
+	all := kvtest.Must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t)
 	for what, trace := range traces() {
 		for _, kv := range all.Kvs {
 			if bytes.Contains(bytes.ToLower(kv.Key), trace) || bytes.Contains(bytes.ToLower(kv.Value), trace) {
@@ -56,7 +58,7 @@ func (l *lab) wantForgotten() {
 // traced tells how many keys have a trace of the buyer.
 func (l *lab) traced() (count int) {
 	l.t.Helper()
-	for _, kv := range must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), "", clientv3.WithPrefix()))(l.t).Kvs {
 		for _, trace := range traces() {
 			if bytes.Contains(bytes.ToLower(kv.Key), trace) || bytes.Contains(bytes.ToLower(kv.Value), trace) {
 				count++
@@ -87,7 +89,7 @@ func (l *lab) noted(number int, sold bool) licensing.Order {
 	for _, cmd := range []licensing.Command{
 		licensing.UpdateLicense{Target: target, Metadata: `{"seat":"canary"}`}, licensing.SuspendLicense{Target: target, Reason: "canary reason"},
 	} {
-		must(l.node.Do(l.ctx(), licensing.LicenseRef(order.LicenseKey), cmd))(l.t)
+		kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(order.LicenseKey), cmd))(l.t)
 	}
 	return order
 }
@@ -172,7 +174,7 @@ func TestRedactionUnderFaults(t *testing.T) {
 	for i, order := range orders {
 		acked[i].check(l, order)
 	}
-	if now := must(l.node.Order(l.ctx(), labOwner, stranger.OrderNo))(t); now.BuyerEmail != labBuyer {
+	if now := kvtest.Must(l.node.Order(l.ctx(), labOwner, stranger.OrderNo))(t); now.BuyerEmail != labBuyer {
 		t.Errorf("another buyer's order is now %+v", now)
 	}
 	if _, found := l.verify(VerifyConfig{}); len(found) > 0 {
@@ -265,7 +267,7 @@ func disturb(t *testing.T, nodes []*service.Service, order licensing.Order, rand
 // check demands that what was acknowledged is so.
 func (a *acknowledged) check(l *lab, order licensing.Order) {
 	l.t.Helper()
-	now := must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
+	now := kvtest.Must(l.node.Order(l.ctx(), labOwner, order.OrderNo))(l.t)
 	if now.BuyerEmail+now.Description+now.Metadata != "" || now.Amount != order.Amount || now.PayToken != order.PayToken {
 		l.t.Errorf("the order is now %+v", now)
 	}
@@ -283,7 +285,7 @@ func (a *acknowledged) check(l *lab, order licensing.Order) {
 	if a.license == "" {
 		return
 	}
-	view := must(l.node.License(l.ctx(), labOwner, a.license, store.DevicePage{Limit: 100}))(l.t)
+	view := kvtest.Must(l.node.License(l.ctx(), labOwner, a.license, store.DevicePage{Limit: 100}))(l.t)
 	bound := map[string]bool{}
 	for _, device := range view.Devices {
 		bound[device.ID] = true
@@ -305,7 +307,7 @@ func TestRedactionLeavesNoHash(t *testing.T) {
 	l.product()
 	for i, tall := 0, false; !tall; i++ {
 		order := l.noted(i, false)
-		tall = skipHeight(placeOfOrder(&order)) > 0
+		tall = layout.SkipHeight(layout.BuyerListingKey(&order)) > 0
 	}
 	if err := forget(l.ctx(), []*service.Service{l.node}, nil); err != nil {
 		t.Fatal(err)

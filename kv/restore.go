@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -43,7 +45,7 @@ func Restore(ctx context.Context, path, dir string, progress Progress) (RestoreI
 	if err != nil {
 		return RestoreInfo{}, err
 	}
-	if err := restoreInto(ctx, path, dir, revisionBump); err != nil {
+	if err := restoreInto(ctx, path, dir, layout.RevisionBump); err != nil {
 		err = errors.Join(err, removeAny(filepath.Join(dir, lockName)), lock.Close())
 		if fresh {
 			err = errors.Join(err, os.Remove(dir))

@@ -18,6 +18,8 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -29,7 +31,7 @@ func backupConfig(endpoints ...string) Config {
 func backUp(t *testing.T, e *Embedded) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.db")
-	must(Backup(testContext(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
+	kvtest.Must(Backup(testContext(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
 	return path
 }
 
@@ -60,10 +62,10 @@ func (d *disaster) restore(bump uint64) {
 		d.t.Fatal(err)
 	}
 	fresh := filepath.Join(d.t.TempDir(), "data")
-	if bump == revisionBump {
-		must(Restore(d.ctx(), d.backup, fresh, nil))(d.t)
+	if bump == layout.RevisionBump {
+		kvtest.Must(Restore(d.ctx(), d.backup, fresh, nil))(d.t)
 	} else {
-		lock := must(LockDir(fresh))(d.t)
+		lock := kvtest.Must(LockDir(fresh))(d.t)
 		if err := errors.Join(restoreInto(d.ctx(), d.backup, fresh, bump), lock.Close()); err != nil {
 			d.t.Fatal(err)
 		}
@@ -112,7 +114,7 @@ func (d *disaster) swapWithOldToken(bump uint64) store.Outcome {
 // revisions that the restored store never had.
 func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	d := newDisaster(t)
-	outcome := d.swapWithOldToken(revisionBump)
+	outcome := d.swapWithOldToken(layout.RevisionBump)
 	if outcome.Landed {
 		t.Fatal("a swap on a revision of the lost store landed")
 	}
@@ -131,12 +133,12 @@ func TestRestoredStoreRefusesOldTokens(t *testing.T) {
 	d.activate(paid.LicenseKey, "a", "b")
 	d.remove(paid.LicenseKey, "a")
 	for _, o := range []licensing.Order{d.lost.paid, paid} {
-		if got := must(d.node.Order(d.ctx(), labOwner, o.OrderNo))(t); got.LicenseKey != o.LicenseKey {
+		if got := kvtest.Must(d.node.Order(d.ctx(), labOwner, o.OrderNo))(t); got.LicenseKey != o.LicenseKey {
 			t.Errorf("order %s is %+v", o.OrderNo, got)
 		}
 	}
 	summary, found := d.verify(VerifyConfig{})
-	if len(found) > 0 || summary.Revision <= revisionBump {
+	if len(found) > 0 || summary.Revision <= layout.RevisionBump {
 		t.Errorf("at revision %d verify found %v", summary.Revision, found)
 	}
 	if n := counted(t, d.metrics.InvariantViolations); n != 0 {
@@ -181,17 +183,17 @@ func TestBackup(t *testing.T) {
 	}
 	var done, total []int64
 	progress := func(d, t int64) { done, total = append(done, d), append(total, t) }
-	revision := must(l.client.Get(l.ctx(), "x"))(t).Header.Revision
+	revision := kvtest.Must(l.client.Get(l.ctx(), "x"))(t).Header.Revision
 	unreachable := "unix://" + filepath.Join(dir, "nobody.sock")
-	info := must(Backup(l.ctx(), backupConfig(unreachable, e.Endpoints()[0]), path, progress))(t)
+	info := kvtest.Must(Backup(l.ctx(), backupConfig(unreachable, e.Endpoints()[0]), path, progress))(t)
 
-	text := must(os.ReadFile(path))(t)
+	text := kvtest.Must(os.ReadFile(path))(t)
 	sum := sha256.Sum256(text)
 	want := BackupInfo{Endpoint: e.Endpoints()[0], Revision: revision, Bytes: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
 	if info != want {
 		t.Errorf("got %+v, want %+v", info, want)
 	}
-	if beside := string(must(os.ReadFile(path + ".sha256"))(t)); beside != want.SHA256+"  backup.db\n" {
+	if beside := string(kvtest.Must(os.ReadFile(path + ".sha256"))(t)); beside != want.SHA256+"  backup.db\n" {
 		t.Errorf("backup.db.sha256 is %q", beside)
 	}
 	for _, name := range []string{path, path + ".sha256"} {
@@ -217,7 +219,7 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got error %v", name, err)
 		}
-		if text := must(os.ReadFile(path))(t); string(text) != "the last one" {
+		if text := kvtest.Must(os.ReadFile(path))(t); string(text) != "the last one" {
 			t.Errorf("%s: the last backup is now %q", name, text)
 		}
 		wantGone(t, path+".new")
@@ -239,7 +241,7 @@ func TestBackupThatFailsLeavesTheLastOne(t *testing.T) {
 func TestRestoreRefuses(t *testing.T) {
 	e := startEmbedded(t, t.TempDir())
 	labOn(t, e.Endpoints()).fill()
-	good := must(os.ReadFile(backUp(t, e)))(t)
+	good := kvtest.Must(os.ReadFile(backUp(t, e)))(t)
 
 	damaged := func(at int) []byte {
 		text := bytes.Clone(good)
@@ -302,7 +304,7 @@ func TestRestoreRefuses(t *testing.T) {
 		if _, err := Restore(t.Context(), write(t, good), dir, nil); err == nil || !strings.Contains(err.Error(), dir+" is not empty") {
 			t.Errorf("got error %v", err)
 		}
-		if entries := must(os.ReadDir(dir))(t); len(entries) != 1 {
+		if entries := kvtest.Must(os.ReadDir(dir))(t); len(entries) != 1 {
 			t.Errorf("the directory holds %v", entries)
 		}
 	})
@@ -314,12 +316,12 @@ func TestRestoreRefuses(t *testing.T) {
 	})
 	t.Run("empty directory", func(t *testing.T) {
 		dir := t.TempDir()
-		info := must(Restore(t.Context(), write(t, good), dir, nil))(t)
+		info := kvtest.Must(Restore(t.Context(), write(t, good), dir, nil))(t)
 		if info.Bytes != int64(len(good)) || !HasStore(dir) {
 			t.Errorf("got %+v", info)
 		}
 		var names []string
-		for _, entry := range must(os.ReadDir(dir))(t) {
+		for _, entry := range kvtest.Must(os.ReadDir(dir))(t) {
 			names = append(names, entry.Name())
 		}
 		if !slices.Equal(names, []string{"etcd", "lock"}) {

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -96,20 +97,20 @@ func (m *masterSurvey) of(id string) *MasterUse {
 
 func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey, error) {
 	response, err := s.txn(ctx, "survey_masters", nil, []clientv3.Op{
-		clientv3.OpGet(mastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(retiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(apiKeysMark),
-		clientv3.OpGet(webhooksMark),
+		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(layout.APIKeysMark),
+		clientv3.OpGet(layout.WebhooksMark),
 	}, nil)
 	if err != nil {
 		return nil, unavailable(err)
 	}
 	found := &masterSurvey{}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
-		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(mastersPrefix):])})
+		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.MastersPrefix):])})
 	}
 	for _, kv := range response.Responses[1].GetResponseRange().Kvs {
-		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(retiredPrefix):]), Retired: true})
+		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.RetiredPrefix):]), Retired: true})
 	}
 	slices.SortFunc(found.uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
 	if mark := firstOf(response.Responses, 2); mark != nil {
@@ -119,7 +120,7 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 		found.webhooksMark = mark.ModRevision
 	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
-		layout + "k/": found.count, webhooksPrefix: found.countWebhooks,
+		layout.Prefix + "k/": found.count, layout.WebhooksPrefix: found.countWebhooks,
 	} {
 		if err := s.surveyFamily(ctx, prefix, response.Header.Revision, func(kv *mvccpb.KeyValue) error { return count(kv, now) }); err != nil {
 			return nil, err
@@ -149,18 +150,18 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 	}
 }
 
-// count counts what an API key is derived from. Of one that is revoked nobody
+// Count counts what an API key is derived from. Of one that is revoked nobody
 // will ask for the secret again.
 func (m *masterSurvey) count(kv *mvccpb.KeyValue, now time.Time) error {
-	hash, ok := strings.CutPrefix(string(kv.Key), layout+"k/")
+	hash, ok := strings.CutPrefix(string(kv.Key), layout.Prefix+"k/")
 	if !ok || len(hash) != len(licensing.APIKey{}.Hash) {
-		return broken(fmt.Errorf("the key of an API key: %w", errMalformed))
+		return broken(fmt.Errorf("the key of an API key: %w", layout.ErrMalformed))
 	}
-	stored, err := decodeAPIKey([32]byte([]byte(hash)), kv.Value)
+	stored, err := layout.DecodeAPIKey([32]byte([]byte(hash)), kv.Value)
 	if err != nil {
 		return broken(err)
 	}
-	key := &stored.key
+	key := &stored.Key
 	if !key.RevokedAt.IsZero() {
 		return nil
 	}
@@ -187,16 +188,16 @@ func (m *masterSurvey) countPrevious(previous licensing.PreviousSecret, user Mas
 // countWebhooks counts what an owner's endpoints are derived from. Those that are
 // disabled may be enabled again.
 func (m *masterSurvey) countWebhooks(kv *mvccpb.KeyValue, now time.Time) error {
-	owner, _, ok := ownerOf(string(kv.Key[len(webhooksPrefix):]))
+	owner, _, ok := layout.CutOwner(string(kv.Key[len(layout.WebhooksPrefix):]))
 	if !ok {
-		return broken(fmt.Errorf("the key of endpoints of webhooks: %w", errMalformed))
+		return broken(fmt.Errorf("the key of endpoints of webhooks: %w", layout.ErrMalformed))
 	}
-	stored, err := decodeWebhooks(owner, kv.Value)
+	stored, err := layout.DecodeWebhooks(owner, kv.Value)
 	if err != nil {
 		return broken(err)
 	}
-	for i := range stored.webhooks.Endpoints {
-		e := &stored.webhooks.Endpoints[i]
+	for i := range stored.Webhooks.Endpoints {
+		e := &stored.Webhooks.Endpoints[i]
 		user := MasterUser{ID: e.ID, Owner: owner}
 		if use := m.of(e.MasterID); use != nil {
 			use.Webhooks++
@@ -245,22 +246,22 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the survey.
 func (s *Store) retireMaster(ctx context.Context, id string, found *masterSurvey) (bool, error) {
-	print, err := s.get(ctx, "retire_master", masterKeyKey(id))
+	print, err := s.get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
 	}
 	var doubted bool
 	response, err := s.settle(ctx, "retire_master", &doubted,
 		[]clientv3.Cmp{
-			clientv3.Compare(clientv3.ModRevision(apiKeysMark), "=", found.mark),
-			clientv3.Compare(clientv3.ModRevision(webhooksMark), "=", found.webhooksMark),
+			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
+			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),
 			masterInUse(id),
 		},
 		[]clientv3.Op{
-			clientv3.OpDelete(masterKeyKey(id)),
-			clientv3.OpPut(retiredMasterKey(id), string(print)),
+			clientv3.OpDelete(layout.MasterKeyKey(id)),
+			clientv3.OpPut(layout.RetiredMasterKey(id), string(print)),
 		},
-		[]clientv3.Op{clientv3.OpGet(apiKeysMark, clientv3.WithKeysOnly())})
+		[]clientv3.Op{clientv3.OpGet(layout.APIKeysMark, clientv3.WithKeysOnly())})
 	if err != nil {
 		return false, err
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 )
 
@@ -15,7 +16,7 @@ func TestRetireMaster(t *testing.T) {
 	s := l.store
 	masters := map[string]licensing.MasterKey{}
 	for i, id := range []string{"old", "new"} {
-		masters[id] = must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
+		masters[id] = kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)
 		if err := s.UseMaster(l.ctx(), masters[id]); err != nil {
 			t.Fatal(err)
 		}
@@ -39,23 +40,23 @@ func TestRetireMaster(t *testing.T) {
 		}
 	}
 	create("new", nil)
-	create("old", func(k *licensing.APIKey) { k.Revoke(testTime) }) // nobody asks for its secret
-	expired := create("old", func(k *licensing.APIKey) { k.ExpiresAt = testTime })
+	create("old", func(k *licensing.APIKey) { k.Revoke(kvtest.Time) }) // nobody asks for its secret
+	expired := create("old", func(k *licensing.APIKey) { k.ExpiresAt = kvtest.Time })
 	key := create("old", nil)
-	refused(testTime, "the secrets of 2 API keys")
+	refused(kvtest.Time, "the secrets of 2 API keys")
 	change := func(key licensing.APIKey, change func(*licensing.APIKey) error) {
 		t.Helper()
 		if _, err := s.ChangeAPIKey(l.ctx(), key.Owner, key.ID, change); err != nil {
 			t.Fatal(err)
 		}
 	}
-	change(expired, func(k *licensing.APIKey) error { k.Revoke(testTime); return nil })
-	refused(testTime, "the secrets of 1 API keys: "+key.ID)
-	change(key, func(k *licensing.APIKey) error { return k.Rotate("new", testTime, time.Hour) })
-	ends := testTime.Add(time.Hour)
-	refused(testTime, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
+	change(expired, func(k *licensing.APIKey) error { k.Revoke(kvtest.Time); return nil })
+	refused(kvtest.Time, "the secrets of 1 API keys: "+key.ID)
+	change(key, func(k *licensing.APIKey) error { return k.Rotate("new", kvtest.Time, time.Hour) })
+	ends := kvtest.Time.Add(time.Hour)
+	refused(kvtest.Time, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+key.ID)
 	refused(ends.Add(retireMargin-time.Millisecond), "the secrets before of 1")
-	uses := must(s.MasterUses(l.ctx(), ends))(t)
+	uses := kvtest.Must(s.MasterUses(l.ctx(), ends))(t)
 	if len(uses) != 2 || uses[0].ID != "new" || uses[0].Keys != 2 || uses[1].Previous != 1 || !uses[1].Until.Equal(ends) {
 		t.Errorf("the uses are %+v", uses)
 	}
@@ -73,7 +74,7 @@ func TestRetireMaster(t *testing.T) {
 		for _, id := range ids {
 			text += masters[id].Line() + "\n"
 		}
-		return must(licensing.ParseMasterRing(text))(t)
+		return kvtest.Must(licensing.ParseMasterRing(text))(t)
 	}
 	for _, good := range []licensing.MasterRing{ring("new"), ring("new", "old")} {
 		if err := s.CheckRing(l.ctx(), good); err != nil {
@@ -101,23 +102,23 @@ func TestRetireMaster(t *testing.T) {
 func TestRetireMasterAmongRivals(t *testing.T) {
 	l := newLab(t)
 	for i, id := range []string{"old", "new"} {
-		if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
+		if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey(id, [licensing.MasterKeySize]byte{byte(i)}))(t)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	found := must(l.store.surveyMasters(l.ctx(), testTime))(t)
+	found := kvtest.Must(l.store.surveyMasters(l.ctx(), kvtest.Time))(t)
 	key := newAPIKey()
 	key.MasterID = "old"
 	if err := l.store.CreateAPIKey(l.ctx(), key); err != nil {
 		t.Fatal(err)
 	}
-	if retired := must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
+	if retired := kvtest.Must(l.store.retireMaster(l.ctx(), "old", found))(t); retired {
 		t.Error("it was retired although a key was made meanwhile")
 	}
-	if err := l.store.RetireMaster(l.ctx(), "old", testTime); err == nil {
+	if err := l.store.RetireMaster(l.ctx(), "old", kvtest.Time); err == nil {
 		t.Error("it was retired although it is in use")
 	}
-	if only := must(l.store.MasterUses(l.ctx(), testTime))(t); len(only) != 2 || only[1].Retired {
+	if only := kvtest.Must(l.store.MasterUses(l.ctx(), kvtest.Time))(t); len(only) != 2 || only[1].Retired {
 		t.Errorf("the uses are %+v", only)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/maypok86/otter/v2"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -133,7 +134,7 @@ func (s *rosters) follow(f *fresh, to int64) (due *survey) {
 		}
 		r.revision, r.passed = to, 0
 		for _, entry := range f.entries {
-			position := devicePosition(entry.Device.ID)
+			position := layout.DevicePosition(entry.Device.ID)
 			if entry.Bound {
 				device := entry.Device
 				r.bind(position, knownDevice{&device, to})
@@ -166,7 +167,7 @@ func (s *rosters) learn(id licensing.LicenseID, read *findings) {
 			r.restart(read.revision)
 		}
 		for i := range read.devices {
-			position := devicePosition(read.devices[i].ID)
+			position := layout.DevicePosition(read.devices[i].ID)
 			if revision, bound := read.entries[read.devices[i].ID]; bound {
 				device := read.devices[i] // alone, so that it keeps no other in memory
 				r.bind(position, knownDevice{&device, revision})
@@ -190,7 +191,7 @@ type findings struct {
 // at a revision.
 func (s *rosters) touched(id licensing.LicenseID, device licensing.Device, from, to int64) {
 	s.use(id, false, func(r *roster) {
-		position := devicePosition(device.ID)
+		position := layout.DevicePosition(device.ID)
 		if known, ok := r.entries[position]; ok && known.revision == from {
 			r.keep(position, knownDevice{&device, to})
 		}
@@ -266,7 +267,7 @@ const (
 )
 
 func (r *roster) find(device string) (standing, knownDevice) {
-	position := devicePosition(device)
+	position := layout.DevicePosition(device)
 	if known, ok := r.entries[position]; ok {
 		return bound, known
 	}

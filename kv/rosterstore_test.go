@@ -11,6 +11,8 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -33,7 +35,7 @@ func TestRosterTellsTheTruth(t *testing.T) {
 					if rng.IntN(40) == 0 {
 						s = stores[1]
 					}
-					at := testTime.Add(time.Duration(step) * time.Minute)
+					at := kvtest.Time.Add(time.Duration(step) * time.Minute)
 					change(t, s, ref, randomCommand(rng, ref, at), at, truth)
 					s = stores[rng.IntN(2)]
 					if rng.IntN(4) == 0 {
@@ -197,7 +199,7 @@ func TestTouchOfRemembered(t *testing.T) {
 	}
 	commit(t, s, ref, guess, true)
 	for round := range 3 {
-		at := testTime.Add(time.Duration(1+round) * time.Hour)
+		at := kvtest.Time.Add(time.Duration(1+round) * time.Hour)
 		guess, unsure, ok := s.Recall(store.Want{Ref: ref, Devices: many})
 		if !ok || len(unsure) > 0 {
 			t.Fatalf("remembered: %v, unsure of %d", ok, len(unsure))
@@ -229,7 +231,7 @@ func TestTouchOfRemembered(t *testing.T) {
 func spilled(t *testing.T, s *Store) licensing.Ref {
 	t.Helper()
 	ref, _ := createStored(t, s)
-	for i := range maxInline + 1 {
+	for i := range layout.MaxInline + 1 {
 		device := fmt.Sprint("d-", i)
 		commit(t, s, ref, snapshotOf(bind(t, ref, guessed(t, s, ref, device), device)), true)
 	}
@@ -268,7 +270,7 @@ func TestLargeFold(t *testing.T) {
 	if len(requests) != 1 || len(requests[0].Compare) != 2 {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
-	count := maxInline + 1 + store.MaxFoldDevices
+	count := layout.MaxInline + 1 + store.MaxFoldDevices
 	view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)

@@ -5,6 +5,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/node/store"
 )
 
@@ -24,7 +25,7 @@ type walk struct {
 	store   *Store
 	listing string   // the prefix of the entries, without the layout
 	ready   []string // positions that were read and not yet given, oldest first
-	levels  [skipLevels + 1]skipLevel
+	levels  [layout.SkipLevels + 1]skipLevel
 }
 
 // skipLevel is how far a walk has come on a level.
@@ -56,7 +57,7 @@ func (w *walk) more(ctx context.Context) (bool, error) {
 	return len(w.ready) > 0, nil
 }
 
-// next gives the positions of up to limit entries, newest first; none at the end.
+// Next gives the positions of up to limit entries, newest first; none at the end.
 func (w *walk) next(ctx context.Context, limit int) ([]string, error) {
 	var positions []string
 	for len(positions) < limit {
@@ -92,15 +93,15 @@ func (w *walk) stop(ctx context.Context, level int) (string, error) {
 // above.
 func (w *walk) read(ctx context.Context, level int) error {
 	from := ""
-	if level < skipLevels {
+	if level < layout.SkipLevels {
 		var err error
 		if from, err = w.stop(ctx, level+1); err != nil {
 			return err
 		}
 	}
-	prefix := layout + w.listing
+	prefix := layout.Prefix + w.listing
 	if level > 0 {
-		prefix = skipKey(level, w.listing)
+		prefix = layout.SkipKey(level, w.listing)
 	}
 	l := &w.levels[level]
 	to := prefix + l.to

@@ -11,29 +11,31 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // entryKeys are all keys of an entry that holds nothing.
-func entryKeys(entry string) []string { return append([]string{entry}, skipKeys(entry)...) }
+func entryKeys(entry string) []string { return append([]string{entry}, layout.SkipKeys(entry)...) }
 
 // Heights never change: what one build leaves out another would look for in vain.
 func TestSkipHeights(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const entries = 1 << 20
-	counts := make([]int, skipLevels+1)
+	counts := make([]int, layout.SkipLevels+1)
 	for range entries {
 		var id licensing.LicenseID
 		binary.BigEndian.PutUint64(id[:], random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], random.Uint64())
-		counts[skipHeight(listingKey(labOwner, testTime, id))]++
+		counts[layout.SkipHeight(layout.ListingKey(labOwner, kvtest.Time, id))]++
 	}
 	if want := []int{1040323, 8200, 53}; !slices.Equal(counts, want) {
 		t.Errorf("of %d entries so many are of each height: %v, want %v", entries, counts, want)
 	}
-	for key, want := range map[string]int{"": 0, "x": 0, layout + "o/acct/t/ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
-		if got := skipHeight(key); got != want {
+	for key, want := range map[string]int{"": 0, "x": 0, layout.Prefix + "o/acct/t/ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A": 0} {
+		if got := layout.SkipHeight(key); got != want {
 			t.Errorf("%q has height %d, want %d", key, got, want)
 		}
 	}
@@ -43,7 +45,7 @@ func TestSkipHeights(t *testing.T) {
 func heights() (positions []string) {
 	for i := range 100_000 {
 		position := fmt.Sprintf("%024d", i)
-		if height := skipHeight(position); i%50 == 0 || height == 1 && i%4 == 0 || height == 2 {
+		if height := layout.SkipHeight(position); i%50 == 0 || height == 1 && i%4 == 0 || height == 2 {
 			positions = append(positions, position)
 		}
 	}
@@ -61,7 +63,7 @@ func plantListing(t *testing.T, listing string, positions []string, leave func(l
 		ops = ops[:0]
 	}
 	for _, position := range positions {
-		for level, key := range entryKeys(layout + listing + position) {
+		for level, key := range entryKeys(layout.Prefix + listing + position) {
 			if !leave(level, position) {
 				ops = append(ops, clientv3.OpPut(key, ""))
 			}
@@ -182,7 +184,7 @@ func TestListingCostsLittle(t *testing.T) {
 		var id licensing.LicenseID
 		binary.BigEndian.PutUint64(id[:], random.Uint64())
 		binary.BigEndian.PutUint64(id[8:], random.Uint64())
-		sw.list(listingKey(labOwner, testTime, id))
+		sw.list(layout.ListingKey(labOwner, kvtest.Time, id))
 		extra += len(sw.then) - 1
 		for _, op := range sw.then {
 			if key := string(written(op)); seen[key] {
@@ -196,7 +198,7 @@ func TestListingCostsLittle(t *testing.T) {
 		t.Errorf("%d creations put %d keys beside their entries", made, extra)
 	}
 	// A license, its metadata, its end and its place; the first two are read too.
-	const puts, reads = (4+skipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
+	const puts, reads = (4+layout.SkipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
 	children := branch(make([]*etcdserverpb.RequestOp, puts), reads)
 	deepest := 0
 	for _, child := range children {

@@ -16,6 +16,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node"
 	"licet/node/service"
@@ -265,10 +266,10 @@ func TestStartWhileFull(t *testing.T) {
 	}
 }
 
-// TestMoveWhileFull: under the alarm, whoever waits for a move of listenKey is refused at once.
+// TestMoveWhileFull: under the alarm, whoever waits for a move of layout.ListenKey is refused at once.
 func TestMoveWhileFull(t *testing.T) {
 	l := newSpaceLab(t)
-	asked, err := l.etcd.Put(l.ctx(), listenRequestKey(l.owner), string(encodeListenRequest(true)))
+	asked, err := l.etcd.Put(l.ctx(), layout.ListenRequestKey(l.owner), string(layout.EncodeListenRequest(true)))
 	if err != nil {
 		t.Fatal(err)
 	}

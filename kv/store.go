@@ -14,6 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/metrics/guard"
@@ -63,10 +64,10 @@ type Store struct {
 	keyTurns      keyTurns      // of the API keys that are being changed
 
 	fences        fences
-	moveEvery     time.Duration         // how long listenKey rests between two moves
-	moveTurn      chan struct{}         // holds one token while this store moves listenKey
-	hearAll       bool                  // every owner listens
-	firstBlock    func(count int) block // see randomBlock
+	moveEvery     time.Duration                // how long layout.ListenKey rests between two moves
+	moveTurn      chan struct{}                // holds one token while this store moves layout.ListenKey
+	hearAll       bool                         // every owner listens
+	firstBlock    func(count int) layout.Block // see randomBlock
 	owners        *eventOwners
 	directories   directories
 	memory        *memory
@@ -136,7 +137,7 @@ func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.get(ctx, "ping", checkKey, clientv3.WithKeysOnly())
+	_, err := s.get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
 	return err
 }
 
@@ -144,17 +145,17 @@ func (s *Store) Ping(ctx context.Context) error {
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
-	if stored, err := s.get(ctx, "check_key", checkKey); err != nil || stored != nil {
+	if stored, err := s.get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
-	fresh := make([]byte, checkKeySize)
+	fresh := make([]byte, layout.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
 	response, err := s.txn(ctx, "check_key",
-		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(checkKey), "=", 0)},
-		[]clientv3.Op{clientv3.OpPut(checkKey, string(fresh)), clientv3.OpGet(checkKey)},
-		[]clientv3.Op{clientv3.OpGet(checkKey)})
+		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.CheckKey), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
+		[]clientv3.Op{clientv3.OpGet(layout.CheckKey)})
 	if err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -166,8 +167,8 @@ func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyC
 }
 
 func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
-	if err == nil && len(stored) != checkKeySize {
-		err = fmt.Errorf("the store's check key: %w", errMalformed)
+	if err == nil && len(stored) != layout.CheckKeySize {
+		err = fmt.Errorf("the store's check key: %w", layout.ErrMalformed)
 	}
 	if err != nil {
 		return licensing.KeyCheck{}, err
@@ -177,11 +178,11 @@ func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 
 // OrderOwner tells whose order a number is.
 func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
-	value, err := s.get(ctx, "order_owner", orderOwnerKey(orderNo))
+	value, err := s.get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
 	if err != nil || value == nil {
 		return licensing.Owner{}, false, err
 	}
-	owner, err := decodeOwner(value)
+	owner, err := layout.DecodeOwner(value)
 	return owner, err == nil, broken(err)
 }
 
@@ -214,7 +215,7 @@ func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.C
 	return response, err
 }
 
-// broken turns a value that can't be read into an internal error.
+// BrokenRule turns a value that can't be read into an internal error.
 func broken(err error) error {
 	if err == nil {
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -29,7 +30,7 @@ const (
 type survey struct {
 	revision int64
 	devices  int // as the license counts them
-	// since is what has changed after that revision, by position: what was bound,
+	// Since is what has changed after that revision, by position: what was bound,
 	// and what was removed.
 	since map[store.DeviceCursor]bool
 }
@@ -64,7 +65,7 @@ func (s *Store) startSurvey(id licensing.LicenseID, v *survey) {
 // and takes its time: it is never at it for more than half of it.
 func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *survey) (map[store.DeviceCursor]struct{}, error) {
 	found := make(map[store.DeviceCursor]struct{}, v.devices)
-	prefix := devicesPrefix(id)
+	prefix := layout.DevicesPrefix(id)
 	width := sliceWidth(surveyPage, v.devices)
 	position, from := uint64(0), prefix
 	for {
@@ -79,7 +80,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 		}
 		for _, kv := range response.Kvs {
 			if len(kv.Key) != len(prefix)+len(store.DeviceCursor{}) {
-				return nil, fmt.Errorf("%w: the key of a device has %d bytes", errMalformed, len(kv.Key))
+				return nil, fmt.Errorf("%w: the key of a device has %d bytes", layout.ErrMalformed, len(kv.Key))
 			}
 			found[store.DeviceCursor(kv.Key[len(prefix):])] = struct{}{}
 		}

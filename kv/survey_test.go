@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -31,7 +33,7 @@ func bindNew(t *testing.T, s *Store, ref licensing.Ref, name string, count int) 
 // known in the end must be true.
 func TestSurvey(t *testing.T) {
 	const before = 2500
-	spread := func(i int) store.DeviceCursor { return devicePosition(fmt.Sprint("d-", i)) }
+	spread := func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprint("d-", i)) }
 	clustered := func(i int) store.DeviceCursor {
 		if i == 0 || i == 7 || i == 8 {
 			return spread(i)
@@ -42,7 +44,7 @@ func TestSurvey(t *testing.T) {
 		t.Helper()
 		read := loadOne(t, s, ref, device)
 		cmd := licensing.RemoveDevice{Target: licensing.Target{Key: licensing.LicenseKey(ref.ID)}, Device: device}
-		if _, err := licensing.Apply(&read.Record, cmd, testTime); err != nil {
+		if _, err := licensing.Apply(&read.Record, cmd, kvtest.Time); err != nil {
 			t.Fatal(err)
 		}
 		commit(t, s, ref, read, true)
@@ -126,7 +128,7 @@ func TestSurvey(t *testing.T) {
 func TestSurveyOfBrokenLicense(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := manyDevices(t, s, 300)
-	if _, err := server.client.Delete(t.Context(), deviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
+	if _, err := server.client.Delete(t.Context(), layout.DeviceKey(licensing.LicenseKey(ref.ID).ID(), "d-3")); err != nil {
 		t.Fatal(err)
 	}
 	bindNew(t, s, ref, "new", 600)

@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -18,15 +19,15 @@ type swap struct {
 	queries  []query
 	fresh    []fresh // the licenses as they will be
 	touches  []touch
-	before   []writer // those that the first record had when it was read
-	removes  bool     // the first record is to be removed
-	broken   string   // the rule that a license breaks which it writes; normally empty
+	before   []layout.Writer // those that the first record had when it was read
+	removes  bool            // the first record is to be removed
+	broken   string          // the rule that a license breaks which it writes; normally empty
 
 	listens func(licensing.Owner) bool // whether an owner listens, as far as is known
 	pends   bool                       // it asks for an owner to listen, or no longer to
 
 	tellings []telling // see part
-	assumed  []assumption
+	assumed  []layout.Listening
 }
 
 // fresh is what a swap makes of a license that was there before.
@@ -53,7 +54,7 @@ type touch struct {
 // newSwap builds the transaction of a change. Every record carries the number by
 // which the swap is known again, and the first of the writes tells. A record that
 // is removed tells by not being there.
-func (s *Store) newSwap(change store.Change, me writer) (*swap, error) {
+func (s *Store) newSwap(change store.Change, me layout.Writer) (*swap, error) {
 	sw := &swap{listens: s.fences.listens}
 	for i, write := range change.Writes {
 		token, _ := write.Token.(*stored)
@@ -63,7 +64,7 @@ func (s *Store) newSwap(change store.Change, me writer) (*swap, error) {
 		if i == 0 {
 			sw.before, sw.removes = token.writers, removes(&write)
 		}
-		if err := sw.add(write, token, withWriter(token.writers, me)); err != nil {
+		if err := sw.add(write, token, layout.WithWriter(token.writers, me)); err != nil {
 			return nil, err
 		}
 	}
@@ -73,8 +74,8 @@ func (s *Store) newSwap(change store.Change, me writer) (*swap, error) {
 	return sw, nil
 }
 
-func (sw *swap) add(write store.Write, token *stored, writers []writer) error {
-	key := []byte(recordKey(write.Ref))
+func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) error {
+	key := []byte(layout.RecordKey(write.Ref))
 	// Where all devices are known nobody else writes, and a loss is not to be
 	// expected; then the devices are not asked for along with it.
 	record := &write.Record
@@ -88,8 +89,8 @@ func (sw *swap) add(write store.Write, token *stored, writers []writer) error {
 	case licensing.KindWebhooks:
 		sw.putWebhooks(key, &write, token, writers)
 	case licensing.KindClaim:
-		sw.put(key, encodeClaim(record.Claim, writers))
-		sw.put([]byte(claimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
+		sw.put(key, layout.EncodeClaim(record.Claim, writers))
+		sw.put([]byte(layout.ClaimAgeKey(record.Claim.CreatedAt, write.Ref.Owner, write.Ref.ID)), nil)
 	case licensing.KindOrder:
 		if err := sw.putOrder(key, write, token, writers); err != nil {
 			return err
@@ -131,19 +132,19 @@ func (sw *swap) remove(key []byte) {
 }
 
 // putProduct writes a product, or removes it, along with its place in the listing.
-func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []writer) {
+func (sw *swap) putProduct(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	if removes(write) {
 		sw.remove(key)
 	} else {
-		product := storedProduct{product: *write.Record.Product, writers: writers, unknown: token.unknown}
-		sw.put(key, product.encode())
+		product := layout.Product{Product: *write.Record.Product, Writers: writers, Unknown: token.unknown}
+		sw.put(key, product.Encode())
 	}
-	sw.relist(token.listed, placeOfProduct(write.Ref, write.Record.Product))
+	sw.relist(token.listed, layout.CatalogKey(write.Ref, write.Record.Product))
 }
 
-func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []writer) error {
+func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers []layout.Writer) error {
 	order := write.Record.Order
-	value, err := (&storedOrder{order: *order, writers: writers, told: token.told, unknown: token.unknown}).encode()
+	value, err := (&layout.Order{Order: *order, Writers: writers, LastEvent: token.told, Unknown: token.unknown}).Encode()
 	if err != nil {
 		return err
 	}
@@ -153,31 +154,31 @@ func (sw *swap) putOrder(key []byte, write store.Write, token *stored, writers [
 		}
 	}
 	sw.put(key, value)
-	sw.reschedule(string(key), token.due, dueOf(order.Due()), nil)
+	sw.reschedule(string(key), token.due, layout.DueOf(order.Due()), nil)
 	if token.revision == 0 {
-		sw.put([]byte(orderOwnerKey(order.OrderNo)), encodeOwner(order.Owner))
+		sw.put([]byte(layout.OrderOwnerKey(order.OrderNo)), layout.EncodeOwner(order.Owner))
 		sw.listAbove(string(key))
 	}
-	sw.relist(token.listed, placeOfOrder(order))
+	sw.relist(token.listed, layout.BuyerListingKey(order))
 	if issued := write.Record.Issued; issued != nil {
-		sw.compare([]byte(licenseKey(issued.Key.ID())), 0)
+		sw.compare([]byte(layout.LicenseKey(issued.Key.ID())), 0)
 		sw.putNewLicense(issued, eventsOf(&write.Record, issued), writers[:1])
 	}
 	return nil
 }
 
-func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writers []writer) {
+func (sw *swap) putNewLicense(l *licensing.License, told []licensing.Event, writers []layout.Writer) {
 	id := l.Key.ID()
-	fresh := storedLicense{license: *l, writers: writers}
-	sw.broken = cmp.Or(sw.broken, fresh.broken())
-	key := licenseKey(id)
-	value := fresh.encode()
+	fresh := layout.License{License: *l, Writers: writers}
+	sw.broken = cmp.Or(sw.broken, fresh.BrokenRule())
+	key := layout.LicenseKey(id)
+	value := fresh.Encode()
 	sw.put([]byte(key), value)
 	if len(told) > 0 {
-		sw.tellLicense(value, told, site{})
+		sw.tellLicense(value, told, layout.Location{})
 	}
-	sw.reschedule(key, 0, dueOf(l.Due()), []byte(l.Key.Prefix()))
-	sw.list(listingKey(l.Owner, l.CreatedAt, id))
+	sw.reschedule(key, 0, layout.DueOf(l.Due()), []byte(l.Key.Prefix()))
+	sw.list(layout.ListingKey(l.Owner, l.CreatedAt, id))
 }
 
 // putMetadata writes a license's metadata where it has changed. The license's
@@ -186,7 +187,7 @@ func (sw *swap) putMetadata(record *licensing.Record) {
 	if record.Metadata == nil || !record.Metadata.Changed {
 		return
 	}
-	key := []byte(metadataKey(record.License.Key.ID()))
+	key := []byte(layout.MetadataKey(record.License.Key.ID()))
 	if record.Metadata.Object == "" {
 		sw.remove(key)
 	} else {
@@ -207,7 +208,7 @@ func (sw *swap) list(entry string) {
 
 // listAbove puts an entry whose own key holds a record into the upper levels.
 func (sw *swap) listAbove(entry string) {
-	for _, key := range skipKeys(entry) {
+	for _, key := range layout.SkipKeys(entry) {
 		sw.put([]byte(key), nil)
 	}
 }
@@ -220,7 +221,7 @@ func (sw *swap) relist(from, to string) {
 	}
 	if from != "" {
 		sw.remove([]byte(from))
-		for _, key := range skipKeys(from) {
+		for _, key := range layout.SkipKeys(from) {
 			sw.remove([]byte(key))
 		}
 	}
@@ -231,14 +232,14 @@ func (sw *swap) relist(from, to string) {
 
 // reschedule moves a record from the place where it was read to the one where it
 // belongs now. Most changes move nothing.
-func (sw *swap) reschedule(record string, from, to due, value []byte) {
+func (sw *swap) reschedule(record string, from, to layout.Due, value []byte) {
 	if from == to {
 		return
 	}
 	if from != 0 {
-		sw.remove([]byte(from.key(record)))
+		sw.remove([]byte(from.Key(record)))
 	}
 	if to != 0 {
-		sw.put([]byte(to.key(record)), value)
+		sw.put([]byte(to.Key(record)), value)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -37,7 +38,7 @@ func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (i
 		kv := firstOf(found.Responses, i)
 		var claim *licensing.Claim
 		if kv != nil {
-			if claim, _, err = decodeClaim(kv.Value); err != nil {
+			if claim, _, err = layout.DecodeClaim(kv.Value); err != nil {
 				unreadable = broken(err)
 				continue // the others must not wait for it
 			}
@@ -70,22 +71,22 @@ type dueClaim struct {
 }
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
-	until := claimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
+	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, claimAgePrefix,
+	response, err := s.kv.Get(ctx, layout.ClaimAgePrefix,
 		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
 	s.answered(ctx, "sweep_list", started, err)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	const at = len(claimAgePrefix) + 8
+	const at = len(layout.ClaimAgePrefix) + 8
 	var due []dueClaim
 	for _, kv := range response.Kvs {
 		if place := string(kv.Key); len(place) > at && strings.Contains(place[at:], "/") {
-			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(claimAgePrefix):])))
-			due = append(due, dueClaim{key: layout + "y/" + place[at:], place: place, made: made})
+			made := time.UnixMilli(int64(binary.BigEndian.Uint64(kv.Key[len(layout.ClaimAgePrefix):])))
+			due = append(due, dueClaim{key: layout.Prefix + "y/" + place[at:], place: place, made: made})
 		}
 	}
 	return due, nil

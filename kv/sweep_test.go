@@ -7,6 +7,9 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -17,7 +20,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 	l := newLab(t)
 	ref := licensing.ClaimRef(labOwner, rand.Text()[:claimHashLength])
 	var token store.Token
-	for _, made := range []time.Time{testTime, testTime.Add(time.Hour)} {
+	for _, made := range []time.Time{kvtest.Time, kvtest.Time.Add(time.Hour)} {
 		outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 			Ref: ref, Token: token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: made, Refusal: licensing.ErrPaymentNotConfigured}},
 		}}})
@@ -27,7 +30,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 		token = loadOne(t, l.store, ref).Token
 	}
 	for _, left := range []bool{true, false} {
-		if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(2*time.Hour), 1); err != nil || swept != 1 {
+		if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(2*time.Hour), 1); err != nil || swept != 1 {
 			t.Fatalf("swept %d, %v", swept, err)
 		}
 		if summary, found := l.verify(VerifyConfig{}); len(found) > 0 {
@@ -44,18 +47,18 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	l := newLab(t)
 	for i := range 3 {
-		l.refuse(testTime.Add(time.Duration(i) * time.Minute))
+		l.refuse(kvtest.Time.Add(time.Duration(i) * time.Minute))
 	}
-	first := must(l.client.Get(l.ctx(), claimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
-	damaged := layout + "y/" + string(first.Key[len(claimAgePrefix)+8:])
+	first := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
+	damaged := layout.Prefix + "y/" + string(first.Key[len(layout.ClaimAgePrefix)+8:])
 	l.write(seed{damaged: bytesOf("?")})
-	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), store.MaxSweep); err != nil || swept != 2 {
+	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour), store.MaxSweep); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if swept, err := l.store.SweepClaims(l.ctx(), testTime.Add(time.Hour), store.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
+	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour), store.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if left := must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
+	if left := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
 		t.Errorf("left are %v", left)
 	}
 }
@@ -67,13 +70,13 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	owner := newLicense(t, 1).Owner
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
 	ctx := testContext(t, 10*time.Second)
-	old := testTime.Add(-licensing.ClaimLifetime)
+	old := kvtest.Time.Add(-licensing.ClaimLifetime)
 	load := func() store.Snapshot {
-		return must(s.Load(ctx, store.Want{Ref: ref}))(t)[0]
+		return kvtest.Must(s.Load(ctx, store.Want{Ref: ref}))(t)[0]
 	}
 	claim := func(by *Store, at time.Time) {
 		t.Helper()
-		outcome := must(by.Commit(ctx, store.Change{Writes: []store.Write{{
+		outcome := kvtest.Must(by.Commit(ctx, store.Change{Writes: []store.Write{{
 			Ref: ref, Token: load().Token, Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: at, OrderNo: "ord_0"}},
 		}}}))(t)
 		if !outcome.Landed {
@@ -84,20 +87,20 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	writes := 0
 	s.remote.(*faultyKV).next = func() fault {
 		if writes++; writes == 1 {
-			claim(faultyStore(t, script()), testTime)
+			claim(faultyStore(t, script()), kvtest.Time)
 		}
 		return fault{}
 	}
 	sweep := func(before time.Time) {
 		t.Helper()
-		must(s.SweepClaims(ctx, before, store.MaxSweep))(t)
+		kvtest.Must(s.SweepClaims(ctx, before, store.MaxSweep))(t)
 	}
 	sweep(old.Add(time.Millisecond))
-	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(testTime) {
+	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(kvtest.Time) {
 		t.Fatalf("after %d writes the claim is %+v", writes, have)
 	}
 	sweep(old.Add(time.Millisecond)) // of its old place by age
-	sweep(testTime.Add(time.Millisecond))
+	sweep(kvtest.Time.Add(time.Millisecond))
 	if have := load().Record.Claim; have != nil {
 		t.Errorf("in the end the claim is %+v", have)
 	}

@@ -1,6 +1,9 @@
 package kv
 
-import "licet/licensing"
+import (
+	"licet/kv/internal/layout"
+	"licet/licensing"
+)
 
 // eventsOf gives those of a record's events that are of one thing: the record
 // itself, or the license that it issues.
@@ -30,33 +33,33 @@ type telling struct {
 	epoch []byte // the place for the epoch in its key
 }
 
-// stamp says where the events will stand.
-func (t *telling) stamp(at site) {
-	at.stamp(t.site)
-	at.epoch.stamp(t.epoch)
+// Patch says where the events will stand.
+func (t *telling) stamp(at layout.Location) {
+	at.Patch(t.site)
+	at.Epoch.Patch(t.epoch)
 }
 
 // tellLicense puts events of a license, whose value is given, and which had its
 // latest event before at a site.
-func (sw *swap) tellLicense(value []byte, told []licensing.Event, before site) {
+func (sw *swap) tellLicense(value []byte, told []licensing.Event, before layout.Location) {
 	l := told[len(told)-1].License
-	sw.tell(value, encodeEvents(told, before), l.Owner, licenseInEvents(l.Key.ID()), l.Sequence)
+	sw.tell(value, layout.EncodeEvents(told, before), l.Owner, layout.LicenseInEvents(l.Key.ID()), l.Sequence)
 }
 
-func (sw *swap) tellOrder(value []byte, told []licensing.Event, before site) error {
+func (sw *swap) tellOrder(value []byte, told []licensing.Event, before layout.Location) error {
 	o := told[len(told)-1].Order
 	if !licensing.ValidOrderNo(o.OrderNo) {
-		return errMalformed
+		return layout.ErrMalformed
 	}
-	sw.tell(value, encodeEvents(told, before), o.Owner, orderInEvents(o.OrderNo), o.Sequence)
+	sw.tell(value, layout.EncodeEvents(told, before), o.Owner, layout.OrderInEvents(o.OrderNo), o.Sequence)
 	return nil
 }
 
 func (sw *swap) tell(value, events []byte, owner licensing.Owner, record string, last uint64) {
-	key := []byte(eventsKey(owner, site{}, record, last))
+	key := []byte(layout.EventsKeyOf(owner, layout.Location{}, record, last))
 	sw.tellings = append(sw.tellings, telling{
 		owner: owner, record: record, last: last, events: events, op: len(sw.then),
-		site: stampOf(value), epoch: key[len(eventsOfOwner(owner)):][:epochSize],
+		site: layout.LocationIn(value), epoch: key[len(layout.EventsOf(owner)):][:layout.EpochSize],
 	})
 	sw.put(key, events)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -13,7 +14,7 @@ import (
 func TestTouchLossKeepsRoster(t *testing.T) {
 	s, other := faultyStore(t, script()), faultyStore(t, script())
 	ref := spilled(t, s)
-	at := testTime.Add(time.Hour)
+	at := kvtest.Time.Add(time.Hour)
 	seen := licensing.Seen{Key: licensing.LicenseKey(ref.ID), Device: "d-1", At: at}
 	read := loadOne(t, other, ref, "d-1")
 	if _, err := licensing.Apply(&read.Record, seen, at); err != nil {

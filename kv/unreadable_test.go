@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -19,18 +21,18 @@ import (
 // have, or placeholders.
 func TestDamagedEvents(t *testing.T) {
 	const last = 7
-	record := licenseInEvents(goldenKey.ID())
-	value := encodeEvents(goldenEvents(), site{0x0102030405, 0x86070809})
+	record := layout.LicenseInEvents(kvtest.Key.ID())
+	value := layout.EncodeEvents(kvtest.Events(), layout.Location{Epoch: 0x0102030405, Block: 0x86070809})
 	check := func(what string, damaged []byte) {
 		t.Helper()
-		stored, err := decodeEvents(goldenOwner, record, last, damaged)
-		if n := len(stored.events); n == 0 || stored.events[n-1].Sequence != last || stored.torn && (err == nil || n > 1) {
+		stored, err := layout.DecodeEvents(kvtest.Owner, record, last, damaged)
+		if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != last || stored.Torn && (err == nil || n > 1) {
 			t.Fatalf("%s: %+v, %v", what, stored, err)
 		}
 		bad := 0
-		for i := range stored.events {
-			e := &stored.events[i]
-			if e.Sequence != last-uint64(len(stored.events)-1-i) || e.Actor == "" || stored.at(e.Sequence, last) == nil {
+		for i := range stored.Events {
+			e := &stored.Events[i]
+			if e.Sequence != last-uint64(len(stored.Events)-1-i) || e.Actor == "" || stored.At(e.Sequence, last) == nil {
 				t.Fatalf("%s: %+v", what, e)
 			}
 			if _, err := json.Marshal([]any{e.At, e.License, e.Device}); err != nil {
@@ -38,7 +40,7 @@ func TestDamagedEvents(t *testing.T) {
 			}
 			if e.Type == licensing.EventUnreadable {
 				bad++
-			} else if l := e.License; l != nil && (l.Key.ID() != goldenKey.ID() || l.Owner != goldenOwner) {
+			} else if l := e.License; l != nil && (l.Key.ID() != kvtest.Key.ID() || l.Owner != kvtest.Owner) {
 				t.Fatalf("%s: an event of another license: %+v", what, l)
 			}
 		}
@@ -57,8 +59,8 @@ func TestDamagedEvents(t *testing.T) {
 	}
 	newer := bytes.Clone(value)
 	newer[0] = 9
-	stored, err := decodeEvents(goldenOwner, record, last, newer)
-	if err == nil || len(stored.events) != 3 || stored.torn || stored.before != (site{0x0102030405, 0x86070809}) || !stored.events[0].At.Equal(testTime) {
+	stored, err := layout.DecodeEvents(kvtest.Owner, record, last, newer)
+	if err == nil || len(stored.Events) != 3 || stored.Torn || stored.Before != (layout.Location{Epoch: 0x0102030405, Block: 0x86070809}) || !stored.Events[0].At.Equal(kvtest.Time) {
 		t.Errorf("of a newer format: %+v, %v", stored, err)
 	}
 }
@@ -86,7 +88,7 @@ func (r *damagedFeed) rest(events []store.RecordedEvent) (rest []store.RecordedE
 func (r *damagedFeed) history(ref licensing.Ref, limit int) (all []store.RecordedEvent) {
 	r.t.Helper()
 	for page := (store.HistoryPage{Limit: limit}); ; {
-		got := must(r.store.History(testContext(r.t, 10*time.Second), ref, page))(r.t)
+		got := kvtest.Must(r.store.History(testContext(r.t, 10*time.Second), ref, page))(r.t)
 		all = append(all, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			return all
@@ -115,7 +117,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 				t.Errorf("%s: the placeholder %+v", what, e)
 			}
 		}
-		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+		if found := kvtest.Must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
 			t.Errorf("%s: %s is found as %+v", what, e.ID, found)
 		}
 		rest, err := r.after(r.owner, store.FeedPosition(e.ID))
@@ -133,7 +135,7 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 		if diff := cmp.Diff(r.rest(r.all[i+1:]), r.rest(rest)); err != nil || diff != "" {
 			t.Errorf("%s: after %s, which was told before (-want +got): %v\n%s", what, e.ID, err, diff)
 		}
-		if found := must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
+		if found := kvtest.Must(r.store.Event(ctx, r.owner, e.ID))(t); found == nil {
 			t.Errorf("%s: %s is not found", what, e.ID)
 		}
 		ref := licensing.LicenseRef(e.License.Key)
@@ -169,7 +171,7 @@ func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.Re
 			l.t.Fatal(err)
 		}
 	}
-	whole := must(l.store.client.Get(testContext(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
+	whole := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
 	put(whole) // so that the key is where it will be in its epoch
 	l.store = l.open(nil)
 	r := &damagedFeed{eventsLab: l, owner: owner, all: l.feed(owner, 100), lost: map[string]bool{}}
@@ -186,7 +188,7 @@ func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.Re
 			if diff := cmp.Diff(r.rest(got[i+1:]), r.rest(rest)); err != nil || diff != "" {
 				l.t.Errorf("%s, and mended: after %s (-want +got): %v\n%s", what, e.ID, err, diff)
 			}
-			if found := must(l.store.Event(testContext(l.t, 10*time.Second), owner, e.ID))(l.t); found == nil {
+			if found := kvtest.Must(l.store.Event(testContext(l.t, 10*time.Second), owner, e.ID))(l.t); found == nil {
 				l.t.Errorf("%s, and mended: %s is not found", what, e.ID)
 			}
 		}
@@ -209,10 +211,10 @@ func TestUnreadableEvents(t *testing.T) {
 	l.seal()
 	var key string
 	all := l.feed(owner, 100)
-	record := licenseInEvents(licensing.LicenseKey(ref.ID).ID())
-	at, _ := readPlace(store.Cell, all[len(all)-2].ID)
-	key = eventsKey(owner, site{epoch: at.epoch}, record, 5)
-	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	record := layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID())
+	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-2].ID)
+	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
+	whole := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
@@ -234,23 +236,23 @@ func TestUnreadableBlocks(t *testing.T) {
 	l.together(changes)
 	e := l.store.fences.known()
 	l.seal()
-	entries := slices.DeleteFunc(l.entries(owner, e), func(e dirEntry) bool { return e.block == 0 })
+	entries := slices.DeleteFunc(l.entries(owner, e), func(e layout.EventsKey) bool { return e.Block == 0 })
 	if len(entries) != 1 {
 		t.Fatalf("%d blocks", len(entries))
 	}
-	key := entries[0].key(owner)
-	whole := must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
-	runs := must(runsOf(&entries[0], whole))(t)
+	key := entries[0].Key(owner)
+	whole := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	runs := kvtest.Must(layout.DecodeRuns(&entries[0], whole))(t)
 	inBlock := func(from, to int) func(store.RecordedEvent) bool {
 		return func(e store.RecordedEvent) bool {
-			at, _ := readPlace(store.Cell, e.ID)
-			return at.record.block() != 0 && slices.ContainsFunc(runs[from:to], func(r eventRun) bool { return r.hash(entries[0].block) == at.record })
+			at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
+			return at.Record.Block() != 0 && slices.ContainsFunc(runs[from:to], func(r layout.Run) bool { return r.Hash(entries[0].Block) == at.Record })
 		}
 	}
 	// The values of runs may be alike.
 	begins := func(i int) int {
-		from := bytes.Index(whole, []byte(runs[i].record))
-		return from + bytes.Index(whole[from:], runs[i].value)
+		from := bytes.Index(whole, []byte(runs[i].Record))
+		return from + bytes.Index(whole[from:], runs[i].Value)
 	}
 	replaced := func(i int, with []byte) []byte {
 		value := bytes.Clone(whole)
@@ -258,13 +260,13 @@ func TestUnreadableBlocks(t *testing.T) {
 		return value
 	}
 	unnamed := bytes.Clone(whole)
-	unnamed[bytes.Index(whole, []byte(runs[2].record))-2] = 0x7a // the field with the record is another one
+	unnamed[bytes.Index(whole, []byte(runs[2].Record))-2] = 0x7a // the field with the record is another one
 	newer := bytes.Clone(whole)
 	newer[0] = 9
 	l.damage(owner, key, inBlock(0, 5), map[string][]byte{"newer": newer, "empty": {}, "noise": bytes.Repeat([]byte{0xee}, 50)})
 	l.damage(owner, key, inBlock(2, 5), map[string][]byte{"cut in the third run": whole[:begins(2)+3]})
 	l.damage(owner, key, inBlock(2, 3), map[string][]byte{
-		"the third run is newer": replaced(2, []byte{9}), "the third run is noise": replaced(2, bytes.Repeat([]byte{0xee}, len(runs[2].value))),
+		"the third run is newer": replaced(2, []byte{9}), "the third run is noise": replaced(2, bytes.Repeat([]byte{0xee}, len(runs[2].Value))),
 		"the third run is of nothing": unnamed,
 	})
 }
@@ -288,9 +290,9 @@ func TestNewerEvents(t *testing.T) {
 	member := text(text(nil, 2, "seat"), 3, `{"row":7}`)
 	message := text(text(text(nil, 8, "seat.taken"), 4, "key_1"), 9, string(member))
 	value := text([]byte{1}, 1, "facts")
-	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(testTime.UnixMilli()))
+	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(kvtest.Time.UnixMilli()))
 	value = text(value, 2, string(append(message, 0x78, 1)))
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), eventsKey(owner, site{epoch: e}, "sseat-7", 1), string(value)); err != nil {
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
 	l.seal()
@@ -301,15 +303,15 @@ func TestNewerEvents(t *testing.T) {
 	if e := all[1]; e.Actor != "robot" || e.License == nil || !slices.Equal(e.Members, members) {
 		t.Errorf("the new kind of events is %+v", e)
 	}
-	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(testTime) || !slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
+	if e := all[3]; e.Actor != "key_1" || !e.At.Equal(kvtest.Time) || !slices.Equal(e.Members, []licensing.EventMember{{Name: "seat", JSON: `{"row":7}`}}) {
 		t.Errorf("the event of a new kind of records is %+v", e)
 	}
-	some := must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
+	some := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10, Types: []licensing.EventType{"seat.taken"}}))(t)
 	if diff := cmp.Diff(all[3:], some.Events); diff != "" {
 		t.Errorf("of one kind (-want +got):\n%s", diff)
 	}
 	for _, e := range all {
-		if found := must(l.store.Event(testContext(t, 10*time.Second), owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
+		if found := kvtest.Must(l.store.Event(testContext(t, 10*time.Second), owner, e.ID))(t); found == nil || cmp.Diff(e, *found) != "" {
 			t.Errorf("%s is found as %+v", e.ID, found)
 		}
 	}
@@ -331,13 +333,13 @@ func TestUnreadablePending(t *testing.T) {
 	if err := hold.Checkpoint(ctx, store.Checkpoint{Pending: messages(0, 2), Dead: messages(2, 4)}); err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{pendingKey(endpoint, "evt_000001"), deadKey(endpoint, "evt_000003")} {
+	for _, key := range []string{layout.PendingKey(endpoint, "evt_000001"), layout.DeadKey(endpoint, "evt_000003")} {
 		if _, err := server.client.Put(ctx, key, "\x09garbled"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	state, err := hold.Resume(ctx)
-	want := []store.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: testTime}, {EventID: "evt_000001"}}
+	want := []store.PendingDelivery{{EventID: "evt_000000", Attempts: 1, Next: kvtest.Time}, {EventID: "evt_000001"}}
 	if err != nil || !slices.Equal(state.Pending, want) {
 		t.Errorf("pending are %+v, %v", state.Pending, err)
 	}
@@ -359,26 +361,26 @@ func TestSearchHistory(t *testing.T) {
 	l := newEventsLab(t)
 	owner, ctx := acct("search"), testContext(t, 20*time.Second)
 	const old, late = 5, 1 << 40
-	at, _ := readPlace(store.Cell, l.putEvents(owner, old, 3, "a")[0])
+	at, _ := layout.ReadFeedPlace(store.Cell, l.putEvents(owner, old, 3, "a")[0])
 	l.putEvents(owner, late-1, 2, "b") // of another license
-	entry := l.entries(owner, at.epoch)[0]
-	place := historyPlace{site: site{epoch: late}, sequence: 7}
+	entry := l.entries(owner, at.Epoch)[0]
+	place := historyPlace{Location: layout.Location{Epoch: late}, sequence: 7}
 	for calls := 1; place.last == 0; calls++ {
 		var err error
-		if place, err = l.store.searchHistory(ctx, owner, entry.record, place, 0); err != nil || place.sequence == 0 || calls > 9 {
+		if place, err = l.store.searchHistory(ctx, owner, entry.Record, place, 0); err != nil || place.sequence == 0 || calls > 9 {
 			t.Fatalf("call %d: %+v, %v", calls, place, err)
 		}
 		if again, ok := readHistoryPlace(place.text()); !ok || again != place || calls == 1 && place.last > 0 {
 			t.Errorf("call %d: %+v is read as %+v, %v", calls, place, again, ok)
 		}
 	}
-	if want := (historyPlace{site{epoch: old}, 3, 3}); place != want {
+	if want := (historyPlace{layout.Location{Epoch: old}, 3, 3}); place != want {
 		t.Errorf("found is %+v, not %+v", place, want)
 	}
-	for _, from := range []historyPlace{{site: site{epoch: late}, sequence: 2}, {site: site{epoch: old - 1}, sequence: 9}} {
+	for _, from := range []historyPlace{{Location: layout.Location{Epoch: late}, sequence: 2}, {Location: layout.Location{Epoch: old - 1}, sequence: 9}} {
 		for calls := 0; from.sequence > 0; calls++ {
 			var err error
-			if from, err = l.store.searchHistory(ctx, owner, entry.record, from, 0); err != nil || from.last > 0 || calls > 9 {
+			if from, err = l.store.searchHistory(ctx, owner, entry.Record, from, 0); err != nil || from.last > 0 || calls > 9 {
 				t.Fatalf("before the first: %+v, %v", from, err)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -90,7 +91,7 @@ func (s *Store) Verify(ctx context.Context, cfg VerifyConfig) (VerifySummary, er
 func (s *Store) CountKeys(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	response, err := s.kv.Get(ctx, layout, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	response, err := s.kv.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("count the keys: %w", err)
 	}
@@ -179,9 +180,9 @@ type verification struct {
 	checked  bool                // the store has a check key, if only a bad one
 	paged    bool                // this etcd can't stream
 	lookups  []lookup
-	epoch    epoch // the present one, and the last that was swept
-	swept    epoch
-	cuts     map[licensing.Owner]epoch // see readCuts
+	epoch    layout.Epoch // the present one, and the last that was swept
+	swept    layout.Epoch
+	cuts     map[licensing.Owner]layout.Epoch // see readCuts
 	links    eventLinks
 	moved    int64 // requests to listen written up to this revision are in effect
 	summary  VerifySummary
@@ -195,16 +196,16 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.readCuts(ctx); err != nil {
 		return err
 	}
-	from := layout
+	from := layout.Prefix
 	for i, f := range families() {
 		v.places[f.prefix] = i
 		v.summary.Families = append(v.summary.Families, FamilyCount{Name: f.name})
-		if err := v.checkUnknown(ctx, from, layout+f.prefix); err != nil {
+		if err := v.checkUnknown(ctx, from, layout.Prefix+f.prefix); err != nil {
 			return err
 		}
-		from = clientv3.GetPrefixRangeEnd(layout + f.prefix)
+		from = clientv3.GetPrefixRangeEnd(layout.Prefix + f.prefix)
 	}
-	if err := v.checkUnknown(ctx, from, clientv3.GetPrefixRangeEnd(layout)); err != nil {
+	if err := v.checkUnknown(ctx, from, clientv3.GetPrefixRangeEnd(layout.Prefix)); err != nil {
 		return err
 	}
 	for _, f := range families() {
@@ -222,7 +223,7 @@ func (v *verification) run(ctx context.Context) error {
 // begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(checkKey), clientv3.OpGet(epochKey), clientv3.OpGet(sweptKey), clientv3.OpGet(listenKey)).Commit()
+		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
 		if err != nil {
 			return err
 		}
@@ -230,13 +231,13 @@ func (v *verification) begin(ctx context.Context) error {
 		v.summary.Revision = v.revision
 		stored := firstOf(response.Responses, 0)
 		v.checked = stored != nil
-		if v.checked && len(stored.Value) == checkKeySize {
+		if v.checked && len(stored.Value) == layout.CheckKeySize {
 			check := licensing.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
 		if kv := firstOf(response.Responses, 3); kv != nil {
-			fence, _ := decodeListenFence(kv.Value) // an error is reported with the key
-			v.moved = fence.moved
+			fence, _ := layout.DecodeListenFence(kv.Value) // an error is reported with the key
+			v.moved = fence.Moved
 		}
 		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
 		return nil
@@ -275,14 +276,14 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 }
 
 // maxKind bounds what is shown of a key whose kind is not known.
-const maxKind = len(layout) + 16
+const maxKind = len(layout.Prefix) + 16
 
 // kindOf is the beginning of a key up to the slash after the layout's, or a
 // bounded part of it: what follows may be a secret.
 func kindOf(key string) string {
-	rest := key[len(layout):]
+	rest := key[len(layout.Prefix):]
 	if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-		key = key[:len(layout)+slash+1]
+		key = key[:len(layout.Prefix)+slash+1]
 	}
 	return key[:min(len(key), maxKind)]
 }
@@ -291,7 +292,7 @@ func kindOf(key string) string {
 // somebody else's, or of another layout. Where they may not be read there are
 // none to speak of.
 func (v *verification) countOthers(ctx context.Context) error {
-	for _, other := range [][2]string{{"\x00", layout}, {clientv3.GetPrefixRangeEnd(layout), "\x00"}} {
+	for _, other := range [][2]string{{"\x00", layout.Prefix}, {clientv3.GetPrefixRangeEnd(layout.Prefix), "\x00"}} {
 		err := v.retry(ctx, func(ctx context.Context) error {
 			response, err := v.store.kv.Get(ctx, other[0], clientv3.WithRange(other[1]),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))

@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -19,7 +20,7 @@ const (
 
 // claimOf reads the owner and the hash out of what follows in a claim's key.
 func claimOf(rest string) (licensing.Owner, string, bool) {
-	owner, hash, ok := ownerOf(rest)
+	owner, hash, ok := layout.CutOwner(rest)
 	return owner, hash, ok && len(hash) == claimHashLength
 }
 
@@ -31,15 +32,15 @@ func (v *verification) checkClaim(e entry) {
 		v.report("claim", "y/"+v.opaque(e.rest), "key", "the key has not the form of a claim's")
 		return
 	}
-	name := "y/" + ownerPath(owner) + hex.EncodeToString([]byte(hash))
+	name := "y/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
 	bad := func(rule, format string, args ...any) { v.report("claim", name, rule, format, args...) }
-	claim, _, err := decodeClaim(e.value)
+	claim, _, err := layout.DecodeClaim(e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	checkWriters(e.value, claimWriter, bad)
-	v.want(claimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
+	checkWriters(e.value, layout.ClaimWriter, bad)
+	v.want(layout.ClaimAgeKey(claim.CreatedAt, owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("age_missing", "it has no place by age, so that it will never be swept")
 		}
@@ -52,7 +53,7 @@ func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim
 	effects := 0
 	if claim.OrderNo != "" {
 		effects++
-		v.want(orderKey(owner, claim.OrderNo), func(kv *mvccpb.KeyValue) {
+		v.want(layout.OrderKey(owner, claim.OrderNo), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("order_missing", "the order that it remembers does not exist")
 			}
@@ -67,7 +68,7 @@ func (v *verification) checkEffect(owner licensing.Owner, claim *licensing.Claim
 	}
 	if claim.APIKeyID != "" {
 		effects++
-		v.want(apiKeyIndexKey(owner, claim.APIKeyID), func(kv *mvccpb.KeyValue) {
+		v.want(layout.APIKeyIndexKey(owner, claim.APIKeyID), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("api_key_missing", "the API key that it remembers does not exist")
 			}
@@ -105,12 +106,12 @@ func (v *verification) checkChanged(owner licensing.Owner, key licensing.License
 		bad("license_key", "the license key that it remembers has not the form of one")
 		return
 	}
-	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "the license %s that it remembers does not exist", v.name(id))
 			return
 		}
-		if stored, err := decodeLicense(id, kv.Value); err == nil && (stored.license.Key != key || stored.license.Owner != owner) {
+		if stored, err := layout.DecodeLicense(id, kv.Value); err == nil && (stored.License.Key != key || stored.License.Owner != owner) {
 			bad("license_other", "the license %s that it remembers is another one's", v.name(id))
 		}
 	})
@@ -124,7 +125,7 @@ func (v *verification) checkGranted(g *licensing.GrantProgress, bad func(rule, f
 	}
 	for i := range g.Done {
 		id := g.Key(*v.check, store.Cell, i).ID()
-		v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+		v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				bad("license_missing", "its license %s, number %d, does not exist", v.name(id), i)
 			}
@@ -145,16 +146,16 @@ func (v *verification) checkClaimAge(e entry) {
 		v.report("claim_age", "z/"+v.opaque(e.rest), "key", "the key has not the form of a claim's place")
 		return
 	}
-	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + ownerPath(owner) + hex.EncodeToString([]byte(hash))
+	name := "z/" + time.UnixMilli(at).UTC().Format(time.RFC3339Nano) + "/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(hash))
 	if len(e.value) > 0 {
 		v.report("claim_age", name, "value", "it holds a value")
 	}
-	v.want(claimKey(owner, hash), func(kv *mvccpb.KeyValue) {
+	v.want(layout.ClaimKey(owner, hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("claim_age", name, "claim_missing", "there is no such claim")
 			return
 		}
-		if claim, _, err := decodeClaim(kv.Value); err == nil && at > claim.CreatedAt.UnixMilli() {
+		if claim, _, err := layout.DecodeClaim(kv.Value); err == nil && at > claim.CreatedAt.UnixMilli() {
 			v.report("claim_age", name, "misplaced", "its claim is older, from %s", claim.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -16,10 +17,10 @@ import (
 // endpointFound is what was found of an endpoint whose keys are being read.
 type endpointFound struct {
 	endpoint string
-	progress *storedProgress // nil where there is none, or it can't be read
-	there    bool            // there is one, if only one that can't be read
-	log      []deliveryLog   // pages, each as a log of its own
-	unread   bool            // one of them can't be read
+	progress *layout.Progress     // nil where there is none, or it can't be read
+	there    bool                 // there is one, if only one that can't be read
+	log      []layout.DeliveryLog // pages, each as a log of its own
+	unread   bool                 // one of them can't be read
 	pending  int
 	dead     int
 	replays  int
@@ -38,7 +39,7 @@ func (v *verification) checkDeliveries(ctx context.Context) error {
 		}
 		endpoint, kind, id, ok := "", byte(0), "", false
 		if more {
-			if endpoint, kind, id, ok = readDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
+			if endpoint, kind, id, ok = layout.ReadDeliveryKey(e.rest); !ok || !licensing.ValidEndpointID(endpoint) {
 				v.report("delivery", "v/"+v.opaque(e.rest), "key", "the key has not the form of one of deliveries")
 				continue
 			}
@@ -62,32 +63,32 @@ func (v *verification) checkDelivery(found *endpointFound, kind byte, id string,
 	var err error
 	shown := id
 	switch kind {
-	case keyOfPage:
+	case layout.KeyOfPage:
 		var page []store.Delivery
 		number := binary.BigEndian.Uint64([]byte(id))
 		shown = fmt.Sprint(number)
-		page, err = decodePage(value)
-		found.log = append(found.log, deliveryLog{first: number, counts: []int{len(page)}})
+		page, err = layout.DecodePage(value)
+		found.log = append(found.log, layout.DeliveryLog{First: number, Counts: []int{len(page)}})
 		found.unread = found.unread || err != nil
-	case keyOfDead:
+	case layout.KeyOfDead:
 		found.dead++
-		_, err = decodeDelivery(id, store.DeliveryDead, value)
-	case keyOfPending:
+		_, err = layout.DecodeDelivery(id, store.DeliveryDead, value)
+	case layout.KeyOfPending:
 		found.pending++
-		_, err = decodeDelivery(id, store.DeliveryPending, value)
-	case keyOfReplay:
+		_, err = layout.DecodeDelivery(id, store.DeliveryPending, value)
+	case layout.KeyOfReplay:
 		found.replays++
 		var owner licensing.Owner
-		if owner, _, err = decodeReplay(id, value); err == nil && !slices.Contains(found.owners, owner) {
+		if owner, _, err = layout.DecodeReplay(id, value); err == nil && !slices.Contains(found.owners, owner) {
 			found.owners = append(found.owners, owner)
 		}
-	case keyOfProgress:
+	case layout.KeyOfProgress:
 		found.there = true
-		var progress *storedProgress
-		if progress, err = decodeProgress(value); err == nil {
+		var progress *layout.Progress
+		if progress, err = layout.DecodeProgress(value); err == nil {
 			found.progress = progress
-			if !slices.Contains(found.owners, progress.owner) {
-				found.owners = append(found.owners, progress.owner)
+			if !slices.Contains(found.owners, progress.Owner) {
+				found.owners = append(found.owners, progress.Owner)
 			}
 		}
 	}
@@ -108,15 +109,15 @@ func (v *verification) endEndpoint(found endpointFound) {
 	bad := func(rule, format string, args ...any) {
 		v.report("delivery", "v/"+found.endpoint, rule, format, args...)
 	}
-	v.want(deletedWebhookKey(found.endpoint), func(kv *mvccpb.KeyValue) {
+	v.want(layout.DeletedWebhookKey(found.endpoint), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			return
 		}
 		for _, owner := range found.owners {
-			v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
+			v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 				// A record that can't be read is reported by itself.
 				if at, err := endpointAt(owner, kv, found.endpoint, 0); err == nil && !at.Found {
-					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", ownerPath(owner))
+					bad("endpoint_missing", "%s has no such endpoint, and nobody is going to sweep it", layout.OwnerPath(owner))
 				}
 			})
 		}
@@ -135,17 +136,17 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 		}
 		return
 	}
-	if p.progress.Pending != found.pending {
-		bad("pending_count", "it counts %d pending messages, and there are %d", p.progress.Pending, found.pending)
+	if p.Progress.Pending != found.pending {
+		bad("pending_count", "it counts %d pending messages, and there are %d", p.Progress.Pending, found.pending)
 	}
-	if p.progress.Dead != found.dead {
-		bad("dead_count", "it counts %d messages that were given up, and there are %d", p.progress.Dead, found.dead)
+	if p.Progress.Dead != found.dead {
+		bad("dead_count", "it counts %d messages that were given up, and there are %d", p.Progress.Dead, found.dead)
 	}
-	same := len(p.log.counts) == len(found.log)
+	same := len(p.Log.Counts) == len(found.log)
 	for i := 0; same && i < len(found.log); i++ {
-		same = found.log[i].first == p.log.first+uint64(i) && found.log[i].counts[0] == p.log.counts[i]
+		same = found.log[i].First == p.Log.First+uint64(i) && found.log[i].Counts[0] == p.Log.Counts[i]
 	}
-	if !same && !found.unread || len(p.log.counts) > maxPages {
+	if !same && !found.unread || len(p.Log.Counts) > layout.MaxPages {
 		bad("log", "the pages of its log are not those that it says")
 	}
 }
@@ -153,7 +154,7 @@ func (found *endpointFound) compare(bad func(rule, format string, args ...any)) 
 // checkDeliveryClaim checks the key of a worker, or a claim. They go with leases, so
 // what they name need not be there any more.
 func (v *verification) checkDeliveryClaim(e entry) {
-	if by, is := strings.CutPrefix(e.rest, workerRoom); is {
+	if by, is := strings.CutPrefix(e.rest, layout.WorkerInfix); is {
 		if len(by) != len(store.Incarnation{}) || len(e.value) > 0 {
 			v.report("delivery_claim", "g/"+v.opaque(e.rest), "key", "the key has not the form of a worker's, or has a value")
 		}

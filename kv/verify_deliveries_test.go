@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -18,12 +20,12 @@ const hooked = "we_0lab"
 // endpoint gives the lab's owner an endpoint.
 func (l *lab) endpoint() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	putEndpoints(l.client)(l.t, labOwner, []licensing.Endpoint{{
 		ID: hooked, URL: "https://shop.example/hook", Types: []licensing.EventType{licensing.EventOrderPaid},
-		SecretVersion: 1, MasterID: "m1", Since: "pos_0", CreatedAt: testTime, ResetAt: testTime,
+		SecretVersion: 1, MasterID: "m1", Since: "pos_0", CreatedAt: kvtest.Time, ResetAt: kvtest.Time,
 	}})
 }
 
@@ -55,7 +57,7 @@ func (l *lab) deliver() {
 	l.t.Helper()
 	l.endpoint()
 	message := func(event string) store.Delivery {
-		d := goldenDelivery()
+		d := kvtest.Delivery()
 		d.EventID = event
 		return d
 	}
@@ -70,7 +72,7 @@ func (l *lab) deliver() {
 				l.t.Fatal(err)
 			}
 		}
-		if err := l.store.AddReplay(ctx, labOwner, hooked, goldenReplay()); err != nil {
+		if err := l.store.AddReplay(ctx, labOwner, hooked, kvtest.Replay()); err != nil {
 			l.t.Fatal(err)
 		}
 		if err := hold.Release(ctx); err != nil {
@@ -96,57 +98,57 @@ func TestVerifyDeliveries(t *testing.T) {
 		t.Errorf("there are %d keys of deliveries, and %d claims", counts["delivery"], counts["delivery_claim"])
 	}
 	v := &verification{}
-	delivery, replay := goldenDelivery(), goldenReplay()
-	message := encodeDelivery(&delivery)
-	progress := func(change func(*storedProgress)) seed {
-		p := must(decodeProgress(l.value(progressKey(hooked))))(t)
+	delivery, replay := kvtest.Delivery(), kvtest.Replay()
+	message := layout.EncodeDelivery(&delivery)
+	progress := func(change func(*layout.Progress)) seed {
+		p := kvtest.Must(layout.DecodeProgress(l.value(layout.ProgressKey(hooked))))(t)
 		change(p)
-		return seed{progressKey(hooked): p.encode()}
+		return seed{layout.ProgressKey(hooked): p.Encode()}
 	}
 	at := "v/" + hooked
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	everything := seed{}
-	for _, key := range []string{pageKey(hooked, 0), pageKey(hooked, 1), deadKey(hooked, "evt_6"), pendingKey(hooked, "evt_4")} {
+	for _, key := range []string{layout.PageKey(hooked, 0), layout.PageKey(hooked, 1), layout.DeadKey(hooked, "evt_6"), layout.PendingKey(hooked, "evt_4")} {
 		everything[key] = nil
 	}
-	everything[deletedWebhookKey("we_0gone")], everything[pendingKey("we_0gone", "evt_1")] = []byte{}, message
+	everything[layout.DeletedWebhookKey("we_0gone")], everything[layout.PendingKey("we_0gone", "evt_1")] = []byte{}, message
 	many := seed{}
 	for i := range store.MaxReplays {
-		many[replayKey(hooked, strings.Repeat("x", i+1))] = encodeReplay(labOwner, &replay)
+		many[layout.ReplayKey(hooked, strings.Repeat("x", i+1))] = layout.EncodeReplay(labOwner, &replay)
 	}
 	for _, c := range []struct {
 		name string
 		seed seed
 		want []string
 	}{
-		{"a pending message that is gone", seed{pendingKey(hooked, "evt_4"): nil}, []string{"delivery pending_count " + at}},
-		{"a pending message more", seed{pendingKey(hooked, "evt_9"): message}, []string{"delivery pending_count " + at}},
-		{"one that was given up is gone", seed{deadKey(hooked, "evt_6"): nil}, []string{"delivery dead_count " + at}},
-		{"one more that was given up", seed{deadKey(hooked, "evt_9"): message}, []string{"delivery dead_count " + at}},
-		{"other counts", progress(func(p *storedProgress) { p.progress.Pending, p.progress.Dead = 1, 2 }),
+		{"a pending message that is gone", seed{layout.PendingKey(hooked, "evt_4"): nil}, []string{"delivery pending_count " + at}},
+		{"a pending message more", seed{layout.PendingKey(hooked, "evt_9"): message}, []string{"delivery pending_count " + at}},
+		{"one that was given up is gone", seed{layout.DeadKey(hooked, "evt_6"): nil}, []string{"delivery dead_count " + at}},
+		{"one more that was given up", seed{layout.DeadKey(hooked, "evt_9"): message}, []string{"delivery dead_count " + at}},
+		{"other counts", progress(func(p *layout.Progress) { p.Progress.Pending, p.Progress.Dead = 1, 2 }),
 			[]string{"delivery pending_count " + at, "delivery dead_count " + at}},
-		{"the oldest page is gone", seed{pageKey(hooked, 0): nil}, []string{"delivery log " + at}},
-		{"the latest page is gone", seed{pageKey(hooked, 1): nil}, []string{"delivery log " + at}},
-		{"a page more", seed{pageKey(hooked, 2): l.value(pageKey(hooked, 1))}, []string{"delivery log " + at}},
-		{"another page", seed{pageKey(hooked, 1): l.value(pageKey(hooked, 0))}, []string{"delivery log " + at}},
-		{"another log", progress(func(p *storedProgress) { p.log.first++ }), []string{"delivery log " + at}},
-		{"no progress", seed{progressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
-		{"progress that can't be read", seed{progressKey(hooked): bytesOf("\x01")}, []string{"delivery value " + at + "/p"}},
-		{"a page that can't be read", seed{pageKey(hooked, 1): bytesOf("\x02")}, []string{"delivery value " + at + "/a1"}},
-		{"a message that can't be read", seed{pendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")}, []string{"delivery value " + at + "/revt_4"}},
-		{"one that was given up can't be read", seed{deadKey(hooked, "evt_6"): bytesOf("?")}, []string{"delivery value " + at + "/fevt_6"}},
-		{"a replay of nobody", seed{replayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.opaque("a\nb")}},
+		{"the oldest page is gone", seed{layout.PageKey(hooked, 0): nil}, []string{"delivery log " + at}},
+		{"the latest page is gone", seed{layout.PageKey(hooked, 1): nil}, []string{"delivery log " + at}},
+		{"a page more", seed{layout.PageKey(hooked, 2): l.value(layout.PageKey(hooked, 1))}, []string{"delivery log " + at}},
+		{"another page", seed{layout.PageKey(hooked, 1): l.value(layout.PageKey(hooked, 0))}, []string{"delivery log " + at}},
+		{"another log", progress(func(p *layout.Progress) { p.Log.First++ }), []string{"delivery log " + at}},
+		{"no progress", seed{layout.ProgressKey(hooked): nil}, []string{"delivery progress_missing " + at}},
+		{"progress that can't be read", seed{layout.ProgressKey(hooked): bytesOf("\x01")}, []string{"delivery value " + at + "/p"}},
+		{"a page that can't be read", seed{layout.PageKey(hooked, 1): bytesOf("\x02")}, []string{"delivery value " + at + "/a1"}},
+		{"a message that can't be read", seed{layout.PendingKey(hooked, "evt_4"): bytesOf("\x01\x0a")}, []string{"delivery value " + at + "/revt_4"}},
+		{"one that was given up can't be read", seed{layout.DeadKey(hooked, "evt_6"): bytesOf("?")}, []string{"delivery value " + at + "/fevt_6"}},
+		{"a replay of nobody", seed{layout.ReplayKey(hooked, "a\nb"): bytesOf("\x01")}, []string{"delivery value " + at + "/j" + v.opaque("a\nb")}},
 		{"too many replays", many, []string{"delivery replays " + at}},
-		{"an endpoint of another owner", progress(func(p *storedProgress) { p.owner = stranger }), []string{"delivery endpoint_missing " + at}},
-		{"an endpoint that is gone", seed{webhooksKey(labOwner): (&storedWebhooks{}).encode()}, []string{"delivery endpoint_missing " + at}},
-		{"a replay at no endpoint", seed{replayKey("we_0none", goldenULID): encodeReplay(labOwner, &replay)}, []string{"delivery endpoint_missing v/we_0none"}},
-		{"what is being swept", seed{webhooksKey(labOwner): (&storedWebhooks{}).encode(), deletedWebhookKey(hooked): {}, pageKey(hooked, 0): nil, deadKey(hooked, "evt_6"): nil}, nil},
+		{"an endpoint of another owner", progress(func(p *layout.Progress) { p.Owner = stranger }), []string{"delivery endpoint_missing " + at}},
+		{"an endpoint that is gone", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode()}, []string{"delivery endpoint_missing " + at}},
+		{"a replay at no endpoint", seed{layout.ReplayKey("we_0none", kvtest.ULID): layout.EncodeReplay(labOwner, &replay)}, []string{"delivery endpoint_missing v/we_0none"}},
+		{"what is being swept", seed{layout.WebhooksKey(labOwner): (&layout.Webhooks{}).Encode(), layout.DeletedWebhookKey(hooked): {}, layout.PageKey(hooked, 0): nil, layout.DeadKey(hooked, "evt_6"): nil}, nil},
 		{"what is being swept of another one", everything, []string{"delivery dead_count " + at, "delivery log " + at, "delivery pending_count " + at}},
-		{"a claim of a worker that is not there", seed{claimOfKey(hooked): bytesOf("12345678"), claimOfKey("we_0gone"): bytesOf("12345678"), workerKey(store.Incarnation{1}): {}}, nil},
-		{"a claim of nobody", seed{claimOfKey(hooked): bytesOf("1234567")}, []string{"delivery_claim value g/" + hooked}},
+		{"a claim of a worker that is not there", seed{layout.DeliveryClaimKey(hooked): bytesOf("12345678"), layout.DeliveryClaimKey("we_0gone"): bytesOf("12345678"), layout.WorkerKey(store.Incarnation{1}): {}}, nil},
+		{"a claim of nobody", seed{layout.DeliveryClaimKey(hooked): bytesOf("1234567")}, []string{"delivery_claim value g/" + hooked}},
 		{"keys of no form", seed{
-			layout + "v/x": {}, layout + "v/we_1/": {}, layout + "v/we_1/x": {}, layout + "v/we_1/pp": {}, layout + "v/we_1/a1234567": {}, layout + "v/we_1/r": {}, layout + "v/WE/p": {},
-			layout + "g/x": bytesOf("12345678"), layout + "g/-/x": {}, workerKey(store.Incarnation{1}): bytesOf("x"),
+			layout.Prefix + "v/x": {}, layout.Prefix + "v/we_1/": {}, layout.Prefix + "v/we_1/x": {}, layout.Prefix + "v/we_1/pp": {}, layout.Prefix + "v/we_1/a1234567": {}, layout.Prefix + "v/we_1/r": {}, layout.Prefix + "v/WE/p": {},
+			layout.Prefix + "g/x": bytesOf("12345678"), layout.Prefix + "g/-/x": {}, layout.WorkerKey(store.Incarnation{1}): bytesOf("x"),
 		}, []string{
 			"delivery key v/" + v.opaque("x"), "delivery key v/" + v.opaque("we_1/"), "delivery key v/" + v.opaque("we_1/x"), "delivery key v/" + v.opaque("we_1/pp"),
 			"delivery key v/" + v.opaque("we_1/a1234567"), "delivery key v/" + v.opaque("we_1/r"), "delivery key v/" + v.opaque("WE/p"),

@@ -6,18 +6,19 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // wantDue asks for the place of a record among those for which something is due.
 func (v *verification) wantDue(d licensing.Due, record string, bad func(rule, format string, args ...any)) {
-	place := dueOf(d)
+	place := layout.DueOf(d)
 	if place == 0 {
 		return
 	}
-	v.want(place.key(record), func(kv *mvccpb.KeyValue) {
+	v.want(place.Key(record), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			bad("due_missing", "what is due of it at %s will not be found by time", place.at().Format(time.RFC3339Nano))
+			bad("due_missing", "what is due of it at %s will not be found by time", place.At().Format(time.RFC3339Nano))
 		}
 	})
 }
@@ -27,15 +28,15 @@ func checkDue(kind licensing.DueKind) func(*verification, entry) {
 	family := map[licensing.DueKind]string{
 		licensing.DueLicenseEnd: "license_end", licensing.DueOrderEnd: "order_end", licensing.DueRefund: "refund",
 	}[kind]
-	prefix := strings.TrimPrefix(duePrefix(kind), layout)
+	prefix := strings.TrimPrefix(layout.DuePrefix(kind), layout.Prefix)
 	return func(v *verification, e entry) {
-		place, ref, ok := dueRecord(kind, e.rest, e.value)
+		place, ref, ok := layout.DueRecord(kind, e.rest, e.value)
 		if !ok {
 			v.report(family, prefix+v.opaque(e.rest), "key", "the key or the value has not the form of a place by time")
 			return
 		}
-		name := prefix + place.at().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
-		v.want(recordKey(ref), func(kv *mvccpb.KeyValue) {
+		name := prefix + place.At().Format(time.RFC3339Nano) + "/" + v.dueName(ref)
+		v.want(layout.RecordKey(ref), func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				v.report(family, name, "record_missing", "there is no such record")
 				return
@@ -53,25 +54,25 @@ func (v *verification) dueName(ref licensing.Ref) string {
 	if ref.Kind == licensing.KindLicense {
 		return v.name(licensing.LicenseKey(ref.ID).ID())
 	}
-	return ownerPath(ref.Owner) + ref.ID
+	return layout.OwnerPath(ref.Owner) + ref.ID
 }
 
 // dueNow reads what is due of a record. One that can't be read is reported with
 // its family.
-func dueNow(ref licensing.Ref, value []byte) (due, bool) {
+func dueNow(ref licensing.Ref, value []byte) (layout.Due, bool) {
 	if ref.Kind == licensing.KindLicense {
-		license, err := decodeLicense(licensing.LicenseKey(ref.ID).ID(), value)
+		license, err := layout.DecodeLicense(licensing.LicenseKey(ref.ID).ID(), value)
 		if err != nil {
 			return 0, false
 		}
-		if license.license.Key != licensing.LicenseKey(ref.ID) {
+		if license.License.Key != licensing.LicenseKey(ref.ID) {
 			return 0, true // the prefix is another's
 		}
-		return dueOf(license.license.Due()), true
+		return layout.DueOf(license.License.Due()), true
 	}
-	order, err := decodeOrder(ref, value)
+	order, err := layout.DecodeOrder(ref, value)
 	if err != nil {
 		return 0, false
 	}
-	return dueOf(order.order.Due()), true
+	return layout.DueOf(order.Order.Due()), true
 }

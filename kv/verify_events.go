@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -26,18 +27,18 @@ type eventLinks struct {
 // runAt is where events of a record are, up to a sequence number.
 type runAt struct {
 	owner licensing.Owner
-	site
+	layout.Location
 	record string
 	last   uint64
 }
 
-func (a *runAt) key() string { return eventsKey(a.owner, a.site, a.record, a.last) }
+func (a *runAt) key() string { return layout.EventsKeyOf(a.owner, a.Location, a.record, a.last) }
 
 // link is what stands for them: two that share a block have two.
 func (a *runAt) link() string {
 	apart := *a
-	apart.block = 0
-	return string(binary.BigEndian.AppendUint32([]byte(apart.key()), uint32(a.block)))
+	apart.Block = 0
+	return string(binary.BigEndian.AppendUint32([]byte(apart.key()), uint32(a.Block)))
 }
 
 func (l *eventLinks) stands(a runAt)  { l.sum += maphash.String(l.seed, a.link()) }
@@ -45,16 +46,16 @@ func (l *eventLinks) pointed(a runAt) { l.sum -= maphash.String(l.seed, a.link()
 
 // wantEvents asks for the events that something leads to, unless they may have
 // been swept. Those that can't be read are reported where they stand.
-func (v *verification) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*storedEvents)) {
-	if at.epoch <= v.sweptOf(at.owner) {
+func (v *verification) wantEvents(at runAt, bad func(rule, format string, args ...any), then func(*layout.Events)) {
+	if at.Epoch <= v.sweptOf(at.owner) {
 		return
 	}
 	v.links.pointed(at)
 	v.want(at.key(), func(kv *mvccpb.KeyValue) {
-		var stored *storedEvents
+		var stored *layout.Events
 		if kv != nil {
 			var err error
-			if stored, err = decodeEventsAt(at.owner, at.site, at.record, at.last, kv.Value); err != nil && !errors.Is(err, errNotInBlock) {
+			if stored, err = layout.DecodeEventsAt(at.owner, at.Location, at.record, at.last, kv.Value); err != nil && !errors.Is(err, layout.ErrNotInBlock) {
 				return
 			}
 		}
@@ -71,50 +72,50 @@ func (v *verification) wantEvents(at runAt, bad func(rule, format string, args .
 
 // checkEvents checks one key of events.
 func (v *verification) checkEvents(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
-	var at dirEntry
+	owner, rest, ok := layout.CutOwner(e.rest)
+	var at layout.EventsKey
 	if ok {
-		at, ok = readEventsKey([]byte(rest))
+		at, ok = layout.ReadEventsKey([]byte(rest))
 	}
-	if !ok || at.block == 0 && at.last == 0 {
+	if !ok || at.Block == 0 && at.Last == 0 {
 		v.report("event", "e/"+v.opaque(e.rest), "key", "the key has not the form of events'")
 		return
 	}
-	name := nameOfEvents(owner, &at)
+	name := layout.NameOfEvents(owner, &at)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
-	if at.epoch > v.epoch {
-		bad("epoch", "its epoch %d has not begun: the present one is %d", at.epoch, v.epoch)
+	if at.Epoch > v.epoch {
+		bad("epoch", "its epoch %d has not begun: the present one is %d", at.Epoch, v.epoch)
 	}
-	runs, err := runsOf(&at, e.value)
+	runs, err := layout.DecodeRuns(&at, e.value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 	}
-	if len(runs) > blockRuns {
-		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), blockRuns)
+	if len(runs) > layout.BlockRuns {
+		bad("runs", "it has events of %d records, and a block has those of %d at most", len(runs), layout.BlockRuns)
 	}
-	if at.epoch > v.sweptOf(owner) {
+	if at.Epoch > v.sweptOf(owner) {
 		v.wantEventOwner(owner) // else it is being swept
 	}
 	for i := range runs {
-		if runs[i].bad != nil {
+		if runs[i].Bad != nil {
 			continue
 		}
-		v.checkRun(runAt{owner, at.site, runs[i].record, runs[i].last}, runs[i].value)
+		v.checkRun(runAt{owner, at.Location, runs[i].Record, runs[i].Last}, runs[i].Value)
 	}
 }
 
 // checkRun checks the events of one record in a key.
 func (v *verification) checkRun(at runAt, value []byte) {
-	name := "e/" + eventID(at.site, at.record, at.last)
+	name := "e/" + layout.EventID(at.Location, at.record, at.last)
 	bad := func(rule, format string, args ...any) { v.report("event", name, rule, format, args...) }
-	stored, err := decodeEvents(at.owner, at.record, at.last, value)
+	stored, err := layout.DecodeEvents(at.owner, at.record, at.last, value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	if at.epoch <= v.sweptOf(at.owner) {
+	if at.Epoch <= v.sweptOf(at.owner) {
 		return
 	}
 	if !knownRecord(at.record) {
@@ -122,48 +123,48 @@ func (v *verification) checkRun(at runAt, value []byte) {
 		return
 	}
 	v.links.stands(at)
-	v.checkTold(stored.events, bad)
-	switch first := stored.events[0].Sequence; {
-	case first == 1 && stored.before.epoch != 0:
+	v.checkTold(stored.Events, bad)
+	switch first := stored.Events[0].Sequence; {
+	case first == 1 && stored.Before.Epoch != 0:
 		bad("before", "it is the record's first, and says that there are some before")
-	case stored.before.epoch > at.epoch:
-		bad("before", "those before it are of a later epoch, %d", stored.before.epoch)
-	case first > 1 && stored.before.epoch == 0:
+	case stored.Before.Epoch > at.Epoch:
+		bad("before", "those before it are of a later epoch, %d", stored.Before.Epoch)
+	case first > 1 && stored.Before.Epoch == 0:
 		bad("before", "it begins with number %d, and nothing leads to those before", first)
 	case first > 1:
-		v.wantEvents(runAt{at.owner, stored.before, at.record, first - 1}, bad, followsOn(&stored.events[0], bad))
+		v.wantEvents(runAt{at.owner, stored.Before, at.record, first - 1}, bad, followsOn(&stored.Events[0], bad))
 	}
 }
 
 // knownRecord reports whether this build knows what leads to the events of a record.
 func knownRecord(record string) bool {
-	return record[0] == eventOfLicense || record[0] == eventOfOrder || record[0] == eventOfWebhooks
+	return record[0] == layout.EventOfLicense || record[0] == layout.EventOfOrder || record[0] == layout.EventOfWebhooks
 }
 
 // wantLicenseEvents asks for a license's latest events, and compares what they tell
 // with the license. What activations change is told only while somebody listens.
-func (v *verification) wantLicenseEvents(stored *storedLicense, bad func(rule, format string, args ...any)) {
-	l := stored.license
+func (v *verification) wantLicenseEvents(stored *layout.License, bad func(rule, format string, args ...any)) {
+	l := stored.License
 	if l.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{l.Owner, stored.told, licenseInEvents(l.Key.ID()), l.Sequence}, bad, func(events *storedEvents) {
-		told := *events.events[len(events.events)-1].License
+	v.wantEvents(runAt{l.Owner, stored.LastEvent, layout.LicenseInEvents(l.Key.ID()), l.Sequence}, bad, func(events *layout.Events) {
+		told := *events.Events[len(events.Events)-1].License
 		told.CurrentDevices, told.ActivatedAt, told.ExpiresAt, told.Sequence = l.CurrentDevices, l.ActivatedAt, l.ExpiresAt, 0
-		if told != toldLicense(&l) {
+		if told != layout.EventLicense(&l) {
 			bad("event_differs", "its latest event tells something else than it says")
 		}
 	})
 }
 
-func (v *verification) wantOrderEvents(stored *storedOrder, bad func(rule, format string, args ...any)) {
-	o := stored.order
+func (v *verification) wantOrderEvents(stored *layout.Order, bad func(rule, format string, args ...any)) {
+	o := stored.Order
 	if o.Sequence == 0 {
 		return
 	}
-	v.wantEvents(runAt{o.Owner, stored.told, orderInEvents(o.OrderNo), o.Sequence}, bad, func(events *storedEvents) {
-		told := toldOrder(events.events[len(events.events)-1].Order)
-		now := toldOrder(&o)
+	v.wantEvents(runAt{o.Owner, stored.LastEvent, layout.OrderInEvents(o.OrderNo), o.Sequence}, bad, func(events *layout.Events) {
+		told := layout.EventOrder(events.Events[len(events.Events)-1].Order)
+		now := layout.EventOrder(&o)
 		told.RefundDue, told.PaidAt = now.RefundDue, paidAt(&o, told.PaidAt)
 		if told != now {
 			bad("event_differs", "its latest event tells something else than it says")
@@ -198,8 +199,8 @@ func (v *verification) checkSwept(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("swept_events", "s/swept"+v.opaque(e.rest), "key", "there is one, and this is not its name")
-	case len(e.value) != epochSize:
-		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), epochSize)
+	case len(e.value) != layout.EpochSize:
+		v.report("swept_events", "s/swept", "value", "it has %d bytes, and not %d", len(e.value), layout.EpochSize)
 	case v.swept >= v.epoch:
 		v.report("swept_events", "s/swept", "epoch", "the epoch %d is swept, and the present one is %d", v.swept, v.epoch)
 	}
@@ -209,29 +210,29 @@ func (v *verification) checkSwept(e entry) {
 func (v *verification) beginEvents(epochKV, sweptKV *mvccpb.KeyValue) {
 	v.links.seed = maphash.MakeSeed()
 	if epochKV != nil {
-		v.epoch = epoch(epochKV.ModRevision)
+		v.epoch = layout.Epoch(epochKV.ModRevision)
 	}
-	if sweptKV != nil && len(sweptKV.Value) == epochSize {
-		v.swept = epoch(binary.BigEndian.Uint64(sweptKV.Value))
+	if sweptKV != nil && len(sweptKV.Value) == layout.EpochSize {
+		v.swept = layout.Epoch(binary.BigEndian.Uint64(sweptKV.Value))
 	}
 }
 
 // checkMark checks a mark of events.
 func (v *verification) checkMark(e entry) {
-	m, err := readMark(e.rest, e.value)
+	m, err := layout.DecodeMark(e.rest, e.value)
 	switch {
-	case len(e.rest) != epochSize:
+	case len(e.rest) != layout.EpochSize:
 		v.report("event_mark", "t/"+v.opaque(e.rest), "key", "the key has not the form of a mark's")
 	case err != nil:
 		v.report("event_mark", fmt.Sprintf("t/%d", binary.BigEndian.Uint64([]byte(e.rest))), "value", "the value can't be read: %v", err)
-	case m.epoch >= v.epoch:
-		v.report("event_mark", fmt.Sprintf("t/%d", m.epoch), "epoch", "its epoch is not sealed: the present one is %d", v.epoch)
+	case m.Epoch >= v.epoch:
+		v.report("event_mark", fmt.Sprintf("t/%d", m.Epoch), "epoch", "its epoch is not sealed: the present one is %d", v.epoch)
 	}
 }
 
 // checkEventOwner checks the key of an owner of whom there are events.
 func (v *verification) checkEventOwner(e entry) {
-	if _, rest, ok := ownerOf(e.rest); !ok || rest != "" || len(e.value) > 0 {
+	if _, rest, ok := layout.CutOwner(e.rest); !ok || rest != "" || len(e.value) > 0 {
 		v.report("event_owner", "h/"+v.opaque(e.rest), "key", "the key has not the form of an owner's, or has a value")
 	}
 }
@@ -243,9 +244,9 @@ func (v *verification) wantEventOwner(owner licensing.Owner) {
 		return
 	}
 	v.links.owner = owner
-	v.want(eventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(layout.EventOwnerKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report("event", "e/"+ownerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
+			v.report("event", "e/"+layout.OwnerPath(owner), "owner_missing", "the sweep of old events will not find those of this owner")
 		}
 	})
 }

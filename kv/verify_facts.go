@@ -4,19 +4,20 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // checkFacts checks what a license says of itself.
-func (v *verification) checkFacts(stored *storedLicense, bad func(rule, format string, args ...any)) {
-	l := &stored.license
+func (v *verification) checkFacts(stored *layout.License, bad func(rule, format string, args ...any)) {
+	l := &stored.License
 	if v.check != nil {
 		if key, err := v.check.Parse(string(l.Key)); err != nil || key != l.Key {
 			bad("check_characters", "the check characters of its key are wrong under this store's check key")
 		}
 	}
-	if !validAccount(l.Owner.AccountID) {
+	if !layout.ValidAccount(l.Owner.AccountID) {
 		bad("owner", "its owner's account has not the form of one")
 	}
 	if l.CurrentDevices > 0 && l.ActivatedAt.IsZero() {
@@ -35,23 +36,23 @@ func (v *verification) checkFacts(stored *storedLicense, bad func(rule, format s
 
 // checkCounts compares a license's count of devices with the devices there
 // are, and with its limit. own is how many have keys of their own.
-func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule, format string, args ...any)) {
-	l, inline := &stored.license, len(stored.devices)
+func (v *verification) checkCounts(stored *layout.License, own int, bad func(rule, format string, args ...any)) {
+	l, inline := &stored.License, len(stored.Devices)
 	if l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0 {
 		bad("negative", "it counts %d devices of %d, and %d allowed beyond", l.CurrentDevices, l.MaxDevices, l.AllowedOver)
 		return
 	}
-	if stored.spilled && inline > 0 {
+	if stored.Spilled && inline > 0 {
 		bad("spilled", "its devices have keys of their own, and %d are in its record too", inline)
 	}
-	if !stored.spilled && own > 0 {
+	if !stored.Spilled && own > 0 {
 		bad("spilled", "its devices are in its record, and %d have keys of their own too", own)
 	}
-	if inline > maxInline {
-		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, maxInline)
+	if inline > layout.MaxInline {
+		bad("inline_limit", "%d devices are in its record, and %d is the most", inline, layout.MaxInline)
 	}
 	ids := make(map[string]bool, inline)
-	devices, err := decodeInline(stored.devices, l.CreatedAt)
+	devices, err := layout.DecodeInline(stored.Devices, l.CreatedAt)
 	if err != nil {
 		bad("value", "a device in its record can't be read: %v", err)
 	}
@@ -62,7 +63,7 @@ func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule
 		bad("inline_twice", "one device stands twice in its record")
 	}
 	entries := inline
-	if stored.spilled {
+	if stored.Spilled {
 		entries = own
 	}
 	if l.CurrentDevices != entries {
@@ -75,14 +76,14 @@ func (v *verification) checkCounts(stored *storedLicense, own int, bad func(rule
 
 // checkLicenseReferences asks for a license's place in the listing and for its
 // order.
-func (v *verification) checkLicenseReferences(stored *storedLicense, id licensing.LicenseID, bad func(rule, format string, args ...any)) {
-	l := stored.license
-	v.want(listingKey(l.Owner, l.CreatedAt, id), func(kv *mvccpb.KeyValue) {
+func (v *verification) checkLicenseReferences(stored *layout.License, id licensing.LicenseID, bad func(rule, format string, args ...any)) {
+	l := stored.License
+	v.want(layout.ListingKey(l.Owner, l.CreatedAt, id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("listing_missing", "it is not in its owner's listing")
 		}
 	})
-	v.wantDue(l.Due(), licenseKey(id), bad)
+	v.wantDue(l.Due(), layout.LicenseKey(id), bad)
 	v.wantLicenseEvents(stored, bad)
 	if l.OrderNo == "" {
 		return
@@ -91,14 +92,14 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licensin
 		bad("order", "the order it names has not the form of one")
 		return
 	}
-	v.want(orderKey(l.Owner, l.OrderNo), func(kv *mvccpb.KeyValue) {
+	v.want(layout.OrderKey(l.Owner, l.OrderNo), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("order_missing", "its order %s does not exist", l.OrderNo)
 			return
 		}
-		order, err := decodeOrder(licensing.OrderRef(l.Owner, l.OrderNo), kv.Value)
-		if err == nil && order.order.LicenseKey != l.Key {
-			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.order.LicenseKey))
+		order, err := layout.DecodeOrder(licensing.OrderRef(l.Owner, l.OrderNo), kv.Value)
+		if err == nil && order.Order.LicenseKey != l.Key {
+			bad("order_other_license", "its order %s names %s", l.OrderNo, v.keyOrNone(order.Order.LicenseKey))
 		}
 	})
 }
@@ -108,15 +109,15 @@ func (v *verification) checkLicenseReferences(stored *storedLicense, id licensin
 func checkWriters(value []byte, num protowire.Number, bad func(rule, format string, args ...any)) {
 	count, twice := 0, false
 	seen := map[string]bool{}
-	_ = decodeValue(value, func(f field) error { // it has been read before
-		if f.num == num && len(f.bytes) >= len(store.Incarnation{}) {
-			by := string(f.bytes[:len(store.Incarnation{})])
+	_ = layout.DecodeValue(value, func(f layout.Field) error { // it has been read before
+		if f.Num == num && len(f.Bytes) >= len(store.Incarnation{}) {
+			by := string(f.Bytes[:len(store.Incarnation{})])
 			count, twice, seen[by] = count+1, twice || seen[by], true
 		}
 		return nil
 	})
-	if count > maxWriters {
-		bad("writers", "%d writers stand in its table, and %d is the most", count, maxWriters)
+	if count > layout.MaxWriters {
+		bad("writers", "%d writers stand in its table, and %d is the most", count, layout.MaxWriters)
 	}
 	if twice {
 		bad("writers", "one writer stands twice in its table")

@@ -3,6 +3,7 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -12,21 +13,21 @@ func (v *verification) checkAPIKey(e entry) {
 		v.report("api_key", name, "key", "the key is no SHA-256")
 		return
 	}
-	stored, err := decodeAPIKey([32]byte([]byte(e.rest)), e.value)
+	stored, err := layout.DecodeAPIKey([32]byte([]byte(e.rest)), e.value)
 	if err != nil {
 		v.report("api_key", name, "value", "the value can't be read: %v", err)
 		return
 	}
-	key := &stored.key
+	key := &stored.Key
 	switch {
 	case key.ID == "":
 		v.report("api_key", name, "id", "it has no public id")
 		return
-	case !validAccount(key.Owner.AccountID):
+	case !layout.ValidAccount(key.Owner.AccountID):
 		v.report("api_key", name, "owner", "its owner's account has not the form of one")
 		return
 	}
-	v.want(apiKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
+	v.want(layout.APIKeyIndexKey(key.Owner, key.ID), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv == nil:
 			v.report("api_key", name, "index_missing", "its id does not lead to it")
@@ -34,7 +35,7 @@ func (v *verification) checkAPIKey(e entry) {
 			v.report("api_key", name, "index_other", "its id leads to another key")
 		}
 	})
-	checkWriters(e.value, apiKeyWriter, func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
+	checkWriters(e.value, layout.APIKeyWriter, func(rule, format string, args ...any) { v.report("api_key", name, rule, format, args...) })
 	if !key.RevokedAt.IsZero() {
 		return // nobody asks for its secrets any more
 	}
@@ -51,11 +52,11 @@ func (v *verification) checkAPIKey(e entry) {
 // without it a node starts with a ring that lacks the key. Where the secret may have
 // had its time, the master key may have been retired.
 func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id string)) {
-	v.want(masterKeyKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(layout.MasterKeyKey(id), func(kv *mvccpb.KeyValue) {
 		switch {
 		case kv != nil:
 		case mayBeRetired:
-			v.want(retiredMasterKey(id), func(kv *mvccpb.KeyValue) {
+			v.want(layout.RetiredMasterKey(id), func(kv *mvccpb.KeyValue) {
 				if kv == nil {
 					missing(id)
 				}
@@ -68,28 +69,28 @@ func (v *verification) wantMaster(id string, mayBeRetired bool, missing func(id 
 
 // checkAPIKeyIndex checks one entry that leads from an id to an API key.
 func (v *verification) checkAPIKeyIndex(e entry) {
-	owner, id, ok := ownerOf(e.rest)
+	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("api_key_index", "a/"+v.opaque(e.rest), "key", "the key has not the form of an entry's")
 		return
 	}
-	name := apiKeysOf(owner) + id
+	name := layout.APIKeysOf(owner) + id
 	v.checkEntry("api_key_index", name, name)
 	if len(e.value) != len(licensing.APIKey{}.Hash) {
 		v.report("api_key_index", name, "value", "the value is no SHA-256")
 		return
 	}
 	hash := [32]byte(e.value)
-	v.want(apiKeyKey(hash), func(kv *mvccpb.KeyValue) {
+	v.want(layout.APIKeyKey(hash), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("api_key_index", name, "api_key_missing", "the key that it leads to does not exist")
 			return
 		}
-		stored, err := decodeAPIKey(hash, kv.Value)
+		stored, err := layout.DecodeAPIKey(hash, kv.Value)
 		if err != nil {
 			return // reported with the keys
 		}
-		if stored.key.ID != id || stored.key.Owner != owner {
+		if stored.Key.ID != id || stored.Key.Owner != owner {
 			v.report("api_key_index", name, "misplaced", "the key that it leads to has another id or owner")
 		}
 	})
@@ -97,12 +98,12 @@ func (v *verification) checkAPIKeyIndex(e entry) {
 
 // checkAPIKeysMark checks the marks that changes of API keys replace.
 func (v *verification) checkAPIKeysMark(e entry) {
-	_, ofPart := keyPartOf(apiKeysMark + e.rest)
+	_, ofPart := layout.CutAPIKeyPart(layout.APIKeysMark + e.rest)
 	switch {
 	case e.rest != "" && !ofPart:
 		v.report("api_key_mark", "s/keys"+v.opaque(e.rest), "key", "this is the name of no mark")
-	case len(e.value) != apiKeysMarkSize:
-		v.report("api_key_mark", "s/keys", "value", "it has %d bytes, and not %d", len(e.value), apiKeysMarkSize)
+	case len(e.value) != layout.APIKeysMarkSize:
+		v.report("api_key_mark", "s/keys", "value", "it has %d bytes, and not %d", len(e.value), layout.APIKeysMarkSize)
 	}
 }
 
@@ -116,7 +117,7 @@ func (v *verification) checkRetiredMaster(e entry) {
 	if !v.checkFingerprint("retired_master_key", "s/retired/", e) {
 		return
 	}
-	v.want(masterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
+	v.want(layout.MasterKeyKey(e.rest), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			v.report("retired_master_key", "s/retired/"+e.rest, "in_use", "the master key is in use too")
 		}
@@ -142,10 +143,10 @@ func (v *verification) checkAPIKeyUse(e entry) {
 		v.report("api_key_use", name, "key", "the key is no SHA-256")
 		return
 	}
-	if at, err := decodeKeyUse(e.value); err != nil || at.IsZero() {
+	if at, err := layout.DecodeKeyUse(e.value); err != nil || at.IsZero() {
 		v.report("api_key_use", name, "value", "the value can't be read as a time: %v", err)
 	}
-	v.want(apiKeyKey([32]byte([]byte(e.rest))), func(kv *mvccpb.KeyValue) {
+	v.want(layout.APIKeyKey([32]byte([]byte(e.rest))), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("api_key_use", name, "api_key_missing", "there is no such API key")
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/metrics"
 	"licet/node"
@@ -106,7 +107,7 @@ func (l *lab) order(amount int64) licensing.Order {
 
 func (l *lab) pay(order licensing.Order) licensing.Order {
 	l.t.Helper()
-	return must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
+	return kvtest.Must(l.node.PayOrder(l.ctx(), order, "sandbox_1"))(l.t).Order
 }
 
 func (l *lab) grant(maxDevices int, metadata string) licensing.LicenseKey {
@@ -128,13 +129,13 @@ func (l *lab) once(n int64) *node.Once {
 	return &node.Once{Hash: rand.Text()[:claimHashLength]}
 }
 
-// product makes the product at a known time, from which follows on which levels
+// Product makes the product at a known time, from which follows on which levels
 // of the listing it stands.
 func (l *lab) product() {
 	l.t.Helper()
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{
 		Ref:    licensing.ProductRef(labOwner, "pro"),
-		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: licensing.DefaultTerms(), CreatedAt: testTime}},
+		Record: licensing.Record{Product: &licensing.Product{ID: "pro", Owner: labOwner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}},
 	}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%+v, %v", outcome, err)
@@ -156,13 +157,13 @@ func (l *lab) refuse(made time.Time) {
 func (l *lab) activate(key licensing.LicenseKey, devices ...string) {
 	l.t.Helper()
 	for _, device := range devices {
-		must(l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: key}, Device: device}))(l.t)
+		kvtest.Must(l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 	}
 }
 
 func (l *lab) remove(key licensing.LicenseKey, device string) {
 	l.t.Helper()
-	must(l.node.RemoveDevice(l.ctx(), licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device}))(l.t)
+	kvtest.Must(l.node.RemoveDevice(l.ctx(), licensing.RemoveDevice{Target: licensing.Target{Key: key}, Device: device}))(l.t)
 }
 
 func deviceIDs(n int) []string {
@@ -190,11 +191,11 @@ func (l *lab) fill() specimens {
 	s.unpaid = l.order(100)
 	s.paid = l.pay(l.order(200))
 	l.activate(s.paid.LicenseKey, "laptop")
-	s.refunded = must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300))))(l.t).Order
-	s.canceled = must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
-	s.sentBack = must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
+	s.refunded = kvtest.Must(l.node.RecordRefund(l.ctx(), l.pay(l.order(300))))(l.t).Order
+	s.canceled = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(400)))(l.t).Order
+	s.sentBack = kvtest.Must(l.node.CancelOrder(l.ctx(), l.order(500)))(l.t).Order
 	l.pay(s.sentBack)
-	s.sentBack = must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
+	s.sentBack = kvtest.Must(l.node.RecordRefund(l.ctx(), s.sentBack))(l.t).Order
 	s.free = l.order(0)
 	s.owed = l.pay(l.order(600))
 	s.owed, _, _ = l.node.ChangeOrder(l.ctx(), labOwner, s.owed.OrderNo, licensing.RequestRefund{}, nil)
@@ -207,27 +208,27 @@ func (l *lab) fill() specimens {
 	s.fresh = l.grant(1, "")
 	s.lowered = l.grant(5, "")
 	l.activate(s.lowered, deviceIDs(4)...)
-	must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered), licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
+	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.lowered), licensing.UpdateLicense{Target: licensing.Target{Key: s.lowered}, MaxDevices: new(2)}))(l.t)
 
 	s.own = l.lifeOf("own")
 	s.ending = l.grant(6, "")
-	must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending), licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
+	kvtest.Must(l.node.Do(l.ctx(), licensing.LicenseRef(s.ending), licensing.RenewLicense{Target: licensing.Target{Key: s.ending}, ExpiresAt: labEnd}))(l.t)
 
-	l.refuse(testTime)
+	l.refuse(kvtest.Time)
 	var hash [32]byte
 	_, _ = rand.Read(hash[:])
-	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: testTime}
-	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
+	key := licensing.APIKey{ID: "key_lab", Hash: hash, Owner: labOwner, Scopes: []string{"*"}, SecretVersion: 1, MasterID: "m1", CreatedAt: kvtest.Time}
+	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m1", [licensing.MasterKeySize]byte{1}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	claim := store.Write{
 		Ref:    licensing.ClaimRef(labOwner, "claim of a key.."),
-		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: testTime, APIKeyID: key.ID}},
+		Record: licensing.Record{Claim: &licensing.Claim{CreatedAt: kvtest.Time, APIKeyID: key.ID}},
 	}
 	if err := l.store.CreateAPIKey(l.ctx(), key, claim); err != nil {
 		l.t.Fatal(err)
 	}
-	if err := l.store.NoteKeysUsed(l.ctx(), []store.KeyUse{{Hash: hash, At: testTime}}); err != nil {
+	if err := l.store.NoteKeysUsed(l.ctx(), []store.KeyUse{{Hash: hash, At: kvtest.Time}}); err != nil {
 		l.t.Fatal(err)
 	}
 	l.webhooks()
@@ -237,18 +238,18 @@ func (l *lab) fill() specimens {
 // labListener is an owner that listens to activations.
 var labListener = licensing.Owner{AccountID: "acct_listener", Mode: licensing.Live}
 
-// webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
+// Webhooks makes endpoints of all kinds: the lab's owner has one and a disabled one, and
 // had a third; another one listens.
 func (l *lab) webhooks() {
 	l.t.Helper()
-	if err := l.store.UseMaster(l.ctx(), must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(l.ctx(), kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 	orders := []licensing.EventType{licensing.EventOrderPaid}
 	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0good", orders...)})
 	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0gone", orders...)})
 	l.hook(labOwner, licensing.CreateEndpoint{Owner: labOwner, Endpoint: labEndpoint("we_0deleted", orders...)})
-	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0gone", ResetAt: testTime, Because: licensing.DisabledGone})
+	l.hook(labOwner, licensing.DisableEndpoint{ID: "we_0gone", ResetAt: kvtest.Time, Because: licensing.DisabledGone})
 	l.hook(labOwner, licensing.DeleteEndpoint{ID: "we_0deleted"})
 	l.hook(labListener, licensing.CreateEndpoint{Owner: labListener, Endpoint: labEndpoint("we_0all")})
 }
@@ -262,7 +263,7 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 	l.t.Helper()
 	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, l.store, ref)
-	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(l.t)
 	outcome, err := l.store.Commit(l.ctx(), store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("%T: %+v, %v", cmd, outcome, err)
@@ -274,7 +275,7 @@ func (l *lab) hook(owner licensing.Owner, cmd licensing.Command) {
 func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	l.t.Helper()
 	// At a known time, for the reason that product gives.
-	then := l.nodeWith(rand.Reader, func() time.Time { return testTime })
+	then := l.nodeWith(rand.Reader, func() time.Time { return kvtest.Time })
 	if _, created, err := then.PutProduct(l.ctx(), licensing.PutProduct{ID: product, Owner: labOwner, Name: "The App", Metadata: `{"sku":7}`, Terms: licensing.Terms{
 		KeyPrefix: "OWN", MaxDevices: 2, SelfService: licensing.SelfService{Allowed: true, RemovalsPerMonth: 1},
 	}}); err != nil || !created {
@@ -287,7 +288,7 @@ func (l *lab) lifeOf(product string) licensing.LicenseKey {
 	key := granted[0].License.Key
 	target := licensing.Target{Key: key, Caller: labOwner}
 	l.activate(key, "d1", "d2")
-	must(l.node.DeactivateDevice(l.ctx(), licensing.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
+	kvtest.Must(l.node.DeactivateDevice(l.ctx(), licensing.DeactivateDevice{Target: target, Device: "d2"}))(l.t)
 	for _, change := range []service.LicenseChange{
 		{Key: key, Command: licensing.UpdateLicense{Target: target, MaxDevices: new(5), Metadata: `{"seat":3}`}},
 		{Key: key, Command: licensing.RenewLicense{Target: target, ExpiresAt: time.Now().Add(time.Hour).UTC().Truncate(time.Millisecond)}},
@@ -326,10 +327,10 @@ func (l *lab) traffic(shared licensing.LicenseKey, device string) error {
 	return err
 }
 
-// value reads one raw key, which must be there.
+// Value reads one raw key, which must be there.
 func (l *lab) value(key string) []byte {
 	l.t.Helper()
-	response := must(l.client.Get(l.ctx(), key))(l.t)
+	response := kvtest.Must(l.client.Get(l.ctx(), key))(l.t)
 	if len(response.Kvs) == 0 {
 		l.t.Fatalf("there is no key %q", key)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -22,7 +23,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 		if !more {
 			break
 		}
-		id, ok := licenseIDOf(e.rest)
+		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
 			v.report("license", "l/"+v.opaque(e.rest), "key", "the key has not the form of a license's")
 			continue
@@ -37,7 +38,7 @@ func (v *verification) checkLicenses(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := v.orphans(ctx, devices, metadata, "\xff"+strings.Repeat("\xff", idLength)); err != nil {
+	if err := v.orphans(ctx, devices, metadata, "\xff"+strings.Repeat("\xff", layout.LicenseIDSize)); err != nil {
 		return err
 	}
 	if !v.checked && v.summary.Families[licenses.family].Keys > 0 {
@@ -54,7 +55,7 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 		if err != nil {
 			return err
 		}
-		if !more || e.rest[:min(len(e.rest), idLength)] >= before {
+		if !more || e.rest[:min(len(e.rest), layout.LicenseIDSize)] >= before {
 			break
 		}
 		devices.skip()
@@ -71,7 +72,7 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 			return nil
 		}
 		metadata.skip()
-		id, ok := licenseIDOf(e.rest)
+		id, ok := layout.LicenseIDOf(e.rest)
 		if !ok {
 			v.report("metadata", "m/"+v.opaque(e.rest), "key", "the key has not the form of a license's metadata")
 			continue
@@ -82,8 +83,8 @@ func (v *verification) orphans(ctx context.Context, devices, metadata *stream, b
 
 // deviceKeyForm reports a device's key that has not the form of one.
 func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
-	if len(e.rest) == idLength+positionLength {
-		if id, ok := licenseIDOf(e.rest[:idLength]); ok {
+	if len(e.rest) == layout.LicenseIDSize+layout.DevicePositionSize {
+		if id, ok := layout.LicenseIDOf(e.rest[:layout.LicenseIDSize]); ok {
 			return id, true
 		}
 	}
@@ -95,12 +96,12 @@ func (v *verification) deviceKeyForm(e entry) (licensing.LicenseID, bool) {
 // what it refers to.
 func (v *verification) checkLicense(ctx context.Context, id licensing.LicenseID, e entry, devices, metadata *stream) error {
 	name := "l/" + v.name(id)
-	stored, err := decodeLicense(id, e.value)
+	stored, err := layout.DecodeLicense(id, e.value)
 	if err != nil {
 		v.links.unread = true
 		v.report("license", name, "value", "the value can't be read: %v", err)
 	} else if v.cfg.ShowKeys {
-		name = "l/" + string(stored.license.Key)
+		name = "l/" + string(stored.License.Key)
 	}
 	own, err := v.checkOwnDevices(ctx, id, devices)
 	if err != nil {
@@ -113,7 +114,7 @@ func (v *verification) checkLicense(ctx context.Context, id licensing.LicenseID,
 		return nil
 	}
 	bad := func(rule, format string, args ...any) { v.report("license", name, rule, format, args...) }
-	checkWriters(e.value, licenseWriter, bad)
+	checkWriters(e.value, layout.LicenseWriter, bad)
 	v.checkFacts(stored, bad)
 	v.checkCounts(stored, own, bad)
 	v.checkLicenseReferences(stored, id, bad)
@@ -137,12 +138,12 @@ func (v *verification) checkOwnDevices(ctx context.Context, id licensing.License
 			continue
 		}
 		own++
-		device, err := decodeDeviceValue(e.value)
+		device, err := layout.DecodeDeviceValue(e.value)
 		if err != nil {
 			v.report("device", v.deviceName(e.rest), "value", "the value can't be read: %v", err)
 			continue
 		}
-		if at := devicePosition(device.ID); string(at[:]) != e.rest[idLength:] {
+		if at := layout.DevicePosition(device.ID); string(at[:]) != e.rest[layout.LicenseIDSize:] {
 			v.report("device", v.deviceName(e.rest), "position", "the key is not made of the hash of the device's id")
 		}
 	}

@@ -8,60 +8,61 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkListing checks one place in an owner's listing.
 func (v *verification) checkListing(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
-	if !ok || len(rest) != timeLength+idLength {
+	owner, rest, ok := layout.CutOwner(e.rest)
+	if !ok || len(rest) != layout.TimeSize+layout.LicenseIDSize {
 		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
 		return
 	}
-	id, ok := licenseIDOf(rest[timeLength:])
+	id, ok := layout.LicenseIDOf(rest[layout.TimeSize:])
 	if !ok {
 		v.report("listing", "i/"+v.opaque(e.rest), "key", "the key has not the form of a place in a listing")
 		return
 	}
 	at, shown := shownTime(rest)
-	name := licensesOf(owner) + shown + "/" + v.name(id)
-	v.checkBareEntry("listing", name, licensesOf(owner)+rest, e)
-	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+	name := layout.LicensesOf(owner) + shown + "/" + v.name(id)
+	v.checkBareEntry("listing", name, layout.LicensesOf(owner)+rest, e)
+	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("listing", name, "license_missing", "the license listed here does not exist")
 			return
 		}
-		stored, err := decodeLicense(id, kv.Value)
+		stored, err := layout.DecodeLicense(id, kv.Value)
 		if err != nil {
 			return // reported with the licenses
 		}
-		if l := &stored.license; l.Owner != owner || l.CreatedAt.UnixMilli() != at {
+		if l := &stored.License; l.Owner != owner || l.CreatedAt.UnixMilli() != at {
 			v.report("listing", name, "misplaced", "the license listed here belongs to %s%s",
-				ownerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
+				layout.OwnerPath(l.Owner), l.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
 }
 
 // checkBuyer checks an order's place among those of its buyer.
 func (v *verification) checkBuyer(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
-	if !ok || len(rest) < buyerLength || !licensing.ValidOrderNo(rest[buyerLength:]) {
+	owner, rest, ok := layout.CutOwner(e.rest)
+	if !ok || len(rest) < layout.BuyerSize || !licensing.ValidOrderNo(rest[layout.BuyerSize:]) {
 		v.report("buyer", "b/"+v.opaque(e.rest), "key", "the key has not the form of an order's place among its buyer's")
 		return
 	}
-	number := rest[buyerLength:]
-	name := "b/" + ownerPath(owner) + hex.EncodeToString([]byte(rest[:buyerLength])) + "/" + number
+	number := rest[layout.BuyerSize:]
+	name := "b/" + layout.OwnerPath(owner) + hex.EncodeToString([]byte(rest[:layout.BuyerSize])) + "/" + number
 	v.checkBareEntry("buyer", name, "b/"+e.rest, e)
-	v.want(orderKey(owner, number), func(kv *mvccpb.KeyValue) {
+	v.want(layout.OrderKey(owner, number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("buyer", name, "order_missing", "the order listed here does not exist")
 			return
 		}
-		stored, err := decodeOrder(licensing.OrderRef(owner, number), kv.Value)
+		stored, err := layout.DecodeOrder(licensing.OrderRef(owner, number), kv.Value)
 		if err != nil {
 			return // reported with the orders
 		}
-		if placeOfOrder(&stored.order) != layout+"b/"+e.rest {
+		if layout.BuyerListingKey(&stored.Order) != layout.Prefix+"b/"+e.rest {
 			v.report("buyer", name, "misplaced", "the order listed here names another buyer, or none")
 		}
 	})
@@ -69,25 +70,25 @@ func (v *verification) checkBuyer(e entry) {
 
 // checkCatalog checks a product's place in its owner's listing.
 func (v *verification) checkCatalog(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
-	if !ok || len(rest) <= timeLength {
+	owner, rest, ok := layout.CutOwner(e.rest)
+	if !ok || len(rest) <= layout.TimeSize {
 		v.report("catalog", "c/"+v.opaque(e.rest), "key", "the key has not the form of a product's place in a listing")
 		return
 	}
-	ref := licensing.ProductRef(owner, rest[timeLength:])
+	ref := licensing.ProductRef(owner, rest[layout.TimeSize:])
 	_, shown := shownTime(rest)
-	name := productsOf(owner) + shown + "/" + ref.ID
+	name := layout.ProductsOf(owner) + shown + "/" + ref.ID
 	v.checkBareEntry("catalog", name, "c/"+e.rest, e)
-	v.want(productKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
+	v.want(layout.ProductKey(owner, ref.ID), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			v.report("catalog", name, "product_missing", "the product listed here does not exist")
 			return
 		}
-		stored, err := decodeProduct(ref, kv.Value)
+		stored, err := layout.DecodeProduct(ref, kv.Value)
 		if err != nil {
 			return // reported with the products
 		}
-		if p := &stored.product; placeOfProduct(ref, p) != layout+"c/"+e.rest {
+		if p := &stored.Product; layout.CatalogKey(ref, p) != layout.Prefix+"c/"+e.rest {
 			v.report("catalog", name, "misplaced", "the product listed here was made at %s", p.CreatedAt.Format(time.RFC3339Nano))
 		}
 	})
@@ -104,7 +105,7 @@ func (v *verification) checkBareEntry(family, name, key string, e entry) {
 
 // checkEntry asks for an entry's keys on the upper levels of its listing.
 func (v *verification) checkEntry(family, name, key string) {
-	for level, above := range skipKeys(layout + key) {
+	for level, above := range layout.SkipKeys(layout.Prefix + key) {
 		v.want(above, func(kv *mvccpb.KeyValue) {
 			if kv == nil {
 				v.report(family, name, "skip_missing", "it is not on level %d of its listing, which makes the listing slow", level+1)
@@ -119,16 +120,16 @@ func (v *verification) checkSkip(e entry) {
 	if e.rest != "" {
 		level = int(e.rest[0]) - '0'
 	}
-	if level < 1 || level > skipLevels {
-		v.report("skip", skipPrefix+v.opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
+	if level < 1 || level > layout.SkipLevels {
+		v.report("skip", layout.SkipPrefix+v.opaque(e.rest), "key", "the key has not the form of one on an upper level of a listing")
 		return
 	}
-	below := layout + e.rest[1:]
-	name := skipPrefix + strconv.Itoa(level) + v.opaque(e.rest[1:])
+	below := layout.Prefix + e.rest[1:]
+	name := layout.SkipPrefix + strconv.Itoa(level) + v.opaque(e.rest[1:])
 	if len(e.value) > 0 {
 		v.report("skip", name, "value", "it holds a value")
 	}
-	if skipHeight(below) < level {
+	if layout.SkipHeight(below) < level {
 		v.report("skip", name, "level", "its entry does not reach up to level %d", level)
 	}
 	v.want(below, func(kv *mvccpb.KeyValue) {

@@ -8,6 +8,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -18,30 +20,30 @@ func (l *lab) bulk(licenses, devices int) {
 	put := func(key string, value []byte) {
 		ops = append(ops, clientv3.OpPut(key, string(value)))
 		if len(ops) == 120 {
-			must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+			kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 			ops = ops[:0]
 		}
 	}
 	for range licenses {
 		var entropy [licensing.LicenseKeyEntropy]byte
 		_, _ = rand.Read(entropy[:])
-		record := storedLicense{
-			license: *licensing.DefaultTerms().Issue(l.check.Mint("LIC", '0', entropy), labOwner, "pro", "", testTime),
-			spilled: true,
+		record := layout.License{
+			License: *licensing.DefaultTerms().Issue(l.check.Mint("LIC", '0', entropy), labOwner, "pro", "", kvtest.Time),
+			Spilled: true,
 		}
-		id := record.license.Key.ID()
-		record.license.MaxDevices, record.license.CurrentDevices, record.license.ActivatedAt = 0, devices, testTime
-		put(licenseKey(id), record.encode())
-		for _, key := range entryKeys(listingKey(labOwner, testTime, id)) {
+		id := record.License.Key.ID()
+		record.License.MaxDevices, record.License.CurrentDevices, record.License.ActivatedAt = 0, devices, kvtest.Time
+		put(layout.LicenseKey(id), record.Encode())
+		for _, key := range entryKeys(layout.ListingKey(labOwner, kvtest.Time, id)) {
 			put(key, nil)
 		}
 		for i := range devices {
-			d := licensing.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: testTime, LastSeenAt: testTime}
-			put(deviceKey(id, d.ID), encodeDevice(&d))
+			d := licensing.Device{ID: fmt.Sprintf("device-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
+			put(layout.DeviceKey(id, d.ID), layout.EncodeDevice(&d))
 		}
 	}
 	if len(ops) > 0 {
-		must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+		kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 	}
 }
 

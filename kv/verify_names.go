@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -22,10 +23,10 @@ func (v *verification) name(id licensing.LicenseID) string {
 	return "#" + shortHash(string(id[:]))
 }
 
-// deviceName is how a violation calls a device's key. It must be well formed.
+// layout.deviceName is how a violation calls a device's key. It must be well formed.
 func (v *verification) deviceName(rest string) string {
-	id := licensing.LicenseID([]byte(rest[:idLength]))
-	return "d/" + v.name(id) + "/" + hex.EncodeToString([]byte(rest[idLength:]))
+	id := licensing.LicenseID([]byte(rest[:layout.LicenseIDSize]))
+	return "d/" + v.name(id) + "/" + hex.EncodeToString([]byte(rest[layout.LicenseIDSize:]))
 }
 
 // opaque stands for the part of a key that may hold anything.

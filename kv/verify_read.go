@@ -11,6 +11,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"licet/kv/internal/layout"
 )
 
 const (
@@ -53,8 +55,8 @@ type stream struct {
 // stream begins to read a family. The caller must close it.
 func (v *verification) stream(prefix string) *stream {
 	return &stream{
-		v: v, prefix: layout + prefix, family: v.places[prefix],
-		from: layout + prefix, to: clientv3.GetPrefixRangeEnd(layout + prefix),
+		v: v, prefix: layout.Prefix + prefix, family: v.places[prefix],
+		from: layout.Prefix + prefix, to: clientv3.GetPrefixRangeEnd(layout.Prefix + prefix),
 	}
 }
 
@@ -73,7 +75,7 @@ func (s *stream) peek(ctx context.Context) (e entry, more bool, err error) {
 	return entry{rest: string(kv.Key[len(s.prefix):]), value: kv.Value}, true, nil
 }
 
-// next gives the next key and goes on behind it.
+// Next gives the next key and goes on behind it.
 func (s *stream) next(ctx context.Context) (e entry, more bool, err error) {
 	e, more, err = s.peek(ctx)
 	if more {

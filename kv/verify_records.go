@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -12,40 +13,40 @@ import (
 // checkOrder checks one order: what it says of itself, and whether its license
 // and its owner's pointer say the same.
 func (v *verification) checkOrder(e entry) {
-	owner, number, ok := ownerOf(e.rest)
+	owner, number, ok := layout.CutOwner(e.rest)
 	if !ok || !licensing.ValidOrderNo(number) {
 		v.report("order", "o/"+v.opaque(e.rest), "key", "the key has not the form of an order's")
 		return
 	}
-	name := ordersOf(owner) + number
+	name := layout.OrdersOf(owner) + number
 	v.checkEntry("order", name, name)
 	bad := func(rule, format string, args ...any) { v.report("order", name, rule, format, args...) }
-	v.want(orderOwnerKey(number), func(kv *mvccpb.KeyValue) {
+	v.want(layout.OrderOwnerKey(number), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("owner_missing", "nothing leads from its number to its owner")
 			return
 		}
-		if pointed, err := decodeOwner(kv.Value); err == nil && pointed != owner {
+		if pointed, err := layout.DecodeOwner(kv.Value); err == nil && pointed != owner {
 			bad("owner_other", "its number leads to another owner")
 		}
 	})
-	order, err := decodeOrder(licensing.OrderRef(owner, number), e.value)
+	order, err := layout.DecodeOrder(licensing.OrderRef(owner, number), e.value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	checkWriters(e.value, orderWriter, bad)
-	v.checkPlaceOfOrder(&order.order, bad)
-	checkPayment(&order.order, bad)
-	v.wantDue(order.order.Due(), orderKey(owner, number), bad)
+	checkWriters(e.value, layout.OrderWriter, bad)
+	v.checkPlaceOfOrder(&order.Order, bad)
+	checkPayment(&order.Order, bad)
+	v.wantDue(order.Order.Due(), layout.OrderKey(owner, number), bad)
 	v.wantOrderEvents(order, bad)
-	v.checkOrderLicense(&order.order, bad)
+	v.checkOrderLicense(&order.Order, bad)
 }
 
 // checkPlaceOfOrder asks for an order's place among those of its buyer.
 func (v *verification) checkPlaceOfOrder(o *licensing.Order, bad func(rule, format string, args ...any)) {
-	place := placeOfOrder(o)
+	place := layout.BuyerListingKey(o)
 	if place == "" {
 		return
 	}
@@ -92,16 +93,16 @@ func (v *verification) checkOrderLicense(o *licensing.Order, bad func(rule, form
 		bad("license_key", "the license key it names has not the form of one")
 		return
 	}
-	v.want(licenseKey(id), func(kv *mvccpb.KeyValue) {
+	v.want(layout.LicenseKey(id), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("license_missing", "its license %s does not exist", v.name(id))
 			return
 		}
-		stored, err := decodeLicense(id, kv.Value)
+		stored, err := layout.DecodeLicense(id, kv.Value)
 		if err != nil {
 			return // reported with the licenses
 		}
-		switch l := &stored.license; {
+		switch l := &stored.License; {
 		case l.Key != o.LicenseKey:
 			bad("license_key", "its license %s has another prefix", v.name(id))
 		case l.Owner != o.Owner:
@@ -121,42 +122,42 @@ func (v *verification) checkOrderOwner(e entry) {
 		return
 	}
 	name := "p/" + e.rest
-	owner, err := decodeOwner(e.value)
+	owner, err := layout.DecodeOwner(e.value)
 	if err != nil {
 		v.report("order_owner", name, "value", "the value can't be read: %v", err)
 		return
 	}
-	v.want(orderKey(owner, e.rest), func(kv *mvccpb.KeyValue) {
+	v.want(layout.OrderKey(owner, e.rest), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report("order_owner", name, "order_missing", "%s has no order of this number", ownerPath(owner))
+			v.report("order_owner", name, "order_missing", "%s has no order of this number", layout.OwnerPath(owner))
 		}
 	})
 }
 
 func (v *verification) checkProduct(e entry) {
-	owner, id, ok := ownerOf(e.rest)
+	owner, id, ok := layout.CutOwner(e.rest)
 	if !ok || id == "" {
 		v.report("product", "q/"+v.opaque(e.rest), "key", "the key has not the form of a product's")
 		return
 	}
-	name := "q/" + ownerPath(owner) + id
+	name := "q/" + layout.OwnerPath(owner) + id
 	bad := func(rule, format string, args ...any) { v.report("product", name, rule, format, args...) }
 	ref := licensing.ProductRef(owner, id)
-	stored, err := decodeProduct(ref, e.value)
+	stored, err := layout.DecodeProduct(ref, e.value)
 	if err != nil {
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	checkWriters(e.value, productWriter, bad)
-	v.want(placeOfProduct(ref, &stored.product), func(kv *mvccpb.KeyValue) {
+	checkWriters(e.value, layout.ProductWriter, bad)
+	v.want(layout.CatalogKey(ref, &stored.Product), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("catalog_missing", "it is not in its owner's listing")
 		}
 	})
-	if terms := stored.product.Terms; !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
+	if terms := stored.Product.Terms; !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.SelfService.RemovalsPerMonth < 0 {
 		bad("terms", "no license can be issued with its terms")
 	}
-	if metadata := stored.product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
+	if metadata := stored.Product.Metadata; metadata != "" && !isObject([]byte(metadata)) {
 		bad("metadata", "its metadata is no JSON object")
 	}
 }
@@ -167,8 +168,8 @@ func (v *verification) checkCheckKey(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("check_key", "s/check"+v.opaque(e.rest), "key", "there is one check key, and this is not its name")
-	case len(e.value) != checkKeySize:
-		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), checkKeySize)
+	case len(e.value) != layout.CheckKeySize:
+		v.report("check_key", "s/check", "value", "it has %d bytes, and not %d", len(e.value), layout.CheckKeySize)
 	}
 }
 
@@ -181,7 +182,7 @@ func (v *verification) checkNode(e entry) {
 		v.report("node", "n/"+v.opaque(e.rest), "key", "the key has not the form of a node's")
 		return
 	}
-	if _, err := decodeNode(e.rest, e.value); err != nil {
+	if _, err := layout.DecodeNode(e.rest, e.value); err != nil {
 		v.report("node", "n/"+v.opaque(e.rest), "value", "the registration of a node can't be read: %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func (v *verification) checkBackup(e entry) {
 	switch {
 	case e.rest != "":
 		v.report("backup", "s/backup"+v.opaque(e.rest), "key", "there is one, and this is not its name")
-	case len(e.value) != backupTimeSize:
-		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), backupTimeSize)
+	case len(e.value) != layout.BackupTimeSize:
+		v.report("backup", "s/backup", "value", "it has %d bytes, and not %d", len(e.value), layout.BackupTimeSize)
 	}
 }

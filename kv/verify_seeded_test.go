@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -25,7 +27,7 @@ func (l *lab) plant(s seed) (undo func()) {
 	before := seed{}
 	for key := range s {
 		before[key] = nil
-		if kvs := must(l.client.Get(l.ctx(), key))(l.t).Kvs; len(kvs) > 0 {
+		if kvs := kvtest.Must(l.client.Get(l.ctx(), key))(l.t).Kvs; len(kvs) > 0 {
 			before[key] = append([]byte{}, kvs[0].Value...)
 		}
 	}
@@ -43,19 +45,19 @@ func (l *lab) write(s seed) {
 			ops = append(ops, clientv3.OpPut(key, string(value)))
 		}
 	}
-	must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
+	kvtest.Must(l.client.Txn(l.ctx()).Then(ops...).Commit())(l.t)
 }
 
-// license gives a seed that changes a license's record.
-func (l *lab) license(key licensing.LicenseKey, change func(*storedLicense)) seed {
+// License gives a seed that changes a license's record.
+func (l *lab) license(key licensing.LicenseKey, change func(*layout.License)) seed {
 	l.t.Helper()
-	record := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(l.t)
-	owner := record.license.Owner
+	record := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(l.t)
+	owner := record.License.Owner
 	change(record)
-	changed := seed{licenseKey(key.ID()): record.encode()}
-	if owner == record.license.Owner {
-		told := record.license
-		l.retell(changed, eventsKey(owner, record.told, licenseInEvents(key.ID()), told.Sequence), func(e *licensing.Event) { e.License = &told })
+	changed := seed{layout.LicenseKey(key.ID()): record.Encode()}
+	if owner == record.License.Owner {
+		told := record.License
+		l.retell(changed, layout.EventsKeyOf(owner, record.LastEvent, layout.LicenseInEvents(key.ID()), told.Sequence), func(e *licensing.Event) { e.License = &told })
 	}
 	return changed
 }
@@ -64,50 +66,50 @@ func (l *lab) license(key licensing.LicenseKey, change func(*storedLicense)) see
 // no contradiction too.
 func (l *lab) retell(s seed, key string, change func(*licensing.Event)) {
 	l.t.Helper()
-	found := must(l.client.Get(l.ctx(), key))(l.t).Kvs
+	found := kvtest.Must(l.client.Get(l.ctx(), key))(l.t).Kvs
 	if len(found) == 0 {
 		return
 	}
-	for key, value := range l.events(key, func(e *storedEvents) { change(&e.events[len(e.events)-1]) }) {
+	for key, value := range l.events(key, func(e *layout.Events) { change(&e.Events[len(e.Events)-1]) }) {
 		s[key] = value
 	}
 }
 
-// events gives a seed that changes events.
-func (l *lab) events(key string, change func(*storedEvents)) seed {
+// Events gives a seed that changes events.
+func (l *lab) events(key string, change func(*layout.Events)) seed {
 	l.t.Helper()
-	at, _ := readEventsKey([]byte(key[len(eventsOfOwner(labOwner)):]))
-	stored := must(decodeEvents(labOwner, at.record, at.last, l.value(key)))(l.t)
+	at, _ := layout.ReadEventsKey([]byte(key[len(layout.EventsOf(labOwner)):]))
+	stored := kvtest.Must(layout.DecodeEvents(labOwner, at.Record, at.Last, l.value(key)))(l.t)
 	change(stored)
-	return seed{key: encodeEvents(stored.events, stored.before)}
+	return seed{key: layout.EncodeEvents(stored.Events, stored.Before)}
 }
 
 // orderSeed gives a seed that changes an order's record.
 func (l *lab) orderSeed(o licensing.Order, change func(*licensing.Order)) seed {
 	l.t.Helper()
-	key := orderKey(o.Owner, o.OrderNo)
-	record := must(decodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
-	change(&record.order)
-	told := record.order
-	changed := seed{key: must(record.encode())(l.t)}
-	l.retell(changed, eventsKey(o.Owner, record.told, orderInEvents(o.OrderNo), told.Sequence), func(e *licensing.Event) { e.Order = &told })
+	key := layout.OrderKey(o.Owner, o.OrderNo)
+	record := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(o.Owner, o.OrderNo), l.value(key)))(l.t)
+	change(&record.Order)
+	told := record.Order
+	changed := seed{key: kvtest.Must(record.Encode())(l.t)}
+	l.retell(changed, layout.EventsKeyOf(o.Owner, record.LastEvent, layout.OrderInEvents(o.OrderNo), told.Sequence), func(e *licensing.Event) { e.Order = &told })
 	return changed
 }
 
 // productValue gives a product's value after a change.
-func (l *lab) productValue(id string, change func(*storedProduct)) []byte {
+func (l *lab) productValue(id string, change func(*layout.Product)) []byte {
 	l.t.Helper()
-	record := must(decodeProduct(licensing.ProductRef(labOwner, id), l.value(productKey(labOwner, id))))(l.t)
+	record := kvtest.Must(layout.DecodeProduct(licensing.ProductRef(labOwner, id), l.value(layout.ProductKey(labOwner, id))))(l.t)
 	change(record)
-	return record.encode()
+	return record.Encode()
 }
 
 // hooks gives a seed that changes an owner's endpoints.
-func (l *lab) hooks(owner licensing.Owner, change func(*storedWebhooks)) seed {
+func (l *lab) hooks(owner licensing.Owner, change func(*layout.Webhooks)) seed {
 	l.t.Helper()
-	record := must(decodeWebhooks(owner, l.value(webhooksKey(owner))))(l.t)
+	record := kvtest.Must(layout.DecodeWebhooks(owner, l.value(layout.WebhooksKey(owner))))(l.t)
 	change(record)
-	return seed{webhooksKey(owner): record.encode()}
+	return seed{layout.WebhooksKey(owner): record.Encode()}
 }
 
 // both is two seeds in one.
@@ -119,12 +121,12 @@ func both(a, b seed) seed {
 // claim gives a seed that changes a claim.
 func (l *lab) claim(key string, change func(*licensing.Claim)) seed {
 	l.t.Helper()
-	claim, writers, err := decodeClaim(l.value(key))
+	claim, writers, err := layout.DecodeClaim(l.value(key))
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	change(claim)
-	return seed{key: encodeClaim(claim, writers)}
+	return seed{key: layout.EncodeClaim(claim, writers)}
 }
 
 // labClaims is where the claims of the free order, of the fresh license and of
@@ -134,17 +136,17 @@ type labClaims struct{ orderKey, order, orderAgeKey, orderAge, freshKey, fresh, 
 
 func (l *lab) claims(s specimens) (c labClaims) {
 	l.t.Helper()
-	for _, kv := range must(l.client.Get(l.ctx(), layout+"y/", clientv3.WithPrefix()))(l.t).Kvs {
-		claim, _, err := decodeClaim(kv.Value)
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(l.t).Kvs {
+		claim, _, err := layout.DecodeClaim(kv.Value)
 		if err != nil {
 			l.t.Fatal(err)
 		}
-		path, hash := ownerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout+"y/"+ownerPath(labOwner))
+		path, hash := layout.OwnerPath(labOwner), strings.TrimPrefix(string(kv.Key), layout.Prefix+"y/"+layout.OwnerPath(labOwner))
 		name := fmt.Sprintf("%s%x", path, hash)
 		switch {
 		case claim.OrderNo == s.free.OrderNo:
 			c.orderKey, c.order = string(kv.Key), "y/"+name
-			c.orderAgeKey = claimAgeKey(claim.CreatedAt, labOwner, hash)
+			c.orderAgeKey = layout.ClaimAgeKey(claim.CreatedAt, labOwner, hash)
 			c.orderAge = "z/" + claim.CreatedAt.Format(time.RFC3339Nano) + "/" + name
 		case claim.LicenseKey == s.own:
 			c.ownKey, c.own = string(kv.Key), "y/"+name
@@ -165,7 +167,7 @@ func (l *lab) claims(s specimens) (c labClaims) {
 func tallLicense() string {
 	var id licensing.LicenseID
 	for {
-		if entry := listingKey(labOwner, testTime, id); skipHeight(entry) > 0 {
+		if entry := layout.ListingKey(labOwner, kvtest.Time, id); layout.SkipHeight(entry) > 0 {
 			return entry
 		}
 		binary.BigEndian.PutUint32(id[:], binary.BigEndian.Uint32(id[:])+1)
@@ -181,7 +183,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	s := l.fill()
 	paidLicense := s.paid.LicenseKey
 	created := func(key licensing.LicenseKey) time.Time {
-		return must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t).license.CreatedAt
+		return kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t).License.CreatedAt
 	}
 	stranger := licensing.Owner{AccountID: "acct_stranger", Mode: licensing.Live}
 	first, last := licensing.LicenseID{15: 8}, licensing.LicenseID{}
@@ -190,26 +192,26 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	}
 	last[15] = 0xf8
 	device := func(id string) []byte {
-		return encodeDevice(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime})
+		return layout.EncodeDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time})
 	}
-	inlineDevices := func(record *storedLicense, ids ...string) (devices []inlineDevice) {
+	inlineDevices := func(record *layout.License, ids ...string) (devices []layout.InlineDevice) {
 		for _, id := range ids {
-			devices = append(devices, inline(&licensing.Device{ID: id, BoundAt: testTime, LastSeenAt: testTime}, record.license.CreatedAt))
+			devices = append(devices, layout.NewInlineDevice(&licensing.Device{ID: id, BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}, record.License.CreatedAt))
 		}
 		return devices
 	}
 	forged := licensing.NewKeyCheck(bytesOf("another check key")).Mint("LIC", '0', [licensing.LicenseKeyEntropy]byte{1})
-	forgedLicense := storedLicense{license: *licensing.DefaultTerms().Issue(forged, labOwner, "pro", "", testTime)}
-	apiKey := must(l.client.Get(l.ctx(), layout+"k/", clientv3.WithPrefix()))(t).Kvs[0]
+	forgedLicense := layout.License{License: *licensing.DefaultTerms().Issue(forged, labOwner, "pro", "", kvtest.Time)}
+	apiKey := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"k/", clientv3.WithPrefix()))(t).Kvs[0]
 
-	keyIndex := "a/" + ownerPath(labOwner) + "key_lab"
+	keyIndex := "a/" + layout.OwnerPath(labOwner) + "key_lab"
 
 	claims := l.claims(s)
 	pro := licensing.ProductRef(labOwner, "pro")
-	product := &must(decodeProduct(pro, l.value(productKey(labOwner, "pro"))))(t).product
+	product := &kvtest.Must(layout.DecodeProduct(pro, l.value(layout.ProductKey(labOwner, "pro"))))(t).Product
 	later := product.CreatedAt.Add(time.Hour)
 	var skips []string
-	for _, kv := range must(l.client.Get(l.ctx(), layout+skipPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+layout.SkipPrefix, clientv3.WithPrefix()))(t).Kvs {
 		skips = append(skips, string(kv.Key))
 	}
 	if len(skips) != 2 {
@@ -222,57 +224,59 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 	lic := func(key licensing.LicenseKey) string { return "l/" + v.name(key.ID()) }
 	meta := func(key licensing.LicenseKey) string { return "m/" + v.name(key.ID()) }
 	dev := func(id licensing.LicenseID, device string) string {
-		return v.deviceName(strings.TrimPrefix(deviceKey(id, device), layout+"d/"))
+		return v.deviceName(strings.TrimPrefix(layout.DeviceKey(id, device), layout.Prefix+"d/"))
 	}
 	list := func(owner licensing.Owner, at time.Time, id licensing.LicenseID) string {
-		return "i/" + ownerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
+		return "i/" + layout.OwnerPath(owner) + at.UTC().Format(time.RFC3339Nano) + "/" + v.name(id)
 	}
-	ord := func(o licensing.Order) string { return "o/" + ownerPath(o.Owner) + o.OrderNo }
+	ord := func(o licensing.Order) string { return "o/" + layout.OwnerPath(o.Owner) + o.OrderNo }
 	orderEnd := func(o licensing.Order, at time.Time) (key, name string) {
-		place := dueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
-		return place.key(orderKey(o.Owner, o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + ownerPath(o.Owner) + o.OrderNo
+		place := layout.DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: at})
+		return place.Key(layout.OrderKey(o.Owner, o.OrderNo)), "order_end %s x/o/" + at.Format(time.RFC3339Nano) + "/" + layout.OwnerPath(o.Owner) + o.OrderNo
 	}
 	unpaidEndKey, unpaidEnd := orderEnd(s.unpaid, s.unpaid.ExpiresAt)
 	gone := func(name string) string { return fmt.Sprintf(name, "record_missing") }
 	misplaced := func(name string) string { return fmt.Sprintf(name, "misplaced") }
 	licenseEnd := func(key licensing.LicenseKey, at time.Time) string {
-		return dueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).key(licenseKey(key.ID()))
+		return layout.DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: at}).Key(layout.LicenseKey(key.ID()))
 	}
 	endingAt := "license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(s.ending.ID())
-	refundKey := dueOf(licensing.Due{Kind: licensing.DueRefund}).key(orderKey(s.owed.Owner, s.owed.OrderNo))
-	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + ownerPath(s.owed.Owner) + s.owed.OrderNo
+	refundKey := layout.DueOf(licensing.Due{Kind: licensing.DueRefund}).Key(layout.OrderKey(s.owed.Owner, s.owed.OrderNo))
+	refundAt := "refund %s x/r/1970-01-01T00:00:00Z/" + layout.OwnerPath(s.owed.Owner) + s.owed.OrderNo
 	ptr := func(o licensing.Order) string { return "p/" + o.OrderNo }
 	odd := func(text string) string { return v.opaque(text) }
 	buyer := func(o licensing.Order) string {
-		return fmt.Sprintf("b/%s%x/%s", ownerPath(o.Owner), placeOfOrder(&o)[len(layout+"b/"+ownerPath(o.Owner)):][:buyerLength], o.OrderNo)
+		return fmt.Sprintf("b/%s%x/%s", layout.OwnerPath(o.Owner), layout.BuyerListingKey(&o)[len(layout.Prefix+"b/"+layout.OwnerPath(o.Owner)):][:layout.BuyerSize], o.OrderNo)
 	}
-	skipName := func(key string) string { return key[len(layout):][:len("j/1")] + odd(key[len(layout+"j/1"):]) }
-	tooHigh := skipKey(2, placeOfProduct(pro, product)[len(layout):])
-	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout+"j/1"+ordersOf(labOwner)):]}
+	skipName := func(key string) string {
+		return key[len(layout.Prefix):][:len("j/1")] + odd(key[len(layout.Prefix+"j/1"):])
+	}
+	tooHigh := layout.SkipKey(2, layout.CatalogKey(pro, product)[len(layout.Prefix):])
+	tallOrder := licensing.Order{Owner: labOwner, BuyerEmail: labBuyer, OrderNo: skips[1][len(layout.Prefix+"j/1"+layout.OrdersOf(labOwner)):]}
 	catalog := func(at time.Time) string {
-		return "c/" + ownerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
+		return "c/" + layout.OwnerPath(labOwner) + at.UTC().Format(time.RFC3339Nano) + "/pro"
 	}
 
-	own := must(decodeLicense(s.own.ID(), l.value(licenseKey(s.own.ID()))))(t)
-	record := licenseInEvents(s.own.ID())
-	ownEvents := func(last uint64) string { return eventsKey(labOwner, own.told, record, last) }
-	event := func(last uint64) string { return "e/" + eventID(own.told, record, last) }
-	paid := must(decodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo), l.value(orderKey(labOwner, s.paid.OrderNo))))(t)
+	own := kvtest.Must(layout.DecodeLicense(s.own.ID(), l.value(layout.LicenseKey(s.own.ID()))))(t)
+	record := layout.LicenseInEvents(s.own.ID())
+	ownEvents := func(last uint64) string { return layout.EventsKeyOf(labOwner, own.LastEvent, record, last) }
+	event := func(last uint64) string { return "e/" + layout.EventID(own.LastEvent, record, last) }
+	paid := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, s.paid.OrderNo), l.value(layout.OrderKey(labOwner, s.paid.OrderNo))))(t)
 	lastOf := func(o licensing.Order) string {
-		r := must(decodeOrder(licensing.OrderRef(labOwner, o.OrderNo), l.value(orderKey(labOwner, o.OrderNo))))(t)
-		return "e/" + eventID(r.told, orderInEvents(o.OrderNo), r.order.Sequence)
+		r := kvtest.Must(layout.DecodeOrder(licensing.OrderRef(labOwner, o.OrderNo), l.value(layout.OrderKey(labOwner, o.OrderNo))))(t)
+		return "e/" + layout.EventID(r.LastEvent, layout.OrderInEvents(o.OrderNo), r.Order.Sequence)
 	}
 	lastOfLicense := func(key licensing.LicenseKey) string {
-		r := must(decodeLicense(key.ID(), l.value(licenseKey(key.ID()))))(t)
-		return "e/" + eventID(r.told, licenseInEvents(key.ID()), r.license.Sequence)
+		r := kvtest.Must(layout.DecodeLicense(key.ID(), l.value(layout.LicenseKey(key.ID()))))(t)
+		return "e/" + layout.EventID(r.LastEvent, layout.LicenseInEvents(key.ID()), r.License.Sequence)
 	}
-	orderEvents := eventsKey(labOwner, paid.told, orderInEvents(s.paid.OrderNo), paid.order.Sequence)
+	orderEvents := layout.EventsKeyOf(labOwner, paid.LastEvent, layout.OrderInEvents(s.paid.OrderNo), paid.Order.Sequence)
 
-	hooks, listener := "w/"+ownerPath(labOwner), "w/"+ownerPath(labListener)
-	told := must(decodeWebhooks(labOwner, l.value(webhooksKey(labOwner))))(t).told
-	hookEvents := eventsKey(labOwner, told, webhooksInEvents(labOwner), 1)
+	hooks, listener := "w/"+layout.OwnerPath(labOwner), "w/"+layout.OwnerPath(labListener)
+	told := kvtest.Must(layout.DecodeWebhooks(labOwner, l.value(layout.WebhooksKey(labOwner))))(t).LastEvent
+	hookEvents := layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(labOwner), 1)
 	endpoint := func(owner licensing.Owner, change func(*licensing.Endpoint)) seed {
-		return l.hooks(owner, func(r *storedWebhooks) { change(&r.webhooks.Endpoints[0]) })
+		return l.hooks(owner, func(r *layout.Webhooks) { change(&r.Webhooks.Endpoints[0]) })
 	}
 
 	for i, c := range []struct {
@@ -280,95 +284,95 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 		seed seed
 		want []string // family, rule and key
 	}{
-		{"a count that is too high", l.license(s.inline, func(r *storedLicense) { r.license.CurrentDevices = 3 }),
+		{"a count that is too high", l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }),
 			[]string{"license device_count " + lic(s.inline)}},
-		{"a count that is too low, of spilled devices", l.license(s.spilled, func(r *storedLicense) { r.license.CurrentDevices = 18 }),
+		{"a count that is too low, of spilled devices", l.license(s.spilled, func(r *layout.License) { r.License.CurrentDevices = 18 }),
 			[]string{"license device_count " + lic(s.spilled)}},
-		{"a spilled device that is gone", seed{deviceKey(s.spilled.ID(), "device-3"): nil},
+		{"a spilled device that is gone", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): nil},
 			[]string{"license device_count " + lic(s.spilled)}},
-		{"a spilled device that came back", seed{deviceKey(s.spilled.ID(), "device-7"): device("device-7")},
+		{"a spilled device that came back", seed{layout.DeviceKey(s.spilled.ID(), "device-7"): device("device-7")},
 			[]string{"license device_count " + lic(s.spilled)}},
-		{"more devices than allowed", l.license(s.inline, func(r *storedLicense) { r.license.MaxDevices = 1 }),
+		{"more devices than allowed", l.license(s.inline, func(r *layout.License) { r.License.MaxDevices = 1 }),
 			[]string{"license device_limit " + lic(s.inline)}},
-		{"more devices than at the lowering", l.license(s.lowered, func(r *storedLicense) { r.license.AllowedOver = 3 }),
+		{"more devices than at the lowering", l.license(s.lowered, func(r *layout.License) { r.License.AllowedOver = 3 }),
 			[]string{"license allowed_over " + lic(s.lowered), "license device_limit " + lic(s.lowered)}},
-		{"an allowance within the limit", l.license(s.inline, func(r *storedLicense) { r.license.AllowedOver = 9 }),
+		{"an allowance within the limit", l.license(s.inline, func(r *layout.License) { r.License.AllowedOver = 9 }),
 			[]string{"license allowed_over " + lic(s.inline)}},
-		{"a negative count", l.license(s.fresh, func(r *storedLicense) { r.license.CurrentDevices = -1 }),
+		{"a negative count", l.license(s.fresh, func(r *layout.License) { r.License.CurrentDevices = -1 }),
 			[]string{"license negative " + lic(s.fresh)}},
-		{"too many devices inline", l.license(s.fresh, func(r *storedLicense) {
-			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(r, deviceIDs(17)...), 17, 0, testTime
+		{"too many devices inline", l.license(s.fresh, func(r *layout.License) {
+			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r, deviceIDs(17)...), 17, 0, kvtest.Time
 		}), []string{"license inline_limit " + lic(s.fresh)}},
-		{"a device twice inline", l.license(s.fresh, func(r *storedLicense) {
-			r.devices, r.license.CurrentDevices, r.license.MaxDevices, r.license.ActivatedAt = inlineDevices(r, "a", "b", "a"), 3, 0, testTime
+		{"a device twice inline", l.license(s.fresh, func(r *layout.License) {
+			r.Devices, r.License.CurrentDevices, r.License.MaxDevices, r.License.ActivatedAt = inlineDevices(r, "a", "b", "a"), 3, 0, kvtest.Time
 		}), []string{"license inline_twice " + lic(s.fresh)}},
-		{"inline devices of a spilled license", l.license(s.spilled, func(r *storedLicense) { r.devices = inlineDevices(r, "a") }),
+		{"inline devices of a spilled license", l.license(s.spilled, func(r *layout.License) { r.Devices = inlineDevices(r, "a") }),
 			[]string{"license spilled " + lic(s.spilled)}},
-		{"a device key of an inline license", seed{deviceKey(s.inline.ID(), "x"): device("x")},
+		{"a device key of an inline license", seed{layout.DeviceKey(s.inline.ID(), "x"): device("x")},
 			[]string{"license spilled " + lic(s.inline)}},
 		{"a device at another's place", seed{
-			deviceKey(s.spilled.ID(), "device-3"): nil, deviceKey(s.spilled.ID(), "elsewhere"): device("device-3"),
+			layout.DeviceKey(s.spilled.ID(), "device-3"): nil, layout.DeviceKey(s.spilled.ID(), "elsewhere"): device("device-3"),
 		}, []string{"device position " + dev(s.spilled.ID(), "elsewhere")}},
-		{"a device that can't be read", seed{deviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
+		{"a device that can't be read", seed{layout.DeviceKey(s.spilled.ID(), "device-3"): bytesOf("\x01\x0a")},
 			[]string{"device value " + dev(s.spilled.ID(), "device-3")}},
-		{"devices of no license", seed{deviceKey(first, "x"): device("x"), deviceKey(last, "y"): device("y"), deviceKey(last, "z"): device("z")},
+		{"devices of no license", seed{layout.DeviceKey(first, "x"): device("x"), layout.DeviceKey(last, "y"): device("y"), layout.DeviceKey(last, "z"): device("z")},
 			[]string{"device orphan " + dev(first, "x"), "device orphan " + dev(last, "y"), "device orphan " + dev(last, "z")}},
-		{"metadata of no license", seed{metadataKey(first): bytesOf(`{}`), metadataKey(last): bytesOf(`{}`)},
+		{"metadata of no license", seed{layout.MetadataKey(first): bytesOf(`{}`), layout.MetadataKey(last): bytesOf(`{}`)},
 			[]string{"metadata orphan m/" + v.name(first), "metadata orphan m/" + v.name(last)}},
-		{"metadata that is no object", seed{metadataKey(s.inline.ID()): bytesOf(`[]`)},
+		{"metadata that is no object", seed{layout.MetadataKey(s.inline.ID()): bytesOf(`[]`)},
 			[]string{"metadata value " + meta(s.inline)}},
-		{"never activated", l.license(s.inline, func(r *storedLicense) { r.license.ActivatedAt = time.Time{} }),
+		{"never activated", l.license(s.inline, func(r *layout.License) { r.License.ActivatedAt = time.Time{} }),
 			[]string{"license activated_at " + lic(s.inline)}},
-		{"a reason for no state", l.license(s.inline, func(r *storedLicense) { r.license.StateReason = "fraud" }),
+		{"a reason for no state", l.license(s.inline, func(r *layout.License) { r.License.StateReason = "fraud" }),
 			[]string{"license state_reason " + lic(s.inline)}},
-		{"more removals in a month than are allowed", l.license(s.own, func(r *storedLicense) { r.license.Removals.Count = 2 }),
+		{"more removals in a month than are allowed", l.license(s.own, func(r *layout.License) { r.License.Removals.Count = 2 }),
 			[]string{"license removals " + lic(s.own)}},
-		{"removals that nobody bounds", l.license(s.inline, func(r *storedLicense) { r.license.Removals.Count = 1 }),
+		{"removals that nobody bounds", l.license(s.inline, func(r *layout.License) { r.License.Removals.Count = 1 }),
 			[]string{"license removals " + lic(s.inline)}},
-		{"a writer twice", l.license(s.inline, func(r *storedLicense) {
-			r.writers = []writer{{store.Incarnation{1}, 5}, {store.Incarnation{2}, 6}, {store.Incarnation{1}, 4}}
+		{"a writer twice", l.license(s.inline, func(r *layout.License) {
+			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{2}, Swap: 6}, {By: store.Incarnation{1}, Swap: 4}}
 		}), []string{"license writers " + lic(s.inline)}},
-		{"nine writers", l.license(s.inline, func(r *storedLicense) {
-			r.writers = nil
+		{"nine writers", l.license(s.inline, func(r *layout.License) {
+			r.Writers = nil
 			for i := range byte(9) {
-				r.writers = append(r.writers, writer{store.Incarnation{i}, 1})
+				r.Writers = append(r.Writers, layout.Writer{By: store.Incarnation{i}, Swap: 1})
 			}
 		}), []string{"license writers " + lic(s.inline)}},
-		{"a writer that can't be read", l.license(s.inline, func(r *storedLicense) { r.unknown = []byte{15<<3 | 2, 1, 0} }),
+		{"a writer that can't be read", l.license(s.inline, func(r *layout.License) { r.Unknown = []byte{15<<3 | 2, 1, 0} }),
 			[]string{"license value " + lic(s.inline)}},
-		{"a license that can't be read", seed{licenseKey(s.spilled.ID()): bytesOf("?")},
+		{"a license that can't be read", seed{layout.LicenseKey(s.spilled.ID()): bytesOf("?")},
 			[]string{"license value " + lic(s.spilled)}},
-		{"a license of a newer format", seed{licenseKey(paidLicense.ID()): bytesOf("\x02")},
+		{"a license of a newer format", seed{layout.LicenseKey(paidLicense.ID()): bytesOf("\x02")},
 			[]string{"license value " + lic(paidLicense)}},
-		{"a license that is gone", seed{licenseKey(s.inline.ID()): nil},
+		{"a license that is gone", seed{layout.LicenseKey(s.inline.ID()): nil},
 			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(s.inline), s.inline.ID()), "metadata orphan " + meta(s.inline)}},
-		{"an order's license that is gone", seed{licenseKey(paidLicense.ID()): nil},
+		{"an order's license that is gone", seed{layout.LicenseKey(paidLicense.ID()): nil},
 			[]string{"event unlinked e/", "listing license_missing " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_missing " + ord(s.paid)}},
 		{"a key with wrong check characters", seed{
-			licenseKey(forged.ID()): forgedLicense.encode(), listingKey(labOwner, testTime, forged.ID()): {},
+			layout.LicenseKey(forged.ID()): forgedLicense.Encode(), layout.ListingKey(labOwner, kvtest.Time, forged.ID()): {},
 		}, []string{"license check_characters " + lic(forged)}},
-		{"a license of another owner", l.license(s.inline, func(r *storedLicense) { r.license.Owner = stranger }),
+		{"a license of another owner", l.license(s.inline, func(r *layout.License) { r.License.Owner = stranger }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
-		{"an account that is no key", l.license(s.inline, func(r *storedLicense) { r.license.Owner.AccountID = "a/t/b" }),
+		{"an account that is no key", l.license(s.inline, func(r *layout.License) { r.License.Owner.AccountID = "a/t/b" }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.inline), "license listing_missing " + lic(s.inline), "license owner " + lic(s.inline),
 				"listing misplaced " + list(labOwner, created(s.inline), s.inline.ID())}},
-		{"an order's license of another owner", l.license(paidLicense, func(r *storedLicense) { r.license.Owner = stranger }),
+		{"an order's license of another owner", l.license(paidLicense, func(r *layout.License) { r.License.Owner = stranger }),
 			[]string{"event unlinked e/", "license event_missing " + lic(paidLicense), "license listing_missing " + lic(paidLicense), "license order_missing " + lic(paidLicense),
 				"listing misplaced " + list(labOwner, created(paidLicense), paidLicense.ID()), "order license_owner " + ord(s.paid)}},
-		{"a license that is not listed", seed{listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+		{"a license that is not listed", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"license listing_missing " + lic(s.fresh)}},
-		{"a license that is listed twice", seed{listingKey(labOwner, testTime, s.fresh.ID()): {}},
-			[]string{"listing misplaced " + list(labOwner, testTime, s.fresh.ID())}},
-		{"a listing with a value", seed{listingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
+		{"a license that is listed twice", seed{layout.ListingKey(labOwner, kvtest.Time, s.fresh.ID()): {}},
+			[]string{"listing misplaced " + list(labOwner, kvtest.Time, s.fresh.ID())}},
+		{"a listing with a value", seed{layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): bytesOf("x")},
 			[]string{"listing value " + list(labOwner, created(s.fresh), s.fresh.ID())}},
 
-		{"two licenses of one order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = s.paid.OrderNo }),
+		{"two licenses of one order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = s.paid.OrderNo }),
 			[]string{"license order_other_license " + lic(s.fresh)}},
-		{"a license of no order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
+		{"a license of no order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A" }),
 			[]string{"license order_missing " + lic(s.fresh)}},
-		{"a license of something that is no order", l.license(s.fresh, func(r *storedLicense) { r.license.OrderNo = "ord_1" }),
+		{"a license of something that is no order", l.license(s.fresh, func(r *layout.License) { r.License.OrderNo = "ord_1" }),
 			[]string{"license order " + lic(s.fresh)}},
-		{"a license that forgot its order", l.license(paidLicense, func(r *storedLicense) { r.license.OrderNo = "" }),
+		{"a license that forgot its order", l.license(paidLicense, func(r *layout.License) { r.License.OrderNo = "" }),
 			[]string{"order license_other_order " + ord(s.paid)}},
 		{"an order that forgot its license and that it was paid", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey, o.PaidAt = "", time.Time{} }),
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order due_missing " + ord(s.paid)}},
@@ -376,11 +380,11 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"event kind " + lastOf(s.paid), "license order_other_license " + lic(paidLicense), "order paid_license " + ord(s.paid)}},
 		{"a refunded order that forgot its license", l.orderSeed(s.refunded, func(o *licensing.Order) { o.LicenseKey = "" }),
 			[]string{"event contradicts " + lastOf(s.refunded), "license order_other_license " + lic(s.refunded.LicenseKey), "order paid_license " + ord(s.refunded)}},
-		{"paid without a license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt = testTime }),
+		{"paid without a license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt = kvtest.Time }),
 			[]string{"order paid_license " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a license without payment", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order license_other_order " + ord(s.unpaid), "order paid_license " + ord(s.unpaid)}},
-		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt, o.LicenseKey = testTime, paidLicense }),
+		{"two orders with one license", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.PaidAt, o.LicenseKey = kvtest.Time, paidLicense }),
 			[]string{"order license_other_order " + ord(s.unpaid), misplaced(unpaidEnd)}},
 		{"a canceled order with a license", l.orderSeed(s.canceled, func(o *licensing.Order) { o.LicenseKey = s.fresh }),
 			[]string{"order canceled_license " + ord(s.canceled), "order license_other_order " + ord(s.canceled)}},
@@ -390,18 +394,18 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"order due_missing " + ord(s.refunded), "order refund_due " + ord(s.refunded)}},
 		{"a refund due of an order that was never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundDue = true }),
 			[]string{"order due_missing " + ord(s.canceled), "order refund_due " + ord(s.canceled)}},
-		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *storedLicense) { r.license.RevokedAt = time.Time{} }),
+		{"a refunded order whose license still works", l.license(s.refunded.LicenseKey, func(r *layout.License) { r.License.RevokedAt = time.Time{} }),
 			[]string{"event kind " + lastOfLicense(s.refunded.LicenseKey), "order refunded_license " + ord(s.refunded)}},
 		{"a refund's place that is gone", seed{refundKey: nil}, []string{"order due_missing " + ord(s.owed)}},
 		{"a refund's place that is left", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundDue = false }), []string{misplaced(refundAt)}},
-		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = testTime }),
+		{"a refund that is to be tried at another time", l.orderSeed(s.owed, func(o *licensing.Order) { o.RefundRetryAt = kvtest.Time }),
 			[]string{"order due_missing " + ord(s.owed), misplaced(refundAt)}},
 		{"an order's end that is gone", seed{unpaidEndKey: nil}, []string{"order due_missing " + ord(s.unpaid)}},
-		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = testTime }), []string{misplaced(unpaidEnd)}},
+		{"an order's end that is left", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.ExpiredAt = kvtest.Time }), []string{misplaced(unpaidEnd)}},
 		{"a license's end that is gone", seed{licenseEnd(s.ending, labEnd): nil}, []string{"license due_missing " + lic(s.ending)}},
-		{"a license's end that moved", l.license(s.ending, func(r *storedLicense) { r.license.ExpiresAt = labEnd.Add(time.Hour) }),
+		{"a license's end that moved", l.license(s.ending, func(r *layout.License) { r.License.ExpiresAt = labEnd.Add(time.Hour) }),
 			[]string{"license due_missing " + lic(s.ending), misplaced(endingAt)}},
-		{"a license's end that was recorded", l.license(s.ending, func(r *storedLicense) { r.license.EndRecorded = labEnd }),
+		{"a license's end that was recorded", l.license(s.ending, func(r *layout.License) { r.License.EndRecorded = labEnd }),
 			[]string{misplaced(endingAt)}},
 		{"an end with another license's prefix", seed{licenseEnd(s.ending, labEnd): bytesOf("ACME")}, []string{misplaced(endingAt)}},
 		{"an end of a license without one", seed{licenseEnd(s.fresh, labEnd): bytesOf("LIC")},
@@ -410,7 +414,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{gone("license_end %s x/l/" + labEnd.Format(time.RFC3339Nano) + "/" + v.name(forged.ID()))}},
 		{"money of a canceled order that is not owed", l.orderSeed(s.sentBack, func(o *licensing.Order) { o.RefundedAt = time.Time{} }),
 			[]string{"event kind " + lastOf(s.sentBack), "order refund_due " + ord(s.sentBack)}},
-		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = testTime }),
+		{"refunded and never paid", l.orderSeed(s.canceled, func(o *licensing.Order) { o.RefundedAt = kvtest.Time }),
 			[]string{"order refund " + ord(s.canceled)}},
 		{"late and never paid", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.Late = true }),
 			[]string{"order late " + ord(s.unpaid)}},
@@ -418,89 +422,89 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
 		{"an order's license key with another prefix", l.orderSeed(s.paid, func(o *licensing.Order) { o.LicenseKey = paidLicense.ID().Key("ACME") }),
 			[]string{"license order_other_license " + lic(paidLicense), "order license_key " + ord(s.paid)}},
-		{"an order that can't be read", seed{orderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
+		{"an order that can't be read", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): bytesOf("\x01\xff")},
 			[]string{"order value " + ord(s.unpaid)}},
-		{"an order that is gone", seed{orderKey(labOwner, s.unpaid.OrderNo): nil},
+		{"an order that is gone", seed{layout.OrderKey(labOwner, s.unpaid.OrderNo): nil},
 			[]string{"event unlinked e/", "buyer order_missing " + buyer(s.unpaid), "order_owner order_missing " + ptr(s.unpaid), gone(unpaidEnd)}},
-		{"an order that its buyer's listing lacks", seed{placeOfOrder(&s.unpaid): nil},
+		{"an order that its buyer's listing lacks", seed{layout.BuyerListingKey(&s.unpaid): nil},
 			[]string{"order buyer_missing " + ord(s.unpaid)}},
 		{"an order of another buyer", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "bob@example.com" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid), "order buyer_missing " + ord(s.unpaid)}},
 		{"an order of nobody", l.orderSeed(s.unpaid, func(o *licensing.Order) { o.BuyerEmail = "" }),
 			[]string{"buyer misplaced " + buyer(s.unpaid)}},
-		{"an order's place with a value", seed{placeOfOrder(&s.unpaid): bytesOf("x")},
+		{"an order's place with a value", seed{layout.BuyerListingKey(&s.unpaid): bytesOf("x")},
 			[]string{"buyer value " + buyer(s.unpaid)}},
-		{"an order without a pointer", seed{orderOwnerKey(s.unpaid.OrderNo): nil},
+		{"an order without a pointer", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): nil},
 			[]string{"order owner_missing " + ord(s.unpaid)}},
-		{"a pointer to another owner", seed{orderOwnerKey(s.unpaid.OrderNo): encodeOwner(stranger)},
+		{"a pointer to another owner", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): layout.EncodeOwner(stranger)},
 			[]string{"order owner_other " + ord(s.unpaid), "order_owner order_missing " + ptr(s.unpaid)}},
-		{"a pointer that can't be read", seed{orderOwnerKey(s.unpaid.OrderNo): bytesOf("\x01")},
+		{"a pointer that can't be read", seed{layout.OrderOwnerKey(s.unpaid.OrderNo): bytesOf("\x01")},
 			[]string{"order_owner value " + ptr(s.unpaid)}},
 
-		{"a product that can't be read", seed{productKey(labOwner, "pro"): {}},
+		{"a product that can't be read", seed{layout.ProductKey(labOwner, "pro"): {}},
 			[]string{"product value q/acct_lab/t/pro"}},
-		{"a product without a key prefix", seed{productKey(labOwner, "pro"): (&storedProduct{product: licensing.Product{CreatedAt: product.CreatedAt}}).encode()},
+		{"a product without a key prefix", seed{layout.ProductKey(labOwner, "pro"): (&layout.Product{Product: licensing.Product{CreatedAt: product.CreatedAt}}).Encode()},
 			[]string{"product terms q/acct_lab/t/pro"}},
-		{"a product's metadata that is no object", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) { p.product.Metadata = "[]" })},
+		{"a product's metadata that is no object", seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) { p.Product.Metadata = "[]" })},
 			[]string{"product metadata q/acct_lab/t/own"}},
-		{"a writer of a product twice", seed{productKey(labOwner, "own"): l.productValue("own", func(p *storedProduct) {
-			p.writers = []writer{{store.Incarnation{1}, 5}, {store.Incarnation{1}, 4}}
+		{"a writer of a product twice", seed{layout.ProductKey(labOwner, "own"): l.productValue("own", func(p *layout.Product) {
+			p.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 5}, {By: store.Incarnation{1}, Swap: 4}}
 		})}, []string{"product writers q/acct_lab/t/own"}},
-		{"a product that is not listed", seed{placeOfProduct(pro, product): nil},
+		{"a product that is not listed", seed{layout.CatalogKey(pro, product): nil},
 			[]string{"product catalog_missing q/acct_lab/t/pro"}},
-		{"a product that is gone", seed{productKey(labOwner, "pro"): nil},
+		{"a product that is gone", seed{layout.ProductKey(labOwner, "pro"): nil},
 			[]string{"catalog product_missing " + catalog(product.CreatedAt)}},
-		{"a product that is listed twice", seed{placeOfProduct(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
+		{"a product that is listed twice", seed{layout.CatalogKey(pro, &licensing.Product{CreatedAt: later}): bytesOf("x")},
 			[]string{"catalog misplaced " + catalog(later), "catalog value " + catalog(later)}},
 		{"entries that are not on their upper levels", seed{skips[0]: nil, skips[1]: nil},
 			[]string{"buyer skip_missing " + buyer(tallOrder), "order skip_missing " + ord(tallOrder)}},
-		{"an upper level of nothing", seed{skipKey(1, tall[len(layout):]): {}},
-			[]string{"skip entry_missing " + skipName(skipKey(1, tall[len(layout):]))}},
+		{"an upper level of nothing", seed{layout.SkipKey(1, tall[len(layout.Prefix):]): {}},
+			[]string{"skip entry_missing " + skipName(layout.SkipKey(1, tall[len(layout.Prefix):]))}},
 		{"an entry that is too high", seed{tooHigh: bytesOf("x")},
 			[]string{"skip level " + skipName(tooHigh), "skip value " + skipName(tooHigh)}},
 		{"an API key that can't be read", seed{string(apiKey.Key): bytesOf("\x01")},
 			[]string{"api_key value k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key without an id", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{Owner: labOwner}}).encode()},
+		{"an API key without an id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{Owner: labOwner}}).Encode()},
 			[]string{"api_key id k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
-		{"a master key in use that is gone", seed{masterKeyKey("m1"): nil},
+		{"a master key in use that is gone", seed{layout.MasterKeyKey("m1"): nil},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a master key of the secret before that is gone", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()},
+		{"a master key of the secret before that is gone", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"an API key of another id", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).encode()},
+		{"an API key of another id", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_other", Owner: labOwner, MasterID: "m1"}}).Encode()},
 			[]string{"api_key index_missing k/" + odd(string(apiKey.Key[6:])), "api_key_index misplaced " + keyIndex}},
 		{"an API key that is gone", seed{string(apiKey.Key): nil},
 			[]string{"api_key_index api_key_missing " + keyIndex, "api_key_use api_key_missing u/" + odd(string(apiKey.Key[6:]))}},
-		{"an id that leads to another API key", seed{apiKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
+		{"an id that leads to another API key", seed{layout.APIKeyIndexKey(labOwner, "key_lab"): bytesOf(strings.Repeat("x", 32))},
 			[]string{"api_key index_other k/" + odd(string(apiKey.Key[6:])), "api_key_index api_key_missing " + keyIndex}},
-		{"an id that leads nowhere", seed{apiKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
+		{"an id that leads nowhere", seed{layout.APIKeyIndexKey(labOwner, "key_none"): apiKey.Key[6:]},
 			[]string{"api_key_index misplaced a/acct_lab/t/key_none"}},
-		{"an id that leads to no hash", seed{apiKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
+		{"an id that leads to no hash", seed{layout.APIKeyIndexKey(labOwner, "key_none"): bytesOf("x")},
 			[]string{"api_key_index value a/acct_lab/t/key_none"}},
-		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m8", RevokedAt: testTime, Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: testTime}}}).encode()}, nil},
-		{"a retired master key", seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)), string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
-			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}}}).encode()}, nil},
-		{"a retired master key that a secret is derived from", seed{masterKeyKey("m1"): nil, retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"a revoked API key whose master keys are gone", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m8", RevokedAt: kvtest.Time, Previous: licensing.PreviousSecret{Version: 1, MasterID: "m9", Until: kvtest.Time}}}).Encode()}, nil},
+		{"a retired master key", seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize)), string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner,
+			MasterID: "m1", Previous: licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}}}).Encode()}, nil},
+		{"a retired master key that a secret is derived from", seed{layout.MasterKeyKey("m1"): nil, layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"api_key master_missing k/" + odd(string(apiKey.Key[6:]))}},
-		{"a retired master key that is in use", seed{retiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"a retired master key that is in use", seed{layout.RetiredMasterKey("m1"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			[]string{"retired_master_key in_use s/retired/m1"}},
-		{"a retired fingerprint that is too short", seed{retiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
-		{"writers of an API key that come twice", seed{string(apiKey.Key): (&storedAPIKey{key: licensing.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
-			writers: []writer{{store.Incarnation{1}, 1}, {store.Incarnation{1}, 2}}}).encode()},
+		{"a retired fingerprint that is too short", seed{layout.RetiredMasterKey("m0"): bytesOf("x")}, []string{"retired_master_key value s/retired/m0"}},
+		{"writers of an API key that come twice", seed{string(apiKey.Key): (&layout.APIKey{Key: licensing.APIKey{ID: "key_lab", Owner: labOwner, MasterID: "m1"},
+			Writers: []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}}).Encode()},
 			[]string{"api_key writers k/" + odd(string(apiKey.Key[6:]))}},
-		{"a use that can't be read", seed{keyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
+		{"a use that can't be read", seed{layout.KeyUseKey([32]byte(apiKey.Key[6:])): bytesOf("\x01")},
 			[]string{"api_key_use value u/" + odd(string(apiKey.Key[6:]))}},
-		{"a use of no API key", seed{keyUseKey([32]byte{1}): encodeKeyUse(testTime)},
+		{"a use of no API key", seed{layout.KeyUseKey([32]byte{1}): layout.EncodeKeyUse(kvtest.Time)},
 			[]string{"api_key_use api_key_missing u/" + odd(string([]byte{0: 1, 31: 0}))}},
-		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil, apiKeyIndexKey(labOwner, "key_lab"): nil, keyUseKey([32]byte(apiKey.Key[6:])): nil},
+		{"a claim of an API key that is gone", seed{string(apiKey.Key): nil, layout.APIKeyIndexKey(labOwner, "key_lab"): nil, layout.KeyUseKey([32]byte(apiKey.Key[6:])): nil},
 			[]string{"claim api_key_missing " + claims.key}},
-		{"a mark that is too short", seed{apiKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
-		{"a mark of a part that is too short", seed{apiKeyPartMark(7): bytesOf("x")}, []string{"api_key_mark value s/keys"}},
-		{"a fingerprint that is too short", seed{masterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
-		{"an order's claim without its order", seed{orderKey(labOwner, s.free.OrderNo): nil, placeOfOrder(&s.free): nil, orderOwnerKey(s.free.OrderNo): nil, licenseKey(s.free.LicenseKey.ID()): nil,
-			listingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
-		{"a grant's claim without its license", seed{licenseKey(s.fresh.ID()): nil, listingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
+		{"a mark that is too short", seed{layout.APIKeysMark: bytesOf("x")}, []string{"api_key_mark value s/keys"}},
+		{"a mark of a part that is too short", seed{layout.APIKeyPartMark(7): bytesOf("x")}, []string{"api_key_mark value s/keys"}},
+		{"a fingerprint that is too short", seed{layout.MasterKeyKey("m1"): bytesOf("x")}, []string{"master_key value s/master/m1"}},
+		{"an order's claim without its order", seed{layout.OrderKey(labOwner, s.free.OrderNo): nil, layout.BuyerListingKey(&s.free): nil, layout.OrderOwnerKey(s.free.OrderNo): nil, layout.LicenseKey(s.free.LicenseKey.ID()): nil,
+			layout.ListingKey(labOwner, created(s.free.LicenseKey), s.free.LicenseKey.ID()): nil}, []string{"event unlinked e/", "claim order_missing " + claims.order, "skip entry_missing " + skipName(skips[0]), "skip entry_missing " + skipName(skips[1])}},
+		{"a grant's claim without its license", seed{layout.LicenseKey(s.fresh.ID()): nil, layout.ListingKey(labOwner, created(s.fresh), s.fresh.ID()): nil},
 			[]string{"event unlinked e/", "claim license_missing " + claims.fresh}},
 		{"a claim of more than was asked for", l.claim(claims.freshKey, func(c *licensing.Claim) { c.Grant.Done = 2 }),
 			[]string{"claim grant " + claims.fresh}},
@@ -527,138 +531,140 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			[]string{"claim_age claim_missing " + claims.orderAge}},
 		{"a claim's place with a value", seed{claims.orderAgeKey: bytesOf("x")},
 			[]string{"claim_age value " + claims.orderAge}},
-		{"an older place of a claim", seed{claimAgeKey(testTime.Add(-time.Hour), labOwner, strings.TrimPrefix(claims.orderKey, layout+"y/"+ownerPath(labOwner))): {}}, nil},
+		{"an older place of a claim", seed{layout.ClaimAgeKey(kvtest.Time.Add(-time.Hour), labOwner, strings.TrimPrefix(claims.orderKey, layout.Prefix+"y/"+layout.OwnerPath(labOwner))): {}}, nil},
 
 		{"events of a license that are gone", seed{ownEvents(4): nil}, []string{"event unlinked e/", "license event_missing " + lic(s.own)}},
 		{"events before others that are gone", seed{ownEvents(2): nil}, []string{"event event_missing " + event(3), "event unlinked e/"}},
 		{"a license's first event that is gone", seed{ownEvents(1): nil}, []string{"event event_missing " + event(2)}},
 		{"an order's events that are gone", seed{orderEvents: nil}, []string{"event unlinked e/", "order event_missing " + ord(s.paid)}},
 		{"events that are there twice", seed{ownEvents(5): l.value(ownEvents(4))}, []string{"event unlinked e/"}},
-		{"events of another record", seed{eventsKey(labOwner, own.told, licenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
-		{"events in an epoch before", seed{ownEvents(4): nil, eventsKey(labOwner, site{epoch: own.told.epoch - 1}, record, 4): l.value(ownEvents(4))},
-			[]string{"event before e/" + eventID(site{epoch: own.told.epoch - 1}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"events in an epoch that has not begun", seed{ownEvents(4): nil, eventsKey(labOwner, site{epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
-			[]string{"event epoch e/" + eventID(site{epoch: 1 << 60}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"a license whose latest events are of another epoch", l.license(s.own, func(r *storedLicense) { r.told.epoch-- }),
+		{"events of another record", seed{layout.EventsKeyOf(labOwner, own.LastEvent, layout.LicenseInEvents(forged.ID()), 1): l.value(ownEvents(1))}, []string{"event unlinked e/"}},
+		{"events in an epoch before", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner, layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4): l.value(ownEvents(4))},
+			[]string{"event before e/" + layout.EventID(layout.Location{Epoch: own.LastEvent.Epoch - 1}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"events in an epoch that has not begun", seed{ownEvents(4): nil, layout.EventsKeyOf(labOwner, layout.Location{Epoch: 1 << 60}, record, 4): l.value(ownEvents(4))},
+			[]string{"event epoch e/" + layout.EventID(layout.Location{Epoch: 1 << 60}, record, 4), "event unlinked e/", "license event_missing " + lic(s.own)}},
+		{"a license whose latest events are of another epoch", l.license(s.own, func(r *layout.License) { r.LastEvent.Epoch-- }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"a license that has had more events", l.license(s.own, func(r *storedLicense) { r.license.Sequence++ }),
+		{"a license that has had more events", l.license(s.own, func(r *layout.License) { r.License.Sequence++ }),
 			[]string{"event unlinked e/", "license event_missing " + lic(s.own)}},
-		{"a license that has had fewer events", l.license(s.own, func(r *storedLicense) { r.license.Sequence-- }), []string{"event unlinked e/"}},
-		{"events before of another epoch", l.events(ownEvents(4), func(e *storedEvents) { e.before.epoch-- }),
+		{"a license that has had fewer events", l.license(s.own, func(r *layout.License) { r.License.Sequence-- }), []string{"event unlinked e/"}},
+		{"events before of another epoch", l.events(ownEvents(4), func(e *layout.Events) { e.Before.Epoch-- }),
 			[]string{"event event_missing " + event(4), "event unlinked e/"}},
-		{"events before of a later epoch", l.events(ownEvents(4), func(e *storedEvents) { e.before.epoch++ }),
+		{"events before of a later epoch", l.events(ownEvents(4), func(e *layout.Events) { e.Before.Epoch++ }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
-		{"events before that nothing leads to", l.events(ownEvents(4), func(e *storedEvents) { e.before = site{} }),
+		{"events before that nothing leads to", l.events(ownEvents(4), func(e *layout.Events) { e.Before = layout.Location{} }),
 			[]string{"event before " + event(4), "event unlinked e/"}},
-		{"events before the first", l.events(ownEvents(1), func(e *storedEvents) { e.before = own.told }), []string{"event before " + event(1)}},
-		{"a number that two events have", l.events(ownEvents(4), func(e *storedEvents) { e.events = append(e.events, e.events[0]) }), []string{"event unlinked e/"}},
-		{"an event that tells of another license than there is", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].License.MaxDevices++ }),
+		{"events before the first", l.events(ownEvents(1), func(e *layout.Events) { e.Before = own.LastEvent }), []string{"event before " + event(1)}},
+		{"a number that two events have", l.events(ownEvents(4), func(e *layout.Events) { e.Events = append(e.Events, e.Events[0]) }), []string{"event unlinked e/"}},
+		{"an event that tells of another license than there is", l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].License.MaxDevices++ }),
 			[]string{"license event_differs " + lic(s.own)}},
-		{"an event that tells of another order than there is", l.events(orderEvents, func(e *storedEvents) { e.events[0].Order.Amount++ }),
+		{"an event that tells of another order than there is", l.events(orderEvents, func(e *layout.Events) { e.Events[0].Order.Amount++ }),
 			[]string{"event contradicts " + lastOf(s.paid), "order event_differs " + ord(s.paid)}},
-		{"an earlier event that tells of another product", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].License.ProductID = "other" }),
+		{"an earlier event that tells of another product", l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].License.ProductID = "other" }),
 			[]string{"event contradicts " + event(2), "event contradicts " + event(3)}},
-		{"an earlier event that tells of another time", l.events(ownEvents(1), func(e *storedEvents) { e.events[0].License.CreatedAt = testTime }),
+		{"an earlier event that tells of another time", l.events(ownEvents(1), func(e *layout.Events) { e.Events[0].License.CreatedAt = kvtest.Time }),
 			[]string{"event contradicts " + event(2)}},
-		{"an event of another kind", l.events(ownEvents(4), func(e *storedEvents) { e.events[0].Type = licensing.EventLicenseRevoked }),
+		{"an event of another kind", l.events(ownEvents(4), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseRevoked }),
 			[]string{"event kind " + event(4)}},
-		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licensing.EventOrderCreated }),
+		{"a license's event of an order's kind", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventOrderCreated }),
 			[]string{"event kind " + event(3)}},
-		{"a license that is issued once more", l.events(ownEvents(2), func(e *storedEvents) { e.events[0].Type = licensing.EventLicenseIssued }),
+		{"a license that is issued once more", l.events(ownEvents(2), func(e *layout.Events) { e.Events[0].Type = licensing.EventLicenseIssued }),
 			[]string{"event kind " + event(2)}},
-		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Device = &licensing.Device{ID: "d1"} }),
+		{"an event of a device that it can't mean", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Device = &licensing.Device{ID: "d1"} }),
 			[]string{"event kind " + event(3)}},
-		{"an event of a device without one", l.events(ownEvents(3), func(e *storedEvents) { e.events[0].Type = licensing.EventDeviceBound }),
+		{"an event of a device without one", l.events(ownEvents(3), func(e *layout.Events) { e.Events[0].Type = licensing.EventDeviceBound }),
 			[]string{"event kind " + event(3)}},
-		{"a payment at another time", l.events(orderEvents, func(e *storedEvents) { last := &e.events[len(e.events)-1]; last.At = last.At.Add(time.Second) }),
+		{"a payment at another time", l.events(orderEvents, func(e *layout.Events) { last := &e.Events[len(e.Events)-1]; last.At = last.At.Add(time.Second) }),
 			[]string{"event kind " + lastOf(s.paid)}},
 		{"events that can't be read", seed{ownEvents(4): bytesOf("\x01")}, []string{"event value " + event(4)}},
-		{"events of an owner that is not registered", seed{eventOwnerKey(labOwner): nil}, []string{"event owner_missing e/" + ownerPath(labOwner)}},
-		{"a registration with a value", seed{eventOwnerKey(stranger): bytesOf("x")}, []string{"event_owner key h/" + odd(ownerPath(stranger))}},
-		{"an epoch with a value", seed{epochKey: bytesOf("x")}, []string{"epoch key s/epoch" + odd("")}},
-		{"events that are being swept", seed{epochKey: {}, sweptKey: appendEpoch(nil, own.told.epoch)}, nil},
-		{"a swept epoch that is not sealed", seed{sweptKey: appendEpoch(nil, 1<<60)}, []string{"swept_events epoch s/swept"}},
-		{"a swept epoch that can't be read", seed{sweptKey: bytesOf("x")}, []string{"swept_events value s/swept"}},
-		{"a backup", seed{backupKey: bytesOf(timeInKey(testTime))}, nil},
-		{"a backup at no time", seed{backupKey: bytesOf("x")}, []string{"backup value s/backup"}},
-		{"a fence of who listens that can't be read", seed{listenKey: bytesOf("\x02")}, []string{"listen_fence value s/listen"}},
-		{"a mark of an epoch that is not sealed", seed{markKey(1 << 60): (&eventMark{at: testTime}).encode()}, []string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
-		{"events that an owner gave up", seed{epochKey: {}, ledgerKey(labOwner): (&eventLedger{swept: own.told.epoch}).encode()}, nil},
-		{"a ledger of an epoch that is not sealed", seed{ledgerKey(labOwner): (&eventLedger{spans: []eventSpan{{1 << 60, 1}}}).encode()},
-			[]string{"event_ledger epoch s/ledger/" + ownerPath(labOwner)}},
-		{"a ledger that can't be read", seed{ledgerKey(labOwner): bytesOf("\x01\x0a")}, []string{"event_ledger value s/ledger/" + ownerPath(labOwner)}},
-		{"a ledger of an owner that is not registered", seed{ledgerKey(stranger): (&eventLedger{}).encode()},
-			[]string{"event_ledger owner_missing s/ledger/" + ownerPath(stranger)}},
-		{"a mark that can't be read", seed{markKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
+		{"events of an owner that is not registered", seed{layout.EventOwnerKey(labOwner): nil}, []string{"event owner_missing e/" + layout.OwnerPath(labOwner)}},
+		{"a registration with a value", seed{layout.EventOwnerKey(stranger): bytesOf("x")}, []string{"event_owner key h/" + odd(layout.OwnerPath(stranger))}},
+		{"an epoch with a value", seed{layout.EpochKey: bytesOf("x")}, []string{"epoch key s/epoch" + odd("")}},
+		{"events that are being swept", seed{layout.EpochKey: {}, layout.TrimmedKey: layout.AppendEpoch(nil, own.LastEvent.Epoch)}, nil},
+		{"a swept epoch that is not sealed", seed{layout.TrimmedKey: layout.AppendEpoch(nil, 1<<60)}, []string{"swept_events epoch s/swept"}},
+		{"a swept epoch that can't be read", seed{layout.TrimmedKey: bytesOf("x")}, []string{"swept_events value s/swept"}},
+		{"a backup", seed{layout.BackupKey: bytesOf(layout.TimeInKey(kvtest.Time))}, nil},
+		{"a backup at no time", seed{layout.BackupKey: bytesOf("x")}, []string{"backup value s/backup"}},
+		{"a fence of who listens that can't be read", seed{layout.ListenKey: bytesOf("\x02")}, []string{"listen_fence value s/listen"}},
+		{"a mark of an epoch that is not sealed", seed{layout.MarkKey(1 << 60): (&layout.RetentionMark{At: kvtest.Time}).Encode()}, []string{fmt.Sprintf("event_mark epoch t/%d", 1<<60)}},
+		{"events that an owner gave up", seed{layout.EpochKey: {}, layout.LedgerKey(labOwner): (&layout.Ledger{TrimmedEpoch: own.LastEvent.Epoch}).Encode()}, nil},
+		{"a ledger of an epoch that is not sealed", seed{layout.LedgerKey(labOwner): (&layout.Ledger{Spans: []layout.Span{{Last: 1 << 60, Bytes: 1}}}).Encode()},
+			[]string{"event_ledger epoch s/ledger/" + layout.OwnerPath(labOwner)}},
+		{"a ledger that can't be read", seed{layout.LedgerKey(labOwner): bytesOf("\x01\x0a")}, []string{"event_ledger value s/ledger/" + layout.OwnerPath(labOwner)}},
+		{"a ledger of an owner that is not registered", seed{layout.LedgerKey(stranger): (&layout.Ledger{}).Encode()},
+			[]string{"event_ledger owner_missing s/ledger/" + layout.OwnerPath(stranger)}},
+		{"a mark that can't be read", seed{layout.MarkKey(1): bytesOf("\x01")}, []string{"event_mark value t/1"}},
 
-		{"endpoints that can't be read", seed{webhooksKey(labOwner): bytesOf("\x01\x0a")}, []string{"webhooks value " + hooks}},
-		{"endpoints that are gone", seed{webhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
-		{"endpoints of one who listens that are gone", seed{webhooksKey(labListener): nil}, []string{"listener webhooks_missing f/" + ownerPath(labListener)}},
-		{"an owner that listens without a key", seed{listenerKey(labListener): nil}, []string{"webhooks listening " + listener}},
-		{"an owner that has a key and does not listen", seed{listenerKey(labOwner): {}}, []string{"webhooks listening " + hooks}},
-		{"a stranger who listens", seed{listenerKey(stranger): {}}, []string{"listener webhooks_missing f/" + ownerPath(stranger)}},
-		{"a listener's key with a value", seed{listenerKey(labListener): bytesOf("x")}, []string{"listener key f/" + odd(ownerPath(labListener))}},
-		{"an owner whose request to listen waits", seed{listenerKey(labListener): nil, listenRequestKey(labListener): bytesOf(string(encodeListenRequest(true)))}, nil},
-		{"a stranger who asks to listen", seed{listenRequestKey(stranger): bytesOf(string(encodeListenRequest(true)))}, []string{"listen_request webhooks_missing x/a/" + ownerPath(stranger)}},
-		{"a request to listen that can't be read", seed{listenRequestKey(labListener): bytesOf("x")}, []string{"listen_request value x/a/" + ownerPath(labListener)}},
+		{"endpoints that can't be read", seed{layout.WebhooksKey(labOwner): bytesOf("\x01\x0a")}, []string{"webhooks value " + hooks}},
+		{"endpoints that are gone", seed{layout.WebhooksKey(labOwner): nil}, []string{"event unlinked e/"}},
+		{"endpoints of one who listens that are gone", seed{layout.WebhooksKey(labListener): nil}, []string{"listener webhooks_missing f/" + layout.OwnerPath(labListener)}},
+		{"an owner that listens without a key", seed{layout.ListenerKey(labListener): nil}, []string{"webhooks listening " + listener}},
+		{"an owner that has a key and does not listen", seed{layout.ListenerKey(labOwner): {}}, []string{"webhooks listening " + hooks}},
+		{"a stranger who listens", seed{layout.ListenerKey(stranger): {}}, []string{"listener webhooks_missing f/" + layout.OwnerPath(stranger)}},
+		{"a listener's key with a value", seed{layout.ListenerKey(labListener): bytesOf("x")}, []string{"listener key f/" + odd(layout.OwnerPath(labListener))}},
+		{"an owner whose request to listen waits", seed{layout.ListenerKey(labListener): nil, layout.ListenRequestKey(labListener): bytesOf(string(layout.EncodeListenRequest(true)))}, nil},
+		{"a stranger who asks to listen", seed{layout.ListenRequestKey(stranger): bytesOf(string(layout.EncodeListenRequest(true)))}, []string{"listen_request webhooks_missing x/a/" + layout.OwnerPath(stranger)}},
+		{"a request to listen that can't be read", seed{layout.ListenRequestKey(labListener): bytesOf("x")}, []string{"listen_request value x/a/" + layout.OwnerPath(labListener)}},
 		{"an endpoint that wants activations by now", endpoint(labOwner, func(e *licensing.Endpoint) { e.Types = nil }), []string{"webhooks listening " + hooks}},
-		{"no mark of endpoints", seed{webhooksMark: nil}, []string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
-		{"a mark of endpoints with a value", seed{webhooksMark: bytesOf("x")}, []string{"webhooks_mark key s/webhooks" + odd("")}},
-		{"too many endpoints", l.hooks(labOwner, func(r *storedWebhooks) {
+		{"no mark of endpoints", seed{layout.WebhooksMark: nil}, []string{"webhooks mark_missing " + hooks, "webhooks mark_missing " + listener}},
+		{"a mark of endpoints with a value", seed{layout.WebhooksMark: bytesOf("x")}, []string{"webhooks_mark key s/webhooks" + odd("")}},
+		{"too many endpoints", l.hooks(labOwner, func(r *layout.Webhooks) {
 			for i := range licensing.MaxEndpoints {
-				e := r.webhooks.Endpoints[0]
+				e := r.Webhooks.Endpoints[0]
 				e.ID = fmt.Sprintf("we_%d", i)
-				r.webhooks.Endpoints = append(r.webhooks.Endpoints, e)
+				r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, e)
 			}
 		}), []string{"webhooks limit " + hooks}},
-		{"an endpoint twice", l.hooks(labOwner, func(r *storedWebhooks) {
-			r.webhooks.Endpoints = append(r.webhooks.Endpoints, r.webhooks.Endpoints[0])
+		{"an endpoint twice", l.hooks(labOwner, func(r *layout.Webhooks) {
+			r.Webhooks.Endpoints = append(r.Webhooks.Endpoints, r.Webhooks.Endpoints[0])
 		}), []string{"webhooks twice " + hooks}},
 		{"an endpoint's id of no form", endpoint(labOwner, func(e *licensing.Endpoint) { e.ID = "we_A" }), []string{"webhooks id " + hooks}},
 		{"an endpoint without an address", endpoint(labOwner, func(e *licensing.Endpoint) { e.URL = "" }), []string{"webhooks endpoint " + hooks}},
 		{"an endpoint without a beginning", endpoint(labOwner, func(e *licensing.Endpoint) { e.Since = "" }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licensing.Endpoint) { e.DisabledAt = testTime }), []string{"webhooks endpoint " + hooks}},
-		{"an endpoint's master key that is gone", seed{masterKeyKey("m2"): nil},
+		{"an endpoint that is disabled for no reason", endpoint(labOwner, func(e *licensing.Endpoint) { e.DisabledAt = kvtest.Time }), []string{"webhooks endpoint " + hooks}},
+		{"an endpoint's master key that is gone", seed{layout.MasterKeyKey("m2"): nil},
 			[]string{"webhooks master_missing " + hooks, "webhooks master_missing " + hooks, "webhooks master_missing " + listener}},
 		{"an endpoint's master key before that is gone", endpoint(labListener, func(e *licensing.Endpoint) {
-			e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+			e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 		}),
 			[]string{"webhooks master_missing " + listener}},
-		{"an endpoint's master key before that is retired", both(seed{retiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
+		{"an endpoint's master key before that is retired", both(seed{layout.RetiredMasterKey("m0"): bytesOf(strings.Repeat("x", licensing.FingerprintSize))},
 			endpoint(labListener, func(e *licensing.Endpoint) {
-				e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: testTime}
+				e.Previous = licensing.PreviousSecret{Version: 1, MasterID: "m0", Until: kvtest.Time}
 			})), nil},
-		{"an endpoint that is to be swept", seed{deletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
-		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *storedWebhooks) { r.writers = []writer{{store.Incarnation{1}, 1}, {store.Incarnation{1}, 2}} }),
+		{"an endpoint that is to be swept", seed{layout.DeletedWebhookKey("we_0good"): {}}, []string{"webhooks deleted " + hooks}},
+		{"writers of endpoints that come twice", l.hooks(labOwner, func(r *layout.Webhooks) {
+			r.Writers = []layout.Writer{{By: store.Incarnation{1}, Swap: 1}, {By: store.Incarnation{1}, Swap: 2}}
+		}),
 			[]string{"webhooks writers " + hooks}},
 		{"an endpoint's event that is gone", seed{hookEvents: nil}, []string{"webhooks event_missing " + hooks}},
-		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *storedWebhooks) { r.told, r.webhooks.Sequence = site{}, 0 }), []string{"event unlinked e/"}},
-		{"an endpoint's event of another owner", seed{eventsKey(labOwner, told, webhooksInEvents(stranger), 1): l.value(hookEvents)},
-			[]string{"event value e/" + eventID(told, webhooksInEvents(stranger), 1)}},
+		{"an endpoint's event that was never told", l.hooks(labOwner, func(r *layout.Webhooks) { r.LastEvent, r.Webhooks.Sequence = layout.Location{}, 0 }), []string{"event unlinked e/"}},
+		{"an endpoint's event of another owner", seed{layout.EventsKeyOf(labOwner, told, layout.WebhooksInEvents(stranger), 1): l.value(hookEvents)},
+			[]string{"event value e/" + layout.EventID(told, layout.WebhooksInEvents(stranger), 1)}},
 		{"a claim of an endpoint of no form", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_A" }), []string{"claim endpoint " + claims.order}},
 		{"a claim of an endpoint that was deleted", l.claim(claims.orderKey, func(c *licensing.Claim) { c.OrderNo, c.EndpointID = "", "we_0deleted" }), nil},
 
-		{"no check key", seed{checkKey: nil},
+		{"no check key", seed{layout.CheckKey: nil},
 			[]string{"check_key missing s/check"}},
-		{"a check key that is too short", seed{checkKey: bytesOf("short")},
+		{"a check key that is too short", seed{layout.CheckKey: bytesOf("short")},
 			[]string{"check_key value s/check"}},
 
-		{"a node of no form", seed{nodeKey(store.Incarnation{1}): bytesOf("x")},
+		{"a node of no form", seed{layout.NodeKey(store.Incarnation{1}): bytesOf("x")},
 			[]string{"node value n/" + odd("\x01\x00\x00\x00\x00\x00\x00\x00")}},
 
 		{"keys of no form", seed{
-			layout + "b/x": {}, layout + "b/acct_lab/t/0123456789abcdeford_1": {}, layout + "c/x": {}, layout + "c/acct_lab/t/12345678": {}, layout + "j/x": {}, layout + "j/": {}, layout + "j/3x": {},
-			layout + "n/x": {}, layout + "l/x": {}, layout + "d/x": {}, layout + "m/x": {}, layout + "i/x": {}, layout + "o/x": {},
-			layout + "p/x": {}, layout + "q/x": {}, ledgersPrefix + "x": {}, layout + "k/x": {}, layout + "s/checkers": {}, layout + "y/x": {}, layout + "z/x": {}, layout + "z/12345678x": {},
-			layout + "x/l/x": {}, layout + "x/o/12345678x": {}, layout + "x/r/x": {},
-			layout + "a/x": {}, layout + "a/acct_lab/t/": {}, layout + "s/keys2": {}, layout + "s/master/ä": {},
-			layout + "u/x": {}, layout + "s/retired/ä": {},
-			layout + "e/x": {}, eventsOfOwner(labOwner) + "x": {}, layout + "h/x": {}, layout + "t/x": {},
-			backupKey + "s": {}, epochKey + "s": {}, listenKey + "s": {}, listenersPrefix + "x": {}, listenRequests + "x": {}, sweptKey + "s": {}, webhooksMark + "s": {}, webhooksPrefix + "x": {}, webhooksKey(labOwner) + "x": {}, deletedWebhooksPrefix + "we_A": {},
-			layout + "i/acct_lab/x/y": {}, layout + "d/" + string(first[:]) + "short": {}, layout + "l/" + strings.Repeat("\xff", 16): {},
+			layout.Prefix + "b/x": {}, layout.Prefix + "b/acct_lab/t/0123456789abcdeford_1": {}, layout.Prefix + "c/x": {}, layout.Prefix + "c/acct_lab/t/12345678": {}, layout.Prefix + "j/x": {}, layout.Prefix + "j/": {}, layout.Prefix + "j/3x": {},
+			layout.Prefix + "n/x": {}, layout.Prefix + "l/x": {}, layout.Prefix + "d/x": {}, layout.Prefix + "m/x": {}, layout.Prefix + "i/x": {}, layout.Prefix + "o/x": {},
+			layout.Prefix + "p/x": {}, layout.Prefix + "q/x": {}, layout.LedgersPrefix + "x": {}, layout.Prefix + "k/x": {}, layout.Prefix + "s/checkers": {}, layout.Prefix + "y/x": {}, layout.Prefix + "z/x": {}, layout.Prefix + "z/12345678x": {},
+			layout.Prefix + "x/l/x": {}, layout.Prefix + "x/o/12345678x": {}, layout.Prefix + "x/r/x": {},
+			layout.Prefix + "a/x": {}, layout.Prefix + "a/acct_lab/t/": {}, layout.Prefix + "s/keys2": {}, layout.Prefix + "s/master/ä": {},
+			layout.Prefix + "u/x": {}, layout.Prefix + "s/retired/ä": {},
+			layout.Prefix + "e/x": {}, layout.EventsOf(labOwner) + "x": {}, layout.Prefix + "h/x": {}, layout.Prefix + "t/x": {},
+			layout.BackupKey + "s": {}, layout.EpochKey + "s": {}, layout.ListenKey + "s": {}, layout.ListenersPrefix + "x": {}, layout.ListenRequests + "x": {}, layout.TrimmedKey + "s": {}, layout.WebhooksMark + "s": {}, layout.WebhooksPrefix + "x": {}, layout.WebhooksKey(labOwner) + "x": {}, layout.DeletedWebhooksPrefix + "we_A": {},
+			layout.Prefix + "i/acct_lab/x/y": {}, layout.Prefix + "d/" + string(first[:]) + "short": {}, layout.Prefix + "l/" + strings.Repeat("\xff", 16): {},
 		}, []string{
-			"event key e/" + odd("x"), "event key e/" + odd(ownerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"), "event_ledger key s/ledger/" + odd("x"),
-			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"), "webhooks key w/" + odd(ownerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
+			"event key e/" + odd("x"), "event key e/" + odd(layout.OwnerPath(labOwner)+"x"), "event_owner key h/" + odd("x"), "event_mark key t/" + odd("x"), "event_ledger key s/ledger/" + odd("x"),
+			"webhooks_mark key s/webhooks" + odd("s"), "webhooks key w/" + odd("x"), "webhooks key w/" + odd(layout.OwnerPath(labOwner)+"x"), "deleted_webhook key x/w/" + odd("we_A"),
 			"backup key s/backup" + odd("s"), "epoch key s/epoch" + odd("s"), "listen_fence key s/listen" + odd("s"), "listener key f/" + odd("x"), "listen_request key x/a/" + odd("x"), "swept_events key s/swept" + odd("s"),
 			"api_key key k/" + odd("x"), "api_key_index key a/" + odd("acct_lab/t/"), "api_key_index key a/" + odd("x"),
 			"buyer key b/" + odd("x"), "buyer key b/" + odd("acct_lab/t/0123456789abcdeford_1"), "catalog key c/" + odd("x"), "catalog key c/" + odd("acct_lab/t/12345678"),
@@ -668,7 +674,7 @@ func TestVerifyFindsEachSeededCorruption(t *testing.T) {
 			"license_end key x/l/" + odd("x"), "order_end key x/o/" + odd("12345678x"), "refund key x/r/" + odd("x"), "metadata key m/" + odd("x"), "node key n/" + odd("x"), "order key o/" + odd("x"), "order_owner key p/" + odd("x"), "product key q/" + odd("x"),
 		}},
 		{"keys of unknown kinds", seed{
-			layout + "A/1": {}, layout + "A/2": {}, layout + "s/other": {}, layout + "zzz/1": {}, layout + "nothing-that-a-log-should-show-in-full": {},
+			layout.Prefix + "A/1": {}, layout.Prefix + "A/2": {}, layout.Prefix + "s/other": {}, layout.Prefix + "zzz/1": {}, layout.Prefix + "nothing-that-a-log-should-show-in-full": {},
 		}, []string{
 			`unknown unknown_family "lc1/A/"`, `unknown unknown_family "lc1/nothing-that-a-l"`,
 			`unknown unknown_family "lc1/s/"`, `unknown unknown_family "lc1/zzz/"`,
@@ -712,7 +718,7 @@ func names(found []Violation) []string {
 func TestVerifyShowsKeysWhereAsked(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	l.plant(l.license(s.inline, func(r *storedLicense) { r.license.CurrentDevices = 3 }))
+	l.plant(l.license(s.inline, func(r *layout.License) { r.License.CurrentDevices = 3 }))
 	_, found := l.verify(VerifyConfig{ShowKeys: true})
 	if len(found) != 1 || found[0].Key != "l/"+string(s.inline) || found[0].Problem != "it counts 3 devices, and there are 2" {
 		t.Errorf("found %+v", found)

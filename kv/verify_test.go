@@ -21,6 +21,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -63,7 +65,7 @@ func (withoutStreams) GetStream(context.Context, string, ...clientv3.OpOption) (
 func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	l.write(seed{nodeKey(store.Incarnation{7}): encodeNode(store.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
+	l.write(seed{layout.NodeKey(store.Incarnation{7}): layout.EncodeNode(store.Registration{Address: "127.0.0.1:7070", PublicKey: [32]byte{1}})})
 	if _, err := l.client.Put(l.ctx(), "somebody/else", "x"); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +96,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 			}
 		})
 	}
-	if total := must(l.store.CountKeys(l.ctx()))(t); total != 133 {
+	if total := kvtest.Must(l.store.CountKeys(l.ctx()))(t); total != 133 {
 		t.Errorf("CountKeys says %d", total)
 	}
 	if n := counted(t, l.metrics.InvariantViolations); n != 0 {
@@ -106,7 +108,7 @@ func TestVerifyFindsNothingInHealthyStore(t *testing.T) {
 type ownKeysOnly struct{ clientv3.KV }
 
 func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	if !strings.HasPrefix(key, layout) {
+	if !strings.HasPrefix(key, layout.Prefix) {
 		return nil, rpctypes.ErrPermissionDenied
 	}
 	return o.KV.Get(ctx, key, opts...)
@@ -193,8 +195,8 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 			if times--; times < 0 {
 				return
 			}
-			put := must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
-			must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
+			put := kvtest.Must(l.client.Put(l.ctx(), "somebody/else", "x"))(t)
+			kvtest.Must(l.client.Compact(l.ctx(), put.Header.Revision))(t)
 		}
 		return paged.Verify(l.ctx(), VerifyConfig{Progress: compact, pageSize: 5})
 	}
@@ -205,9 +207,9 @@ func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 		t.Errorf("compacted all the time: %v", err)
 	}
 	// A device in no license is found in the first family that is read.
-	stray := deviceKey(s.fresh.ID(), "stray")
-	must(l.client.Put(l.ctx(), stray, "?"))(t)
-	must(l.client.Put(l.ctx(), layout+"A/x", "?"))(t)
+	stray := layout.DeviceKey(s.fresh.ID(), "stray")
+	kvtest.Must(l.client.Put(l.ctx(), stray, "?"))(t)
+	kvtest.Must(l.client.Put(l.ctx(), layout.Prefix+"A/x", "?"))(t)
 	if summary, err := verify(1); !errors.Is(err, ErrCompacted) || summary.Violations == 0 {
 		t.Errorf("compacted after a violation was reported: %+v, %v", summary, err)
 	}
@@ -228,11 +230,11 @@ func TestVerifyGivesUp(t *testing.T) {
 // TestEveryKindOfKeyIsVerified holds the table of families to the golden list
 // of keys: a new kind of key needs a row there.
 func TestEveryKindOfKeyIsVerified(t *testing.T) {
-	text := string(must(os.ReadFile(filepath.Join("testdata", "keys.golden")))(t))
+	text := string(kvtest.Must(os.ReadFile(filepath.Join("internal", "layout", "testdata", "keys.golden")))(t))
 	for line := range strings.Lines(text) {
 		what, quoted, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-		key := must(strconv.Unquote(quoted))(t)
-		if !slices.ContainsFunc(families(), func(f family) bool { return strings.HasPrefix(key, layout+f.prefix) }) {
+		key := kvtest.Must(strconv.Unquote(quoted))(t)
+		if !slices.ContainsFunc(families(), func(f family) bool { return strings.HasPrefix(key, layout.Prefix+f.prefix) }) {
 			t.Errorf("verify does not know the key of %s, %q", what, key)
 		}
 	}

@@ -3,6 +3,7 @@ package kv
 import (
 	"time"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
@@ -21,9 +22,9 @@ func (v *verification) checkTold(events []licensing.Event, bad func(rule, format
 }
 
 // followsOn compares the first event of a key with the last one of the key before it.
-func followsOn(first *licensing.Event, bad func(rule, format string, args ...any)) func(*storedEvents) {
-	return func(before *storedEvents) {
-		if contradicts(&before.events[len(before.events)-1], first) {
+func followsOn(first *licensing.Event, bad func(rule, format string, args ...any)) func(*layout.Events) {
+	return func(before *layout.Events) {
+		if contradicts(&before.Events[len(before.Events)-1], first) {
 			bad("contradicts", "number %d tells something else than the one before, of what never changes", first.Sequence)
 		}
 	}

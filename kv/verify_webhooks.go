@@ -3,31 +3,32 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 )
 
 // checkWebhooks checks an owner's endpoints of webhooks, and whether the owner listens
 // to activations exactly if one of them does.
 func (v *verification) checkWebhooks(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
+	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("webhooks", "w/"+v.opaque(e.rest), "key", "the key has not the form of an owner's")
 		return
 	}
-	name := "w/" + ownerPath(owner)
+	name := "w/" + layout.OwnerPath(owner)
 	bad := func(rule, format string, args ...any) { v.report("webhooks", name, rule, format, args...) }
-	stored, err := decodeWebhooks(owner, e.value)
+	stored, err := layout.DecodeWebhooks(owner, e.value)
 	if err != nil {
 		v.links.unread = true
 		bad("value", "the value can't be read: %v", err)
 		return
 	}
-	checkWriters(e.value, webhooksWriter, bad)
-	w := &stored.webhooks
+	checkWriters(e.value, layout.WebhooksWriter, bad)
+	w := &stored.Webhooks
 	if n := w.Sequence; n > 0 {
-		v.wantEvents(runAt{owner, stored.told, webhooksInEvents(owner), n}, bad, nil)
+		v.wantEvents(runAt{owner, stored.LastEvent, layout.WebhooksInEvents(owner), n}, bad, nil)
 	}
-	v.want(webhooksMark, func(kv *mvccpb.KeyValue) {
+	v.want(layout.WebhooksMark, func(kv *mvccpb.KeyValue) {
 		if kv == nil {
 			bad("mark_missing", "there is no mark of changes, so that nobody looks for it")
 		}
@@ -59,7 +60,7 @@ func (v *verification) checkEndpoint(w *licensing.Webhooks, e *licensing.Endpoin
 	if previous := e.Previous; previous != (licensing.PreviousSecret{}) && previous.MasterID != e.MasterID {
 		v.wantMaster(previous.MasterID, true, missing)
 	}
-	v.want(deletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
+	v.want(layout.DeletedWebhookKey(e.ID), func(kv *mvccpb.KeyValue) {
 		if kv != nil {
 			bad("deleted", "the endpoint %s is to be swept as a deleted one", e.ID)
 		}
@@ -67,11 +68,11 @@ func (v *verification) checkEndpoint(w *licensing.Webhooks, e *licensing.Endpoin
 }
 
 // checkListens checks that an owner listens exactly if an endpoint of the owner wants
-// activations, unless a request to change that waits for the next move of listenKey.
+// activations, unless a request to change that waits for the next move of layout.ListenKey.
 func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func(rule, format string, args ...any)) {
 	var waits bool
-	v.want(listenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
-	v.want(listenerKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(layout.ListenRequestKey(owner), func(kv *mvccpb.KeyValue) { waits = kv != nil && kv.ModRevision > v.moved })
+	v.want(layout.ListenerKey(owner), func(kv *mvccpb.KeyValue) {
 		if listens := kv != nil; listens != wanted && !waits {
 			bad("listening", "an endpoint wants activations: %v; the owner listens: %v", wanted, listens)
 		}
@@ -82,14 +83,14 @@ func (v *verification) checkListens(owner licensing.Owner, wanted bool, bad func
 func (v *verification) checkListenFence(e entry) {
 	if e.rest != "" {
 		v.report("listen_fence", "s/listen"+v.opaque(e.rest), "key", "unexpected key: the only one is s/listen")
-	} else if _, err := decodeListenFence(e.value); err != nil {
+	} else if _, err := layout.DecodeListenFence(e.value); err != nil {
 		v.report("listen_fence", "s/listen", "value", "the value can't be read: %v", err)
 	}
 }
 
 // checkListener checks the key of an owner that listens: the owner has endpoints.
 func (v *verification) checkListener(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
+	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" || len(e.value) > 0 {
 		v.report("listener", "f/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's, or has a value")
 		return
@@ -99,21 +100,21 @@ func (v *verification) checkListener(e entry) {
 
 // checkListenRequest checks an owner's request to listen.
 func (v *verification) checkListenRequest(e entry) {
-	owner, rest, ok := ownerOf(e.rest)
+	owner, rest, ok := layout.CutOwner(e.rest)
 	if !ok || rest != "" {
 		v.report("listen_request", "x/a/"+v.opaque(e.rest), "key", "the key is not in the form of an owner's")
 		return
 	}
-	if _, err := decodeListenRequest(e.value); err != nil {
-		v.report("listen_request", "x/a/"+ownerPath(owner), "value", "the value can't be read: %v", err)
+	if _, err := layout.DecodeListenRequest(e.value); err != nil {
+		v.report("listen_request", "x/a/"+layout.OwnerPath(owner), "value", "the value can't be read: %v", err)
 	}
 	v.wantEndpointsOf(owner, "listen_request", "x/a/")
 }
 
 func (v *verification) wantEndpointsOf(owner licensing.Owner, family, prefix string) {
-	v.want(webhooksKey(owner), func(kv *mvccpb.KeyValue) {
+	v.want(layout.WebhooksKey(owner), func(kv *mvccpb.KeyValue) {
 		if kv == nil {
-			v.report(family, prefix+ownerPath(owner), "webhooks_missing", "the owner has no endpoints")
+			v.report(family, prefix+layout.OwnerPath(owner), "webhooks_missing", "the owner has no endpoints")
 		}
 	})
 }

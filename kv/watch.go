@@ -6,6 +6,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/kv/internal/layout"
 )
 
 // rewatchPause is the longest pause before a watch that has ended is made
@@ -16,7 +18,9 @@ const (
 )
 
 // WatchAPIKeys calls wake whenever an API key may have changed; see watchKey.
-func (s *Store) WatchAPIKeys(ctx context.Context, wake func()) { s.watchKey(ctx, apiKeysMark, wake) }
+func (s *Store) WatchAPIKeys(ctx context.Context, wake func()) {
+	s.watchKey(ctx, layout.APIKeysMark, wake)
+}
 
 // watchKey calls wake whenever a key has changed, until ctx ends.
 //

@@ -3,6 +3,7 @@ package kv
 import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -10,29 +11,29 @@ import (
 // putWebhooks writes an owner's endpoints, and where the owner begins or ceases to
 // listen to activations, the request for that; see listenmove.go. Commit returns once
 // the request is in effect.
-func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []writer) {
+func (sw *swap) putWebhooks(key []byte, write *store.Write, token *stored, writers []layout.Writer) {
 	now, before := write.Record.Webhooks, token.webhooks
-	record := storedWebhooks{webhooks: *now, writers: writers, told: token.told}
+	record := layout.Webhooks{Webhooks: *now, Writers: writers, LastEvent: token.told}
 	var were *licensing.Webhooks
 	if before != nil {
-		were = &before.webhooks
-		record.unknown, record.unknownOf = before.unknown, before.unknownOf
+		were = &before.Webhooks
+		record.Unknown, record.UnknownOf = before.Unknown, before.UnknownOf
 	}
-	value := record.encode()
+	value := record.Encode()
 	if told := write.Record.Events; len(told) > 0 {
-		sw.tell(value, encodeEvents(told, token.told), now.Owner, webhooksInEvents(now.Owner), now.Sequence)
+		sw.tell(value, layout.EncodeEvents(told, token.told), now.Owner, layout.WebhooksInEvents(now.Owner), now.Sequence)
 	}
 	sw.put(key, value)
-	sw.put([]byte(webhooksMark), nil)
+	sw.put([]byte(layout.WebhooksMark), nil)
 	if were != nil {
 		for i := range were.Endpoints {
 			if id := were.Endpoints[i].ID; now.Find(id) == nil {
-				sw.put([]byte(deletedWebhookKey(id)), nil)
+				sw.put([]byte(layout.DeletedWebhookKey(id)), nil)
 			}
 		}
 	}
 	for master := range newMasters(were, now) {
-		sw.compares = append(sw.compares, exists([]byte(masterKeyKey(master))))
+		sw.compares = append(sw.compares, exists([]byte(layout.MasterKeyKey(master))))
 	}
 	// A request that changes nothing is harmless, and mends what may have gone wrong.
 	if listens := now.Listening(); listens != were.Listening() || listens != sw.listens(now.Owner) {

@@ -10,6 +10,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
+	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/service"
 	"licet/node/store"
@@ -20,7 +22,7 @@ func (l *eventsLab) hooked(s *Store, owner licensing.Owner, cmd licensing.Comman
 	l.t.Helper()
 	ref := licensing.WebhooksRef(owner)
 	snapshot := loadOne(l.t, s, ref)
-	must(licensing.Apply(&snapshot.Record, cmd, testTime))(l.t)
+	kvtest.Must(licensing.Apply(&snapshot.Record, cmd, kvtest.Time))(l.t)
 	return store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}}
 }
 
@@ -52,7 +54,7 @@ func unsubscribe(owner licensing.Owner) licensing.DeleteEndpoint {
 // useMaster has the store know the master key of the endpoints.
 func (l *eventsLab) useMaster() {
 	l.t.Helper()
-	if err := l.store.UseMaster(testContext(l.t, 10*time.Second), must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
+	if err := l.store.UseMaster(testContext(l.t, 10*time.Second), kvtest.Must(licensing.NewMasterKey("m2", [licensing.MasterKeySize]byte{2}))(l.t)); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -60,10 +62,10 @@ func (l *eventsLab) useMaster() {
 // listeners reads who listens.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
-	found := must(l.store.client.Get(testContext(l.t, 10*time.Second), listenersPrefix, clientv3.WithPrefix()))(l.t)
+	found := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.ListenersPrefix, clientv3.WithPrefix()))(l.t)
 	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
-		owner, rest, ok := ownerOf(string(kv.Key[len(listenersPrefix):]))
+		owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):]))
 		if !ok || rest != "" {
 			l.t.Fatalf("%q is the key of no owner", kv.Key)
 		}
@@ -152,14 +154,14 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		unsubscribe(owner),
 	} {
 		l.hook(l.store, owner, cmd)
-		kvs := must(l.store.client.Get(testContext(t, 10*time.Second), webhooksMark))(t).Kvs
+		kvs := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.WebhooksMark))(t).Kvs
 		if len(kvs) != 1 || kvs[0].ModRevision <= revision {
 			t.Fatalf("%T: the mark is %v", cmd, kvs)
 		}
 		revision = kvs[0].ModRevision
 	}
-	deleted := must(l.store.client.Get(testContext(t, 10*time.Second), deletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
-	if len(deleted) != 1 || string(deleted[0].Key) != deletedWebhookKey(subscribe(owner).Endpoint.ID) {
+	deleted := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.DeletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
+	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
 	}
 }
@@ -183,13 +185,13 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 	d.backup = backUp(t, d.etcd)
 	l.hook(d.store, late, subscribe(late))
 	l.hook(d.store, left, unsubscribe(left))
-	d.restore(revisionBump)
+	d.restore(layout.RevisionBump)
 	l.etcd = d.etcd
 	l.wantListeners(labListener, left)
 	for owner, hears := range map[licensing.Owner]bool{late: false, left: true} {
 		ref := key(owner)
 		d.activate(licensing.LicenseKey(ref.ID), "a")
-		history := must(d.store.History(d.ctx(), ref, store.HistoryPage{Limit: 10}))(t).Events
+		history := kvtest.Must(d.store.History(d.ctx(), ref, store.HistoryPage{Limit: 10}))(t).Events
 		if got := len(history) > 1; got != hears {
 			t.Errorf("%s hears: %v, by %q", owner.AccountID, got, kindsOf(history))
 		}
@@ -206,7 +208,7 @@ func TestRestoreKeepsWhoListens(t *testing.T) {
 func TestEndpointsKeepTheirMaster(t *testing.T) {
 	l := newHooksLab(t)
 	ctx := testContext(t, 30*time.Second)
-	if err := l.store.UseMaster(ctx, must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
+	if err := l.store.UseMaster(ctx, kvtest.Must(licensing.NewMasterKey("m3", [licensing.MasterKeySize]byte{3}))(t)); err != nil {
 		t.Fatal(err)
 	}
 	owner := acct("masters")
@@ -217,15 +219,15 @@ func TestEndpointsKeepTheirMaster(t *testing.T) {
 			t.Errorf("got %v, want %s", err, why)
 		}
 	}
-	before := must(l.store.surveyMasters(ctx, testTime))(t)
+	before := kvtest.Must(l.store.surveyMasters(ctx, kvtest.Time))(t)
 	l.hook(l.store, owner, subscribe(owner))
-	if retired := must(l.store.retireMaster(ctx, "m2", before))(t); retired {
+	if retired := kvtest.Must(l.store.retireMaster(ctx, "m2", before))(t); retired {
 		t.Error("it was retired although an endpoint was made meanwhile")
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: id, Enabled: new(false)})
-	refused(testTime, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
+	refused(kvtest.Time, "the secrets of 0 API keys and 1 webhook endpoints: "+id)
 	l.hook(l.store, owner, licensing.RotateEndpointSecret{ID: id, MasterID: "m3", Overlap: time.Hour})
-	ends := testTime.Add(time.Hour)
+	ends := kvtest.Time.Add(time.Hour)
 	refused(ends, "until "+ends.Format(time.RFC3339)+", the secrets before of 1: "+id)
 	if err := l.store.RetireMaster(ctx, "m2", ends.Add(retireMargin)); err != nil {
 		t.Error(err)
@@ -251,7 +253,7 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 	enable(s, false) // which knows of nobody who listens
 	l.wantListeners()
 	enable(l.store, true)
-	must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // from which it learns
+	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // from which it learns
 	enable(l.store, false)
 	enable(s, true)
 	l.wantListeners(owner)
@@ -263,25 +265,25 @@ func TestLeaveWithoutKnowing(t *testing.T) {
 func TestNewerEndpoints(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("newer")
-	newer := newerField()
+	newer := kvtest.NewerField()
 	first := labEndpoint("we_0first", "order.rented")
-	first.CreatedAt, first.ResetAt = testTime, testTime
+	first.CreatedAt, first.ResetAt = kvtest.Time, kvtest.Time
 	second := first
 	second.ID = "we_0second"
-	stored := storedWebhooks{
-		webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
-		unknown:  newer, unknownOf: map[string][]byte{second.ID: newer},
+	stored := layout.Webhooks{
+		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
+		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
 	}
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), webhooksKey(owner), string(stored.encode())); err != nil {
+	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.WebhooksKey(owner), string(stored.Encode())); err != nil {
 		t.Fatal(err)
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
 	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
-	value := must(l.store.client.Get(testContext(t, 10*time.Second), webhooksKey(owner)))(t).Kvs[0].Value
-	got := must(decodeWebhooks(owner, value))(t)
+	value := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.WebhooksKey(owner)))(t).Kvs[0].Value
+	got := kvtest.Must(layout.DecodeWebhooks(owner, value))(t)
 	second.Description = "changed"
-	stored.webhooks.Endpoints, stored.writers = []licensing.Endpoint{second}, got.writers
-	equal(t, got, &stored)
+	stored.Webhooks.Endpoints, stored.Writers = []licensing.Endpoint{second}, got.Writers
+	kvtest.Equal(t, got, &stored)
 	l.wantListeners()
 }
 
@@ -298,7 +300,7 @@ func TestEventsOfManyEndpoints(t *testing.T) {
 	}
 	snapshot := loadOne(t, l.store, ref)
 	for _, id := range ids {
-		must(licensing.Apply(&snapshot.Record, licensing.DisableEndpoint{ID: id, ResetAt: testTime, Because: licensing.DisabledGone}, testTime))(t)
+		kvtest.Must(licensing.Apply(&snapshot.Record, licensing.DisableEndpoint{ID: id, ResetAt: kvtest.Time, Because: licensing.DisabledGone}, kvtest.Time))(t)
 	}
 	l.commit(l.store, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: snapshot.Record}}})
 	l.seal()

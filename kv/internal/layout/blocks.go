@@ -1,0 +1,161 @@
+package layout
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// What one request tells of several records of an owner is not one key for each of them,
+// since a key is most of what an event costs etcd: it is put into blocks,
+//
+//	e/<account>/<mode>/<epoch>b<block>
+//
+// each with the values that the keys of its records would have. They are in the feed's
+// order, in a block and from one to the next.
+
+// Field numbers of a block.
+const (
+	blockRun  protowire.Number = 1 // repeated
+	runRecord protowire.Number = 1
+	runLast   protowire.Number = 2
+	runEvents protowire.Number = 3
+)
+
+// Run is what one transaction tells of one record.
+type Run struct {
+	Record string
+	Last   uint64 // sequence
+	Value  []byte // see DecodeEvents
+	Number uint64 // in its block, from 1
+	// Bad says why a run of a block can't be read at all. One such run stands for all of its kind in a row, and for
+	// the rest of the block where the rest is cut off: number is that of the last.
+	Bad error
+}
+
+// Hash stands for the run in ids of events. A run that can't be read has an id by its number in the block.
+func (r *Run) Hash(in Block) recordHash {
+	if r.Bad != nil {
+		return HashBlock(in)
+	}
+	return HashRecord(in, r.Record)
+}
+
+// EncodeBlock encodes a block with these runs, in the order given.
+func EncodeBlock(runs []Run) []byte {
+	size := 1
+	for i := range runs {
+		size += len(runs[i].Record) + len(runs[i].Value) + blockOverhead
+	}
+	b := append(make([]byte, 0, size), formatVersion)
+	for i := range runs {
+		t := &runs[i]
+		run := protowire.SizeTag(runRecord) + protowire.SizeBytes(len(t.Record)) +
+			protowire.SizeTag(runLast) + protowire.SizeVarint(t.Last) +
+			protowire.SizeTag(runEvents) + protowire.SizeBytes(len(t.Value))
+		b = protowire.AppendVarint(protowire.AppendTag(b, blockRun, protowire.BytesType), uint64(run))
+		b = appendString(b, runRecord, t.Record)
+		b = appendUint(b, runLast, t.Last)
+		b = appendBytes(b, runEvents, t.Value)
+	}
+	return b
+}
+
+// blockOverhead is the most that a run takes besides its record and its events.
+const blockOverhead = 32
+
+// DecodeRuns reads what a key of events has, record by record. An error says why some of the runs can't be read. The runs
+// that are returned with an error are whole all the same: bad ones stand for those that can't be read.
+func DecodeRuns(e *EventsKey, value []byte) ([]Run, error) {
+	if e.Block == 0 {
+		return []Run{{Record: e.Record, Last: e.Last, Value: value}}, nil
+	}
+	var runs []Run
+	var failed error
+	var number uint64
+	var before string // the record of the latest run that could be read
+	bad := func(err error) {
+		failed = cmp.Or(failed, err)
+		if n := len(runs); n > 0 && runs[n-1].Bad != nil {
+			runs[n-1].Number = number
+			return
+		}
+		runs = append(runs, Run{Number: number, Bad: err})
+	}
+	err := DecodeValue(value, func(f Field) error {
+		if f.Num != blockRun {
+			return nil
+		}
+		number++
+		run, err := decodeRun(f.Bytes)
+		if err == nil && before != "" && CompareRecords(before, run.Record) >= 0 {
+			err = ErrMalformed
+		}
+		if err != nil {
+			bad(err)
+			return nil
+		}
+		run.Number, before = number, run.Record
+		runs = append(runs, run)
+		return nil
+	})
+	if err == nil && number == 0 {
+		err = ErrMalformed
+	}
+	if err != nil {
+		number++
+		bad(err)
+	}
+	return runs, failed
+}
+
+func decodeRun(b []byte) (run Run, err error) {
+	err = decodeMessage(b, func(f Field) error {
+		switch f.Num {
+		case runRecord:
+			run.Record = f.string()
+		case runLast:
+			run.Last = f.varint
+		case runEvents:
+			run.Value = f.Bytes
+		}
+		return nil
+	})
+	if err == nil && (len(run.Record) < 2 || run.Last == 0 || run.Last>>(8*SequenceSize) != 0 || run.Value == nil) {
+		err = ErrMalformed
+	}
+	return run, err
+}
+
+// ErrNotInBlock is the error of events that are looked for in a block that does not have
+// them.
+var ErrNotInBlock = errors.New("not in this block")
+
+// DecodeEventsAt reads events of a record in the value of the key that has them. As DecodeEvents does, it may return
+// events with an error: a placeholder where the run that should have them can't be read. With ErrNotInBlock it returns
+// none.
+func DecodeEventsAt(owner licensing.Owner, at Location, record string, last uint64, value []byte) (*Events, error) {
+	runs, err := DecodeRuns(&EventsKey{Location: at, Record: record, Last: last}, value)
+	for i := range runs {
+		if runs[i].Record == record && runs[i].Last == last {
+			return DecodeEvents(owner, record, last, runs[i].Value)
+		}
+	}
+	if err != nil {
+		return TornEvents(last), err
+	}
+	return nil, ErrNotInBlock
+}
+
+// TornEvents are the events of a run that can't be read.
+func TornEvents(last uint64) *Events {
+	return &Events{Events: []licensing.Event{PlaceholderFor(last, time.Time{})}, Torn: true, Adrift: last > 1}
+}
+
+// BlockRuns is of how many records a block has events at most. Whoever asks for the
+// events of one reads all of them.
+const BlockRuns = 16

@@ -1,0 +1,416 @@
+package layout
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"licet/kv/internal/kvtest"
+	"licet/licensing"
+	"licet/node/store"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares what is stored with a file, so that a change of the format
+// shows as a diff.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", path, diff)
+	}
+}
+
+func goldenLicense() *License {
+	return &License{
+		License: kvtest.License(),
+		Writers: []Writer{{By: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, Swap: 9}, {By: store.Incarnation{0xff}, Swap: 1 << 40}},
+		Devices: inlined(kvtest.Devices()...),
+	}
+}
+
+func goldenOrder() *licensing.Order {
+	return &licensing.Order{
+		OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A", Owner: kvtest.Owner, ProductID: "pro",
+		Amount: 1_000_000_000_000, Currency: "KWD", Description: "one seat\nfor ever", BuyerEmail: "ada@example.com",
+		Metadata: `{"cart":[1,2]}`, SuccessURL: "https://shop.example/thanks",
+		PayToken:  "00112233445566778899aabbccddeeff",
+		Terms:     licensing.Terms{KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1}, FromActivation: true},
+		CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour), PaidAt: kvtest.Time.Add(2 * time.Hour),
+		CanceledAt: kvtest.Time.Add(3 * time.Hour), RefundedAt: kvtest.Time.Add(4 * time.Hour), ExpiredAt: kvtest.Time.Add(5 * time.Hour),
+		LicenseKey: kvtest.Key, Late: true, Payment: "sandbox_1", RefundDue: true,
+		RefundTries: 3, RefundRetryAt: kvtest.Time.Add(6 * time.Hour), StateReason: "too slow",
+	}
+}
+
+func goldenClaims() []*licensing.Claim {
+	made := licensing.Claim{Fingerprint: [32]byte{1, 2, 3}, CreatedAt: kvtest.Time}
+	order, grant, change, refusal, key, redaction, endpoint := made, made, made, made, made, made, made
+	endpoint.EndpointID = "we_001jd4q8x2m7r3n5t9v1w4y6z8a"
+	redaction.Redaction = &licensing.Redaction{Orders: 214, Licenses: 200, Complete: true}
+	key.APIKeyID = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
+	order.OrderNo = "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"
+	grant.Grant = &licensing.GrantProgress{Seed: [32]byte{4, 5, 6}, Terms: goldenOrder().Terms, Quantity: 1000, Done: 32}
+	change.LicenseKey = kvtest.Key
+	refusal.Refusal = licensing.ErrPaymentNotConfigured
+	return []*licensing.Claim{&order, &grant, &change, &refusal, &key, &redaction, &endpoint}
+}
+
+func goldenProduct() *Product {
+	return &Product{
+		Product: licensing.Product{
+			ID: "pro", Owner: kvtest.Owner, Name: "The App", Metadata: `{"sku":7}`, CreatedAt: kvtest.Time,
+			Terms: licensing.Terms{
+				KeyPrefix: "ACME", MaxDevices: 5, Validity: licensing.Period{Months: 1}, FromActivation: true,
+				SelfService: licensing.SelfService{RemovalsPerMonth: 3},
+			},
+		},
+		Writers: []Writer{{By: store.Incarnation{1, 2, 3, 4, 5, 6, 7, 8}, Swap: 9}},
+	}
+}
+
+func goldenAPIKey() *APIKey {
+	return &APIKey{Key: licensing.APIKey{
+		ID: "key_01", Hash: [32]byte{1, 2, 3}, Owner: kvtest.Owner, Name: "shop", Scopes: []string{"orders", "licenses:read"},
+		SecretVersion: 2, MasterID: "2026", CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour), RevokedAt: kvtest.Time.Add(time.Minute),
+		Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)}, RequireSignature: true,
+	}, Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}}
+}
+
+func goldenWebhooks() *Webhooks {
+	return &Webhooks{
+		Webhooks: licensing.Webhooks{Owner: kvtest.Owner, Sequence: 300, Endpoints: []licensing.Endpoint{
+			{
+				ID: "we_001jd4q8x2m7r3n5t9v1w4y6z8a", URL: "https://shop.example/licet", Description: "the shop",
+				Types: []licensing.EventType{licensing.EventOrderPaid, licensing.EventDeviceBound}, SecretVersion: 2, MasterID: "2026",
+				Previous: licensing.PreviousSecret{Version: 1, MasterID: "2025", Until: kvtest.Time.Add(2 * time.Hour)},
+				Since:    "pos_000000000000", CreatedAt: kvtest.Time, ResetAt: kvtest.Time.Add(time.Minute),
+				DisabledAt: kvtest.Time.Add(time.Hour), DisabledBecause: licensing.DisabledGone,
+			},
+			{ID: "we_0", URL: "https://shop.example/", SecretVersion: 1, MasterID: "2026", CreatedAt: kvtest.Time, ResetAt: kvtest.Time},
+		}},
+		Writers: []Writer{{By: store.Incarnation{1, 2, 3}, Swap: 300}}, LastEvent: Location{Epoch: 0x0102030405},
+	}
+}
+
+func TestGoldenValues(t *testing.T) {
+	var b strings.Builder
+	show := func(name string, value []byte) { fmt.Fprintf(&b, "%s\n%s\n", name, hex.Dump(value)) }
+	license, order := goldenLicense(), goldenOrder()
+	show("license", license.Encode())
+	license.License.Owner.AccountID = "acct_01jd4q8x2m7r3n5t9v1w4y6z8a"
+	show("license of an account with a ULID", license.Encode())
+	show("device", EncodeDevice(&kvtest.Devices()[0]))
+	value, err := (&Order{Order: *order, Writers: license.Writers}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	show("order", value)
+	show("owner of an order", EncodeOwner(kvtest.Owner))
+	show("product", goldenProduct().Encode())
+	for _, c := range goldenClaims() {
+		show("claim", EncodeClaim(c, license.Writers))
+	}
+	show("API key", goldenAPIKey().Encode())
+	show("use of an API key", EncodeKeyUse(kvtest.Time))
+	told := goldenLicense()
+	told.LastEvent, told.License.Sequence = Location{0x0102030405, 0x86070809}, 300
+	show("license of which events tell", told.Encode())
+	show("events of a license", EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
+	newer := kvtest.Events()[2:]
+	newer[0].Type, newer[0].Actor = "license.paused", "robot"
+	newer[0].Members = []licensing.EventMember{{Of: "license", Name: "pauses", JSON: "3"}, {Name: "pause", JSON: `{"days":30}`}}
+	show("event of a kind without a number, with further members", EncodeEvents(newer, Location{Epoch: 0x0102030405}))
+	orders := licensing.NewOrder(goldenOrder(), "key_01")
+	show("event of an order", EncodeEvents(orders.Events, Location{}))
+	show("endpoints of webhooks", goldenWebhooks().Encode())
+	disabled := licensing.Record{Webhooks: &goldenWebhooks().Webhooks}
+	disable := licensing.DisableEndpoint{ID: "we_0", ResetAt: kvtest.Time, Because: licensing.DisabledFailing}
+	if _, err := licensing.Apply(&disabled, disable, kvtest.Time); err != nil {
+		t.Fatal(err)
+	}
+	show("block of two records", EncodeBlock([]Run{
+		{Record: OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), Last: 1, Value: []byte("events")},
+		{Record: WebhooksInEvents(kvtest.Owner), Last: 300, Value: []byte("others")},
+	}))
+	show("event of an endpoint", EncodeEvents(disabled.Events, Location{Epoch: 0x0102030405}))
+	show("fence of those who listen", (&ListenFence{Moved: 300, moves: []ListenMove{
+		{After: 200, Changes: []Listening{{kvtest.Owner, true}, {kvtest.OtherOwner, false}}}, {Changes: []Listening{{kvtest.OtherOwner, true}}},
+	}}).Encode())
+	show("request to listen", EncodeListenRequest(true))
+	show("mark of events", (&RetentionMark{At: kvtest.Time, Measured: true}).Encode())
+	show("ledger of events", goldenLedger().Encode())
+	golden(t, "values.golden", b.String())
+}
+
+func TestGoldenKeys(t *testing.T) {
+	var b strings.Builder
+	id := kvtest.Key.ID()
+	for _, row := range []struct{ what, key string }{
+		{"license", LicenseKey(id)},
+		{"device", DeviceKey(id, kvtest.Hex)},
+		{"metadata", MetadataKey(id)},
+		{"events of a license", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, LicenseInEvents(id), 7)},
+		{"events of an order", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, OrderInEvents("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"), 7)},
+		{"events of several records", BlockKey(kvtest.Owner, Location{0x0102030405, 0x86070809})},
+		{"events of endpoints", EventsKeyOf(kvtest.Owner, Location{Epoch: 0x0102030405}, WebhooksInEvents(kvtest.Owner), 7)},
+		{"owner of events", EventOwnerKey(kvtest.Owner)},
+		{"mark of events", MarkKey(0x0102030405)},
+		{"ledger of events", LedgerKey(kvtest.Owner)},
+		{"epoch", EpochKey},
+		{"fence of those who listen", ListenKey},
+		{"one who listens to activations", ListenerKey(kvtest.Owner)},
+		{"request to listen", ListenRequestKey(kvtest.Owner)},
+		{"the last epoch that is swept", TrimmedKey},
+		{"the last backup", BackupKey},
+		{"listing", ListingKey(kvtest.Owner, kvtest.Time, id)},
+		{"product in the listing", CatalogKey(licensing.ProductRef(kvtest.Owner, "pro"), &licensing.Product{CreatedAt: kvtest.Time})},
+		{"order among its buyer's", BuyerListingKey(goldenOrder())},
+		{"order of the same buyer", BuyerListingKey(&licensing.Order{Owner: kvtest.Owner, OrderNo: "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8B", BuyerEmail: "ADA@Example.com"})},
+		{"listing, one level up", SkipKey(1, ListingKey(kvtest.Owner, kvtest.Time, id)[len(Prefix):])},
+		{"orders, two levels up", SkipKey(2, OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")[len(Prefix):])},
+		{"order", OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"order in test mode", OrderKey(licensing.Owner{AccountID: "acct_01jd4", Mode: licensing.Test}, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"owner of an order", OrderOwnerKey("ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A")},
+		{"product", ProductKey(kvtest.Owner, "pro")},
+		{"claim", ClaimKey(kvtest.Owner, "0123456789abcdef")},
+		{"claim by age", ClaimAgeKey(kvtest.Time, kvtest.Owner, "0123456789abcdef")},
+		{"endpoints of webhooks", WebhooksKey(kvtest.Owner)},
+		{"mark of endpoints", WebhooksMark},
+		{"deleted endpoint", DeletedWebhookKey("we_001jd4q8x2m7r3n5t9v1w4y6z8a")},
+		{"license by its end", DueOf(licensing.Due{Kind: licensing.DueLicenseEnd, At: kvtest.Time}).Key(LicenseKey(id))},
+		{"order by its end", DueOf(licensing.Due{Kind: licensing.DueOrderEnd, At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"order by its next refund", DueOf(licensing.Due{Kind: licensing.DueRefund, At: kvtest.Time}).Key(OrderKey(kvtest.Owner, "ord_001JD4Q8X2M7R3N5T9V1W4Y6Z8A"))},
+		{"API key", APIKeyKey([32]byte{1, 2, 3})},
+		{"index of API keys", APIKeyIndexKey(kvtest.Owner, "key_01")},
+		{"use of an API key", KeyUseKey([32]byte{1, 2, 3})},
+		{"progress of an endpoint", ProgressKey("we_001")},
+		{"pending message to an endpoint", PendingKey("we_001", "evt_001")},
+		{"message that was given up", DeadKey("we_001", "evt_001")},
+		{"page of the log of an endpoint", PageKey("we_001", 258)},
+		{"replay at an endpoint", ReplayKey("we_001", kvtest.ULID)},
+		{"claim on an endpoint", DeliveryClaimKey("we_001")},
+		{"worker that delivers", WorkerKey(store.Incarnation{1, 2, 3})},
+		{"check key", CheckKey},
+		{"mark of the API keys", APIKeysMark},
+		{"mark of a part of the API keys", APIKeyPartMark(7)},
+		{"fingerprint of a master key", MasterKeyKey("2026")},
+		{"fingerprint of a retired master key", RetiredMasterKey("2025")},
+	} {
+		fmt.Fprintf(&b, "%s: %q\n", row.what, row.key)
+	}
+	golden(t, "keys.golden", b.String())
+}
+
+func TestRoundTrip(t *testing.T) {
+	license := goldenLicense()
+	got, err := DecodeLicense(kvtest.Key.ID(), license.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, got, license)
+
+	order := goldenOrder()
+	stored := &Order{Order: *order, Writers: license.Writers}
+	value, err := stored.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotOrder, err := DecodeOrder(licensing.OrderRef(kvtest.Owner, order.OrderNo), value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, gotOrder, stored)
+
+	product := goldenProduct()
+	product.Unknown = appendString(nil, 99, "of a newer node")
+	gotProduct, err := DecodeProduct(licensing.ProductRef(kvtest.Owner, "pro"), product.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, gotProduct, product)
+
+	webhooks := goldenWebhooks()
+	webhooks.Unknown = appendString(nil, 99, "of a newer node")
+	webhooks.UnknownOf = map[string][]byte{"we_0": appendString(nil, 99, "of a newer node")}
+	gotWebhooks, err := DecodeWebhooks(kvtest.Owner, webhooks.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, gotWebhooks, webhooks)
+
+	gotKey, err := DecodeAPIKey([32]byte{1, 2, 3}, goldenAPIKey().Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kvtest.Equal(t, gotKey, goldenAPIKey())
+}
+
+// TestDeviceRoundTrip tries any device; its id comes back to the byte, whether
+// it was packed or not.
+func TestDeviceRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		at := kvtest.Time.Add(time.Duration(rapid.Int64Range(-1e9, 1e9).Draw(t, "bound")) * time.Millisecond)
+		d := licensing.Device{
+			ID:         rapid.OneOf(rapid.StringMatching(`[0-9a-f]{1,64}`), rapid.StringN(1, 255, -1)).Draw(t, "id"),
+			BoundAt:    at,
+			LastSeenAt: at.Add(time.Duration(rapid.Int64Range(-1e9, 1e12).Draw(t, "seen")) * time.Millisecond),
+		}
+		if rapid.Bool().Draw(t, "named") {
+			d.Named, d.Name = true, rapid.String().Draw(t, "name")
+		}
+		got, err := DecodeDeviceValue(EncodeDevice(&d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got != d {
+			t.Fatalf("got %+v, want %+v", got, d)
+		}
+	})
+}
+
+// TestNewerVersion refuses a value of a format version that this build does not know.
+func TestNewerVersion(t *testing.T) {
+	value := goldenLicense().Encode()
+	value[0] = 2
+	if _, err := DecodeLicense(kvtest.Key.ID(), value); err == nil {
+		t.Error("a value of format version 2 was read")
+	}
+}
+
+// TestMissingLimit refuses a license that does not say how many devices it
+// allows, rather than to allow any number.
+func TestMissingLimit(t *testing.T) {
+	stored := goldenLicense()
+	stored.Devices = nil
+	whole := stored.Encode()
+	limit := appendCount(nil, licenseMaxDevices, stored.License.MaxDevices)
+	at := bytes.Index(whole, limit)
+	cut := append(append([]byte{}, whole[:at]...), whole[at+len(limit):]...)
+	if _, err := DecodeLicense(kvtest.Key.ID(), cut); !errors.Is(err, ErrMalformed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzDecode reads any bytes as every kind of value: none may panic, and what
+// is accepted must be stored and read again as the same thing.
+func FuzzDecode(f *testing.F) {
+	license, order := goldenLicense(), goldenOrder()
+	value, err := (&Order{Order: *order, Writers: license.Writers}).Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(license.Encode())
+	f.Add(value)
+	f.Add(EncodeDevice(&kvtest.Devices()[0]))
+	f.Add(goldenAPIKey().Encode())
+	f.Add(EncodeKeyUse(kvtest.Time))
+	f.Add(goldenProduct().Encode())
+	f.Add(goldenWebhooks().Encode())
+	for _, c := range goldenClaims() {
+		f.Add(EncodeClaim(c, license.Writers))
+	}
+	f.Add(EncodeOwner(kvtest.Owner))
+	f.Add(EncodeEvents(kvtest.Events(), Location{Epoch: 0x0102030405}))
+	f.Add(EncodeBlock([]Run{{Record: "la", Last: 1, Value: []byte("events")}, {Record: "lb", Last: 300, Value: []byte("others")}}))
+	f.Add([]byte{})
+	f.Add([]byte{formatVersion, 0xff})
+	f.Fuzz(func(t *testing.T, value []byte) {
+		id := kvtest.Key.ID()
+		if got, err := DecodeLicense(id, value); err == nil {
+			again, err := DecodeLicense(id, got.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, err := DecodeDeviceValue(value); err == nil {
+			again, err := DecodeDeviceValue(EncodeDevice(&got))
+			if err != nil || again != got {
+				t.Fatalf("device %+v, again %+v, %v", got, again, err)
+			}
+		}
+		if got, err := DecodeWebhooks(kvtest.Owner, value); err == nil {
+			again, err := DecodeWebhooks(kvtest.Owner, got.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		ref := licensing.OrderRef(kvtest.Owner, order.OrderNo)
+		if got, err := DecodeOrder(ref, value); err == nil {
+			encoded, err := got.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := DecodeOrder(ref, encoded)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, writers, err := DecodeClaim(value); err == nil {
+			again, _, err := DecodeClaim(EncodeClaim(got, writers))
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, err := DecodeAPIKey([32]byte{}, value); err == nil {
+			again, err := DecodeAPIKey([32]byte{}, got.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, err := DecodeProduct(licensing.ProductRef(kvtest.Owner, "pro"), value); err == nil {
+			again, err := DecodeProduct(licensing.ProductRef(kvtest.Owner, "pro"), got.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			kvtest.Equal(t, again, got)
+		}
+		if got, err := DecodeKeyUse(value); err == nil {
+			if again, err := DecodeKeyUse(EncodeKeyUse(got)); err != nil || !again.Equal(got) {
+				t.Fatalf("use at %v, again %v, %v", got, again, err)
+			}
+		}
+		_, _ = DecodeOwner(value)
+		for _, record := range []string{LicenseInEvents(id), OrderInEvents(order.OrderNo), WebhooksInEvents(kvtest.Owner), "s1"} {
+			stored, err := DecodeEvents(kvtest.Owner, record, 7, value)
+			if n := len(stored.Events); n == 0 || stored.Events[n-1].Sequence != 7 {
+				t.Fatalf("events of %q: %+v, %v", record, stored, err)
+			}
+		}
+		if runs, err := DecodeRuns(&EventsKey{Location: Location{1, 1 << 31}}, value); len(runs) == 0 {
+			t.Fatalf("no runs, and %v", err)
+		}
+	})
+}
+
+func inlined(devices ...licensing.Device) (stored []InlineDevice) {
+	for i := range devices {
+		stored = append(stored, NewInlineDevice(&devices[i], kvtest.Time))
+	}
+	return stored
+}

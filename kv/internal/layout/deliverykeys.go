@@ -1,0 +1,83 @@
+package layout
+
+import (
+	"encoding/binary"
+	"strings"
+
+	"licet/node/store"
+)
+
+// What the delivery of webhooks keeps stands under the endpoint that it is about.
+// Who may write it holds the endpoint's claim, and everything that is written
+// compares it: see [kv.deliveryHold].
+const (
+	DeliveryPrefix       = Prefix + "v/"
+	DeliveryClaimsPrefix = Prefix + "g/"
+	WorkersPrefix        = DeliveryClaimsPrefix + WorkerInfix
+	WorkerInfix          = "-/" // no endpoint's id begins like that
+)
+
+// The kinds of keys of an endpoint.
+const (
+	KeyOfPage     = 'a' // of the log
+	KeyOfDead     = 'f'
+	KeyOfReplay   = 'j'
+	KeyOfProgress = 'p'
+	KeyOfPending  = 'r'
+)
+
+// EndpointPrefix begins all keys of the deliveries to an endpoint.
+func EndpointPrefix(endpoint string) string { return DeliveryPrefix + endpoint + "/" }
+
+// ProgressKey returns the key of an endpoint's progress.
+func ProgressKey(endpoint string) string { return DeliveriesPrefix(endpoint, KeyOfProgress) }
+
+// PendingKey returns the key of a message that waits for another attempt.
+func PendingKey(endpoint, event string) string {
+	return DeliveriesPrefix(endpoint, KeyOfPending) + event
+}
+
+// DeadKey returns the key of a message that was given up.
+func DeadKey(endpoint, event string) string { return DeliveriesPrefix(endpoint, KeyOfDead) + event }
+
+// ReplayKey returns the key of a replay.
+func ReplayKey(endpoint, replay string) string {
+	return DeliveriesPrefix(endpoint, KeyOfReplay) + replay
+}
+
+// DeliveryClaimKey returns the key that names the worker which delivers to an endpoint.
+func DeliveryClaimKey(endpoint string) string { return DeliveryClaimsPrefix + endpoint }
+
+// WorkerKey returns the key of a worker's registration.
+func WorkerKey(by store.Incarnation) string { return WorkersPrefix + string(by[:]) }
+
+// DeliveriesPrefix begins the keys of one kind of an endpoint's deliveries.
+func DeliveriesPrefix(endpoint string, kind byte) string {
+	return EndpointPrefix(endpoint) + string(kind)
+}
+
+// PageKey returns the key of a page of an endpoint's delivery log.
+func PageKey(endpoint string, number uint64) string {
+	return DeliveriesPrefix(endpoint, KeyOfPage) + string(binary.BigEndian.AppendUint64(nil, number))
+}
+
+// ReadDeliveryKey takes apart what follows DeliveryPrefix: the endpoint, the kind of
+// key, and what tells it from others of its kind.
+func ReadDeliveryKey(rest string) (endpoint string, kind byte, id string, ok bool) {
+	endpoint, rest, ok = strings.Cut(rest, "/")
+	if !ok || endpoint == "" || rest == "" {
+		return "", 0, "", false
+	}
+	kind, id = rest[0], rest[1:]
+	switch kind {
+	case KeyOfProgress:
+		ok = id == ""
+	case KeyOfPage:
+		ok = len(id) == 8
+	case KeyOfDead, KeyOfPending, KeyOfReplay:
+		ok = id != ""
+	default:
+		ok = false
+	}
+	return endpoint, kind, id, ok
+}

@@ -1,0 +1,124 @@
+// Package layout holds the keys and the values of a store in etcd: how each is encoded and decoded. It makes
+// no request.
+//
+// # Keys
+//
+// Every key begins with the layout's version, lc1/. Below it:
+//
+//	l/<id>                        a license: facts, writers, up to 16 devices
+//	d/<id><hash>                  a device of a license with more than 16
+//	m/<id>                        a license's metadata, as JSON; the license's revision guards it
+//	e/<account>/<mode>/<epoch><record><sequence>
+//	                              events of a record, those of one transaction; see package kv
+//	e/<account>/<mode>/<epoch>b<block>
+//	                              those of up to 16 records, likewise
+//	h/<account>/<mode>/           empty: an owner of whom there are events, or were
+//	f/<account>/<mode>/           empty: an owner that listens to activations
+//	g/<endpoint>                  a claim on an endpoint, under its worker's lease: the worker's incarnation
+//	g/-/<incarnation>             empty: a worker that delivers, under its lease
+//	i/<account>/<mode>/<ms><id>   empty: a license in its owner's listing, by creation
+//	c/<account>/<mode>/<ms><product>
+//	                              empty: a product in its owner's listing, by creation
+//	b/<account>/<mode>/<email><order>
+//	                              empty: an order among those of its buyer
+//	j/<level><entry>              empty: an entry of a listing on an upper level of it
+//	n/<incarnation>               a node that is up, under a lease: its address for other nodes, and its public key
+//	o/<account>/<mode>/<order>    an order
+//	p/<order>                     an order's owner, for whoever knows only its number
+//	q/<account>/<mode>/<product>  a product
+//	k/<hash>                      an API key, by the SHA-256 of its text
+//	a/<account>/<mode>/<key>      an API key's hash, 32 bytes, by its public id
+//	u/<hash>                      when an API key was used last, about, by the SHA-256 of its text
+//	v/<endpoint>/p                how far the deliveries to an endpoint are
+//	v/<endpoint>/r<event>         a message to it that is to be tried again
+//	v/<endpoint>/f<event>         one that was given up
+//	v/<endpoint>/a<page>          a page of what was delivered to it, by its number, eight bytes
+//	v/<endpoint>/j<replay>        a replay that was asked for and is not done, by its ULID
+//	w/<account>/<mode>/           an owner's endpoints of webhooks, all of them
+//	x/a/<account>/<mode>/         an owner's request to listen, or no longer to, until s/listen has moved
+//	x/l/<ms><id>                  a license whose end is to be recorded, by that end; the key's prefix
+//	x/o/<ms><account>/<mode>/<order>  empty: an unpaid order, by its end
+//	x/r/<ms><account>/<mode>/<order>  empty: an order whose money is to go back, by the next try
+//	x/w/<endpoint>                empty: an endpoint that was deleted, whose deliveries are to be removed
+//	y/<account>/<mode>/<key>      a claim: what became of a request with an Idempotency-Key
+//	z/<ms><account>/<mode>/<key>  empty: a claim by age, for the sweep
+//	s/backup                      when the last backup was begun that ended well, as <ms>
+//	s/check                       the check key of license keys, 32 bytes
+//	s/epoch                       empty: its revision is the epoch into which events are recorded
+//	s/keys                        another value after any change of an API key
+//	s/keys/<part>                 another value after any change of an API key of that part's owners
+//	s/ledger/<account>/<mode>/    how many bytes of events an owner has, by epochs, and the last epoch
+//	                              whose events the owner gave up
+//	s/listen                      its revision stands for all keys below f/; its value names the latest changes of these
+//	s/master/<master>             the fingerprint of a master key in use, 32 bytes
+//	s/retired/<master>            the fingerprint of one that nothing is derived from any more
+//	s/swept                       the last epoch whose events are too old, eight bytes; its revision also
+//	                              moves when an owner gives up events
+//	s/webhooks                    empty: its revision moves with any change of an endpoint of webhooks,
+//	                              and with any replay
+//	t/<epoch>                     a mark: when that epoch was sealed at the latest, and that the ledgers
+//	                              count the events up to it
+//
+// i/, c/, b/, and also o/ and a/, are listings; see package kv.
+//
+// The verification of a store has the same table, with a check of each kind of key.
+//
+// <id> is a license key's 25 characters packed into 16 bytes; <hash> the first
+// 16 bytes of SHA-256 of a device id, which spreads the devices of a license
+// evenly, so that a page of them is a bounded slice of hash space (etcd counts
+// every key up to a range's end, whatever the limit); <key> the first 16 bytes
+// of SHA-256 of an Idempotency-Key; <email> the same of a buyer's e-mail address
+// in lower case; <mode> is t or l; <ms> is eight bytes, big end first; <level> is
+// 1 or 2, and <entry> a key without the layout's version.
+//
+// # Values
+//
+// A value is one byte of format version and a protobuf message written by
+// hand (see the files of the records). While nodes are updated, an older one reads what
+// a newer one wrote: fields of licenses, orders, products and endpoints that it does
+// not know are kept as they are when it writes the record back.
+//
+// Where a value of events can't be read, placeholders take the place of the events in it, see
+// eventdecode.go. A newer version's kinds of events, actors and members are stored by name, so an older
+// node returns them.
+//
+// Every change of a license writes its whole value anew, and etcd keeps those
+// before it until it compacts. So what most values have in common is left out:
+// the prefix of an account id, the text of a ULID or of hex digits for the bytes
+// behind it, and the years up to a license's creation from the times that come
+// after it. A text that would not come back the same is stored as it is.
+//
+// # Files
+//
+//	keys.go          the keys of records and of marks
+//	owners.go        what keys say of owners and licenses
+//	listings.go      the keys of listings
+//	skiplist.go      the upper levels of listings
+//	due.go           the keys of what is due, by time
+//	deliverykeys.go  the keys of deliveries
+//	eventkeys.go     the keys of events, and the order of events
+//	epoch.go         epochs, blocks, and the location of a record's latest event
+//	events.go        the values of events
+//	eventdecode.go   the same, decoded; placeholders for what can't be read
+//	eventformat.go   the format version of events
+//	eventid.go       ids of events, and places in a feed
+//	blocks.go        events of several records in one value
+//	ledger.go        how many bytes of events an owner has
+//	mark.go          when epochs were sealed
+//	license.go       licenses and devices
+//	inline.go        devices in the record of their license
+//	order.go         orders
+//	product.go       products
+//	terms.go         the terms of licenses and products
+//	claim.go         claims on Idempotency-Keys
+//	apikey.go        API keys
+//	webhooks.go      endpoints of webhooks
+//	listening.go     which owners listen to activations
+//	progress.go      how far the deliveries to an endpoint are
+//	delivery.go      messages and replays
+//	deliverylog.go   what was delivered to an endpoint
+//	node.go          registrations of nodes
+//	ownercodec.go    owners, order numbers and ULIDs in values
+//	writers.go       the writers of a record, and whose swap landed
+//	wire.go          fields of values
+package layout

@@ -1,0 +1,70 @@
+package layout
+
+import (
+	"encoding/binary"
+	"time"
+
+	"licet/licensing"
+)
+
+// Due is what is due of a record as its place in the index has it: the kind, in
+// the last two bits, and before them the moment in milliseconds. 0: nothing is.
+type Due uint64
+
+const dueKindBits = 2
+
+// DueOf encodes what is due for a record, and when.
+func DueOf(d licensing.Due) Due {
+	if d.Kind == 0 {
+		return 0
+	}
+	var at int64
+	if !d.At.IsZero() {
+		at = max(d.At.UnixMilli(), 0)
+	}
+	return Due(at)<<dueKindBits | Due(d.Kind)
+}
+
+func (d Due) kind() licensing.DueKind { return licensing.DueKind(d & (1<<dueKindBits - 1)) }
+
+// At returns the moment at which the action is due.
+func (d Due) At() time.Time { return time.UnixMilli(int64(d >> dueKindBits)).UTC() }
+
+// DuePrefix is where the records stand for which something of a kind is due, in
+// the order of time.
+func DuePrefix(kind licensing.DueKind) string {
+	switch kind {
+	case licensing.DueLicenseEnd:
+		return Prefix + "x/l/"
+	case licensing.DueOrderEnd:
+		return Prefix + "x/o/"
+	default:
+		return Prefix + "x/r/"
+	}
+}
+
+// Key is a record's place there. What follows the time is the record's own key
+// without the layout and family.
+func (d Due) Key(record string) string {
+	return DuePrefix(d.kind()) + string(binary.BigEndian.AppendUint64(nil, uint64(d>>dueKindBits))) + record[len(Prefix+"l/"):]
+}
+
+// DueRecord reads from a place in the index, given below its prefix, what is due
+// and for which record. A license is told by its id; its key's prefix is in the
+// value.
+func DueRecord(kind licensing.DueKind, rest string, value []byte) (Due, licensing.Ref, bool) {
+	if len(rest) < 8 {
+		return 0, licensing.Ref{}, false
+	}
+	d := Due(binary.BigEndian.Uint64([]byte(rest)))<<dueKindBits | Due(kind)
+	rest = rest[8:]
+	if kind == licensing.DueLicenseEnd {
+		id, ok := LicenseIDOf(rest)
+		if !ok || !licensing.ValidKeyPrefix(string(value)) {
+			return d, licensing.Ref{}, false
+		}
+		return d, licensing.LicenseRef(id.Key(string(value))), true
+	}
+	owner, number, ok := CutOwner(rest)
+	return d, licensing.OrderRef(owner, number), ok && licensing.ValidOrderNo(number) && len(value) == 0
+}

@@ -1,0 +1,96 @@
+package layout
+
+import (
+	"encoding/binary"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Epoch names a span of time in which events are recorded: the revision of
+// EpochKey at which it began; 0 before the first one. Every transaction that
+// writes events demands that the epoch is still the one that it writes them into.
+// So one that has been followed by another can't grow any more: it is sealed, and
+// whoever reads it may sort it by revision and has seen all of it.
+type Epoch uint64
+
+// Block tells apart the keys that hold events of several records, of those that requests
+// write in one epoch; 0 where a key holds those of one record. Its highest bit is set.
+type Block uint32
+
+// valid tells whether it can be a block's number.
+func (b Block) valid() bool { return b>>31 == 1 }
+
+// Location is where events of a record stand: with the record and the number of the last of
+// them it names their key.
+//
+// It is not written before a transaction is sent, and anew where it was sent in
+// vain: see [kv.telling]. Nobody reads the places meanwhile: a request is turned
+// into bytes before the call that sends it returns, also one whose time is over.
+type Location struct {
+	Epoch Epoch
+	Block Block
+}
+
+const (
+	// EpochSize and LocationSize are the lengths of an encoded epoch and of an encoded location.
+	EpochSize    = 8
+	blockSize    = 4
+	LocationSize = EpochSize + blockSize
+	// locationAt is where the site of the latest event stands in the value of a
+	// license or an order that has had any: behind the format version, and tag and
+	// length of the field.
+	locationAt = 1 + 2 + 1
+)
+
+// AppendEpoch appends the encoded epoch to b.
+func AppendEpoch(b []byte, e Epoch) []byte { return binary.BigEndian.AppendUint64(b, uint64(e)) }
+
+// Patch writes the epoch over the bytes of an encoded one.
+func (e Epoch) Patch(place []byte) { binary.BigEndian.PutUint64(place, uint64(e)) }
+
+// AppendLocation appends the encoded location to b.
+func AppendLocation(b []byte, at Location) []byte {
+	return binary.BigEndian.AppendUint32(AppendEpoch(b, at.Epoch), uint32(at.Block))
+}
+
+// ReadLocation reads what AppendLocation has written, at the beginning of b.
+func ReadLocation(b []byte) Location {
+	return Location{Epoch(binary.BigEndian.Uint64(b)), Block(binary.BigEndian.Uint32(b[EpochSize:]))}
+}
+
+// Patch writes the location over the bytes of an encoded one.
+func (at Location) Patch(place []byte) {
+	at.Epoch.Patch(place)
+	binary.BigEndian.PutUint32(place[EpochSize:], uint32(at.Block))
+}
+
+// LocationIn is the place for the site in a record's value.
+func LocationIn(value []byte) []byte { return value[locationAt:][:LocationSize] }
+
+// appendLastEvent writes the site of a record's latest event and its number, and
+// nothing where it had none. It must be the first field.
+func appendLastEvent(b []byte, num protowire.Number, told Location, sequence uint64) []byte {
+	if sequence == 0 {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(LocationSize+protowire.SizeVarint(sequence)))
+	return protowire.AppendVarint(AppendLocation(b, told), sequence)
+}
+
+func (f Field) lastEvent() (told Location, sequence uint64, err error) {
+	if len(f.Bytes) <= LocationSize {
+		return told, 0, ErrMalformed
+	}
+	sequence, n := protowire.ConsumeVarint(f.Bytes[LocationSize:])
+	if n != len(f.Bytes)-LocationSize {
+		return told, 0, ErrMalformed
+	}
+	return ReadLocation(f.Bytes), sequence, nil
+}
+
+// RevisionBump is added to a restored store's revision. It must be more
+// than what the lost store wrote after the backup, so that no revision
+// comes twice with different content: nodes that are still up remember
+// some, and their swaps would land on records they never saw.
+const RevisionBump = 1_000_000_000

@@ -1,0 +1,252 @@
+package layout
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// Events is what one transaction has told of one record.
+type Events struct {
+	// Events are in order. Those that can't be read are placeholders.
+	Events []licensing.Event
+	Before Location // of the record's events before; zero: there are none
+	// Torn: the value doesn't tell which events it has. One placeholder stands for all of them.
+	Torn bool
+	// Adrift: the value doesn't tell where the record's events before stand.
+	Adrift bool
+}
+
+// Has reports whether an event may be among those of the value, of which last is the last.
+func (s *Events) Has(sequence, last uint64) bool {
+	return sequence <= last && (s.Torn || sequence >= s.Events[0].Sequence)
+}
+
+// At returns the event of a number, or a placeholder for an event that may be among those of a torn value.
+func (s *Events) At(sequence, last uint64) *licensing.Event {
+	if !s.Has(sequence, last) {
+		return nil
+	}
+	if s.Torn {
+		e := s.Events[0]
+		e.Sequence = sequence
+		return &e
+	}
+	return &s.Events[sequence-s.Events[0].Sequence]
+}
+
+// PlaceholderFor is the placeholder of an event.
+func PlaceholderFor(sequence uint64, at time.Time) licensing.Event {
+	if plausible(at) != nil || at.Year() < 1970 {
+		at = time.Time{}
+	}
+	return licensing.Event{Type: licensing.EventUnreadable, At: at, Sequence: sequence, Actor: licensing.System}
+}
+
+// plausible refuses times that no clock had: many a client fails to read a whole page that has one of them.
+func plausible(times ...time.Time) error {
+	for _, t := range times {
+		if year := t.Year(); year < 1 || year > 9999 {
+			return fmt.Errorf("%w: a time in the year %d", ErrMalformed, year)
+		}
+	}
+	return nil
+}
+
+// DecodeEvents reads events, given their owner, their record and the number of the last event. An error says why some
+// of the events can't be read. The events that are returned with an error are whole all the same: a placeholder stands
+// for each event that can't be read, or for all of them where the value is torn.
+func DecodeEvents(owner licensing.Owner, record string, last uint64, value []byte) (*Events, error) {
+	s := &Events{}
+	var facts, before []byte
+	var first time.Time
+	var told [][]byte
+	foreign := checkFormat(value, newestEvents)
+	var torn error
+	if len(value) > 0 {
+		torn = decodeMessage(value[1:], func(f Field) error {
+			switch f.Num {
+			case eventsRecord:
+				facts = f.Bytes
+			case eventsBefore:
+				before = f.Bytes
+			case eventsAt:
+				first = f.time()
+			case eventsOne:
+				told = append(told, f.Bytes)
+			}
+			return nil
+		})
+	}
+	if len(before) == LocationSize {
+		s.Before = ReadLocation(before)
+	} else if before != nil {
+		torn = cmp.Or(torn, ErrMalformed)
+	}
+	if len(told) == 0 || uint64(len(told)) > last {
+		torn = cmp.Or(torn, ErrMalformed)
+	}
+	if torn != nil {
+		s.Torn = true
+		s.Adrift = s.Before == Location{} && last > 1
+		s.Events = []licensing.Event{PlaceholderFor(last, first)}
+		return s, cmp.Or(foreign, torn)
+	}
+	base, bad := licensing.Event{}, foreign
+	if foreign == nil {
+		base, bad = decodeFacts(owner, record, facts)
+	}
+	s.Events = make([]licensing.Event, len(told))
+	var failed error
+	for i, message := range told {
+		e := &s.Events[i]
+		e.Sequence = last - uint64(len(told)-1-i)
+		if foreign != nil {
+			*e = PlaceholderFor(e.Sequence, first)
+		} else if err := decodeEvent(e, message, owner, record, base, bad, first); err != nil {
+			failed = cmp.Or(failed, err)
+			*e = PlaceholderFor(e.Sequence, e.At)
+		}
+	}
+	return s, cmp.Or(bad, failed)
+}
+
+// decodeFacts reads what events tell of their record into an event that has nothing else.
+func decodeFacts(owner licensing.Owner, record string, facts []byte) (e licensing.Event, err error) {
+	id := record[1:]
+	switch record[0] {
+	case EventOfLicense:
+		if len(id) != LicenseIDSize {
+			return e, ErrMalformed
+		}
+		stored, err := DecodeLicense(licensing.LicenseID([]byte(id)), facts)
+		if err != nil {
+			return e, err
+		}
+		if stored.License.Owner != owner {
+			return e, ErrMalformed
+		}
+		e.License = &stored.License
+		l := e.License
+		return e, plausible(l.CreatedAt, l.ActivatedAt, l.ExpiresAt, l.SuspendedAt, l.RevokedAt)
+	case EventOfOrder:
+		stored, err := DecodeOrder(licensing.OrderRef(owner, orderPrefix+id), facts)
+		if err != nil {
+			return e, err
+		}
+		e.Order = &stored.Order
+		o := e.Order
+		return e, plausible(o.CreatedAt, o.ExpiresAt, o.PaidAt, o.CanceledAt, o.RefundedAt)
+	case EventOfWebhooks:
+		if record != WebhooksInEvents(owner) {
+			return e, ErrMalformed
+		}
+		endpoint, _, err := decodeEndpoint(facts)
+		if err == nil && endpoint.ID == "" {
+			err = ErrMalformed
+		}
+		if err != nil {
+			return e, err
+		}
+		e.Webhook = &endpoint
+		return e, plausible(endpoint.CreatedAt, endpoint.DisabledAt, endpoint.Previous.Until)
+	}
+	return e, nil // a kind of records that only a newer build knows: there is no more to read
+}
+
+// decodeEvent reads one event into e, whose Sequence is known, given when the first of its fellows happened, and what
+// the last of them tells of the record, or why that can't be read.
+func decodeEvent(e *licensing.Event, message []byte, owner licensing.Owner, record string, base licensing.Event, bad error, first time.Time) error {
+	e.At = first
+	var facts, device []byte
+	var count int
+	err := decodeMessage(message, func(f Field) (err error) {
+		switch f.Num {
+		case eventType:
+			if f.varint > 0 && f.varint < uint64(len(eventTypes)) {
+				e.Type = eventTypes[f.varint]
+			}
+		case eventKind:
+			e.Type = licensing.EventType(f.string())
+		case eventAfter:
+			e.At = first.Add(time.Duration(protowire.DecodeZigZag(f.varint)) * time.Millisecond)
+		case eventActor:
+			if f.varint > 0 && f.varint < uint64(len(eventActors)) {
+				e.Actor = eventActors[f.varint]
+			}
+		case eventActorKey:
+			e.Actor = licensing.Actor(f.string())
+		case eventCount:
+			count = f.int()
+		case eventRecord:
+			facts = f.Bytes
+		case eventDevice:
+			device = f.Bytes
+		case eventMember:
+			e.Members, err = decodeMember(e.Members, f.Bytes)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if !e.Type.WellFormed() || e.Actor == "" {
+		return fmt.Errorf("%w: no kind of events, or no actor", ErrMalformed)
+	}
+	if err := plausible(e.At); err != nil {
+		return err
+	}
+	if facts != nil {
+		base, bad = decodeFacts(owner, record, facts)
+	}
+	if bad != nil {
+		return bad
+	}
+	var created time.Time
+	switch {
+	case base.Webhook != nil:
+		e.Webhook = base.Webhook
+	case base.License != nil:
+		l := *base.License
+		if count > 0 {
+			l.CurrentDevices = count - 1
+		}
+		l.Sequence, created, e.License = e.Sequence, l.CreatedAt, &l
+	case base.Order != nil:
+		o := *base.Order
+		o.Sequence, e.Order = e.Sequence, &o
+	}
+	if device != nil {
+		d, err := decodeDevice(device, created)
+		if err != nil {
+			return err
+		}
+		e.Device = &d
+		return plausible(d.BoundAt, d.LastSeenAt)
+	}
+	return nil
+}
+
+func decodeMember(members []licensing.EventMember, message []byte) ([]licensing.EventMember, error) {
+	var m licensing.EventMember
+	err := decodeMessage(message, func(f Field) error {
+		switch f.Num {
+		case memberOf:
+			m.Of = f.string()
+		case memberName:
+			m.Name = f.string()
+		case memberJSON:
+			m.JSON = f.string()
+		}
+		return nil
+	})
+	if err == nil && (!m.WellFormed() || !json.Valid([]byte(m.JSON))) {
+		err = fmt.Errorf("%w: a member of an event", ErrMalformed)
+	}
+	return append(members, m), err
+}

@@ -1,0 +1,119 @@
+package layout
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"strings"
+
+	"licet/node/store"
+)
+
+// An event is known by where it stands: the epoch, a hash of its record (since a
+// license's own id opens the license), and its number. Where it is in a block, that takes
+// the place of the first bytes of the hash. A position in the feed that is
+// no event's is known by the epoch and a revision: all before is told.
+const (
+	eventIDPrefix  = "evt_"
+	positionPrefix = "pos_"
+	recordHashSize = 10
+)
+
+// FeedText is Crockford's base32, as order numbers and license keys have it.
+var FeedText = base32.NewEncoding("0123456789ABCDEFGHJKMNPQRSTVWXYZ").WithPadding(base32.NoPadding)
+
+// recordHash stands for a record, and a block that has its events, in the ids of these.
+type recordHash [recordHashSize]byte
+
+// HashRecord returns the hash that stands for a record, and for the block with its events, in event ids.
+func HashRecord(in Block, record string) recordHash {
+	sum := sha256.Sum256([]byte(record))
+	hash := recordHash(sum[:])
+	hash[0] &^= 1 << 7 // as no block's number begins
+	if in != 0 {
+		copy(hash[blockSize:], sum[:])
+		binary.BigEndian.PutUint32(hash[:], uint32(in))
+	}
+	return hash
+}
+
+// HashBlock stands for the runs of a block that can't be read. The number of such a run takes the place of a sequence.
+// No run of a record has this hash, but for one in 2^48.
+func HashBlock(in Block) (hash recordHash) {
+	binary.BigEndian.PutUint32(hash[:], uint32(in))
+	return hash
+}
+
+// Block is the one that has the events, or 0.
+func (h *recordHash) Block() Block {
+	if b := Block(binary.BigEndian.Uint32(h[:])); b.valid() {
+		return b
+	}
+	return 0
+}
+
+// FeedPlace is a position in a feed: behind an event, or behind all that was recorded in
+// an epoch up to a revision.
+type FeedPlace struct {
+	Epoch    Epoch
+	Record   recordHash // zero where it is behind no event
+	Sequence uint64
+	Revision int64
+}
+
+// BehindEvent reports whether the place is behind an event.
+func (p FeedPlace) BehindEvent() bool { return p.Sequence > 0 }
+
+// Text writes a place as callers see it.
+func (p FeedPlace) Text(cell byte) string {
+	b := AppendEpoch(nil, p.Epoch)
+	prefix := positionPrefix
+	if p.BehindEvent() {
+		prefix = eventIDPrefix
+		b = binary.AppendUvarint(append(b, p.Record[:]...), p.Sequence)
+	} else {
+		b = binary.AppendUvarint(b, uint64(p.Revision))
+	}
+	return prefix + string(cell) + FeedText.EncodeToString(b)
+}
+
+// ReadFeedPlace reads a place that text has written, and nothing else.
+func ReadFeedPlace(cell byte, text string) (p FeedPlace, ok bool) {
+	rest, isEvent := strings.CutPrefix(text, eventIDPrefix)
+	if !isEvent {
+		if rest, ok = strings.CutPrefix(text, positionPrefix); !ok {
+			return FeedPlace{}, false
+		}
+	}
+	if len(rest) < 2 || rest[0] != cell {
+		return FeedPlace{}, false
+	}
+	b, err := FeedText.DecodeString(rest[1:])
+	if err != nil || len(b) <= EpochSize {
+		return FeedPlace{}, false
+	}
+	p.Epoch = Epoch(binary.BigEndian.Uint64(b))
+	b = b[EpochSize:]
+	if isEvent {
+		if len(b) <= recordHashSize {
+			return FeedPlace{}, false
+		}
+		p.Record = recordHash(b)
+		b = b[recordHashSize:]
+	}
+	number, n := binary.Uvarint(b)
+	if n != len(b) {
+		return FeedPlace{}, false
+	}
+	if isEvent {
+		p.Sequence = number
+	} else {
+		p.Revision = int64(number)
+	}
+	return p, p.Text(cell) == text
+}
+
+// EventID is the id of an event of a record.
+func EventID(at Location, record string, sequence uint64) string {
+	return FeedPlace{Epoch: at.Epoch, Record: HashRecord(at.Block, record), Sequence: sequence}.Text(store.Cell)
+}

@@ -1,0 +1,118 @@
+package layout
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+
+	"licet/licensing"
+)
+
+// EventsKeyOf is the key that has events of a record up to a sequence number: its own, or,
+// by the site alone, a block's.
+func EventsKeyOf(owner licensing.Owner, at Location, record string, last uint64) string {
+	b := append(make([]byte, 0, 96), EventsOf(owner)...)
+	b = AppendEpoch(b, at.Epoch)
+	if at.Block != 0 {
+		return string(binary.BigEndian.AppendUint32(append(b, eventsOfBlock), uint32(at.Block)))
+	}
+	b = append(b, record...)
+	return string(appendSequence(b, last))
+}
+
+// BlockKey returns the key of a block of events.
+func BlockKey(owner licensing.Owner, at Location) string { return EventsKeyOf(owner, at, "", 0) }
+
+// EventsOf begins the keys of all events of an owner.
+func EventsOf(owner licensing.Owner) string { return EventsPrefix + OwnerPath(owner) }
+
+func appendSequence(b []byte, n uint64) []byte {
+	var eight [8]byte
+	binary.BigEndian.PutUint64(eight[:], n)
+	return append(b, eight[8-SequenceSize:]...)
+}
+
+// LicenseInEvents returns how keys of events name a license.
+func LicenseInEvents(id licensing.LicenseID) string { return string(EventOfLicense) + string(id[:]) }
+
+// OrderInEvents returns how keys of events name an order.
+func OrderInEvents(orderNo string) string { return string(EventOfOrder) + orderNo[len(orderPrefix):] }
+
+// WebhooksInEvents is an owner's endpoints as the record of events. An event's id is
+// made of it, and must be of one owner.
+func WebhooksInEvents(owner licensing.Owner) string {
+	sum := sha256.Sum256([]byte(OwnerPath(owner)))
+	return string(EventOfWebhooks) + string(sum[:LicenseIDSize])
+}
+
+// EventsKey is one key of events: those of a record, or a block.
+type EventsKey struct {
+	Location
+	Revision int64
+	Record   string     // empty where it is a block
+	Last     uint64     // sequence; likewise
+	Hash     recordHash // of the record; likewise
+}
+
+// Key returns the etcd key.
+func (d *EventsKey) Key(owner licensing.Owner) string {
+	return EventsKeyOf(owner, d.Location, d.Record, d.Last)
+}
+
+// CompareEvents is the one order of all events: that of their revisions, and of those
+// with the same one first of orders, then of licenses, and then of all else. So an
+// order is paid before its license is issued. Where an owner has blocks of a revision,
+// they hold all of it that is the owner's, and sort by their numbers.
+func CompareEvents(a, b EventsKey) int {
+	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Revision, b.Revision),
+		cmp.Compare(a.Block, b.Block), CompareRecords(a.Record, b.Record))
+}
+
+// CompareRecords is the order of records that one request tells of.
+func CompareRecords(a, b string) int {
+	return cmp.Or(cmp.Compare(rankOfKind(a), rankOfKind(b)), cmp.Compare(a, b))
+}
+
+func rankOfKind(record string) byte {
+	if record == "" {
+		return 0 // a block
+	}
+	switch record[0] {
+	case EventOfOrder:
+		return '0'
+	case EventOfLicense:
+		return '1'
+	default:
+		return '2'
+	}
+}
+
+// FeedRank is the same order within a revision, for whoever has events and no entries.
+func FeedRank(record string) string { return string(rankOfKind(record)) + record }
+
+// ReadEventsKey reads what follows the owner in a key of events.
+func ReadEventsKey(rest []byte) (EventsKey, bool) {
+	if len(rest) == EpochSize+1+blockSize && rest[EpochSize] == eventsOfBlock {
+		at := Location{Epoch(binary.BigEndian.Uint64(rest)), Block(binary.BigEndian.Uint32(rest[EpochSize+1:]))}
+		return EventsKey{Location: at}, at.Block.valid()
+	}
+	if len(rest) <= EpochSize+1+SequenceSize {
+		return EventsKey{}, false
+	}
+	var eight [8]byte
+	copy(eight[8-SequenceSize:], rest[len(rest)-SequenceSize:])
+	record := bytes.Clone(rest[EpochSize : len(rest)-SequenceSize])
+	return EventsKey{
+		Location: Location{Epoch: Epoch(binary.BigEndian.Uint64(rest))}, Record: string(record), Last: binary.BigEndian.Uint64(eight[:]),
+	}, true
+}
+
+// NameOfEvents names a key of events as licet verify does.
+func NameOfEvents(owner licensing.Owner, e *EventsKey) string {
+	if e.Block != 0 {
+		return fmt.Sprintf("e/%s%d/%08x", OwnerPath(owner), e.Epoch, uint32(e.Block))
+	}
+	return "e/" + EventID(e.Location, e.Record, e.Last)
+}

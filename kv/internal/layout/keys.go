@@ -1,0 +1,228 @@
+package layout
+
+import (
+	"crypto/sha256"
+	"strings"
+	"time"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+// Prefix is the version that every key begins with.
+const Prefix = "lc1/"
+
+// What a store has once.
+const (
+	CheckKey    = Prefix + "s/check"
+	APIKeysMark = Prefix + "s/keys"
+	// The marks of the parts of all API keys lie between APIKeysMark and its end.
+	apiKeyPartMarks = APIKeysMark + "/"
+	APIKeysMarkEnd  = APIKeysMark + "0"
+	MastersPrefix   = Prefix + "s/master/"
+	RetiredPrefix   = Prefix + "s/retired/"
+)
+
+// NodesPrefix is where the nodes that are up are registered.
+const NodesPrefix = Prefix + "n/"
+
+// LicenseKey returns the key of a license's record.
+func LicenseKey(id licensing.LicenseID) string { return Prefix + "l/" + string(id[:]) }
+
+// MetadataKey returns the key of a license's metadata.
+func MetadataKey(id licensing.LicenseID) string { return Prefix + "m/" + string(id[:]) }
+
+// OrderOwnerKey returns the key that tells the owner of an order number.
+func OrderOwnerKey(orderNo string) string { return Prefix + "p/" + orderNo }
+
+// APIKeyKey returns the key of an API key's record.
+func APIKeyKey(hash [32]byte) string { return Prefix + "k/" + string(hash[:]) }
+
+// KeyUseKey returns the key that says when an API key was used last.
+func KeyUseKey(hash [32]byte) string { return Prefix + "u/" + string(hash[:]) }
+
+// APIKeyPartMark returns the key of the mark of one part of all API keys.
+func APIKeyPartMark(part uint8) string { return apiKeyPartMarks + string([]byte{part}) }
+
+// MasterKeyKey returns the key of the fingerprint of a master key in use.
+func MasterKeyKey(id string) string { return MastersPrefix + id }
+
+// RetiredMasterKey returns the key of the fingerprint of a retired master key.
+func RetiredMasterKey(id string) string { return RetiredPrefix + id }
+
+// CutAPIKeyPart returns the part of API keys whose mark an etcd key is.
+func CutAPIKeyPart(key string) (part uint8, ok bool) {
+	rest, ok := strings.CutPrefix(key, apiKeyPartMarks)
+	if !ok || len(rest) != 1 {
+		return 0, false
+	}
+	return rest[0], true
+}
+
+// APIKeyIndexKey is where a key's hash is found by its public id. Ids sort by
+// time, so an owner's keys lie in the order they were made.
+func APIKeyIndexKey(owner licensing.Owner, id string) string {
+	return Prefix + APIKeysOf(owner) + id
+}
+
+// OrderKey is an order's own key. Numbers sort by time, so an owner's orders lie
+// in the order they were made.
+func OrderKey(owner licensing.Owner, orderNo string) string {
+	return Prefix + OrdersOf(owner) + orderNo
+}
+
+// BuyerListingKey is an order's place among those of its buyer; empty where it does
+// not say whose it is.
+func BuyerListingKey(o *licensing.Order) string {
+	if o.BuyerEmail == "" {
+		return ""
+	}
+	return Prefix + OrdersOfBuyer(o.Owner, o.BuyerEmail) + o.OrderNo
+}
+
+// ProductKey returns the key of a product's record.
+func ProductKey(owner licensing.Owner, id string) string {
+	return Prefix + "q/" + OwnerPath(owner) + id
+}
+
+// ListingKey is a license's place in its owner's listing, oldest first.
+func ListingKey(owner licensing.Owner, created time.Time, id licensing.LicenseID) string {
+	return Prefix + LicensesOf(owner) + TimeInKey(created) + string(id[:])
+}
+
+// CatalogKey is a product's place in its owner's listing, oldest first; empty
+// for none.
+func CatalogKey(ref licensing.Ref, p *licensing.Product) string {
+	if p == nil {
+		return ""
+	}
+	return Prefix + ProductsOf(ref.Owner) + TimeInKey(p.CreatedAt) + ref.ID
+}
+
+// ClaimKey returns the key of a claim on an Idempotency-Key.
+func ClaimKey(owner licensing.Owner, hash string) string {
+	return Prefix + "y/" + OwnerPath(owner) + hash
+}
+
+// ClaimAgePrefix is where the claims stand in the order they were made.
+const ClaimAgePrefix = Prefix + "z/"
+
+// ClaimAgeKey is a claim's place among all claims by age. What follows the time
+// is the claim's own key without the layout and family.
+func ClaimAgeKey(made time.Time, owner licensing.Owner, hash string) string {
+	return ClaimAgePrefix + TimeInKey(made) + OwnerPath(owner) + hash
+}
+
+// OwnerPath returns the part of a key that names an owner.
+func OwnerPath(owner licensing.Owner) string {
+	mode := "l/"
+	if owner.Mode == licensing.Test {
+		mode = "t/"
+	}
+	return owner.AccountID + "/" + mode
+}
+
+// DevicesPrefix is where the keys of a license's devices begin.
+func DevicesPrefix(id licensing.LicenseID) string { return Prefix + "d/" + string(id[:]) }
+
+// DeviceKey returns the key of a device of a license with more than [MaxInline] devices.
+func DeviceKey(id licensing.LicenseID, deviceID string) string {
+	at := DevicePosition(deviceID)
+	return DevicesPrefix(id) + string(at[:])
+}
+
+// DevicePosition is a device's place in the listing order of its license.
+func DevicePosition(deviceID string) store.DeviceCursor {
+	sum := sha256.Sum256([]byte(deviceID))
+	return store.DeviceCursor(sum[:16])
+}
+
+// RecordKey is the key that holds a record, and whose revision guards it.
+func RecordKey(ref licensing.Ref) string {
+	switch ref.Kind {
+	case licensing.KindLicense:
+		return LicenseKey(licensing.LicenseKey(ref.ID).ID())
+	case licensing.KindOrder:
+		return OrderKey(ref.Owner, ref.ID)
+	case licensing.KindWebhooks:
+		return WebhooksKey(ref.Owner)
+	case licensing.KindClaim:
+		return ClaimKey(ref.Owner, ref.ID)
+	default:
+		return ProductKey(ref.Owner, ref.ID)
+	}
+}
+
+// An owner's endpoints of webhooks are one record. Who delivers to them looks at all
+// of them again when WebhooksMark has been written, as it is by each change. That an
+// endpoint was deleted is noted, so that a sweep removes what became of its messages.
+const (
+	WebhooksPrefix        = Prefix + "w/"
+	WebhooksMark          = Prefix + "s/webhooks"
+	DeletedWebhooksPrefix = Prefix + "x/w/"
+)
+
+// WebhooksKey returns the key of the record with an owner's endpoints.
+func WebhooksKey(owner licensing.Owner) string { return WebhooksPrefix + OwnerPath(owner) }
+
+// DeletedWebhookKey returns the key that marks a deleted endpoint until its deliveries are removed.
+func DeletedWebhookKey(endpointID string) string { return DeletedWebhooksPrefix + endpointID }
+
+// Two keys stand before changes as fences: a request with changes that depend on
+// one compares its revision at the top, above all of them. Everyone reads them, and
+// nobody writes them on the hot path.
+//
+//   - EpochKey: the epoch that events are written into, see epoch.
+//   - ListenKey: which owners listen to activations. A change of a license was made of
+//     a snapshot that says whether its owner does; a change for which that is no longer
+//     so must be made anew. No owner writes ListenKey: see listenmove.go.
+//
+// What a store remembers of them is a guess, as of records. Where it was wrong, the
+// request has changed nothing, and says what is true.
+const (
+	EpochKey  = Prefix + "s/epoch"
+	ListenKey = Prefix + "s/listen"
+)
+
+// TrimmedKey has the last epoch whose events are too old, of all owners, as eight bytes. It is
+// raised before they are removed, so that a reader that goes on after it misses none. An
+// owner may have given up more events, see Ledger.
+const TrimmedKey = Prefix + "s/swept"
+
+// ListenersPrefix begins the keys of owners that listen to activations.
+const ListenersPrefix = Prefix + "f/"
+
+// ListenRequests begins the keys of owners' requests to listen to activations, or no longer to.
+const ListenRequests = Prefix + "x/a/"
+
+// ListenerKey returns the key that says that an owner listens to activations.
+func ListenerKey(owner licensing.Owner) string { return ListenersPrefix + OwnerPath(owner) }
+
+// ListenRequestKey returns the key of an owner's request to listen, or no longer to.
+func ListenRequestKey(owner licensing.Owner) string { return ListenRequests + OwnerPath(owner) }
+
+// An owner of whom there are events has a key. It is written before the first of
+// them, and stays. Without it, to find all owners of events would mean to search
+// through the events: etcd counts every key up to a range's end, whatever the limit.
+const EventOwnersPrefix = Prefix + "h/"
+
+// EventOwnerKey returns the key that says that an owner has events, or had some.
+func EventOwnerKey(owner licensing.Owner) string { return EventOwnersPrefix + OwnerPath(owner) }
+
+// NodeKey returns the key of a node's registration.
+func NodeKey(by store.Incarnation) string { return NodesPrefix + string(by[:]) }
+
+// APIKeysMarkSize is the length of a mark: an incarnation and its counter.
+const APIKeysMarkSize = len(store.Incarnation{}) + 8
+
+// CheckKeySize is how many bytes the check key has.
+const CheckKeySize = 32
+
+const (
+	// BackupKey has when the last backup was begun that ended well, as eight bytes:
+	// milliseconds of Unix time. A backup has the record of the one before it, and so
+	// has a store that was made of one.
+	BackupKey = Prefix + "s/backup"
+	// BackupTimeSize is how many bytes that is.
+	BackupTimeSize = 8
+)

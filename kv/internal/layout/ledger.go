@@ -1,0 +1,121 @@
+package layout
+
+import (
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// LedgersPrefix begins the keys of ledgers. A ledger holds how many bytes of events an
+// owner has, and up to which epoch the owner gave up events because the store was over its
+// budget. An owner without a ledger has no measured events, and gave up none.
+//
+// A ledger is not part of the owner's h/ key: older builds write that key anew, empty.
+const LedgersPrefix = Prefix + "s/ledger/"
+
+// LedgerKey returns the key of an owner's ledger of events.
+func LedgerKey(owner licensing.Owner) string { return LedgersPrefix + OwnerPath(owner) }
+
+// Ledger is the value of a ledger.
+type Ledger struct {
+	// TrimmedEpoch is the last epoch whose events the owner gave up. s/swept holds for all owners
+	// besides.
+	TrimmedEpoch Epoch
+	// Begun is when the latest span was begun.
+	Begun time.Time
+	// Spans are in the order of their epochs. Spans up to swept are there until their
+	// events are removed.
+	Spans []Span
+}
+
+// Span holds the bytes of an owner's events, with their keys, in the epochs after
+// the span before it up to the last one.
+type Span struct {
+	Last  Epoch
+	Bytes int64
+}
+
+// SpanLimit bounds a span: another begins at either.
+type SpanLimit struct {
+	Bytes int64
+	Age   time.Duration
+}
+
+// Measured is the last epoch whose events the ledger counts.
+func (l *Ledger) MeasuredEpoch() Epoch {
+	if n := len(l.Spans); n > 0 {
+		return max(l.TrimmedEpoch, l.Spans[n-1].Last)
+	}
+	return l.TrimmedEpoch
+}
+
+// Add counts bytes of events in an epoch, which must not be before one that was added.
+// An epoch is in one span.
+func (l *Ledger) Add(e Epoch, bytes int64, g SpanLimit, now time.Time) {
+	n := len(l.Spans)
+	if n == 0 || l.Spans[n-1].Last != e && (l.Spans[n-1].Bytes+bytes > g.Bytes || now.Sub(l.Begun) >= g.Age) {
+		l.Spans, l.Begun = append(l.Spans, Span{}), now
+		n++
+	}
+	l.Spans[n-1].Last = e
+	l.Spans[n-1].Bytes += bytes
+}
+
+// kv.forget drops the spans up to an epoch.
+func (l *Ledger) Forget(e Epoch) {
+	for len(l.Spans) > 0 && l.Spans[0].Last <= e {
+		l.Spans = l.Spans[1:]
+	}
+}
+
+// Unremoved reports whether events that the owner gave up may still be there.
+func (l *Ledger) Unremoved() bool { return len(l.Spans) > 0 && l.Spans[0].Last <= l.TrimmedEpoch }
+
+// Field numbers of a ledger.
+const (
+	ledgerSwept protowire.Number = 1
+	ledgerBegun protowire.Number = 2
+	ledgerSpan  protowire.Number = 3 // repeated: the last epoch, less that of the span before, and bytes
+)
+
+// Encode returns the ledger's value.
+func (l *Ledger) Encode() []byte {
+	b := appendUint([]byte{formatVersion}, ledgerSwept, uint64(l.TrimmedEpoch))
+	b = appendTime(b, ledgerBegun, l.Begun)
+	before := Epoch(0)
+	for _, s := range l.Spans {
+		span := protowire.AppendVarint(nil, uint64(s.Last-before))
+		b = appendBytes(b, ledgerSpan, protowire.AppendVarint(span, uint64(s.Bytes)))
+		before = s.Last
+	}
+	return b
+}
+
+// DecodeLedger decodes a ledger's value.
+func DecodeLedger(value []byte) (*Ledger, error) {
+	l := &Ledger{}
+	before := Epoch(0)
+	err := DecodeValue(value, func(f Field) error {
+		switch f.Num {
+		case ledgerSwept:
+			l.TrimmedEpoch = Epoch(f.varint)
+		case ledgerBegun:
+			l.Begun = f.time()
+		case ledgerSpan:
+			apart, n := protowire.ConsumeVarint(f.Bytes)
+			if n < 0 {
+				return ErrMalformed
+			}
+			bytes, m := protowire.ConsumeVarint(f.Bytes[n:])
+			if m < 0 || n+m != len(f.Bytes) || apart == 0 || before+Epoch(apart) < before || int64(bytes) < 0 {
+				return ErrMalformed
+			}
+			before += Epoch(apart)
+			l.Spans = append(l.Spans, Span{before, int64(bytes)})
+		}
+		return nil
+	})
+	return l, err
+}

@@ -1,0 +1,296 @@
+package layout
+
+import (
+	"encoding/hex"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// Field numbers of a stored license. A number is never used for something else.
+// One up to 15 takes a byte less than a higher one. Times but the first are
+// counted from created_at, which never changes.
+const (
+	licensePrefix         protowire.Number = 1
+	licenseOwner          protowire.Number = 2
+	licenseDevice         protowire.Number = 3 // repeated; only where not spilled
+	licenseProduct        protowire.Number = 4
+	licensePackedOrder    protowire.Number = 5
+	licenseMaxDevices     protowire.Number = 6
+	licenseCurrentDevices protowire.Number = 7
+	licenseSpilled        protowire.Number = 8
+	licenseValidity       protowire.Number = 9
+	licenseCreatedAt      protowire.Number = 10
+	licenseActivatedAt    protowire.Number = 11
+	licenseExpiresAt      protowire.Number = 12
+	licenseSuspendedAt    protowire.Number = 13
+	licenseRevokedAt      protowire.Number = 14
+	LicenseWriter         protowire.Number = 15 // repeated
+	licenseAllowedOver    protowire.Number = 16
+	licenseOrder          protowire.Number = 17 // instead of 5: a number that can't be packed
+	licenseSelfService    protowire.Number = 18
+	licenseRemovalsMonth  protowire.Number = 19
+	licenseRemovals       protowire.Number = 20
+	licenseStateReason    protowire.Number = 21
+	licenseEndRecorded    protowire.Number = 26
+	licenseEvents         protowire.Number = 27 // the first field: see locationAt
+	licenseLimitTold      protowire.Number = 28
+)
+
+// Field numbers of a stored device, in a license or on its own.
+const (
+	deviceID       protowire.Number = 1
+	deviceHexID    protowire.Number = 2 // instead of 1: an id of lower-case hex digits, in half the bytes
+	deviceName     protowire.Number = 3
+	deviceBoundAt  protowire.Number = 4 // in a license, counted from its created_at
+	deviceSeenFor  protowire.Number = 5 // milliseconds from bound_at to last_seen_at
+	deviceHasEmpty protowire.Number = 6 // a name was given, and it is empty
+)
+
+// License is a license as one key holds it.
+type License struct {
+	License   licensing.License
+	Writers   []Writer
+	Devices   []InlineDevice // in the order they were bound; nil where spilled
+	Spilled   bool
+	LastEvent Location // of its latest event
+	Unknown   []byte   // fields of a newer format, to be kept
+}
+
+// Encode gives the value for the license's key, in no more memory than it
+// takes: it is what a store remembers of the license.
+func (s *License) Encode() []byte {
+	var buffer [160]byte
+	facts := s.appendFacts(append(buffer[:0], formatVersion))
+	size := len(facts) + len(s.Unknown)
+	for _, d := range s.Devices {
+		size += protowire.SizeTag(licenseDevice) + protowire.SizeBytes(len(d))
+	}
+	b := append(make([]byte, 0, size), facts...)
+	for _, d := range s.Devices {
+		b = appendBytes(b, licenseDevice, d)
+	}
+	return append(b, s.Unknown...)
+}
+
+// appendFacts writes all but the devices and what only a newer format knows.
+func (s *License) appendFacts(b []byte) []byte {
+	l := &s.License
+	b = appendLastEvent(b, licenseEvents, s.LastEvent, l.Sequence)
+	b = appendString(b, licensePrefix, l.Key.Prefix())
+	b = appendOwner(b, licenseOwner, l.Owner)
+	b = appendString(b, licenseProduct, l.ProductID)
+	b = appendOrderNo(b, licensePackedOrder, licenseOrder, l.OrderNo)
+	b = appendCount(b, licenseMaxDevices, l.MaxDevices)
+	b = appendUint(b, licenseCurrentDevices, uint64(l.CurrentDevices))
+	b = appendUint(b, licenseAllowedOver, uint64(l.AllowedOver))
+	if !l.Validity.IsZero() {
+		b = appendBytes(b, licenseValidity, encodePeriod(l.Validity))
+	}
+	b = appendTime(b, licenseCreatedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseActivatedAt, l.ActivatedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseExpiresAt, l.ExpiresAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseSuspendedAt, l.SuspendedAt, l.CreatedAt)
+	b = appendTimeAfter(b, licenseRevokedAt, l.RevokedAt, l.CreatedAt)
+	b = appendString(b, licenseStateReason, l.StateReason)
+	b = appendSelfService(b, licenseSelfService, l.SelfService)
+	b = appendUint(b, licenseRemovalsMonth, uint64(l.Removals.Month))
+	b = appendUint(b, licenseRemovals, uint64(l.Removals.Count))
+	b = appendTimeAfter(b, licenseEndRecorded, l.EndRecorded, l.CreatedAt)
+	b = appendTimeAfter(b, licenseLimitTold, l.LimitToldAt, l.CreatedAt)
+	b = appendWriters(b, LicenseWriter, s.Writers)
+	return appendBool(b, licenseSpilled, s.Spilled)
+}
+
+// DecodeLicense reads the value under a license's key. The id comes from the
+// key, since the value holds only the prefix. What it gives aliases the value,
+// which must not change any more.
+func DecodeLicense(id licensing.LicenseID, value []byte) (*License, error) {
+	s := &License{}
+	l := &s.License
+	var prefix string
+	limited := false
+	var activated, expires, suspended, revoked, recorded, limitTold Field
+	err := DecodeValue(value, func(f Field) (err error) {
+		switch f.Num {
+		case licensePrefix:
+			prefix = f.string()
+		case licenseOwner:
+			l.Owner, err = f.owner()
+		case licenseProduct:
+			l.ProductID = f.string()
+		case licensePackedOrder:
+			l.OrderNo, err = f.orderNo()
+		case licenseOrder:
+			l.OrderNo = f.string()
+		case licenseMaxDevices:
+			l.MaxDevices, limited = f.int(), f.Bytes == nil
+		case licenseCurrentDevices:
+			l.CurrentDevices = f.int()
+		case licenseAllowedOver:
+			l.AllowedOver = f.int()
+		case licenseValidity:
+			l.Validity, err = decodePeriod(f.Bytes)
+		case licenseCreatedAt:
+			l.CreatedAt = f.time()
+		case licenseActivatedAt:
+			activated = f
+		case licenseExpiresAt:
+			expires = f
+		case licenseSuspendedAt:
+			suspended = f
+		case licenseRevokedAt:
+			revoked = f
+		case licenseStateReason:
+			l.StateReason = f.string()
+		case licenseSelfService:
+			l.SelfService = f.selfService()
+		case licenseRemovalsMonth:
+			l.Removals.Month = f.int()
+		case licenseRemovals:
+			l.Removals.Count = f.int()
+		case licenseEndRecorded:
+			recorded = f
+		case licenseEvents:
+			s.LastEvent, l.Sequence, err = f.lastEvent()
+		case licenseLimitTold:
+			limitTold = f
+		case LicenseWriter:
+			s.Writers, err = decodeWriter(s.Writers, f.Bytes)
+		case licenseSpilled:
+			s.Spilled = f.bool()
+		case licenseDevice:
+			if s.Devices == nil {
+				s.Devices = make([]InlineDevice, 0, 4)
+			}
+			s.Devices = append(s.Devices, f.Bytes)
+		default:
+			s.Unknown = append(s.Unknown, f.raw...)
+		}
+		return err
+	})
+	if err = owned(l.Owner, err); err != nil {
+		return nil, err
+	}
+	if !licensing.ValidKeyPrefix(prefix) || !limited {
+		return nil, ErrMalformed
+	}
+	l.Key = id.Key(prefix)
+	l.ActivatedAt = activated.timeAfter(l.CreatedAt)
+	l.ExpiresAt = expires.timeAfter(l.CreatedAt)
+	l.SuspendedAt = suspended.timeAfter(l.CreatedAt)
+	l.RevokedAt = revoked.timeAfter(l.CreatedAt)
+	l.EndRecorded = recorded.timeAfter(l.CreatedAt)
+	l.LimitToldAt = limitTold.timeAfter(l.CreatedAt)
+	return s, nil
+}
+
+// EncodeDevice returns the value of a device with a key of its own.
+func EncodeDevice(d *licensing.Device) []byte {
+	return appendDevice([]byte{formatVersion}, d, time.Time{})
+}
+
+// appendDevice writes a device of a license made at created, or for a key of
+// its own with the zero time, so that it can be read without the license.
+func appendDevice(b []byte, d *licensing.Device, created time.Time) []byte {
+	if b == nil {
+		b = make([]byte, 0, 32+len(d.ID)+len(d.Name))
+	}
+	b = appendDeviceID(b, d.ID)
+	b = appendString(b, deviceName, d.Name)
+	b = appendBool(b, deviceHasEmpty, d.Named && d.Name == "")
+	b = appendTimeAfter(b, deviceBoundAt, d.BoundAt, created)
+	return appendUint(b, deviceSeenFor, uint64(d.LastSeenAt.UnixMilli()-d.BoundAt.UnixMilli()))
+}
+
+func decodeDevice(message []byte, created time.Time) (licensing.Device, error) {
+	var d licensing.Device
+	var seenFor int64
+	err := decodeMessage(message, func(f Field) error {
+		switch f.Num {
+		case deviceID:
+			d.ID = f.string()
+		case deviceHexID:
+			d.ID = hex.EncodeToString(f.Bytes)
+		case deviceName:
+			d.Name, d.Named = f.string(), true
+		case deviceHasEmpty:
+			d.Named = d.Named || f.bool()
+		case deviceBoundAt:
+			d.BoundAt = f.timeAfter(created)
+		case deviceSeenFor:
+			seenFor = int64(f.varint)
+		}
+		return nil
+	})
+	if err == nil && d.ID == "" {
+		err = ErrMalformed
+	}
+	d.LastSeenAt = time.UnixMilli(d.BoundAt.UnixMilli() + seenFor).UTC()
+	return d, err
+}
+
+// DecodeDeviceValue decodes the value of a device with a key of its own.
+func DecodeDeviceValue(value []byte) (licensing.Device, error) {
+	if len(value) == 0 || value[0] != formatVersion {
+		return licensing.Device{}, ErrMalformed
+	}
+	return decodeDevice(value[1:], time.Time{})
+}
+
+// appendDeviceID writes an id. One of lower-case hex digits, as fingerprints
+// are, takes half the bytes; a short one and all others stay as they are, since
+// unpacking must give the same text.
+func appendDeviceID(b []byte, id string) []byte {
+	if len(id) < 2 || len(id)%2 != 0 || !isLowerHex(id) {
+		return appendString(b, deviceID, id)
+	}
+	b = protowire.AppendTag(b, deviceHexID, protowire.BytesType)
+	b = protowire.AppendVarint(b, uint64(len(id)/2))
+	for i := 0; i < len(id); i += 2 {
+		b = append(b, hexDigit(id[i])<<4|hexDigit(id[i+1]))
+	}
+	return b
+}
+
+func isLowerHex(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+func hexDigit(c byte) byte {
+	if c <= '9' {
+		return c - '0'
+	}
+	return c - 'a' + 10
+}
+
+// MaxInline is how many devices a license's own record holds. The next one
+// moves them all to keys of their own, for good: from then on an activation
+// writes the facts and one device, however many there are.
+const MaxInline = 16
+
+// BrokenRule names the first rule that a stored license breaks, as far as its own
+// key tells; empty where it breaks none. It is cheap enough for every request.
+func (s *License) BrokenRule() string {
+	l := &s.License
+	switch {
+	case s.Spilled && len(s.Devices) > 0:
+		return "spilled"
+	case len(s.Devices) > MaxInline:
+		return "inline_limit"
+	case l.CurrentDevices < 0 || l.MaxDevices < 0 || l.AllowedOver < 0:
+		return "negative"
+	case !s.Spilled && l.CurrentDevices != len(s.Devices):
+		return "device_count"
+	case l.MaxDevices > 0 && l.CurrentDevices > max(l.MaxDevices, l.AllowedOver):
+		return "device_limit"
+	}
+	return ""
+}

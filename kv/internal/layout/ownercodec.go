@@ -1,0 +1,168 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/oklog/ulid/v2"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"licet/licensing"
+)
+
+// Modes as they are stored.
+const (
+	storedTest byte = 1
+	storedLive byte = 2
+)
+
+// How an owner's account id is stored. Every version of a license says whose
+// it is, so what most ids have in common is left out.
+const (
+	accountText byte = iota // as it is
+	accountName             // without accountPrefix
+	accountULID             // the 16 bytes of the lower-case ULID behind accountPrefix
+)
+
+const (
+	accountPrefix = "acct_"
+	orderPrefix   = "ord_"
+)
+
+// appendOwner writes an owner in one field: a byte with the mode and, two bits
+// up, the form of the account id; then the id.
+func appendOwner(b []byte, num protowire.Number, o licensing.Owner) []byte {
+	mode := storedLive
+	if o.Mode == licensing.Test {
+		mode = storedTest
+	}
+	b = protowire.AppendTag(b, num, protowire.BytesType)
+	name, prefixed := strings.CutPrefix(o.AccountID, accountPrefix)
+	if !prefixed {
+		return appendAccount(b, accountText<<2|mode, o.AccountID)
+	}
+	if id, ok := packULID(name, true); ok {
+		b = append(b, byte(1+len(id)), accountULID<<2|mode)
+		return append(b, id[:]...)
+	}
+	return appendAccount(b, accountName<<2|mode, name)
+}
+
+func appendAccount(b []byte, first byte, text string) []byte {
+	b = protowire.AppendVarint(b, uint64(1+len(text)))
+	return append(append(b, first), text...)
+}
+
+// Owner refuses what does not say whose a value is: whatever is read from it
+// must never be shown to somebody else.
+func (f Field) owner() (o licensing.Owner, err error) {
+	if len(f.Bytes) == 0 {
+		return o, errNoOwner
+	}
+	first, id := f.Bytes[0], f.Bytes[1:]
+	switch first & 3 {
+	case storedTest:
+		o.Mode = licensing.Test
+	case storedLive:
+		o.Mode = licensing.Live
+	default:
+		return o, errNoOwner
+	}
+	switch first >> 2 {
+	case accountText:
+		o.AccountID = string(id)
+	case accountName:
+		o.AccountID = accountPrefix + string(id)
+	case accountULID:
+		var buffer [len(accountPrefix) + ulid.EncodedSize]byte
+		var text []byte
+		text, err = appendULID(append(buffer[:0], accountPrefix...), id, true)
+		o.AccountID = string(text)
+	default:
+		err = errNoOwner
+	}
+	return o, err
+}
+
+var errNoOwner = fmt.Errorf("%w: no owner", ErrMalformed)
+
+// owned refuses a value in which no owner was found.
+func owned(o licensing.Owner, err error) error {
+	if err == nil && (o.AccountID == "" || o.Mode == "") {
+		return errNoOwner
+	}
+	return err
+}
+
+// appendOrderNo writes an order number: as the cell and the bytes of the ULID
+// that it is made of, or else as it is, in another field.
+func appendOrderNo(b []byte, packed, text protowire.Number, orderNo string) []byte {
+	if rest, prefixed := strings.CutPrefix(orderNo, orderPrefix); prefixed && len(rest) == 1+ulid.EncodedSize {
+		if id, ok := packULID(rest[1:], false); ok {
+			b = protowire.AppendTag(b, packed, protowire.BytesType)
+			b = append(b, byte(1+len(id)), rest[0])
+			return append(b, id[:]...)
+		}
+	}
+	return appendString(b, text, orderNo)
+}
+
+// orderNo reads a packed order number.
+func (f Field) orderNo() (string, error) {
+	if len(f.Bytes) == 0 {
+		return "", ErrMalformed
+	}
+	var buffer [len(orderPrefix) + 1 + ulid.EncodedSize]byte
+	text, err := appendULID(append(append(buffer[:0], orderPrefix...), f.Bytes[0]), f.Bytes[1:], false)
+	return string(text), err
+}
+
+// packULID gives the bytes behind the text of a ULID, if they lead back to that
+// very text: a ULID may be written in either case, and in a mix of both.
+func packULID(text string, lower bool) (ulid.ULID, bool) {
+	id, err := ulid.ParseStrict(text)
+	if err != nil {
+		return id, false
+	}
+	var buffer [ulid.EncodedSize]byte
+	again, err := appendULID(buffer[:0], id[:], lower)
+	return id, err == nil && string(again) == text
+}
+
+// appendULID writes the text behind a ULID's bytes.
+func appendULID(b, packed []byte, lower bool) ([]byte, error) {
+	if len(packed) != len(ulid.ULID{}) {
+		return nil, fmt.Errorf("%w: a ULID of %d bytes", ErrMalformed, len(packed))
+	}
+	var text [ulid.EncodedSize]byte
+	if err := ulid.ULID(packed).MarshalTextTo(text[:]); err != nil {
+		return nil, err
+	}
+	if lower {
+		for i, c := range text {
+			if c >= 'A' {
+				text[i] = c | 0x20
+			}
+		}
+	}
+	return append(b, text[:]...), nil
+}
+
+// ownerField is the one field of the value under an order's number.
+const ownerField protowire.Number = 1
+
+// EncodeOwner returns the value that tells the owner of an order number.
+func EncodeOwner(o licensing.Owner) []byte {
+	return appendOwner([]byte{formatVersion}, ownerField, o)
+}
+
+// DecodeOwner decodes the owner of an order number.
+func DecodeOwner(value []byte) (o licensing.Owner, err error) {
+	err = DecodeValue(value, func(f Field) (err error) {
+		if f.Num == ownerField {
+			o, err = f.owner()
+		}
+		return err
+	})
+	return o, owned(o, err)
+}

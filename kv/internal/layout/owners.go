@@ -1,0 +1,53 @@
+package layout
+
+import (
+	"strings"
+
+	"licet/licensing"
+	"licet/node/store"
+)
+
+const (
+	// LicenseIDSize and DevicePositionSize are lengths of a license's id and of a device's position in keys.
+	LicenseIDSize      = len(licensing.LicenseID{})
+	DevicePositionSize = len(store.DeviceCursor{})
+)
+
+// LicenseIDOf reads a license's id out of a key. The last three bits of one
+// are zero.
+func LicenseIDOf(rest string) (licensing.LicenseID, bool) {
+	var id licensing.LicenseID
+	if len(rest) != LicenseIDSize || rest[LicenseIDSize-1]&7 != 0 {
+		return id, false
+	}
+	copy(id[:], rest)
+	return id, true
+}
+
+// CutOwner reads the owner that a key begins with, and gives the rest of it.
+func CutOwner(key string) (owner licensing.Owner, rest string, ok bool) {
+	account, rest, found := strings.Cut(key, "/")
+	if !found || !ValidAccount(account) || len(rest) < 2 {
+		return licensing.Owner{}, "", false
+	}
+	owner.AccountID = account
+	switch rest[:2] {
+	case "t/":
+		owner.Mode = licensing.Test
+	case "l/":
+		owner.Mode = licensing.Live
+	default:
+		return licensing.Owner{}, "", false
+	}
+	return owner, rest[2:], true
+}
+
+// ValidAccount reports whether an account can stand in a key and in a log.
+func ValidAccount(account string) bool {
+	for i := range len(account) {
+		if c := account[i]; c <= ' ' || c >= 0x7f || c == '/' {
+			return false
+		}
+	}
+	return account != ""
+}

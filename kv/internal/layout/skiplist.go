@@ -1,0 +1,43 @@
+package layout
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+)
+
+const (
+	SkipLevels = 2 // above the entries themselves
+	skipBits   = 7 // of a hash that are zero for each level: one entry in 128
+	// skipTail is how much of the end of a key decides about its levels: there
+	// ids have their random part.
+	skipTail = 16
+
+	// SkipPrefix begins the keys of the upper levels of all listings.
+	SkipPrefix = "j/"
+)
+
+// SkipHeight is the highest level that an entry has a key on; 0 for most. It
+// follows from the entry alone, so that nobody has to keep count.
+func SkipHeight(entry string) int {
+	sum := sha256.Sum256([]byte(entry[max(0, len(entry)-skipTail):]))
+	zeros := bits.LeadingZeros32(binary.BigEndian.Uint32(sum[:]))
+	return min(zeros/skipBits, SkipLevels)
+}
+
+// SkipKey is an entry's key on a level above the lowest. The entry is given as
+// its own key without the layout.
+func SkipKey(level int, entry string) string {
+	return Prefix + SkipPrefix + strconv.Itoa(level) + entry
+}
+
+// SkipKeys are all keys of an entry, which is given as its whole key, but for
+// its own.
+func SkipKeys(entry string) []string {
+	var keys []string
+	for level := range SkipHeight(entry) {
+		keys = append(keys, SkipKey(level+1, entry[len(Prefix):]))
+	}
+	return keys
+}

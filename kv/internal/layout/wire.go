@@ -1,0 +1,158 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// formatVersion is the first byte of every value.
+const formatVersion = 1
+
+// ErrMalformed is the error of a value or a key that is not in its form.
+var ErrMalformed = errors.New("malformed value")
+
+// Zero values are not written, as in proto3.
+
+func appendUint(b []byte, num protowire.Number, v uint64) []byte {
+	if v == 0 {
+		return b
+	}
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), v)
+}
+
+// appendCount writes a number also where it is zero: a limit that is missing
+// must not be read as no limit.
+func appendCount(b []byte, num protowire.Number, v int) []byte {
+	return protowire.AppendVarint(protowire.AppendTag(b, num, protowire.VarintType), uint64(v))
+}
+
+func appendBool(b []byte, num protowire.Number, v bool) []byte {
+	return appendUint(b, num, protowire.EncodeBool(v))
+}
+
+func appendString(b []byte, num protowire.Number, s string) []byte {
+	if s == "" {
+		return b
+	}
+	return protowire.AppendString(protowire.AppendTag(b, num, protowire.BytesType), s)
+}
+
+func appendBytes(b []byte, num protowire.Number, v []byte) []byte {
+	return protowire.AppendBytes(protowire.AppendTag(b, num, protowire.BytesType), v)
+}
+
+// appendTime writes a time in whole milliseconds since 1970; zero stands for
+// the zero time.
+func appendTime(b []byte, num protowire.Number, t time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	return appendUint(b, num, uint64(t.UnixMilli()))
+}
+
+// appendTimeAfter writes a time in whole milliseconds after another one, which
+// takes fewer bytes than those since 1970; where that one is the zero time, it
+// counts from 1970. It may lie before it too: clocks differ between nodes.
+func appendTimeAfter(b []byte, num protowire.Number, t, start time.Time) []byte {
+	if t.IsZero() {
+		return b
+	}
+	b = protowire.AppendTag(b, num, protowire.VarintType)
+	return protowire.AppendVarint(b, protowire.EncodeZigZag(t.UnixMilli()-sinceEpoch(start)))
+}
+
+// sinceEpoch is 0 for the zero time too, since both are stored alike.
+func sinceEpoch(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// foreignField stands for the number of a field of a type that this build does
+// not use.
+const foreignField protowire.Number = 0
+
+// Field is one field of a message as it was read.
+type Field struct {
+	Num    protowire.Number
+	varint uint64
+	Bytes  []byte // aliases what was decoded; nil where the field is a varint
+	raw    []byte // the whole field with its tag; likewise
+}
+
+func (f Field) string() string { return string(f.Bytes) }
+func (f Field) bool() bool     { return f.varint != 0 }
+func (f Field) int() int       { return int(int64(f.varint)) }
+
+func (f Field) time() time.Time {
+	if f.varint == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(int64(f.varint)).UTC()
+}
+
+// timeAfter reads a time that [appendTimeAfter] wrote; it is the zero time where
+// there is no such field.
+func (f Field) timeAfter(start time.Time) time.Time {
+	if f.raw == nil || f.Bytes != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(sinceEpoch(start) + protowire.DecodeZigZag(f.varint)).UTC()
+}
+
+// DecodeValue reads a value's version byte and then its message.
+func DecodeValue(value []byte, each func(Field) error) error {
+	if err := checkFormat(value, formatVersion); err != nil {
+		return err
+	}
+	return decodeMessage(value[1:], each)
+}
+
+// checkFormat refuses a value whose format version this build does not know: newest is the newest that it knows.
+func checkFormat(value []byte, newest byte) error {
+	if len(value) == 0 {
+		return fmt.Errorf("%w: empty", ErrMalformed)
+	}
+	if value[0] < formatVersion || value[0] > newest {
+		return fmt.Errorf("%w: format version %d; this build knows %d", ErrMalformed, value[0], newest)
+	}
+	return nil
+}
+
+// decodeMessage calls each for every field. Of a field that is neither varint
+// nor bytes, which only a newer format has, just the raw bytes are given.
+func decodeMessage(b []byte, each func(Field) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		whole := b
+		b = b[n:]
+		f := Field{Num: num}
+		switch typ {
+		case protowire.VarintType:
+			f.varint, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			f.Bytes, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(num, typ, b)
+		}
+		if n < 0 {
+			return fmt.Errorf("%w: %w", ErrMalformed, protowire.ParseError(n))
+		}
+		b = b[n:]
+		f.raw = whole[:len(whole)-len(b)]
+		if typ != protowire.VarintType && typ != protowire.BytesType {
+			f.Num = foreignField
+		}
+		if err := each(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
