@@ -151,8 +151,8 @@ func (e *exchange) write(answer document) {
 	if e.resource != nil && e.resource.open {
 		allowAnyOrigin(h)
 	}
-	if len(e.made.counts) > 0 {
-		e.writeCounts()
+	if len(e.made.decisions) > 0 {
+		e.writeRateLimits()
 	}
 	for _, extra := range answer.headers {
 		h.Set(extra.name, extra.value)

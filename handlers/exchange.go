@@ -43,11 +43,12 @@ type request struct {
 	values map[string]string
 	fast   *fasthttp.RequestCtx
 
-	once     *node.Once     // what a good Idempotency-Key boils down to; nil: none was read
-	replayed bool           // the answer is an earlier one's
-	created  bool           // a success made something, though not all of the route's do
-	bound    bool           // a device that was not bound is now
-	counts   []limits.Count // what each limit has made of it, of those that it was held against
+	once     *node.Once // what a good Idempotency-Key boils down to; nil: none was read
+	replayed bool       // the answer is an earlier one's
+	created  bool       // a success made something, though not all of the route's do
+	bound    bool       // a device that was not bound is now
+	// decisions are those of the limits that count this request.
+	decisions []limits.Decision
 	// idempotent: what was asked for is, though not all that the route may be
 	// asked for.
 	idempotent bool

@@ -14,15 +14,15 @@ import (
 	"licet/licensing"
 )
 
-// draft-ietf-httpapi-ratelimit-headers, from its version 08 on.
+// The headers of draft-ietf-httpapi-ratelimit-headers since version 08.
 const (
 	headerRateLimit       = "RateLimit"
 	headerRateLimitPolicy = "RateLimit-Policy"
 
-	exposedWithCounts = exposed + ", " + headerRateLimit + ", " + headerRateLimitPolicy
+	exposedWithRateLimits = exposed + ", " + headerRateLimit + ", " + headerRateLimitPolicy
 )
 
-// limitAPIKey holds a request against the limit of its API key, if it has one.
+// limitAPIKey counts a request against the limit of its API key, if the request has one.
 func (s *Server) limitAPIKey(r *request) error {
 	if r.caller == nil {
 		return nil
@@ -30,16 +30,15 @@ func (s *Server) limitAPIKey(r *request) error {
 	return s.limit(r, s.cfg.Limits.APIKey(r.caller.Hash), errAPIKeyLimited)
 }
 
-// limitLicense holds a request against the limit of the license that it names.
+// limitLicense counts a request against the limit of the license that the request names.
 func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
 	return s.limit(r, s.cfg.Limits.License(string(key)), errLicenseLimited)
 }
 
-// limitFailures holds a request that failed against the limit of its client's
-// address, if it named no license, and gives what it is to be answered. That is
-// known only now, so a guess that is well formed was looked up before; but
-// whoever asks for licenses that there are is never limited, however many share
-// an address. A caller with an API key is known by that, and limited by it.
+// limitFailures counts a failed request against the limit of its client's address if the request names
+// no existing license. It returns the error to report. limitFailures runs after the lookup, so a
+// well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
+// address, however many clients share one. Requests with an API key have the limit of that key instead.
 func (s *Server) limitFailures(e *exchange, cause error) error {
 	r := e.request
 	if r == nil || r.caller != nil || e.route.access != open {
@@ -60,21 +59,21 @@ func (s *Server) limitFailures(e *exchange, cause error) error {
 	return cause
 }
 
-// limit notes what a limit made of a request.
-func (s *Server) limit(r *request, c limits.Count, refusal *licensing.Error) error {
-	if c.Policy == nil {
+// limit records the decision of a limit, and returns refusal if the limit refuses the request.
+func (s *Server) limit(r *request, d limits.Decision, refusal *licensing.Error) error {
+	if d.Policy == nil {
 		return nil
 	}
-	r.counts = append(r.counts, c)
-	if !c.Refused {
+	r.decisions = append(r.decisions, d)
+	if !d.Refused {
 		return nil
 	}
-	s.cfg.Metrics.RateLimited.WithLabelValues(c.Policy.Name).Inc()
+	s.cfg.Metrics.RateLimited.WithLabelValues(d.Policy.Name).Inc()
 	return refusal
 }
 
-// client is the address that a request came from. Those that have none, which
-// came over no network, are taken for one.
+// client returns the address of a request's client. All requests that did not come over TCP count as
+// one client.
 func (s *Server) client(e *exchange) netip.Addr {
 	peer, ok := e.ctx.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -83,43 +82,43 @@ func (s *Server) client(e *exchange) netip.Addr {
 	return s.cfg.Proxies.Client(peer.AddrPort().Addr(), e.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
 }
 
-// retryAfter is in how many seconds a limit that has refused the request would
-// let it through; 0: none has.
+// retryAfter returns the seconds until the limit that has refused the request accepts one; 0 if no limit
+// has refused the request.
 func (e *exchange) retryAfter() int {
-	for _, c := range e.made.counts {
-		if c.Refused {
-			return wholeSeconds(c.Next)
+	for _, d := range e.made.decisions {
+		if d.Refused {
+			return wholeSeconds(d.Next)
 		}
 	}
 	return 0
 }
 
-// writeCounts tells of the limits that a request was held against.
-func (e *exchange) writeCounts() {
+// writeRateLimits writes the headers RateLimit-Policy and RateLimit.
+func (e *exchange) writeRateLimits() {
 	var policies, states [96]byte
 	policy, state := policies[:0], states[:0]
-	for i, c := range e.made.counts {
+	for i, d := range e.made.decisions {
 		if i > 0 {
 			policy, state = append(policy, ", "...), append(state, ", "...)
 		}
-		policy = appendItem(policy, c.Policy.Name, ";q=", c.Policy.Rate.Count, ";w=", wholeSeconds(c.Policy.Rate.Per))
-		state = appendItem(state, c.Policy.Name, ";r=", c.Remaining, ";t=", wholeSeconds(c.Next))
+		policy = appendItem(policy, d.Policy.Name, ";q=", d.Policy.Rate.Count, ";w=", wholeSeconds(d.Policy.Rate.Per))
+		state = appendItem(state, d.Policy.Name, ";r=", d.Remaining, ";t=", wholeSeconds(d.Next))
 	}
 	h := &e.ctx.Response.Header
 	h.SetCanonical([]byte(headerRateLimitPolicy), policy)
 	h.SetCanonical([]byte(headerRateLimit), state)
 	if e.resource.open {
-		set(h, fasthttp.HeaderAccessControlExposeHeaders, exposedWithCounts)
+		set(h, fasthttp.HeaderAccessControlExposeHeaders, exposedWithRateLimits)
 	}
 }
 
-// appendItem writes a string with two parameters (RFC 9651). No name has anything
-// in it that would have to be escaped.
+// appendItem appends a string with two parameters (RFC 9651). No name has a character that needs an
+// escape.
 func appendItem(to []byte, name, first string, a int, second string, b int) []byte {
 	to = append(append(append(to, '"'), name...), '"')
 	to = strconv.AppendInt(append(to, first...), int64(a), 10)
 	return strconv.AppendInt(append(to, second...), int64(b), 10)
 }
 
-// wholeSeconds rounds up: whoever comes back earlier comes in vain.
+// wholeSeconds rounds up, because a client that retries earlier is refused again.
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }

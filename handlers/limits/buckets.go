@@ -10,72 +10,72 @@ import (
 )
 
 const (
-	// maxBuckets bounds the buckets of a limit: some 180 bytes each, 12 MiB in
-	// all.
+	// maxBuckets bounds the buckets of a limit. A bucket takes about 180 bytes, all take 12 MiB.
 	maxBuckets = 1 << 16
-	// sharedBuckets are for those whom there is no room for: 80 bytes each.
+	// sharedBuckets is the number of buckets for keys beyond maxBuckets. A bucket takes 80 bytes.
 	sharedBuckets = 1 << 10
 )
 
-// buckets are the token buckets of one limit, by whom they count.
+// buckets are the token buckets of one limit, by key.
 //
-// A bucket is kept until it is full again, whatever comes meanwhile: then it
-// says nothing that a new one would not. So whoever has used up a bucket can't
-// get a fresh one by having others push it out. While there are as many as may
-// be, newcomers are not given one. They share buckets, or are not counted.
+// A bucket lives until it is full again: from then on, a new bucket says the same. Nothing evicts a
+// bucket before that, so a client with an empty bucket can't get a new one by flooding the limit with
+// other keys. While there are maxBuckets buckets, a new key gets none: it takes from a shared bucket, or
+// the limit does not count its requests.
 type buckets[K comparable] struct {
 	policy Policy
 	clock  func() time.Time
-	own    *otter.Cache[K, *rate.Limiter]
-	shared []*rate.Limiter // empty: who has no bucket is not counted
-	share  func(K) uint64  // says which of shared; the same for those that are likely one
+	byKey  *otter.Cache[K, *rate.Limiter]
+	shared []*rate.Limiter // empty: the limit does not count requests of keys without a bucket
+	group  func(K) uint64  // selects one of shared; keys that are likely one client have the same group
 }
 
-// newBuckets makes the buckets of a limit, or gives nil, which counts nothing,
-// where it is off. Without share, whom there is no room for is not counted.
-func newBuckets[K comparable](policy Policy, clock func() time.Time, share func(K) uint64) (*buckets[K], error) {
+// newBuckets returns the buckets of a limit, or nil, which counts nothing, if the policy has no rate.
+// If group is nil, the limit has no shared buckets.
+func newBuckets[K comparable](policy Policy, clock func() time.Time, group func(K) uint64) (*buckets[K], error) {
 	if policy.Rate.Count == 0 {
 		return nil, nil
 	}
-	b := &buckets[K]{policy: policy, clock: clock, share: share}
+	b := &buckets[K]{policy: policy, clock: clock, group: group}
 	var err error
-	b.own, err = otter.New(&otter.Options[K, *rate.Limiter]{
-		// A read may leave the time as it is, if it would move by up to a second.
+	b.byKey, err = otter.New(&otter.Options[K, *rate.Limiter]{
+		// The expiry after a read may be up to a second off, so an entry must live longer than Per.
 		ExpiryCalculator: otter.ExpiryAccessing[K, *rate.Limiter](policy.Rate.Per + 2*time.Second),
 		Clock:            cacheClock{clock, clock()},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the limit by %s: %w", policy.Name, err)
 	}
-	if share != nil {
+	if group != nil {
 		b.shared = make([]*rate.Limiter, sharedBuckets)
 		for i := range b.shared {
-			b.shared[i] = b.full()
+			b.shared[i] = b.newBucket()
 		}
 	}
 	return b, nil
 }
 
-// full is a bucket that nothing was taken from.
-func (b *buckets[K]) full() *rate.Limiter {
+// newBucket returns a full bucket.
+func (b *buckets[K]) newBucket() *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(b.policy.Rate.perSecond()), b.policy.Rate.Count)
 }
 
-// take takes a token from a key's bucket, if there is one.
-func (b *buckets[K]) take(key K) Count {
+// take takes a token from the bucket of a key. If the key has no bucket, take returns the zero
+// Decision.
+func (b *buckets[K]) take(key K) Decision {
 	if b == nil {
-		return Count{}
+		return Decision{}
 	}
-	bucket := b.of(key)
+	bucket := b.find(key)
 	if bucket == nil {
-		return Count{}
+		return Decision{}
 	}
 	now := b.clock()
 	taken := bucket.AllowN(now, 1)
-	// Others may take between the two: what is told is a hint.
+	// Remaining and Next are hints: other requests may take tokens at any moment.
 	left := bucket.TokensAt(now)
 	whole := math.Floor(left)
-	return Count{
+	return Decision{
 		Policy:    &b.policy,
 		Refused:   !taken,
 		Remaining: int(whole),
@@ -83,30 +83,30 @@ func (b *buckets[K]) take(key K) Count {
 	}
 }
 
-// of finds the bucket that counts a key; nil: none does.
-func (b *buckets[K]) of(key K) *rate.Limiter {
-	if bucket, known := b.own.GetIfPresent(key); known {
+// find returns the bucket of a key, or nil if the key has none and there are no shared buckets.
+func (b *buckets[K]) find(key K) *rate.Limiter {
+	if bucket, known := b.byKey.GetIfPresent(key); known {
 		return bucket
 	}
-	// Those that come in the same moment may all pass: as many more as there are
-	// threads.
-	if b.own.EstimatedSize() < maxBuckets {
-		bucket, _ := b.own.SetIfAbsent(key, b.full())
+	// Concurrent calls may all pass this check, so there may be a few more buckets: at most one for
+	// each thread.
+	if b.byKey.EstimatedSize() < maxBuckets {
+		bucket, _ := b.byKey.SetIfAbsent(key, b.newBucket())
 		return bucket
 	}
 	if len(b.shared) == 0 {
 		return nil
 	}
-	return b.shared[b.share(key)%uint64(len(b.shared))]
+	return b.shared[b.group(key)%uint64(len(b.shared))]
 }
 
 func (b *buckets[K]) close() {
 	if b != nil {
-		b.own.StopAllGoroutines()
+		b.byKey.StopAllGoroutines()
 	}
 }
 
-// cacheClock lets a cache go by the clock of its limit.
+// cacheClock makes a cache use the clock of its limit.
 type cacheClock struct {
 	now   func() time.Time
 	began time.Time
@@ -115,6 +115,5 @@ type cacheClock struct {
 // NowNano implements otter.Clock.
 func (c cacheClock) NowNano() int64 { return int64(c.now().Sub(c.began)) }
 
-// Tick implements otter.Clock. It says when to look for what has expired, which
-// is a matter of memory alone.
+// Tick implements otter.Clock. The cache removes expired entries at each tick, which only frees memory.
 func (c cacheClock) Tick(d time.Duration) <-chan time.Time { return time.NewTicker(d).C }

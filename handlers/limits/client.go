@@ -7,24 +7,23 @@ import (
 	"strings"
 )
 
-// Proxies are the networks of those whose word is taken for where a request
-// came from.
+// Proxies are the networks of trusted proxies: they may name the client of a request.
 type Proxies []netip.Prefix
 
 func (p Proxies) trusts(addr netip.Addr) bool {
 	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(addr) })
 }
 
-// Client finds where a request came from: its peer, unless that is one of the
-// proxies. Then it is the last address of X-Forwarded-For that is none of them.
-// Each proxy writes behind what it was sent whom it was sent it by, so whatever
-// stands before that address is only what that client says, and is not looked
-// at. If all are proxies it is the first of them. Where anything else stands
-// before such an address was found, nobody knows, and it is the peer.
+// Client returns the address of a request's client. forwardedFor holds the lines of the header
+// X-Forwarded-For, in order. Each proxy appends the address of its peer to that header.
 //
-// forwardedFor is the lines of that header, in order.
+//   - If peer is no trusted proxy, the client is peer.
+//   - Otherwise the client is the last address in forwardedFor that is no trusted proxy. Client
+//     ignores everything before that address, because the client may have sent it.
+//   - If all addresses are trusted proxies, the client is the first of them.
+//   - If something that is no address comes before the client is found, the client is peer.
 func (p Proxies) Client(peer netip.Addr, forwardedFor [][]byte) netip.Addr {
-	peer = plain(peer)
+	peer = canonical(peer)
 	if !p.trusts(peer) {
 		return peer
 	}
@@ -49,12 +48,12 @@ func (p Proxies) Client(peer netip.Addr, forwardedFor [][]byte) netip.Addr {
 	return client
 }
 
-// parseHop reads one address of X-Forwarded-For. Some proxies write the port,
-// or brackets around IPv6.
+// parseHop reads one address of X-Forwarded-For. Some proxies write a port, or brackets around an IPv6
+// address.
 func parseHop(text []byte) (netip.Addr, bool) {
 	hop := strings.Trim(string(text), " \t")
 	if both, err := netip.ParseAddrPort(hop); err == nil {
-		return plain(both.Addr()), true
+		return canonical(both.Addr()), true
 	}
 	if inside, bracket := strings.CutPrefix(hop, "["); bracket {
 		var closed bool
@@ -63,8 +62,8 @@ func parseHop(text []byte) (netip.Addr, bool) {
 		}
 	}
 	addr, err := netip.ParseAddr(hop)
-	return plain(addr), err == nil
+	return canonical(addr), err == nil
 }
 
-// plain is an address in the one form that it is compared in.
-func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
+// canonical returns an address in the one form in which addresses are compared.
+func canonical(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }

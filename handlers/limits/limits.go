@@ -1,10 +1,3 @@
-// Package limits tells who asks for too much. A limit counts requests by whose
-// they are, in a token bucket each: one for each client address, API key or
-// license key that was seen lately. Each process counts for itself, and nothing
-// is stored.
-//
-// What is counted, and what a caller is told, is the business of package
-// handlers.
 package limits
 
 import (
@@ -14,17 +7,17 @@ import (
 	"time"
 )
 
-// Config says what is allowed. A zero Rate is no limit.
+// Config holds the rate of each limit. A zero Rate is no limit.
 type Config struct {
-	Address Rate // of one client address, or network; see [Network]
-	APIKey  Rate // of one API key
-	License Rate // of one license
+	Address Rate // of a client address, or its network; see [Network]
+	APIKey  Rate // of an API key
+	License Rate // of a license
 
-	Clock func() time.Time // monotonic, as time.Now is
+	Clock func() time.Time // monotonic, like time.Now
 }
 
-// Limits are the limits of one process. The zero value has none. Make others
-// with [New], and close them.
+// Limits are the limits of a process. They are safe for concurrent use. The zero value limits nothing.
+// Make any other value with [New], and close it.
 type Limits struct {
 	address *buckets[netip.Addr]
 	apiKey  *buckets[[32]byte]
@@ -38,22 +31,22 @@ const (
 	NameLicense = "license"
 )
 
-// Policy is a limit by its name.
+// Policy is the name and the rate of a limit.
 type Policy struct {
 	Name string
 	Rate Rate
 }
 
-// Count is what became of a request that was held against a limit. The zero
-// Count says that none was.
-type Count struct {
-	Policy    *Policy // nil: it was not counted
+// Decision is what a limit decides about a request. The zero Decision means that no limit counted the
+// request.
+type Decision struct {
+	Policy    *Policy // nil: the limit did not count the request
 	Refused   bool
-	Remaining int           // how many more would be let through at once
-	Next      time.Duration // until it is one more than that
+	Remaining int           // how many further requests the limit would accept at once
+	Next      time.Duration // until Remaining grows by one
 }
 
-// New makes limits.
+// New returns limits. Close must follow.
 func New(cfg Config) (*Limits, error) {
 	seed := maphash.MakeSeed()
 	var l Limits
@@ -63,8 +56,8 @@ func New(cfg Config) (*Limits, error) {
 	}); err != nil {
 		return nil, err
 	}
-	// Whoever is counted here has shown a key that is good, or well made. Those
-	// are not to be had by the million, so nobody need share a bucket.
+	// These requests have a valid API key, or a license key with good check characters. No client
+	// has millions of those, so these limits need no shared buckets.
 	if l.apiKey, err = newBuckets[[32]byte](Policy{NameAPIKey, cfg.APIKey}, cfg.Clock, nil); err != nil {
 		return nil, err
 	}
@@ -74,7 +67,7 @@ func New(cfg Config) (*Limits, error) {
 	return &l, nil
 }
 
-// Close ends what runs in the background.
+// Close stops the background goroutines.
 func (l *Limits) Close() {
 	l.address.close()
 	l.apiKey.close()
@@ -82,26 +75,26 @@ func (l *Limits) Close() {
 }
 
 // Address counts a request by its client's network.
-func (l *Limits) Address(client netip.Addr) Count { return l.address.take(Network(client)) }
+func (l *Limits) Address(client netip.Addr) Decision { return l.address.take(Network(client)) }
 
 // APIKey counts a request by the hash of its API key.
-func (l *Limits) APIKey(hash [32]byte) Count { return l.apiKey.take(hash) }
+func (l *Limits) APIKey(hash [32]byte) Decision { return l.apiKey.take(hash) }
 
-// License counts a request by the license that it names, in canonical form.
-func (l *Limits) License(key string) Count { return l.license.take(key) }
+// License counts a request by the license key that it names, in canonical form.
+func (l *Limits) License(key string) Decision { return l.license.take(key) }
 
-// Network is whom a client's address stands for: itself, or with IPv6 the /64
-// that it is in, any address of which one machine can give itself.
+// Network returns the address that a client counts as: with IPv4 the client's own address, with IPv6
+// its /64, because one machine can use any address of its /64.
 func Network(client netip.Addr) netip.Addr {
-	client = plain(client)
+	client = canonical(client)
 	if client.Is6() {
 		return netip.PrefixFrom(client, 64).Masked().Addr()
 	}
 	return client
 }
 
-// region is the wider network that a network belongs to, about as much as one
-// provider has: /16 with IPv4, /32 with IPv6.
+// region returns the wider network of a network, about as large as a provider's: the /16 of IPv4, the
+// /32 of IPv6.
 func region(network netip.Addr) uint32 {
 	if network.Is4() {
 		four := network.As4()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// clock is set by hand.
+// clock is a clock that tests advance.
 type clock struct{ nanos atomic.Int64 }
 
 func (c *clock) Now() time.Time          { return time.Unix(1_900_000_000, c.nanos.Load()) }
@@ -31,8 +31,7 @@ func newLimits(t testing.TB, cfg Config) (*Limits, *clock) {
 
 var perMinute = Rate{Count: 60, Per: time.Minute}
 
-// client is one of many addresses: each is in a /64 of its own, all are in the
-// /32 that first names.
+// client returns address i of the /32 whose first four bytes are first. Each address has its own /64.
 func client(first uint32, i int) netip.Addr {
 	var b [16]byte
 	binary.BigEndian.PutUint32(b[:], first)
@@ -43,8 +42,8 @@ func client(first uint32, i int) netip.Addr {
 
 const provider = 0x20010db8
 
-func (c Count) String() string {
-	return fmt.Sprintf("refused %v, %d remain, next in %v", c.Refused, c.Remaining, c.Next)
+func (d Decision) String() string {
+	return fmt.Sprintf("refused %v, %d remain, next in %v", d.Refused, d.Remaining, d.Next)
 }
 
 func TestBucket(t *testing.T) {
@@ -69,7 +68,8 @@ func TestBucket(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", i, got, step.want)
 		}
 	}
-	if got := l.APIKey([32]byte{2}); got.Refused || got.Remaining != 2 || got.Policy.Name != NameAPIKey || got.Policy.Rate.Count != 3 {
+	if got := l.APIKey([32]byte{2}); got.Refused || got.Remaining != 2 ||
+		got.Policy.Name != NameAPIKey || got.Policy.Rate.Count != 3 {
 		t.Errorf("another key: %v of %v", got, got.Policy)
 	}
 }
@@ -78,45 +78,44 @@ func TestOff(t *testing.T) {
 	t.Parallel()
 	made, _ := newLimits(t, Config{})
 	for _, l := range []*Limits{made, {}} {
-		for _, c := range []Count{l.Address(netip.Addr{}), l.APIKey([32]byte{1}), l.License("LIC-x")} {
-			if c != (Count{}) {
-				t.Errorf("it was counted: %v", c)
+		for _, d := range []Decision{l.Address(netip.Addr{}), l.APIKey([32]byte{1}), l.License("LIC-x")} {
+			if d != (Decision{}) {
+				t.Errorf("a limit that is off counted a request: %v", d)
 			}
 		}
 		l.Close()
 	}
 }
 
-// TestNothingIsGivenTwice lets many ask at the same moment.
-func TestNothingIsGivenTwice(t *testing.T) {
+// TestConcurrentRequests: concurrent requests get exactly the tokens of the bucket.
+func TestConcurrentRequests(t *testing.T) {
 	t.Parallel()
 	l, _ := newLimits(t, Config{License: Rate{Count: 100, Per: time.Minute}})
-	var through atomic.Int64
+	var accepted atomic.Int64
 	var group sync.WaitGroup
 	for range 16 {
 		group.Go(func() {
 			for range 50 {
 				if !l.License("LIC-x").Refused {
-					through.Add(1)
+					accepted.Add(1)
 				}
 			}
 		})
 	}
 	group.Wait()
-	if got := through.Load(); got != 100 {
-		t.Errorf("%d came through, want 100", got)
+	if got := accepted.Load(); got != 100 {
+		t.Errorf("%d requests were accepted, want 100", got)
 	}
 }
 
-// TestMillionAddresses is a guesser who has a million addresses: memory stays
-// bounded, who has used up a bucket does not get a new one by that, and who
-// comes from elsewhere is not hurt.
+// TestMillionAddresses: an attacker guesses license keys from a million addresses. Memory stays bounded,
+// an address with an empty bucket does not get a new one, and clients of other networks are unaffected.
 func TestMillionAddresses(t *testing.T) {
 	l, clock := newLimits(t, Config{Address: perMinute})
 	before := heap()
-	guesser := client(provider, 1<<30)
+	attacker := client(provider, 1<<30)
 	for range perMinute.Count {
-		l.Address(guesser)
+		l.Address(attacker)
 	}
 	refused := 0
 	for i := range 1_000_000 {
@@ -124,22 +123,22 @@ func TestMillionAddresses(t *testing.T) {
 			refused++
 		}
 	}
-	if got := l.address.own.EstimatedSize(); got > maxBuckets {
+	if got := l.address.byKey.EstimatedSize(); got > maxBuckets {
 		t.Errorf("there are %d buckets, want at most %d", got, maxBuckets)
 	}
 	const bound = 16 << 20
 	if grown := heap() - before; grown > bound {
-		t.Errorf("they take %d bytes, want at most %d", grown, bound)
+		t.Errorf("the buckets take %d bytes, want at most %d", grown, bound)
 	}
-	if got := l.Address(guesser); !got.Refused {
-		t.Errorf("who had used up its bucket got a new one: %v", got)
+	if got := l.Address(attacker); !got.Refused {
+		t.Errorf("an address with an empty bucket got a new one: %v", got)
 	}
-	// All that had no bucket of their own have shared one.
+	// All addresses without a bucket have shared one.
 	if want := 1_000_000 - (maxBuckets - 1) - perMinute.Count; refused != want {
 		t.Errorf("%d were refused, want %d", refused, want)
 	}
 	if got := l.Address(client(provider, 2_000_000)); !got.Refused {
-		t.Errorf("one more of the same network: %v", got)
+		t.Errorf("another address of the same network: %v", got)
 	}
 	free := 0
 	const others = 100
@@ -148,33 +147,33 @@ func TestMillionAddresses(t *testing.T) {
 			free++
 		}
 	}
-	// By chance one of them may share that bucket.
+	// A few may share that bucket by chance.
 	if free < others-3 {
 		t.Errorf("of %d from other networks %d are refused", others, others-free)
 	}
 
-	// What is full again is dropped. The one that is counted meanwhile stays.
+	// Full buckets expire.
 	clock.advance(perMinute.Per + 3*time.Second)
-	l.address.own.CleanUp()
-	if got := l.address.own.EstimatedSize(); got != 0 {
-		t.Errorf("%d buckets are left that say nothing", got)
+	l.address.byKey.CleanUp()
+	if got := l.address.byKey.EstimatedSize(); got != 0 {
+		t.Errorf("%d full buckets are left", got)
 	}
-	if got := l.Address(guesser); got.Remaining != perMinute.Count-1 {
+	if got := l.Address(attacker); got.Remaining != perMinute.Count-1 {
 		t.Errorf("a minute later: %v", got)
 	}
 }
 
-// heap is what is in use.
+// heap returns the bytes in use.
 func heap() int64 {
 	var m runtime.MemStats
-	for range 3 { // what was let go by finalizers and pools takes a second collection
+	for range 3 { // pools and finalizers free their memory with the second collection
 		runtime.GC()
 	}
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// TestEmptyBucketIsKept: a bucket that says something is there as long as it does.
+// TestEmptyBucketIsKept: a bucket lives until it is full again.
 func TestEmptyBucketIsKept(t *testing.T) {
 	t.Parallel()
 	l, clock := newLimits(t, Config{Address: perMinute})
@@ -182,14 +181,14 @@ func TestEmptyBucketIsKept(t *testing.T) {
 		l.Address(client(provider, 1))
 	}
 	clock.advance(perMinute.Per - time.Second)
-	l.address.own.CleanUp()
+	l.address.byKey.CleanUp()
 	if got := l.Address(client(provider, 1)); got.Remaining != perMinute.Count-2 {
 		t.Errorf("after 59 s: %v", got)
 	}
 }
 
-// TestLicensesBeyond: with more licenses than there are buckets, those that
-// have one are held to it, and no others.
+// TestLicensesBeyond: with more licenses than buckets, the limit applies to the licenses that have a
+// bucket, and to no others.
 func TestLicensesBeyond(t *testing.T) {
 	t.Parallel()
 	l, clock := newLimits(t, Config{License: Rate{Count: 1, Per: time.Minute}})
@@ -197,17 +196,17 @@ func TestLicensesBeyond(t *testing.T) {
 		l.License(fmt.Sprint(i))
 	}
 	if got := l.License("7"); !got.Refused {
-		t.Errorf("one that has a bucket: %v", got)
+		t.Errorf("a license with a bucket: %v", got)
 	}
 	for range 2 {
-		if got := l.License("another"); got != (Count{}) {
-			t.Errorf("one that has none: %v", got)
+		if got := l.License("another"); got != (Decision{}) {
+			t.Errorf("a license without a bucket: %v", got)
 		}
 	}
 	clock.advance(2 * time.Minute)
-	l.license.own.CleanUp()
+	l.license.byKey.CleanUp()
 	if got := l.License("another"); got.Policy == nil {
-		t.Error("it is not counted although there is room")
+		t.Error("the limit does not count a license although it has room")
 	}
 }
 

@@ -8,8 +8,7 @@ import (
 	"time"
 )
 
-// Rate is how much is allowed: Count at once, and as many again in each Per. A
-// Count of 0 stands for no limit.
+// Rate allows Count requests at once, and Count more in each Per. A Count of 0 is no limit.
 type Rate struct {
 	Count int
 	Per   time.Duration // in whole seconds
@@ -21,10 +20,11 @@ const (
 	maxPer   = 24 * time.Hour
 )
 
-// ErrRate is why a text is no [Rate].
-var ErrRate = errors.New("must be like 60/m, 500/s or 100/10s: up to 1,000,000 in whole seconds, up to 24h of them; 0 is no limit")
+// ErrRate is the error of a text that is no [Rate].
+var ErrRate = errors.New("must be like 60/m, 500/s or 100/10s: up to 1,000,000 in whole seconds, " +
+	"up to 24h of them; 0 is no limit")
 
-// MarshalText writes a rate as UnmarshalText reads it.
+// MarshalText implements encoding.TextMarshaler. UnmarshalText reads the same form.
 func (r Rate) MarshalText() ([]byte, error) {
 	if r.Count == 0 {
 		return []byte("0"), nil
@@ -41,8 +41,8 @@ func (r Rate) MarshalText() ([]byte, error) {
 	return fmt.Appendf(nil, "%d/%s", r.Count, per), nil
 }
 
-// UnmarshalText reads a count, a slash and a duration, which may be a unit
-// alone: 60/m is 60/1m. 0 is no limit.
+// UnmarshalText implements encoding.TextUnmarshaler. It reads a count, a slash and a duration. The
+// duration may be a unit alone: 60/m is 60/1m. The text 0 is no limit.
 func (r *Rate) UnmarshalText(text []byte) error {
 	if string(text) == "0" {
 		*r = Rate{}
@@ -64,5 +64,5 @@ func (r *Rate) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// perSecond is how many are allowed in a second, over time.
+// perSecond returns the number of requests allowed in a second, on average.
 func (r Rate) perSecond() float64 { return float64(r.Count) / r.Per.Seconds() }
