@@ -31,7 +31,13 @@ var house = []room{
 	{path: "internal/...", ours: []string{everything}, testOnly: true},
 	{path: "loadtest/trial/trialtest", ours: []string{"loadtest/..."}, testOnly: true},
 	// Measures the service from outside, as its clients see it.
-	{path: "loadtest/...", ours: []string{"client", "client/webhook"}, mayCrash: true},
+	{path: "loadtest/...", ours: []string{"client", "client/webhook", "internal/process"}, mayCrash: true},
+	// Child processes of load tests and tests.
+	{
+		path:     "internal/process",
+		mayCrash: true,
+		third:    []string{"go.etcd.io/etcd/client/pkg/v3/transport", "go.etcd.io/etcd/server/v3/embed"},
+	},
 	// Programs as users would write them.
 	{path: "examples/...", ours: []string{"client/webhook"}, mayCrash: true},
 	{path: "cmd/licet/internal/cli", ours: []string{"cmd/licet/internal/bulk", "client", "cmd/licet/internal/terminal", "licensing"}, mayCrash: true},

@@ -1,20 +1,19 @@
-// Package etcdtest runs etcd clusters for tests. Each member is a process of
-// its own, so that it can be killed, stopped, cut off from the others and
-// started again. It is the test binary itself, started once more as etcd: see
-// [Main].
+// Package etcdtest runs etcd clusters for tests. Each member is a process of its own
+// ([licet/internal/process]), so that a test can kill it, stop it, cut it off from the
+// others and start it again. The process is the test binary itself: see [Main].
+//
+// Files:
+//   - cluster.go: clusters and their members
+//   - network.go: the members' connections to each other, which can be cut
+//   - certificates.go: a certificate authority for tests
 package etcdtest
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,7 +23,13 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"licet/internal/process"
 )
+
+// Main makes the test binary a member of etcd if it was started as one, and returns if
+// it was not. TestMain must call it first.
+func Main() { process.BeEtcd() }
 
 // Files names the files of a TLS identity.
 type Files struct{ CA, Cert, Key string }
@@ -41,11 +46,8 @@ type Member struct {
 	Endpoint string
 
 	dir   string
-	spec  spec
-	cmd   *exec.Cmd
-	stdin io.Closer
-	ended chan struct{} // closed once the process has ended
-	log   *output
+	spec  process.Member
+	child *process.Child // nil: it does not run
 }
 
 const startTimeout = time.Minute
@@ -71,7 +73,7 @@ func StartTLS(t testing.TB, files Files) *Cluster {
 	t.Helper()
 	c := newCluster(t, 1)
 	m := c.Members[0]
-	m.spec.TLS = files
+	m.spec.CAFile, m.spec.CertFile, m.spec.KeyFile = files.CA, files.Cert, files.Key
 	var err error
 	for range 5 { // somebody else may take the port in between
 		m.Endpoint = "https://" + freeAddress(t)
@@ -106,7 +108,8 @@ func newCluster(t testing.TB, size int) *Cluster {
 	for i := range size {
 		name := fmt.Sprintf("m%d", i)
 		all = append(all, name+"="+peerURL(name))
-		c.Members = append(c.Members, &Member{dir: filepath.Join(dir, name), spec: spec{Name: name}, log: new(output)})
+		at := filepath.Join(dir, name)
+		c.Members = append(c.Members, &Member{dir: at, spec: process.Member{Name: name, Dir: at, Peer: peerURL(name), NoSync: true}})
 	}
 	for _, m := range c.Members {
 		m.spec.Cluster = strings.Join(all, ",")
@@ -118,7 +121,8 @@ func newCluster(t testing.TB, size int) *Cluster {
 		for _, m := range c.Members {
 			m.Kill()
 			if t.Failed() {
-				t.Logf("etcd member %s wrote:\n%s", m.spec.Name, m.log)
+				text, err := os.ReadFile(m.dir + ".log")
+				t.Logf("etcd member %s wrote:\n%s\n%v", m.spec.Name, text, err)
 			}
 		}
 		c.network.close()
@@ -161,7 +165,7 @@ func (c *Cluster) Leader(t testing.TB) (leader, follower *Member) {
 	t.Helper()
 	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		for _, m := range c.Members {
-			if m.cmd == nil {
+			if m.child == nil {
 				continue
 			}
 			if m.leads() {
@@ -190,50 +194,17 @@ func (m *Member) leads() bool {
 	return err == nil && status.Leader == status.Header.MemberId
 }
 
-func (m *Member) start() error {
-	text, err := json.Marshal(m.spec)
-	if err != nil {
-		return err
-	}
-	m.cmd = exec.Command(os.Args[0])
-	m.cmd.Dir = m.dir
-	m.cmd.Env = append(os.Environ(), memberVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	m.cmd.Stderr = m.log
-	stdin, err := m.cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	stdout, err := m.cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	m.stdin, m.ended = stdin, make(chan struct{})
-	if err := m.cmd.Start(); err != nil {
-		return err
-	}
-	giveUp := time.AfterFunc(startTimeout, func() { _ = m.cmd.Process.Kill() })
-	defer giveUp.Stop()
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
-	go func(cmd *exec.Cmd, ended chan struct{}) {
-		_ = cmd.Wait()
-		close(ended)
-	}(m.cmd, m.ended)
-	if line != readyLine+"\n" {
-		m.Kill()
-		return fmt.Errorf("etcd member %s did not start: %s", m.spec.Name, m.log)
-	}
-	return nil
+func (m *Member) start() (err error) {
+	m.child, err = process.StartEtcd(context.Background(), m.spec, startTimeout)
+	return err
 }
 
-// Kill is kill -9.
+// Kill sends SIGKILL and waits until the process has ended.
 func (m *Member) Kill() {
-	if m.cmd == nil {
-		return
+	if m.child != nil {
+		m.child.Kill()
+		m.child = nil
 	}
-	_ = m.cmd.Process.Kill()
-	<-m.ended
-	_ = m.stdin.Close()
-	m.cmd = nil
 }
 
 // Restart starts a member again that was killed, on the data that it had.
@@ -253,27 +224,7 @@ func (m *Member) Continue(t testing.TB) { m.signal(t, syscall.SIGCONT) }
 
 func (m *Member) signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
-	if err := m.cmd.Process.Signal(signal); err != nil {
+	if err := m.child.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// output takes what a process writes while the test may read it.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-// String is what was written so far.
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
 }

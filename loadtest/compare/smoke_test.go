@@ -8,12 +8,13 @@ import (
 	"strings"
 	"testing"
 
+	"licet/internal/process"
 	"licet/loadtest/rig"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	rig.BeEtcd()
+	process.BeEtcd()
 	m.Run()
 }
 

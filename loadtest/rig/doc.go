@@ -1,11 +1,13 @@
-// Package rig is what load tests stand on: an etcd whose members are processes
-// of their own, nodes before it, an API key, licenses to begin with, and a
-// word on how far all that is.
+// Package rig is what load tests start and ask: an etcd whose members are processes of
+// their own, nodes in front of it, an API key, and the first licenses.
 //
-// A program that uses it is its own etcd: it is started again as each member, and
-// calls [BeEtcd] before anything else, as [Main] does. So a load test needs Go and
-// nothing that was installed before.
-//
-// It ends processes by their id only. Members of etcd end with the program that
-// has started them, however that ends.
+// Files:
+//   - main.go: exit codes, and the frame of main
+//   - etcd.go: an etcd cluster
+//   - licet.go: the licet program, its subcommands and API keys
+//   - node.go: a node in a process of its own
+//   - grant.go, keys.go: many licenses, and a compact list of their keys
+//   - memory.go: the memory of a process
+//   - progress.go: what a program is doing, for people
+//   - race_on.go, race_off.go: whether this program has the race detector
 package rig

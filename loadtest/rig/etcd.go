@@ -1,14 +1,11 @@
 package rig
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -16,41 +13,53 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"licet/internal/process"
 )
 
 const startTimeout = time.Minute
 
+// EtcdQuota is the largest database that etcd's authors advise. The default of 2 GiB
+// would not hold a million licenses with their history.
+const EtcdQuota = 8 << 30
+
 // Cluster is an etcd whose members are processes of their own, on loopback.
 type Cluster struct {
 	Endpoints []string
-	specs     []memberSpec
-	Members   []*Child
-	Admin     *clientv3.Client // for what is asked besides the load
+	Members   []*process.Child
+	Admin     *clientv3.Client // for requests besides the load
+
+	specs []process.Member
 }
 
-// StartEtcd starts a cluster with empty data directories below dir.
+// StartEtcd starts a cluster with empty data directories below dir. It has etcd's own
+// defaults, but for the quota and for how much history periodic compaction keeps: every
+// write is synced to the disk.
 func StartEtcd(ctx context.Context, dir string, size int, retention string) (*Cluster, error) {
 	ports, err := freePorts(2 * size)
 	if err != nil {
 		return nil, err
 	}
-	specs := make([]memberSpec, size)
+	specs := make([]process.Member, size)
 	var all []string
 	for i := range specs {
 		name := fmt.Sprintf("m%d", i)
-		specs[i] = memberSpec{
-			Name: name, Dir: filepath.Join(dir, name), Retention: retention,
+		specs[i] = process.Member{
+			Name: name, Dir: filepath.Join(dir, name), Retention: retention, Quota: EtcdQuota,
 			Client: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i]), Peer: fmt.Sprintf("http://127.0.0.1:%d", ports[2*i+1]),
 		}
 		all = append(all, name+"="+specs[i].Peer)
+		if err := os.Mkdir(specs[i].Dir, 0o700); err != nil {
+			return nil, err
+		}
 	}
-	c := &Cluster{specs: specs, Members: make([]*Child, size)}
+	c := &Cluster{specs: specs, Members: make([]*process.Child, size)}
 	errs := make([]error, size)
 	var group sync.WaitGroup
-	for i := range specs { // each is ready only once it has met the others
+	for i := range specs { // a member is ready only once it has met the others
 		specs[i].Cluster = strings.Join(all, ",")
 		c.Endpoints = append(c.Endpoints, specs[i].Client)
-		group.Go(func() { c.Members[i], errs[i] = startMember(ctx, specs[i], startTimeout) })
+		group.Go(func() { c.Members[i], errs[i] = process.StartEtcd(ctx, specs[i], startTimeout) })
 	}
 	group.Wait()
 	err = errors.Join(errs...)
@@ -64,20 +73,20 @@ func StartEtcd(ctx context.Context, dir string, size int, retention string) (*Cl
 	return c, nil
 }
 
-// StartMember starts a member that has ended again, with the data it had, and
-// waits until it serves.
+// StartMember starts a member again that has ended, on the data that it had, and waits
+// until it serves.
 func (c *Cluster) StartMember(ctx context.Context, i int, limit time.Duration) error {
-	member, err := startMember(ctx, c.specs[i], limit)
+	member, err := process.StartEtcd(ctx, c.specs[i], limit)
 	if err == nil {
 		c.Members[i] = member
 	}
 	return err
 }
 
-// askTimeout is how long a member may take to tell about itself.
+// askTimeout is how long a member may take to answer a status request.
 const askTimeout = 2 * time.Second
 
-// Leader tells which member leads the others. Some may be gone.
+// Leader returns the index of the member that leads. Members may be down.
 func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	var errs []error
 	for i, endpoint := range c.Endpoints {
@@ -93,44 +102,6 @@ func (c *Cluster) Leader(ctx context.Context) (int, error) {
 	return 0, fmt.Errorf("etcd has no leader that says so: %w", errors.Join(errs...))
 }
 
-func startMember(ctx context.Context, spec memberSpec, limit time.Duration) (*Child, error) {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
-	}
-	cmd := exec.CommandContext(ctx, self)
-	cmd.Env = append(os.Environ(), memberVariable+"="+string(text))
-	log, err := os.Create(spec.Dir + ".log")
-	if err != nil {
-		return nil, err
-	}
-	cmd.Stderr = log
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start etcd: %w", err)
-	}
-	giveUp := time.AfterFunc(limit, func() { _ = cmd.Process.Kill() })
-	defer giveUp.Stop()
-	line, _ := bufio.NewReader(stdout).ReadString('\n')
-	member := newChild(cmd, log, stdin)
-	if line != memberReady+"\n" {
-		member.Kill()
-		return nil, fmt.Errorf("etcd %s did not start: %s", spec.Name, member.LogTail())
-	}
-	return member, nil
-}
-
 // Stop kills all members.
 func (c *Cluster) Stop() {
 	if c.Admin != nil {
@@ -143,7 +114,7 @@ func (c *Cluster) Stop() {
 	}
 }
 
-// PIDs are the ids of the members' processes.
+// PIDs returns the process ids of the members.
 func (c *Cluster) PIDs() []int {
 	var pids []int
 	for _, member := range c.Members {
@@ -161,7 +132,7 @@ func NewEtcdClient(endpoints []string) (*clientv3.Client, error) {
 	return client, nil
 }
 
-// freePorts finds ports of 127.0.0.1 that nobody listens on.
+// freePorts finds unused ports of 127.0.0.1.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for range n {

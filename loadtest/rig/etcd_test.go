@@ -4,11 +4,13 @@ import (
 	"context"
 	"testing"
 	"time"
+
+	"licet/internal/process"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	BeEtcd()
+	process.BeEtcd()
 	m.Run()
 }
 

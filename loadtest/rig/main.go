@@ -10,27 +10,29 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"licet/internal/process"
 )
 
 // Exit codes, as those of licet.
 const (
 	ExitOK     = 0
-	ExitFailed = 1 // also where all went well, and not everything is as it must be
+	ExitFailed = 1 // also for a run that found something wrong
 	ExitUsage  = 2
 )
 
-// Main is a program that starts etcd: started again as a member, it is that, and
-// otherwise the command, whose ctx ends when it is told to stop.
+// Main runs a command of a program that starts etcd. The command's context ends with
+// SIGINT or SIGTERM.
 func Main(command func(ctx context.Context, args []string, stdout, stderr io.Writer) (exitCode int)) {
-	BeEtcd()
+	process.BeEtcd()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
 }
 
-// UsageError says what is wrong with a command line, if anything, and gives the
-// exit code. Where help was asked for, the flags have printed it.
+// UsageError prints what is wrong with a command line and returns the exit code. After
+// --help, for which the flags have printed the help, it prints nothing.
 func UsageError(stderr io.Writer, program string, err error) (exitCode int) {
 	if errors.Is(err, pflag.ErrHelp) {
 		return ExitOK

@@ -9,11 +9,13 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"licet/internal/process"
 )
 
 // Node is a licet serve in a process of its own.
 type Node struct {
-	*Child
+	*process.Child
 	Address string
 	Metrics string // URL
 
@@ -57,11 +59,9 @@ func (n *Node) Start(ctx context.Context) error {
 	}
 	cmd := exec.CommandContext(ctx, n.program.Binary, n.args...)
 	cmd.Env = append(PlainEnvironment(), "GODEBUG=gctrace=1")
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start a node: %w", err)
+	if n.Child, err = process.Start(cmd, log); err != nil {
+		return err
 	}
-	n.Child = newChild(cmd, log, nil)
 	if err := n.Await(ctx); err != nil {
 		n.Kill()
 		return fmt.Errorf("a node did not start: %w: %s", err, n.LogTail())

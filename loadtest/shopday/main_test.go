@@ -3,11 +3,11 @@ package main
 import (
 	"testing"
 
-	"licet/loadtest/rig"
+	"licet/internal/process"
 )
 
 // TestMain makes this binary a member of etcd where it was started as one.
 func TestMain(m *testing.M) {
-	rig.BeEtcd()
+	process.BeEtcd()
 	m.Run()
 }
