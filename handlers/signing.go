@@ -14,13 +14,13 @@ const (
 	headerSignatureInput = "Signature-Input"
 )
 
-// checkSignature judges the signature of a request, whose path is given as it
-// was sent. Like credentials, a signature that is sent must be good wherever
-// they are looked at, demanded or not: whoever signs relies on it.
+// checkSignature verifies the signature of a request. path is the path as sent. On routes that check
+// credentials, a signature must be valid even if the API key does not require one: a client that signs
+// relies on the check.
 func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *licensing.APIKey) error {
 	head := &ctx.Request.Header
-	// Most requests come from end users, for whom one look must do. The other
-	// header alone is some other kind of signature, or half of one of ours.
+	// Most requests come from end users, and need only one lookup. Signature without Signature-Input
+	// is a signature of another kind, or an incomplete one.
 	signed := len(head.Peek(headerSignatureInput)) > 0 || caller != nil && len(head.Peek(headerSignature)) > 0
 	switch {
 	case !signed && caller != nil && caller.RequireSignature:
@@ -33,7 +33,7 @@ func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *l
 	now := s.cfg.Node.Now()
 	secrets, err := s.cfg.Ring.APISecrets(caller, now)
 	if err != nil {
-		// The caller is not to blame, and another node may have the right ring.
+		// This is not the caller's fault, and another node may have the right ring.
 		s.cfg.Log.Error().Err(err).Msg("a signature can't be checked: give this node the ring of master keys and start it again")
 		return errNoSecret
 	}
@@ -49,8 +49,8 @@ func (s *Server) checkSignature(ctx *fasthttp.RequestCtx, path string, caller *l
 	return nil
 }
 
-// targetURI is the address that a request was sent to, as its client knows it:
-// below PublicURL. The header Host is not asked, since proxies change it.
+// targetURI returns the URI of a request as its client knows it, below PublicURL. targetURI ignores the
+// header Host, because proxies change it.
 func (s *Server) targetURI(path string, target []byte) string {
 	uri := s.origin + s.basePath + path
 	if query := bytes.IndexByte(target, '?'); query >= 0 {

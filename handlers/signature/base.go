@@ -9,23 +9,22 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// Message is a request as it was received.
+// Message is a request as received.
 type Message struct {
 	Method string
-	// TargetURI is the absolute URI that the client has asked for: path and
-	// query as they were sent, the host in lower case, no port where it is the
-	// scheme's own.
+	// TargetURI is the absolute URI of the request: path and query as sent, the host in lower case,
+	// without the default port of its scheme.
 	TargetURI string
-	// Fields is the header lines, each with CR LF at its end. A line that is
-	// folded must have been refused before: here its second half is not found.
+	// Fields holds the header lines, each with CR LF at its end. The caller must have refused folded
+	// lines: this package ignores everything after the fold.
 	Fields []byte
-	Body   []byte // the content, before it is decoded in any way
+	Body   []byte // the content, before any decoding
 }
 
-// base makes what a signature is made over (RFC 9421, 2.5).
+// base returns the signature base: the bytes that a signature covers (RFC 9421, section 2.5).
 func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
-	// Written anew and not taken from the header: a signature is made over the
-	// strict form, however the header is spaced.
+	// Encoded again, not copied from the header: a signature covers the strict form, whatever blanks
+	// the header has.
 	params, err := httpsfv.Marshal(covered)
 	if err != nil {
 		return nil, fmt.Errorf("its parameters can't be written: %w", err)
@@ -45,7 +44,7 @@ func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
 			return nil, fmt.Errorf("it covers %q, and component names are in lower case", name)
 		}
 		seen = append(seen, name)
-		// A name that is found has nothing in it that would have to be escaped.
+		// No known name has a character that needs an escape.
 		base = append(append(append(base, '"'), name...), `": `...)
 		if base, err = m.appendComponent(base, name); err != nil {
 			return nil, err
@@ -55,6 +54,8 @@ func (m *Message) base(covered httpsfv.InnerList) ([]byte, error) {
 	return append(append(base, `"@signature-params": `...), params...), nil
 }
 
+// appendComponent appends the value of a component. It returns an error if the request has no such
+// component.
 func (m *Message) appendComponent(to []byte, name string) ([]byte, error) {
 	if strings.HasPrefix(name, "@") {
 		value, known := m.appendDerived(to, name)
@@ -63,35 +64,35 @@ func (m *Message) appendComponent(to []byte, name string) ([]byte, error) {
 		}
 		return value, nil
 	}
-	value, sent := m.appendField(to, name)
-	if !sent {
+	value, found := m.appendField(to, name)
+	if !found {
 		return nil, fmt.Errorf("it covers %q, which the request does not have", name)
 	}
 	return value, nil
 }
 
-// appendField appends the value of a header field (RFC 9421, 2.1): that of each
-// of its lines in order, without the blanks around it, with a comma and a space
-// between. The name is in lower case.
-func (m *Message) appendField(to []byte, name string) (value []byte, sent bool) {
+// appendField appends the value of a header field, and reports whether the request has the field (RFC
+// 9421, section 2.1). The value consists of the values of the field's lines in order, without the blanks
+// around them, separated by a comma and a space. name is in lower case.
+func (m *Message) appendField(to []byte, name string) (value []byte, found bool) {
 	for rest := m.Fields; len(rest) > 0; {
 		var line []byte
 		line, rest, _ = bytes.Cut(rest, []byte("\r\n"))
 		if len(line) <= len(name) || line[len(name)] != ':' || !strings.EqualFold(string(line[:len(name)]), name) {
 			continue
 		}
-		if sent {
+		if found {
 			to = append(to, ", "...)
 		}
 		to = append(to, bytes.Trim(line[len(name)+1:], " \t")...)
-		sent = true
+		found = true
 	}
-	return to, sent
+	return to, found
 }
 
-// appendDerived appends the value of a component that is no field (RFC 9421,
-// 2.2). Whoever covers more of the target than @target-uri, which is demanded,
-// covers parts of it again.
+// appendDerived appends the value of a derived component, and reports whether the component is known (RFC
+// 9421, section 2.2). Every signature must cover @target-uri, so any other component of the target covers
+// a part of it again.
 func (m *Message) appendDerived(to []byte, name string) (value []byte, known bool) {
 	scheme, authority, target := m.splitTarget()
 	path, query, _ := strings.Cut(target, "?")
@@ -116,7 +117,7 @@ func (m *Message) appendDerived(to []byte, name string) (value []byte, known boo
 	return to, true
 }
 
-// splitTarget gives the parts of TargetURI; target is its path and query.
+// splitTarget returns the parts of TargetURI. target is the path and the query.
 func (m *Message) splitTarget() (scheme, authority, target string) {
 	scheme, rest, _ := strings.Cut(m.TargetURI, "://")
 	slash := strings.IndexByte(rest, '/')
@@ -126,13 +127,13 @@ func (m *Message) splitTarget() (scheme, authority, target string) {
 	return scheme, rest[:slash], rest[slash:]
 }
 
-// dictionary reads a header field that is a dictionary of structured fields.
+// dictionary parses a header field as a dictionary of structured fields (RFC 9651).
 func (m *Message) dictionary(name string) (*httpsfv.Dictionary, error) {
 	value, _ := m.appendField(nil, name)
 	return httpsfv.UnmarshalDictionary([]string{string(value)})
 }
 
-// byteSequence gives a member of a dictionary that is a byte sequence.
+// byteSequence returns a member of a dictionary, and reports whether the member is a byte sequence.
 func byteSequence(d *httpsfv.Dictionary, key string) ([]byte, bool) {
 	member, _ := d.Get(key)
 	item, _ := member.(httpsfv.Item)

@@ -1,7 +1,13 @@
-// Package signature checks signed requests: HTTP Message Signatures (RFC 9421)
-// with hmac-sha256, over a body by its Content-Digest (RFC 9530).
+// Package signature verifies signed requests: HTTP Message Signatures (RFC 9421) with hmac-sha256, which
+// cover the body by its Content-Digest (RFC 9530).
 //
-// It reads what a request is made of as it was received, and knows neither an
-// HTTP server nor a clock. What it demands to be covered, and how old a
-// signature may be, is this service's profile of the RFC: see [Verify].
+// The package works on the parts of a request as received. It knows no HTTP server and no clock. [Verify]
+// documents this service's profile of the RFC: which components a signature must cover, and how old a
+// signature may be.
+//
+// Files:
+//
+//   - verify.go: verifies the signatures of a request
+//   - base.go: builds the signature base, the bytes that a signature covers
+//   - digest.go: compares the body with its Content-Digest
 package signature

@@ -10,7 +10,7 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// rfcRequest is test-request of RFC 9421, B.2.
+// rfcRequest returns the test-request of RFC 9421, B.2.
 func rfcRequest() *Message {
 	return &Message{
 		Method:    "POST",
@@ -28,7 +28,7 @@ func rfcRequest() *Message {
 
 func lines(fields ...string) []byte { return []byte(strings.Join(fields, "\r\n") + "\r\n") }
 
-// list reads what stands in Signature-Input behind a label.
+// list parses the value of a label in Signature-Input.
 func list(t testing.TB, text string) httpsfv.InnerList {
 	t.Helper()
 	d, err := httpsfv.UnmarshalDictionary([]string{"sig=" + text})
@@ -39,7 +39,7 @@ func list(t testing.TB, text string) httpsfv.InnerList {
 	return member.(httpsfv.InnerList)
 }
 
-// The signature bases of RFC 9421, B.2, where they cover what is understood.
+// TestBasesOfTheRFC: the signature bases of RFC 9421, B.2, that cover supported components.
 func TestBasesOfTheRFC(t *testing.T) {
 	const (
 		date   = `"date": Tue, 20 Apr 2021 02:07:55 GMT` + "\n"
@@ -76,7 +76,7 @@ func TestBasesOfTheRFC(t *testing.T) {
 	}
 }
 
-// The signature of RFC 9421, B.2.5.
+// TestHMACOfTheRFC: the signature of RFC 9421, B.2.5.
 func TestHMACOfTheRFC(t *testing.T) {
 	secret, err := base64.StdEncoding.DecodeString("uzvJfB4u3N0Jy4T7NZ75MDVcr8zSTInedJtkgcu46YW4XByzNJjxBdtjUkdJPBtbmHhIDi6pcl8jsasjlTMtDQ==")
 	if err != nil {
@@ -107,8 +107,7 @@ func TestHMACOfTheRFC(t *testing.T) {
 	}
 }
 
-// The fields of RFC 9421, 2.1, but for the one that is folded, which no request
-// comes here with.
+// TestFieldsOfTheRFC: the fields of RFC 9421, 2.1, except the folded one, which the caller refuses.
 func TestFieldsOfTheRFC(t *testing.T) {
 	m := Message{Fields: lines(
 		"Host: www.example.com",
@@ -134,7 +133,7 @@ func TestFieldsOfTheRFC(t *testing.T) {
 	}
 }
 
-// The components of RFC 9421, 2.2, and where a base can't be made.
+// TestComponents: the components of RFC 9421, 2.2, and components that make the base fail.
 func TestComponents(t *testing.T) {
 	const plain, bare = "https://www.example.com/path?param=value", "https://www.example.com"
 	f := func(uri, name, want string) {
@@ -180,7 +179,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-// The digests of RFC 9530, B, and of RFC 9421, B.2.
+// TestDigests: the digests of RFC 9530, B, and of RFC 9421, B.2.
 func TestDigests(t *testing.T) {
 	const (
 		lined, plain = "{\"hello\": \"world\"}\n", `{"hello": "world"}`

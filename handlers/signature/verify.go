@@ -12,31 +12,32 @@ import (
 )
 
 const (
-	// Algorithm is what signatures are made with, as the parameter alg names it.
+	// Algorithm is the only supported value of the parameter alg.
 	Algorithm = "hmac-sha256"
-	// MaxAge is how far the time that a signature was made at may lie from now,
-	// in either direction: clocks differ.
+	// MaxAge bounds the difference between a signature's time and now, in either direction, because
+	// clocks differ.
 	MaxAge = 300 * time.Second
-	// maxSignatures bounds the work on one request. A client makes one, or two
-	// while its secret is replaced; servers on the way may add theirs.
+	// maxSignatures bounds the work on a request. A client sends one signature, or two while it
+	// replaces its secret. Proxies may add their own.
 	maxSignatures = 8
 )
 
-// Key is what the signatures of one client are checked with.
+// Key identifies and verifies the signatures of a client.
 type Key struct {
-	ID      string   // the parameter keyid of the signatures that count
-	Secrets []string // each of them is good; their text, not what it encodes, is the HMAC's key
+	ID      string   // the parameter keyid of the client's signatures
+	Secrets []string // any of them is valid; the text itself is the key of the HMAC, not what it encodes
 }
 
-// Verify tells what is wrong with the signature of a request, in words for
-// whoever made it, or answers nil.
+// Verify returns an error if the signature of a request is invalid. The client may see the error.
 //
-// Of several signatures those that carry the key's id count. There must be one,
-// and all of them must be right: made with hmac-sha256 and one of the secrets,
-// at most [MaxAge] before or after now, not expired, over at least @method,
-// @target-uri and authorization, over content-digest where there is a body, and
-// over idempotency-key in a POST. Those with another keyid are somebody else's,
-// such as a server's on the way, and nothing is said about them.
+// Verify ignores signatures with another keyid than key.ID, such as those of proxies. There must be at
+// least one signature with key.ID. Each of these must
+//
+//   - be made with hmac-sha256 and one of the secrets,
+//   - be created at most [MaxAge] before or after now, and not be expired,
+//   - cover @method, @target-uri and authorization,
+//   - cover content-digest if the request has a body, which must match the digest,
+//   - cover idempotency-key if the request is a POST.
 func Verify(m *Message, key Key, now time.Time) error {
 	inputs, err := m.dictionary("signature-input")
 	if err != nil {
@@ -50,7 +51,7 @@ func Verify(m *Message, key Key, now time.Time) error {
 	if len(labels) > maxSignatures {
 		return fmt.Errorf("there are more than %d signatures", maxSignatures)
 	}
-	ours, digested := false, false
+	found, digested := false, false
 	for _, label := range labels {
 		member, _ := inputs.Get(label)
 		covered, isList := member.(httpsfv.InnerList)
@@ -60,13 +61,13 @@ func Verify(m *Message, key Key, now time.Time) error {
 		if id, _ := covered.Params.Get("keyid"); id != key.ID {
 			continue
 		}
-		ours = true
+		found = true
 		if err := m.verify(label, covered, signatures, key, now); err != nil {
 			return fmt.Errorf("signature %s: %w", label, err)
 		}
 		digested = digested || covers(covered, fieldContentDigest)
 	}
-	if !ours {
+	if !found {
 		return fmt.Errorf("header Signature-Input has no signature with the keyid of the API key, %s", key.ID)
 	}
 	if digested {
@@ -75,8 +76,10 @@ func Verify(m *Message, key Key, now time.Time) error {
 	return nil
 }
 
-// verify checks one signature.
-func (m *Message) verify(label string, covered httpsfv.InnerList, signatures *httpsfv.Dictionary, key Key, now time.Time) error {
+// verify verifies one signature.
+func (m *Message) verify(
+	label string, covered httpsfv.InnerList, signatures *httpsfv.Dictionary, key Key, now time.Time,
+) error {
 	signature, ok := byteSequence(signatures, label)
 	if !ok {
 		return errors.New("header Signature has no byte sequence under its label")
@@ -87,7 +90,7 @@ func (m *Message) verify(label string, covered httpsfv.InnerList, signatures *ht
 	if err := checkTime(covered.Params, now); err != nil {
 		return err
 	}
-	for _, component := range m.demanded() {
+	for _, component := range m.requiredComponents() {
 		if !covers(covered, component) {
 			return fmt.Errorf("it must cover %q", component)
 		}
@@ -96,43 +99,44 @@ func (m *Message) verify(label string, covered httpsfv.InnerList, signatures *ht
 	if err != nil {
 		return err
 	}
-	good := false
+	valid := false
 	for _, secret := range key.Secrets {
 		mac := hmac.New(sha256.New, []byte(secret))
 		mac.Write(base)
-		// In constant time, and whichever secret it is.
-		good = hmac.Equal(mac.Sum(nil), signature) || good
+		// In constant time, whichever secret matches.
+		valid = hmac.Equal(mac.Sum(nil), signature) || valid
 	}
-	if !good {
-		// Clients mostly fail at the address, which they may know by another name.
+	if !valid {
+		// The message names the address: most often the client knows the service by another one.
 		scheme, authority, _ := m.splitTarget()
 		return fmt.Errorf("it is not that of this request to %s://%s under the API secret", scheme, authority)
 	}
 	return nil
 }
 
-// demanded lists what a signature of the request must cover.
-func (m *Message) demanded() []string {
+// requiredComponents returns the components that a signature of the request must cover.
+func (m *Message) requiredComponents() []string {
 	names := make([]string, 0, 5)
-	// Without authorization a signature could be sent along with another key.
+	// Without authorization, the signature would also be valid with another API key.
 	names = append(names, "@method", "@target-uri", "authorization")
 	if len(m.Body) > 0 {
 		names = append(names, fieldContentDigest)
 	}
 	if m.Method == "POST" {
-		// It makes a replay within MaxAge harmless.
+		// The Idempotency-Key makes a replay within MaxAge harmless.
 		names = append(names, "idempotency-key")
 	}
 	return names
 }
 
+// covers reports whether a signature covers a component, without parameters.
 func covers(covered httpsfv.InnerList, name string) bool {
 	return slices.ContainsFunc(covered.Items, func(i httpsfv.Item) bool {
 		return i.Value == name && len(i.Params.Names()) == 0
 	})
 }
 
-// checkTime judges the parameters created, which is demanded, and expires.
+// checkTime checks the parameters created, which is required, and expires.
 func checkTime(params *httpsfv.Params, now time.Time) error {
 	created, given := params.Get("created")
 	at, isNumber := created.(int64)

@@ -19,14 +19,14 @@ func testKey() Key { return Key{ID: testKeyID, Secrets: []string{testSecret}} }
 
 var signedAt = time.Unix(1_900_000_000, 0)
 
-// macOf is what stands in the header Signature for a base.
+// macOf returns the value of the header Signature for a base.
 func macOf(secret, base string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(base))
 	return ":" + base64.StdEncoding.EncodeToString(mac.Sum(nil)) + ":"
 }
 
-// get is a request without a body, before it is signed.
+// get returns an unsigned request without a body.
 func get() *Message {
 	return &Message{
 		Method:    "GET",
@@ -35,7 +35,7 @@ func get() *Message {
 	}
 }
 
-// signedGet is get with a signature that says of itself what is given.
+// signedGet returns get with a signature of the given label and parameters.
 func signedGet(label, params string) *Message {
 	m := get()
 	base := `"@method": GET
@@ -47,7 +47,7 @@ func signedGet(label, params string) *Message {
 
 const covered = `("@method" "@target-uri" "authorization")`
 
-// with adds a signature, to those that there are.
+// with adds a signature.
 func (m *Message) with(label, input, mac string) *Message {
 	m.Fields = append(m.Fields, lines("Signature-Input: "+label+"="+input, "Signature: "+label+"="+mac)...)
 	return m
@@ -86,7 +86,7 @@ func TestTimes(t *testing.T) {
 	f(`;created="1900000000";keyid="key_01"`, signedAt, needed)
 	f(`;created=1900000000.0;keyid="key_01"`, signedAt, needed)
 	f(`;created=@1900000000;keyid="key_01"`, signedAt, needed)
-	// The last of two counts, as for any structured field.
+	// The last of two parameters with one name counts, as in any structured field.
 	f(`;created=1;keyid="key_01";created=1900000000`, signedAt, "is not that of this request to https://licenses.example.com under")
 }
 
@@ -114,7 +114,7 @@ func TestParameters(t *testing.T) {
 	f(none, signedGet("sig1", fmt.Sprintf(`;created=%d`, at)))
 	f(none, get())
 
-	// Somebody else's may say what they like, ours must all be right.
+	// Signatures with another keyid may say anything; all signatures with ours must be valid.
 	f("", good("").with("proxy", `("x-none");keyid="proxy"`, ":AAAA:"))
 	f("", good("").with("proxy", `("@method");keyid="proxy";alg="ed25519"`, "1"))
 	f("signature sig2: ", good("").with("sig2", covered+params(at, ""), ":AAAA:"))
@@ -147,20 +147,20 @@ func TestParameters(t *testing.T) {
 	f("with parameters", get().with("sig1", `("@method" "@target-uri" "authorization" "@method";req)`+params(at, ""), ":AAAA:"))
 }
 
-// A signature is made over the strict form of what Signature-Input says, so
-// that blanks in it don't matter.
+// TestSpacing: a signature covers the strict form of Signature-Input, so blanks in the header don't
+// matter.
 func TestSpacing(t *testing.T) {
 	m := signedGet("sig1", params(signedAt.Unix(), ""))
 	text := string(m.Fields)
-	for old, loose := range map[string]string{
+	for old, spaced := range map[string]string{
 		`sig1=("@method" "@target-uri"`: `sig1=(  "@method"   "@target-uri"`,
 		`;created=`:                     `;   created=`,
 		"Signature-Input: ":             "SIGNATURE-INPUT:\t ",
 		"Signature: sig1":               "signature:sig1",
 	} {
-		text = strings.Replace(text, old, loose, 1)
+		text = strings.Replace(text, old, spaced, 1)
 		if err := Verify(&Message{Method: m.Method, TargetURI: m.TargetURI, Fields: []byte(text)}, testKey(), signedAt); err != nil {
-			t.Errorf("%s: %v", loose, err)
+			t.Errorf("%s: %v", spaced, err)
 		}
 	}
 }
@@ -184,8 +184,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// FuzzVerify sends anything in the headers that are parsed. Nothing but what
-// was signed with the secret may be good.
+// FuzzVerify puts anything into the headers that Verify parses. Verify accepts only a signature made with
+// the secret.
 func FuzzVerify(f *testing.F) {
 	good := signedGet("sig1", params(signedAt.Unix(), ""))
 	var seed [2]string
@@ -203,10 +203,10 @@ func FuzzVerify(f *testing.F) {
 		m := get()
 		m.Body = []byte(body)
 		m.Fields = append(m.Fields, lines("Content-Digest: "+digest, "Signature-Input: "+input, "Signature: "+signature)...)
-		// But for its last character, of which two bits stand for nothing.
+		// Without the last character, of which two bits are padding.
 		mac := seed[1][len("sig1=:") : len(seed[1])-len("M=:")]
 		if Verify(m, testKey(), signedAt) == nil && !strings.Contains(signature, mac) {
-			t.Errorf("taken:\n%s\n%s", m.Fields, m.Body)
+			t.Errorf("accepted:\n%s\n%s", m.Fields, m.Body)
 		}
 		_ = m.checkDigest()
 	})
