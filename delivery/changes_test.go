@@ -15,7 +15,7 @@ import (
 // blind is a store through which a worker's scans learn nothing of endpoints while it
 // is blind; how says by what. The endpoints themselves, and the feed, can be read.
 type blind struct {
-	store.DeliveryStore
+	Store
 	how    string
 	is     atomic.Bool
 	mark   atomic.Int64 // the last one that was answered
@@ -44,7 +44,7 @@ func (b *blind) WebhooksMark(ctx context.Context) (int64, error) {
 	case b.how == oldMark:
 		return b.mark.Load(), nil
 	}
-	mark, err := b.DeliveryStore.WebhooksMark(ctx)
+	mark, err := b.Store.WebhooksMark(ctx)
 	if err == nil {
 		b.mark.Store(mark)
 	}
@@ -58,13 +58,13 @@ func (b *blind) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 			yield(store.OwnerWebhooks{}, ctx.Err())
 			return
 		}
-		b.DeliveryStore.AllWebhooks(ctx)(yield)
+		b.Store.AllWebhooks(ctx)(yield)
 		b.listed.Add(1)
 	}
 }
 
 func (b *blind) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
-	return b.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
+	return b.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, blindWorker{w, b})
 	})
 }
@@ -106,7 +106,7 @@ func (h blindHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, 
 // blindSite is a node that delivers through a store that can become blind.
 func (l *lab) blindSite(how string) (*site, *blind) {
 	s := l.site()
-	store := &blind{DeliveryStore: s.store, how: how}
+	store := &blind{Store: s.store, how: how}
 	s.through = store
 	s.trust = 2 * patience
 	return s, store
@@ -199,7 +199,7 @@ func TestOnlyTheOwnersRoutesLook(t *testing.T) {
 	s.subscribe(mine)
 	l.owner.AccountID = "acct_other"
 	other := s.subscribe(theirs)
-	db := &blind{DeliveryStore: s.store}
+	db := &blind{Store: s.store}
 	s.through = db
 	s.deliver()
 	l.until("both endpoints are claimed", func() bool { return len(s.engine.claimed()) == 2 })

@@ -14,7 +14,7 @@ import (
 
 // mortal is a store whose user dies before or after one of its steps.
 type mortal struct {
-	store.DeliveryStore
+	Store
 	left atomic.Int64 // steps until then
 	die  func()       // returns at once
 }
@@ -31,7 +31,7 @@ func (m *mortal) step(ctx context.Context) {
 }
 
 func (m *mortal) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
-	return m.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
+	return m.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, mortalWorker{w, m})
 	})
 }
@@ -91,7 +91,7 @@ func TestDiesBetweenAnySteps(t *testing.T) {
 		return true
 	})
 	endpoint := s.subscribe(r)
-	m := &mortal{DeliveryStore: s.store}
+	m := &mortal{Store: s.store}
 	s.through = m
 	recorded := 0
 	for life := range 40 {
@@ -186,7 +186,7 @@ func TestLostLease(t *testing.T) {
 	a, b := l.site(), l.site()
 	r := newReceiver(t)
 	endpoint := a.subscribe(r)
-	gone := &leaseless{DeliveryStore: a.store, lost: make(chan struct{})}
+	gone := &leaseless{Store: a.store, lost: make(chan struct{})}
 	a.through = gone
 	a.deliver()
 	a.record(50)
@@ -201,7 +201,7 @@ func TestLostLease(t *testing.T) {
 
 // leaseless is a store whose lease is lost at a moment, and never comes back.
 type leaseless struct {
-	store.DeliveryStore
+	Store
 	lost chan struct{}
 }
 
@@ -211,7 +211,7 @@ func (s *leaseless) Work(ctx context.Context, do func(context.Context, store.Del
 		return licensing.ErrUnavailable
 	default:
 	}
-	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
+	return s.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {

@@ -43,7 +43,7 @@ const (
 
 // Config is what an engine is made of. Every field is needed unless it says otherwise.
 type Config struct {
-	Store  store.DeliveryStore
+	Store  Store
 	Node   *service.Service
 	Sender *webhook.Sender
 	// Render makes the body of a message.

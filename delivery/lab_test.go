@@ -104,7 +104,7 @@ type site struct {
 	sender  *webhook.Sender
 	metrics *metrics.Metrics
 	engine  *Engine // the latest
-	through store.DeliveryStore
+	through Store
 	trust   time.Duration // see Engine; 0: the usual
 }
 
@@ -130,12 +130,14 @@ func (l *lab) site() *site {
 	}
 	s.node = service.New(service.Config{
 		Config: node.Config{
-			Store:    s.store,
+			Records:  s.store,
+			Queries:  s.store,
 			KeyCheck: check,
 			Clock:    l.now,
 			Metrics:  s.metrics,
 			Log:      zerolog.Nop(),
 		},
+		Sweeps:     s.store,
 		Entropy:    rand.Reader,
 		Events:     s.store,
 		Deliveries: s.store,

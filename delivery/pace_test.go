@@ -19,7 +19,7 @@ import (
 
 // churned is a store in which endpoints change all the time, and whose readings take time.
 type churned struct {
-	store.DeliveryStore
+	Store
 	mark  int64
 	list  time.Duration // how long it takes to read all endpoints
 	scan  time.Duration // and to read the claims

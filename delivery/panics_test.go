@@ -19,8 +19,8 @@ import (
 
 // fragile is what an engine stands on, and panics once at the step that it is told.
 type fragile struct {
-	store.DeliveryStore
-	store.EventStore
+	Store
+	store.Events
 	at atomic.Pointer[string]
 }
 
@@ -32,30 +32,30 @@ func (f *fragile) step(name string) {
 
 func (f *fragile) ReadEvents(ctx context.Context, owner licensing.Owner, page store.FeedPage) (store.Feed, error) {
 	f.step("a page")
-	return f.EventStore.ReadEvents(ctx, owner, page)
+	return f.Events.ReadEvents(ctx, owner, page)
 }
 
 func (f *fragile) Event(ctx context.Context, owner licensing.Owner, id string) (*store.RecordedEvent, error) {
 	f.step("an event")
-	return f.EventStore.Event(ctx, owner, id)
+	return f.Events.Event(ctx, owner, id)
 }
 
 func (f *fragile) WebhooksMark(ctx context.Context) (int64, error) {
 	f.step("the scan")
-	return f.DeliveryStore.WebhooksMark(ctx)
+	return f.Store.WebhooksMark(ctx)
 }
 
 func (f *fragile) WatchWebhooks(ctx context.Context, wake func()) {
-	f.DeliveryStore.WatchWebhooks(ctx, func() { f.step("the watch"); wake() })
+	f.Store.WatchWebhooks(ctx, func() { f.step("the watch"); wake() })
 }
 
 func (f *fragile) Progresses(ctx context.Context, ids ...string) (map[string]store.DeliveryProgress, error) {
 	f.step("the count of dead messages")
-	return f.DeliveryStore.Progresses(ctx, ids...)
+	return f.Store.Progresses(ctx, ids...)
 }
 
 func (f *fragile) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
-	return f.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
+	return f.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, fragileWorker{w, f})
 	})
 }
@@ -101,7 +101,7 @@ func (h fragileHold) Dead(ctx context.Context, after string, limit int) ([]store
 func TestPanicsEndNothing(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
-	f := &fragile{DeliveryStore: s.store, EventStore: s.store}
+	f := &fragile{Store: s.store, Events: s.store}
 	s.through = f
 	check, err := s.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
@@ -109,12 +109,14 @@ func TestPanicsEndNothing(t *testing.T) {
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Store:    s.store,
+			Records:  s.store,
+			Queries:  s.store,
 			KeyCheck: check,
 			Clock:    l.now,
 			Metrics:  s.metrics,
 			Log:      zerolog.Nop(),
 		},
+		Sweeps:     s.store,
 		Entropy:    rand.Reader,
 		Events:     f,
 		Deliveries: s.store,

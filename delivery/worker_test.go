@@ -13,7 +13,7 @@ import (
 
 // spotted is a store in which some things can't be read.
 type spotted struct {
-	store.DeliveryStore
+	Store
 	broken  string       // an endpoint that can't be claimed
 	claimed atomic.Int64 // how often that was tried
 	mark    atomic.Int64
@@ -26,12 +26,12 @@ func (s *spotted) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks
 		if s.broken != "" && !yield(store.OwnerWebhooks{}, licensing.ErrInternal) {
 			return
 		}
-		s.DeliveryStore.AllWebhooks(ctx)(yield)
+		s.Store.AllWebhooks(ctx)(yield)
 	}
 }
 
 func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
-	mark, err := s.DeliveryStore.WebhooksMark(ctx)
+	mark, err := s.Store.WebhooksMark(ctx)
 	if err == nil && s.mark.Swap(mark) != mark && s.armed.CompareAndSwap(true, false) {
 		s.fails.Store(true)
 	}
@@ -39,7 +39,7 @@ func (s *spotted) WebhooksMark(ctx context.Context) (int64, error) {
 }
 
 func (s *spotted) Work(ctx context.Context, do func(context.Context, store.DeliveryWorker) error) error {
-	return s.DeliveryStore.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
+	return s.Store.Work(ctx, func(ctx context.Context, w store.DeliveryWorker) error {
 		return do(ctx, spottedWorker{w, s})
 	})
 }
@@ -70,7 +70,7 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
 	r := newReceiver(t)
-	store := &spotted{DeliveryStore: s.store, broken: s.subscribe(r).ID}
+	store := &spotted{Store: s.store, broken: s.subscribe(r).ID}
 	s.through = store
 	s.subscribe(r)
 	s.deliver()
@@ -87,7 +87,7 @@ func TestWhatCannotBeReadIsLeftAlone(t *testing.T) {
 func TestChangeIsHeardOf(t *testing.T) {
 	l := newLab(t)
 	s := l.site()
-	store := &spotted{DeliveryStore: s.store}
+	store := &spotted{Store: s.store}
 	s.through = store
 	s.trust = 2 * patience
 	r, moved := newReceiver(t), newReceiver(t)

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"licet/node/service"
 )
 
 // TestBusyNodesGiveFewPlaces: a busy node gives as many as are saved, and one at rest all.
 func TestBusyNodesGiveFewPlaces(t *testing.T) {
 	var now time.Time
 	busy := true
-	e := New(Config{Clock: func() time.Time { return now }})
+	e := New(Config{Node: &service.Service{}, Clock: func() time.Time { return now }})
 	e.yield.busy = func() bool { return busy }
 	e.yield.limit = rate.NewLimiter(10, 2)
 	given := func() (n int) {

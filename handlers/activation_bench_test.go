@@ -47,7 +47,7 @@ func benchServer(b testing.TB, tracer *tracing.Tracer) (server *handlers.Server,
 	log := zerolog.New(io.Discard).Level(zerolog.WarnLevel)
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	server = handlers.New(handlers.Config{
-		Node:      service.New(service.Config{Config: node.Config{Store: db, KeyCheck: check, Clock: time.Now, Metrics: instruments, Log: log, Tracer: tracer}, Entropy: rand.Reader}),
+		Node:      service.New(service.Config{Config: node.Config{Records: db, Queries: db, KeyCheck: check, Clock: time.Now, Metrics: instruments, Log: log, Tracer: tracer}, Keys: db, Sweeps: db, Events: db, Entropy: rand.Reader}),
 		Metrics:   instruments,
 		Log:       log,
 		Tracer:    tracer,

@@ -27,8 +27,8 @@ type watchedStore struct {
 
 func watched(w *watchedStore) option {
 	return func(_ *handlers.Config, c *service.Config) {
-		w.Store = c.Store
-		c.Store = w
+		w.Store = c.Records.(store.Store)
+		c.Records, c.Queries, c.Keys, c.Sweeps, c.Events = w, w, w, w, w
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 	"licet/node/store"
 )
 
-// memDeliveries is what a node is asked over HTTP of a store.DeliveryStore, without a
+// memDeliveries is what a node is asked over HTTP of a store.DeliveryLog, without a
 // database. What delivers is not in it: a test puts here what that would have stored.
 type memDeliveries struct {
-	store.DeliveryStore // nothing else of it is called
-	store               *memStore
-	progresses          map[string]store.DeliveryProgress
-	items               map[string][]store.Delivery // as a page has them
-	replays             map[string][]store.Replay
+	store.DeliveryLog // nothing else of it is called
+	store             *memStore
+	progresses        map[string]store.DeliveryProgress
+	items             map[string][]store.Delivery // as a page has them
+	replays           map[string][]store.Replay
 }
 
 const maxMemReplays = 16

@@ -8,7 +8,7 @@ import (
 	"licet/node/store"
 )
 
-var _ store.KeyStore = (*memStore)(nil)
+var _ store.Keys = (*memStore)(nil)
 
 // CheckRing finds every ring good: rings are for the real store.
 func (*memStore) CheckRing(context.Context, licensing.MasterRing) error { return nil }

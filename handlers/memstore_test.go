@@ -130,8 +130,8 @@ func (*memStore) Recall(store.Want) (store.Snapshot, []string, bool) {
 	return store.Snapshot{}, nil, false
 }
 
-// Room is the usual.
-func (*memStore) Room(licensing.Ref) int { return store.MaxTouchedDevices }
+// MaxDevicesPerCommit returns the least that a store allows.
+func (*memStore) MaxDevicesPerCommit(licensing.Ref) int { return store.MaxTouchedDevices }
 
 // Confirm is never asked, since nothing is remembered.
 func (*memStore) Confirm(context.Context, licensing.Ref, store.Token) (bool, error) {
@@ -318,7 +318,7 @@ func (s *memStore) APIKey(_ context.Context, hash [32]byte) (*licensing.APIKey, 
 }
 
 // SweepClaims removes none: how claims age is for the real store.
-func (s *memStore) SweepClaims(context.Context, time.Time, int) (int, error) { return 0, nil }
+func (s *memStore) SweepClaims(context.Context, time.Time) (int, error) { return 0, nil }
 
 // Due looks at every record.
 func (s *memStore) Due(_ context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {

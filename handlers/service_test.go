@@ -135,12 +135,14 @@ func newService(t *testing.T, options ...option) *fixture {
 	instruments := metrics.New(s.registry, "test", "test", "test")
 	nodeConfig := service.Config{
 		Config: node.Config{
-			Store:    s.store,
+			Records:  s.store,
+			Queries:  s.store,
 			KeyCheck: licensing.NewKeyCheck(bytes.Repeat([]byte{7}, 32)),
 			Clock:    s.clock.Now,
 			Metrics:  instruments,
 			Log:      log,
 		},
+		Sweeps:     s.store,
 		Events:     s.store,
 		Deliveries: s.sent,
 		Keys:       s.store,

@@ -16,7 +16,7 @@ import (
 	"licet/node/store"
 )
 
-var _ store.DeliveryStore = (*Store)(nil)
+var _ store.DeliveryLog = (*Store)(nil)
 
 const (
 	// webhooksPage is how many owners' endpoints are read at a time.

@@ -9,7 +9,6 @@ import (
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
-	"licet/node/store"
 	"licet/node/store/storetest"
 )
 
@@ -29,7 +28,7 @@ func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 }
 
 func TestDeliveriesConformance(t *testing.T) {
-	storetest.RunDeliveries(t, func(t *testing.T) store.DeliveryStore { return openStore(t) }, putEndpoints(server.client))
+	storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return openStore(t) }, putEndpoints(server.client))
 }
 
 // TestDeliveriesConformanceUnderFaults runs the suite while every second write fails.
@@ -37,7 +36,7 @@ func TestDeliveriesConformanceUnderFaults(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			storetest.RunDeliveries(t, func(t *testing.T) store.DeliveryStore { return faultyStore(t, storm(seed)) }, putEndpoints(server.client))
+			storetest.RunDeliveries(t, func(t *testing.T) storetest.DeliveryStore { return faultyStore(t, storm(seed)) }, putEndpoints(server.client))
 		})
 	}
 }

@@ -167,7 +167,7 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n := service.New(service.Config{Config: node.Config{Store: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()}, Events: l.store})
+	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

@@ -171,10 +171,10 @@ func (s *Store) OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool) {
 	return slot.owner.Value(), true
 }
 
-// Room tells how many devices one swap of a record may touch. Where all devices
+// MaxDevicesPerCommit returns how many devices one swap of a record may touch. Where all devices
 // of a license are known, a swap compares nothing but the license, and so its
 // operations can be divided.
-func (s *Store) Room(ref licensing.Ref) (room int) {
+func (s *Store) MaxDevicesPerCommit(ref licensing.Ref) (room int) {
 	room = store.MaxTouchedDevices
 	if ref.Kind != licensing.KindLicense {
 		return room

@@ -134,12 +134,16 @@ func TestRedactionUnderFaults(t *testing.T) {
 	}
 	nodes := []*service.Service{l.node, service.New(service.Config{
 		Config: node.Config{
-			Store:    other,
+			Records:  other,
+			Queries:  other,
 			KeyCheck: l.check,
 			Clock:    time.Now,
 			Metrics:  l.metrics,
 			Log:      zerolog.Nop(),
 		},
+		Keys:    other,
+		Sweeps:  other,
+		Events:  other,
 		Entropy: rand.Reader,
 	})}
 	l.product()

@@ -249,7 +249,7 @@ func snapshotOf(change store.Change) store.Snapshot {
 func TestLargeFold(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := spilled(t, s)
-	if got := s.Room(ref); got != store.MaxFoldDevices {
+	if got := s.MaxDevicesPerCommit(ref); got != store.MaxFoldDevices {
 		t.Fatalf("room for %d devices, want %d", got, store.MaxFoldDevices)
 	}
 	var many [2][]string
@@ -283,7 +283,7 @@ func TestLargeFold(t *testing.T) {
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
 		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
 	}
-	if got := s.Room(ref); got != store.MaxTouchedDevices {
+	if got := s.MaxDevicesPerCommit(ref); got != store.MaxTouchedDevices {
 		t.Errorf("after a rival's write: room for %d", got)
 	}
 	if _, _, ok := s.Recall(store.Want{Ref: ref, Devices: many[1]}); ok {
@@ -305,7 +305,7 @@ func TestRoom(t *testing.T) {
 		licensing.LicenseRef(newKey(t)),
 		licensing.OrderRef(licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}, "ord_1"),
 	} {
-		if got := s.Room(ref); got != store.MaxTouchedDevices {
+		if got := s.MaxDevicesPerCommit(ref); got != store.MaxTouchedDevices {
 			t.Errorf("%+v: room for %d devices", ref, got)
 		}
 	}

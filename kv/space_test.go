@@ -56,12 +56,16 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	}
 	l.node = service.New(service.Config{
 		Config: node.Config{
-			Store:    l.store,
+			Records:  l.store,
+			Queries:  l.store,
 			KeyCheck: check,
 			Clock:    time.Now,
 			Metrics:  instruments(),
 			Log:      zerolog.Nop(),
 		},
+		Keys:    l.store,
+		Sweeps:  l.store,
+		Events:  l.store,
 		Entropy: rand.Reader,
 	})
 	unlimited := 0
@@ -236,12 +240,16 @@ func TestStartWhileFull(t *testing.T) {
 	before := l.store.fences.known()
 	l.store, l.node = store, service.New(service.Config{
 		Config: node.Config{
-			Store:    store,
+			Records:  store,
+			Queries:  store,
 			KeyCheck: check,
 			Clock:    time.Now,
 			Metrics:  instruments(),
 			Log:      zerolog.Nop(),
 		},
+		Keys:    store,
+		Sweeps:  store,
+		Events:  store,
 		Entropy: rand.Reader,
 	})
 	l.lookUp(0)

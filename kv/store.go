@@ -82,8 +82,8 @@ type Store struct {
 }
 
 var (
-	_ store.Store    = (*Store)(nil)
-	_ store.KeyStore = (*Store)(nil)
+	_ store.Store = (*Store)(nil)
+	_ store.Keys  = (*Store)(nil)
 )
 
 // Open connects to etcd. It fails if no member has answered a read within ten

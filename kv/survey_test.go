@@ -133,7 +133,7 @@ func TestSurveyOfBrokenLicense(t *testing.T) {
 	}
 	bindNew(t, s, ref, "new", 600)
 	s.background.Wait()
-	if got := s.Room(ref); got != store.MaxTouchedDevices {
+	if got := s.MaxDevicesPerCommit(ref); got != store.MaxTouchedDevices {
 		t.Errorf("room for %d devices", got)
 	}
 }

@@ -13,11 +13,19 @@ import (
 	"licet/licensing"
 )
 
-// SweepClaims removes claims that were made before a moment, oldest first. A
-// claim that was made anew goes with its new place by age: till then only the
-// old one goes, so that no place is left without its claim. One that can't be
-// read stays; it is an error once nothing else is due.
-func (s *Store) SweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
+// maxSweep bounds the claims that one transaction removes, with two operations each: etcd allows 128
+// operations in a transaction.
+const maxSweep = 60
+
+// SweepClaims removes claims that were made before a moment, the oldest first.
+func (s *Store) SweepClaims(ctx context.Context, before time.Time) (removed int, err error) {
+	return s.sweepClaims(ctx, before, maxSweep)
+}
+
+// sweepClaims removes up to limit claims. A claim that was stored again has two places in the index by
+// age: the older place goes first, alone, so that no place is left without its claim. A claim that
+// can't be read stays; sweepClaims fails with that error once nothing else is due.
+func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (int, error) {
 	due, err := s.dueClaims(ctx, before, limit)
 	if err != nil || len(due) == 0 {
 		return 0, err

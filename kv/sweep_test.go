@@ -30,7 +30,7 @@ func TestSweepLeavesNoPlaceWithoutItsClaim(t *testing.T) {
 		token = loadOne(t, l.store, ref).Token
 	}
 	for _, left := range []bool{true, false} {
-		if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(2*time.Hour), 1); err != nil || swept != 1 {
+		if swept, err := l.store.sweepClaims(l.ctx(), kvtest.Time.Add(2*time.Hour), 1); err != nil || swept != 1 {
 			t.Fatalf("swept %d, %v", swept, err)
 		}
 		if summary, found := l.verify(VerifyConfig{}); len(found) > 0 {
@@ -52,10 +52,10 @@ func TestSweepGoesOnBehindWhatItCantRead(t *testing.T) {
 	first := kvtest.Must(l.client.Get(l.ctx(), layout.ClaimAgePrefix, clientv3.WithPrefix(), clientv3.WithLimit(1)))(t).Kvs[0]
 	damaged := layout.Prefix + "y/" + string(first.Key[len(layout.ClaimAgePrefix)+8:])
 	l.write(seed{damaged: bytesOf("?")})
-	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour), store.MaxSweep); err != nil || swept != 2 {
+	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); err != nil || swept != 2 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
-	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour), store.MaxSweep); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
+	if swept, err := l.store.SweepClaims(l.ctx(), kvtest.Time.Add(time.Hour)); !errors.Is(err, licensing.ErrInternal) || swept != 0 {
 		t.Errorf("swept %d, %v", swept, err)
 	}
 	if left := kvtest.Must(l.client.Get(l.ctx(), layout.Prefix+"y/", clientv3.WithPrefix()))(t).Kvs; len(left) != 1 || string(left[0].Key) != damaged {
@@ -93,7 +93,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	}
 	sweep := func(before time.Time) {
 		t.Helper()
-		kvtest.Must(s.SweepClaims(ctx, before, store.MaxSweep))(t)
+		kvtest.Must(s.SweepClaims(ctx, before))(t)
 	}
 	sweep(old.Add(time.Millisecond))
 	if have := load().Record.Claim; writes != 1 || have == nil || !have.CreatedAt.Equal(kvtest.Time) {

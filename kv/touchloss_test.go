@@ -21,7 +21,7 @@ func TestTouchLossKeepsRoster(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, other, ref, read, true)
-	if s.Room(ref) != store.MaxFoldDevices {
+	if s.MaxDevicesPerCommit(ref) != store.MaxFoldDevices {
 		t.Fatal("not whole to begin with")
 	}
 	seen.At = at.Add(time.Hour)
@@ -30,7 +30,7 @@ func TestTouchLossKeepsRoster(t *testing.T) {
 		t.Fatal(err)
 	}
 	commit(t, s, ref, guess, false)
-	if got := s.Room(ref); got != store.MaxFoldDevices {
+	if got := s.MaxDevicesPerCommit(ref); got != store.MaxFoldDevices {
 		t.Errorf("room for %d after a lost touch, want %d: the license has not changed", got, store.MaxFoldDevices)
 	}
 }

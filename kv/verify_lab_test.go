@@ -67,12 +67,16 @@ func labOn(t *testing.T, endpoints []string) *lab {
 func (l *lab) nodeWith(entropy io.Reader, clock func() time.Time) *service.Service {
 	return service.New(service.Config{
 		Config: node.Config{
-			Store:    l.store,
+			Records:  l.store,
+			Queries:  l.store,
 			KeyCheck: l.check,
 			Clock:    clock,
 			Metrics:  l.metrics,
 			Log:      zerolog.Nop(),
 		},
+		Keys:    l.store,
+		Sweeps:  l.store,
+		Events:  l.store,
 		Entropy: entropy,
 	})
 }

@@ -73,7 +73,7 @@ func (n *Node) LoadWithClaim(ctx context.Context, c *Claim, wants ...store.Want)
 	if len(wants) == 0 {
 		return nil, c.judge(store.Snapshot{}, n.Now())
 	}
-	loaded, err := n.cfg.Store.Load(ctx, wants...)
+	loaded, err := n.cfg.Records.Load(ctx, wants...)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (n *Node) CommitClaim(ctx context.Context, c *Claim, err error, writes ...s
 	if change == nil {
 		return err
 	}
-	outcome, failed := n.cfg.Store.Commit(ctx, *change)
+	outcome, failed := n.cfg.Records.Commit(ctx, *change)
 	switch {
 	case failed != nil:
 		return failed
@@ -161,7 +161,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	for try := range swapTries {
 		if len(known) != len(wants) {
 			var err error
-			if known, err = n.cfg.Store.Load(ctx, wants...); err != nil {
+			if known, err = n.cfg.Records.Load(ctx, wants...); err != nil {
 				c.answer(licensing.Result{}, err)
 				return
 			}
@@ -182,7 +182,7 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 			c.answer(result, err)
 			return
 		}
-		switch outcome, failed := n.cfg.Store.Commit(ctx, *change); {
+		switch outcome, failed := n.cfg.Records.Commit(ctx, *change); {
 		case failed != nil:
 			c.answer(licensing.Result{}, failed)
 			return

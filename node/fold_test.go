@@ -231,11 +231,11 @@ type roomless struct {
 	panics atomic.Bool
 }
 
-func (s *roomless) Room(ref licensing.Ref) int {
+func (s *roomless) MaxDevicesPerCommit(ref licensing.Ref) int {
 	if s.panics.Load() {
 		panic("a bug")
 	}
-	return s.Store.Room(ref)
+	return s.Store.MaxDevicesPerCommit(ref)
 }
 
 // TestTurnPanics: a panic before a turn takes a command fails all commands that wait for the

@@ -69,7 +69,7 @@ func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Resul
 		}
 		if len(snapshots) != len(steps) {
 			var err error
-			if snapshots, err = n.cfg.Store.Load(ctx, wants...); err != nil {
+			if snapshots, err = n.cfg.Records.Load(ctx, wants...); err != nil {
 				return licensing.Result{}, err
 			}
 		}
@@ -77,7 +77,7 @@ func (n *Node) SwapTogether(ctx context.Context, steps ...Step) (licensing.Resul
 		if err != nil || len(writes) == 0 {
 			return answer, err
 		}
-		outcome, err := n.cfg.Store.Commit(ctx, store.Change{Writes: writes})
+		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: writes})
 		if err != nil {
 			return licensing.Result{}, err
 		}

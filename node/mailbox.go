@@ -295,7 +295,7 @@ func (n *Node) roomFor(box *mailbox) int {
 	if waiting <= store.MaxTouchedDevices {
 		return store.MaxTouchedDevices
 	}
-	return n.cfg.Store.Room(box.ref)
+	return n.cfg.Records.MaxDevicesPerCommit(box.ref)
 }
 
 // take removes the calls of the next fold from the queue: as many as one

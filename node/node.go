@@ -32,7 +32,8 @@ import (
 // Config is what a node is made of. Every field is needed unless it says
 // otherwise.
 type Config struct {
-	Store    store.Store
+	Records  store.Records
+	Queries  store.Queries
 	KeyCheck licensing.KeyCheck
 	Clock    func() time.Time
 	Metrics  *metrics.Metrics
@@ -143,7 +144,7 @@ func (n *Node) Ready(ctx context.Context) error {
 	if n.leaving.Load() {
 		return errDraining
 	}
-	return n.cfg.Store.Ping(ctx)
+	return n.cfg.Queries.Ping(ctx)
 }
 
 var errDraining = &licensing.Error{Reason: licensing.ReasonUnavailable, Message: "the node is shutting down; nothing was changed"}

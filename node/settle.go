@@ -40,7 +40,7 @@ func (n *Node) settleTurn(ctx context.Context, ref licensing.Ref, calls []*call)
 		n.settleClaim(ctx, ref, calls[0]) // it came alone
 		return
 	}
-	guess, unsure, ok := n.cfg.Store.Recall(wantOf(ref, calls))
+	guess, unsure, ok := n.cfg.Records.Recall(wantOf(ref, calls))
 	if ok {
 		if calls = n.tellOwner(calls, guess.Record.License); len(calls) == 0 {
 			return
@@ -120,7 +120,7 @@ func (n *Node) swapOrConfirm(ctx context.Context, ref licensing.Ref, calls []*ca
 		n.swap(ctx, ref, calls, guess, fold)
 		return
 	} // else the fold has run all calls
-	switch still, err := n.cfg.Store.Confirm(ctx, ref, guess.Token); {
+	switch still, err := n.cfg.Records.Confirm(ctx, ref, guess.Token); {
 	case err != nil:
 		answerAll(calls, err)
 	case still:
@@ -189,7 +189,7 @@ func (n *Node) read(ctx context.Context, ref licensing.Ref, calls []*call) (stor
 	if len(calls) == 0 {
 		return store.Snapshot{}, nil
 	}
-	loaded, err := n.cfg.Store.Load(ctx, wantOf(ref, calls))
+	loaded, err := n.cfg.Records.Load(ctx, wantOf(ref, calls))
 	if err != nil {
 		answerAll(calls, err)
 		return store.Snapshot{}, nil

@@ -364,7 +364,7 @@ func TestManyPresent(t *testing.T) {
 	db, gate, arrived := heldCommits(plain)
 	n := nodetest.New(t, db)
 	ref, bound := licensing.LicenseRef(key), len(old)
-	for i := 0; plain.Room(ref) == store.MaxTouchedDevices; i++ {
+	for i := 0; plain.MaxDevicesPerCommit(ref) == store.MaxTouchedDevices; i++ {
 		if i == 2000 {
 			t.Fatal("the node does not come to know all devices")
 		}

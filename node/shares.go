@@ -72,7 +72,7 @@ func (n *Node) shareOf(ref licensing.Ref, cmd licensing.Command) share {
 	}
 	if owner == (licensing.Owner{}) {
 		var known bool
-		if owner, known = n.cfg.Store.OwnerOf(ref); !known {
+		if owner, known = n.cfg.Queries.OwnerOf(ref); !known {
 			return unknownLicense
 		}
 	}

@@ -41,7 +41,7 @@ func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, s
 			n.answerFold(fold, calls)
 			return rest
 		}
-		outcome, err := n.cfg.Store.Commit(ctx, store.Change{Writes: []store.Write{
+		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
 			{Ref: ref, Token: snapshot.Token, Record: fold.record},
 		}})
 		if err != nil {

@@ -43,12 +43,16 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	c := &clock{}
 	return service.New(service.Config{
 		Config: node.Config{
-			Store:    store,
+			Records:  store,
+			Queries:  store,
 			KeyCheck: licensing.NewKeyCheck([]byte("check")),
 			Clock:    c.now,
 			Metrics:  m,
 			Log:      zerolog.Nop(),
 		},
+		Keys:    store,
+		Sweeps:  store,
+		Events:  store,
 		Entropy: rand.Reader,
 	}), c, ctx
 }

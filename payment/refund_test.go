@@ -74,12 +74,16 @@ func (w *town) open(store store.Store, provider payment.Provider) (*service.Serv
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Store:    store,
+			Records:  store,
+			Queries:  store,
 			KeyCheck: check,
 			Clock:    w.clock.now,
 			Metrics:  m,
 			Log:      zerolog.Nop(),
 		},
+		Keys:    store,
+		Sweeps:  store,
+		Events:  store,
 		Entropy: rand.Reader,
 	})
 	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})

@@ -337,7 +337,7 @@ func (c *keysConfig) about(id string, err error) error {
 }
 
 // confirm asks whether a key is to be revoked.
-func (c *keysConfig) confirm(cmd *cobra.Command, store store.KeyStore, id string, stderr io.Writer) error {
+func (c *keysConfig) confirm(cmd *cobra.Command, store store.Keys, id string, stderr io.Writer) error {
 	key, err := store.FindAPIKey(cmd.Context(), c.owner(), id)
 	if err == nil && key == nil {
 		err = licensing.ErrAPIKeyNotFound

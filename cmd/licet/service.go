@@ -148,7 +148,8 @@ func (s *instance) open(ctx context.Context, build build, cfg kv.Config) error {
 func (s *instance) answer() error {
 	cfg := service.Config{
 		Config: node.Config{
-			Store:      s.store,
+			Records:    s.store,
+			Queries:    s.store,
 			KeyCheck:   s.check,
 			Clock:      time.Now,
 			Metrics:    s.instruments,
@@ -156,6 +157,7 @@ func (s *instance) answer() error {
 			Tracer:     s.tracer,
 			QueueDelay: s.cfg.QueueDelay,
 		},
+		Sweeps:            s.store,
 		Entropy:           rand.Reader,
 		Events:            s.store,
 		KeepEvents:        store.EventRetention{Age: s.cfg.RetainedAge, Bytes: s.cfg.RetainedBytes},

@@ -171,13 +171,17 @@ func (r *run) start(c *clock) (*process, error) {
 	}
 	cfg := service.Config{
 		Config: node.Config{
-			Store:     p.store,
+			Records:   p.store,
+			Queries:   p.store,
 			KeyCheck:  testCheck,
 			Clock:     c.now,
 			Metrics:   instruments,
 			Log:       zerolog.Nop(),
 			SeenEvery: seenEvery,
 		},
+		Keys:         p.store,
+		Sweeps:       p.store,
+		Events:       p.store,
 		Entropy:      rand.Reader,
 		SeenStep:     seenStep,
 		ExpiryMargin: time.Millisecond,

@@ -230,7 +230,7 @@ type follower struct {
 }
 
 // read reads a page at a process. What fails is asked for again.
-func (f *follower) read(ctx context.Context, db store.EventStore) (more bool, err error) {
+func (f *follower) read(ctx context.Context, db store.Events) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	page, err := db.ReadEvents(ctx, f.run.owner, store.FeedPage{After: f.after, Limit: 1 + f.random.IntN(40)})

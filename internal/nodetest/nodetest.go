@@ -130,12 +130,16 @@ func New(t *testing.T, store store.Store, change ...func(*service.Config)) *serv
 	t.Helper()
 	cfg := service.Config{
 		Config: node.Config{
-			Store:    store,
+			Records:  store,
+			Queries:  store,
 			KeyCheck: KeyCheck,
 			Clock:    time.Now,
 			Metrics:  metrics.New(prometheus.NewRegistry(), "test", "", ""),
 			Log:      zerolog.Nop(),
 		},
+		Keys:    store,
+		Sweeps:  store,
+		Events:  store,
 		Entropy: rand.Reader,
 	}
 	for _, c := range change {

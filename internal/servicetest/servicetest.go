@@ -111,12 +111,14 @@ func Start(dir string, cfg Config) (s *Service, err error) {
 	s.maker = service.Keymaker{Store: s.Store, Ring: ring, Clock: time.Now, Entropy: rand.Reader}
 	s.node = service.New(service.Config{
 		Config: node.Config{
-			Store:    s.Store,
+			Records:  s.Store,
+			Queries:  s.Store,
 			KeyCheck: check,
 			Clock:    time.Now,
 			Metrics:  instruments,
 			Log:      zerolog.Nop(),
 		},
+		Sweeps:            s.Store,
 		Events:            s.Store,
 		Deliveries:        s.Store,
 		Keys:              s.Store,

@@ -22,7 +22,7 @@ func keyNode(t *testing.T, change ...func(*service.Config)) (*service.Service, *
 	t.Helper()
 	store := nodetest.OpenStore(t)
 	return nodetest.New(t, store, append([]func(*service.Config){func(cfg *service.Config) {
-		cfg.Keys, cfg.Ring = store, parseRing(t, lineM1+lineM2)
+		cfg.Ring = parseRing(t, lineM1+lineM2)
 	}}, change...)...), store
 }
 
@@ -128,7 +128,7 @@ func TestRotationsAtOnce(t *testing.T) {
 func TestKeysNeedTheRing(t *testing.T) {
 	n, store := keyNode(t)
 	other := nodetest.New(t, store, func(cfg *service.Config) {
-		cfg.Keys, cfg.Ring = store, parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=")
+		cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=")
 	})
 	issued, _, err := n.CreateAPIKey(nodetest.Context(t), shopKey(nil))
 	if err != nil {

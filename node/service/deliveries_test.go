@@ -19,7 +19,7 @@ type replayStore struct {
 	stored *atomic.Int32
 }
 
-// AddReplay implements store.DeliveryStore.
+// AddReplay implements store.DeliveryLog.
 func (s *replayStore) AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay store.Replay, claims ...store.Write) error {
 	if s.before != nil {
 		s.before()
@@ -48,7 +48,7 @@ func TestReplayAtTwoNodes(t *testing.T) {
 			var stored atomic.Int32
 			nodeOn := func(before func()) *service.Service {
 				on := nodetest.OpenStore(t)
-				return hookNodeOn(t, on, on, func(cfg *service.Config) {
+				return hookNodeOn(t, on, func(cfg *service.Config) {
 					cfg.Deliveries = &replayStore{Store: on, before: before, stored: &stored}
 				})
 			}

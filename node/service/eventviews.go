@@ -133,7 +133,7 @@ func (e *Events) Event(ctx context.Context, owner licensing.Owner, id string) (v
 // LicenseEvents reads a page of a license's history.
 func (e *Events) LicenseEvents(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.HistoryPage) (EventHistory, error) {
 	return e.history(ctx, owner, licensing.LicenseRef(key), page, func() error {
-		views, err := e.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
+		views, err := e.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{key}, 0)
 		if err != nil {
 			return err
 		}
@@ -213,7 +213,7 @@ func (e *Events) viewEvents(ctx context.Context, owner licensing.Owner, events [
 		}
 	}
 	err := eachReadable(e.core, keys, func(some []licensing.LicenseKey) error {
-		read, err := e.cfg.Store.ReadLicenses(ctx, some, 0)
+		read, err := e.cfg.Queries.ReadLicenses(ctx, some, 0)
 		for i := range read {
 			if visible(read[i], owner, some[i]) == nil {
 				licenses[some[i]] = read[i]
@@ -225,7 +225,7 @@ func (e *Events) viewEvents(ctx context.Context, owner licensing.Owner, events [
 		return nil, err
 	}
 	err = eachReadable(e.core, wants, func(some []store.Want) error {
-		read, err := e.cfg.Store.Load(ctx, some...)
+		read, err := e.cfg.Records.Load(ctx, some...)
 		for i := range read {
 			orders[some[i].Ref.ID] = read[i].Record.Order
 		}

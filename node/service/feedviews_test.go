@@ -15,7 +15,7 @@ import (
 
 // backlog is a feed in which nothing is that is wanted, however far it is read.
 type backlog struct {
-	store.EventStore
+	store.Events
 	read atomic.Int64
 }
 

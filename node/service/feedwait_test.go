@@ -20,7 +20,6 @@ import (
 // oneKey is a store of one API key and of a feed in which nothing is until told.
 type oneKey struct {
 	store.Store
-	store.EventStore
 	key   licensing.APIKey
 	ended atomic.Bool // the key is revoked
 	fails atomic.Bool // the store does not answer
@@ -126,11 +125,14 @@ func TestWaitsByAKey(t *testing.T) {
 				}
 				n := New(Config{
 					Config: node.Config{
-						Store:   s,
+						Records: s,
+						Queries: s,
 						Clock:   time.Now,
 						Metrics: metrics.New(prometheus.NewRegistry(), "", "", ""),
 						Log:     zerolog.Nop(),
 					},
+					Keys:   s,
+					Sweeps: s,
 					Events: s,
 				})
 				if !c.unknown {
@@ -162,7 +164,7 @@ func TestReadyAsksNobody(t *testing.T) {
 		defer cancel()
 		s := &oneKey{woken: make(chan struct{})}
 		m := metrics.New(prometheus.NewRegistry(), "", "", "")
-		n := New(Config{Config: node.Config{Store: s, Clock: time.Now, Metrics: m, Log: zerolog.Nop()}})
+		n := New(Config{Config: node.Config{Records: s, Queries: s, Clock: time.Now, Metrics: m, Log: zerolog.Nop()}, Keys: s, Sweeps: s, Events: s})
 		want := func(want float64, when string) {
 			t.Helper()
 			if got := m.Ready.Value(); got != want {

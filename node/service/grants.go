@@ -214,7 +214,7 @@ func (g *granting) read(ctx context.Context, from int, into []store.LicenseView)
 	for i := range keys {
 		keys[i] = g.progress.Key(g.cfg.KeyCheck, store.Cell, from+i)
 	}
-	views, err := g.cfg.Store.ReadLicenses(ctx, keys, store.ViewDevices)
+	views, err := g.cfg.Queries.ReadLicenses(ctx, keys, store.ViewDevices)
 	if licensing.NotExecuted(err) {
 		return g.failed(err)
 	}

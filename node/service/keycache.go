@@ -45,7 +45,7 @@ const (
 // owners' keys stay remembered however often that happens. An owner has as many keys
 // in the cache as are still free there, so one owner's keys don't push out others'.
 type keyCache struct {
-	store    store.Store
+	store    store.Keys
 	engine   *node.Node
 	clock    func() time.Time
 	every    time.Duration
@@ -69,7 +69,7 @@ type keyCache struct {
 
 func newKeyCache(cfg *Config, engine *node.Node) *keyCache {
 	return &keyCache{
-		store:      cfg.Store,
+		store:      cfg.Keys,
 		engine:     engine,
 		clock:      cfg.Clock,
 		every:      cfg.KeyScanEvery,

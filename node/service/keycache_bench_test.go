@@ -31,12 +31,15 @@ func BenchmarkAuthenticate(b *testing.B) {
 	}
 	n := service.New(service.Config{
 		Config: node.Config{
-			Store:    store,
+			Records:  store,
+			Queries:  store,
 			KeyCheck: nodetest.KeyCheck,
 			Clock:    time.Now,
 			Metrics:  instruments,
 			Log:      zerolog.Nop(),
 		},
+		Sweeps:  store,
+		Events:  store,
 		Keys:    store,
 		Ring:    ring,
 		Entropy: rand.Reader,

@@ -15,7 +15,7 @@ import (
 // Keymaker makes API keys and changes them. Every field is needed, the ring
 // only to make keys and secrets.
 type Keymaker struct {
-	Store   store.KeyStore
+	Store   store.Keys
 	Ring    licensing.MasterRing
 	Clock   func() time.Time
 	Entropy io.Reader // crypto/rand.Reader in production

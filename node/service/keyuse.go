@@ -91,9 +91,6 @@ func (k *Keys) KeepKeyUses(ctx context.Context) {
 // storeKeyUses stores what was used. What the store fails to take is kept for
 // the next time; nobody waits for it.
 func (k *Keys) storeKeyUses() {
-	if k.cfg.Keys == nil {
-		return
-	}
 	uses := k.cache.takeUses()
 	if len(uses) == 0 {
 		return

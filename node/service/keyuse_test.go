@@ -13,10 +13,10 @@ import (
 	"licet/node/store"
 )
 
-// withKeys lets the node keep when keys were used.
-func withKeys(t *testing.T, store *kv.Store) func(*service.Config) {
+// withRing lets the node make API keys.
+func withRing(t *testing.T) func(*service.Config) {
 	t.Helper()
-	return func(cfg *service.Config) { cfg.Keys, cfg.Ring = store, parseRing(t, lineM1+lineM2) }
+	return func(cfg *service.Config) { cfg.Ring = parseRing(t, lineM1+lineM2) }
 }
 
 func wantUsed(t *testing.T, store *kv.Store, key licensing.APIKey, want time.Time) {
@@ -35,7 +35,7 @@ func wantUsed(t *testing.T, store *kv.Store, key licensing.APIKey, want time.Tim
 func TestKeyUses(t *testing.T) {
 	clock := new(nodetest.Clock)
 	db := nodetest.OpenStore(t)
-	s := newKeyService(t, nodetest.WithClock(clock), seldom, withKeys(t, db))
+	s := newKeyService(t, nodetest.WithClock(clock), seldom, withRing(t))
 	s.store.DeafWatch = true
 	key := issue(t, s.maker(t))
 	maker := s.maker(t)
@@ -86,8 +86,8 @@ func (s *keyService) awaitScans(t *testing.T, count int64) {
 // TestKeyUsesWait fails to store uses, and does it the next time.
 func TestKeyUsesWait(t *testing.T) {
 	store := nodetest.OpenStore(t)
-	failing := &failingUses{KeyStore: store, err: errors.New("no")}
-	n := nodetest.New(t, store, withKeys(t, store), func(cfg *service.Config) { cfg.Keys = failing })
+	failing := &failingUses{Keys: store, err: errors.New("no")}
+	n := nodetest.New(t, store, withRing(t), func(cfg *service.Config) { cfg.Keys = failing })
 	key := issue(t, keymaker(t, store))
 	if got, err := n.Authenticate(nodetest.Context(t), key.Text); err != nil || got == nil {
 		t.Fatalf("got %v, %v", got, err)
@@ -107,7 +107,7 @@ func TestKeyUsesWait(t *testing.T) {
 
 // failingUses fails to store uses.
 type failingUses struct {
-	store.KeyStore
+	store.Keys
 	err   error
 	calls int
 }
@@ -117,14 +117,14 @@ func (f *failingUses) NoteKeysUsed(ctx context.Context, uses []store.KeyUse) err
 	if f.err != nil {
 		return f.err
 	}
-	return f.KeyStore.NoteKeysUsed(ctx, uses)
+	return f.Keys.NoteKeysUsed(ctx, uses)
 }
 
 // TestKeyUsesAreBounded uses more keys than are remembered.
 func TestKeyUsesAreBounded(t *testing.T) {
 	store := nodetest.OpenStore(t)
-	failing := &failingUses{KeyStore: store, err: errors.New("no")}
-	n := nodetest.New(t, store, withKeys(t, store), func(cfg *service.Config) { cfg.Keys = failing })
+	failing := &failingUses{Keys: store, err: errors.New("no")}
+	n := nodetest.New(t, store, withRing(t), func(cfg *service.Config) { cfg.Keys = failing })
 	for i := range service.MaxCachedKeys + 10 {
 		n.NoteKeyUse([32]byte{byte(i), byte(i >> 8)}, time.Now())
 	}

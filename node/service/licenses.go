@@ -56,7 +56,7 @@ func (l *Licenses) ChangeLicense(ctx context.Context, owner licensing.Owner, in 
 		if _, err := place.DoOnce(ctx, licensing.LicenseRef(in.Key), in.Command, claim); err != nil {
 			return nil, claim.Replayed(), err
 		}
-		view, err = l.cfg.Store.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
+		view, err = l.cfg.Queries.ReadLicense(ctx, in.Key, store.DevicePage{Limit: store.ViewDevices})
 		switch {
 		case err != nil && claim.Replayed():
 			return nil, false, err // that it can't be read is not what it came to
@@ -71,7 +71,7 @@ func (l *Licenses) ChangeLicense(ctx context.Context, owner licensing.Owner, in 
 // License looks a license up with a page of its devices, linearizably.
 func (l *Licenses) License(ctx context.Context, owner licensing.Owner, key licensing.LicenseKey, page store.DevicePage) (view *store.LicenseView, err error) {
 	return admitted(ctx, l.core, owner, func(node.Place) (view *store.LicenseView, err error) {
-		view, err = l.cfg.Store.ReadLicense(ctx, key, page)
+		view, err = l.cfg.Queries.ReadLicense(ctx, key, page)
 		if err != nil {
 			return nil, err
 		}

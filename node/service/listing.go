@@ -29,7 +29,7 @@ func (l *Licenses) ListLicenses(ctx context.Context, owner licensing.Owner, filt
 		if filter.OrderNo != "" {
 			return l.licenseOfOrder(ctx, owner, filter)
 		}
-		return l.cfg.Store.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
+		return l.cfg.Queries.ListLicenses(ctx, owner, filter.BuyerEmail, scanning(page), l.keepLicenses(filter))
 	})
 }
 
@@ -58,7 +58,7 @@ func (l *Licenses) licenseOfOrder(ctx context.Context, owner licensing.Owner, fi
 	case order.LicenseKey == "", filter.BuyerEmail != "" && licensing.FoldEmail(filter.BuyerEmail) != licensing.FoldEmail(order.BuyerEmail):
 		return list, nil
 	}
-	views, err := l.cfg.Store.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
+	views, err := l.cfg.Queries.ReadLicenses(ctx, []licensing.LicenseKey{order.LicenseKey}, 0)
 	if err != nil || visible(views[0], owner, order.LicenseKey) != nil {
 		return list, err
 	}
@@ -79,21 +79,21 @@ func (o *Orders) ListOrders(ctx context.Context, owner licensing.Owner, filter O
 					(filter.Status == "" || filter.Status == o.Status(now))
 			}
 		}
-		return o.cfg.Store.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
+		return o.cfg.Queries.ListOrders(ctx, owner, filter.BuyerEmail, scanning(page), keep)
 	})
 }
 
 // Products lists an owner's products.
 func (p *Products) ListProducts(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.Product], err error) {
 	return admittedToList(ctx, p.core, owner, func() (list store.List[licensing.Product], err error) {
-		return p.cfg.Store.ListProducts(ctx, owner, scanning(page))
+		return p.cfg.Queries.ListProducts(ctx, owner, scanning(page))
 	})
 }
 
 // APIKeys lists an owner's API keys, those that were revoked too.
 func (k *Keys) ListAPIKeys(ctx context.Context, owner licensing.Owner, page store.Page) (list store.List[licensing.APIKey], err error) {
 	return admittedToList(ctx, k.core, owner, func() (list store.List[licensing.APIKey], err error) {
-		return k.cfg.Store.ListAPIKeys(ctx, owner, scanning(page))
+		return k.cfg.Keys.ListAPIKeys(ctx, owner, scanning(page))
 	})
 }
 

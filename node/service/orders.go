@@ -149,7 +149,7 @@ func (o *Orders) Order(ctx context.Context, owner licensing.Owner, orderNo strin
 
 // readOrder looks up an order for somebody who was let in.
 func (c *core) readOrder(ctx context.Context, owner licensing.Owner, orderNo string) (licensing.Order, error) {
-	loaded, err := c.cfg.Store.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)})
+	loaded, err := c.cfg.Records.Load(ctx, store.Want{Ref: licensing.OrderRef(owner, orderNo)})
 	if err != nil {
 		return licensing.Order{}, err
 	}
@@ -170,7 +170,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 		return licensing.Order{}, err
 	}
 	defer func() { place.Leave(err) }()
-	owner, found, err := o.cfg.Store.OrderOwner(ctx, orderNo)
+	owner, found, err := o.cfg.Queries.OrderOwner(ctx, orderNo)
 	if err != nil {
 		return licensing.Order{}, err
 	}
@@ -195,7 +195,7 @@ func (o *Orders) OrderToPay(ctx context.Context, orderNo, token string) (order l
 func (o *Orders) PayOrder(ctx context.Context, order licensing.Order, payment string) (result licensing.Result, err error) {
 	return admitted(ctx, o.core, order.Owner, func(place node.Place) (result licensing.Result, err error) {
 		terms := order.Terms
-		loaded, err := o.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
+		loaded, err := o.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(order.Owner, order.ProductID)})
 		if err != nil {
 			return licensing.Result{}, err
 		}

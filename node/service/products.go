@@ -30,7 +30,7 @@ func (p *Products) DeleteProduct(ctx context.Context, owner licensing.Owner, id 
 // Product looks a product of an owner up, linearizably.
 func (p *Products) Product(ctx context.Context, owner licensing.Owner, id string) (product licensing.Product, err error) {
 	return admitted(ctx, p.core, owner, func(node.Place) (product licensing.Product, err error) {
-		loaded, err := p.cfg.Store.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
+		loaded, err := p.cfg.Records.Load(ctx, store.Want{Ref: licensing.ProductRef(owner, id)})
 		if err != nil {
 			return licensing.Product{}, err
 		}

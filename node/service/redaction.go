@@ -108,7 +108,7 @@ func (r *Redactions) ordersToRedact(ctx context.Context, owner licensing.Owner, 
 		return nil, nil, false, err
 	}
 	defer r.lists.leave()
-	list, err := r.cfg.Store.ListOrders(ctx, owner, buyerEmail, store.Page{Limit: MaxRedact, Scan: store.MaxListScan}, nil)
+	list, err := r.cfg.Queries.ListOrders(ctx, owner, buyerEmail, store.Page{Limit: MaxRedact, Scan: store.MaxListScan}, nil)
 	if err != nil {
 		return nil, nil, false, err
 	}

@@ -18,7 +18,7 @@ import (
 
 // epochs is a store of nothing but epochs.
 type epochs struct {
-	store.EventStore
+	store.Events
 	bytes int64
 
 	mu     sync.Mutex

@@ -29,14 +29,15 @@ type Config struct {
 	KeyUseEvery  time.Duration // how often uses of API keys are stored, see KeepKeyUses; 0: 10 s
 	LivePayments bool          // a payment provider for live orders is set up
 
-	Events store.EventStore // tells of what was recorded; nil: this node does not
+	Events store.Events
+	Sweeps store.Sweeps
 	// KeepEvents says how long events are kept; 0: DefaultEventAge, DefaultEventBytes.
 	KeepEvents store.EventRetention
 
-	Deliveries store.DeliveryStore // tells of the delivery of webhooks; nil: this node does not
+	Deliveries store.DeliveryLog // nil: this node shows no deliveries
 
-	Keys store.KeyStore       // makes and changes API keys, and keeps when they were used; nil: this node does neither
-	Ring licensing.MasterRing // what API secrets are derived from; needed with Keys
+	Keys store.Keys
+	Ring licensing.MasterRing // what API secrets are derived from; needed to make API keys
 }
 
 const (

@@ -40,7 +40,7 @@ type Sweeps struct {
 func (s *Sweeps) SweepClaims(ctx context.Context) error {
 	before := s.engine.Now().Add(-licensing.ClaimLifetime)
 	for {
-		swept, err := s.cfg.Store.SweepClaims(ctx, before, store.MaxSweep)
+		swept, err := s.cfg.Sweeps.SweepClaims(ctx, before)
 		if err != nil || swept == 0 {
 			return err
 		}
@@ -49,11 +49,8 @@ func (s *Sweeps) SweepClaims(ctx context.Context) error {
 
 // SweepEvents removes all events that are not kept any more.
 func (s *Sweeps) SweepEvents(ctx context.Context) error {
-	if s.cfg.Events == nil {
-		return nil
-	}
 	for {
-		swept, err := s.cfg.Events.SweepEvents(ctx, s.engine.Now(), s.cfg.KeepEvents)
+		swept, err := s.cfg.Sweeps.SweepEvents(ctx, s.engine.Now(), s.cfg.KeepEvents)
 		if err != nil || swept == 0 {
 			return err
 		}
@@ -124,7 +121,7 @@ func (s *Sweeps) EachRefundDue(ctx context.Context, send func(context.Context, l
 	failed := s.eachDue(ctx, licensing.DueRefund, s.engine.Now(), func(ctx context.Context, ref licensing.Ref) error {
 		return send(ctx, licensing.Order{OrderNo: ref.ID, Owner: ref.Owner})
 	})
-	left, err := s.cfg.Store.Due(ctx, licensing.DueRefund, s.engine.Now().Add(refundHorizon), "", store.MaxDue)
+	left, err := s.cfg.Queries.Due(ctx, licensing.DueRefund, s.engine.Now().Add(refundHorizon), "", store.MaxDue)
 	if err == nil {
 		s.cfg.Metrics.RefundsDue.Set(float64(len(left.Records)))
 	}
@@ -144,7 +141,7 @@ func (s *Sweeps) eachDue(ctx context.Context, kind licensing.DueKind, at time.Ti
 	var failed error
 	do = s.traceDue(do)
 	for range duePages {
-		page, err := s.cfg.Store.Due(ctx, kind, at, from, store.MaxDue)
+		page, err := s.cfg.Queries.Due(ctx, kind, at, from, store.MaxDue)
 		if err != nil {
 			return err
 		}

@@ -143,7 +143,7 @@ func (w *Webhooks) readWebhook(ctx context.Context, owner licensing.Owner, id st
 }
 
 func (w *Webhooks) readWebhooks(ctx context.Context, owner licensing.Owner) (*licensing.Webhooks, error) {
-	loaded, err := w.cfg.Store.Load(ctx, store.Want{Ref: licensing.WebhooksRef(owner)})
+	loaded, err := w.cfg.Records.Load(ctx, store.Want{Ref: licensing.WebhooksRef(owner)})
 	if err != nil {
 		return nil, err
 	}

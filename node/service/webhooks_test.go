@@ -26,14 +26,12 @@ import (
 func hookNode(t *testing.T, change ...func(*service.Config)) (*service.Service, *kv.Store) {
 	t.Helper()
 	store := nodetest.OpenStore(t)
-	return hookNodeOn(t, store, store, change...), store
+	return hookNodeOn(t, store, change...), store
 }
 
-func hookNodeOn(t *testing.T, store store.Store, on *kv.Store, change ...func(*service.Config)) *service.Service {
+func hookNodeOn(t *testing.T, store store.Store, change ...func(*service.Config)) *service.Service {
 	t.Helper()
-	return nodetest.New(t, store, append([]func(*service.Config){func(cfg *service.Config) {
-		cfg.Keys, cfg.Ring, cfg.Events = on, parseRing(t, lineM1+lineM2), on
-	}}, change...)...)
+	return nodetest.New(t, store, append([]func(*service.Config){withRing(t)}, change...)...)
 }
 
 func hook(owner licensing.Owner, types ...licensing.EventType) service.EndpointCreation {
@@ -228,12 +226,12 @@ func TestWebhookInDoubt(t *testing.T) {
 		owner := nodetest.NewOwner(licensing.Test)
 		failing := hookNodeOn(t, &storetest.Faulty{Store: plain, OnCommit: func(store.Change) storetest.Fault {
 			return storetest.Fault{Skip: !made, Say: licensing.ErrOutcomeUnknown}
-		}}, plain)
+		}})
 		in := hook(owner, licensing.EventOrderPaid)
 		in.Once = nodetest.Once("k", "r")
 		_, _, err := failing.CreateWebhook(nodetest.Context(t), in)
 		nodetest.WantError(t, err, licensing.ErrOutcomeUnknown)
-		n := hookNodeOn(t, plain, plain)
+		n := hookNodeOn(t, plain)
 		for i := range 2 {
 			if _, replayed, err := n.CreateWebhook(nodetest.Context(t), in); err != nil || replayed != (made || i > 0) {
 				t.Errorf("made %v: replayed %v, %v", made, replayed, err)
@@ -250,8 +248,8 @@ func TestWebhooksNeedTheRing(t *testing.T) {
 	n, store := hookNode(t)
 	owner := nodetest.NewOwner(licensing.Test)
 	issued := createHook(t, n, hook(owner))
-	wrong := hookNodeOn(t, store, store, func(cfg *service.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
-	draining := hookNodeOn(t, store, store)
+	wrong := hookNodeOn(t, store, func(cfg *service.Config) { cfg.Ring = parseRing(t, "m1:"+strings.Repeat("C", 42)+"A=") })
+	draining := hookNodeOn(t, store)
 	draining.StopIntake()
 	for _, other := range []*service.Service{wrong, draining} {
 		_, _, err := other.CreateWebhook(nodetest.Context(t), hook(owner))

@@ -3,45 +3,28 @@ package store
 import (
 	"context"
 	"errors"
-	"iter"
 	"time"
 
 	"licet/licensing"
 )
 
-// DeliveryStore is what the delivery of webhooks needs of the database. Who delivers
-// to an endpoint holds a claim on it, under a lease. The lease only says when others
-// may try: what a holder writes is compared with its claim, so that one who has lost
-// it changes nothing. Every implementation must pass storetest.RunDeliveries.
-type DeliveryStore interface {
-	// WebhooksMark is the revision at which endpoints, or replays that were asked for,
-	// were changed last.
-	WebhooksMark(ctx context.Context) (int64, error)
-	// WatchWebhooks calls wake when it begins to watch and whenever the mark may have
-	// moved, until ctx ends. It is a hint, as WatchAPIKeys is.
-	WatchWebhooks(ctx context.Context, wake func())
-	// AllWebhooks reads the endpoints of all owners.
-	AllWebhooks(ctx context.Context) iter.Seq2[OwnerWebhooks, error]
-
-	// Work runs do as a worker that is known to others, under a lease. The context
-	// of do ends when ctx does, or when the lease may be lost; all claims are lost
-	// with it. It ends when do does, with its error.
-	Work(ctx context.Context, do func(ctx context.Context, w DeliveryWorker) error) error
-
-	// Progresses reads how far endpoints are; one of whom nothing is stored is left out.
+// DeliveryLog is what the API shows of the delivery of webhooks, and what it asks of the nodes that
+// deliver. Package delivery declares what those nodes ask.
+type DeliveryLog interface {
+	// Progresses reads the progress of endpoints; an endpoint without progress is left out.
 	Progresses(ctx context.Context, endpoints ...string) (map[string]DeliveryProgress, error)
-	// Deliveries reads a page of what became of messages to an endpoint.
+	// Deliveries reads a page of the deliveries to an endpoint.
 	Deliveries(ctx context.Context, endpoint string, page DeliveryPage) (Deliveries, error)
-	// AddReplay asks for events to be delivered again. The holder of the claim does it.
-	// It fails with ErrTooManyReplays where MaxReplays wait, and with
-	// licensing.ErrWebhookNotFound where the owner has no such endpoint (any more).
-	// AddReplay raises OwnerWebhooks.Changed of the owner, and of no other owner.
-	// The claims are written in the transaction that stores the replay; it fails with ErrClaimTaken,
-	// and stores nothing, where one of them is not as it was read any more.
+	// AddReplay asks for events to be delivered again. The worker that holds the endpoint's claim
+	// delivers them. AddReplay fails with ErrTooManyReplays if MaxReplays wait already, and with
+	// licensing.ErrWebhookNotFound if the owner has no such endpoint (any more). AddReplay raises
+	// OwnerWebhooks.Changed of the owner, and of no other owner. The transaction that stores the
+	// replay writes the claims too; if a claim is not as it was read, AddReplay stores nothing and
+	// fails with ErrClaimTaken.
 	AddReplay(ctx context.Context, owner licensing.Owner, endpoint string, replay Replay, claims ...Write) error
 
-	// SweepWebhooks removes what is left of endpoints that were deleted, some hundred
-	// keys at a time. Where it removed something there may be more.
+	// SweepWebhooks removes what is left of deleted endpoints, some hundred etcd keys at a time. After
+	// a removal there may be more to remove.
 	SweepWebhooks(ctx context.Context) (removed int, err error)
 }
 

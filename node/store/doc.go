@@ -3,7 +3,7 @@
 //
 // The map of the package:
 //
-//	store.go       records that are read together and swapped together
+//	store.go       Store and its parts: records, queries and sweeps
 //	listings.go    lists of an owner's records, and their pages
 //	keys.go        API keys and master keys
 //	keymarks.go    marks that show which API keys may have changed

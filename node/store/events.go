@@ -72,10 +72,10 @@ type History struct {
 	Next   HistoryPosition // empty at the end of what is kept
 }
 
-// EventStore is what a node needs of the database to tell of events. Changes record
-// them by Commit. What they tell of a license or an order is without what the shop has
-// told of its buyer, and why it is in its state: the records have that.
-type EventStore interface {
+// Events are read from a feed for each owner and a history for each record. Commit records them. An
+// event of a license or an order leaves out the buyer and the reason for the state: the records hold
+// these.
+type Events interface {
 	// ReadEvents reads a page of an owner's feed: one total order of all events but
 	// those of the last moments. It fails with licensing.ErrCursorExpired where some that
 	// come after the position are no longer kept, and with ErrBadPosition where it is
@@ -100,10 +100,6 @@ type EventStore interface {
 	// recorded before is in the feed.
 	SealEvents(ctx context.Context, epoch Epoch) error
 
-	// SweepEvents removes events that are not to be kept at a moment, an owner's oldest
-	// first, and returns how many it removed. Where it was any, there may be more.
-	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
-
 	// WatchEpochs calls wake when it begins to watch and whenever an epoch has begun,
 	// until ctx ends. It is a hint, as WatchAPIKeys is.
 	WatchEpochs(ctx context.Context, wake func())
@@ -124,7 +120,7 @@ const (
 	DefaultEventBytes = 1 << 30
 )
 
-// Epoch is a span in which events are recorded; see EventStore.
+// Epoch is a span in which events are recorded; see Events.
 type Epoch struct {
 	Number  uint64
 	Written bool

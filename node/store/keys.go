@@ -6,13 +6,24 @@ import (
 	"time"
 )
 
-// KeyStore is what making and changing API keys needs of the database. Every
-// implementation must pass storetest.RunKeys.
+// Keys are the API keys, and the master keys that their secrets are derived from.
 //
-// Errors are those of [Store], and ErrAPIKeyNotFound. Methods that write
-// settle attempts whose outcome is in doubt by themselves, as long as ctx
-// lives.
-type KeyStore interface {
+// Errors are those of [Store], and ErrAPIKeyNotFound. Methods that write resolve attempts in doubt
+// by themselves, as long as ctx lives.
+type Keys interface {
+	// APIKey finds a key by the SHA-256 of its text; nil if there is none.
+	APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error)
+
+	// APIKeyMarks reads, linearizably, the marks of all API keys. A change of a key that was
+	// acknowledged before the call gives a new mark to the part of the key's owner, or to all keys.
+	// While both marks stay the same, no key of the part has changed in any member that the service
+	// checks.
+	APIKeyMarks(ctx context.Context) (KeyMarks, error)
+
+	// WatchAPIKeys calls wake when the watch begins and whenever a mark may have changed since,
+	// until ctx ends. A call is a hint: a watch may hang, so that a call comes late or never.
+	WatchAPIKeys(ctx context.Context, wake func())
+
 	// CheckRing tells, by an error that names them, which master keys the store
 	// uses and the ring lacks, or has other ones of under the same id.
 	CheckRing(ctx context.Context, ring licensing.MasterRing) error

@@ -8,110 +8,109 @@ import (
 	"licet/licensing"
 )
 
-// Store is what a node needs of the database: records that are read together
-// and swapped against the revision they were read at. Package kv keeps them in
-// etcd. Every implementation must pass storetest.Run, storetest.RunListings and
-// storetest.RunClaims; one that tells of events, storetest.RunEvents and
-// storetest.RunSubscriptions too.
+// Store is everything that the engine and the use cases ask of a database. An implementation offers
+// all of it, and passes storetest.Run, storetest.RunListings, storetest.RunClaims, storetest.RunKeys,
+// storetest.RunEvents and storetest.RunSubscriptions. Callers name the part that they need.
 //
-// Errors are licensing.Errors. Reads fail with ErrUnavailable. Commit fails with
-// ErrUnavailable where nothing happened and never will, and with
-// ErrOutcomeUnknown where it may have happened, or may yet.
+// Errors are licensing.Errors. Reads fail with ErrUnavailable. Writes fail with ErrUnavailable if
+// nothing happened and nothing ever will, and with ErrOutcomeUnknown if the write may have happened,
+// or may yet happen.
 type Store interface {
-	// Load reads records, all at one revision and linearizably: it sees every
-	// change that was acknowledged before the call. The snapshots stand in the
-	// order of the wants; their records are the caller's to change.
+	Records
+	Queries
+	Keys
+	Events
+	Sweeps
+}
+
+// Records are loaded together at one revision, and swapped together against the revision at which
+// they were loaded.
+type Records interface {
+	// Load reads records, all at one revision and linearizably: Load sees every change that was
+	// acknowledged before the call. The snapshots stand in the order of the wants. The caller may
+	// change their records.
 	Load(ctx context.Context, wants ...Want) ([]Snapshot, error)
 
-	// Recall tells what the store remembers of a record, without asking anyone:
-	// a guess that only a swap, a Confirm or a Load can prove. ok is false where nothing is
-	// remembered. Entries of unsure devices are missing from the snapshot; all
-	// others are there. The record is the caller's to change.
+	// Recall returns what the store remembers of a record, without a request to the database:
+	// a guess that only a Commit, a Confirm or a Load can prove. ok is false if the store remembers
+	// nothing. Entries of unsure devices are missing from the snapshot; all others are there. The
+	// caller may change the record.
 	Recall(want Want) (guess Snapshot, unsure []string, ok bool)
 
-	// OwnerOf returns whose license a record is, if the store remembers the license.
-	// It asks nobody. The answer is a guess, for sharing out places.
-	OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool)
-
-	// Room tells how many devices one Commit of a record may touch, and Recall
-	// tell of: MaxTouchedDevices, or up to MaxFoldDevices where the store knows all
-	// devices of a license. It asks nobody, and may be wrong as Recall may; then
-	// Recall remembers nothing.
-	Room(ref licensing.Ref) int
-
-	// Confirm tells, linearizably, whether a record is still as Recall gave it:
-	// all that the guess says of it and of its devices. ref and token are the
-	// guess's own. It answers false also where it can't tell.
+	// Confirm reports, linearizably, whether a record is still as Recall returned the record:
+	// all that the guess says of the record and of its devices. ref and token are the guess's own.
+	// Confirm reports false too if the store can't tell.
 	Confirm(ctx context.Context, ref licensing.Ref, token Token) (bool, error)
 
-	// Commit makes all writes of a change, or none. That it lands proves of each
-	// record that all of the snapshot was true, unless the record is only Touched:
-	// then it proves nothing but that the touched devices are bound, and of more
-	// than MaxTouchedDevices some are left out. It settles attempts whose
-	// outcome is in doubt by itself, as long as ctx lives. A record must not be
-	// in two Commits of one store at a time; its mailbox sees to that.
+	// Commit makes all writes of a change, or none. A change that lands proves all of each snapshot,
+	// unless the record is only Touched: then the change proves only that the touched devices are
+	// bound, and if they are more than MaxTouchedDevices, Commit leaves some of them out. Commit
+	// resolves attempts in doubt by itself, as long as ctx lives. A record must not be in two
+	// Commits of one store at a time; the record's mailbox ensures that.
 	Commit(ctx context.Context, change Change) (Outcome, error)
 
-	// ReadLicense reads a license with a page of its devices, at one revision
-	// and linearizably. It answers nil where the license does not exist.
-	ReadLicense(ctx context.Context, key licensing.LicenseKey, page DevicePage) (*LicenseView, error)
+	// MaxDevicesPerCommit returns how many devices of a record one Recall may name and one Commit may
+	// touch: MaxTouchedDevices, or up to MaxFoldDevices if the store knows all devices of a license.
+	// MaxDevicesPerCommit makes no request. The answer is a guess; if the guess is wrong, Recall
+	// remembers nothing.
+	MaxDevicesPerCommit(ref licensing.Ref) int
+}
 
-	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one,
-	// all at one revision, each with a first page of so many devices. With 0 it
-	// reads nothing beyond the licenses: each comes with all of its devices if they
-	// lie in it, and else with none, and a Next that leads to them.
-	ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*LicenseView, error)
-
+// Queries read without a swap to follow. Listings are in listings.go.
+type Queries interface {
 	Listings
 
-	// OrderOwner tells whose order a number is; ok is false where no order has it.
+	// OwnerOf returns the owner of a license, if the store remembers the license. OwnerOf makes no
+	// request. The answer is a guess, for dividing places among owners.
+	OwnerOf(ref licensing.Ref) (owner licensing.Owner, known bool)
+
+	// ReadLicense reads a license with a page of its devices, at one revision and linearizably.
+	// ReadLicense returns nil if there is no such license.
+	ReadLicense(ctx context.Context, key licensing.LicenseKey, page DevicePage) (*LicenseView, error)
+
+	// ReadLicenses reads up to MaxReadLicenses licenses as ReadLicense reads one, all at one
+	// revision, each with a first page of so many devices. With 0 devices, a license whose record
+	// holds all its devices comes with all of them; any other license comes with none, and with a
+	// Next that leads to them.
+	ReadLicenses(ctx context.Context, keys []licensing.LicenseKey, devices int) ([]*LicenseView, error)
+
+	// OrderOwner returns the owner of an order; ok is false if no order has the number.
 	OrderOwner(ctx context.Context, orderNo string) (owner licensing.Owner, ok bool, err error)
 
-	// APIKey finds a key by the SHA-256 of its text; nil where there is none.
-	APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error)
-
-	// SweepClaims removes up to limit claims that were made before a moment, and
-	// tells how many it removed.
-	SweepClaims(ctx context.Context, before time.Time, limit int) (int, error)
-
-	// Due tells for which records something of a kind is due at a moment, those for
-	// which it has been due longest first: up to limit of them, from where an earlier
-	// page says; from the beginning where that is empty. What the records say of
-	// themselves (License.Due, Order.Due) is changed and told in one, but by the time
-	// that the answer is here it may be done.
+	// Due returns records for which something of a kind is due at a moment, the longest due first:
+	// up to limit of them, from the position that an earlier page returned, or from the beginning if
+	// from is empty. The index changes in the same transaction as the record (License.Due,
+	// Order.Due), but by the time that the caller has the page, the work may be done.
 	Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (DuePage, error)
 
-	// APIKeyMarks reads, linearizably, in what state the API keys are. Any change of
-	// a key that was acknowledged before the call gives another mark of its owner's
-	// part, or of all keys. While both marks stay the same, no key of the part has
-	// changed in anything that matters here.
-	APIKeyMarks(ctx context.Context) (KeyMarks, error)
-
-	// WatchAPIKeys calls wake when it begins to watch and whenever the mark may
-	// have changed since, until ctx ends. It is a hint: what watches may hang, so
-	// that a call comes late or not at all.
-	WatchAPIKeys(ctx context.Context, wake func())
-
-	// Ping makes a linearizable read, to tell whether the store can be reached.
+	// Ping makes a linearizable read, to show whether the database answers.
 	Ping(ctx context.Context) error
 }
 
-// Limits of one Load or Commit. A store transaction holds at most 128
-// operations (etcd's default); the rest is room for what goes along.
+// Sweeps remove what is no longer kept.
+type Sweeps interface {
+	// SweepClaims removes claims that were made before a moment, the oldest first, and returns how
+	// many it removed. After a removal there may be more to remove.
+	SweepClaims(ctx context.Context, before time.Time) (removed int, err error)
+
+	// SweepEvents removes events that are not to be kept at a moment, an owner's oldest first, and
+	// returns how many it removed. After a removal there may be more to remove.
+	SweepEvents(ctx context.Context, now time.Time, keep EventRetention) (removed int, err error)
+}
+
+// Limits of one call.
 const (
-	// MaxTouchedDevices bounds the devices of one want or write, unless the
-	// store has room for more.
+	// MaxTouchedDevices bounds the devices of one want or write, unless MaxDevicesPerCommit allows
+	// more.
 	MaxTouchedDevices = 96
-	// MaxFoldDevices is the most that it ever has room for.
+	// MaxFoldDevices is the most that MaxDevicesPerCommit ever allows.
 	MaxFoldDevices = 256
 	// MaxNewLicenses bounds the licenses that one change creates.
 	MaxNewLicenses = 32
 	// MaxReadLicenses bounds the licenses that one call reads.
 	MaxReadLicenses = 60
-	// MaxSweep bounds the claims that one SweepClaims removes.
-	MaxSweep = 60
-	// MaxDue bounds the records that one Due tells of. It is large because etcd
-	// counts all that are due for every page.
+	// MaxDue bounds the records of one page of Due. The bound is large because a store may count all
+	// due records for every page.
 	MaxDue = 1000
 )
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"time"
@@ -19,9 +20,19 @@ import (
 // deleted. It is what changes of endpoints come to in the database.
 type PutEndpoints func(t *testing.T, owner licensing.Owner, endpoints []licensing.Endpoint, deleted ...string)
 
+// DeliveryStore is what RunDeliveries tests: what the API asks of the deliveries, and what the workers
+// ask (delivery.Store).
+type DeliveryStore interface {
+	store.DeliveryLog
+	WebhooksMark(ctx context.Context) (int64, error)
+	WatchWebhooks(ctx context.Context, wake func())
+	AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, error]
+	Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error
+}
+
 // RunDeliveries checks what a store must do for the delivery of webhooks. open gives a
 // store that is a worker of its own.
-func RunDeliveries(t *testing.T, open func(t *testing.T) store.DeliveryStore, put PutEndpoints) {
+func RunDeliveries(t *testing.T, open func(t *testing.T) DeliveryStore, put PutEndpoints) {
 	for _, c := range []struct {
 		name string
 		test func(deliveries)
@@ -52,7 +63,7 @@ func RunDeliveries(t *testing.T, open func(t *testing.T) store.DeliveryStore, pu
 // deliveries is a fixture with an endpoint.
 type deliveries struct {
 	fixture
-	open     func(t *testing.T) store.DeliveryStore
+	open     func(t *testing.T) DeliveryStore
 	put      PutEndpoints
 	owner    licensing.Owner
 	endpoint string
@@ -75,7 +86,7 @@ func (d deliveries) again(do func() error) {
 }
 
 // work works until the test ends, or stop is called.
-func (d deliveries) work(s store.DeliveryStore) (w store.DeliveryWorker, stop func()) {
+func (d deliveries) work(s DeliveryStore) (w store.DeliveryWorker, stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	began, ended := make(chan store.DeliveryWorker, 1), make(chan error, 1)
@@ -138,7 +149,7 @@ func (d deliveries) release(hold store.DeliveryHold) {
 }
 
 // all reads a listing of deliveries to its end.
-func (d deliveries) all(s store.DeliveryStore, status store.DeliveryStatus, limit int) (all []store.Delivery) {
+func (d deliveries) all(s DeliveryStore, status store.DeliveryStatus, limit int) (all []store.Delivery) {
 	d.t.Helper()
 	page := store.DeliveryPage{Status: status, Limit: limit}
 	for {

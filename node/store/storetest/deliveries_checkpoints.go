@@ -16,7 +16,7 @@ import (
 )
 
 func testWorkers(d deliveries) {
-	stores := []store.DeliveryStore{d.open(d.t), d.open(d.t)}
+	stores := []DeliveryStore{d.open(d.t), d.open(d.t)}
 	w, stop := d.work(stores[0])
 	other, _ := d.work(stores[1])
 	both := []store.Incarnation{w.Self(), other.Self()}

@@ -52,7 +52,7 @@ func testDevices(t *testing.T, f fixture) {
 	check()
 	bind(created.Add(2*time.Minute), deviceNames(100, 100+store.MaxTouchedDevices)...)
 	check()
-	room := f.store.Room(ref)
+	room := f.store.MaxDevicesPerCommit(ref)
 	if room < store.MaxTouchedDevices || room > store.MaxFoldDevices {
 		t.Errorf("room for %d devices", room)
 	}

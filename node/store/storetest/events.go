@@ -11,7 +11,7 @@ import (
 )
 
 // seal waits until all that is recorded is in the feed.
-func (f fixture) seal(events store.EventStore) {
+func (f fixture) seal(events store.Events) {
 	f.t.Helper()
 	began, err := events.EventEpoch(f.context())
 	if err != nil {
@@ -33,7 +33,7 @@ func (f fixture) seal(events store.EventStore) {
 }
 
 // told reads an owner's feed, some events at a time.
-func (f fixture) told(events store.EventStore, owner licensing.Owner, after store.FeedPosition, limit int) []store.RecordedEvent {
+func (f fixture) told(events store.Events, owner licensing.Owner, after store.FeedPosition, limit int) []store.RecordedEvent {
 	f.t.Helper()
 	var all []store.RecordedEvent
 	page := store.FeedPage{After: after, Limit: limit}
@@ -52,7 +52,7 @@ func (f fixture) told(events store.EventStore, owner licensing.Owner, after stor
 
 // testEvents makes changes, some of which are lost, and reads what they tell: each
 // one that landed, once, in order, and with nothing of what only the record has.
-func testEvents(t *testing.T, f fixture, events store.EventStore, hears bool) {
+func testEvents(t *testing.T, f fixture, events store.Events, hears bool) {
 	owner := f.owner()
 	order := f.order(owner)
 	ref := licensing.OrderRef(owner, order.OrderNo)

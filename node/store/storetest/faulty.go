@@ -16,7 +16,7 @@ type Faulty struct {
 	OnLoad func(wants []store.Want) error
 	// AfterLoad may change what a Load answers.
 	AfterLoad func([]store.Snapshot)
-	// Forgetful makes Recall and Room remember nothing.
+	// Forgetful makes Recall and MaxDevicesPerCommit remember nothing.
 	Forgetful bool
 	// AfterRecall may change what a Recall answers.
 	AfterRecall func(*store.Snapshot)
@@ -94,12 +94,12 @@ func (f *Faulty) Recall(want store.Want) (store.Snapshot, []string, bool) {
 	return guess, unsure, ok
 }
 
-// Room tells what the store has room for, as store.Store does.
-func (f *Faulty) Room(ref licensing.Ref) int {
+// MaxDevicesPerCommit returns what the store has room for, as store.Store does.
+func (f *Faulty) MaxDevicesPerCommit(ref licensing.Ref) int {
 	if f.Forgetful {
 		return store.MaxTouchedDevices
 	}
-	return f.Store.Room(ref)
+	return f.Store.MaxDevicesPerCommit(ref)
 }
 
 // Confirm asks the store whether a guess is true, as store.Store does.

@@ -19,10 +19,10 @@ import (
 // KeyedStore is a store that keeps API keys as well as finding them.
 type KeyedStore interface {
 	store.Store
-	store.KeyStore
+	store.Keys
 }
 
-// RunKeys checks a store against the contract of store.KeyStore, and that its
+// RunKeys checks a store against the contract of store.Keys, and that its
 // changes show in store.Store. Tests share nothing but the store.
 func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 	for _, c := range []struct {
@@ -59,7 +59,7 @@ func RunKeys(t *testing.T, open func(t *testing.T) KeyedStore) {
 // keyFixture makes API keys that no other test knows of.
 type keyFixture struct {
 	fixture
-	keys   store.KeyStore
+	keys   store.Keys
 	master licensing.MasterKey // in use
 }
 

@@ -204,7 +204,7 @@ func testClaims(t *testing.T, f fixture) {
 func (f fixture) sweep(before time.Time) {
 	f.t.Helper()
 	for {
-		swept, err := f.store.SweepClaims(f.context(), before, store.MaxSweep)
+		swept, err := f.store.SweepClaims(f.context(), before)
 		if err != nil && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			f.t.Fatal(err)
 		}

@@ -60,7 +60,7 @@ func RunClaims(t *testing.T, open func(t *testing.T) store.Store) {
 // EventfulStore is a store that tells of what it records.
 type EventfulStore interface {
 	store.Store
-	store.EventStore
+	store.Events
 }
 
 // RunEvents checks what a store tells of changes. open gives one that hears the

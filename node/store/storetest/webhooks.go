@@ -28,7 +28,7 @@ const webhookMaster = "m_webhooks"
 // useMaster has the store know the master key, if it knows any.
 func (f fixture) useMaster() {
 	f.t.Helper()
-	keys, ok := f.store.(store.KeyStore)
+	keys, ok := f.store.(store.Keys)
 	if !ok {
 		return
 	}
@@ -112,7 +112,7 @@ func testWebhooks(t *testing.T, f fixture) {
 
 // testListening subscribes to activations and unsubscribes: the activations between
 // the two are told of, wherever what was read before is changed.
-func testListening(t *testing.T, f fixture, events store.EventStore, hears bool) {
+func testListening(t *testing.T, f fixture, events store.Events, hears bool) {
 	f.useMaster()
 	l := f.createLicense(0)
 	ref, owner := licensing.LicenseRef(l.Key), l.Owner
