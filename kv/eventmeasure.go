@@ -69,7 +69,7 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 				revision = kv.ModRevision
 				if ledger, err = layout.DecodeLedger(kv.Value); err != nil {
 					s.log.Error().Err(err).Str("account_id", owner.AccountID).
-						Msg("the ledger of an account's events can't be read; run licet verify")
+						Msg("the ledger of an account's events can't be read; run licet store verify")
 					continue
 				}
 			}

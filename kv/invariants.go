@@ -20,7 +20,7 @@ func newBrokenLog(log zerolog.Logger) zerolog.Logger {
 	return log.Sample(&zerolog.BurstSampler{Burst: brokenLogBurst, Period: brokenLogPeriod})
 }
 
-// watch counts a license that breaks a rule. Which one it is only licet verify
+// watch counts a license that breaks a rule. Which one it is only licet store verify
 // tells: no key is logged.
 func (s *Store) watch(license *layout.License, where string) {
 	if rule := license.BrokenRule(); rule != "" {
@@ -31,7 +31,7 @@ func (s *Store) watch(license *layout.License, where string) {
 func (s *Store) countBroken(rule, where string) {
 	s.metrics.InvariantViolations.Inc()
 	s.brokenLog.Error().Str("rule", rule).Str("where", where).
-		Msg("a license breaks an invariant; licet verify tells which")
+		Msg("a license breaks an invariant; licet store verify tells which")
 }
 
 // watchSnapshots counts the licenses among what was read that break a rule.

@@ -29,7 +29,7 @@ func (s *Store) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, ru
 func (s *Store) noteValue(key, name string, err error) {
 	if s.metrics.EventValuesUnreadable.Meet(key) {
 		s.unreadableLog.Error().Err(err).Str("value", name).
-			Msg("a stored value can't be read; what depends on it goes on without it, and licet verify shows it")
+			Msg("a stored value can't be read; what depends on it goes on without it, and licet store verify shows it")
 	}
 }
 

@@ -15,21 +15,21 @@ import (
 	"licet/kv"
 )
 
-// backupConfig is the settings of licet backup.
+// backupConfig holds the settings of licet store backup.
 type backupConfig struct {
 	storeConfig
-	Keep int // 0: the argument is a file
+	Keep int // how many backups to keep in the directory; 0: the argument is a file
 }
 
 func (c *backupConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
-	fs.IntVar(&c.Keep, "keep", 0, "take FILE for a directory of backups, named by their times, and remove the oldest until this `number` is left")
+	fs.IntVar(&c.Keep, "keep", 0, "treat FILE as a directory of backups, and keep this `number` of them: remove the oldest")
 	nameVariables(fs)
 }
 
 func (c *backupConfig) validate() error {
 	if c.Keep < 0 {
-		return badUsage("--keep is %d: it must be at least 1, or 0 for a single file", c.Keep)
+		return badUsage("--keep is %d: write at least 1, or 0 for a single file", c.Keep)
 	}
 	return c.storeConfig.validate()
 }
@@ -38,26 +38,27 @@ func newBackupCommand(stdout, stderr io.Writer) *cobra.Command {
 	var cfg backupConfig
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Write a snapshot of a store to a file",
-		Long: `Write a snapshot of a store to FILE, and its SHA-256 to FILE.sha256. FILE is there
-whole and checked or not at all; an earlier one is replaced. It holds every change
-that was acknowledged before the command began. A service may go on meanwhile.
+		Short: "Back up a store to a file",
+		Long: `Write a snapshot of a store to FILE, and its SHA-256 to FILE.sha256. The command checks the
+snapshot before it puts FILE in place: FILE is complete or absent, and replaces an earlier
+FILE. The snapshot has every change that was acknowledged before the command started. A
+service may run meanwhile.
 
-That it ended well is noted in the store, for the nodes' metrics. Where the store takes
-no writes, the backup is as good, and a warning says so.
+The command records its success in the store, for the metrics of the nodes. If the store
+accepts no writes, the backup is still good, and the command prints a warning.
 
-With --keep, FILE is a directory that exists: the snapshot becomes licet-<UTC time>.db
-in it, and of those that are called so the oldest others are removed once it is made.
+With --keep, FILE is an existing directory. The command writes licet-<UTC time>.db there,
+and then removes the oldest files of that form.
 
-FILE holds license keys: keep it like a secret. The master keys are not in the
-store; keep those too, and somewhere else.`,
-		Example: `  licet backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  licet backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 two days of them, if made each hour
-  licet backup store.db --data-dir ./licet-data                                  of a stopped licet dev
-  licet backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    of a running one`,
+FILE has license keys: keep it secret. The master keys are not in the store: keep a copy of
+them in another place.`,
+		Example: `  licet store backup store.db --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  licet store backup /backups --keep 48 --etcd-endpoints 10.0.0.1:2379                 hourly, for two days
+  licet store backup store.db --data-dir ./licet-data                                  a stopped licet dev
+  licet store backup store.db --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    a running licet dev`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cfg.settle(cmd.Flags(), cfg.validate); err != nil {
+			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			return runBackup(cmd.Context(), cfg, args[0], stdout, stderr)
@@ -68,11 +69,11 @@ store; keep those too, and somewhere else.`,
 }
 
 func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stderr io.Writer) (err error) {
-	store, leave, err := cfg.reach(ctx, stderr)
+	store, release, err := cfg.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	begun := time.Now()
 	if cfg.Keep > 0 {
 		path = kv.BackupPath(path, begun)
@@ -84,12 +85,12 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 		return fmt.Errorf("back up to %s: %w", path, err)
 	}
 	if err := kv.RecordBackup(ctx, store, begun); err != nil {
-		// The file is whole, so this is no failure of the command.
-		fmt.Fprintf(stderr, "warning: the backup is good, but the store could not note it, so licet_backup_last_success_timestamp_seconds does not show it: %v\n", err)
+		// The backup itself is good, so the command succeeds.
+		fmt.Fprintf(stderr, "warning: the backup is good, but licet_backup_last_success_timestamp_seconds will not show it: recording the backup in the store failed: %v\n", err)
 	}
 	if cfg.Keep > 0 {
 		if err := kv.PruneBackups(path, cfg.Keep); err != nil {
-			return fmt.Errorf("%s is a good backup, but of the older ones some could not be removed: %w", path, err)
+			return fmt.Errorf("%s is a good backup, but removing older backups failed: %w", path, err)
 		}
 	}
 	_, err = fmt.Fprintf(stdout, "%s: %d bytes, every change up to revision %d\nSHA-256 %s\n",
@@ -97,11 +98,11 @@ func runBackup(ctx context.Context, cfg backupConfig, path string, stdout, stder
 	return err
 }
 
-// restoreConfig is the settings of licet restore.
+// restoreConfig holds the settings of licet store restore.
 type restoreConfig struct{ DataDir string }
 
 func (c *restoreConfig) addFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.DataDir, "data-dir", "", "`directory` to restore into, which must not exist or be empty")
+	fs.StringVar(&c.DataDir, "data-dir", "", "data `directory` to create; it must not exist, or be empty")
 	nameVariables(fs)
 }
 
@@ -109,16 +110,16 @@ func newRestoreCommand(stdout, stderr io.Writer) *cobra.Command {
 	var cfg restoreConfig
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Make a data directory out of a backup",
-		Long: `Make a data directory for licet dev out of a backup. FILE is compared with the
-checksum inside it, and with FILE.sha256 if there is one. Where anything is wrong,
-nothing is made.
+		Short: "Create a data directory from a backup",
+		Long: `Create a data directory for licet dev from a backup. The command compares FILE with the
+checksum inside FILE, and with FILE.sha256 if that exists. If anything is wrong, the command
+creates nothing.
 
-Revisions go on far above those of the lost store, so that a node that remembers
-some of them can do no harm. How a cluster is restored is in docs/guides/backup.md.`,
-		Example: `  licet restore store.db --data-dir ./restored
-  cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of them
-  licet verify --data-dir ./restored
+The revisions of the restored store continue far above those of the lost store, so a node
+that remembers lost revisions does no harm. To restore a cluster, see docs/guides/backup.md.`,
+		Example: `  licet store restore store.db --data-dir ./restored
+  cp licet-data/master.keys licet-data/dev-key.json ./restored/    or your copies of these files
+  licet store verify --data-dir ./restored
   licet dev --data-dir ./restored`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,12 +36,12 @@ func TestBackupSet(t *testing.T) {
 	}
 
 	before := listed()
-	got := runLicet(t, "backup", filepath.Join(dir, "none"), "--keep", "2", "--etcd-endpoints", p.socket())
+	got := runLicet(t, "store", "backup", filepath.Join(dir, "none"), "--keep", "2", "--etcd-endpoints", p.socket())
 	if got.code != exitFailed || !strings.Contains(got.stderr, "no such file or directory") || !slices.Equal(listed(), before) {
 		t.Errorf("into a directory that is not there: %+v; %q", got, listed())
 	}
 	begun := time.Now().UTC().Truncate(time.Second)
-	got = runLicet(t, "backup", dir, "--keep", "2", "--etcd-endpoints", p.socket())
+	got = runLicet(t, "store", "backup", dir, "--keep", "2", "--etcd-endpoints", p.socket())
 	if got.code != exitOK || got.stderr != "" {
 		t.Fatalf("backup: %+v", got)
 	}
@@ -53,7 +53,7 @@ func TestBackupSet(t *testing.T) {
 	if want := []string{older[2], older[2] + ".sha256", made, made + ".sha256", "notes.txt"}; !slices.Equal(listed(), want) {
 		t.Errorf("left are %q, want %q", listed(), want)
 	}
-	if restored := runLicet(t, "restore", path, "--data-dir", filepath.Join(t.TempDir(), "restored")); restored.code != exitOK {
+	if restored := runLicet(t, "store", "restore", path, "--data-dir", filepath.Join(t.TempDir(), "restored")); restored.code != exitOK {
 		t.Errorf("restore: %+v", restored)
 	}
 }
@@ -63,7 +63,7 @@ func TestDefragment(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir())
 	p.someTraffic(t)
-	got := runLicet(t, "defragment", "--etcd-endpoints", p.socket())
+	got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket())
 	if got.code != exitOK || got.stderr != "" || !strings.HasPrefix(got.stdout, p.socket()+": ") || strings.Count(got.stdout, "\n") != 1 {
 		t.Errorf("of a service that runs: %+v", got)
 	}
@@ -71,10 +71,10 @@ func TestDefragment(t *testing.T) {
 	if code := p.terminate(t); code != exitOK {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runLicet(t, "defragment", "--data-dir", p.dir); got.code != exitOK || strings.Count(got.stdout, " bytes, ") != 1 {
+	if got := runLicet(t, "store", "defragment", "--data-dir", p.dir); got.code != exitOK || strings.Count(got.stdout, " bytes, ") != 1 {
 		t.Errorf("of one that is stopped: %+v", got)
 	}
-	if got := runLicet(t, "defragment", "--etcd-endpoints", p.socket()); got.code != exitFailed || got.stdout != "" {
+	if got := runLicet(t, "store", "defragment", "--etcd-endpoints", p.socket()); got.code != exitFailed || got.stdout != "" {
 		t.Errorf("of one that can't be reached: %+v", got)
 	}
 }

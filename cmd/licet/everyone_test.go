@@ -84,9 +84,9 @@ func TestEveryoneIsKilledOnce(t *testing.T) {
 	}
 	book.verify(t, all)
 
-	verified := runLicet(t, "verify", "--etcd-endpoints", endpoints)
+	verified := runLicet(t, "store", "verify", "--etcd-endpoints", endpoints)
 	if verified.code != exitOK {
-		t.Errorf("licet verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
+		t.Errorf("licet store verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
 	}
 	t.Logf("%d changes were acknowledged, and none was lost\n%s", book.acks.Load(), verified.stdout)
 }

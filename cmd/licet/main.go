@@ -1,6 +1,5 @@
-// Command licet runs the licensing and order service. Everything it does is
-// wiring: flags become a configuration, the packages are put together by hand
-// in one function, and signals take them apart again.
+// Command licet runs the licensing and order service, calls a service, and works on a store. This package holds flags,
+// wiring and signals.
 package main
 
 import (
@@ -27,12 +26,11 @@ const (
 )
 
 func main() {
-	// Records keep whole milliseconds in UTC; so does the log.
+	// The log has the time format of the API: milliseconds, UTC.
 	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.TimestampFunc = func() time.Time { return time.Now().UTC() }
 
-	// gRPC would write lines of its own to stderr; what matters of them comes
-	// back as an error of the call.
+	// gRPC would write its own log to stderr. Errors of calls reach licet anyway.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -44,17 +42,17 @@ func main() {
 		time.Sleep(signalEcho)
 		drop(signals)
 		<-signals
-		fmt.Fprintln(os.Stderr, "licet: a second signal came, so it stops at once")
+		fmt.Fprintln(os.Stderr, "licet: stopping at once on the second signal")
 		os.Exit(exitFailed)
 	}()
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// signalEcho is how long the first signal may echo: a terminal or a supervisor
-// may send it to the process and to its group.
+// signalEcho is how long repetitions of the first signal are ignored: a terminal or a supervisor may send a signal both
+// to the process and to its group.
 const signalEcho = 500 * time.Millisecond
 
-// drop forgets the signals that have come.
+// drop discards the signals that have arrived.
 func drop(signals <-chan os.Signal) {
 	for {
 		select {
@@ -65,24 +63,27 @@ func drop(signals <-chan os.Signal) {
 	}
 }
 
-// run does what the arguments say until it is done or ctx ends, and answers
-// the exit code.
+// run runs the command that args name until the command ends or ctx is done, and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	parsed := false
-	root := newRoot(stdout, stderr, &parsed)
+	started := false
+	root := newRoot(stdout, stderr, &started)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var usage cli.UsageError
-	switch {
-	case err == nil:
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
 		return exitOK
-	case !parsed, errors.As(err, &usage):
-		fmt.Fprintf(stderr, "licet: %v\nlicet --help tells what can be said\n", err)
-		return exitUsage
-	default:
-		fmt.Fprintf(stderr, "licet: %v\n", err)
+	}
+	fmt.Fprintf(stderr, "licet: %v\n", err)
+	var usage cli.UsageError
+	if started && !errors.As(err, &usage) {
 		return exitFailed
 	}
+	if cmd.HasSubCommands() {
+		fmt.Fprintf(stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
+	} else {
+		fmt.Fprintf(stderr, "Usage: %s; see '%s --help'.\n", cmd.UseLine(), cmd.CommandPath())
+	}
+	return exitUsage
 }
 
+// badUsage returns an error that ends the process with exitUsage.
 func badUsage(format string, args ...any) error { return cli.BadUsage(format, args...) }

@@ -14,32 +14,29 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/spf13/cobra"
 
+	"licet/cmd/licet/internal/cli"
 	"licet/licensing"
 )
 
 func newMasterKeyCommand(stdout, stderr io.Writer) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "master-key",
-		Short: "Make master keys, tell how they are used, retire them",
-		Long: `Make master keys, which API secrets are derived from. A file of them, the ring, has
-one a line; new secrets are derived from the first. All nodes need the same ring,
-and copies of it belong apart from the backups of etcd.`,
-		Example: `  licet master-key add --master-key-file master.keys         the first key makes the file
-  licet master-key add --last --master-key-file master.keys  one to be used later
-  licet master-key new                                       a line to be put elsewhere
-  licet master-key status --etcd-endpoints 10.0.0.1:2379     what is derived from which`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newMasterKeyNew(stdout), newMasterKeyAdd(stdout, stderr), newMasterKeyStatus(stdout, stderr), newMasterKeyRetire(stdout, stderr))
+	cmd := cli.Group("master-key", newMasterKeyNew(stdout), newMasterKeyAdd(stdout, stderr),
+		newMasterKeyStatus(stdout, stderr), newMasterKeyRetire(stdout, stderr))
+	cmd.Short = "Create, list and retire master keys"
+	cmd.Long = `Create, list and retire master keys. API secrets are derived from master keys. The ring is a
+file with one master key on each line; new secrets are derived from the first. All nodes
+need the same ring. Keep copies of the ring, apart from the backups of etcd.`
+	cmd.Example = `  licet store master-key add --master-key-file master.keys         add a master key; create the file
+  licet store master-key add --last --master-key-file master.keys  add a master key for later use
+  licet store master-key new                                       print a line for a ring elsewhere
+  licet store master-key status --etcd-endpoints 10.0.0.1:2379     count the secrets of each master key`
 	return cmd
 }
 
 func newMasterKeyNew(stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:     "new",
-		Short:   "Print a line of a ring, with a new key under a new id",
-		Example: `  (umask 077; licet master-key new >master.keys)`,
+		Short:   "Print a line for a ring: a new master key with a new id",
+		Example: `  (umask 077; licet store master-key new >master.keys)`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			master, err := makeMasterKey(rand.Reader, time.Now())
@@ -57,40 +54,42 @@ func newMasterKeyAdd(stdout, stderr io.Writer) *cobra.Command {
 	var last bool
 	cmd := &cobra.Command{
 		Use:   "add",
-		Short: "Add a new key to a ring, and print its id",
-		Long: `Add a new key to a ring as its first line, so that new secrets are derived from it,
-or with --last as one that is only known. The file is replaced whole or not at all,
-closed to other users; it is made if there is none. Run it as the user that the
-service runs as.
+		Short: "Add a new master key to a ring and print its id",
+		Long: `Add a new master key to a ring: as the first line, so new secrets are derived from it, or with
+--last as the last line. The command replaces the file as a whole, or creates it; other
+users can't read it. Run the command as the user that runs the service.
 
-Nodes read the ring when they start. Where several share it, let all of them know
-the key before one derives from it: add it with --last, give every node the file and
-restart it, then move the line to the top and do so again.`,
-		Example: `  licet master-key add --master-key-file master.keys
-  licet master-key add --last --master-key-file master.keys`,
+Nodes read the ring at their start. If several nodes share the ring, every node must know the
+master key before any node derives secrets from it:
+
+  1. Add the master key with --last, give the file to every node, and restart the nodes.
+  2. Move the line to the top, give the file to every node, and restart the nodes.`,
+		Example: `  licet store master-key add --master-key-file master.keys
+  licet store master-key add --last --master-key-file master.keys`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
 				return err
 			}
 			if path == "" {
-				return badUsage("--master-key-file must name the file to add a key to")
+				return badUsage("--master-key-file must name the file with the ring")
 			}
 			master, err := addMasterKey(path, last, rand.Reader, time.Now())
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(stderr, "%s has a new key; keep a copy, for what is derived from it is lost with it\n", path)
+			fmt.Fprintf(stderr, "%s has a new master key. Keep a copy of the file: the secrets derived from a master key are lost with it.\n", path)
 			_, err = fmt.Fprintln(stdout, master.ID)
 			return err
 		},
 	}
 	cmd.Flags().StringVar(&path, "master-key-file", "", "`file` with the master keys, the current one first")
-	cmd.Flags().BoolVar(&last, "last", false, "put it last, so that nothing is derived from it yet")
+	cmd.Flags().BoolVar(&last, "last", false, "add the master key as the last line, so no secret is derived from it yet")
 	nameVariables(cmd.Flags())
 	return cmd
 }
 
+// makeMasterKey returns a new master key with a new id.
 func makeMasterKey(entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
 	id, err := ulid.New(ulid.Timestamp(now), entropy)
 	if err != nil {
@@ -103,22 +102,21 @@ func makeMasterKey(entropy io.Reader, now time.Time) (licensing.MasterKey, error
 	return licensing.NewMasterKey("mk_"+strings.ToLower(id.String()), key)
 }
 
-// addMasterKey puts a new key into the ring at path.
+// addMasterKey adds a new master key to the ring at path.
 func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (licensing.MasterKey, error) {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // so that the link stays one
+		path = target // replace the target, not the link
 	}
-	// Two that add a key at once would lose one. Whoever has this file has
-	// the ring, until it is gone.
-	claim := path + ".adding"
-	file, err := os.OpenFile(claim, os.O_CREATE|os.O_EXCL|os.O_WRONLY, privateFile)
+	// The lock file keeps two processes from adding at once, which would lose a master key.
+	lock := path + ".adding"
+	file, err := os.OpenFile(lock, os.O_CREATE|os.O_EXCL|os.O_WRONLY, privateFile)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return licensing.MasterKey{}, fmt.Errorf("another process is adding a key to %s; if there is none, remove %s", path, claim)
+		return licensing.MasterKey{}, fmt.Errorf("another process is adding a key to %s; if no such process runs, remove %s", path, lock)
 	case err != nil:
 		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)
 	}
-	defer func() { _ = os.Remove(claim) }()
+	defer func() { _ = os.Remove(lock) }()
 	_ = file.Close()
 
 	text, err := os.ReadFile(path)
@@ -134,7 +132,7 @@ func addMasterKey(path string, last bool, entropy io.Reader, now time.Time) (lic
 		ring = master.Line() + "\n" + string(text)
 	}
 	if _, err := licensing.ParseMasterRing(ring); err != nil {
-		return licensing.MasterKey{}, fmt.Errorf("%s, with the new key in it: %w", path, err)
+		return licensing.MasterKey{}, fmt.Errorf("%s, with the new master key added: %w", path, err)
 	}
 	if err := writeFile(path, []byte(ring)); err != nil {
 		return licensing.MasterKey{}, fmt.Errorf("master keys: %w", err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -18,8 +17,7 @@ import (
 	"licet/licensing"
 )
 
-// masterConfig is the settings of the commands that look at the master keys of
-// a store.
+// masterConfig holds the settings of the commands that read the master keys of a store.
 type masterConfig struct {
 	storeConfig
 	MasterKeyFile string
@@ -28,21 +26,18 @@ type masterConfig struct {
 
 func (c *masterConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
-	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys of the nodes, to compare with; not needed")
+	fs.StringVar(&c.MasterKeyFile, "master-key-file", "", "`file` with the master keys of the nodes, to compare with the store (optional)")
 	nameVariables(fs)
 }
 
-func (c *masterConfig) complete(cmd *cobra.Command) error {
-	if err := c.fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {
-		return err
-	}
+func (c *masterConfig) validate() error {
 	if c.Output != "table" && c.Output != "json" {
-		return badUsage("--output is %q: it must be table or json", c.Output)
+		return badUsage("--output is %q: write table or json", c.Output)
 	}
-	return c.validate()
+	return c.storeConfig.validate()
 }
 
-// ring reads the ring to compare with; given is false where there is none.
+// ring reads the ring to compare with; given reports whether the settings name a ring.
 func (c *masterConfig) ring() (ring licensing.MasterRing, given bool, err error) {
 	path := c.MasterKeyFile
 	if path == "" && c.DataDir != "" {
@@ -59,16 +54,16 @@ func newMasterKeyStatus(stdout, stderr io.Writer) *cobra.Command {
 	var cfg masterConfig
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Tell what is derived from each master key of a store",
-		Long: `Tell of each master key that a store uses, or has used, how many API keys and
-webhook endpoints have a secret that is derived from it: their present one, or the one
-before while the overlap of a rotation lasts. API keys that are revoked don't count.
-Where all are 0 it can be retired. With a ring it also tells where the key stands in it.`,
-		Example: `  licet master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
-  licet master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
+		Short: "Count the secrets derived from each master key",
+		Long: `For each master key that the store knows, count the API keys and webhook endpoints whose
+secrets are derived from it: current secrets, and previous secrets during the overlap of a
+rotation. Revoked API keys do not count. A master key with all counts at 0 can be retired.
+With --master-key-file the table also shows the place of each master key in the ring.`,
+		Example: `  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys
+  licet store master-key status --etcd-endpoints 10.0.0.1:2379 --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			ring, given, err := cfg.ring()
@@ -88,7 +83,7 @@ Where all are 0 it can be retired. With a ring it also tells where the key stand
 			})
 		},
 	}
-	cmd.Flags().StringVarP(&cfg.Output, "output", "o", "table", "`format` of what is printed: table or json")
+	cmd.Flags().StringVarP(&cfg.Output, "output", "o", "table", "output `format`: table or json")
 	cfg.addFlags(cmd.Flags())
 	return cmd
 }
@@ -97,16 +92,20 @@ func newMasterKeyRetire(stdout, stderr io.Writer) *cobra.Command {
 	cfg := masterConfig{Output: "table"}
 	cmd := &cobra.Command{
 		Use:   "retire MASTER_KEY_ID",
-		Short: "Take a master key out of use, for good",
-		Long: `Take a master key out of use, for good: from then on no node needs it, and none derives
-from it. It is refused while the secret of any API key that is not revoked, or of any
-webhook endpoint, is derived from it, or one that a rotation has replaced not more than
-ten minutes after the end of its overlap. Its line may be taken out of the ring
-afterwards, not before. Retiring a key again changes nothing.`,
-		Example: `  licet master-key retire mk_01jd4q8x2m7r3n5t9v1w4y6z8a --etcd-endpoints 10.0.0.1:2379 --master-key-file master.keys`,
-		Args:    oneMasterKeyID,
+		Short: "Retire a master key for good",
+		Long: `Retire a master key for good: no node needs it any more, and no node derives secrets from it.
+
+The command refuses while a secret of an API key that is not revoked, or of a webhook
+endpoint, is derived from the master key. Previous secrets count until ten minutes after the
+end of their overlap.
+
+Remove the line of the master key from the ring afterwards, not before. Retiring a retired
+master key changes nothing.`,
+		Example: `  licet store master-key retire mk_01jd4q8x2m7r3n5t9v1w4y6z8a --etcd-endpoints 10.0.0.1:2379 \
+    --master-key-file master.keys`,
+		Args: oneMasterKeyID,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cfg.complete(cmd); err != nil {
+			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			ring, given, err := cfg.ring()
@@ -114,13 +113,13 @@ afterwards, not before. Retiring a key again changes nothing.`,
 				return err
 			}
 			if given && ring.Current().ID == args[0] {
-				return fmt.Errorf("the master key %q stands first in the ring, so that nodes derive from it: put another line first and start them again", args[0])
+				return fmt.Errorf("the master key %q is first in the ring, so nodes derive secrets from it: put another line first and restart the nodes", args[0])
 			}
 			return cfg.withStore(cmd.Context(), stderr, func(ctx context.Context, store *kv.Store) error {
 				if err := store.RetireMaster(ctx, args[0], time.Now()); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(stdout, "%s is retired; its line may be taken out of the ring\n", args[0])
+				_, err := fmt.Fprintf(stdout, "%s is retired; remove its line from the ring\n", args[0])
 				return err
 			})
 		},
@@ -129,33 +128,38 @@ afterwards, not before. Retiring a key again changes nothing.`,
 	return cmd
 }
 
-func oneMasterKeyID(_ *cobra.Command, args []string) error {
-	if len(args) != 1 || strings.Contains(args[0], ":") {
-		// A whole line is a secret, and must not be repeated.
-		return badUsage("name one master key by its id alone; licet master-key status has them")
+// oneMasterKeyID accepts one master key id. It refuses a line of a ring without repeating the line, which is a secret.
+func oneMasterKeyID(cmd *cobra.Command, args []string) error {
+	if err := cobra.ExactArgs(1)(cmd, args); err != nil {
+		return err
+	}
+	if strings.Contains(args[0], ":") {
+		return badUsage("MASTER_KEY_ID must be the id alone, without the master key: see licet store master-key status")
 	}
 	return nil
 }
 
-// masterRow is what is told of one master key.
+// masterRow describes one master key.
 type masterRow struct {
 	ID       string `json:"id"`
 	Status   string `json:"status"` // in use, unused, retired, or not used yet
-	Ring     string `json:"ring"`   // its place there
+	Ring     string `json:"ring"`   // first, known or missing; - without a ring
 	Keys     int    `json:"api_keys"`
 	Webhooks int    `json:"webhook_endpoints"`
 	Previous int    `json:"previous_secrets"`
 	Until    any    `json:"previous_until"`
 }
 
-// masterRows tells of the keys of a store, and behind them of those that only
-// the ring has.
+// masterRows returns the master keys of a store, followed by those that only the ring has.
 func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []masterRow {
 	rows := []masterRow{}
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for i := range uses {
 		u := &uses[i]
-		row := masterRow{ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID), Keys: u.Keys, Webhooks: u.Webhooks, Previous: u.Previous, Until: stamp(u.Until)}
+		row := masterRow{
+			ID: u.ID, Status: "unused", Ring: ringPlace(ring, given, u.ID),
+			Keys: u.Keys, Webhooks: u.Webhooks, Previous: u.Previous, Until: timestamp(u.Until),
+		}
 		switch {
 		case u.Retired:
 			row.Status = "retired"
@@ -163,16 +167,17 @@ func masterRows(uses []kv.MasterUse, ring licensing.MasterRing, given bool) []ma
 			row.Status = "in use"
 		}
 		rows = append(rows, row)
-		told[u.ID] = true
+		listed[u.ID] = true
 	}
 	for _, id := range ring.IDs() {
-		if !told[id] {
+		if !listed[id] {
 			rows = append(rows, masterRow{ID: id, Status: "not used yet", Ring: ringPlace(ring, given, id)})
 		}
 	}
 	return rows
 }
 
+// ringPlace returns the place of a master key in the ring.
 func ringPlace(ring licensing.MasterRing, given bool, id string) string {
 	if !given {
 		return "-"
@@ -188,6 +193,7 @@ func ringPlace(ring licensing.MasterRing, given bool, id string) string {
 	return "missing"
 }
 
+// showMasters prints rows as a table.
 func showMasters(stdout io.Writer, rows []masterRow) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "MASTER KEY\tSTATUS\tRING\tAPI KEYS\tWEBHOOKS\tPREVIOUS SECRETS\tGOOD UNTIL")

@@ -52,7 +52,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	}
 	status := func() map[string]masterRow {
 		t.Helper()
-		got := runLicet(t, slices.Concat([]string{"master-key", "status", "--output", "json"}, flags)...)
+		got := runLicet(t, slices.Concat([]string{"store", "master-key", "status", "--output", "json"}, flags)...)
 		if got.code != exitOK {
 			t.Fatalf("%+v", got)
 		}
@@ -65,7 +65,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 		return rows
 	}
 	retire := func(id string, args ...string) outcome {
-		return runLicet(t, slices.Concat([]string{"master-key", "retire", id}, store, args)...)
+		return runLicet(t, slices.Concat([]string{"store", "master-key", "retire", id}, store, args)...)
 	}
 	serves()
 	child := a.want(t, 201, "POST", "/v1/keys", `{"name":"child","scopes":["orders"]}`).Data
@@ -76,7 +76,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	}
 
 	// Every node knows the new key before any derives from it.
-	newID := strings.TrimSpace(runLicet(t, "master-key", "add", "--last", "--master-key-file", ring).stdout)
+	newID := strings.TrimSpace(runLicet(t, "store", "master-key", "add", "--last", "--master-key-file", ring).stdout)
 	restart()
 	lines := strings.Fields(readText(t, ring))
 	writeText(t, ring, lines[1]+"\n"+lines[0]+"\n")
@@ -134,7 +134,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	if got := retire(lines[1]); got.code != exitUsage || strings.Contains(got.stderr, lines[1]) {
 		t.Errorf("%+v", got)
 	}
-	if got := runLicet(t, append([]string{"verify"}, store...)...); got.code != exitOK {
+	if got := runLicet(t, append([]string{"store", "verify"}, store...)...); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 }
@@ -220,7 +220,7 @@ func TestLastUsedIsStored(t *testing.T) {
 	if err != nil || time.Since(used) > time.Minute {
 		t.Errorf("it was used at %v, %v", used, err)
 	}
-	if got := runLicet(t, slices.Concat([]string{"keys", "list", "-o", "json"}, acme, flags)...); !strings.Contains(got.stdout, used.UTC().Format(`"last_used_at":"2006-01-02T15:04:05.000Z"`)) {
+	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "-o", "json"}, acme, flags)...); !strings.Contains(got.stdout, used.UTC().Format(`"last_used_at":"2006-01-02T15:04:05.000Z"`)) {
 		t.Errorf("%+v", got)
 	}
 }

@@ -183,7 +183,7 @@ func TestNextVersion(t *testing.T) {
 	if len(found) != 1 || found[0].Family != "event" || found[0].Rule != "value" || found[0].Key != "e/"+old[11]["id"].(string) {
 		t.Errorf("the previous version verifies: %+v", found)
 	}
-	verify := exec.CommandContext(t.Context(), binary, "verify", "--etcd-endpoints", endpoints)
+	verify := exec.CommandContext(t.Context(), binary, "store", "verify", "--etcd-endpoints", endpoints)
 	if out, err := verify.CombinedOutput(); err != nil {
 		t.Errorf("the next version verifies: %v: %s", err, out)
 	}

@@ -146,8 +146,8 @@ func TestPlacement(t *testing.T) {
 		}
 	}
 	book.verify(t, all)
-	if verified := runLicet(t, "verify", "--etcd-endpoints", endpoints); verified.code != exitOK {
-		t.Errorf("licet verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
+	if verified := runLicet(t, "store", "verify", "--etcd-endpoints", endpoints); verified.code != exitOK {
+		t.Errorf("licet store verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
 	}
 	hops, unknown := 0.0, 0.0
 	for _, p := range nodes {

@@ -147,9 +147,9 @@ func TestRefundsSurviveKills(t *testing.T) {
 	}
 	book.settle(t, all, bank)
 	book.verify(t, all, bank)
-	verified := runLicet(t, "verify", "--etcd-endpoints", endpoints)
+	verified := runLicet(t, "store", "verify", "--etcd-endpoints", endpoints)
 	if verified.code != exitOK {
-		t.Errorf("licet verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
+		t.Errorf("licet store verify: exit code %d\n%s%s", verified.code, verified.stdout, verified.stderr)
 	}
 }
 

@@ -11,56 +11,67 @@ import (
 	"licet/cmd/licet/internal/cli"
 )
 
-// newRoot makes the command line. It sets parsed as soon as flags and
-// arguments were found good: cobra gives no other sign of whose fault an error
-// is.
-func newRoot(stdout, stderr io.Writer, parsed *bool) *cobra.Command {
+// newRoot returns the command line. It sets started as soon as cobra has accepted the flags and arguments: an error
+// before that is a usage error.
+func newRoot(stdout, stderr io.Writer, started *bool) *cobra.Command {
 	build := readBuild()
 	root := &cobra.Command{
 		Use:   "licet",
 		Short: "A licensing and order service",
-		Long: `Licet sells licenses and activates them on devices, over HTTP, with etcd behind it.
+		Long: `Licet sells licenses and activates them on devices. It serves an HTTP API and stores its data
+in etcd.
 
-An order is created and paid; that issues a license key. The key is activated
-on a limited number of devices, looked up, and taken off a device again.`,
-		Example: `  licet dev                          a whole service on this machine, nothing else installed
-  licet dev --listen 127.0.0.1:9000  on another port
-  . licet-data/dev.env               its address and API key, for the commands below
+A paid order issues a license key. The license key is activated on a limited number of
+devices; removing a device frees its slot.`,
+		Example: `  licet dev                          run a complete service on this machine, without installing anything else
+  licet dev --listen 127.0.0.1:9000  listen on another port
+  . licet-data/dev.env               set its URL and API key for the commands below
   licet orders create --product-id editor --amount 4900 --currency USD
   licet licenses list --status activated
-  licet profile set --help           keep a service and its API key
-  licet serve --help                 a node of a service, on an etcd cluster
-  licet keys create --help           the first API key
-  licet verify --help                prove that a store does not contradict itself
-  licet backup --help                and licet restore, licet defragment
+  licet profile set --help           save the URL and the API key of a service
+  licet serve --help                 run a node on an etcd cluster
+  licet store keys create --help     create the first API key of an account
+  licet store verify --help          check a store for contradictions
+  licet store backup --help          back up a store
   licet version
-  licet completion bash              completion for a shell, also zsh, fish, powershell`,
+  licet completion bash              print completions for a shell: bash, zsh, fish or powershell`,
 		Version:       build.version,
 		SilenceErrors: true, // run prints them
 		SilenceUsage:  true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			// Cobra asks for these only later.
+			// Cobra checks these only after this function.
 			if err := errors.Join(cmd.ValidateRequiredFlags(), cmd.ValidateFlagGroups()); err != nil {
 				return err
 			}
-			*parsed = true
+			*started = true
 			return nil
 		},
 	}
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	setup := cli.Setup{Version: build.version, Lookup: os.LookupEnv, ConfigDir: os.UserConfigDir}
-	root.AddCommand(newDevCommand(build, stdout, stderr), newServeCommand(build, stderr), newVerifyCommand(stdout, stderr),
-		newBackupCommand(stdout, stderr), newRestoreCommand(stdout, stderr), newDefragmentCommand(stdout, stderr),
-		newKeysCommand(setup, stdout, stderr), newMasterKeyCommand(stdout, stderr), newVersion(build, stdout))
-	root.AddCommand(cli.Commands(setup)...)
+	addGroup(root, "Run a service:", newDevCommand(build, stdout, stderr), newServeCommand(build, stderr))
+	addGroup(root, "Call a service:", cli.Commands(setup)...)
+	addGroup(root, "Work on a store:", newStoreCommand(stdout, stderr))
+	addGroup(root, "Other commands:", newVersion(build, stdout))
+	root.SetHelpCommandGroupID("Other commands:")
+	root.SetCompletionCommandGroupID("Other commands:")
 	return root
+}
+
+// addGroup adds commands to root under a title in its help.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 func newVersion(build build, stdout io.Writer) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Print the version, the revision and Go's version",
+		Short: "Print the version, the revision and the version of Go",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(stdout, build)
@@ -73,17 +84,17 @@ func newDevCommand(build build, stdout, stderr io.Writer) *cobra.Command {
 	var cfg devConfig
 	cmd := &cobra.Command{
 		Use:   "dev",
-		Short: "Run a whole service on this machine",
-		Long: `Run a whole service on this machine: the API, sandbox payments and an etcd, all in
-this process. At the first start it makes an account with one test key pair.
+		Short: "Run a complete service on this machine",
+		Long: `Run a complete service on this machine: the API, sandbox payments and etcd, all in this
+process. The first start creates an account with one test key pair.
 
-Once it is ready, and not before, DATA-DIR/dev.env has its address, the API key and
-the API secret, and stdout has commands to try it with. SIGTERM or Ctrl-C stops it;
-it may also be killed at any moment: whatever it has acknowledged is kept.`,
+When the service is ready, it writes its URL, the API key and the API secret to
+DATA-DIR/dev.env, and prints commands to try. SIGTERM or Ctrl-C stops the service. You may
+also kill the service at any time: it keeps every acknowledged change.`,
 		Example: `  licet dev
-  licet dev --listen 127.0.0.1:0 --data-dir /tmp/licet    any free port, other data
-  licet dev --metrics-listen 127.0.0.1:9090               Prometheus metrics
-  LICET_LOG_FORMAT=json licet dev                         each flag has a variable`,
+  licet dev --listen 127.0.0.1:0 --data-dir /tmp/licet    listen on a free port, with its own data
+  licet dev --metrics-listen 127.0.0.1:9090               serve Prometheus metrics
+  LICET_LOG_FORMAT=json licet dev                         set a flag by its environment variable`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := fromEnvironment(cmd.Flags(), os.LookupEnv); err != nil {

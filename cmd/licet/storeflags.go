@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -15,8 +16,11 @@ import (
 	"licet/metrics"
 )
 
-// storeConfig is the settings of the commands that work on a store as it is: a
-// cluster's, or the one in a data directory that no process uses.
+// storeTimeout bounds the work of a command on an open store.
+const storeTimeout = 20 * time.Second
+
+// storeConfig holds the settings of the commands that work on a store: either the store of a cluster, or the store in a
+// data directory that no process uses.
 type storeConfig struct {
 	Etcd    etcdConfig
 	DataDir string
@@ -25,26 +29,21 @@ type storeConfig struct {
 func (c *storeConfig) addFlags(fs *pflag.FlagSet) {
 	fs.SortFlags = false
 	c.Etcd.addFlags(fs)
-	fs.StringVar(&c.DataDir, "data-dir", "", "`directory` of a stopped licet dev, instead of --etcd-endpoints")
+	fs.StringVar(&c.DataDir, "data-dir", "", "data `directory` of a stopped licet dev, instead of --etcd-endpoints")
 }
 
-// fromEnvironment sets what the command line did not. If that names a store,
-// the environment's are not meant.
-func (c *storeConfig) fromEnvironment(fs *pflag.FlagSet, lookup func(string) (string, bool)) error {
+// complete sets the flags that the command line left unset from the environment, and validates all settings. If the
+// command line names a store, complete ignores the store that the environment names.
+func (c *storeConfig) complete(fs *pflag.FlagSet, validate func() error) error {
 	endpoints, dir := fs.Lookup("etcd-endpoints"), fs.Lookup("data-dir")
 	named := endpoints.Changed || dir.Changed
-	return fromEnvironment(fs, func(name string) (string, bool) {
+	err := fromEnvironment(fs, func(name string) (string, bool) {
 		if named && (name == variable(endpoints) || name == variable(dir)) {
 			return "", false
 		}
-		return lookup(name)
+		return os.LookupEnv(name)
 	})
-}
-
-// settle takes from the environment what the command line did not set, and has the whole
-// validated: by validate, which knows the command's other settings too.
-func (c *storeConfig) settle(fs *pflag.FlagSet, validate func() error) error {
-	if err := c.fromEnvironment(fs, os.LookupEnv); err != nil {
+	if err != nil {
 		return err
 	}
 	return validate()
@@ -53,23 +52,23 @@ func (c *storeConfig) settle(fs *pflag.FlagSet, validate func() error) error {
 func (c *storeConfig) validate() error {
 	switch {
 	case c.DataDir == "" && len(c.Etcd.Endpoints) == 0:
-		return badUsage("--etcd-endpoints must name the store's etcd, or --data-dir the directory of a stopped licet dev")
+		return badUsage("no store: set --etcd-endpoints to the members of its etcd, or --data-dir to the data directory of a stopped licet dev")
 	case c.DataDir != "" && len(c.Etcd.Endpoints) > 0:
-		return badUsage("--etcd-endpoints and --data-dir name two stores: which one?")
+		return badUsage("--etcd-endpoints and --data-dir name two stores: set only one of them")
 	case c.DataDir != "":
 		return nil
 	}
 	return c.Etcd.validate()
 }
 
-// reach gives what the store is opened with. For a data directory it takes the
-// lock and starts the etcd, until leave is called.
-func (c *storeConfig) reach(ctx context.Context, stderr io.Writer) (cfg kv.Config, leave func() error, err error) {
+// open returns the configuration to open the store with. For a data directory, open locks the directory and starts its
+// etcd; release stops the etcd and unlocks the directory.
+func (c *storeConfig) open(ctx context.Context, stderr io.Writer) (cfg kv.Config, release func() error, err error) {
 	log := zerolog.New(zerolog.ConsoleWriter{Out: stderr, NoColor: !isTerminal(stderr), TimeFormat: "15:04:05.000"}).
 		Level(zerolog.WarnLevel).With().Timestamp().Logger()
-	cfg, leave = c.Etcd.store(), func() error { return nil }
+	cfg, release = c.Etcd.store(), func() error { return nil }
 	if c.DataDir != "" {
-		// Nothing must be made here: a directory that is misspelt has no store.
+		// Starting etcd would create a store in a misspelled directory.
 		if !kv.HasStore(c.DataDir) {
 			return cfg, nil, fmt.Errorf("there is no store in %s", c.DataDir)
 		}
@@ -84,25 +83,25 @@ func (c *storeConfig) reach(ctx context.Context, stderr io.Writer) (cfg kv.Confi
 			return cfg, nil, errors.Join(err, lock.Close())
 		}
 		cfg = kv.Config{Endpoints: etcd.Endpoints()}
-		leave = func() error { etcd.Close(); return lock.Close() }
+		release = func() error { etcd.Close(); return lock.Close() }
 	}
 	cfg.Metrics, cfg.Log = metrics.New(prometheus.NewRegistry(), "", "", ""), log
-	return cfg, leave, nil
+	return cfg, release, nil
 }
 
-// withStore does work on the store, within keysTimeout once it is reached.
+// withStore opens the store and runs work on it, for at most storeTimeout.
 func (c *storeConfig) withStore(ctx context.Context, stderr io.Writer, work func(context.Context, *kv.Store) error) (err error) {
-	cfg, leave, err := c.reach(ctx, stderr)
+	cfg, release, err := c.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	store, err := kv.Open(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	return work(ctx, store)
 }

@@ -32,7 +32,7 @@ func testStore(t *testing.T) (flags []string, ring string) {
 	}
 	t.Cleanup(etcd.Close)
 	ring = filepath.Join(t.TempDir(), "master.keys")
-	if got := runLicet(t, "master-key", "add", "--master-key-file", ring); got.code != exitOK {
+	if got := runLicet(t, "store", "master-key", "add", "--master-key-file", ring); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	return []string{"--etcd-endpoints", strings.Join(etcd.Endpoints(), ","), "--master-key-file", ring}, ring
@@ -62,7 +62,7 @@ type createdKey struct {
 
 func createKey(t *testing.T, flags []string, more ...string) createdKey {
 	t.Helper()
-	args := append([]string{"keys", "create", "--account", "acct_acme", "--mode", "test", "--name", "shop", "--scopes", "*", "--output", "json"}, flags...)
+	args := append([]string{"store", "keys", "create", "--account", "acct_acme", "--mode", "test", "--name", "shop", "--scopes", "*", "--output", "json"}, flags...)
 	got := runLicet(t, append(args, more...)...)
 	if got.code != exitOK {
 		t.Fatalf("%+v", got)
@@ -89,7 +89,7 @@ func TestKeysOfAService(t *testing.T) {
 	flags, ring := testStore(t)
 	on := func(args ...string) []string { return slices.Concat(args, acme, flags) }
 
-	got := runBinary(t, on("keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
+	got := runBinary(t, on("store", "keys", "create", "--name", "shop", "--scopes", "orders,licenses:read", "--output", "json")...)
 	shape := `^\{"api_key":"lk_test_[0-9A-Z]{32}","api_secret":"lks_test_[0-9A-Z]{52}","id":"key_[0-9a-z]{26}","account":"acct_acme","mode":"test","scopes":\["orders","licenses:read"\]\}\n$`
 	if got.code != exitOK || !regexp.MustCompile(shape).MatchString(got.stdout) || strings.Contains(got.stderr, "lk") {
 		t.Fatalf("%+v", got)
@@ -106,7 +106,7 @@ func TestKeysOfAService(t *testing.T) {
 
 	// Revoked on the store, it is dead on all nodes within two seconds: a
 	// request that begins later must not be taken.
-	if got := runBinary(t, on("keys", "revoke", key.ID)...); got.code != exitOK || !strings.Contains(got.stdout, "REVOKED") {
+	if got := runBinary(t, on("store", "keys", "revoke", key.ID)...); got.code != exitOK || !strings.Contains(got.stdout, "REVOKED") {
 		t.Fatalf("%+v", got)
 	}
 	revoked := time.Now()
@@ -135,7 +135,7 @@ func TestKeysOfAService(t *testing.T) {
 	// The master key is replaced: added last, moved to the top, and the secret
 	// is derived anew.
 	first := strings.TrimSpace(readText(t, ring))
-	if got := runBinary(t, "master-key", "add", "--last", "--master-key-file", ring); got.code != exitOK {
+	if got := runBinary(t, "store", "master-key", "add", "--last", "--master-key-file", ring); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
 	lines := strings.Fields(readText(t, ring))
@@ -143,7 +143,7 @@ func TestKeysOfAService(t *testing.T) {
 		t.Fatalf("the ring has %d lines, and another first one: %v", len(lines), lines[0] != first)
 	}
 	writeText(t, ring, lines[1]+"\n"+lines[0]+"\n")
-	got = runBinary(t, on("keys", "rotate", key.ID, "--overlap", "1h", "--output", "json")...)
+	got = runBinary(t, on("store", "keys", "rotate", key.ID, "--overlap", "1h", "--output", "json")...)
 	rotated := decode[struct {
 		APISecret string    `json:"api_secret"`
 		ID        string    `json:"id"`
@@ -157,7 +157,7 @@ func TestKeysOfAService(t *testing.T) {
 	for _, n := range nodes { // the key itself is as it was
 		n.want(t, 201, "POST", "/v1/orders", order)
 	}
-	got = runLicet(t, on("keys", "list")...)
+	got = runLicet(t, on("store", "keys", "list")...)
 	next, _, _ := strings.Cut(lines[1], ":")
 	if rows := strings.Split(strings.TrimSpace(got.stdout), "\n"); len(rows) != 3 || !strings.HasPrefix(rows[0], "ID ") ||
 		!strings.HasPrefix(rows[1], key.ID) || !strings.Contains(rows[1], "active") || !strings.Contains(rows[1], next) || !strings.Contains(rows[2], "revoked") {
@@ -171,13 +171,13 @@ func TestKeysOfAService(t *testing.T) {
 		other := filepath.Join(t.TempDir(), "other.keys")
 		writeText(t, other, ring)
 		wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--master-key-file", other})...), problem, other)
-		got := runLicet(t, append(on("keys", "create", "--name", "x", "--scopes", "*"), "--master-key-file", other)...)
+		got := runLicet(t, append(on("store", "keys", "create", "--name", "x", "--scopes", "*"), "--master-key-file", other)...)
 		if got.code != exitFailed || !strings.Contains(got.stderr, problem) || got.stdout != "" {
 			t.Errorf("licet keys create: %+v", got)
 		}
 	}
 	f(first, `the store uses the master key "`+next+`", and the master key ring lacks it`)
-	stranger := strings.TrimSpace(runLicet(t, "master-key", "new").stdout)
+	stranger := strings.TrimSpace(runLicet(t, "store", "master-key", "new").stdout)
 	_, secret, _ := strings.Cut(stranger, ":")
 	f(first+"\n"+next+":"+secret, `the store uses another master key "`+next+`"`)
 
@@ -188,7 +188,7 @@ func TestKeysOfAService(t *testing.T) {
 			}
 		}
 	}
-	if got := runLicet(t, append([]string{"verify"}, flags[:2]...)...); got.code != exitOK {
+	if got := runLicet(t, append([]string{"store", "verify"}, flags[:2]...)...); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 }
@@ -212,10 +212,10 @@ func writeText(t *testing.T, path, text string) {
 func TestKeysOutput(t *testing.T) {
 	flags, _ := testStore(t)
 	on := func(args ...string) []string { return slices.Concat(args, acme, flags) }
-	if got := runLicet(t, on("keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
+	if got := runLicet(t, on("store", "keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
 		t.Errorf("no keys: %+v", got)
 	}
-	got := runLicet(t, on("keys", "create", "--name", "my shop", "--scopes", "keys,events:read", "--expires-at", "2100-01-31T01:00:00+01:00", "--require-signature")...)
+	got := runLicet(t, on("store", "keys", "create", "--name", "my shop", "--scopes", "keys,events:read", "--expires-at", "2100-01-31T01:00:00+01:00", "--require-signature")...)
 	created := map[string]string{}
 	for line := range strings.Lines(got.stdout) {
 		title, value, _ := strings.Cut(strings.TrimSpace(line), "  ")
@@ -227,7 +227,7 @@ func TestKeysOutput(t *testing.T) {
 	}
 	id := created["ID"]
 	for range 2 {
-		if got := runLicet(t, on("keys", "revoke", id, "-o", "json")...); got.code != exitOK || !strings.HasPrefix(got.stdout, `{"id":"`+id+`","account":"acct_acme","mode":"test","revoked_at":"20`) {
+		if got := runLicet(t, on("store", "keys", "revoke", id, "-o", "json")...); got.code != exitOK || !strings.HasPrefix(got.stdout, `{"id":"`+id+`","account":"acct_acme","mode":"test","revoked_at":"20`) {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -246,16 +246,16 @@ func TestKeysOutput(t *testing.T) {
 		Master   string   `json:"master_key"`
 		Previous *string  `json:"previous_secret_until"`
 	}
-	got = runLicet(t, on("keys", "list", "-o", "json")...)
+	got = runLicet(t, on("store", "keys", "list", "-o", "json")...)
 	keys := decode[struct{ Keys []listed }](t, got.stdout).Keys
 	if len(keys) != 1 || keys[0].Name != "my shop" || !keys[0].Signed || keys[0].Status != "revoked" || keys[0].Expires != "2100-01-31T00:00:00.000Z" || keys[0].Revoked == nil || keys[0].Previous != nil {
 		t.Errorf("%+v", keys)
 	}
-	none := append([]string{"keys", "revoke", id, "--account", "acct_other", "--mode", "test"}, flags...)
+	none := append([]string{"store", "keys", "revoke", id, "--account", "acct_other", "--mode", "test"}, flags...)
 	if got := runLicet(t, none...); got.code != exitFailed || got.stderr != "licet: "+id+" of acct_other in test mode: no such API key\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := runLicet(t, on("keys", "rotate", id)...); got.code != exitFailed || !strings.Contains(got.stderr, "revoked or expired") {
+	if got := runLicet(t, on("store", "keys", "rotate", id)...); got.code != exitFailed || !strings.Contains(got.stderr, "revoked or expired") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -266,7 +266,7 @@ func TestKeysOfADataDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
-	if got := runLicet(t, slices.Concat([]string{"keys", "list", "--data-dir", dir}, acme)...); got.code != exitFailed || !strings.Contains(got.stderr, "in use") {
+	if got := runLicet(t, slices.Concat([]string{"store", "keys", "list", "--data-dir", dir}, acme)...); got.code != exitFailed || !strings.Contains(got.stderr, "in use") {
 		t.Errorf("%+v", got)
 	}
 	key := createKey(t, []string{"--etcd-endpoints", p.socket(), "--master-key-file", filepath.Join(dir, masterFile)})
@@ -283,7 +283,7 @@ func TestKeysOfADataDirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	of := []string{own.KeyID, "--account", own.AccountID, "--mode", "test", "--data-dir", dir, "-o", "json"}
-	got := runLicet(t, append([]string{"keys", "rotate"}, of...)...)
+	got := runLicet(t, append([]string{"store", "keys", "rotate"}, of...)...)
 	secret := decode[map[string]any](t, got.stdout)["api_secret"]
 	p = startProcess(t, dir)
 	if p.secret != secret || p.key != own.APIKey {
@@ -293,7 +293,7 @@ func TestKeysOfADataDirectory(t *testing.T) {
 	other.grant(t, 1)
 	p.grant(t, 1)
 	p.terminate(t)
-	if got := runLicet(t, append([]string{"keys", "revoke"}, of...)...); got.code != exitOK {
+	if got := runLicet(t, append([]string{"store", "keys", "revoke"}, of...)...); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 	p = startProcess(t, dir)
@@ -311,18 +311,18 @@ func TestKeysUsageErrors(t *testing.T) {
 		}
 	}
 	etcd := []string{"--etcd-endpoints", "127.0.0.1:1"}
-	create := slices.Concat([]string{"keys", "create"}, acme, etcd)
+	create := slices.Concat([]string{"store", "keys", "create"}, acme, etcd)
 	named := append(slices.Clone(create), "--name", "shop")
-	f("unknown command", "keys", "make")
+	f("unknown command", "store", "keys", "make")
 	f("which API keys?", "keys", "list")
-	list := append([]string{"keys", "list"}, etcd...)
+	list := append([]string{"store", "keys", "list"}, etcd...)
 	f(`--account is ""`, list...)
 	f(`--account is "acme"`, append(list, "--account", "acme")...)
 	f(`--mode is ""`, append(list, "--account", "acct_acme")...)
 	f(`--mode is "prod"`, append(list, "--account", "acct_acme", "--mode", "prod")...)
-	f("--etcd-endpoints must name", append([]string{"keys", "list"}, acme...)...)
-	f("two stores", slices.Concat([]string{"keys", "list", "--data-dir", "x"}, acme, etcd)...)
-	f(`--output is "yaml"`, slices.Concat([]string{"keys", "list", "-o", "yaml"}, acme, etcd)...)
+	f("--etcd-endpoints must name", append([]string{"store", "keys", "list"}, acme...)...)
+	f("two stores", slices.Concat([]string{"store", "keys", "list", "--data-dir", "x"}, acme, etcd)...)
+	f(`--output is "yaml"`, slices.Concat([]string{"store", "keys", "list", "-o", "yaml"}, acme, etcd)...)
 	f("--name must be", create...)
 	f("--scopes must be some of orders, licenses, products, webhooks, events, keys", named...)
 	f("--scopes must be", append(named, "--scopes", "orders,everything")...)
@@ -330,14 +330,14 @@ func TestKeysUsageErrors(t *testing.T) {
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "2020-01-01T00:00:00Z")...)
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "0001-01-01T00:00:00Z")...)
 	f("--master-key-file must name", append(named, "--scopes", "*")...)
-	f("name one key by its id", append([]string{"keys", "revoke"}, acme...)...)
-	f("name one key by its id", append([]string{"keys", "rotate", "shop"}, acme...)...)
-	f("--overlap is -1s", slices.Concat([]string{"keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)
-	f("--overlap is 721h0m0s", slices.Concat([]string{"keys", "rotate", "key_1", "--overlap", "721h"}, acme, etcd)...)
-	f("--master-key-file must name", "master-key", "add")
-	f("unknown command", "master-key", "remove")
+	f("name one key by its id", append([]string{"store", "keys", "revoke"}, acme...)...)
+	f("name one key by its id", append([]string{"store", "keys", "rotate", "shop"}, acme...)...)
+	f("--overlap is -1s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)
+	f("--overlap is 721h0m0s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "721h"}, acme, etcd)...)
+	f("--master-key-file must name", "store", "master-key", "add")
+	f("unknown command", "store", "master-key", "remove")
 
-	for _, command := range []string{"keys", "master-key"} {
+	for _, command := range []string{"store", "keys", "master-key"} {
 		if got := runLicet(t, command); got.code != exitOK || !strings.Contains(got.stdout, "Examples:") {
 			t.Errorf("licet %s: %+v", command, got)
 		}
@@ -377,7 +377,7 @@ func TestRevokeAsks(t *testing.T) {
 func TestMasterKeyNew(t *testing.T) {
 	seen := map[string]bool{}
 	for range 3 {
-		got := runLicet(t, "master-key", "new")
+		got := runLicet(t, "store", "master-key", "new")
 		ring, err := licensing.ParseMasterRing(got.stdout)
 		if err != nil || got.code != exitOK || got.stderr != "" || strings.Count(got.stdout, "\n") != 1 {
 			t.Fatalf("%v: %+v", err, got)
@@ -397,7 +397,7 @@ func TestMasterKeyAdd(t *testing.T) {
 	}
 	add := func(args ...string) string {
 		t.Helper()
-		got := runLicet(t, append([]string{"master-key", "add", "--master-key-file", link}, args...)...)
+		got := runLicet(t, append([]string{"store", "master-key", "add", "--master-key-file", link}, args...)...)
 		if got.code != exitOK || !strings.HasPrefix(got.stdout, "mk_") {
 			t.Fatalf("%+v", got)
 		}
@@ -410,7 +410,7 @@ func TestMasterKeyAdd(t *testing.T) {
 			t.Errorf("%v, %v; want %v", ring, err, ids)
 		}
 	}
-	writeText(t, real, strings.TrimSpace(runLicet(t, "master-key", "new").stdout)) // no line break at its end
+	writeText(t, real, strings.TrimSpace(runLicet(t, "store", "master-key", "new").stdout)) // no line break at its end
 	zero, _, _ := strings.Cut(readText(t, real), ":")
 	one := add()
 	want(one, zero)
@@ -434,7 +434,7 @@ func TestMasterKeyAdd(t *testing.T) {
 	// All at once: none is lost, whoever was turned away aside.
 	ids := make(chan string, 8)
 	atOnce(cap(ids), func(int) {
-		got := runLicet(t, "master-key", "add", "--last", "--master-key-file", real)
+		got := runLicet(t, "store", "master-key", "add", "--last", "--master-key-file", real)
 		if got.code == exitOK {
 			ids <- strings.TrimSpace(got.stdout)
 		} else if !strings.Contains(got.stderr, "another process is adding a key") {
@@ -453,11 +453,11 @@ func TestMasterKeyAdd(t *testing.T) {
 	}
 
 	writeText(t, real, "m1:c2hvcnQ=\n")
-	if got := runLicet(t, "master-key", "add", "--master-key-file", real); got.code != exitFailed || strings.Contains(got.stderr, "c2hvcnQ") || readText(t, real) != "m1:c2hvcnQ=\n" {
+	if got := runLicet(t, "store", "master-key", "add", "--master-key-file", real); got.code != exitFailed || strings.Contains(got.stderr, "c2hvcnQ") || readText(t, real) != "m1:c2hvcnQ=\n" {
 		t.Errorf("a damaged ring: %+v", got)
 	}
 	fresh := filepath.Join(dir, "fresh.keys")
-	if got := runLicet(t, "master-key", "add", "--last", "--master-key-file", fresh); got.code != exitOK {
+	if got := runLicet(t, "store", "master-key", "add", "--last", "--master-key-file", fresh); got.code != exitOK {
 		t.Errorf("%+v", got)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 3 {

@@ -14,12 +14,13 @@ import (
 	"licet/node/service"
 )
 
-// row is one member of what is printed, with a title where people read it.
+// row is one printed value, with its title in a table and its name in JSON.
 type row struct {
-	title, member string
-	value         any
+	title, name string
+	value       any
 }
 
+// createdRows returns the rows of a created API key.
 func createdRows(issued service.IssuedKey) []row {
 	return append([]row{
 		{"API KEY", "api_key", issued.Text},
@@ -27,15 +28,18 @@ func createdRows(issued service.IssuedKey) []row {
 	}, append(keyRows(&issued.Key), row{"SCOPES", "scopes", issued.Key.Scopes})...)
 }
 
+// rotatedRows returns the rows of an API key with a new secret.
 func rotatedRows(issued service.IssuedKey) []row {
 	return append([]row{{"API SECRET", "api_secret", issued.Secret}},
-		append(keyRows(&issued.Key), row{"PREVIOUS GOOD UNTIL", "previous_secret_until", stamp(issued.Key.Previous.Until)})...)
+		append(keyRows(&issued.Key), row{"PREVIOUS GOOD UNTIL", "previous_secret_until", timestamp(issued.Key.Previous.Until)})...)
 }
 
+// revokedRows returns the rows of a revoked API key.
 func revokedRows(key *licensing.APIKey) []row {
-	return append(keyRows(key), row{"REVOKED", "revoked_at", stamp(key.RevokedAt)})
+	return append(keyRows(key), row{"REVOKED", "revoked_at", timestamp(key.RevokedAt)})
 }
 
+// keyRows returns the rows that identify an API key.
 func keyRows(key *licensing.APIKey) []row {
 	return []row{
 		{"ID", "id", key.ID},
@@ -44,18 +48,17 @@ func keyRows(key *licensing.APIKey) []row {
 	}
 }
 
-// stamp writes a time as the API does; nil where there is none.
-func stamp(t time.Time) any {
+// timestamp returns a time in the form of the API, or nil for the zero time.
+func timestamp(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 
-// show prints rows: under each other, or as one JSON object on a line. Where
-// nobody reads it, it fails: the signal would end the process before it has
-// said what becomes of a key that nobody knows.
-func (c *keysConfig) show(stdout io.Writer, rows []row) error {
+// show prints rows as a table of two columns, or as one JSON object on one line. If nobody reads the output, show
+// returns an error: SIGPIPE would otherwise end the process before it reports which secret is lost.
+func (c *storeKeysConfig) show(stdout io.Writer, rows []row) error {
 	signal.Ignore(syscall.SIGPIPE)
 	if c.Output == "json" {
 		text, err := jsonObject(rows)
@@ -72,8 +75,8 @@ func (c *keysConfig) show(stdout io.Writer, rows []row) error {
 	return table.Flush()
 }
 
-// showList prints keys: one a line, or as one JSON object on a line.
-func (c *keysConfig) showList(stdout io.Writer, keys []licensing.APIKey, now time.Time) error {
+// showList prints API keys as a table, or as one JSON object on one line.
+func (c *storeKeysConfig) showList(stdout io.Writer, keys []licensing.APIKey, now time.Time) error {
 	if c.Output == "json" {
 		listed := []json.RawMessage{}
 		for i := range keys {
@@ -101,22 +104,23 @@ func (c *keysConfig) showList(stdout io.Writer, keys []licensing.APIKey, now tim
 	return table.Flush()
 }
 
+// listedRows returns the rows of an API key in a list, without its id.
 func listedRows(key *licensing.APIKey, now time.Time) []row {
 	return []row{
 		{"NAME", "name", key.Name},
 		{"STATUS", "status", string(key.Status(now))},
 		{"SCOPES", "scopes", key.Scopes},
 		{"SIGNED", "require_signature", key.RequireSignature},
-		{"CREATED", "created_at", stamp(key.CreatedAt)},
-		{"EXPIRES", "expires_at", stamp(key.ExpiresAt)},
-		{"REVOKED", "revoked_at", stamp(key.RevokedAt)},
-		{"LAST USED", "last_used_at", stamp(key.LastUsedAt)},
+		{"CREATED", "created_at", timestamp(key.CreatedAt)},
+		{"EXPIRES", "expires_at", timestamp(key.ExpiresAt)},
+		{"REVOKED", "revoked_at", timestamp(key.RevokedAt)},
+		{"LAST USED", "last_used_at", timestamp(key.LastUsedAt)},
 		{"MASTER KEY", "master_key", key.MasterID},
-		{"PREVIOUS GOOD UNTIL", "previous_secret_until", stamp(key.Previous.Until)},
+		{"PREVIOUS GOOD UNTIL", "previous_secret_until", timestamp(key.Previous.Until)},
 	}
 }
 
-// plain is a value as people read it.
+// plain returns the text of a value in a table.
 func plain(value any) string {
 	switch v := value.(type) {
 	case nil:
@@ -133,7 +137,7 @@ func plain(value any) string {
 	}
 }
 
-// jsonObject writes rows as an object whose members keep their order.
+// jsonObject returns rows as a JSON object whose members keep the order of rows.
 func jsonObject(rows []row) (json.RawMessage, error) {
 	var members []string
 	for _, r := range rows {
@@ -141,7 +145,7 @@ func jsonObject(rows []row) (json.RawMessage, error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, fmt.Sprintf("%q:%s", r.member, value))
+		members = append(members, fmt.Sprintf("%q:%s", r.name, value))
 	}
 	return json.RawMessage("{" + strings.Join(members, ",") + "}"), nil
 }

@@ -16,7 +16,7 @@ import (
 	"licet/kv"
 )
 
-// verifyConfig is the settings of licet verify.
+// verifyConfig holds the settings of licet store verify.
 type verifyConfig struct {
 	storeConfig
 	Output   string
@@ -25,14 +25,14 @@ type verifyConfig struct {
 
 func (c *verifyConfig) addFlags(fs *pflag.FlagSet) {
 	c.storeConfig.addFlags(fs)
-	fs.StringVarP(&c.Output, "output", "o", "table", "`format` of what is printed: table or json")
-	fs.BoolVar(&c.ShowKeys, "show-keys", false, "print license keys, which open what they are for; a hash stands for each otherwise")
+	fs.StringVarP(&c.Output, "output", "o", "table", "output `format`: table or json")
+	fs.BoolVar(&c.ShowKeys, "show-keys", false, "print license keys instead of their hashes; a license key is the whole secret of a license")
 	nameVariables(fs)
 }
 
 func (c *verifyConfig) validate() error {
 	if c.Output != "table" && c.Output != "json" {
-		return badUsage("--output is %q: it must be table or json", c.Output)
+		return badUsage("--output is %q: write table or json", c.Output)
 	}
 	return c.storeConfig.validate()
 }
@@ -41,22 +41,24 @@ func newVerifyCommand(stdout, stderr io.Writer) *cobra.Command {
 	var cfg verifyConfig
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Prove that a store does not contradict itself",
-		Long: `Read a whole store at one revision and prove that it does not contradict itself:
-each license has the devices it counts, and no more than it allows; orders and
-licenses name each other; every entry of an index has its target, and every target
-its entry; nothing is left over, and everything can be read.
+		Short: "Check a store for contradictions",
+		Long: `Read a whole store at one revision and check it for contradictions:
 
-It changes nothing, and a service may go on meanwhile. It ends with exit code 0
-where all is well, 1 with a line for each violation otherwise, and 2 after a wrong
-flag. A license key is the whole secret of a license: a hash stands for each.`,
-		Example: `  licet verify --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  licet verify --data-dir ./licet-data                                  of a stopped licet dev
-  licet verify --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    of a running one
-  licet verify … --output json`,
+  - each license has the devices that it counts, and no more devices than it allows;
+  - orders and licenses refer to each other;
+  - each index entry has its target, and each target has its index entries;
+  - every value can be read, and no key is left over.
+
+The command changes nothing; a service may run meanwhile. Exit code 0 means no violations,
+exit code 1 violations or an error, exit code 2 a wrong flag. The output has hashes instead
+of license keys, unless you set --show-keys.`,
+		Example: `  licet store verify --etcd-endpoints 10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+  licet store verify --data-dir ./licet-data                                  a stopped licet dev
+  licet store verify --etcd-endpoints unix://$PWD/licet-data/run/etcd.sock    a running licet dev
+  licet store verify … --output json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cfg.settle(cmd.Flags(), cfg.validate); err != nil {
+			if err := cfg.complete(cmd.Flags(), cfg.validate); err != nil {
 				return err
 			}
 			return runVerify(cmd.Context(), cfg, stdout, stderr)
@@ -67,11 +69,11 @@ flag. A license key is the whole secret of a license: a hash stands for each.`,
 }
 
 func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) (err error) {
-	store, leave, err := cfg.reach(ctx, stderr)
+	store, release, err := cfg.open(ctx, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave()) }()
+	defer func() { err = errors.Join(err, release()) }()
 	opened, err := kv.Open(ctx, store)
 	if err != nil {
 		return err
@@ -97,28 +99,28 @@ func runVerify(ctx context.Context, cfg verifyConfig, stdout, stderr io.Writer) 
 	return errors.Join(verdict(summary, err), out.end(summary, err))
 }
 
-// verdict is the error that a verification ends with: what kept it from being
-// done, or that there are violations.
+// verdict returns the error that ends a verification: the error that cut the verification short, or an error that
+// counts the violations.
 func verdict(summary kv.VerifySummary, err error) error {
 	switch {
 	case err != nil && summary.Violations > 0:
-		return fmt.Errorf("not all was verified, and there are violations: %w", err)
+		return fmt.Errorf("the verification is incomplete, and it found violations: %w", err)
 	case err != nil:
-		return fmt.Errorf("not all was verified: %w", err)
+		return fmt.Errorf("the verification is incomplete: %w", err)
 	case summary.Violations > 0:
 		return fmt.Errorf("the store contradicts itself: violations: %d", summary.Violations)
 	}
 	return nil
 }
 
-// verifyOutput prints what is found, as it is found, and at last the summary.
+// verifyOutput prints each violation when the verification finds it, and the summary at the end.
 type verifyOutput interface {
 	begin()
 	violation(kv.Violation)
-	end(kv.VerifySummary, error) error // also of what could not be printed before
+	end(kv.VerifySummary, error) error // returns the first error of printing
 }
 
-// printer keeps the first error of printing.
+// printer prints until the first error, and keeps that error.
 type printer struct {
 	w   io.Writer
 	err error
@@ -130,6 +132,7 @@ func (p *printer) print(format string, args ...any) {
 	}
 }
 
+// verifyTable prints lines for people.
 type verifyTable printer
 
 func (t *verifyTable) begin() {}
@@ -161,8 +164,7 @@ func (t *verifyTable) end(summary kv.VerifySummary, err error) error {
 	return p.err
 }
 
-// verifyJSON prints one object, piece by piece: there may be more violations
-// than fit into memory.
+// verifyJSON prints one JSON object piece by piece: the violations may not fit into memory.
 type verifyJSON struct {
 	w    io.Writer
 	err  error

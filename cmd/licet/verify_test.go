@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// verified is what licet verify --output json prints.
+// verified is what licet store verify --output json prints.
 type verified struct {
 	Violations []struct{ Family, Key, Rule, Problem string }
 	Summary    struct {
@@ -27,7 +27,7 @@ type verified struct {
 
 func verifyJSONOf(t *testing.T, code int, args ...string) verified {
 	t.Helper()
-	got := runLicet(t, append([]string{"verify", "--output", "json"}, args...)...)
+	got := runLicet(t, append([]string{"store", "verify", "--output", "json"}, args...)...)
 	var v verified
 	if err := json.Unmarshal([]byte(got.stdout), &v); err != nil || got.code != code {
 		t.Fatalf("exit code %d, %v: %+v", got.code, err, got)
@@ -63,7 +63,7 @@ func TestVerifyCommand(t *testing.T) {
 	key := p.someTraffic(t)
 	endpoint := "--etcd-endpoints=" + p.socket()
 
-	got := runLicet(t, "verify", endpoint)
+	got := runLicet(t, "store", "verify", endpoint)
 	if got.code != exitOK || !strings.HasSuffix(got.stdout, "no violations\n") || drawn(got.stderr) {
 		t.Fatalf("a healthy store: %+v", got)
 	}
@@ -76,7 +76,7 @@ func TestVerifyCommand(t *testing.T) {
 	if len(v.Violations) != 0 || v.Summary.Families["license"] != 4 || v.Summary.Revision < 5 || v.Summary.Duration <= 0 || v.Summary.Error != nil {
 		t.Errorf("a healthy store: %+v", v)
 	}
-	if got := runLicet(t, "verify", "--data-dir", p.dir); got.code != exitFailed || !strings.Contains(got.stderr, "in use by another licet process") {
+	if got := runLicet(t, "store", "verify", "--data-dir", p.dir); got.code != exitFailed || !strings.Contains(got.stderr, "in use by another licet process") {
 		t.Errorf("the directory of a running service: %+v", got)
 	}
 
@@ -99,7 +99,7 @@ func TestVerifyCommand(t *testing.T) {
 
 	t.Setenv("LICET_ETCD_ENDPOINTS", "127.0.0.1:1") // the command line names another store
 	dir := "--data-dir=" + p.dir
-	got = runLicet(t, "verify", dir)
+	got = runLicet(t, "store", "verify", dir)
 	if got.code != exitFailed || strings.Count(got.stdout, "it is not in its owner's listing (listing_missing)\n") != 4 ||
 		!strings.Contains(got.stdout, `unknown "lc1/zz/": 1 keys`) || !strings.HasSuffix(got.stdout, "violations: 5\n") {
 		t.Errorf("a damaged store: %+v", got)
@@ -113,7 +113,7 @@ func TestVerifyCommand(t *testing.T) {
 	if v := verifyJSONOf(t, exitFailed, dir); len(v.Violations) != 5 || v.Summary.Violations != 5 || v.Violations[0].Rule == "" {
 		t.Errorf("a damaged store: %+v", v)
 	}
-	if got := runLicet(t, "verify", dir, "--show-keys"); !strings.Contains(got.stdout, "license l/"+key+": ") {
+	if got := runLicet(t, "store", "verify", dir, "--show-keys"); !strings.Contains(got.stdout, "license l/"+key+": ") {
 		t.Errorf("with keys: %+v", got)
 	}
 }
@@ -130,20 +130,20 @@ func TestStoreFlags(t *testing.T) {
 			t.Errorf("licet %v has made %s", args, none)
 		}
 	}
-	for _, command := range [][]string{{"verify"}, {"backup", "file"}, {"defragment"}} {
+	for _, command := range [][]string{{"store", "verify"}, {"store", "backup", "file"}, {"store", "defragment"}} {
 		f(exitUsage, "--etcd-endpoints must name", command...)
 		f(exitUsage, "name two stores", append(command, "--data-dir", none, "--etcd-endpoints", "127.0.0.1:1")...)
 		f(exitUsage, "--etcd-cert and --etcd-key", append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
 		f(exitFailed, "there is no store in "+none, append(command, "--data-dir", none)...)
 	}
-	f(exitUsage, `--output is "xml"`, "verify", "--data-dir", none, "-o", "xml")
-	f(exitUsage, "accepts 1 arg", "backup", "--data-dir", none)
-	f(exitUsage, "--keep is -1", "backup", none, "--keep=-1", "--etcd-endpoints", "127.0.0.1:1")
-	f(exitUsage, "invalid argument", "backup", none, "--keep=two", "--etcd-endpoints", "127.0.0.1:1")
-	f(exitUsage, "unknown command", "defragment", "now", "--data-dir", none)
-	f(exitUsage, "accepts 1 arg", "restore", "--data-dir", none)
-	f(exitUsage, "--data-dir must name", "restore", "file")
-	f(exitFailed, "no such file", "restore", filepath.Join(t.TempDir(), "file"), "--data-dir", none)
+	f(exitUsage, `--output is "xml"`, "store", "verify", "--data-dir", none, "-o", "xml")
+	f(exitUsage, "accepts 1 arg", "store", "backup", "--data-dir", none)
+	f(exitUsage, "--keep is -1", "store", "backup", none, "--keep=-1", "--etcd-endpoints", "127.0.0.1:1")
+	f(exitUsage, "invalid argument", "store", "backup", none, "--keep=two", "--etcd-endpoints", "127.0.0.1:1")
+	f(exitUsage, "unknown command", "store", "defragment", "now", "--data-dir", none)
+	f(exitUsage, "accepts 1 arg", "store", "restore", "--data-dir", none)
+	f(exitUsage, "--data-dir must name", "store", "restore", "file")
+	f(exitFailed, "no such file", "store", "restore", filepath.Join(t.TempDir(), "file"), "--data-dir", none)
 }
 
 // TestBackupAndRestore backs a running service up, loses its data and brings
@@ -153,22 +153,22 @@ func TestBackupAndRestore(t *testing.T) {
 	key := p.someTraffic(t)
 	file := filepath.Join(t.TempDir(), "store.db")
 	// Twice: the second one has the note of the first in it.
-	if first := runLicet(t, "backup", file, "--etcd-endpoints", p.socket()); first.code != exitOK || first.stderr != "" {
+	if first := runLicet(t, "store", "backup", file, "--etcd-endpoints", p.socket()); first.code != exitOK || first.stderr != "" {
 		t.Fatalf("backup: %+v", first)
 	}
-	got := runLicet(t, "backup", file, "--etcd-endpoints", p.socket())
+	got := runLicet(t, "store", "backup", file, "--etcd-endpoints", p.socket())
 	if got.code != exitOK || !strings.Contains(got.stdout, "every change up to revision") || drawn(got.stderr) {
 		t.Fatalf("backup: %+v", got)
 	}
 	p.kill()
 
 	dir := filepath.Join(t.TempDir(), "restored")
-	restored := runLicet(t, "restore", file, "--data-dir", dir)
+	restored := runLicet(t, "store", "restore", file, "--data-dir", dir)
 	_, sum, _ := strings.Cut(got.stdout, "SHA-256 ")
 	if restored.code != exitOK || !strings.Contains(restored.stdout, "SHA-256 "+sum) || drawn(restored.stderr) {
 		t.Fatalf("restore: %+v", restored)
 	}
-	if again := runLicet(t, "restore", file, "--data-dir", dir); again.code != exitFailed || !strings.Contains(again.stderr, "not empty") {
+	if again := runLicet(t, "store", "restore", file, "--data-dir", dir); again.code != exitFailed || !strings.Contains(again.stderr, "not empty") {
 		t.Errorf("restore again: %+v", again)
 	}
 	if v := verifyJSONOf(t, exitOK, "--data-dir", dir); v.Summary.Families["license"] != 4 || v.Summary.Revision < 1e9 {

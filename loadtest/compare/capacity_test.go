@@ -35,7 +35,7 @@ func TestCapacityIsFilled(t *testing.T) {
 		}
 	}
 	if violations := d.Claims[2]; violations.Verdict != aimed || violations.Median != 0 {
-		t.Errorf("licet verify: %+v", violations)
+		t.Errorf("licet store verify: %+v", violations)
 	}
 	if len(d.Growth) != 10 || d.Growth[9].Licenses != 1000 || d.Growth[9].Devices <= 3000 {
 		t.Errorf("growth: %+v", d.Growth)
@@ -69,8 +69,8 @@ func checkFigures(t *testing.T, figures []*figure) {
 		"node: start before the small store until it is ready", "node: start before the full store until it is ready",
 		"node: start after it was compacted until it is ready",
 		"etcd, SIGTERM: until it has ended", "restarted: RSS of etcd", "restarted: RSS of etcd but for the mapped database",
-		"licet verify", "licet verify: peak RSS", "licet verify: keys",
-		"licet backup", "licet backup: peak RSS", "licet backup: the file",
+		"licet store verify", "licet store verify: peak RSS", "licet store verify: keys",
+		"licet store backup", "licet store backup: peak RSS", "licet store backup: the file",
 	}
 	for _, how := range []string{"etcd with history, SIGKILL", "etcd, SIGTERM", "etcd, SIGKILL"} {
 		want = append(want, how+": from its start to a linearizable read", how+": from then until the running node is ready again")

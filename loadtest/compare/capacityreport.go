@@ -14,7 +14,7 @@ func claims(perLicense int) []row {
 	list := []row{
 		{"share", "5,000,000 devices: database as it grew ÷ quota", []check{{unit: "%", must: 60, aim: 60}}},
 		{"shrunk", "5,000,000 devices: database compacted and defragmented ÷ quota", []check{{unit: "%", must: 60, aim: 60}}},
-		{"violations", "violations that licet verify finds", []check{{must: 0, aim: 0}}},
+		{"violations", "violations that licet store verify finds", []check{{must: 0, aim: 0}}},
 		{"bytes", "database bytes per bound device", []check{
 			{name: "with its history", unit: "B", must: 400, aim: 400},
 			{name: "compacted and defragmented", unit: "B", must: 250, aim: 150},

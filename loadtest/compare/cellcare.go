@@ -163,8 +163,8 @@ func (c *cell) restartNode(ctx context.Context, name string) error {
 
 // verify has licet prove that all of the store is as it should be.
 func (c *cell) verify(ctx context.Context) error {
-	c.progress.Step("licet verify")
-	run, err := c.tool(ctx, "verify", "--output", "json")
+	c.progress.Step("licet store verify")
+	run, err := c.tool(ctx, "store", "verify", "--output", "json")
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
 		return err
@@ -180,16 +180,16 @@ func (c *cell) verify(ctx context.Context) error {
 		return errors.Join(err, parsed, errors.New(found.Summary.Error))
 	}
 	c.report.add("violations", "", found.Summary.Violations)
-	c.report.inform("licet verify", "s", run.took.Seconds())
-	c.report.inform("licet verify: peak RSS", "MiB", float64(run.peak)/mebibyte)
-	c.report.inform("licet verify: keys", "", found.Summary.Keys)
+	c.report.inform("licet store verify", "s", run.took.Seconds())
+	c.report.inform("licet store verify: peak RSS", "MiB", float64(run.peak)/mebibyte)
+	c.report.inform("licet store verify: keys", "", found.Summary.Keys)
 	return nil
 }
 
 func (c *cell) backUp(ctx context.Context) error {
-	c.progress.Step("licet backup")
+	c.progress.Step("licet store backup")
 	file := filepath.Join(c.dir, "backup.db")
-	run, err := c.tool(ctx, "backup", file)
+	run, err := c.tool(ctx, "store", "backup", file)
 	if err != nil {
 		return err
 	}
@@ -197,9 +197,9 @@ func (c *cell) backUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.report.inform("licet backup", "s", run.took.Seconds())
-	c.report.inform("licet backup: peak RSS", "MiB", float64(run.peak)/mebibyte)
-	c.report.inform("licet backup: the file", "MiB", float64(info.Size())/mebibyte)
+	c.report.inform("licet store backup", "s", run.took.Seconds())
+	c.report.inform("licet store backup: peak RSS", "MiB", float64(run.peak)/mebibyte)
+	c.report.inform("licet store backup: the file", "MiB", float64(info.Size())/mebibyte)
 	return nil
 }
 

@@ -47,7 +47,7 @@ func BuildLicet(ctx context.Context, dir string, s *Setup) (*Licet, error) {
 			return nil, fmt.Errorf("build licet: %w: %s", err, out)
 		}
 	}
-	if _, err := l.Command(ctx, "master-key", "add", "--master-key-file", l.Ring()); err != nil {
+	if _, err := l.Command(ctx, "store", "master-key", "add", "--master-key-file", l.Ring()); err != nil {
 		return nil, err
 	}
 	return l, nil
@@ -81,7 +81,7 @@ func PlainEnvironment() []string {
 
 // CreateKey makes an API key for everything on a cluster's store.
 func (l *Licet) CreateKey(ctx context.Context, etcd *Cluster, name string) (string, error) {
-	out, err := l.Command(ctx, "keys", "create", "--account", "acct_"+name, "--mode", "test", "--name", name,
+	out, err := l.Command(ctx, "store", "keys", "create", "--account", "acct_"+name, "--mode", "test", "--name", name,
 		"--scopes", "*", "--output", "json", "--master-key-file", l.Ring(), "--etcd-endpoints", strings.Join(etcd.Endpoints, ","))
 	if err != nil {
 		return "", err
@@ -90,7 +90,7 @@ func (l *Licet) CreateKey(ctx context.Context, etcd *Cluster, name string) (stri
 		Text string `json:"api_key"`
 	}
 	if err := json.Unmarshal(out, &key); err != nil || key.Text == "" {
-		return "", fmt.Errorf("licet keys create printed no API key: %w", err)
+		return "", fmt.Errorf("licet store keys create printed no API key: %w", err)
 	}
 	return key.Text, nil
 }

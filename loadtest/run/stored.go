@@ -53,7 +53,7 @@ const (
 	answerTimeout = 10 * time.Second
 )
 
-// prove reads everything back, has licet verify read the store itself, and
+// prove reads everything back, has licet store verify read the store itself, and
 // compares.
 func prove(ctx context.Context, s *stage, seeds []seeded, out *results, progress *rig.Progress) (*proof, error) {
 	j := newJournal()
@@ -77,7 +77,7 @@ func prove(ctx context.Context, s *stage, seeds []seeded, out *results, progress
 	if s.licet == nil {
 		return compare(j, st), nil
 	}
-	progress.Step("licet verify")
+	progress.Step("licet store verify")
 	st.totals, err = s.verify(ctx)
 	p := compare(j, st)
 	if err != nil {
@@ -196,10 +196,10 @@ func eachOf[T any](ctx context.Context, list []T, do func(T) error) error {
 	return errors.Join(append(errs, ctx.Err())...)
 }
 
-// verify runs licet verify on the store, and gives how many keys of each
+// verify runs licet store verify on the store, and gives how many keys of each
 // family it has.
 func (s *stage) verify(ctx context.Context) (map[string]int, error) {
-	out, failed := s.licet.Command(ctx, "verify", "--output", "json", "--etcd-endpoints", strings.Join(s.etcd.Endpoints, ","))
+	out, failed := s.licet.Command(ctx, "store", "verify", "--output", "json", "--etcd-endpoints", strings.Join(s.etcd.Endpoints, ","))
 	var report struct {
 		Violations []json.RawMessage `json:"violations"`
 		Summary    struct {
@@ -207,10 +207,10 @@ func (s *stage) verify(ctx context.Context) (map[string]int, error) {
 		} `json:"summary"`
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
-		return nil, errors.Join(failed, fmt.Errorf("licet verify: %w", err))
+		return nil, errors.Join(failed, fmt.Errorf("licet store verify: %w", err))
 	}
 	if failed == nil && len(report.Violations) > 0 {
-		failed = fmt.Errorf("licet verify found %d violations", len(report.Violations))
+		failed = fmt.Errorf("licet store verify found %d violations", len(report.Violations))
 	}
 	return report.Summary.Families, failed
 }

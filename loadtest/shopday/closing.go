@@ -43,7 +43,7 @@ func report(r *trial.Report, totals []line) {
 // shut has the nodes end in order, and proves that what they leave behind is
 // whole, and in a backup as well.
 func (s *shop) shut(ctx context.Context, r *trial.Report) {
-	s.progress.Step("the nodes end; licet verify, licet backup, licet restore, licet verify")
+	s.progress.Step("the nodes end; licet store verify, licet store backup, licet store restore, licet store verify")
 	s.balancer.CloseIdleConnections()
 	stored := r.Leave(ctx, s.stage)
 	r.Count("longest orderly stop of a node", s.stage.LongestStop.Round(time.Millisecond))

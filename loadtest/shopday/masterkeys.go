@@ -16,7 +16,7 @@ import (
 
 // addMaster makes the new master key known: nothing is derived from it yet.
 func (s *shop) addMaster(ctx context.Context) error {
-	_, err := s.stage.Licet.Command(ctx, "master-key", "add", "--last", "--master-key-file", s.stage.Licet.Ring())
+	_, err := s.stage.Licet.Command(ctx, "store", "master-key", "add", "--last", "--master-key-file", s.stage.Licet.Ring())
 	return err
 }
 
@@ -63,7 +63,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 	}
 	old, _, _ := strings.Cut(lines[len(lines)-1], ":")
 	retire := func() error {
-		_, err := s.stage.Licet.Command(ctx, "master-key", "retire", old, "--etcd-endpoints", s.stage.Endpoints(), "--master-key-file", s.stage.Licet.Ring())
+		_, err := s.stage.Licet.Command(ctx, "store", "master-key", "retire", old, "--etcd-endpoints", s.stage.Endpoints(), "--master-key-file", s.stage.Licet.Ring())
 		return err
 	}
 	if err := retire(); err == nil {
@@ -97,7 +97,7 @@ func (s *shop) retireMaster(ctx context.Context) error {
 
 // derivedFrom tells how many secrets are derived from a master key.
 func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
-	out, err := s.stage.Licet.Command(ctx, "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.Endpoints())
+	out, err := s.stage.Licet.Command(ctx, "store", "master-key", "status", "--output", "json", "--etcd-endpoints", s.stage.Endpoints())
 	if err != nil {
 		return 0, err
 	}
@@ -109,12 +109,12 @@ func (s *shop) derivedFrom(ctx context.Context, id string) (int, error) {
 		} `json:"master_keys"`
 	}
 	if err := json.Unmarshal(out, &status); err != nil {
-		return 0, fmt.Errorf("licet master-key status: %w", err)
+		return 0, fmt.Errorf("licet store master-key status: %w", err)
 	}
 	for _, key := range status.Keys {
 		if key.ID == id {
 			return key.Keys + key.Previous, nil
 		}
 	}
-	return 0, fmt.Errorf("licet master-key status does not have %s", id)
+	return 0, fmt.Errorf("licet store master-key status does not have %s", id)
 }

@@ -130,12 +130,12 @@ func byKind(a, b string) int {
 }
 
 // storedFamilies is how many keys of some families the store must have, as
-// licet verify counts them.
+// licet store verify counts them.
 func storedFamilies(l *ledger) map[string]int {
 	return map[string]int{"order": len(l.orders), "license": len(l.licenses), "product": len(l.products), "api_key": len(l.keys)}
 }
 
-// sumFamilies sets the counts of licet verify beside what must be.
+// sumFamilies sets the counts of licet store verify beside what must be.
 func sumFamilies(l *ledger, families map[string]int) []line {
 	var list []line
 	want := storedFamilies(l)

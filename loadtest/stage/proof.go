@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// Verify runs licet verify on the store, or where it is told, and gives how many
+// Verify runs licet store verify on the store, or where it is told, and gives how many
 // keys of each family there are. It fails where anything is wrong.
 func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, error) {
 	if len(where) == 0 {
 		where = []string{"--etcd-endpoints", s.Endpoints()}
 	}
-	out, failed := s.Licet.Command(ctx, append([]string{"verify", "--output", "json"}, where...)...)
+	out, failed := s.Licet.Command(ctx, append([]string{"store", "verify", "--output", "json"}, where...)...)
 	var report struct {
 		Violations []json.RawMessage `json:"violations"`
 		Summary    struct {
@@ -27,22 +27,22 @@ func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, er
 		} `json:"summary"`
 	}
 	if err := json.Unmarshal(out, &report); err != nil {
-		return nil, errors.Join(failed, fmt.Errorf("licet verify: %w", err))
+		return nil, errors.Join(failed, fmt.Errorf("licet store verify: %w", err))
 	}
 	for _, v := range report.Violations {
-		failed = errors.Join(failed, fmt.Errorf("licet verify: %s", v))
+		failed = errors.Join(failed, fmt.Errorf("licet store verify: %s", v))
 	}
 	return report.Summary.Families, failed
 }
 
-// VerifyRestored backs the store up, restores that, and gives what licet verify
+// VerifyRestored backs the store up, restores that, and gives what licet store verify
 // finds in it.
 func (s *Stage) VerifyRestored(ctx context.Context) (map[string]int, error) {
 	file, dir := filepath.Join(s.dir, "backup.db"), filepath.Join(s.dir, "restored")
-	if _, err := s.Licet.Command(ctx, "backup", file, "--etcd-endpoints", s.Endpoints()); err != nil {
+	if _, err := s.Licet.Command(ctx, "store", "backup", file, "--etcd-endpoints", s.Endpoints()); err != nil {
 		return nil, err
 	}
-	if _, err := s.Licet.Command(ctx, "restore", file, "--data-dir", dir); err != nil {
+	if _, err := s.Licet.Command(ctx, "store", "restore", file, "--data-dir", dir); err != nil {
 		return nil, err
 	}
 	return s.Verify(ctx, "--data-dir", dir)

@@ -71,7 +71,7 @@ func (s *scene) report(e *evidence) *trial.Report {
 
 // shut has the nodes end in order, and proves that what they leave behind is whole.
 func (s *scene) shut(ctx context.Context, r *trial.Report) {
-	s.progress.Step("the nodes end; licet verify")
+	s.progress.Step("the nodes end; licet store verify")
 	s.balancer.CloseIdleConnections()
 	r.Problems = append(r.Problems, s.stage.Contradictions(ctx)...)
 	s.hanging.stop() // else each node waits for it a while

@@ -98,7 +98,7 @@ func (s *keyService) want(t *testing.T, text string, good bool) {
 	}
 }
 
-// keymaker makes keys straight in etcd, as licet keys does.
+// keymaker makes keys straight in etcd, as licet store keys does.
 func keymaker(t *testing.T, store *kv.Store) service.Keymaker {
 	t.Helper()
 	return service.Keymaker{Store: store, Ring: parseRing(t, lineM1+lineM2), Clock: time.Now, Entropy: rand.Reader}

@@ -35,7 +35,7 @@ func (r *run1) steps(ctx context.Context) error {
 		{"install: the production overlay, from an empty cluster", r.install},
 		{"spread: members, and nodes, are each on another machine", r.spread},
 		{"main job: order, pay, activate through the Service", r.mainJob},
-		{"verify: licet verify in a pod", r.verify},
+		{"verify: licet store verify in a pod", r.verify},
 		{"update: a rolling update under k6 loses no request", r.update},
 		{"rollback: back to the version before", r.rollback},
 		{"kill: a container, and a member of etcd, under k6", r.kill},

@@ -60,7 +60,7 @@ func commerceGlance() row {
 		},
 		{
 			title:    "Backup age",
-			about:    "Time since the last backup that ended well. It is recorded in etcd by licet backup.",
+			about:    "Time since the last backup that ended well. It is recorded in etcd by licet store backup.",
 			unit:     "s",
 			show:     number,
 			queries:  []query{{since("", licet("licet_backup_last_success_timestamp_seconds")), ""}},

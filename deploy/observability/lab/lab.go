@@ -84,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	loading, stop := context.WithCancel(ctx)
 	l.stop = stop
 	l.shop.work(loading, &l.working)
-	if out, err := l.Stage.Licet.Command(ctx, "backup", filepath.Join(l.dir, "store.db"), "--etcd-endpoints", l.Stage.Endpoints()); err != nil {
+	if out, err := l.Stage.Licet.Command(ctx, "store", "backup", filepath.Join(l.dir, "store.db"), "--etcd-endpoints", l.Stage.Endpoints()); err != nil {
 		return l, fmt.Errorf("back the store up: %w: %s", err, out)
 	}
 	if err := raiseAlarm(ctx, l.Stage.Etcd.Admin); err != nil {

@@ -13,7 +13,7 @@ func pinFlags(cmd *cobra.Command, product, account, mode *string) {
 	cmd.Flags().StringVar(product, "product-id", "", "`product` that the license must be for")
 	cmd.Flags().StringVar(account, "account-id", "", "`account` that it must be of")
 	cmd.Flags().StringVar(mode, "mode", "", "`mode` that it must be of: test or live")
-	complete(cmd, "mode", "test", "live")
+	Complete(cmd, "mode", "test", "live")
 }
 
 func (s Setup) licensesActivate() *cobra.Command {
@@ -21,7 +21,7 @@ func (s Setup) licensesActivate() *cobra.Command {
 	return s.command(spec{
 		use: "activate LICENSE_KEY DEVICE_ID", short: "Bind a device to a license",
 		example: `  licet licenses activate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1 --device-name "My laptop"`,
-		args:    names("LICENSE_KEY", "DEVICE_ID"), route: "POST /v1/licenses/activate",
+		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/activate",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&in.DeviceName, "device-name", "", "`name` of the device, for people")
 			pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode)
@@ -41,7 +41,7 @@ func (s Setup) licensesValidate() *cobra.Command {
 		use: "validate LICENSE_KEY DEVICE_ID", short: "Tell whether a device may use a license",
 		long:    "Tell whether a device may use a license. It ends with exit code 1 if it may not.",
 		example: `  licet licenses validate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    names("LICENSE_KEY", "DEVICE_ID"), route: "POST /v1/licenses/validate",
+		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/validate",
 		flags: func(cmd *cobra.Command) { pinFlags(cmd, &in.ProductID, &in.AccountID, &in.Mode) },
 		run: func(c *session, args []string) error {
 			in.LicenseKey, in.DeviceID = args[0], args[1]
@@ -62,7 +62,7 @@ func (s Setup) licensesDeactivate() *cobra.Command {
 	return s.command(spec{
 		use: "deactivate LICENSE_KEY DEVICE_ID", short: "Take a device off a license as its user would, where the product allows it",
 		example: `  licet licenses deactivate LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    names("LICENSE_KEY", "DEVICE_ID"), route: "POST /v1/licenses/deactivate",
+		args:    cobra.ExactArgs(2), route: "POST /v1/licenses/deactivate",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Deactivate(c.ctx, args[0], args[1], as...))

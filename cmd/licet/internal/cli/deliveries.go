@@ -17,10 +17,10 @@ func (s Setup) webhooksDeliveries() *cobra.Command {
 given up, and then the latest that were delivered.`,
 		example: `  licet webhooks deliveries ` + exampleEndpoint + `
   licet webhooks deliveries ` + exampleEndpoint + ` --status dead --all --output json`,
-		args: names("ENDPOINT_ID"), route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
+		args: cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}/deliveries", scope: "webhooks:read",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&status, "status", "", "only those that are so: `pending`, dead or delivered")
-			complete(cmd, "status", "pending", "dead", "delivered")
+			Complete(cmd, "status", "pending", "dead", "delivered")
 			listFlags(cmd, pageStandard, pageMost)
 		},
 		run: func(c *session, args []string) error {
@@ -43,7 +43,7 @@ func (s Setup) webhooksReplay() *cobra.Command {
 The service does that in the background; licet webhooks deliveries tells how far it is.`,
 		example: `  licet webhooks replay ` + exampleEndpoint + ` --event-id evt_00000000000001HVZZZZZZZZZZZZZZZZ08
   licet webhooks replay ` + exampleEndpoint + ` --dead`,
-		args: names("ENDPOINT_ID"), route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
+		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/replay", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&in.EventID, "event-id", "", "the one `event` of this id")

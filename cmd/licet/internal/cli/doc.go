@@ -22,8 +22,8 @@ import (
 // Commands gives the commands of this package but for those of licet keys.
 func Commands(setup Setup) []*cobra.Command {
 	return []*cobra.Command{
-		setup.productCommands(), setup.orderCommands(), setup.licenseCommands(), setup.eventCommands(), setup.webhookCommands(),
-		setup.redactCommand(), setup.profileCommands(),
+		setup.orderCommands(), setup.licenseCommands(), setup.productCommands(), setup.eventCommands(), setup.webhookCommands(),
+		setup.keyCommands(), setup.redactCommand(), setup.profileCommands(),
 	}
 }
 

@@ -27,7 +27,7 @@ func eventFilterFlags(cmd *cobra.Command, filter *client.EventFilter, without st
 	fs := cmd.Flags()
 	fs.StringVar(&filter.After, "after", "", "only those after an `event`, by its id; left out: "+without)
 	fs.StringSliceVar(&filter.Types, "types", nil, "only those of some `kinds`, with commas between, such as order.paid")
-	complete(cmd, "types", words(licensing.EventTypes())...)
+	Complete(cmd, "types", words(licensing.EventTypes())...)
 }
 
 func (s Setup) eventsList() *cobra.Command {
@@ -60,7 +60,7 @@ func (s Setup) eventsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get EVENT_ID", short: "Look an event up",
 		example: `  licet events get evt_00000000000001HVZZZZZZZZZZZZZZZZ08 --output json`,
-		args:    names("EVENT_ID"), route: "GET /v1/events/{event_id}", scope: "events:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/events/{event_id}", scope: "events:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Event(c.ctx, args[0], as...))
@@ -202,7 +202,7 @@ func (s Setup) licensesEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events LICENSE_KEY", short: "List what has happened to a license, the newest first",
 		example: `  licet licenses events LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
-		args:    names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/events", scope: "licenses:read",
 	}, (*client.Client).ListLicenseEvents)
 }
 
@@ -210,6 +210,6 @@ func (s Setup) ordersEvents() *cobra.Command {
 	return s.historyOf(spec{
 		use: "events ORDER_NO", short: "List what has happened to an order, the newest first",
 		example: `  licet orders events ord_001Q3G996SE003GW58W4CN32E1Z`,
-		args:    names("ORDER_NO"), route: "GET /v1/orders/{order_no}/events", scope: "orders:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}/events", scope: "orders:read",
 	}, (*client.Client).ListOrderEvents)
 }

@@ -4,109 +4,163 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"licet/client"
+	"licet/licensing"
 )
 
-// KeyCall is a run of one of the commands of licet keys. They work on a store as
-// well, so they are made elsewhere and come here where a service is meant.
-type KeyCall struct {
-	Setup   Setup
-	Cmd     *cobra.Command
-	Service *Service
-	Output  string
+const exampleKey = "key_01jd4q8x2m7r3n5t9v1w4y6z8a"
+
+func (s Setup) keyCommands() *cobra.Command {
+	cmd := group("keys", "Create, list, revoke and rotate API keys", `  licet keys create --name shop --scopes orders,licenses
+  licet keys list
+  licet keys rotate `+exampleKey+` --overlap 48h
+  licet keys revoke `+exampleKey,
+		s.keysCreate(), s.keysList(), s.keysGet(), s.keysRevoke(), s.keysRotate())
+	cmd.Long = `Create, list, revoke and rotate API keys through a service. The API key of the call decides
+the account and the mode.
+
+The first API key of an account is created on the store: see licet store keys create --help.`
+	return cmd
 }
 
-func (k KeyCall) do(route, scope string, run func(*session) error) error {
-	is := spec{route: route, scope: scope, run: func(c *session, _ []string) error { return run(c) }}
-	return k.Setup.run(k.Cmd, k.Service, k.Output, is, nil)
-}
-
-// Create makes an API key and shows it.
-func (k KeyCall) Create(name string, scopes []string, expiresAt string, signed bool) error {
-	end, err := moment("expires-at", expiresAt)
-	if err != nil {
-		return err
+// ScopeFlag adds the flag for the scopes of an API key.
+func ScopeFlag(cmd *cobra.Command, into *[]string) {
+	cmd.Flags().StringSliceVar(into, "scopes", nil, "`scopes` that the API key grants, separated by commas: "+
+		strings.Join(licensing.Scopes(), ", ")+", each also with the suffix :read, or * for all")
+	scopes := []string{"*"}
+	for _, scope := range licensing.Scopes() {
+		scopes = append(scopes, scope, scope+":read")
 	}
-	wanted := client.NewKey{Name: name, Scopes: scopes, ExpiresAt: end, RequireSignature: signed}
-	return k.do("POST /v1/keys", "keys", func(c *session) error {
-		var made *client.IssuedKey
-		data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
-			made, err = api.CreateKey(c.ctx, wanted, as...)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		if err := c.printOnce(data); err != nil {
-			return fmt.Errorf("the API key %s was made and could not be shown, so revoke it: %w", made.ID, err)
-		}
-		fmt.Fprintln(c.stderr, "the key and its secret are not shown again")
-		return nil
+	Complete(cmd, "scopes", scopes...)
+}
+
+func (s Setup) keysCreate() *cobra.Command {
+	var key client.NewKey
+	var end string
+	return s.command(spec{
+		use: "create", short: "Create an API key and print it once",
+		long: `Create an API key with its secret and print both. Licet can't print them again: the store keeps
+only a hash of the API key, and derives the secret from a master key.`,
+		example: `  licet keys create --name shop --scopes orders,licenses:read
+  licet keys create --name audit --scopes events:read --expires-at 2031-01-31T00:00:00Z --output json`,
+		args: cobra.NoArgs, route: "POST /v1/keys", scope: "keys",
+		flags: func(cmd *cobra.Command) {
+			fs := cmd.Flags()
+			fs.StringVar(&key.Name, "name", "", "`name` of the API key, for people")
+			ScopeFlag(cmd, &key.Scopes)
+			fs.StringVar(&end, "expires-at", "", "`time` when the API key expires, such as 2031-01-31T00:00:00Z (default: never)")
+			fs.BoolVar(&key.RequireSignature, "require-signature", false, "refuse requests with this API key that are not signed with its secret")
+		},
+		run: func(c *session, _ []string) (err error) {
+			if key.ExpiresAt, err = moment("expires-at", end); err != nil {
+				return err
+			}
+			var made *client.IssuedKey
+			data, err := c.ask(func(api *client.Client, as ...client.CallOption) (err error) {
+				made, err = api.CreateKey(c.ctx, key, as...)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if err := c.printOnce(data); err != nil {
+				return fmt.Errorf("created the API key %s but could not print it; revoke the key: %w", made.ID, err)
+			}
+			fmt.Fprintln(c.stderr, "Keep the API key and its secret: licet can't print them again.")
+			return nil
+		},
 	})
 }
 
-// printOnce prints what is shown this once. Where nobody reads it, it fails: the
-// signal would end the process before it has said so.
+// printOnce prints a secret that the service does not return again. If nobody reads the output, printOnce returns an
+// error: SIGPIPE would otherwise end the process before it reports which secret is lost.
 func (c *session) printOnce(data json.RawMessage) error {
 	signal.Ignore(syscall.SIGPIPE)
 	return c.print(data)
 }
 
-// ListFlags adds the flags that licet keys list has for a service.
-func (KeyCall) ListFlags(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) }
-
-// List lists API keys.
-func (k KeyCall) List() error {
-	return k.do("GET /v1/keys", "keys:read", func(c *session) error {
-		return c.list(listing{
-			member:  "keys",
-			columns: []string{"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at", "last_used_at"},
-			read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
-				return next(api.ListKeys(c.ctx, page, as...))
-			},
-		}, pageMost)
+func (s Setup) keysList() *cobra.Command {
+	return s.command(spec{
+		use: "list", short: "List API keys, newest first",
+		example: `  licet keys list
+  licet keys list --all --output json`,
+		args: cobra.NoArgs, route: "GET /v1/keys", scope: "keys:read",
+		flags: func(cmd *cobra.Command) { listFlags(cmd, pageStandard, pageMost) },
+		run: func(c *session, _ []string) error {
+			return c.list(listing{
+				member: "keys",
+				columns: []string{
+					"id", "name", "status", "scopes", "require_signature", "created_at", "expires_at", "revoked_at", "last_used_at",
+				},
+				read: func(api *client.Client, page client.Page, as ...client.CallOption) (string, error) {
+					return next(api.ListKeys(c.ctx, page, as...))
+				},
+			}, pageMost)
+		},
 	})
 }
 
-// Get looks an API key up.
-func (k KeyCall) Get(id string) error {
-	return k.do("GET /v1/keys/{key_id}", "keys:read", func(c *session) error {
-		return c.show(func(api *client.Client, as ...client.CallOption) error {
-			return only(api.Key(c.ctx, id, as...))
-		})
+func (s Setup) keysGet() *cobra.Command {
+	return s.command(spec{
+		use: "get KEY_ID", short: "Show an API key, without its secret",
+		example: `  licet keys get ` + exampleKey,
+		args:    cobra.ExactArgs(1), route: "GET /v1/keys/{key_id}", scope: "keys:read",
+		run: func(c *session, args []string) error {
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.Key(c.ctx, args[0], as...))
+			})
+		},
 	})
 }
 
-// Revoke ends an API key. On a terminal it asks before.
-func (k KeyCall) Revoke(id string) error {
-	return k.do("DELETE /v1/keys/{key_id}", "keys", func(c *session) error {
-		if err := c.confirm("Revoke %s at %s, for good?", id, c.target.url); err != nil {
-			return err
-		}
-		return c.show(func(api *client.Client, as ...client.CallOption) error {
-			return only(api.RevokeKey(c.ctx, id, as...))
-		})
+func (s Setup) keysRevoke() *cobra.Command {
+	return s.command(spec{
+		use: "revoke KEY_ID", short: "Revoke an API key for good",
+		long: `Revoke an API key for good: within 2 seconds every node refuses it. The command asks for
+confirmation on a terminal. Revoking a revoked API key changes nothing.`,
+		example: `  licet keys revoke ` + exampleKey,
+		args:    cobra.ExactArgs(1), route: "DELETE /v1/keys/{key_id}", scope: "keys",
+		flags: yesFlag,
+		run: func(c *session, args []string) error {
+			if err := c.confirm("Revoke %s at %s, for good?", args[0], c.target.url); err != nil {
+				return err
+			}
+			return c.show(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.RevokeKey(c.ctx, args[0], as...))
+			})
+		},
 	})
 }
 
-// Rotate gives an API key a new secret and shows it.
-func (k KeyCall) Rotate(id string, overlap time.Duration) error {
-	return k.do("POST /v1/keys/{key_id}/rotate", "keys", func(c *session) error {
-		data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
-			return only(api.RotateKey(c.ctx, id, client.Rotation{Overlap: &overlap}, as...))
-		})
-		if err != nil {
-			return err
-		}
-		if err := c.printOnce(data); err != nil {
-			return fmt.Errorf("the new secret could not be shown, so rotate it again: %w", err)
-		}
-		fmt.Fprintln(c.stderr, "the secret is not shown again")
-		return nil
+func (s Setup) keysRotate() *cobra.Command {
+	var overlap time.Duration
+	return s.command(spec{
+		use: "rotate KEY_ID", short: "Give an API key a new secret and print it once",
+		long: `Give an API key a new secret and print the secret. The previous secret stays valid for the overlap; at most two
+secrets are valid. The API key itself does not change.`,
+		example: `  licet keys rotate ` + exampleKey + ` --overlap 48h`,
+		args:    cobra.ExactArgs(1), route: "POST /v1/keys/{key_id}/rotate", scope: "keys",
+		flags: func(cmd *cobra.Command) {
+			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how long the previous secret stays valid, 0s to 720h")
+		},
+		run: func(c *session, args []string) error {
+			data, err := c.ask(func(api *client.Client, as ...client.CallOption) error {
+				return only(api.RotateKey(c.ctx, args[0], client.Rotation{Overlap: &overlap}, as...))
+			})
+			if err != nil {
+				return err
+			}
+			if err := c.printOnce(data); err != nil {
+				return fmt.Errorf("created a new secret but could not print it; rotate the API key again: %w", err)
+			}
+			fmt.Fprintln(c.stderr, "Keep the secret: licet can't print it again.")
+			return nil
+		},
 	})
 }

@@ -39,7 +39,7 @@ func (s Setup) licensesRevoke() *cobra.Command {
 // What fails for one is told, and the others are changed all the same.
 func (s Setup) licenseChange(is spec, ask bool, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.License, error)) *cobra.Command {
 	var reason string
-	is.args, is.scope = some("LICENSE_KEY"), "licenses"
+	is.args, is.scope = cobra.MinimumNArgs(1), "licenses"
 	is.flags = func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why")
 		if ask {
@@ -102,7 +102,7 @@ func (s Setup) licensesRenew() *cobra.Command {
 from now where that is past.`,
 		example: `  licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --expires-at 2031-01-01T00:00:00Z
   licet licenses renew LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --extend P1Y --idempotency-key invoice-2207`,
-		args: names("LICENSE_KEY"), route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
+		args: cobra.ExactArgs(1), route: "POST /v1/licenses/{license_key}/renew", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().StringVar(&end, "expires-at", "", "`time` of its end, like 2031-01-31T00:00:00Z")
 			cmd.Flags().StringVar(&renewal.Extend, "extend", "", "by how `long` it is extended, like P1M, P1Y or P30D")
@@ -130,7 +130,7 @@ func (s Setup) licensesUpdate() *cobra.Command {
 one of its name, and one that is null removes it.`,
 		example: `  licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --max-devices 5
   licet licenses update LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --metadata '{"seat":"3B","trial":null}'`,
-		args: names("LICENSE_KEY"), route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
+		args: cobra.ExactArgs(1), route: "PATCH /v1/licenses/{license_key}", scope: "licenses",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().IntVar(&devices, "max-devices", 0, "how `many` devices it is for; 0: any number")
 			cmd.Flags().StringVar(&extra, "metadata", "", "`object` of JSON to merge, or @ and a file")

@@ -50,14 +50,14 @@ func licenseFilterFlags(cmd *cobra.Command, filter *client.LicenseFilter) {
 	fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
 	fs.StringVar(&filter.OrderNo, "order-no", "", "only the one of an `order`")
 	fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
-	complete(cmd, "status", words(licensing.Statuses())...)
+	Complete(cmd, "status", words(licensing.Statuses())...)
 }
 
 func (s Setup) licensesGet() *cobra.Command {
 	return s.command(spec{
 		use: "get LICENSE_KEY", short: "Look a license up, with its devices",
 		example: `  licet licenses get LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1`,
-		args:    names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}", scope: "licenses:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}", scope: "licenses:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.License(c.ctx, args[0], as...))
@@ -116,7 +116,7 @@ func (s Setup) licensesDevices() *cobra.Command {
 		use: "devices LICENSE_KEY", short: "List a license's devices",
 		example: `  licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1
   licet licenses devices LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 --all --output json`,
-		args: names("LICENSE_KEY"), route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
+		args: cobra.ExactArgs(1), route: "GET /v1/licenses/{license_key}/devices", scope: "licenses:read",
 		flags: func(cmd *cobra.Command) { listFlags(cmd, devicesStandard, deviceMax) },
 		run: func(c *session, args []string) error {
 			return c.list(listing{
@@ -134,7 +134,7 @@ func (s Setup) licensesRemoveDevice() *cobra.Command {
 	return s.command(spec{
 		use: "remove-device LICENSE_KEY DEVICE_ID", short: "Take a device off a license, which frees its slot",
 		example: `  licet licenses remove-device LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1 laptop-1`,
-		args:    names("LICENSE_KEY", "DEVICE_ID"), route: "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
+		args:    cobra.ExactArgs(2), route: "DELETE /v1/licenses/{license_key}/devices/{device_id}", scope: "licenses",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.RemoveDevice(c.ctx, args[0], args[1], as...))

@@ -40,7 +40,7 @@ and nothing else. Keep both files, and FILE as it is, until all is done.`,
 		example: `  licet licenses import new.csv --dry-run
   licet licenses import new.csv
   licet licenses export --file licenses.csv, edit that, licet licenses import licenses.csv`,
-		args: names("FILE"), scope: "licenses", goesOn: true,
+		args: cobra.ExactArgs(1), scope: "licenses", goesOn: true,
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.BoolVar(&dry, "dry-run", false, "only check the file")

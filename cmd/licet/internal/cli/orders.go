@@ -39,7 +39,7 @@ func (s Setup) ordersList() *cobra.Command {
 			fs.StringVar(&filter.ProductID, "product-id", "", "only those of a `product`")
 			fs.StringVar(&filter.BuyerEmail, "buyer-email", "", "only those of the buyer with this `address`")
 			listFlags(cmd, pageStandard, pageMost)
-			complete(cmd, "status", words(licensing.OrderStatuses())...)
+			Complete(cmd, "status", words(licensing.OrderStatuses())...)
 		},
 		run: func(c *session, _ []string) error {
 			return c.list(listing{
@@ -57,7 +57,7 @@ func (s Setup) ordersGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ORDER_NO", short: "Look an order up",
 		example: `  licet orders get ord_001Q3G996SE003GW58W4CN32E1Z`,
-		args:    names("ORDER_NO"), route: "GET /v1/orders/{order_no}", scope: "orders:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/orders/{order_no}", scope: "orders:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Order(c.ctx, args[0], as...))
@@ -123,7 +123,7 @@ func (s Setup) ordersRefund() *cobra.Command {
 // a word to ask with.
 func (s Setup) orderChange(is spec, ask string, change func(*client.Client, context.Context, string, string, ...client.CallOption) (*client.Order, error)) *cobra.Command {
 	var reason string
-	is.args, is.scope = names("ORDER_NO"), "orders"
+	is.args, is.scope = cobra.ExactArgs(1), "orders"
 	is.flags = func(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&reason, "reason", "", "`text` that says why")
 		onceFlag(cmd.Flags())

@@ -49,7 +49,7 @@ func (s Setup) productsGet() *cobra.Command {
 	return s.command(spec{
 		use: "get PRODUCT_ID", short: "Look a product up",
 		example: `  licet products get editor`,
-		args:    names("PRODUCT_ID"), route: "GET /v1/products/{product_id}", scope: "products:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/products/{product_id}", scope: "products:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Product(c.ctx, args[0], as...))
@@ -68,7 +68,7 @@ func (s Setup) productsPut() *cobra.Command {
 default says, and not as it was before. Licenses that there are keep their terms.`,
 		example: `  licet products put editor --name Editor --key-prefix EDIT --max-devices 5 --validity P1Y
   licet products put game --self-service-deactivation --removals-per-month 3 --metadata '{"shelf":7}'`,
-		args: names("PRODUCT_ID"), route: "PUT /v1/products/{product_id}", scope: "products",
+		args: cobra.ExactArgs(1), route: "PUT /v1/products/{product_id}", scope: "products",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&terms.Name, "name", "", "`name`, for people")
@@ -79,7 +79,7 @@ default says, and not as it was before. Licenses that there are keep their terms
 			fs.BoolVar(&terms.SelfServiceDeactivation, "self-service-deactivation", false, "let users deactivate devices by themselves")
 			fs.IntVar(&terms.RemovalsPerMonth, "removals-per-month", 0, "how `many` of these a month; 0: any number")
 			fs.StringVar(&extra, "metadata", "", "`object` of JSON to keep with it, or @ and a file")
-			complete(cmd, "validity-from", "issue", "activation")
+			Complete(cmd, "validity-from", "issue", "activation")
 		},
 		run: func(c *session, args []string) (err error) {
 			terms.MaxDevices = &devices
@@ -98,7 +98,7 @@ func (s Setup) productsDelete() *cobra.Command {
 		use: "delete PRODUCT_ID", short: "Remove a product",
 		long:    "Remove a product. Its licenses keep their terms. On a terminal it asks before.",
 		example: `  licet products delete editor`,
-		args:    names("PRODUCT_ID"), route: "DELETE /v1/products/{product_id}", scope: "products",
+		args:    cobra.ExactArgs(1), route: "DELETE /v1/products/{product_id}", scope: "products",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
 			if err := c.confirm("Remove the product %s at %s?", args[0], c.target.url); err != nil {

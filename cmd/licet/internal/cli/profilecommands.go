@@ -25,7 +25,7 @@ func (s Setup) profileCommands() *cobra.Command {
 
 // oneProfile wants the name of a profile.
 func (s Setup) oneProfile(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = names("NAME")
+	cmd.Args = cobra.ExactArgs(1)
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp

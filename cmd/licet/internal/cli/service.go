@@ -25,24 +25,6 @@ func (s *Service) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&s.Sign, "sign", false, "sign requests with the API secret ($LICET_SIGN)")
 }
 
-// Named tells how a command line or the environment names a service.
-func (s Setup) Named(fs *pflag.FlagSet) (byFlag, byVariable bool) {
-	for _, name := range []string{"url", "api-key-file", "profile"} {
-		byFlag = byFlag || fs.Changed(name)
-	}
-	for _, name := range []string{"LICET_URL", "LICET_API_KEY", "LICET_API_KEY_FILE", "LICET_PROFILE"} {
-		byVariable = byVariable || s.env(name) != ""
-	}
-	return byFlag, byVariable
-}
-
-// HasProfile tells whether a profile is in use, or can't be read: then whoever
-// calls the service says why.
-func (s Setup) HasProfile() bool {
-	file, err := s.loadProfiles()
-	return err != nil || file.Current != ""
-}
-
 // target is which service to call with what.
 type target struct {
 	url, apiKey, keyID, secret string
@@ -165,11 +147,11 @@ var outputs = []string{"table", "json"}
 // addOutput adds the flag that says in which form to print.
 func addOutput(cmd *cobra.Command, into *string) {
 	cmd.Flags().StringVarP(into, "output", "o", "table", "`format` of what is printed: table or json ($LICET_OUTPUT)")
-	complete(cmd, "output", outputs...)
+	Complete(cmd, "output", outputs...)
 }
 
 // complete lets shells complete a flag's values.
-func complete(cmd *cobra.Command, flag string, values ...string) {
+func Complete(cmd *cobra.Command, flag string, values ...string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -80,51 +81,36 @@ func (s Setup) run(cmd *cobra.Command, settings *Service, output string, is spec
 	return c.explain(is.run(c, args))
 }
 
-// group makes a command that has others below it.
+// group returns a command that only holds subcommands.
 func group(use, short, example string, commands ...*cobra.Command) *cobra.Command {
+	cmd := Group(use, commands...)
+	cmd.Short, cmd.Long, cmd.Example = short, short+".", example
+	return cmd
+}
+
+// Group returns a command that only holds subcommands: alone it prints its help, and it suggests subcommands for a
+// misspelled one, as cobra does below the root.
+func Group(use string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     use,
-		Short:   short,
-		Long:    short + ".",
-		Example: example,
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Use:                        use,
+		SuggestionsMinimumDistance: 2,
+		Args: func(cmd *cobra.Command, args []string) error {
+			err := cobra.NoArgs(cmd, args)
+			if err == nil {
+				return nil
+			}
+			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
+				return fmt.Errorf("%w; did you mean %s?", err, strings.Join(similar, " or "))
+			}
+			return err
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
 	return cmd
 }
 
-// names wants an argument for each name, such as LICENSE_KEY.
-func names(names ...string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != len(names) {
-			return BadUsage("it takes %s, and was given %d arguments", strings.Join(names, " and "), len(args))
-		}
-		for i, arg := range args {
-			if arg == "" {
-				return BadUsage("%s is empty", names[i])
-			}
-		}
-		return nil
-	}
-}
-
-// some wants one argument or more.
-func some(name string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return BadUsage("it takes one %s or more", name)
-		}
-		for _, arg := range args {
-			if arg == "" {
-				return BadUsage("%s is empty", name)
-			}
-		}
-		return nil
-	}
-}
-
 // onceFlag adds the flag for an Idempotency-Key.
 func onceFlag(fs *pflag.FlagSet) {
-	fs.String("idempotency-key", "", "`text` that stands for this one thing: the same command again under it, within 24 hours, does it no second time")
+	fs.String("idempotency-key", "", "`text` that identifies this change: repeating the command with the same text within 24 hours has no further effect")
 }

@@ -23,7 +23,7 @@ const exampleEndpoint = "we_01jd4q8x2m7r3n5t9v1w4y6z8a"
 // typesFlag adds the flag that says which events an endpoint gets.
 func typesFlag(cmd *cobra.Command, into *[]string, without string) {
 	cmd.Flags().StringSliceVar(into, "event-types", nil, "`kinds` of events that it gets, with commas between, such as order.paid, or *; "+without)
-	complete(cmd, "event-types", append([]string{client.AllTypes}, words(licensing.EventTypes())...)...)
+	Complete(cmd, "event-types", append([]string{client.AllTypes}, words(licensing.EventTypes())...)...)
 }
 
 func (s Setup) webhooksCreate() *cobra.Command {
@@ -34,7 +34,7 @@ func (s Setup) webhooksCreate() *cobra.Command {
 which its messages are signed with, is printed this once.`,
 		example: `  licet webhooks create https://shop.example.com/licet
   licet webhooks create https://shop.example.com/licet --event-types order.paid --description "Mails to buyers"`,
-		args: names("ENDPOINT_URL"), route: "POST /v1/webhook_endpoints", scope: "webhooks",
+		args: cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			typesFlag(cmd, &in.Types, "left out: all")
 			cmd.Flags().StringVar(&in.Description, "description", "", "`text` for people")
@@ -82,7 +82,7 @@ func (s Setup) webhooksGet() *cobra.Command {
 	return s.command(spec{
 		use: "get ENDPOINT_ID", short: "Look an endpoint up, and how far its deliveries are",
 		example: `  licet webhooks get ` + exampleEndpoint,
-		args:    names("ENDPOINT_ID"), route: "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
+		args:    cobra.ExactArgs(1), route: "GET /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks:read",
 		run: func(c *session, args []string) error {
 			return c.show(func(api *client.Client, as ...client.CallOption) error {
 				return only(api.Webhook(c.ctx, args[0], as...))
@@ -101,7 +101,7 @@ func (s Setup) webhooksUpdate() *cobra.Command {
 is enabled, what has happened meanwhile, as far as that is kept.`,
 		example: `  licet webhooks update ` + exampleEndpoint + ` --enabled=false
   licet webhooks update ` + exampleEndpoint + ` --endpoint-url https://shop.example.com/events --event-types '*'`,
-		args: names("ENDPOINT_ID"), route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
+		args: cobra.ExactArgs(1), route: "PATCH /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			fs := cmd.Flags()
 			fs.StringVar(&url, "endpoint-url", "", "`URL` that events are sent to")
@@ -127,7 +127,7 @@ func (s Setup) webhooksDelete() *cobra.Command {
 		use: "delete ENDPOINT_ID", short: "Remove an endpoint",
 		long:    "Remove an endpoint, with all that is kept of its deliveries. On a terminal it asks before.",
 		example: `  licet webhooks delete ` + exampleEndpoint,
-		args:    names("ENDPOINT_ID"), route: "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
+		args:    cobra.ExactArgs(1), route: "DELETE /v1/webhook_endpoints/{endpoint_id}", scope: "webhooks",
 		flags: yesFlag,
 		run: func(c *session, args []string) error {
 			if err := c.confirm("Remove the webhook endpoint %s at %s, with what was not delivered to it?", args[0], c.target.url); err != nil {
@@ -147,7 +147,7 @@ func (s Setup) webhooksRotate() *cobra.Command {
 		long: `Give an endpoint a new secret, which is printed this once. For the overlap its messages
 are signed with the one before, too, so that the receiver has that time to change.`,
 		example: `  licet webhooks rotate ` + exampleEndpoint + ` --overlap 48h`,
-		args:    names("ENDPOINT_ID"), route: "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
+		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/rotate", scope: "webhooks",
 		flags: func(cmd *cobra.Command) {
 			cmd.Flags().DurationVar(&overlap, "overlap", 24*time.Hour, "how `long` messages are signed with the secret before, too, at most 720h")
 			onceFlag(cmd.Flags())
@@ -178,7 +178,7 @@ func (s Setup) webhooksTest() *cobra.Command {
 		long: `Send an endpoint a message of the kind webhook.ping, once, and tell what came of it. That
 may take 15 seconds. It ends with exit code 1 if the message was not delivered.`,
 		example: `  licet webhooks test ` + exampleEndpoint,
-		args:    names("ENDPOINT_ID"), route: "POST /v1/webhook_endpoints/{endpoint_id}/test", scope: "webhooks",
+		args:    cobra.ExactArgs(1), route: "POST /v1/webhook_endpoints/{endpoint_id}/test", scope: "webhooks",
 		run: func(c *session, args []string) error {
 			var came *client.WebhookTest
 			err := c.show(func(api *client.Client, as ...client.CallOption) (err error) {
