@@ -411,7 +411,7 @@ func (p *process) badThings(t *testing.T, db *storeImage) *badThings {
 	p.want(t, 201, "PUT", "/v1/products/editor", `{"self_service_deactivation":true}`)
 	p.want(t, 201, "PUT", "/v1/products/spare", `{}`)
 	their := api{url: p.url, client: p.client}
-	created := runLicet(t, "keys", "create", "--account", "acct_theirs", "--mode", "test", "--name", "theirs", "--scopes", "*", "--output", "json",
+	created := runLicet(t, "store", "keys", "create", "--account", "acct_theirs", "--mode", "test", "--name", "theirs", "--scopes", "*", "--output", "json",
 		"--etcd-endpoints", p.socket(), "--master-key-file", p.dir+"/"+masterFile)
 	var key object
 	if err := json.Unmarshal([]byte(created.stdout), &key); err != nil {

@@ -43,27 +43,42 @@ func TestVersion(t *testing.T) {
 
 func TestHelpHasExamples(t *testing.T) {
 	for command, words := range map[string][]string{
-		"":               {"Examples:", "licet dev --listen", "licet completion bash", "version"},
-		"dev":            {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
-		"orders create":  {"Examples:", "licet orders create --product-id", "the scope orders.", "$LICET_URL"},
-		"profile set":    {"Examples:", "licet profile set dev --from-env"},
-		"verify":         {"Examples:", "licet store verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
-		"backup":         {"Examples:", "licet store backup store.db", "--keep 48", "$LICET_ETCD_ENDPOINTS"},
-		"defragment":     {"Examples:", "licet store defragment --etcd-endpoints", "$LICET_ETCD_ENDPOINTS"},
-		"restore":        {"Examples:", "licet store restore store.db", "$LICET_DATA_DIR"},
-		"keys create":    {"Examples:", "licet keys create --account", "orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},
-		"keys list":      {"Examples:", "licet keys list --account"},
-		"keys revoke":    {"Examples:", "licet keys revoke key_", "--yes"},
-		"keys rotate":    {"Examples:", "licet keys rotate key_", "--overlap"},
-		"master-key new": {"Examples:", "licet store master-key new"},
-		"master-key add": {"Examples:", "licet store master-key add --last"},
-		"serve":          {"Examples:", "--etcd-endpoints 10.0.0.1:2379,", "$LICET_MASTER_KEY_FILE", `":8080"`},
+		"":                     {"Examples:", "licet dev --listen", "licet completion bash", "version"},
+		"dev":                  {"Examples:", "--metrics-listen", "LICET_LOG_FORMAT=json licet dev", "$LICET_DATA_DIR", `"./licet-data"`},
+		"orders create":        {"Examples:", "licet orders create --product-id", "the scope orders.", "$LICET_URL"},
+		"profile set":          {"Examples:", "licet profile set dev --from-env"},
+		"store verify":         {"Examples:", "licet store verify --data-dir", "--show-keys", "$LICET_ETCD_ENDPOINTS"},
+		"store backup":         {"Examples:", "licet store backup store.db", "--keep 48", "$LICET_ETCD_ENDPOINTS"},
+		"store defragment":     {"Examples:", "licet store defragment --etcd-endpoints", "$LICET_ETCD_ENDPOINTS"},
+		"store restore":        {"Examples:", "licet store restore store.db", "$LICET_DATA_DIR"},
+		"store keys create":    {"Examples:", "licet store keys create --account", "orders, licenses, products, webhooks, events, keys", "$LICET_MASTER_KEY_FILE"},
+		"store keys list":      {"Examples:", "licet store keys list --account"},
+		"store keys revoke":    {"Examples:", "licet store keys revoke key_", "--yes"},
+		"store keys rotate":    {"Examples:", "licet store keys rotate key_", "--overlap"},
+		"keys":                 {"Examples:", "licet store keys create --help"},
+		"keys create":          {"Examples:", "licet keys create --name", "orders, licenses, products, webhooks, events, keys", "$LICET_URL"},
+		"keys list":            {"Examples:", "licet keys list --all"},
+		"keys revoke":          {"Examples:", "licet keys revoke key_", "--yes"},
+		"keys rotate":          {"Examples:", "licet keys rotate key_", "--overlap"},
+		"store master-key new": {"Examples:", "licet store master-key new"},
+		"store master-key add": {"Examples:", "licet store master-key add --last"},
+		"serve":                {"Examples:", "--etcd-endpoints 10.0.0.1:2379,", "$LICET_MASTER_KEY_FILE", `":8080"`},
 	} {
 		got := runLicet(t, append(strings.Fields(command), "--help")...)
 		for _, word := range words {
 			if got.code != exitOK || !strings.Contains(got.stdout, word) {
 				t.Errorf("licet %s --help lacks %q: %+v", command, word, got)
 			}
+		}
+	}
+}
+
+// TestFormerCommands asks for commands by their names before licet store: the message names licet store.
+func TestFormerCommands(t *testing.T) {
+	for _, command := range []string{"verify", "backup", "restore", "defragment", "master-key"} {
+		got := runLicet(t, command)
+		if got.code != exitUsage || !strings.Contains(got.stderr, "Did you mean this?\n\tstore\n") {
+			t.Errorf("licet %s: %+v", command, got)
 		}
 	}
 }
@@ -112,6 +127,7 @@ func TestUsageErrors(t *testing.T) {
 	f(`--trusted-proxies: "proxy" is no network`, "dev", "--trusted-proxies", "10.0.0.0/8,proxy")
 	f("unknown command", "dev", "now")
 	f("unknown command", "development")
+	f("unknown command \"veryfi\" for \"licet store\"; did you mean verify?", "store", "veryfi")
 
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0", "[::ffff:192.0.2.1]:0"} {
 		f("--allow-remote", "dev", "--listen", address)

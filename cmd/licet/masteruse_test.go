@@ -125,7 +125,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 	writeText(t, stale, oldLine+"\n"+lines[1]+"\n")
 	wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--master-key-file", stale})...),
 		`the master key "`+oldID+`" was retired`, stale)
-	if got := retire(newID, "--master-key-file", ring); got.code != exitFailed || !strings.Contains(got.stderr, "stands first in the ring") {
+	if got := retire(newID, "--master-key-file", ring); got.code != exitFailed || !strings.Contains(got.stderr, "is first in the ring") {
 		t.Errorf("%+v", got)
 	}
 	if got := retire("mk_none"); got.code != exitFailed || !strings.Contains(got.stderr, `has never used a master key "mk_none"`) {
@@ -143,7 +143,7 @@ func TestMasterKeyIsReplaced(t *testing.T) {
 // file as it is.
 func goodSecrets(t *testing.T, flags []string, ring, id string) (secrets []string) {
 	t.Helper()
-	cfg := keysConfig{storeConfig: storeConfig{Etcd: etcdConfig{Endpoints: strings.Split(flags[1], ",")}}, Account: "acct_acme", Mode: "test", MasterKeyFile: ring}
+	cfg := storeKeysConfig{storeConfig: storeConfig{Etcd: etcdConfig{Endpoints: strings.Split(flags[1], ",")}}, Account: "acct_acme", Mode: "test", MasterKeyFile: ring}
 	err := cfg.onStore(t.Context(), t.Output(), true, func(ctx context.Context, maker service.Keymaker) error {
 		key, err := maker.Store.FindAPIKey(ctx, cfg.owner(), id)
 		if err != nil {

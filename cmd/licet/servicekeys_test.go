@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestKeysThroughTheService does with the API what licet keys does on a store.
+// TestKeysThroughTheService does through the API what licet store keys does on a store.
 func TestKeysThroughTheService(t *testing.T) {
 	p := shared(t)
 	t.Setenv("LICET_URL", p.url)
@@ -53,8 +53,9 @@ func TestKeysThroughTheService(t *testing.T) {
 	}
 }
 
-// TestWhereKeysAre is the table of what a command line and the environment mean.
-func TestWhereKeysAre(t *testing.T) {
+// TestStoreOrService calls licet keys and licet store keys while the environment names a store, a service or both: the
+// command decides, not the environment.
+func TestStoreOrService(t *testing.T) {
 	p := shared(t)
 	store := "unix://" + filepath.Join(p.dir, "run", "etcd.sock")
 	keyFile := filepath.Join(t.TempDir(), "key")
@@ -62,7 +63,7 @@ func TestWhereKeysAre(t *testing.T) {
 	onStore, onService := []string{"MASTER KEY"}, []string{"REQUIRE SIGNATURE"}
 	account := p.want(t, 200, "GET", "/v1/keys", "").Data.list("keys")[0].text("account_id")
 	acct := []string{"--account", account, "--mode", "test"}
-	f := func(code int, words []string, environment []string, args ...string) {
+	f := func(code int, words []string, environment []string, command string, args ...string) {
 		t.Helper()
 		for _, name := range []string{"LICET_URL", "LICET_API_KEY", "LICET_ETCD_ENDPOINTS", "LICET_DATA_DIR", "LICET_PROFILE"} {
 			t.Setenv(name, "")
@@ -71,31 +72,36 @@ func TestWhereKeysAre(t *testing.T) {
 			name, value, _ := strings.Cut(pair, "=")
 			t.Setenv(name, value)
 		}
-		got := runLicet(t, append([]string{"keys", "list"}, args...)...)
+		got := runLicet(t, append(strings.Fields(command), args...)...)
 		for _, word := range words {
 			if got.code != code || !strings.Contains(got.stdout+got.stderr, word) {
-				t.Errorf("%v with %v: want exit code %d and %q, got %+v", args, environment, code, word, got)
+				t.Errorf("%s %v with %v: want exit code %d and %q, got %+v", command, args, environment, code, word, got)
 			}
 		}
 	}
+	const call, direct = "keys list", "store keys list"
 	service := []string{"LICET_URL=" + p.url, "LICET_API_KEY=" + p.key}
 	etcd := []string{"LICET_ETCD_ENDPOINTS=" + store}
 	both := slices.Concat(service, etcd)
-	f(exitOK, onService, service)
-	f(exitOK, onStore, etcd, acct...)
-	f(exitOK, onStore, service, append(acct, "--etcd-endpoints", store)...)
-	f(exitOK, onService, etcd, "--url", p.url, "--api-key-file", keyFile)
-	f(exitOK, onService, both, "--url", p.url)
-	f(exitOK, onStore, both, append(acct, "--etcd-endpoints", store)...)
-	f(exitUsage, []string{"the environment names a store", "and a service", "--url or --profile"}, both)
-	f(exitUsage, []string{"the environment names a store"}, []string{"LICET_DATA_DIR=x", "LICET_PROFILE=x"})
-	f(exitUsage, []string{"names a store and a service: which one?"}, nil, append(acct, "--etcd-endpoints", store, "--url", p.url)...)
-	f(exitUsage, []string{"which API keys?", "--url", "--etcd-endpoints must name"}, nil)
-	f(exitUsage, []string{"--account is for a store"}, service, acct...)
-	f(exitUsage, []string{"--master-key-file is for a store"}, service, "--master-key-file", "x")
-	f(exitUsage, []string{"--limit is for a service"}, etcd, append(acct, "--limit", "5")...)
-	f(exitUsage, []string{`"x", which there is not`}, nil, "--profile", "x")
-	// The profile in use is the last that is asked.
+	f(exitOK, onService, service, call)
+	f(exitOK, onStore, etcd, direct, acct...)
+	f(exitOK, onStore, service, direct, append(acct, "--etcd-endpoints", store)...)
+	f(exitOK, onService, etcd, call, "--url", p.url, "--api-key-file", keyFile)
+	f(exitOK, onService, both, call)
+	f(exitOK, onStore, both, direct, acct...)
+	f(exitOK, onService, both, call, "--url", p.url)
+	f(exitOK, onStore, both, direct, append(acct, "--etcd-endpoints", store)...)
+	f(exitUsage, []string{"unknown flag: --etcd-endpoints"}, nil, call, "--url", p.url, "--etcd-endpoints", store)
+	f(exitUsage, []string{"unknown flag: --url"}, nil, direct, append(acct, "--etcd-endpoints", store, "--url", p.url)...)
+	f(exitUsage, []string{"no service: ", "--url"}, nil, call)
+	f(exitUsage, []string{"no service: ", "--url"}, etcd, call)
+	f(exitUsage, []string{"no store: set --etcd-endpoints"}, service, direct, acct...)
+	f(exitUsage, []string{"unknown flag: --account"}, service, call, acct...)
+	f(exitUsage, []string{"unknown flag: --master-key-file"}, service, call, "--master-key-file", "x")
+	f(exitUsage, []string{"unknown flag: --limit"}, etcd, direct, append(acct, "--limit", "5")...)
+	f(exitUsage, []string{`there is no profile "x"`}, nil, call, "--profile", "x")
+	f(exitUsage, []string{`there is no profile "x"`}, []string{"LICET_DATA_DIR=x", "LICET_PROFILE=x"}, call)
+	// The profile in use comes last.
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	for _, pair := range both {
 		name, _, _ := strings.Cut(pair, "=")
@@ -105,8 +111,9 @@ func TestWhereKeysAre(t *testing.T) {
 	if got := runLicet(t, "profile", "set", "dev", "--from-env", env); got.code != exitOK {
 		t.Fatalf("%+v", got)
 	}
-	f(exitOK, onService, nil)
-	f(exitOK, onStore, etcd, acct...)
+	f(exitOK, onService, nil, call)
+	f(exitOK, onService, etcd, call)
+	f(exitOK, onStore, etcd, direct, acct...)
 }
 
 // TestSourcedEnvironment sources dev.env as the README says, after which the

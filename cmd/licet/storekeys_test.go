@@ -50,7 +50,7 @@ func runBinary(t *testing.T, args ...string) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// createdKey is what licet keys create prints.
+// createdKey is the output of licet store keys create.
 type createdKey struct {
 	APIKey    string   `json:"api_key"`
 	APISecret string   `json:"api_secret"`
@@ -173,7 +173,7 @@ func TestKeysOfAService(t *testing.T) {
 		wantOneLine(t, licetCommand(slices.Concat([]string{"serve", "--listen", "127.0.0.1:0"}, flags, []string{"--master-key-file", other})...), problem, other)
 		got := runLicet(t, append(on("store", "keys", "create", "--name", "x", "--scopes", "*"), "--master-key-file", other)...)
 		if got.code != exitFailed || !strings.Contains(got.stderr, problem) || got.stdout != "" {
-			t.Errorf("licet keys create: %+v", got)
+			t.Errorf("licet store keys create: %+v", got)
 		}
 	}
 	f(first, `the store uses the master key "`+next+`", and the master key ring lacks it`)
@@ -314,13 +314,13 @@ func TestKeysUsageErrors(t *testing.T) {
 	create := slices.Concat([]string{"store", "keys", "create"}, acme, etcd)
 	named := append(slices.Clone(create), "--name", "shop")
 	f("unknown command", "store", "keys", "make")
-	f("which API keys?", "keys", "list")
+	f("no store: set --etcd-endpoints", "store", "keys", "list", "--account", "acct_acme", "--mode", "test")
 	list := append([]string{"store", "keys", "list"}, etcd...)
 	f(`--account is ""`, list...)
 	f(`--account is "acme"`, append(list, "--account", "acme")...)
 	f(`--mode is ""`, append(list, "--account", "acct_acme")...)
 	f(`--mode is "prod"`, append(list, "--account", "acct_acme", "--mode", "prod")...)
-	f("--etcd-endpoints must name", append([]string{"store", "keys", "list"}, acme...)...)
+	f("no store: set --etcd-endpoints", append([]string{"store", "keys", "list"}, acme...)...)
 	f("two stores", slices.Concat([]string{"store", "keys", "list", "--data-dir", "x"}, acme, etcd)...)
 	f(`--output is "yaml"`, slices.Concat([]string{"store", "keys", "list", "-o", "yaml"}, acme, etcd)...)
 	f("--name must be", create...)
@@ -330,15 +330,15 @@ func TestKeysUsageErrors(t *testing.T) {
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "2020-01-01T00:00:00Z")...)
 	f("--expires-at must be in the future", append(named, "--scopes", "*", "--expires-at", "0001-01-01T00:00:00Z")...)
 	f("--master-key-file must name", append(named, "--scopes", "*")...)
-	f("name one key by its id", append([]string{"store", "keys", "revoke"}, acme...)...)
-	f("name one key by its id", append([]string{"store", "keys", "rotate", "shop"}, acme...)...)
+	f("accepts 1 arg(s), received 0", append([]string{"store", "keys", "revoke"}, acme...)...)
+	f("accepts 1 arg(s), received 2", slices.Concat([]string{"store", "keys", "rotate", "key_1", "key_2"}, acme, etcd)...)
 	f("--overlap is -1s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "-1s"}, acme, etcd)...)
 	f("--overlap is 721h0m0s", slices.Concat([]string{"store", "keys", "rotate", "key_1", "--overlap", "721h"}, acme, etcd)...)
 	f("--master-key-file must name", "store", "master-key", "add")
 	f("unknown command", "store", "master-key", "remove")
 
-	for _, command := range []string{"store", "keys", "master-key"} {
-		if got := runLicet(t, command); got.code != exitOK || !strings.Contains(got.stdout, "Examples:") {
+	for _, command := range []string{"keys", "store", "store keys", "store master-key"} {
+		if got := runLicet(t, strings.Fields(command)...); got.code != exitOK || !strings.Contains(got.stdout, "Examples:") {
 			t.Errorf("licet %s: %+v", command, got)
 		}
 	}
@@ -347,7 +347,7 @@ func TestKeysUsageErrors(t *testing.T) {
 func TestRevokeAsks(t *testing.T) {
 	flags, _ := testStore(t)
 	key := createKey(t, flags)
-	cfg := keysConfig{Account: "acct_acme", Mode: "test"}
+	cfg := storeKeysConfig{Account: "acct_acme", Mode: "test"}
 	cfg.Etcd.Endpoints = []string{flags[1]}
 	f := func(in io.Reader, id string, want error, asked bool) {
 		t.Helper()

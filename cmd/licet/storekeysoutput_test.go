@@ -14,8 +14,8 @@ func TestSecretThatNobodyReads(t *testing.T) {
 	flags, _ := testStore(t)
 	key := createKey(t, flags)
 	for problem, args := range map[string][]string{
-		"was made and could not be shown, so revoke it": {"store", "keys", "create", "--name", "shop", "--scopes", "*"},
-		"the new secret could not be shown, so rotate it again": {"store", "keys", "rotate", key.ID},
+		"but could not print it; revoke the key":                                {"store", "keys", "create", "--name", "shop", "--scopes", "*"},
+		"created a new secret but could not print it; rotate the API key again": {"store", "keys", "rotate", key.ID},
 	} {
 		reader, writer, err := os.Pipe()
 		if err != nil {

@@ -131,7 +131,7 @@ func TestStoreFlags(t *testing.T) {
 		}
 	}
 	for _, command := range [][]string{{"store", "verify"}, {"store", "backup", "file"}, {"store", "defragment"}} {
-		f(exitUsage, "--etcd-endpoints must name", command...)
+		f(exitUsage, "no store: set --etcd-endpoints", command...)
 		f(exitUsage, "name two stores", append(command, "--data-dir", none, "--etcd-endpoints", "127.0.0.1:1")...)
 		f(exitUsage, "--etcd-cert and --etcd-key", append(command, "--etcd-endpoints", "127.0.0.1:1", "--etcd-cert", "x")...)
 		f(exitFailed, "there is no store in "+none, append(command, "--data-dir", none)...)

@@ -86,12 +86,14 @@ func commandOf(root *cobra.Command, route string) (args []string) {
 		args = append(args, map[string]string{
 			"LICENSE_KEY": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1", "LICENSE_KEY...": "LIC-0PTYW-9JYJV-7GEFV-QNZG1-G5CB1",
 			"ORDER_NO": "ord_001Q3G996SE003GW58W4CN32E1Z", "PRODUCT_ID": "editor", "EVENT_ID": "evt_0000000000000000001", "DEVICE_ID": "laptop-1",
-			"ENDPOINT_ID": exampleEndpoint, "ENDPOINT_URL": "https://shop.example.com/licet",
+			"ENDPOINT_ID": exampleEndpoint, "KEY_ID": exampleKey, "ENDPOINT_URL": "https://shop.example.com/licet",
 		}[name])
 	}
 	switch found.Parent().Name() + " " + found.Name() {
 	case "orders create":
 		args = append(args, "--product-id", "editor", "--amount", "1", "--currency", "USD")
+	case "keys create":
+		args = append(args, "--name", "shop", "--scopes", "orders")
 	case "licenses grant":
 		args = append(args, "--product-id", "editor")
 	case "licenses renew":

@@ -33,6 +33,8 @@ type user struct {
 	dir   string
 	stdin io.Reader
 	setup Setup
+
+	started bool // the last command got past its flags and arguments; a command that does not fails with a usage error
 }
 
 // newUser makes one whose environment names the service, with an API key of an
@@ -63,6 +65,7 @@ func newStranger(t *testing.T) *user {
 // root is the command line with the commands of this package.
 func (u *user) root() *cobra.Command {
 	root := &cobra.Command{Use: "licet", SilenceErrors: true, SilenceUsage: true}
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { u.started = true; return cmd.ValidateFlagGroups() }
 	root.AddCommand(Commands(u.setup)...)
 	return root
 }
@@ -113,9 +116,10 @@ func (u *user) asJSON(args ...string) map[string]any {
 // refuses demands that a command fails, with words in its message.
 func (u *user) refuses(usage bool, words []string, args ...string) {
 	u.t.Helper()
+	u.started = false
 	got := u.run(args...)
 	var bad UsageError
-	if got.err == nil || errors.As(got.err, &bad) != usage || got.stdout != "" {
+	if got.err == nil || (!u.started || errors.As(got.err, &bad)) != usage || got.stdout != "" {
 		u.t.Fatalf("licet %q: %v (a usage error: %v), it printed %q", args, got.err, !usage, got.stdout)
 	}
 	for _, word := range words {

@@ -228,7 +228,7 @@ func (s Setup) profileList() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output != "table" && output != "json" {
-				return BadUsage("--output is %q: it must be table or json", output)
+				return BadUsage("--output is %q: write table or json", output)
 			}
 			file, err := s.loadProfiles()
 			if err != nil {

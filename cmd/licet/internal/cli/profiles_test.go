@@ -17,7 +17,7 @@ func TestProfiles(t *testing.T) {
 	t.Parallel()
 	known := newUser(t)
 	u := newStranger(t)
-	u.refuses(true, []string{"which service?", "licet profile set --help", ". licet-data/dev.env"}, "orders", "list")
+	u.refuses(true, []string{"no service: set --url", "licet profile set --help", ". licet-data/dev.env"}, "orders", "list")
 	if text := u.must("profile", "list"); strings.Count(text, "\n") != 1 {
 		t.Errorf("no profiles are\n%s", text)
 	}
@@ -52,9 +52,9 @@ func TestProfiles(t *testing.T) {
 	}
 	u.must("profile", "use", "other")
 	u.must("orders", "list", "--profile", "dev")
-	u.refuses(true, []string{`"third", which there is not`}, "orders", "list", "--profile", "third")
+	u.refuses(true, []string{`there is no profile "third"`}, "orders", "list", "--profile", "third")
 	u.must("profile", "remove", "other")
-	u.refuses(true, []string{"which service?"}, "orders", "list")
+	u.refuses(true, []string{"no service: set --url"}, "orders", "list")
 	u.refuses(true, []string{`no profile "other"`}, "profile", "use", "other")
 	u.must("profile", "use", "dev")
 	u.must("orders", "list")
@@ -160,7 +160,7 @@ func TestWhichService(t *testing.T) {
 	f("--sign=false", env+" SIGN=1", "env env env")
 	f("", env+" SIGN=perhaps", `environment variable LICET_SIGN is "perhaps": it must be true or false`)
 	f("--api-key-file /none", "", "--api-key-file: open /none: no such file or directory")
-	f("", "PROFILE=three", `$LICET_PROFILE names the profile "three", which there is not: licet profile list has them, licet profile set makes one`)
+	f("", "PROFILE=three", `$LICET_PROFILE: there is no profile "three"; see licet profile list and licet profile set`)
 }
 
 // TestNoDirectoryForSettings has a user without a home.

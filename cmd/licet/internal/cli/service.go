@@ -118,7 +118,7 @@ func (s Setup) profile(name, from string) (target, error) {
 	}
 	p, found := file.Profiles[name]
 	if !found {
-		return target{}, BadUsage("%s names the profile %q, which there is not: licet profile list has them, licet profile set makes one", from, name)
+		return target{}, BadUsage("%s: there is no profile %q; see licet profile list and licet profile set", from, name)
 	}
 	source := fmt.Sprintf("the profile %q", name)
 	return target{
@@ -130,11 +130,11 @@ func (s Setup) profile(name, from string) (target, error) {
 func (t target) check(open bool) error {
 	switch {
 	case t.url == "":
-		return BadUsage("which service? Say --url or --profile, set LICET_URL and LICET_API_KEY, or make a profile: licet profile set --help. Of a licet dev here: . licet-data/dev.env")
+		return BadUsage("no service: set --url or --profile, or LICET_URL and LICET_API_KEY, or save a profile (licet profile set --help); for a licet dev in this directory, run: . licet-data/dev.env")
 	case t.apiKey == "" && !open:
-		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, say --api-key-file or --profile, or make a profile: licet profile set --help", t.url, t.urlFrom)
+		return BadUsage("no API key for %s (from %s): set LICET_API_KEY, --api-key-file or --profile, or save a profile (licet profile set --help)", t.url, t.urlFrom)
 	case t.sign && !t.canSign() && t.apiKey != "":
-		return BadUsage("signing needs the API key's id and its secret, and %s has not both: set LICET_API_KEY_ID and LICET_API_SECRET, or put them into a profile", t.keyFrom)
+		return BadUsage("signing needs the id and the secret of the API key, and %s does not have both: set LICET_API_KEY_ID and LICET_API_SECRET, or save them in a profile", t.keyFrom)
 	}
 	return nil
 }

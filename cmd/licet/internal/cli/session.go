@@ -40,7 +40,7 @@ func (s Setup) open(cmd *cobra.Command, settings *Service, output string, is spe
 		output = variable
 	}
 	if !slices.Contains(outputs, output) {
-		return nil, BadUsage("--output is %q: it must be table or json", output)
+		return nil, BadUsage("--output is %q: write table or json", output)
 	}
 	t, err := s.find(settings, cmd.Flags())
 	if err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,7 +52,7 @@ func (s Setup) command(is spec) *cobra.Command {
 		Short:       is.short,
 		Long:        long,
 		Example:     is.example,
-		Args:        is.args,
+		Args:        cobra.MatchAll(is.args, noEmptyArgs),
 		Annotations: map[string]string{routeNote: is.route},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return s.run(cmd, &settings, output, is, args)
@@ -108,6 +109,14 @@ func Group(use string, commands ...*cobra.Command) *cobra.Command {
 	}
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// noEmptyArgs refuses an empty argument, such as that of an unset shell variable.
+func noEmptyArgs(_ *cobra.Command, args []string) error {
+	if i := slices.Index(args, ""); i >= 0 {
+		return fmt.Errorf("argument %d is empty", i+1)
+	}
+	return nil
 }
 
 // onceFlag adds the flag for an Idempotency-Key.
