@@ -117,20 +117,24 @@ func TestSettingsOfLicet(t *testing.T) {
 			if len(c.Command) > 0 || len(c.Args) == 0 {
 				t.Fatalf("%s does not run a command of the image's program", w.name)
 			}
-			said := help(t, program(t, "licet"), c.Args[0])
+			command := c.Args[:1:1]
+			if c.Args[0] == "store" {
+				command = c.Args[:2:2]
+			}
+			said := help(t, program(t, "licet"), command...)
 			known := map[string]bool{}
 			for _, m := range mentioned.FindAllStringSubmatch(said, -1) {
 				known[m[1]] = true
 			}
 			for name := range environment(t, set, c) {
 				if !known[name] {
-					t.Errorf("%s: licet %s has no flag for %s", w.name, c.Args[0], name)
+					t.Errorf("%s: licet %s has no flag for %s", w.name, strings.Join(command, " "), name)
 				}
 			}
-			for _, arg := range c.Args[1:] {
+			for _, arg := range c.Args[len(command):] {
 				flag, _, _ := strings.Cut(arg, "=")
 				if strings.HasPrefix(flag, "-") && !strings.Contains(said, "  "+flag+" ") {
-					t.Errorf("%s: licet %s has no flag %s", w.name, c.Args[0], flag)
+					t.Errorf("%s: licet %s has no flag %s", w.name, strings.Join(command, " "), flag)
 				}
 			}
 		}
