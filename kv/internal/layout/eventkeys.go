@@ -109,7 +109,7 @@ func ReadEventsKey(rest []byte) (EventsKey, bool) {
 	}, true
 }
 
-// NameOfEvents names a key of events as licet verify does.
+// NameOfEvents names a key of events as licet store verify does.
 func NameOfEvents(owner licensing.Owner, e *EventsKey) string {
 	if e.Block != 0 {
 		return fmt.Sprintf("e/%s%d/%08x", OwnerPath(owner), e.Epoch, uint32(e.Block))
