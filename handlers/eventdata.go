@@ -45,7 +45,7 @@ func (s *Server) eventAnswer(v *service.EventView) event {
 	}
 	var err error
 	if answer.Data, err = s.renderData(v); err != nil {
-		if s.cfg.Metrics.EventValuesUnreadable.Meet(v.ID) {
+		if s.cfg.Metrics.EventValuesUnreadable.CountOnce(v.ID) {
 			s.cfg.Log.Error().Err(err).Str("event_id", v.ID).Msg("an event can't be rendered; readers get a placeholder")
 		}
 		answer.Type, answer.Actor, answer.Data = licensing.EventUnreadable, licensing.System, json.RawMessage("{}")

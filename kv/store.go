@@ -117,7 +117,7 @@ func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.
 	if s.memory, err = newMemory(remembered); err != nil {
 		return nil, fmt.Errorf("make the memory of licenses: %w", err)
 	}
-	m.RecordsResident.From(func() float64 { return float64(s.memory.licenses.EstimatedSize()) })
+	m.RecordsResident.AddSource(func() float64 { return float64(s.memory.licenses.EstimatedSize()) })
 	if _, err := rand.Read(s.incarnation[:]); err != nil {
 		return nil, fmt.Errorf("make an incarnation id: %w", err)
 	}

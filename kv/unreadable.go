@@ -27,7 +27,7 @@ func (s *Store) noteUnreadableRun(owner licensing.Owner, e *layout.EventsKey, ru
 
 // noteValue notes a value under a key, which may be secret, and by a name, which is not.
 func (s *Store) noteValue(key, name string, err error) {
-	if s.metrics.EventValuesUnreadable.Meet(key) {
+	if s.metrics.EventValuesUnreadable.CountOnce(key) {
 		s.unreadableLog.Error().Err(err).Str("value", name).
 			Msg("a stored value can't be read; what depends on it goes on without it, and licet store verify shows it")
 	}

@@ -5,32 +5,32 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Chores are the instruments of what every node does again and again, sweeps, and of
-// what is to be looked after.
+// Chores holds the instruments of sweeps, which every node repeats, of backups and of readiness.
 type Chores struct {
-	// Ready is 1 while the node says that requests may be sent to it.
-	Ready *Sampled
-	// BackupSuccess is when the last backup was begun that ended well, in Unix time; 0:
-	// none is known. All nodes read the same from the store.
+	// Ready is 1 while the node is ready for requests, and else 0.
+	Ready *FuncGauge
+	// BackupSuccess is the start of the last successful backup, in Unix time; 0 if no backup is
+	// known. All nodes read the same value from the store.
 	BackupSuccess prometheus.Gauge
-	// Sweeps counts the passes of each sweep, by outcome: ok, failed or put_off (the
-	// node has much else to do).
+	// Sweeps counts the passes of each sweep, by outcome: ok, failed or put_off (the node is busy).
 	Sweeps *prometheus.CounterVec
-	// SweepDuration is how long they took, in seconds.
+	// SweepDuration is the duration of a pass, in seconds.
 	SweepDuration *prometheus.HistogramVec
-	// SweepSuccess is when the last pass ended that was ok, in Unix time; 0: none has.
+	// SweepSuccess is the end of the last pass that was ok, in Unix time; 0 if there was none.
 	SweepSuccess *prometheus.GaugeVec
 }
 
-// sweepBuckets span a look that finds nothing to a pass with much to do, in seconds.
+// sweepBuckets range from a pass that finds nothing to a pass with much work, in seconds.
 var sweepBuckets = []float64{.001, .005, .025, .1, .5, 2.5, 10, 30, 60, 300}
 
 func newChores(factory promauto.Factory, reg prometheus.Registerer) Chores {
 	return Chores{
-		Ready: newSampled(reg, "licet_ready", "Whether requests may be sent to this node: 1 or 0. It is not leaving, and the store has answered it in the last two seconds."),
+		Ready: newFuncGauge(reg, "licet_ready", "Whether requests may be sent to this node: 1 or 0. It is not "+
+			"leaving, and the store has answered it in the last two seconds."),
 		BackupSuccess: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_backup_last_success_timestamp_seconds",
-			Help: "When the last backup of the store was begun that ended well, in Unix time; 0 where none is known. All nodes find the same.",
+			Help: "When the last backup of the store was begun that ended well, in Unix time; 0 where none is " +
+				"known. All nodes find the same.",
 		}),
 		Sweeps: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_sweeps_total",

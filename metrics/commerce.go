@@ -5,22 +5,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Commerce are the instruments of orders and their money.
+// Commerce holds the instruments of orders, payments and refunds.
 type Commerce struct {
-	// Orders counts the orders that this node has brought into a state: created, paid,
-	// canceled, expired or refunded.
+	// Orders counts the orders that this node has moved into a state: created, paid, canceled,
+	// expired or refunded.
 	Orders *prometheus.CounterVec
-	// PaymentRequests counts what a payment provider was asked for, begin or refund,
-	// by how that ended: ok, redirect (the buyer goes on to pay there), refused (for
-	// good) or failed (which leaves open what became of it).
+	// PaymentRequests counts requests to payment providers, by operation (begin or refund) and
+	// outcome: ok, redirect (the customer pays at the provider), refused (for good) or failed (the
+	// outcome is unknown).
 	PaymentRequests *prometheus.CounterVec
-	// PaymentDuration is how long that took, in seconds.
+	// PaymentDuration is the duration of a request to a payment provider, in seconds.
 	PaymentDuration *prometheus.HistogramVec
-	// RefundsDue is how many orders' money is to go back and has not, as the last
-	// pass over them found; all nodes find the same.
+	// RefundsDue is the number of orders with an open refund, as of the last pass over them. All
+	// nodes find the same number.
 	RefundsDue prometheus.Gauge
-	// Refunds counts the steps of refunds that were made here, by outcome: asked (the
-	// provider was about to be), made (it is recorded) or refused (for good).
+	// Refunds counts steps of refunds on this node, by outcome: asked (before the request to the
+	// provider), made (recorded) or refused (for good).
 	Refunds *prometheus.CounterVec
 }
 
@@ -33,7 +33,10 @@ func newCommerce(factory promauto.Factory) Commerce {
 		PaymentRequests: vector(factory,
 			"licet_payment_requests_total",
 			"Requests to payment providers, by what was asked for and how that ended.",
-			[]string{"operation", "outcome"}, [][]string{{"begin", "ok"}, {"begin", "redirect"}, {"begin", "failed"}, {"refund", "ok"}, {"refund", "refused"}, {"refund", "failed"}}...),
+			[]string{"operation", "outcome"}, [][]string{
+				{"begin", "ok"}, {"begin", "redirect"}, {"begin", "failed"},
+				{"refund", "ok"}, {"refund", "refused"}, {"refund", "failed"},
+			}...),
 		PaymentDuration: factory.NewHistogramVec(histogram(
 			"licet_payment_request_duration_seconds",
 			"Time of one request to a payment provider.",
@@ -41,7 +44,8 @@ func newCommerce(factory promauto.Factory) Commerce {
 		), []string{"operation"}),
 		RefundsDue: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_refunds_due",
-			Help: "Orders whose money is to go back and has not yet, as the last pass found, up to 1000. All nodes find the same.",
+			Help: "Orders whose money is to go back and has not yet, as the last pass found, up to 1000. All nodes " +
+				"find the same.",
 		}),
 		Refunds: vector(factory,
 			"licet_refunds_total",

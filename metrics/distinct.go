@@ -7,36 +7,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Distinct is a counter of things that have names: it counts each thing once, however often it is met. It is safe for
-// concurrent use.
-type Distinct struct {
+// DistinctCounter is a counter that counts each name once. It is safe for concurrent use.
+type DistinctCounter struct {
 	prometheus.Counter
 	seed maphash.Seed
 
-	mu  sync.Mutex
-	met map[uint64]struct{} // the hashes of names
+	mu      sync.Mutex
+	counted map[uint64]struct{} // hashes of names; guarded by mu
 }
 
-// maxDistinct bounds the memory of a Distinct to about 1 MB. A Distinct that has met so many things forgets all of
-// them, so it may count some of them twice.
+// maxDistinct bounds the memory of a DistinctCounter to about 1 MB. After so many names, a DistinctCounter
+// forgets all of them, so it may count a name twice.
 const maxDistinct = 1 << 15
 
-func newDistinct(counter prometheus.Counter) *Distinct {
-	return &Distinct{Counter: counter, seed: maphash.MakeSeed(), met: make(map[uint64]struct{})}
+func newDistinctCounter(counter prometheus.Counter) *DistinctCounter {
+	return &DistinctCounter{Counter: counter, seed: maphash.MakeSeed(), counted: make(map[uint64]struct{})}
 }
 
-// Meet counts a thing, unless it was counted before. It reports whether it has counted the thing.
-func (d *Distinct) Meet(name string) (first bool) {
+// CountOnce counts a name unless it has counted the name before. It reports whether it has counted the
+// name now.
+func (d *DistinctCounter) CountOnce(name string) (first bool) {
 	hash := maphash.String(d.seed, name)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, known := d.met[hash]; known {
+	if _, known := d.counted[hash]; known {
 		return false
 	}
-	if len(d.met) >= maxDistinct {
-		clear(d.met)
+	if len(d.counted) >= maxDistinct {
+		clear(d.counted)
 	}
-	d.met[hash] = struct{}{}
+	d.counted[hash] = struct{}{}
 	d.Inc()
 	return true
 }

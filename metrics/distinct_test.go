@@ -10,7 +10,8 @@ import (
 	"licet/metrics"
 )
 
-func TestDistinct(t *testing.T) {
+// TestDistinctCounter: a name counts once.
+func TestDistinctCounter(t *testing.T) {
 	d := metrics.New(prometheus.NewRegistry(), "", "", "").EventValuesUnreadable
 	counted := func() float64 {
 		var m dto.Metric
@@ -21,18 +22,18 @@ func TestDistinct(t *testing.T) {
 	}
 	for range 3 {
 		for i := range 10 {
-			d.Meet(fmt.Sprint(i))
+			d.CountOnce(fmt.Sprint(i))
 		}
 	}
-	if d.Meet("7") || !d.Meet("another") {
+	if d.CountOnce("7") || !d.CountOnce("another") {
 		t.Error("a name counts twice, or another one does not count")
 	}
 	if n := counted(); n != 11 {
 		t.Errorf("%v are counted, not 11", n)
 	}
-	// More than a Distinct remembers: it may count twice, and must not grow.
+	// More names than a DistinctCounter remembers: memory stays bounded, and every new name counts.
 	for i := range 100_000 {
-		d.Meet(fmt.Sprint("many ", i))
+		d.CountOnce(fmt.Sprint("many ", i))
 	}
 	if n := counted(); n != 100_011 {
 		t.Errorf("%v are counted, not 100,011", n)

@@ -5,35 +5,33 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Events are the instruments of events and their delivery to webhook endpoints.
+// Events holds the instruments of events and of their delivery to webhook endpoints.
 type Events struct {
-	// EventsRecorded counts the events that this node has recorded, by type.
+	// EventsRecorded counts the events recorded by this node, by type.
 	EventsRecorded *prometheus.CounterVec
-	// EventFeedLag is how old the epoch of events is that is not in the feed yet, if
-	// anything was written into it, in seconds.
+	// EventFeedLag is the age of the open epoch of events, which the feed does not show yet, in seconds;
+	// 0 if the epoch has no events.
 	EventFeedLag prometheus.Gauge
-	// EventValuesUnreadable counts the stored values of events, and of what events tell of, that this node could not
-	// read, each value once.
-	EventValuesUnreadable *Distinct
-	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered,
-	// failed or gone (the endpoint wants nothing any more).
+	// EventValuesUnreadable counts the stored values that this node could not read, of events and of
+	// the records that events show. Each value counts once.
+	EventValuesUnreadable *DistinctCounter
+	// WebhookAttempts counts attempts to deliver an event, by outcome: delivered, failed or gone (the
+	// endpoint has responded with 410).
 	WebhookAttempts *prometheus.CounterVec
-	// WebhookAttemptDuration is how long they took, in seconds.
+	// WebhookAttemptDuration is the duration of an attempt, in seconds.
 	WebhookAttemptDuration prometheus.Histogram
-	// WebhookEndpoints counts the endpoints that this node delivers to, by state:
-	// delivering, failing or idle.
+	// WebhookEndpoints is the number of endpoints that this node delivers to, by state: delivering,
+	// failing or idle.
 	WebhookEndpoints *prometheus.GaugeVec
-	// WebhookPending is how many messages to them are to be tried again,
-	// WebhookDeadLetters how many were given up.
+	// WebhookPending is the number of failed messages that the node will send again,
+	// WebhookDeadLetters the number of messages that the node has given up.
 	WebhookPending, WebhookDeadLetters prometheus.Gauge
-	// WebhookLag is how old the oldest event is that was not sent yet to one of them
-	// that is not failing, in seconds.
+	// WebhookLag is the age of the oldest unsent event of an endpoint that is not failing, in seconds.
 	WebhookLag prometheus.Gauge
-	// WebhookCheckpoints counts what was stored of deliveries, by outcome: ok, lost
-	// (another node has the endpoint) or unknown.
+	// WebhookCheckpoints counts writes of delivery checkpoints, by outcome: ok, lost (another node has
+	// taken over the endpoint) or unknown.
 	WebhookCheckpoints *prometheus.CounterVec
-	// WebhookSkips counts how often events were not kept any more that an endpoint had
-	// not got.
+	// WebhookSkips counts the times that retention removed events before an endpoint received them.
 	WebhookSkips prometheus.Counter
 }
 
@@ -48,19 +46,22 @@ func newEvents(factory promauto.Factory) Events {
 	return Events{
 		EventsRecorded: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "licet_events_recorded_total",
-			Help: "Events that this node has recorded, by type. Those of activations are recorded only while somebody listens.",
+			Help: "Events that this node has recorded, by type. Those of activations are recorded only while " +
+				"somebody listens.",
 		}, []string{"type"}),
 		EventFeedLag: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_event_feed_lag_seconds",
 			Help: "Age of the events that were recorded and are not in the feed yet. All nodes find about the same.",
 		}),
-		EventValuesUnreadable: newDistinct(factory.NewCounter(prometheus.CounterOpts{
+		EventValuesUnreadable: newDistinctCounter(factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_event_values_unreadable_total",
-			Help: "Stored values of events, and of what events tell of, that this node could not read, each value once. Readers of events get placeholders instead.",
+			Help: "Stored values of events, and of what events tell of, that this node could not read, each value " +
+				"once. Readers of events get placeholders instead.",
 		})),
 		WebhookAttempts: vector(factory,
 			"licet_webhook_attempts_total",
-			"Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the endpoint has answered 410.",
+			"Attempts to deliver an event to a webhook endpoint, by outcome: delivered, failed, or gone where the "+
+				"endpoint has answered 410.",
 			[]string{"outcome"}, each("delivered", "failed", "gone")...),
 		WebhookAttemptDuration: factory.NewHistogram(histogram(
 			"licet_webhook_attempt_duration_seconds",
@@ -78,11 +79,13 @@ func newEvents(factory promauto.Factory) Events {
 		}),
 		WebhookLag: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_webhook_lag_seconds",
-			Help: "Age of the oldest event that was read for one of this node's webhook endpoints and not sent yet, without those that are failing.",
+			Help: "Age of the oldest event that was read for one of this node's webhook endpoints and not sent yet, " +
+				"without those that are failing.",
 		}),
 		WebhookCheckpoints: vector(factory,
 			"licet_webhook_checkpoints_total",
-			"Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node delivers to by now.",
+			"Checkpoints of deliveries that were stored, by outcome. Lost are those of endpoints that another node "+
+				"delivers to by now.",
 			[]string{"outcome"}, each("ok", "lost", "unknown")...),
 		WebhookSkips: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_webhook_skips_total",

@@ -7,40 +7,39 @@ import (
 	dto "github.com/prometheus/client_model/go"
 )
 
-// Sampled is a gauge whose value is asked for when it is scraped. It is for what
-// somebody knows anyway: then nothing need be counted twice, and what changes a
-// hundred thousand times a second costs nothing but to read it.
-type Sampled struct {
+// FuncGauge is a gauge whose value is the sum of its sources at the time of a scrape. It is for values that
+// the process already keeps: nothing counts them twice, and a value that changes 100,000 times a second costs
+// only its reads. It is safe for concurrent use.
+type FuncGauge struct {
 	desc *prometheus.Desc
 
 	mu      sync.Mutex
-	sources []func() float64 // guarded by mu; only ever appended to
+	sources []func() float64 // guarded by mu; append only
 }
 
 var (
-	_ prometheus.Collector = (*Sampled)(nil)
-	_ prometheus.Metric    = (*Sampled)(nil)
+	_ prometheus.Collector = (*FuncGauge)(nil)
+	_ prometheus.Metric    = (*FuncGauge)(nil)
 )
 
-func newSampled(reg prometheus.Registerer, name, help string) *Sampled {
-	s := &Sampled{desc: prometheus.NewDesc(name, help, nil, nil)}
-	reg.MustRegister(s)
-	return s
+func newFuncGauge(reg prometheus.Registerer, name, help string) *FuncGauge {
+	g := &FuncGauge{desc: prometheus.NewDesc(name, help, nil, nil)}
+	reg.MustRegister(g)
+	return g
 }
 
-// From adds a source: the value is the sum of what all of them say. It is called
-// whenever there is a scrape.
-func (s *Sampled) From(source func() float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sources = append(s.sources, source)
+// AddSource adds a source. Every scrape calls source, which must be safe for concurrent use.
+func (g *FuncGauge) AddSource(source func() float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sources = append(g.sources, source)
 }
 
-// Value is the sum of what the sources say now.
-func (s *Sampled) Value() (sum float64) {
-	s.mu.Lock()
-	sources := s.sources
-	s.mu.Unlock()
+// Value returns the sum of the sources.
+func (g *FuncGauge) Value() (sum float64) {
+	g.mu.Lock()
+	sources := g.sources
+	g.mu.Unlock()
 	for _, source := range sources {
 		sum += source()
 	}
@@ -48,17 +47,17 @@ func (s *Sampled) Value() (sum float64) {
 }
 
 // Desc implements prometheus.Metric.
-func (s *Sampled) Desc() *prometheus.Desc { return s.desc }
+func (g *FuncGauge) Desc() *prometheus.Desc { return g.desc }
 
 // Write implements prometheus.Metric.
-func (s *Sampled) Write(m *dto.Metric) error {
-	value := s.Value()
+func (g *FuncGauge) Write(m *dto.Metric) error {
+	value := g.Value()
 	m.Gauge = &dto.Gauge{Value: &value}
 	return nil
 }
 
 // Describe implements prometheus.Collector.
-func (s *Sampled) Describe(descs chan<- *prometheus.Desc) { descs <- s.desc }
+func (g *FuncGauge) Describe(descs chan<- *prometheus.Desc) { descs <- g.desc }
 
 // Collect implements prometheus.Collector.
-func (s *Sampled) Collect(metrics chan<- prometheus.Metric) { metrics <- s }
+func (g *FuncGauge) Collect(metrics chan<- prometheus.Metric) { metrics <- g }

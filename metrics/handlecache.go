@@ -5,14 +5,15 @@ import (
 	"sync/atomic"
 )
 
-// handles remembers what there is for a set of labels, since to find it anew costs
-// more than to count. Sets of labels are few; see the package comment.
-type handles[Labels comparable, Handle any] struct {
+// handleCache caches the handle of each set of labels, because WithLabelValues costs more than counting.
+// There are few sets of labels; see the package comment.
+type handleCache[Labels comparable, Handle any] struct {
 	find  func(Labels) Handle
-	known atomic.Pointer[map[Labels]Handle] // replaced, never changed
+	known atomic.Pointer[map[Labels]Handle] // replaced, never modified
 }
 
-func (h *handles[Labels, Handle]) of(labels Labels) Handle {
+// get returns the handle of a set of labels.
+func (h *handleCache[Labels, Handle]) get(labels Labels) Handle {
 	known := h.known.Load()
 	if known != nil {
 		if handle, ok := (*known)[labels]; ok {
@@ -24,7 +25,7 @@ func (h *handles[Labels, Handle]) of(labels Labels) Handle {
 	if known != nil {
 		maps.Copy(grown, *known)
 	}
-	// Where another one was first, the next one to ask remembers.
+	// If another goroutine has replaced known first, the next call for these labels caches the handle.
 	h.known.CompareAndSwap(known, &grown)
 	return handle
 }

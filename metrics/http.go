@@ -5,21 +5,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// HTTP are the instruments of what is answered over HTTP.
+// HTTP holds the instruments of HTTP requests and responses.
 type HTTP struct {
-	// HTTPDuration is the time from a request's last byte to its answer's
-	// first, in seconds, by method, route pattern and status.
+	// HTTPDuration is the time from the last byte of a request to the first byte of its response, in
+	// seconds, by method, route pattern and status.
 	HTTPDuration *prometheus.HistogramVec
-	// HTTPResponses counts the answers, by these and by the code in the envelope,
+	// HTTPResponses counts responses by method, route pattern, status, and the code in the envelope,
 	// which is empty for a success.
 	HTTPResponses *prometheus.CounterVec
-	// HTTPInFlight counts the requests that are being worked on.
+	// HTTPInFlight is the number of requests in flight.
 	HTTPInFlight prometheus.Gauge
-	// RateLimited counts the requests that were answered 42900, by the limit
-	// that was used up: address, api_key or license.
+	// RateLimited counts requests refused with 42900, by limit: address, api_key or license.
 	RateLimited *prometheus.CounterVec
-	// Activations counts the answers to activations, by outcome: bound, again (the
-	// device was bound already), or the reason of a refusal or failure.
+	// Activations counts responses to activations, by outcome: bound, again (the device was already
+	// bound), or the reason of an error.
 	Activations *prometheus.CounterVec
 }
 

@@ -1,12 +1,3 @@
-// Package metrics holds every Prometheus instrument of the service. They are
-// built on a registry that is passed in and handed to whoever counts; there
-// are no global ones. Each file holds those of one part of the service;
-// docs/reference/metrics.md tells what they mean to whoever runs it.
-//
-// Labels have few values, which are known beforehand as far as can be: then
-// their series are there from the start, so that a rate sees also the first thing
-// that is counted. No label ever carries a key, a device, an order, an account or an
-// address. See docs/decisions/0023-metrics.md.
 package metrics
 
 import (
@@ -19,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Metrics are the instruments of one process. Make them with [New].
+// Metrics holds the instruments of a process. Make it with [New].
 type Metrics struct {
 	HTTP
 	Engine
@@ -30,8 +21,8 @@ type Metrics struct {
 	Tracing
 }
 
-// New makes the instruments and registers them, along with Go's and the
-// process's own. version and revision go into licet_build_info.
+// New registers the instruments, and the collectors of Go's runtime and of the process. version, revision
+// and goVersion are labels of licet_build_info.
 func New(reg prometheus.Registerer, version, revision, goVersion string) *Metrics {
 	factory := promauto.With(reg)
 	factory.NewGauge(prometheus.GaugeOpts{
@@ -54,14 +45,14 @@ func New(reg prometheus.Registerer, version, revision, goVersion string) *Metric
 	}
 }
 
-// Handler answers scrapes of what reg gathers, in OpenMetrics or as protobuf where
-// asked for. Exemplars are in both, native histograms only in the latter.
+// Handler returns the handler of scrapes. It responds with what reg gathers, on request in OpenMetrics or
+// protobuf. Both have exemplars; only protobuf has native histograms.
 func Handler(reg prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{EnableOpenMetrics: true})
 }
 
-// vector makes a counter of few labels, whose series are there from the start: a rate
-// does not see the first thing that a series counts if it comes with it.
+// vector returns a counter with labels. The given series exist from the start: a rate misses the first
+// event of a series that begins with it.
 func vector(factory promauto.Factory, name, help string, labels []string, series ...[]string) *prometheus.CounterVec {
 	v := factory.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	for _, values := range series {
@@ -70,7 +61,7 @@ func vector(factory promauto.Factory, name, help string, labels []string, series
 	return v
 }
 
-// each makes series of a metric with one label.
+// each returns the series of a metric with one label.
 func each(values ...string) (series [][]string) {
 	for _, value := range values {
 		series = append(series, []string{value})
@@ -78,17 +69,16 @@ func each(values ...string) (series [][]string) {
 	return series
 }
 
-// latencyBuckets span an in-memory answer to a request's deadline, in seconds.
+// latencyBuckets range from a response out of memory to the deadline of a request, in seconds.
 var latencyBuckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 
-// providerBuckets span an answer from nearby to the deadline of a slow provider or
-// endpoint, in seconds.
+// providerBuckets range from a response of a near server to the deadline of a slow provider or endpoint,
+// in seconds.
 var providerBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 15}
 
-// histogram describes one that is exposed both ways: with the given buckets, and as a
-// native one, whose buckets grow by a tenth, for those who scrape it so. Where its
-// values are spread so far that there would be more than 160 of them, they get wider,
-// or it begins anew, though not within an hour.
+// histogram returns the options of a histogram that has both the given buckets and native ones. Each
+// native bucket is a tenth wider than the one before. If a histogram needs more than 160 native buckets, it
+// is reset, at most once an hour, or its buckets get wider.
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name:                            name,

@@ -27,15 +27,15 @@ var update = flag.Bool("update", false, "write the golden file anew")
 
 const golden = "testdata/metrics.golden"
 
-// observed makes the instruments and gives each one a value: a metric with
-// labels shows only once it has one.
+// observed returns a registry in which each instrument has a value: a metric with labels shows only once
+// it has one.
 func observed(t *testing.T) *prometheus.Registry {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
 	for name, field := range instruments(metrics.New(reg, "v1.2.3", "abcdef", "go1.26")) {
 		switch c := field.Interface().(type) {
-		case *metrics.Sampled:
-			c.From(func() float64 { return 1 })
+		case *metrics.FuncGauge:
+			c.AddSource(func() float64 { return 1 })
 		case prometheus.Gauge: // before Counter, whose methods it has too
 			c.Set(1)
 		case prometheus.Counter:
@@ -55,7 +55,7 @@ func observed(t *testing.T) *prometheus.Registry {
 	return reg
 }
 
-// instruments gives every instrument with the name of its field.
+// instruments yields every instrument with the name of its field.
 func instruments(m *metrics.Metrics) iter.Seq2[string, reflect.Value] {
 	return func(yield func(string, reflect.Value) bool) {
 		all := reflect.ValueOf(m).Elem()
@@ -70,7 +70,7 @@ func instruments(m *metrics.Metrics) iter.Seq2[string, reflect.Value] {
 	}
 }
 
-// placeholders gives a value for each variable label of c.
+// placeholders returns a value for each variable label of c.
 func placeholders(t *testing.T, c prometheus.Collector) []string {
 	t.Helper()
 	for n := range 10 {
@@ -85,8 +85,7 @@ func placeholders(t *testing.T, c prometheus.Collector) []string {
 	return nil
 }
 
-// gathered gives our own metric families; those of Go and the process are
-// their authors' affair.
+// gathered returns the service's metric families, without those of Go's runtime and of the process.
 func gathered(t *testing.T, reg *prometheus.Registry) []*dto.MetricFamily {
 	t.Helper()
 	families, err := reg.Gather()
@@ -98,8 +97,8 @@ func gathered(t *testing.T, reg *prometheus.Registry) []*dto.MetricFamily {
 	})
 }
 
-// TestExposedMetrics compares name, type (histograms are native ones, too) and label
-// names with the golden file: dashboards and alerts are built on them.
+// TestExposedMetrics compares names, types (native histograms too) and label names with the golden file,
+// because dashboards and alerts depend on them.
 func TestExposedMetrics(t *testing.T) {
 	var got bytes.Buffer
 	for _, f := range gathered(t, observed(t)) {
@@ -115,8 +114,8 @@ func TestExposedMetrics(t *testing.T) {
 	compareGolden(t, golden, got.String())
 }
 
-// TestSeriesFromTheStart compares the series that are there before anything has
-// happened with another golden file: what is known beforehand must not be missing.
+// TestSeriesFromTheStart compares the series of a new process with another golden file: the series known
+// beforehand must exist.
 func TestSeriesFromTheStart(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	metrics.New(reg, "v1.2.3", "abcdef", "go1.26")
@@ -133,7 +132,7 @@ func TestSeriesFromTheStart(t *testing.T) {
 	compareGolden(t, "testdata/series.golden", got.String())
 }
 
-// compareGolden holds a text against a file.
+// compareGolden compares a text with a golden file.
 func compareGolden(t *testing.T, golden, got string) {
 	t.Helper()
 	if *update {
@@ -184,7 +183,7 @@ func TestDocumentedMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsLint is what promtool check metrics would say.
+// TestMetricsLint runs the checks of promtool check metrics.
 func TestMetricsLint(t *testing.T) {
 	problems, err := promlint.NewWithMetricFamilies(gathered(t, observed(t))).Lint()
 	if err != nil {
@@ -195,7 +194,7 @@ func TestMetricsLint(t *testing.T) {
 	}
 }
 
-// TestEveryInstrumentIsRegistered: one that is not would be counted for nobody.
+// TestEveryInstrumentIsRegistered: no scrape shows an instrument that is not registered.
 func TestEveryInstrumentIsRegistered(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	for name, field := range instruments(metrics.New(reg, "", "", "")) {
@@ -210,8 +209,8 @@ func TestEveryInstrumentIsRegistered(t *testing.T) {
 	}
 }
 
-// TestLabelsHoldNoSecrets: no label may carry a key, a device, an order or an
-// address, whatever the golden file says.
+// TestLabelsHoldNoSecrets: no label is for a key, a device, an order or an address, whatever the golden file
+// says.
 func TestLabelsHoldNoSecrets(t *testing.T) {
 	allowed := []string{"method", "route", "code", "operation", "outcome", "result", "kind", "limit", "reason", "state", "version", "revision", "goversion", "error", "type", "sweep"}
 	for _, f := range gathered(t, observed(t)) {
@@ -241,8 +240,7 @@ func TestBuildInfo(t *testing.T) {
 	t.Error("licet_build_info is missing")
 }
 
-// TestNoGlobals: two processes' worth of instruments live side by side, and
-// nothing is left in the default registry.
+// TestNoGlobals: a process can have two sets of instruments, and the default registry has none of them.
 func TestNoGlobals(t *testing.T) {
 	observed(t)
 	observed(t)

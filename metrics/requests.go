@@ -10,7 +10,7 @@ import (
 // RequestTimes observes [HTTP.HTTPDuration] and counts [HTTP.HTTPResponses].
 type RequestTimes struct {
 	metrics *Metrics
-	known   handles[requestLabels, requestHandles]
+	known   handleCache[requestLabels, requestHandles]
 }
 
 type requestLabels struct {
@@ -23,7 +23,7 @@ type requestHandles struct {
 	responses prometheus.Counter
 }
 
-// NewRequestTimes makes what observes HTTP requests.
+// NewRequestTimes returns an observer of HTTP requests.
 func NewRequestTimes(m *Metrics) *RequestTimes {
 	t := &RequestTimes{metrics: m}
 	t.known.find = func(l requestLabels) requestHandles {
@@ -36,8 +36,8 @@ func NewRequestTimes(m *Metrics) *RequestTimes {
 	return t
 }
 
-// errorLabel is empty for a success, so that all successes of a route are one series
-// that is told from the rest without a list of codes.
+// errorLabel returns the label of a code. It is empty for a success, so that a query can select successes
+// without a list of codes.
 func errorLabel(code int) string {
 	if code == 0 {
 		return ""
@@ -45,16 +45,16 @@ func errorLabel(code int) string {
 	return strconv.Itoa(code)
 }
 
-// Expect makes the series of an answer that a route may give, at 0.
+// Expect creates the series of a response that a route may send, with the value 0.
 func (t *RequestTimes) Expect(method, route string, status, code int) {
 	t.metrics.HTTPResponses.WithLabelValues(method, route, strconv.Itoa(status), errorLabel(code))
 }
 
-// Observe counts a request that was answered with a status, and with a code in the
-// envelope, which is 0 for a success. traceID is that of the trace that the request is
-// in, if that is one that is kept, and else empty: then it is an example of its bucket.
+// Observe counts the response to a request, with its status, and the code in the envelope, which is 0 for
+// a success. If the request's trace is sampled, traceID is the id of the trace, which becomes the exemplar
+// of the bucket. Otherwise traceID is empty.
 func (t *RequestTimes) Observe(method, route string, status, code int, took time.Duration, traceID string) {
-	h := t.known.of(requestLabels{method, route, status, code})
+	h := t.known.get(requestLabels{method, route, status, code})
 	h.responses.Inc()
 	if traceID == "" {
 		h.duration.Observe(took.Seconds())

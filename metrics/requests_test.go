@@ -16,8 +16,7 @@ import (
 	"licet/metrics"
 )
 
-// TestRequestTimes: every request counts, under its own labels, also those that
-// come at once.
+// TestRequestTimes: every request counts under its own labels, also concurrent ones.
 func TestRequestTimes(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	times := metrics.NewRequestTimes(metrics.New(reg, "", "", ""))
@@ -52,8 +51,7 @@ func TestRequestTimes(t *testing.T) {
 	}
 }
 
-// TestResponseCounts: answers of one status are told from each other by their code, and
-// share a histogram.
+// TestResponseCounts: responses of the same status have a counter for each code, and share a histogram.
 func TestResponseCounts(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	times := metrics.NewRequestTimes(metrics.New(reg, "", "", ""))
@@ -89,8 +87,8 @@ func TestResponseCounts(t *testing.T) {
 	}
 }
 
-// TestExemplars: a request in a trace that is kept is an example of its bucket, in
-// OpenMetrics and as protobuf; other requests are none.
+// TestExemplars: a request with a sampled trace is the exemplar of its bucket, in OpenMetrics and protobuf.
+// No other request is an exemplar.
 func TestExemplars(t *testing.T) {
 	const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 	reg := prometheus.NewRegistry()
@@ -121,8 +119,7 @@ func TestExemplars(t *testing.T) {
 	}
 }
 
-// TestBothKindsOfHistograms: what asks for protobuf gets native buckets, and the
-// classic ones too; text has the classic ones.
+// TestBothKindsOfHistograms: protobuf has native and classic buckets, text has only classic ones.
 func TestBothKindsOfHistograms(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	times := metrics.NewRequestTimes(metrics.New(reg, "", "", ""))
@@ -161,7 +158,7 @@ func scrape(t *testing.T, handler http.Handler, accept string) string {
 	return recorder.Body.String()
 }
 
-// What a request costs to be counted; see docs/decisions/0023-metrics.md.
+// BenchmarkRequestTimes measures the cost of counting a request; see docs/decisions/0023-metrics.md.
 func BenchmarkRequestTimes(b *testing.B) {
 	for name, trace := range map[string]string{"plain": "", "traced": "4bf92f3577b34da6a3ce929d0e0e4736"} {
 		b.Run(name, func(b *testing.B) {
@@ -176,7 +173,7 @@ func BenchmarkRequestTimes(b *testing.B) {
 	}
 }
 
-// BenchmarkHistogram compares the two kinds, with values as requests have them.
+// BenchmarkHistogram compares the two kinds of histograms, with the values of requests.
 func BenchmarkHistogram(b *testing.B) {
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}
 	for _, c := range []struct {

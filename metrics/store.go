@@ -5,38 +5,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Store are the instruments of what is asked of etcd, and of what is remembered of it.
+// Store holds the instruments of etcd requests, swaps and caches.
 type Store struct {
-	// StoreDuration is the time of one etcd request in seconds, by operation
-	// and by outcome: ok, refused (not executed) or unknown.
+	// StoreDuration is the duration of an etcd request in seconds, by operation and outcome: ok, refused
+	// (not executed) or unknown.
 	StoreDuration *prometheus.HistogramVec
-	// StoreInFlight counts the etcd requests that are under way.
+	// StoreInFlight is the number of etcd requests in flight.
 	StoreInFlight prometheus.Gauge
-	// StoreBatch is how many callers' changes or reads travel in one etcd
-	// request, by kind: write or read.
+	// StoreBatch is the number of changes or reads in an etcd request, by kind: write or read.
 	StoreBatch *prometheus.HistogramVec
-	// StoreBatchesLost counts batches that went again because of one of them.
+	// StoreBatchesLost counts batches sent again because one of their changes lost its swap.
 	StoreBatchesLost prometheus.Counter
-	// Swaps counts compare-and-swaps of records, by how they ended: won, lost (another
-	// writer was first, and for certain) or unknown (it may have been made).
+	// Swaps counts compare-and-swaps of records, by outcome: won, lost (another writer was certainly
+	// first) or unknown (the swap may have been executed).
 	Swaps *prometheus.CounterVec
-	// SwapsReissued counts swaps that were sent again because the outcome of an
-	// earlier attempt was in doubt.
+	// SwapsReissued counts swaps sent again because the outcome of an earlier attempt was in doubt.
 	SwapsReissued prometheus.Counter
-	// RecordsResident counts the licenses that are remembered.
-	RecordsResident *Sampled
-	// RecordLookups counts the turns of licenses' mailboxes, by whether the license
-	// was remembered: hit, or miss, which costs a read before the swap.
+	// RecordsResident is the number of cached licenses.
+	RecordsResident *FuncGauge
+	// RecordLookups counts the turns of licenses' mailboxes, by whether the license was cached: hit, or
+	// miss, which costs a read before the swap.
 	RecordLookups *prometheus.CounterVec
-	// APIKeyLookups counts how API keys were looked up: hit and unknown were
-	// answered from memory, miss and untrusted by the store, the last because no
-	// scan had succeeded lately.
+	// APIKeyLookups counts lookups of API keys, by result. hit and unknown come from memory. miss and
+	// untrusted come from the store, untrusted because no recent scan has succeeded.
 	APIKeyLookups *prometheus.CounterVec
-	// APIKeyScan is when the last scan for changed API keys that succeeded
-	// began, in Unix time.
+	// APIKeyScan is the start of the last successful scan for changed API keys, in Unix time.
 	APIKeyScan prometheus.Gauge
-	// InvariantViolations counts licenses that contradict themselves, as they
-	// were read or were about to be written. It stays 0.
+	// InvariantViolations counts licenses that violate an invariant, when the node reads or is about to
+	// write them. It stays 0 unless there is a bug.
 	InvariantViolations prometheus.Counter
 }
 
@@ -62,13 +58,14 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 		}),
 		Swaps: vector(factory,
 			"licet_swaps_total",
-			"Compare-and-swaps of records: won, lost to another writer and made again on what that one wrote, or given up while their outcome was unknown.",
+			"Compare-and-swaps of records: won, lost to another writer and made again on what that one wrote, or "+
+				"given up while their outcome was unknown.",
 			[]string{"outcome"}, each("won", "lost", "unknown")...),
 		SwapsReissued: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_swaps_reissued_total",
 			Help: "Compare-and-swaps sent again because an earlier attempt's outcome was in doubt.",
 		}),
-		RecordsResident: newSampled(reg, "licet_records_resident", "Licenses remembered by this node."),
+		RecordsResident: newFuncGauge(reg, "licet_records_resident", "Licenses remembered by this node."),
 		RecordLookups: vector(factory,
 			"licet_record_lookups_total",
 			"Lookups of licenses that commands were for: remembered (hit), or to be read before anything else (miss).",
@@ -79,11 +76,13 @@ func newStore(factory promauto.Factory, reg prometheus.Registerer) Store {
 			[]string{"result"}, each("hit", "unknown", "miss", "untrusted")...),
 		APIKeyScan: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "licet_api_key_last_scan_timestamp_seconds",
-			Help: "When the last successful scan for changed API keys began, in Unix time. Keys are read from the store when it is 2 seconds old.",
+			Help: "When the last successful scan for changed API keys began, in Unix time. Keys are read from the " +
+				"store when it is 2 seconds old.",
 		}),
 		InvariantViolations: factory.NewCounter(prometheus.CounterOpts{
 			Name: "licet_invariant_violations_total",
-			Help: "Licenses found that contradict themselves, read or about to be written. Always 0 unless there is a bug.",
+			Help: "Licenses found that contradict themselves, read or about to be written. Always 0 unless there is " +
+				"a bug.",
 		}),
 	}
 }

@@ -8,12 +8,12 @@ import (
 
 // StoreTimes observes [Store.StoreDuration].
 type StoreTimes struct {
-	known handles[storeLabels, prometheus.Observer]
+	known handleCache[storeLabels, prometheus.Observer]
 }
 
 type storeLabels struct{ operation, outcome string }
 
-// NewStoreTimes makes what observes the duration of etcd requests.
+// NewStoreTimes returns an observer of etcd requests.
 func NewStoreTimes(m *Metrics) *StoreTimes {
 	t := &StoreTimes{}
 	t.known.find = func(l storeLabels) prometheus.Observer {
@@ -22,7 +22,7 @@ func NewStoreTimes(m *Metrics) *StoreTimes {
 	return t
 }
 
-// Observe counts a request that has ended.
+// Observe counts a completed request.
 func (t *StoreTimes) Observe(operation, outcome string, took time.Duration) {
-	t.known.of(storeLabels{operation, outcome}).Observe(took.Seconds())
+	t.known.get(storeLabels{operation, outcome}).Observe(took.Seconds())
 }

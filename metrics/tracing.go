@@ -5,10 +5,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Tracing are the instruments of what is sent to a collector of traces.
+// Tracing holds the instruments of the export of traces.
 type Tracing struct {
-	// TraceSpansDropped counts spans that the collector did not get, by reason:
-	// queue_full (it takes them too slowly) or export_failed.
+	// TraceSpansDropped counts spans that the collector did not receive, by reason: queue_full (the
+	// collector is too slow) or export_failed.
 	TraceSpansDropped *prometheus.CounterVec
 }
 

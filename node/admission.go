@@ -96,7 +96,7 @@ func newAdmission(cfg *Config) *admission {
 			background: shed.WithLabelValues("background"),
 		},
 	}
-	a.metrics.CommandsUnderWay.From(func() float64 { return float64(a.underWay.Load()) })
+	a.metrics.CommandsUnderWay.AddSource(func() float64 { return float64(a.underWay.Load()) })
 	a.rate.begin(cfg.Clock())
 	a.setLimit()
 	return a

@@ -105,8 +105,8 @@ func New(cfg Config) *Node {
 		n.shards[i].boxes = make(map[licensing.Ref]*mailbox)
 		n.shards[i].outboxes = make(map[licensing.Ref]*mailbox)
 	}
-	cfg.Metrics.Mailboxes.From(n.countMailboxes)
-	cfg.Metrics.CommandsWaiting.From(n.countWaiting)
+	cfg.Metrics.Mailboxes.AddSource(n.countMailboxes)
+	cfg.Metrics.CommandsWaiting.AddSource(n.countWaiting)
 	return n
 }
 

@@ -256,7 +256,7 @@ func eachReadable[K any](c *core, keys []K, read func(some []K) error) error {
 			continue
 		}
 		if len(some) == 1 {
-			if c.cfg.Metrics.EventValuesUnreadable.Meet(fmt.Sprint("record ", some[0])) {
+			if c.cfg.Metrics.EventValuesUnreadable.CountOnce(fmt.Sprint("record ", some[0])) {
 				c.cfg.Log.Error().Err(err).Msg("a record can't be read; its events come without what only the record has, and licet store verify shows it")
 			}
 			continue

@@ -107,7 +107,7 @@ func New(cfg Config) *Service {
 		Redactions: &Redactions{c},
 		Sweeps:     &Sweeps{core: c},
 	}
-	cfg.Metrics.Ready.From(s.readiness)
+	cfg.Metrics.Ready.AddSource(s.readiness)
 	return s
 }
 
