@@ -15,7 +15,7 @@ import (
 
 // traceCall begins the span of a share of a batch.
 func (s *Store) traceCall(ctx context.Context, operation string) *tracing.Span {
-	span := s.tracer.Of(ctx)
+	span := s.tracer.SpanFrom(ctx)
 	if span == nil {
 		return nil
 	}
@@ -46,7 +46,7 @@ func endCall(span *tracing.Span, err error) {
 func (s *Store) answered(ctx context.Context, operation string, started time.Time, err error) {
 	s.counts.answered(operation, started, err)
 	s.members.learn(err)
-	if span := s.tracer.Of(ctx); span != nil {
+	if span := s.tracer.SpanFrom(ctx); span != nil {
 		endCall(span.Child(etcdCall(operation, started)), err)
 	}
 }

@@ -67,7 +67,7 @@ func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd l
 
 func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensing.Result, error) {
 	c.deadline, _ = ctx.Deadline()
-	if span := n.cfg.Tracer.Of(ctx); span != nil {
+	if span := n.cfg.Tracer.SpanFrom(ctx); span != nil {
 		c.traced = &traced{span: span, since: time.Now()}
 	}
 	box, err := n.post(ref, c)

@@ -14,70 +14,71 @@ import (
 )
 
 const (
-	// maxHeld bounds the spans that have ended and were not sent yet. Beyond that they
-	// are dropped: nobody ever waits for the collector.
-	maxHeld = 2048
-	// complainEvery is how often the log is told that spans are lost.
-	complainEvery = time.Minute
-	// maxComplaint bounds what is logged of an error, which may quote the collector.
-	maxComplaint = 300
+	// maxQueued bounds the spans that have ended and are not sent yet. Further spans are dropped, so that
+	// no request waits for the collector.
+	maxQueued = 2048
+	// logInterval is the shortest time between two log lines about lost spans.
+	logInterval = time.Minute
+	// maxLoggedError bounds the logged text of an error in bytes: the error may quote the collector.
+	maxLoggedError = 300
 )
 
-// exporter sends batches of spans, and counts those that are lost. OpenTelemetry's
-// queue drops what it has no room for without a word, so that room is counted here,
-// before the queue; and its errors would go to a logger of its own.
+// exporter sends batches of spans, and counts the lost spans. OpenTelemetry's queue drops spans silently when it
+// is full, so exporter counts the spans in the queue itself. It also handles the errors of an export:
+// OpenTelemetry would write them to a logger of its own.
 type exporter struct {
-	inner             sdktrace.SpanExporter
-	held              atomic.Int64
-	full, undelivered prometheus.Counter
-	log               zerolog.Logger
+	inner                   sdktrace.SpanExporter
+	queued                  atomic.Int64
+	queueFull, exportFailed prometheus.Counter
+	log                     zerolog.Logger
 
 	mu sync.Mutex
 	// Guarded by mu:
-	lost       int // since the log was told last
-	cause      string
-	complained time.Time
+	lost   int // since the last log line
+	cause  string
+	logged time.Time
 }
 
 func newExporter(inner sdktrace.SpanExporter, m *metrics.Metrics, log zerolog.Logger) *exporter {
 	return &exporter{
-		inner:       inner,
-		full:        m.TraceSpansDropped.WithLabelValues("queue_full"),
-		undelivered: m.TraceSpansDropped.WithLabelValues("export_failed"),
-		log:         log,
+		inner:        inner,
+		queueFull:    m.TraceSpansDropped.WithLabelValues("queue_full"),
+		exportFailed: m.TraceSpansDropped.WithLabelValues("export_failed"),
+		log:          log,
 	}
 }
 
-// queue is where spans wait to be sent, some at a time.
+// queue returns the queue of spans that wait for the next batch.
 func (e *exporter) queue() sdktrace.SpanProcessor {
-	return &bounded{SpanProcessor: sdktrace.NewBatchSpanProcessor(e, sdktrace.WithMaxQueueSize(maxHeld)), exporter: e}
+	batches := sdktrace.NewBatchSpanProcessor(e, sdktrace.WithMaxQueueSize(maxQueued))
+	return &boundedQueue{SpanProcessor: batches, exporter: e}
 }
 
-// bounded is a queue that takes no more than there is room for.
-type bounded struct {
+// boundedQueue is a queue that drops spans beyond maxQueued, and counts them.
+type boundedQueue struct {
 	sdktrace.SpanProcessor
 	exporter *exporter
 }
 
-// OnEnd takes a span that has ended, or drops it. It never waits.
-func (b *bounded) OnEnd(span sdktrace.ReadOnlySpan) {
-	if b.exporter.held.Add(1) > maxHeld {
-		b.exporter.held.Add(-1)
-		b.exporter.full.Inc()
-		b.exporter.lose(1, "they come faster than the collector takes them")
+// OnEnd implements sdktrace.SpanProcessor. It queues or drops a span, and never waits.
+func (q *boundedQueue) OnEnd(span sdktrace.ReadOnlySpan) {
+	if q.exporter.queued.Add(1) > maxQueued {
+		q.exporter.queued.Add(-1)
+		q.exporter.queueFull.Inc()
+		q.exporter.recordLoss(1, "they come faster than the collector takes them")
 		return
 	}
-	b.SpanProcessor.OnEnd(span)
+	q.SpanProcessor.OnEnd(span)
 }
 
-// ExportSpans sends a batch. It never fails: what has become of it is counted.
+// ExportSpans implements sdktrace.SpanExporter. It returns no error: it counts the spans of a failed batch.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := e.inner.ExportSpans(ctx, spans)
-	e.held.Add(int64(-len(spans)))
+	e.queued.Add(int64(-len(spans)))
 	if err != nil {
-		e.undelivered.Add(float64(len(spans)))
+		e.exportFailed.Add(float64(len(spans)))
 		text := err.Error()
-		e.lose(len(spans), text[:min(len(text), maxComplaint)])
+		e.recordLoss(len(spans), text[:min(len(text), maxLoggedError)])
 	}
 	return nil
 }
@@ -85,15 +86,15 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 // Shutdown implements sdktrace.SpanExporter.
 func (e *exporter) Shutdown(ctx context.Context) error { return e.inner.Shutdown(ctx) }
 
-// abort gives up what is being sent, and counts what was still to be as lost.
+// abort interrupts the current export. The spans that are not sent count as lost.
 func (e *exporter) abort() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = e.inner.Shutdown(ctx) // it interrupts a request that is under way
+	_ = e.inner.Shutdown(ctx) // interrupts a request in flight
 }
 
-// lose notes that spans are lost, and tells the log once in a while.
-func (e *exporter) lose(count int, cause string) {
+// recordLoss adds to the lost spans, and logs them if a log line is due.
+func (e *exporter) recordLoss(count int, cause string) {
 	e.mu.Lock()
 	e.lost += count
 	e.cause = cause
@@ -101,13 +102,13 @@ func (e *exporter) lose(count int, cause string) {
 	e.report(false)
 }
 
-// report tells the log of spans that are lost, unless it was told a moment ago.
+// report logs the lost spans, if there are any. Unless now is set, it waits for logInterval.
 func (e *exporter) report(now bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.lost == 0 || !now && time.Since(e.complained) < complainEvery {
+	if e.lost == 0 || !now && time.Since(e.logged) < logInterval {
 		return
 	}
 	e.log.Warn().Int("spans", e.lost).Str("cause", e.cause).Msg("traces are lost; the service goes on as always")
-	e.lost, e.complained = 0, time.Now()
+	e.lost, e.logged = 0, time.Now()
 }

@@ -8,54 +8,55 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The headers of W3C Trace Context, in the form that HTTP headers are known by here.
+// The headers of W3C Trace Context, in canonical form.
 const (
 	HeaderParent = "Traceparent"
 	HeaderState  = "Tracestate"
 )
 
-// traceparentSize is that of version 00, the only one there is.
+// traceparentSize is the size of a traceparent of version 00, the only version so far.
 const traceparentSize = len("00-") + 32 + len("-") + 16 + len("-00")
 
-// Parent is what is told from process to process: who has asked, and whether that is
-// sampled. It is as it was read from headers: nothing of it has been checked.
+// Parent identifies the parent span of a request from another process, and says whether its trace is sampled.
+// A Parent holds the headers as received, unchecked.
 type Parent struct {
 	Traceparent string
 	Tracestate  string
 }
 
-// Begin begins the answer to what came from outside, if it is sampled: where there
-// is a parent, the parent decides. A traceparent that is malformed counts as none, as
-// W3C says, and then its tracestate does not count either.
+// Begin begins the span of a request from outside, or returns nil if the trace is not sampled. If there is a
+// parent, the parent decides. As W3C Trace Context demands, Begin ignores a malformed traceparent, together with
+// its tracestate.
 func (t *Tracer) Begin(parent Parent, start Start) *Span {
 	if t == nil {
 		return nil
 	}
 	if parent.Traceparent != "" {
-		if above := extract(parent); above.IsValid() {
-			return t.below(above, start)
+		if remote := extract(parent); remote.IsValid() {
+			return t.startBelow(remote, start)
 		}
 	}
 	return t.root(start)
 }
 
-// Continue begins what was sampled elsewhere. Without a parent that is, there is
-// nothing to be traced.
+// Continue begins a span of a trace that another process has sampled. Without a sampled parent, Continue
+// returns nil.
 func (t *Tracer) Continue(parent Parent, start Start) *Span {
 	if t == nil || parent.Traceparent == "" {
 		return nil
 	}
-	return t.below(extract(parent), start)
+	return t.startBelow(extract(parent), start)
 }
 
-func (t *Tracer) below(above trace.SpanContext, start Start) *Span {
-	if !above.IsSampled() || !above.IsValid() {
+// startBelow begins a span below a remote one, or returns nil if the remote one is not sampled.
+func (t *Tracer) startBelow(remote trace.SpanContext, start Start) *Span {
+	if !remote.IsSampled() || !remote.IsValid() {
 		return nil
 	}
-	return t.start(trace.ContextWithRemoteSpanContext(context.Background(), above), start)
+	return t.start(trace.ContextWithRemoteSpanContext(context.Background(), remote), start)
 }
 
-// Parent is what tells another process of this span; zero where there is none.
+// Parent returns this span as the parent of spans in another process. For a nil Span it returns zero.
 func (s *Span) Parent() Parent {
 	if s == nil {
 		return Parent{}
@@ -65,8 +66,8 @@ func (s *Span) Parent() Parent {
 	return Parent{Traceparent: carrier["traceparent"], Tracestate: carrier["tracestate"]}
 }
 
-// extract reads what a caller has told. The library takes a version 00 that ends with
-// a dash, which W3C's own tests hold for malformed.
+// extract parses a parent. The check of the size is ours: OpenTelemetry's library accepts a version 00 that
+// ends with a dash, which W3C's own tests call malformed.
 func extract(parent Parent) trace.SpanContext {
 	if strings.HasPrefix(parent.Traceparent, "00-") && len(parent.Traceparent) != traceparentSize {
 		return trace.SpanContext{}

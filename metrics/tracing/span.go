@@ -9,23 +9,23 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Attr is something that a span tells. Make it with [String] or [Int].
+// Attr is an attribute of a span. Make it with [String] or [Int].
 type Attr = attribute.KeyValue
 
-// String tells a text.
+// String returns an attribute with a text.
 func String(name, value string) Attr { return attribute.String(name, value) }
 
-// Int tells a number.
+// Int returns an attribute with a number.
 func Int(name string, value int) Attr { return attribute.Int(name, value) }
 
-// Kind says between whom a span lies.
+// Kind is the role of this process in a span.
 type Kind int
 
 // The kinds of spans.
 const (
-	Internal Kind = iota // within this process
-	Server               // somebody is answered
-	Client               // somebody is asked
+	Internal Kind = iota // the work stays within this process
+	Server               // this process handles a request
+	Client               // this process sends a request
 )
 
 func (k Kind) kind() trace.SpanKind {
@@ -39,22 +39,20 @@ func (k Kind) kind() trace.SpanKind {
 	}
 }
 
-// Start says what begins.
+// Start describes a span that begins.
 type Start struct {
 	Kind  Kind
 	Name  string
-	At    time.Time // when it began; zero: now
+	At    time.Time // the start; zero: now
 	Attrs []Attr
-	// Link is a span that tells more of the same, of another trace or of none that is
-	// above this one; nil: there is none.
+	// Link is a related span that is no ancestor of this span, perhaps in another trace; nil: none.
 	Link *Span
 }
 
-// Span is a step of something that is sampled. Nil stands for one of something
-// that is not. It is safe for concurrent use; what is told after End is lost.
+// Span is a step of a sampled trace. A nil Span belongs to a trace that is not sampled. A Span is safe for
+// concurrent use. Methods have no effect after End.
 //
-// To make attributes costs more than to find that there is no span to hold them. So
-// where requests are many, look first whether there is one.
+// Making attributes costs more than checking for a nil Span. On a hot path, check first.
 type Span struct {
 	tracer *Tracer
 	span   trace.Span
@@ -73,7 +71,7 @@ func (t *Tracer) start(parent context.Context, start Start) *Span {
 	return &Span{tracer: t, span: span}
 }
 
-// Child begins a step of this one.
+// Child begins a span below this one.
 func (s *Span) Child(start Start) *Span {
 	if s == nil {
 		return nil
@@ -81,29 +79,29 @@ func (s *Span) Child(start Start) *Span {
 	return s.tracer.start(trace.ContextWithSpan(context.Background(), s.span), start)
 }
 
-// Set tells something.
+// Set sets attributes.
 func (s *Span) Set(attrs ...Attr) {
 	if s != nil {
 		s.span.SetAttributes(attrs...)
 	}
 }
 
-// Rename gives a span its name, where that is made only once it is there.
+// Rename sets the name of a span. It serves callers that build the name only for a sampled trace.
 func (s *Span) Rename(name string) {
 	if s != nil {
 		s.span.SetName(name)
 	}
 }
 
-// Event tells what has happened now.
+// Event adds an event at the current time.
 func (s *Span) Event(name string, attrs ...Attr) {
 	if s != nil {
 		s.span.AddEvent(name, trace.WithAttributes(attrs...))
 	}
 }
 
-// Fail tells that the step went wrong, and by what kind of error: a word, never an
-// error's text, which may hold anything.
+// Fail marks the span as failed, with a kind of error. kind is a fixed word, never the text of an error, which
+// may hold anything.
 func (s *Span) Fail(kind string) {
 	if s != nil {
 		s.span.SetAttributes(attribute.String("error.type", kind))
@@ -111,14 +109,14 @@ func (s *Span) Fail(kind string) {
 	}
 }
 
-// End ends the step.
+// End ends the span.
 func (s *Span) End() {
 	if s != nil {
 		s.span.End()
 	}
 }
 
-// TraceID is the id of the trace in hexadecimal; empty where there is none.
+// TraceID returns the id of the trace in hexadecimal, or an empty string for a nil Span.
 func (s *Span) TraceID() string {
 	if s == nil {
 		return ""
@@ -128,7 +126,7 @@ func (s *Span) TraceID() string {
 
 type spanKey struct{}
 
-// NewContext gives a context that carries a span; ctx itself where that is nil.
+// NewContext returns a context that carries a span. For a nil Span it returns ctx.
 func NewContext(ctx context.Context, span *Span) context.Context {
 	if span == nil {
 		return ctx
@@ -136,7 +134,7 @@ func NewContext(ctx context.Context, span *Span) context.Context {
 	return context.WithValue(ctx, spanKey{}, span)
 }
 
-// FromContext gives the span that a context carries, or nil.
+// FromContext returns the span of a context, or nil.
 func FromContext(ctx context.Context) *Span {
 	span, _ := ctx.Value(spanKey{}).(*Span)
 	return span

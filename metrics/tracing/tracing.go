@@ -1,22 +1,3 @@
-// Package tracing tells an OpenTelemetry collector where the time of a request
-// has gone. It is the only package that knows OpenTelemetry; the others take a
-// [Tracer] and make spans of it:
-//
-//	POST /v1/licenses/activate      the request, made by package handlers
-//	├ mailbox wait                  it waited for its license's mailbox
-//	└ fold                          it was run, with others that waited
-//	  ├ etcd swap                   what came of it was stored
-//	  └ hop                         or it went to another node, which
-//	    └ hop run                   has its own waiting, fold and swap below this
-//
-// Tracing is off as a rule, and then there is no Tracer: all methods of a nil
-// Tracer and of a nil [Span] do nothing. With it, few requests are sampled: those
-// whose caller says so by W3C traceparent, and of those without one a share. Of
-// all others there is no Span, so what is not sampled costs as much as what is
-// off, but for that decision.
-//
-// Spans never hold what a caller sent, but for the id of its request and its tracestate:
-// no license key, no device, no e-mail address, no path. Whoever adds an attribute sees to that.
 package tracing
 
 import (
@@ -36,23 +17,22 @@ import (
 	"licet/metrics"
 )
 
-// Config is what a tracer is made of.
+// Config configures a [Tracer].
 type Config struct {
-	// Endpoint is the whole URL that spans are posted to, as OTLP over HTTP in
-	// protobuf. What else there is to say of the way to it, such as headers with
-	// credentials, the exporter reads from OpenTelemetry's own environment variables.
+	// Endpoint is the complete URL for OTLP over HTTP in protobuf. The exporter reads further settings,
+	// such as headers with credentials, from OpenTelemetry's environment variables.
 	Endpoint string
-	// Ratio is the share of requests that are sampled if their caller does not say.
+	// Ratio is the share of sampled requests among those without a traceparent, from 0 to 1.
 	Ratio float64
 
 	Version  string // of the service
-	Instance string // tells this process from others
+	Instance string // identifies this process
 	Metrics  *metrics.Metrics
 	Log      zerolog.Logger
 }
 
-// Tracer makes spans and sends them. Make it with [New], and close it; nil stands
-// for tracing that is off. It is safe for concurrent use.
+// Tracer makes spans and sends them to the collector. Make it with [New], and close it. A nil Tracer means
+// that tracing is off. A Tracer is safe for concurrent use.
 type Tracer struct {
 	tracer   trace.Tracer
 	sampler  sdktrace.Sampler
@@ -61,14 +41,13 @@ type Tracer struct {
 	log      zerolog.Logger
 }
 
-// New makes a tracer. It does not wait for the collector.
+// New returns a tracer. It does not wait for the collector.
 func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	otlp, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(cfg.Endpoint))
 	if err != nil {
 		return nil, fmt.Errorf("set up the exporter of traces: %w", err)
 	}
-	// The environment comes last: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES are the
-	// operator's word.
+	// The environment comes last, so OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES override the rest.
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(
 		attribute.String("service.name", "licet"),
 		attribute.String("service.version", cfg.Version),
@@ -80,7 +59,7 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	outgoing := newExporter(otlp, cfg.Metrics, cfg.Log)
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithResource(described),
-		sdktrace.WithSampler(sdktrace.AlwaysSample()), // what is not sampled does not come so far
+		sdktrace.WithSampler(sdktrace.AlwaysSample()), // the tracer has already dropped what is not sampled
 		sdktrace.WithIDGenerator(ids{}),
 		sdktrace.WithSpanProcessor(outgoing.queue()),
 	)
@@ -93,11 +72,11 @@ func New(ctx context.Context, cfg Config) (*Tracer, error) {
 	}, nil
 }
 
-// flushTime bounds how long a stop waits for the collector.
+// flushTime bounds how long Close waits for the collector.
 const flushTime = 3 * time.Second
 
-// Close sends the spans that have ended, as far as that can be done soon. That it
-// could not be is logged, and no failure of the service.
+// Close sends the ended spans, within three seconds. Close logs the spans that it could not send, and reports
+// no error: the service does not depend on traces.
 func (t *Tracer) Close(ctx context.Context) {
 	if t == nil {
 		return
@@ -110,7 +89,7 @@ func (t *Tracer) Close(ctx context.Context) {
 	t.outgoing.report(true)
 }
 
-// Root begins what nobody has asked for from outside, if it is sampled.
+// Root begins a trace of work that no request has caused, if the trace is sampled. Otherwise the span is nil.
 func (t *Tracer) Root(ctx context.Context, start Start) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -119,7 +98,7 @@ func (t *Tracer) Root(ctx context.Context, start Start) (context.Context, *Span)
 	return NewContext(ctx, span), span
 }
 
-// root begins a trace, if it is sampled.
+// root begins a trace if the trace is sampled, and else returns nil.
 func (t *Tracer) root(start Start) *Span {
 	id := newTraceID()
 	decision := t.sampler.ShouldSample(sdktrace.SamplingParameters{ParentContext: context.Background(), TraceID: id})
@@ -129,18 +108,16 @@ func (t *Tracer) root(start Start) *Span {
 	return t.start(context.WithValue(context.Background(), idKey{}, id), start)
 }
 
-// Of gives the span that a context carries, or nil. With a nil Tracer it does not
-// even look.
-func (t *Tracer) Of(ctx context.Context) *Span {
+// SpanFrom returns the span of a context, or nil. A nil Tracer does not search the context.
+func (t *Tracer) SpanFrom(ctx context.Context) *Span {
 	if t == nil {
 		return nil
 	}
 	return FromContext(ctx)
 }
 
-// ids makes the ids of spans, and of traces if they were not made when it was
-// decided whether to sample them: the decision depends on them. They are names and
-// no secrets, so they do not come from crypto/rand, which takes longer.
+// ids makes the ids of spans and traces. The sampling decision depends on the trace id, so root makes that id
+// and passes it in the context. Ids are no secrets, so they need not come from crypto/rand, which takes longer.
 type ids struct{}
 
 type idKey struct{}

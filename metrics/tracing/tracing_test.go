@@ -60,7 +60,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// lost is how many spans are counted as lost.
+// lost returns the counted lost spans.
 func lost(t *testing.T, m *metrics.Metrics) (count float64) {
 	t.Helper()
 	for _, reason := range []string{"queue_full", "export_failed"} {
@@ -73,8 +73,7 @@ func lost(t *testing.T, m *metrics.Metrics) (count float64) {
 	return count
 }
 
-// TestWhatIsSampled: the parent decides, whatever the ratio, and one that is malformed
-// is none.
+// TestWhatIsSampled: the parent decides, whatever the ratio. A malformed parent counts as none.
 func TestWhatIsSampled(t *testing.T) {
 	never, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 0)
 	always, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 1)
@@ -114,7 +113,7 @@ func TestWhatIsSampled(t *testing.T) {
 	}
 }
 
-// TestRatio: about as many as it says. The bounds are six standard deviations wide.
+// TestRatio: the share of sampled traces is about Ratio. The bounds are six standard deviations wide.
 func TestRatio(t *testing.T) {
 	tracer, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 0.1)
 	const all = 20_000
@@ -129,8 +128,8 @@ func TestRatio(t *testing.T) {
 	}
 }
 
-// TestSpansArrive: names, times, kinds, attributes, events, links and parents, and
-// who has sent them.
+// TestSpansArrive: the collector receives names, times, kinds, attributes, events, links, parents and the
+// resource of spans.
 func TestSpansArrive(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20collector-token")
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.pod.name=licet-0")
@@ -140,7 +139,7 @@ func TestSpansArrive(t *testing.T) {
 	other := tracer.Begin(tracing.Parent{Traceparent: strings.Replace(sampled, traceID, strings.Repeat("a", 32), 1)}, tracing.Start{Name: "other"})
 	above := tracer.Begin(tracing.Parent{Traceparent: sampled, Tracestate: "vendor=1,b=2"}, tracing.Start{Kind: tracing.Server, Name: "above", At: at})
 	ctx := tracing.NewContext(t.Context(), above)
-	below := tracer.Of(ctx).Child(tracing.Start{Kind: tracing.Client, Name: "below", Link: other, Attrs: []tracing.Attr{tracing.String("a", "1")}})
+	below := tracer.SpanFrom(ctx).Child(tracing.Start{Kind: tracing.Client, Name: "below", Link: other, Attrs: []tracing.Attr{tracing.String("a", "1")}})
 	below.Set(tracing.Int("b", 2))
 	below.Event("sent")
 	below.Fail("timeout")
@@ -189,7 +188,7 @@ func TestSpansArrive(t *testing.T) {
 	}
 }
 
-// TestOff: all of a tracer that is not there does nothing.
+// TestOff: all methods of a nil Tracer are no-ops.
 func TestOff(t *testing.T) {
 	var tracer *tracing.Tracer
 	ctx, root := tracer.Root(t.Context(), tracing.Start{Name: "a"})
@@ -199,13 +198,13 @@ func TestOff(t *testing.T) {
 	span.Fail("a")
 	span.End()
 	if ctx != t.Context() || root != nil || span != nil || span.Child(tracing.Start{}) != nil || span.TraceID() != "" || span.Parent() != (tracing.Parent{}) ||
-		tracer.Of(tracing.NewContext(ctx, span)) != nil || tracer.Continue(tracing.Parent{Traceparent: sampled}, tracing.Start{}) != nil {
+		tracer.SpanFrom(tracing.NewContext(ctx, span)) != nil || tracer.Continue(tracing.Parent{Traceparent: sampled}, tracing.Start{}) != nil {
 		t.Error("there is something")
 	}
 	tracer.Close(t.Context())
 }
 
-// TestNothingIsAllocated where tracing is off, or what comes is not sampled.
+// TestNothingIsAllocated: nothing is allocated if tracing is off or a trace is not sampled.
 func TestNothingIsAllocated(t *testing.T) {
 	unsampled, _, _ := newTracer(t, otlptest.Start(t).URL+"/v1/traces", 0)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
@@ -214,7 +213,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		if allocations := testing.AllocsPerRun(1000, func() {
 			span := tracer.Begin(tracing.Parent{}, tracing.Start{Kind: tracing.Server, Name: "POST /v1/licenses/activate"})
 			under := tracing.NewContext(ctx, span)
-			if tracer.Of(under) != nil || span.TraceID() != "" {
+			if tracer.SpanFrom(under) != nil || span.TraceID() != "" {
 				t.Error("it is sampled")
 			}
 			span.End()
@@ -224,8 +223,8 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 }
 
-// TestDeadCollector: nobody waits for a collector that refuses, or that takes
-// connections and never answers; what is lost is counted, and the log is told once.
+// TestDeadCollector: spans never wait for a collector that refuses them, is down, or accepts connections and
+// never responds. The lost spans are counted, and logged once.
 func TestDeadCollector(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -266,7 +265,8 @@ func TestDeadCollector(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
 			tracer.Close(ctx)
-			for deadline := time.Now().Add(30 * time.Second); lost(t, m) < spans && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(30 * time.Second); lost(t, m) < spans && time.Now().Before(deadline); {
+				time.Sleep(time.Millisecond)
 			}
 			if lost(t, m) != spans {
 				t.Errorf("%v spans of %d are counted as lost", lost(t, m), spans)
@@ -276,7 +276,8 @@ func TestDeadCollector(t *testing.T) {
 				t.Errorf("the log is %q", log)
 			}
 			http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-			goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+			goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+				goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 				goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 		})
 	}

@@ -17,7 +17,7 @@ func TestTraceOfWhatIsDue(t *testing.T) {
 		n := stateService(Config{Config: node.Config{Tracer: tracer}})
 		under := 0
 		do := n.traceDue(func(ctx context.Context, ref licensing.Ref) error {
-			if tracer.Of(ctx) != nil {
+			if tracer.SpanFrom(ctx) != nil {
 				under++
 			}
 			if ref.Kind == licensing.KindOrder {
