@@ -50,7 +50,7 @@ func TestGrantIsRepeated(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if asked = append(asked, r.Header.Get("Idempotency-Key")); len(asked) == 1 {
 			w.WriteHeader(http.StatusGatewayTimeout)
-			fmt.Fprint(w, `{"code":50400,"message":"the outcome is unknown"}`)
+			fmt.Fprint(w, `{"code":50400,"message":"the outcome is unknown","error":{"reason":"outcome_unknown","retryable":true}}`)
 			return
 		}
 		w.WriteHeader(http.StatusCreated)

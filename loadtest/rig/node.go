@@ -69,16 +69,13 @@ func (n *Node) Start(ctx context.Context) error {
 	return nil
 }
 
-// Await waits until the node says that it is ready.
+// Await waits until the node reports that it is ready.
 func (n *Node) Await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	for {
-		if n.Ready(ctx, client) {
-			return nil
-		}
+	for !Ready(ctx, client, "http://"+n.Address) {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -87,11 +84,12 @@ func (n *Node) Await(ctx context.Context) error {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
+	return nil
 }
 
-// Ready asks the node whether requests may be sent to it.
-func (n *Node) Ready(ctx context.Context, client *http.Client) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+n.Address+"/readyz", nil)
+// Ready reports whether the node at an address is ready for requests.
+func Ready(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
 	if err != nil {
 		return false
 	}

@@ -8,80 +8,59 @@ import (
 	"licet/loadtest/rig"
 )
 
-// deed is what can be done to a service.
+// deed is something that can be done to a service.
 type deed struct {
 	onNode bool
 	do     func(ctx context.Context, d *director, node int) error
 }
 
-// drainTime is how long a node may take to end by itself: its drain delay and
-// its shutdown timeout.
-const drainTime = 30 * time.Second
+// startTime is how long a member of etcd may take to start again.
+const startTime = 30 * time.Second
 
-// deeds is what a scenario's events may name.
+// deeds returns what the events of a scenario may name.
 func deeds() map[string]deed {
 	return map[string]deed{
-		"kill":          {onNode: true, do: kill},
-		"drain":         {onNode: true, do: drain},
-		"restart all":   {do: restartAll},
+		"kill": {onNode: true, do: func(_ context.Context, d *director, node int) error {
+			d.service.stage.Crash(node)
+			return nil
+		}},
+		"drain":         {onNode: true, do: func(_ context.Context, d *director, node int) error { return d.service.stage.End(node) }},
+		"restart all":   {do: func(ctx context.Context, d *director, _ int) error { return d.service.stage.Roll(ctx) }},
 		"kill leader":   {do: killLeader},
 		"start members": {do: startMembers},
 		"weigh nodes":   {do: weighNodes},
 	}
 }
 
-func kill(_ context.Context, d *director, node int) error {
-	d.stage.nodes[node].Kill()
-	return nil
-}
-
-func drain(_ context.Context, d *director, node int) error {
-	return d.stage.nodes[node].End(drainTime)
-}
-
-// restartAll is what a rolling update does: one node after the other, each of
-// them only once the one before is ready again.
-func restartAll(ctx context.Context, d *director, _ int) error {
-	for _, n := range d.stage.nodes {
-		if err := n.End(drainTime); err != nil {
-			return err
-		}
-		if err := n.Start(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func killLeader(ctx context.Context, d *director, _ int) error {
-	leader, err := d.stage.etcd.Leader(ctx)
+	etcd := d.service.stage.Etcd
+	leader, err := etcd.Leader(ctx)
 	if err != nil {
 		return err
 	}
-	d.stage.etcd.Members[leader].Kill()
+	etcd.Members[leader].Kill()
 	return nil
 }
 
-// startMembers starts those that have ended.
+// startMembers starts the members again that have ended.
 func startMembers(ctx context.Context, d *director, _ int) error {
-	for i, member := range d.stage.etcd.Members {
-		select {
-		case <-member.Ended:
-		default:
+	etcd := d.service.stage.Etcd
+	for i, member := range etcd.Members {
+		if member.Running() {
 			continue
 		}
-		if err := d.stage.etcd.StartMember(ctx, i, drainTime); err != nil {
+		if err := etcd.StartMember(ctx, i, startTime); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// weighNodes reads how much memory the nodes hold; from the second time on it
-// fails where that has grown beyond what the collector leaves lying about.
+// weighNodes reads how much memory the nodes hold. From the second time on it fails if
+// the memory has grown by more than garbage.
 func weighNodes(_ context.Context, d *director, _ int) error {
 	var sum int64
-	for _, n := range d.stage.nodes {
+	for _, n := range d.service.stage.Nodes {
 		memory, err := rig.ResidentMemory(n.PID())
 		if err != nil {
 			return err
@@ -91,12 +70,12 @@ func weighNodes(_ context.Context, d *director, _ int) error {
 	d.progress.Say("the nodes hold %d MiB", sum>>20)
 	before := d.weight
 	if d.weight = sum; before > 0 {
-		return judgeWeight(before, sum, len(d.stage.nodes))
+		return judgeWeight(before, sum, len(d.service.stage.Nodes))
 	}
 	return nil
 }
 
-// judgeWeight allows half as much again, and the collector's own share.
+// judgeWeight allows half as much again, and garbage.
 func judgeWeight(before, after int64, nodes int) error {
 	const garbage = 32 << 20 // of one node
 	if after > before+before/2+int64(nodes)*garbage {

@@ -24,7 +24,7 @@ type happening struct {
 // it has begun. It listens on loopback, since k6 can tell in no other way.
 type director struct {
 	cfg      *config
-	stage    *stage
+	service  *service
 	progress *rig.Progress
 	server   *http.Server
 	address  string
@@ -39,13 +39,13 @@ type director struct {
 	err   error
 }
 
-func newDirector(ctx context.Context, cfg *config, s *stage, progress *rig.Progress) (*director, error) {
+func newDirector(ctx context.Context, cfg *config, s *service, progress *rig.Progress) (*director, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("listen for the load: %w", err)
 	}
 	d := &director{
-		cfg: cfg, stage: s, progress: progress, address: listener.Addr().String(),
+		cfg: cfg, service: s, progress: progress, address: listener.Addr().String(),
 		ctx: ctx, over: make(chan struct{}), done: make(chan struct{}),
 	}
 	mux := http.NewServeMux()
@@ -90,7 +90,7 @@ func (d *director) direct(began time.Time) {
 // runs it is told that now is the time.
 func (d *director) one(e event) error {
 	h := happening{What: e.name(), Begun: time.Now().UnixMilli()}
-	if d.stage.licet == nil {
+	if d.service.stage == nil {
 		d.progress.Say("now is the time to do it by hand: %s", e.name())
 	} else {
 		d.progress.Say("%s", e.name())

@@ -16,7 +16,7 @@ import (
 func directing(t *testing.T, duration time.Duration, events ...event) *director {
 	t.Helper()
 	cfg := &config{duration: duration, scenario: &scenario{Events: events}}
-	d, err := newDirector(t.Context(), cfg, &stage{}, rig.NewProgress(io.Discard))
+	d, err := newDirector(t.Context(), cfg, &service{}, rig.NewProgress(io.Discard))
 	if err != nil {
 		t.Fatal(err)
 	}

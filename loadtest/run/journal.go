@@ -81,7 +81,7 @@ func (j *journal) order(number string) *orderHistory {
 }
 
 // seed adds what was done before the load.
-func (j *journal) seed(seeds []seeded) {
+func (j *journal) seed(seeds []*seeded) {
 	for i := range seeds {
 		l := j.license(seeds[i].key)
 		for _, device := range seeds[i].bound {

@@ -35,7 +35,7 @@ func findK6(ctx context.Context, cfg *config) (*k6, error) {
 
 // run runs a scenario's script. What k6 warns of goes to a file: where a node
 // is killed that is a line for each request.
-func (k *k6) run(ctx context.Context, cfg *config, s *stage, out *results, control string, stdout io.Writer) error {
+func (k *k6) run(ctx context.Context, cfg *config, s *service, out *results, control string, stdout io.Writer) error {
 	log, err := os.Create(out.path("k6.log"))
 	if err != nil {
 		return err

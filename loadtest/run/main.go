@@ -41,12 +41,14 @@ func run(ctx context.Context, cfg *config, stdout io.Writer, progress *rig.Progr
 	if err != nil {
 		return err
 	}
-	s, err := newStage(ctx, cfg, progress)
+	s, err := newService(ctx, cfg, progress)
 	if err != nil {
 		return err
 	}
 	defer s.stop()
-	defer s.keepLogs(out)
+	if s.stage != nil {
+		defer func() { err = errors.Join(err, s.stage.KeepLogs(out.dir)) }()
+	}
 	seeds, err := s.seed(ctx, cfg, progress)
 	if err != nil {
 		return err

@@ -134,7 +134,7 @@ func (p *proof) compareOrders(j *journal, st *stored) {
 		switch license := st.licenses[found.LicenseKey]; {
 		case license == nil:
 			p.problem("order %s is paid, and its license is not there", number)
-		case license.OrderNo == nil || *license.OrderNo != number:
+		case license.OrderNo != number:
 			p.problem("order %s has a license that names another order", number)
 		}
 	}

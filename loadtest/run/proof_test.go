@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"licet/client"
 )
 
 // The journal of a small run in which all went well: license A has room for
@@ -25,9 +27,8 @@ bind L one 7 260 270 ok
 // goodStore is what is stored after it.
 func goodStore() *stored {
 	license := func(order string, most int, devices ...string) *storedLicense {
-		l := &storedLicense{MaxDevices: most, CurrentDevices: len(devices), devices: map[string]bool{}}
-		if order != "" {
-			l.OrderNo = &order
+		l := &storedLicense{
+			License: client.License{OrderNo: order, MaxDevices: most, CurrentDevices: len(devices)}, devices: map[string]bool{},
 		}
 		for _, d := range devices {
 			l.devices[d] = true
@@ -38,7 +39,7 @@ func goodStore() *stored {
 		licenses: map[string]*storedLicense{
 			"A": license("", 3, "seed-0", "one"), "B": license("", 1, "one"), "L": license("O1", 3, "one"),
 		},
-		orders: map[string]*storedOrder{"O1": {Status: "paid", LicenseKey: "L"}, "O2": {Status: "unpaid"}},
+		orders: map[string]*client.Order{"O1": {Status: "paid", LicenseKey: "L"}, "O2": {Status: "unpaid"}},
 		totals: map[string]int{"license": 3, "order": 2},
 	}
 }
@@ -46,7 +47,7 @@ func goodStore() *stored {
 func proofOf(t *testing.T, text string, st *stored) *proof {
 	t.Helper()
 	j := newJournal()
-	j.seed([]seeded{{group: &group{}, key: "A", bound: []string{"seed-0"}}, {group: &group{}, key: "B"}})
+	j.seed([]*seeded{{group: &group{}, key: "A", bound: []string{"seed-0"}}, {group: &group{}, key: "B"}})
 	if err := j.read(strings.NewReader(text)); err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +132,9 @@ func TestDamagedStore(t *testing.T) {
 	f("has 2 devices and allows 1", func(st *stored) { st.licenses["B"].devices["two"] = true })
 	f("license B was used, and is not there", func(st *stored) { delete(st.licenses, "B") })
 	f("its license is not there", func(st *stored) { delete(st.licenses, "L") })
-	f("names another order", func(st *stored) { st.licenses["L"].OrderNo = nil })
-	f("order O2 is paid, and nobody paid it", func(st *stored) { *st.orders["O2"] = storedOrder{"paid", "A"} })
-	f("have the same license", func(st *stored) { *st.orders["O2"] = storedOrder{"paid", "L"} })
+	f("names another order", func(st *stored) { st.licenses["L"].OrderNo = "" })
+	f("order O2 is paid, and nobody paid it", func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "A"} })
+	f("have the same license", func(st *stored) { *st.orders["O2"] = client.Order{Status: "paid", LicenseKey: "L"} })
 	f("and has a license", func(st *stored) { st.orders["O2"].LicenseKey = "L" })
 	f("the store has 4 licenses", func(st *stored) { st.totals["license"] = 4 })
 	f("the store has 3 orders", func(st *stored) { st.totals["order"] = 3 })

@@ -38,7 +38,7 @@ func newResults(cfg *config) (*results, error) {
 func (r *results) path(name string) string { return filepath.Join(r.dir, name) }
 
 // writeLicenses writes the keys of each group for the scripts.
-func (r *results) writeLicenses(seeds []seeded) error {
+func (r *results) writeLicenses(seeds []*seeded) error {
 	groups := map[string][]string{}
 	for i := range seeds {
 		name := seeds[i].group.Name

@@ -15,6 +15,7 @@ func TestReadBack(t *testing.T) {
 		"/v1/orders/O1":      `{"status":"paid","license_key":"L"}`,
 		"/v1/licenses/L":     `{"order_no":"O1","max_devices":3,"current_devices":0,"devices":[],"devices_next_cursor":null}`,
 		"/v1/licenses/A":     `{"order_no":null,"max_devices":0,"current_devices":4,"devices":[{"device_id":"a"},{"device_id":"b"}],"devices_next_cursor":"x&1"}`,
+		"/v1/licenses/A ":    `{"devices":[{"device_id":"a"},{"device_id":"b"}],"next_cursor":"x&1"}`,
 		"/v1/licenses/A x&1": `{"devices":[{"device_id":"c"}],"next_cursor":"2"}`,
 		"/v1/licenses/A 2":   `{"devices":[{"device_id":"d"}],"next_cursor":null}`,
 	}
@@ -41,19 +42,24 @@ func TestReadBack(t *testing.T) {
 	j.license("gone")
 	j.order("O1")
 	j.order("O2")
-	s := &stage{client: server.Client(), apiKey: "secret"}
-	st, err := s.readBack(t.Context(), server.URL, j)
+	read := func(apiKey string) (*stored, error) {
+		api, err := (&service{apiKey: apiKey}).client(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return readBack(t.Context(), api, j)
+	}
+	st, err := read("secret")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(st.licenses) != 2 || len(st.licenses["A"].devices) != 4 || *st.licenses["L"].OrderNo != "O1" {
+	if len(st.licenses) != 2 || len(st.licenses["A"].devices) != 4 || st.licenses["L"].OrderNo != "O1" {
 		t.Errorf("got licenses %+v", st.licenses)
 	}
-	if len(st.orders) != 1 || *st.orders["O1"] != (storedOrder{"paid", "L"}) {
+	if len(st.orders) != 1 || st.orders["O1"].Status != "paid" || st.orders["O1"].LicenseKey != "L" {
 		t.Errorf("got orders %+v", st.orders)
 	}
-	s.apiKey = "wrong"
-	if _, err := s.readBack(t.Context(), server.URL, j); err == nil || !strings.Contains(err.Error(), "40100") {
+	if _, err := read("wrong"); err == nil || !strings.Contains(err.Error(), "40100") {
 		t.Errorf("with a wrong API key: %v", err)
 	}
 }

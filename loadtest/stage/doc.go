@@ -1,7 +1,12 @@
-// Package stage is a service that a load test plays on, from outside: nodes of
-// licet before an etcd, a balancer before the nodes, and a browser for the pay
-// pages. Nodes are killed and restarted on it, and what they leave behind is proven
-// to be whole.
+// Package stage is a service that a load test uses from outside: an etcd, nodes of licet
+// in front of it, a balancer in front of the nodes, and a browser for the pay pages. The
+// load test kills and restarts nodes, and verifies what they leave in the store.
 //
-// Where package rig starts single processes, this is how they stand together.
+// Package rig starts single processes; this package puts them together.
+//
+// Files:
+//   - stage.go: starting, restarting, killing and ending nodes
+//   - proof.go: licet store verify, backup and restore, logs
+//   - balancer.go: a random node for each request
+//   - browser.go: buyers on the pay pages
 package stage

@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Verify runs licet store verify on the store, or where it is told, and gives how many
-// keys of each family there are. It fails where anything is wrong.
+// Verify runs licet store verify on the store, or on the store that the flags name, and
+// returns the number of keys of each family. A violation is an error.
 func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, error) {
 	if len(where) == 0 {
 		where = []string{"--etcd-endpoints", s.Endpoints()}
@@ -35,8 +35,7 @@ func (s *Stage) Verify(ctx context.Context, where ...string) (map[string]int, er
 	return report.Summary.Families, failed
 }
 
-// VerifyRestored backs the store up, restores that, and gives what licet store verify
-// finds in it.
+// VerifyRestored backs the store up, restores the backup, and verifies the restored store.
 func (s *Stage) VerifyRestored(ctx context.Context) (map[string]int, error) {
 	file, dir := filepath.Join(s.dir, "backup.db"), filepath.Join(s.dir, "restored")
 	if _, err := s.Licet.Command(ctx, "store", "backup", file, "--etcd-endpoints", s.Endpoints()); err != nil {
@@ -48,7 +47,7 @@ func (s *Stage) VerifyRestored(ctx context.Context) (map[string]int, error) {
 	return s.Verify(ctx, "--data-dir", dir)
 }
 
-// Bugs are what nodes have written into their logs and must never write.
+// Bugs returns what nodes have written into their logs and must never write: panics and data races.
 func (s *Stage) Bugs() (found []string) {
 	for _, text := range s.Logs {
 		for _, bug := range []string{"panic", "DATA RACE"} {
@@ -60,22 +59,33 @@ func (s *Stage) Bugs() (found []string) {
 	return found
 }
 
-// KeepLogs writes the logs of nodes that have ended into a directory, if one is named.
+// KeepLogs writes the logs of all nodes into a directory, if one is named: first those of
+// nodes that have ended, in the order of their ends.
 func (s *Stage) KeepLogs(dir string) error {
 	if dir == "" {
 		return nil
 	}
 	var errs []error
-	for i, text := range s.Logs {
+	logs := s.Logs
+	for _, n := range s.Nodes {
+		if n.Running() {
+			text, err := n.Log()
+			logs, errs = append(logs, text), append(errs, err)
+		}
+	}
+	for i, text := range logs {
 		errs = append(errs, os.WriteFile(filepath.Join(dir, fmt.Sprintf("node-%d.log", i+1)), []byte(text), 0o600))
 	}
 	return errors.Join(errs...)
 }
 
-// Contradictions asks the nodes how often each has met a license that contradicts
-// itself, and tells of those that have.
+// Contradictions asks each running node how many licenses that contradict themselves it
+// has met, and returns a line for each node that has met any.
 func (s *Stage) Contradictions(ctx context.Context) (found []string) {
 	for i, n := range s.Nodes {
+		if !n.Running() {
+			continue
+		}
 		if violations, err := invariantViolations(ctx, n.Metrics); err != nil || violations != 0 {
 			found = append(found, fmt.Sprintf("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err))
 		}

@@ -13,17 +13,20 @@ import (
 )
 
 const (
-	// PublicURL is where everybody reaches the service. The balancer leads there, so
-	// that nobody has to look the name up.
+	// PublicURL is the address of the service behind the balancer. The balancer sends
+	// requests for it to the nodes, so nobody has to look the name up.
 	PublicURL = "http://licenses.example.com"
 
-	// stopTime is how long a node may take to end by itself.
+	// stopTime is how long a node may take to end: its drain delay and its shutdown timeout.
 	stopTime = 30 * time.Second
 	// historyKept is how much history etcd keeps, as the operations page says.
 	historyKept = "1h"
 )
 
-// Config says what to set up.
+// BehindBalancer returns the flags of nodes that are reached through the balancer only.
+func BehindBalancer() []string { return []string{"--public-url", PublicURL, "--drain-delay", "300ms"} }
+
+// Config describes a stage.
 type Config struct {
 	rig.Setup
 	Name    string   // of the program, for its directory
@@ -32,14 +35,14 @@ type Config struct {
 	Flags   []string // of the nodes, besides the usual ones
 }
 
-// Stage is an etcd, and nodes before it. Its nodes are ended, killed and started
-// by one goroutine at a time.
+// Stage is an etcd with nodes in front of it. One goroutine at a time ends, kills and
+// starts nodes.
 type Stage struct {
 	Licet *rig.Licet
 	Etcd  *rig.Cluster
 	Nodes []*rig.Node
 
-	// Logs are those of nodes that have ended.
+	// Logs has the logs of nodes that have ended.
 	Logs []string
 	// LongestStop is the longest that a node has taken to end in order.
 	LongestStop time.Duration
@@ -47,7 +50,7 @@ type Stage struct {
 	dir string
 }
 
-// New sets everything up. It is ended by Stop.
+// New starts etcd and the nodes. Stop ends them.
 func New(ctx context.Context, cfg *Config) (_ *Stage, err error) {
 	s := &Stage{}
 	if s.dir, err = os.MkdirTemp(cfg.Dir, "licet-"+cfg.Name+"-"); err != nil {
@@ -69,9 +72,7 @@ func New(ctx context.Context, cfg *Config) (_ *Stage, err error) {
 		return nil, err
 	}
 	for range cfg.Nodes {
-		n, err := s.Licet.StartNode(ctx, s.Etcd, append([]string{
-			"--internal-listen", "127.0.0.1:0", "--public-url", PublicURL, "--drain-delay", "300ms",
-		}, cfg.Flags...)...)
+		n, err := s.Licet.StartNode(ctx, s.Etcd, append([]string{"--internal-listen", "127.0.0.1:0"}, cfg.Flags...)...)
 		if err != nil {
 			return nil, err
 		}
@@ -80,8 +81,8 @@ func New(ctx context.Context, cfg *Config) (_ *Stage, err error) {
 	return s, nil
 }
 
-// Balancer makes one for the nodes, who keep their addresses when they are
-// restarted.
+// Balancer returns a balancer in front of the nodes, which keep their addresses when they
+// are restarted.
 func (s *Stage) Balancer() *Balancer {
 	var addresses []string
 	for _, n := range s.Nodes {
@@ -90,8 +91,8 @@ func (s *Stage) Balancer() *Balancer {
 	return newBalancer(addresses)
 }
 
-// Roll restarts one node after the other, each of them only once the one before
-// is ready again.
+// Roll restarts one node after the other, each once the one before is ready again. The
+// flags replace earlier values.
 func (s *Stage) Roll(ctx context.Context, flags ...string) error {
 	for _, n := range s.Nodes {
 		n.SetFlags(flags...)
@@ -105,8 +106,14 @@ func (s *Stage) Roll(ctx context.Context, flags ...string) error {
 	return nil
 }
 
-// end has a node end in order.
+// End has a node end in order.
+func (s *Stage) End(node int) error { return s.end(s.Nodes[node]) }
+
+// end is a no-op for a node that has ended already.
 func (s *Stage) end(n *rig.Node) error {
+	if !n.Running() {
+		return nil
+	}
 	began := time.Now()
 	err := n.End(stopTime)
 	s.LongestStop = max(s.LongestStop, time.Since(began))
@@ -126,13 +133,13 @@ func (s *Stage) keepLog(n *rig.Node) {
 	}
 }
 
-// Crash kills a node as kill -9 does.
+// Crash sends SIGKILL to a node.
 func (s *Stage) Crash(node int) {
 	s.Nodes[node].Kill()
 	s.keepLog(s.Nodes[node])
 }
 
-// EndAll has all nodes end in order.
+// EndAll has all nodes end in order that still run.
 func (s *Stage) EndAll() error {
 	var errs []error
 	for _, n := range s.Nodes {
@@ -141,7 +148,7 @@ func (s *Stage) EndAll() error {
 	return errors.Join(errs...)
 }
 
-// Stop ends whatever still runs, and removes the store.
+// Stop kills what still runs, and removes the store.
 func (s *Stage) Stop() {
 	for _, n := range s.Nodes {
 		n.Kill()
@@ -152,5 +159,5 @@ func (s *Stage) Stop() {
 	_ = os.RemoveAll(s.dir)
 }
 
-// Endpoints are those of etcd, as commands take them.
+// Endpoints returns the addresses of etcd, as commands take them.
 func (s *Stage) Endpoints() string { return strings.Join(s.Etcd.Endpoints, ",") }

@@ -1,5 +1,11 @@
-// Package trial is the frame of a load test that ends with a verdict: something is
-// played on a stage, whatever is done is counted, whatever is not as it must be is
-// noted, and a report tells both. What the programs have of their own is what they
-// play, what they do to the nodes meanwhile, and what they hold against what.
+// Package trial is the frame of load tests that end with a verdict: the command line, a
+// tally of what was done and of problems, and the report.
+//
+// Files:
+//   - command.go: the program, from its command line to its exit code
+//   - options.go: flags that every trial has
+//   - tally.go: counts and problems, and clients that count what they repeat
+//   - each.go: doing many things, some at a time
+//   - report.go: the report
+//   - trialtest: tests that run a trial in small
 package trial

@@ -49,5 +49,5 @@ func (o *Options) Parse(flags *pflag.FlagSet, args []string) error {
 // Stage sets up what a program's trial is played on. more are flags of the nodes.
 func (o *Options) Stage(ctx context.Context, progress *rig.Progress, program string, nodes int, more ...string) (*stage.Stage, error) {
 	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d); the seed is %d", o.Members, nodes, o.Seed)
-	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes, Flags: more})
+	return stage.New(ctx, &stage.Config{Setup: o.Setup, Name: program, Members: o.Members, Nodes: nodes, Flags: append(stage.BehindBalancer(), more...)})
 }

@@ -65,11 +65,11 @@ func Start(ctx context.Context, cfg Config) (l *Lab, err error) {
 	l.Stage, err = stage.New(ctx, &stage.Config{
 		Setup: rig.Setup{Dir: l.dir, Binary: binary, NodeLogLevel: "warn"},
 		Name:  "lab", Members: members, Nodes: nodes,
-		Flags: []string{
+		Flags: append(stage.BehindBalancer(),
 			"--webhook-allow-networks", "127.0.0.0/8", "--record-activations",
-			"--rate-limit-address", "5/m", // so that somebody is told so soon
+			"--rate-limit-address", "5/m", // low, so that it refuses requests soon
 			"--test-order-lifetime", "5s",
-		},
+		),
 	})
 	if err != nil {
 		return l, err

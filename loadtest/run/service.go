@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"licet/client"
+	"licet/loadtest/rig"
+	"licet/loadtest/stage"
+	"licet/loadtest/trial"
+)
+
+// service is what k6 sends the load to: nodes that were started for it, or a service
+// that runs already.
+type service struct {
+	urls   []string
+	apiKey string
+	run    string       // marks what this run makes, in a store that others use too
+	stage  *stage.Stage // nil: the service runs already
+}
+
+// patience is how long a service may take after the load until it is ready again, and
+// how long a request is repeated.
+const patience = 30 * time.Second
+
+func newService(ctx context.Context, cfg *config, progress *rig.Progress) (_ *service, err error) {
+	s := &service{urls: cfg.targets, apiKey: cfg.apiKey, run: strconv.FormatInt(time.Now().UnixMilli(), 36)}
+	if len(cfg.targets) > 0 {
+		return s, nil
+	}
+	progress.Step("building licet, starting etcd (members: %d) and licet (nodes: %d)", cfg.scenario.Members, cfg.nodes)
+	s.stage, err = stage.New(ctx, &stage.Config{Setup: cfg.Setup, Name: "load", Members: cfg.scenario.Members, Nodes: cfg.nodes})
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range s.stage.Nodes {
+		s.urls = append(s.urls, "http://"+n.Address)
+	}
+	if s.apiKey, err = s.stage.Licet.CreateKey(ctx, s.stage.Etcd, "load"); err != nil {
+		s.stop()
+	}
+	return s, err
+}
+
+// stop ends what was started, and removes the store.
+func (s *service) stop() {
+	if s.stage != nil {
+		s.stage.Stop()
+	}
+}
+
+// client returns a client of one address.
+func (s *service) client(url string) (*client.Client, error) {
+	return client.New(url, s.apiKey, client.RetryFor(patience))
+}
+
+// ready returns a client of the first node that is ready, and waits for one if need be.
+func (s *service) ready(ctx context.Context) (*client.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		for _, url := range s.urls {
+			if rig.Ready(ctx, http.DefaultClient, url) {
+				return s.client(url)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("no node is ready within %v of the load's end", patience)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// seeded is a license that was granted before the load.
+type seeded struct {
+	group *group
+	key   string
+	bound []string // device ids
+}
+
+// seedDevice returns the id of a license's n-th device; the scripts know it too.
+func seedDevice(n int) string { return fmt.Sprintf("seed-%d", n) }
+
+// seed grants a scenario's licenses, and binds the devices that the licenses have from
+// the beginning.
+func (s *service) seed(ctx context.Context, cfg *config, progress *rig.Progress) ([]*seeded, error) {
+	api, err := client.New(s.urls[0], "", client.RetryFor(patience)) // activating takes no API key
+	if err != nil {
+		return nil, err
+	}
+	defer api.CloseIdleConnections()
+	var all []*seeded
+	for i := range cfg.scenario.Licenses {
+		g := &cfg.scenario.Licenses[i]
+		size := g.size(cfg.rate, cfg.duration)
+		count := progress.Long(size, "granting %d licenses: %s", size, g.Name)
+		keys, err := rig.Grant(ctx, s.urls[0], s.apiKey, size, g.MaxDevices, count)
+		if err != nil {
+			return nil, err
+		}
+		first := len(all)
+		for j := range size {
+			all = append(all, &seeded{group: g, key: string(keys.At(j))})
+		}
+		if g.Bound == 0 {
+			continue
+		}
+		count = progress.Long(size, "binding %d devices", size*g.Bound)
+		if err := bind(ctx, api, all[first:], count); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// bind binds the devices that licenses have from the beginning.
+func bind(ctx context.Context, api *client.Client, licenses []*seeded, count func(int)) error {
+	var done atomic.Int64
+	var failed trial.Tally
+	trial.Each(ctx, licenses, func(ctx context.Context, l *seeded) {
+		for n := range l.group.Bound {
+			device := seedDevice(n)
+			if _, err := api.Activate(ctx, client.Activation{LicenseKey: l.key, DeviceID: device}); err != nil {
+				failed.Problem("bind a device: %v", err)
+				return
+			}
+			l.bound = append(l.bound, device)
+		}
+		count(int(done.Add(int64(len(l.bound)))))
+	})
+	return errors.Join(failed.Err(), ctx.Err())
+}
