@@ -10,24 +10,22 @@ import (
 	"licet/payment"
 )
 
-// bank is a provider as real ones are: it outlives every node, takes the money of
-// an order once and sends it back once however often it is asked, and says that
-// money has come until somebody has taken note of it.
+// bank is a provider like real ones. It outlives every node. It takes and refunds the money of an order once,
+// however often a node asks, and reports a payment until a node acknowledges it.
 type bank struct {
-	mu       sync.Mutex
-	taken    map[string]string // of each order that was paid: the reference
-	returned map[string]int    // how often money went back
-	asked    map[string]int    // how often it was asked to send it back
-	unheard  map[string]licensing.Order
-	next     []answer // to the next calls of Refund
+	mu             sync.Mutex
+	taken          map[string]string // the reference of each paid order
+	returned       map[string]int    // the number of refunds of each order
+	asked          map[string]int    // the number of calls of Refund of each order
+	unacknowledged map[string]licensing.Order
+	next           []answer // results of the next calls of Refund
 }
 
-// answer is what becomes of a call of Refund: whether the money moves, and what is
-// said of it, are two switches.
+// answer is the result of a call of Refund. Whether the money moves and what the call returns are independent.
 type answer struct {
 	moves bool
 	says  error
-	hangs bool // until the caller has given up
+	hangs bool // until the caller's ctx ends
 }
 
 var (
@@ -36,14 +34,19 @@ var (
 )
 
 func newBank() *bank {
-	return &bank{taken: map[string]string{}, returned: map[string]int{}, asked: map[string]int{}, unheard: map[string]licensing.Order{}}
+	return &bank{
+		taken:          map[string]string{},
+		returned:       map[string]int{},
+		asked:          map[string]int{},
+		unacknowledged: map[string]licensing.Order{},
+	}
 }
 
 func (b *bank) Begin(_ context.Context, o licensing.Order) (payment.Step, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, before := b.taken[o.OrderNo]; !before {
-		b.taken[o.OrderNo], b.unheard[o.OrderNo] = "bank_"+o.OrderNo, o
+		b.taken[o.OrderNo], b.unacknowledged[o.OrderNo] = "bank_"+o.OrderNo, o
 	}
 	return payment.Step{Payment: b.taken[o.OrderNo]}, nil
 }
@@ -66,94 +69,94 @@ func (b *bank) Refund(ctx context.Context, o licensing.Order) error {
 	return what.says
 }
 
-// tell tells a desk of all money that has come and that nobody has taken note of.
-func (b *bank) tell(ctx context.Context, desk *payment.Desk) error {
+// report reports all unacknowledged payments to a desk.
+func (b *bank) report(ctx context.Context, desk *payment.Desk) error {
 	b.mu.Lock()
-	unheard := make([]licensing.Order, 0, len(b.unheard))
-	for _, o := range b.unheard {
-		unheard = append(unheard, o)
+	unacknowledged := make([]licensing.Order, 0, len(b.unacknowledged))
+	for _, o := range b.unacknowledged {
+		unacknowledged = append(unacknowledged, o)
 	}
 	b.mu.Unlock()
-	for _, o := range unheard {
+	for _, o := range unacknowledged {
 		if _, err := desk.Confirm(ctx, o, b.taken[o.OrderNo]); err != nil {
 			return err
 		}
 		b.mu.Lock()
-		delete(b.unheard, o.OrderNo)
+		delete(b.unacknowledged, o.OrderNo)
 		b.mu.Unlock()
 	}
 	return nil
 }
 
-// fuse kills a node after so many steps: what it does after that does not happen.
-// A step is what is before, or after, a write to the store or a call of the bank.
-type fuse struct {
-	mu    sync.Mutex
-	left  int
-	blown bool
+// killSwitch kills a node after a number of steps: all later work of the node has no effect. There is a step
+// before and after each write to the store and each call of the bank.
+type killSwitch struct {
+	mu        sync.Mutex
+	left      int
+	triggered bool
 }
 
-func (f *fuse) step() (alive bool) {
+func (f *killSwitch) step() (alive bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.blown = f.blown || f.left == 0
+	f.triggered = f.triggered || f.left == 0
 	f.left--
-	return !f.blown
+	return !f.triggered
 }
 
-func (f *fuse) dead() bool {
+func (f *killSwitch) dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.blown
+	return f.triggered
 }
 
-// mortalStore is a store as a node with a fuse reaches it.
-type mortalStore struct {
+// killableStore is the store of a node with a kill switch.
+type killableStore struct {
 	store.Store
-	fuse *fuse
+	killSwitch *killSwitch
 }
 
-func (s mortalStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
-	if s.fuse.dead() {
+func (s killableStore) Load(ctx context.Context, wants ...store.Want) ([]store.Snapshot, error) {
+	if s.killSwitch.dead() {
 		return nil, licensing.ErrUnavailable
 	}
 	return s.Store.Load(ctx, wants...)
 }
 
-func (s mortalStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	if !s.fuse.step() {
+func (s killableStore) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
+	if !s.killSwitch.step() {
 		return store.Outcome{}, licensing.ErrUnavailable
 	}
 	outcome, err := s.Store.Commit(ctx, change)
-	if !s.fuse.step() {
+	if !s.killSwitch.step() {
 		return store.Outcome{}, licensing.ErrOutcomeUnknown
 	}
 	return outcome, err
 }
 
-// mortalBank is the bank likewise.
-type mortalBank struct {
+// killableBank is the bank of a node with a kill switch.
+type killableBank struct {
 	*bank
-	fuse *fuse
+	killSwitch *killSwitch
 }
 
-func (b mortalBank) Begin(ctx context.Context, o licensing.Order) (payment.Step, error) {
-	if !b.fuse.step() {
+func (b killableBank) Begin(ctx context.Context, o licensing.Order) (payment.Step, error) {
+	if !b.killSwitch.step() {
 		return payment.Step{}, errDead
 	}
 	step, err := b.bank.Begin(ctx, o)
-	if !b.fuse.step() {
+	if !b.killSwitch.step() {
 		return payment.Step{}, errDead
 	}
 	return step, err
 }
 
-func (b mortalBank) Refund(ctx context.Context, o licensing.Order) error {
-	if !b.fuse.step() {
+func (b killableBank) Refund(ctx context.Context, o licensing.Order) error {
+	if !b.killSwitch.step() {
 		return errDead
 	}
 	err := b.bank.Refund(ctx, o)
-	if !b.fuse.step() {
+	if !b.killSwitch.step() {
 		return errDead
 	}
 	return err

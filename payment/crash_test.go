@@ -9,16 +9,16 @@ import (
 	"licet/payment"
 )
 
-// TestCrashPoints kills a node at every step of what it does between the store and
-// the bank, and lets another one go on. In the end the two agree.
+// TestCrashPoints kills a node at every step between the store and the bank, and lets another node continue. In
+// the end, store and bank agree.
 func TestCrashPoints(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	_, elsewhere := w.open(w.other, w.bank)
 	pass := func(licensing.Order) error {
 		w.clock.ahead += 2 * time.Hour
 		return elsewhere.SendRefundsDue(w.ctx)
 	}
-	told := func(licensing.Order) error { return w.bank.tell(w.ctx, elsewhere) }
+	told := func(licensing.Order) error { return w.bank.report(w.ctx, elsewhere) }
 	press := func(o licensing.Order) error {
 		_, _, err := elsewhere.Pay(w.ctx, w.now(o))
 		return err
@@ -30,7 +30,7 @@ func TestCrashPoints(t *testing.T) {
 	one := func(status licensing.OrderStatus) func(licensing.Order) licensing.OrderStatus {
 		return func(licensing.Order) licensing.OrderStatus { return status }
 	}
-	// Whether money was taken before the node died decides what it comes to.
+	// The status depends on whether the bank took the money before the node died.
 	ifTaken := func(taken, not licensing.OrderStatus) func(licensing.Order) licensing.OrderStatus {
 		return func(o licensing.Order) licensing.OrderStatus {
 			if _, is := w.bank.taken[o.OrderNo]; is {
@@ -39,7 +39,7 @@ func TestCrashPoints(t *testing.T) {
 			return not
 		}
 	}
-	// Of a refund that was not even noted nobody knows but the one who asked.
+	// Only the caller knows of a refund that the node has not stored.
 	ifWished := func(o licensing.Order) licensing.OrderStatus {
 		if o = w.now(o); o.RefundDue || !o.RefundedAt.IsZero() {
 			return licensing.OrderRefunded
@@ -58,10 +58,10 @@ func TestCrashPoints(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		make  func() licensing.Order
-		do    func(*payment.Desk, licensing.Order) // the node dies in this
-		goOn  []func(licensing.Order) error        // others do this then
+		do    func(*payment.Desk, licensing.Order) // the node dies during do
+		goOn  []func(licensing.Order) error        // another node then runs these
 		want  func(licensing.Order) licensing.OrderStatus
-		least int // steps there are at least
+		least int // the smallest number of steps
 	}{
 		{"refund, then a pass", w.paid, refund, []func(licensing.Order) error{pass}, ifWished, 8},
 		{"refund, then the same call", w.paid, refund, []func(licensing.Order) error{again}, one(licensing.OrderRefunded), 8},
@@ -84,12 +84,12 @@ func TestCrashPoints(t *testing.T) {
 			steps := 0
 			for ; ; steps++ {
 				o := c.make()
-				f := &fuse{left: steps}
-				_, desk := w.open(mortalStore{w.store, f}, mortalBank{w.bank, f})
+				f := &killSwitch{left: steps}
+				_, desk := w.open(killableStore{w.store, f}, killableBank{w.bank, f})
 				c.do(desk, o)
 				want := licensing.OrderStatus("")
 				if c.name == "refund, then a pass" || c.name == "refund, then the pay page" {
-					want = c.want(o) // before others go on
+					want = c.want(o) // before another node continues
 				}
 				for _, next := range c.goOn {
 					if err := next(o); err != nil {

@@ -9,12 +9,11 @@ import (
 	"licet/node/store"
 )
 
-// TestSweepTellsWhoAsked: a refund is told as made by whoever wished for it, also
-// where the provider failed then and a sweep elsewhere made it; and so is what becomes
-// of the license, in the same transaction. Money for a canceled order is sent back
-// since it came.
-func TestSweepTellsWhoAsked(t *testing.T) {
-	w := newTown(t)
+// TestRefundEventNamesItsRequester: the event of a refund names the API key that requested the refund, even if
+// the provider failed and a sweep of another node completed the refund. The same holds for the event of the
+// license, in the same transaction. The refund of a payment for a canceled order names the provider.
+func TestRefundEventNamesItsRequester(t *testing.T) {
+	w := newFixture(t)
 	_, elsewhere := w.open(w.other, w.bank)
 	if err := w.store.OpenEpoch(w.ctx); err != nil {
 		t.Fatal(err)
@@ -33,7 +32,7 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := latest(licensing.OrderRef(owner, o.OrderNo)); e.Type != licensing.EventOrderPaid {
-		t.Errorf("before the money is back %s is told", e.Type)
+		t.Errorf("before the refund, the latest event is %s", e.Type)
 	}
 	w.clock.ahead += time.Minute
 	if err := elsewhere.SendRefundsDue(w.ctx); err != nil {
@@ -43,7 +42,7 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 	order, license := latest(licensing.OrderRef(owner, o.OrderNo)), latest(licensing.LicenseRef(o.LicenseKey))
 	if order.Type != licensing.EventOrderRefunded || order.Actor != "key_1" || order.Sequence != 3 ||
 		license.Type != licensing.EventLicenseRevoked || license.Actor != "key_1" || license.Sequence != 2 || order.Revision != license.Revision {
-		t.Errorf("told %+v and %+v", order, license)
+		t.Errorf("events %+v and %+v", order, license)
 	}
 
 	canceled := w.canceled()
@@ -51,6 +50,6 @@ func TestSweepTellsWhoAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if e := latest(licensing.OrderRef(owner, canceled.OrderNo)); e.Type != licensing.EventOrderRefunded || e.Actor != licensing.Provider || e.Sequence != 3 {
-		t.Errorf("told %+v", e)
+		t.Errorf("event %+v", e)
 	}
 }

@@ -9,65 +9,64 @@ import (
 	"licet/metrics"
 )
 
-// Counted gives providers that count what they are asked for, how that ends and how
-// long it takes. What they do is theirs.
-func Counted(m *metrics.Metrics, providers map[licensing.Mode]Provider) map[licensing.Mode]Provider {
-	for _, operation := range []string{askBegin, askRefund} {
+// Instrument returns providers that also count and time their requests, by operation and outcome.
+func Instrument(m *metrics.Metrics, providers map[licensing.Mode]Provider) map[licensing.Mode]Provider {
+	for _, operation := range []string{operationBegin, operationRefund} {
 		m.PaymentDuration.WithLabelValues(operation)
 	}
 	all := make(map[licensing.Mode]Provider, len(providers))
 	for mode, p := range providers {
-		all[mode] = &counted{provider: p, metrics: m}
+		all[mode] = &instrumented{provider: p, metrics: m}
 	}
 	return all
 }
 
-type counted struct {
+type instrumented struct {
 	provider Provider
 	metrics  *metrics.Metrics
 }
 
-// What a provider may be asked for, and how that may end, as metrics label it.
+// The operations of a provider and their outcomes, as labels of metrics.
 const (
-	askBegin  = "begin"
-	askRefund = "refund"
+	operationBegin  = "begin"
+	operationRefund = "refund"
 
-	endedOK       = "ok"
-	endedRedirect = "redirect" // the buyer pays at the provider
-	endedRefused  = "refused"
-	endedFailed   = "failed" // which leaves open what became of it
+	outcomeOK       = "ok"
+	outcomeRedirect = "redirect" // the customer pays at the provider
+	outcomeRefused  = "refused"
+	outcomeFailed   = "failed" // the outcome is unknown
 )
 
 // Begin implements Provider.
-func (c *counted) Begin(ctx context.Context, order licensing.Order) (step Step, err error) {
-	outcome := endedFailed // also where it panics
-	defer c.count(askBegin, time.Now(), &outcome)
-	step, err = c.provider.Begin(ctx, order)
+func (p *instrumented) Begin(ctx context.Context, order licensing.Order) (step Step, err error) {
+	outcome := outcomeFailed // also after a panic
+	defer p.count(operationBegin, time.Now(), &outcome)
+	step, err = p.provider.Begin(ctx, order)
 	switch {
 	case err != nil:
 	case step.Redirect != "":
-		outcome = endedRedirect
+		outcome = outcomeRedirect
 	default:
-		outcome = endedOK
+		outcome = outcomeOK
 	}
 	return step, err
 }
 
 // Refund implements Provider.
-func (c *counted) Refund(ctx context.Context, order licensing.Order) error {
-	outcome := endedFailed
-	defer c.count(askRefund, time.Now(), &outcome)
-	err := c.provider.Refund(ctx, order)
+func (p *instrumented) Refund(ctx context.Context, order licensing.Order) error {
+	outcome := outcomeFailed
+	defer p.count(operationRefund, time.Now(), &outcome)
+	err := p.provider.Refund(ctx, order)
 	switch {
 	case err == nil:
-		outcome = endedOK
+		outcome = outcomeOK
 	case errors.Is(err, ErrRefused):
-		outcome = endedRefused
+		outcome = outcomeRefused
 	}
 	return err
 }
 
-func (c *counted) count(operation string, began time.Time, outcome *string) {
-	c.metrics.PaymentDuration.WithLabelValues(operation).Observe(time.Since(began).Seconds())
-	c.metrics.PaymentRequests.WithLabelValues(operation, *outcome).Inc()
+func (p *instrumented) count(operation string, began time.Time, outcome *string) {
+	p.metrics.PaymentDuration.WithLabelValues(operation).Observe(time.Since(began).Seconds())
+	p.metrics.PaymentRequests.WithLabelValues(operation, *outcome).Inc()
 }

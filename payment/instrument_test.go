@@ -15,7 +15,7 @@ import (
 	"licet/payment"
 )
 
-// scripted answers what it is told to, or panics.
+// scripted returns a given result, or panics.
 type scripted struct {
 	step payment.Step
 	err  error
@@ -32,11 +32,11 @@ func (s *scripted) Begin(context.Context, licensing.Order) (payment.Step, error)
 
 func (s *scripted) Refund(context.Context, licensing.Order) error { return s.err }
 
-// TestCounted: each request counts once, by how it ended, and is passed on as it is.
-func TestCounted(t *testing.T) {
+// TestInstrument: each request counts once, by its outcome, and reaches the provider unchanged.
+func TestInstrument(t *testing.T) {
 	m := instruments()
 	inner := &scripted{}
-	p := payment.Counted(m, map[licensing.Mode]payment.Provider{licensing.Test: inner})[licensing.Test]
+	p := payment.Instrument(m, map[licensing.Mode]payment.Provider{licensing.Test: inner})[licensing.Test]
 	for _, c := range []struct {
 		outcome string
 		step    payment.Step
@@ -77,18 +77,18 @@ func TestCounted(t *testing.T) {
 	}
 }
 
-// TestCountedRefunds sends money back through a desk whose bank is counted: what is
-// asked again counts again, and what is answered without the bank does not.
-func TestCountedRefunds(t *testing.T) {
-	w := newTown(t)
+// TestInstrumentRefunds: a repeated request to the bank counts again. A refund that the desk answers without the
+// bank does not count.
+func TestInstrumentRefunds(t *testing.T) {
+	w := newFixture(t)
 	m := instruments()
-	desk := payment.NewDesk(w.node, payment.Counted(m, map[licensing.Mode]payment.Provider{licensing.Test: w.bank}))
+	desk := payment.NewDesk(w.node, payment.Instrument(m, map[licensing.Mode]payment.Provider{licensing.Test: w.bank}))
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}}
 	if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {
 		t.Fatal(err)
 	}
-	for range 3 { // the first one sends it, the others find it sent
+	for range 3 { // the first call sends the refund, the others find it recorded
 		if _, _, err := desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +99,7 @@ func TestCountedRefunds(t *testing.T) {
 	}
 }
 
-// values gives how much a metric has counted, by its labels.
+// values returns the counts of a metric, by its labels.
 func values(t *testing.T, c prometheus.Collector) map[string]float64 {
 	t.Helper()
 	all := make(chan prometheus.Metric, 100)

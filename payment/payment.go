@@ -1,9 +1,3 @@
-// Package payment stands between the pay page, the provider that moves the
-// money, and the order. A [Provider] says what happens when the buyer presses
-// Pay; the [Desk] turns its word into a paid order, and sends money back: at the
-// shop's wish, or where it came for an order that was canceled.
-//
-// There is one provider today, the [Sandbox], for test mode.
 package payment
 
 import (
@@ -15,48 +9,45 @@ import (
 	"licet/node/service"
 )
 
-// Provider moves money. Implementations must be safe for concurrent use. Any call
-// may be the second one for the same thing: nobody knows whether the first was
-// made by a node that has died since, or by one that has not heard the answer.
+// Provider moves money. Implementations must be safe for concurrent use and idempotent: any call may repeat an
+// earlier one, whose node has died or has not received the result.
 type Provider interface {
-	// Begin is called when the buyer presses Pay. Beginning twice for the same order
-	// leads to one payment. Where the money is there and our answer is that it was
-	// not taken note of, the provider says so again: see Desk.Confirm.
+	// Begin starts the payment of an order, when the customer presses Pay. Repeated calls for an order
+	// lead to one payment. If the service does not acknowledge a payment, the provider reports the
+	// payment again; see Desk.Confirm.
 	Begin(ctx context.Context, order licensing.Order) (Step, error)
-	// Refund sends the money of an order's payment back. Sending it twice for
-	// the same order moves it once. It fails with ErrRefused where no call so far
-	// has sent it, or will; any other error leaves that open.
+	// Refund sends the payment of an order back. Repeated calls for an order move the money once.
+	// Refund returns ErrRefused if no call so far has moved the money or will move it. After any other
+	// error the outcome is unknown.
 	Refund(ctx context.Context, order licensing.Order) error
 }
 
-// ErrRefused is a provider's last word on a refund that it does not make.
+// ErrRefused means that the provider definitely does not make a refund.
 var ErrRefused = errors.New("the payment provider refuses")
 
-// Step is where paying goes on. Exactly one member is set.
+// Step is the next step of a payment. Exactly one field is set.
 type Step struct {
-	Payment  string // the provider's reference: the money is here
-	Redirect string // the address where the buyer pays; the provider's callback settles it
+	Payment  string // the provider's reference: the payment is complete
+	Redirect string // the URL where the customer pays; the provider then calls back
 }
 
-// Desk takes payments for orders. Make it with [NewDesk].
+// Desk takes and refunds payments of orders. Make it with [NewDesk]. It is safe for concurrent use.
 type Desk struct {
 	node      *service.Service
 	providers map[licensing.Mode]Provider
 }
 
-// NewDesk makes a desk over a node, with a provider for each mode that can be
-// paid in.
+// NewDesk returns a desk for the orders of a node. Orders of a mode without a provider can't be paid.
 func NewDesk(n *service.Service, providers map[licensing.Mode]Provider) *Desk {
 	return &Desk{node: n, providers: providers}
 }
 
-// Pay does what the buyer asked for by pressing Pay. It answers the order as
-// it is then, or, where the buyer must go on to the provider, the address. An
-// order whose money has come, or has been sent back, is not paid again; where its
-// money is to go back, that is tried now.
+// Pay pays an order, when the customer presses Pay. It returns the order after the payment, or the URL of the
+// provider where the customer must pay. Pay does not charge again for an order that is paid or refunded. If a
+// refund is due, Pay tries the refund.
 func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.Order, redirect string, err error) {
 	if order.RefundDue {
-		paid, err = d.sendBack(ctx, order, false)
+		paid, err = d.sendRefund(ctx, order, false)
 		return paid, "", err
 	}
 	if !order.PaidAt.IsZero() {
@@ -66,9 +57,9 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	if !configured {
 		return licensing.Order{}, "", licensing.ErrPaymentNotConfigured
 	}
-	span := beginTrace(ctx, "begin")
+	span := startSpan(ctx, "begin")
 	step, err := provider.Begin(ctx, order)
-	endTrace(span, err)
+	endSpan(span, err)
 	if err != nil {
 		return licensing.Order{}, "", providerFailed(err)
 	}
@@ -79,24 +70,24 @@ func (d *Desk) Pay(ctx context.Context, order licensing.Order) (paid licensing.O
 	return paid, "", err
 }
 
-// Confirm takes the provider's word that an order was paid; however often it
-// comes, the order is paid once. Money for a canceled order is sent back
-// before this returns; if that fails, the order remembers that it is owed, and
-// the next word of the provider or a pass of SendRefundsDue tries again.
+// Confirm marks an order as paid when the provider reports the payment. Repeated reports pay the order once.
+// Confirm refunds a payment for a canceled order before it returns. If that fails, the order keeps the refund as
+// due, and the provider's next report or a pass of SendRefundsDue tries again.
 func (d *Desk) Confirm(ctx context.Context, order licensing.Order, payment string) (licensing.Order, error) {
 	result, err := d.node.PayOrder(ctx, order, payment)
 	if err != nil || !result.RefundDue {
 		return result.Order, err
 	}
-	return d.sendBack(ctx, result.Order, false)
+	return d.sendRefund(ctx, result.Order, false)
 }
 
-// Cancel gives an order up at the buyer's wish.
+// Cancel cancels an order at the customer's request.
 func (d *Desk) Cancel(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.CancelOrder(ctx, order)
 	return result.Order, err
 }
 
+// providerFailed returns the error for a client when the provider has failed with err.
 func providerFailed(err error) error {
 	return fmt.Errorf("%w: %w", &licensing.Error{
 		Reason:  licensing.ReasonProviderFailed,

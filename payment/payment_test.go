@@ -20,7 +20,7 @@ import (
 
 var owner = licensing.Owner{AccountID: "acct_test", Mode: licensing.Test}
 
-// clock can be moved on, to let orders expire.
+// clock is a clock that tests advance, so that orders expire.
 type clock struct{ ahead time.Duration }
 
 func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
@@ -57,7 +57,7 @@ func setup(t *testing.T) (*service.Service, *clock, context.Context) {
 	}), c, ctx
 }
 
-// provider counts refunds and fails while told to.
+// provider counts refunds, and fails while a test tells it to.
 type provider struct {
 	payment.Sandbox
 	failing bool

@@ -10,94 +10,92 @@ import (
 	"licet/node"
 )
 
-// recordTime is what is left of a caller's time, once the provider has answered,
-// to record its answer.
+// recordTime is the part of a caller's time that is reserved for recording the provider's result.
 const recordTime = time.Second
 
-// Refund sends a paid order's money back at the shop's wish, and revokes its
-// license. The wish is stored before the provider is asked, so that a node may die
-// at any moment: the same call again, the pay page or a pass of SendRefundsDue on
-// any node goes on with it. Until the refund is recorded the order is paid and its
-// license good.
+// Refund refunds a paid order at the shop's request, and revokes its license. Refund stores the request before it
+// calls the provider. So if the node dies at any moment, the same call again, the pay page or a pass of
+// SendRefundsDue completes the refund on any node. Until the refund is recorded, the order is paid and its license
+// is valid.
 //
-// Where the provider refuses, the wish is withdrawn. Where it does not answer, or
-// not clearly, the money may be on its way, and the wish stays. Either is
-// ReasonProviderFailed.
+// If the provider refuses, Refund withdraws the request. If the provider does not respond, or not clearly, then
+// the money may be on its way, and the request stays. The error is ReasonProviderFailed in both cases.
 //
-// With once it is the same refund, however often it is asked for; replayed tells
-// that it was made before.
-func (d *Desk) Refund(ctx context.Context, owner licensing.Owner, orderNo string, wish licensing.RequestRefund, once *node.Once) (order licensing.Order, replayed bool, err error) {
-	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, once)
+// Calls with the same once make one refund. replayed reports that an earlier call has made the refund.
+func (d *Desk) Refund(
+	ctx context.Context, owner licensing.Owner, orderNo string, request licensing.RequestRefund, once *node.Once,
+) (order licensing.Order, replayed bool, err error) {
+	order, replayed, err = d.node.ChangeOrder(ctx, owner, orderNo, request, once)
 	if replayed && err == nil && !order.RefundDue && order.RefundedAt.IsZero() {
-		// It was withdrawn: that the provider failed is not what the key stands for.
+		// The request was withdrawn after the provider failed. A failure is no result to replay.
 		replayed = false
-		order, _, err = d.node.ChangeOrder(ctx, owner, orderNo, wish, nil)
+		order, _, err = d.node.ChangeOrder(ctx, owner, orderNo, request, nil)
 	}
 	if err != nil || !order.RefundDue {
 		return order, replayed, err
 	}
-	order, err = d.sendBack(ctx, order, false)
+	order, err = d.sendRefund(ctx, order, false)
 	return order, false, err
 }
 
-// SendRefundsDue tries again to send back what was tried a while ago, or never. It
-// is a chore for service.Sweeps; any number of nodes may do it.
+// SendRefundsDue tries all refunds that are due and that no node has tried recently. It is a sweep for
+// service.Sweeps. Any number of nodes may run it.
 func (d *Desk) SendRefundsDue(ctx context.Context) error {
 	return d.node.EachRefundDue(ctx, func(ctx context.Context, order licensing.Order) error {
-		_, err := d.sendBack(ctx, order, true)
+		_, err := d.sendRefund(ctx, order, true)
 		return err
 	})
 }
 
-// sendBack sends the money back that is due of an order, of which only the number
-// and owner count, and records it. A waiting one leaves alone what somebody has
-// tried a moment ago.
-func (d *Desk) sendBack(ctx context.Context, order licensing.Order, waiting bool) (licensing.Order, error) {
+// sendRefund sends and records the refund of an order, if the refund is due. It reads the order again: only the
+// number and the owner of order count. If background is set, sendRefund skips a refund that some node has tried
+// recently.
+func (d *Desk) sendRefund(ctx context.Context, order licensing.Order, background bool) (licensing.Order, error) {
 	provider, configured := d.providers[order.Owner.Mode]
 	if !configured {
-		return d.sendNothingBack(ctx, order)
+		return d.refundWithoutProvider(ctx, order)
 	}
-	tried, err := d.node.TryRefund(ctx, order, waiting)
+	tried, err := d.node.TryRefund(ctx, order, background)
 	if err != nil {
-		return licensing.Order{}, notYet(err)
+		return licensing.Order{}, stillDue(err)
 	}
 	if !tried.RefundDue {
-		if !waiting && tried.Order.RefundedAt.IsZero() {
-			return licensing.Order{}, providerFailed(ErrRefused) // so somebody else was told
+		if !background && tried.Order.RefundedAt.IsZero() {
+			return licensing.Order{}, providerFailed(ErrRefused) // by the result of another call
 		}
 		return tried.Order, nil
 	}
-	if err := ask(ctx, provider, tried.Order); err != nil {
+	if err := requestRefund(ctx, provider, tried.Order); err != nil {
 		if errors.Is(err, ErrRefused) {
 			if _, failed := d.node.WithdrawRefund(ctx, tried.Order); failed != nil {
-				err = errors.Join(err, failed) // then it is asked again, and refuses again
+				err = errors.Join(err, failed) // a later call gets the same refusal
 			}
 		}
 		return licensing.Order{}, providerFailed(err)
 	}
-	return d.record(ctx, tried.Order)
+	return d.recordRefund(ctx, tried.Order)
 }
 
-// sendNothingBack does without a provider, as it can where the order was for free.
-// Otherwise a wish ends here that no provider has heard of.
-func (d *Desk) sendNothingBack(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+// refundWithoutProvider handles a due refund in a mode without a provider. It records the refund of a free order.
+// It withdraws the request for any other refund that no provider was asked for.
+func (d *Desk) refundWithoutProvider(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	order, err := d.node.Order(ctx, order.Owner, order.OrderNo)
 	if err != nil || !order.RefundDue {
-		return order, notYet(err)
+		return order, stillDue(err)
 	}
 	if order.Amount == 0 {
-		return d.record(ctx, order)
+		return d.recordRefund(ctx, order)
 	}
 	if order.RefundRetryAt.IsZero() {
 		if _, err := d.node.WithdrawRefund(ctx, order); err != nil {
-			return licensing.Order{}, notYet(err)
+			return licensing.Order{}, stillDue(err)
 		}
 	}
 	return licensing.Order{}, licensing.ErrPaymentNotConfigured
 }
 
-// ask asks the provider, unless the order was for free.
-func ask(ctx context.Context, provider Provider, order licensing.Order) error {
+// requestRefund asks the provider for a refund, unless the order was free.
+func requestRefund(ctx context.Context, provider Provider, order licensing.Order) error {
 	if order.Amount == 0 {
 		return nil
 	}
@@ -106,21 +104,21 @@ func ask(ctx context.Context, provider Provider, order licensing.Order) error {
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-recordTime))
 		defer cancel()
 	}
-	span := beginTrace(ctx, "refund")
+	span := startSpan(ctx, "refund")
 	err := provider.Refund(ctx, order)
-	endTrace(span, err)
+	endSpan(span, err)
 	return err
 }
 
-// record stores that the money has gone back.
-func (d *Desk) record(ctx context.Context, order licensing.Order) (licensing.Order, error) {
+// recordRefund stores that the provider has sent the refund.
+func (d *Desk) recordRefund(ctx context.Context, order licensing.Order) (licensing.Order, error) {
 	result, err := d.node.RecordRefund(ctx, order)
-	return result.Order, notYet(err)
+	return result.Order, stillDue(err)
 }
 
-// notYet is the error of a step of a refund that is due. Where the step was not made
-// it is not as if nothing had happened: it will be made yet.
-func notYet(err error) error {
+// stillDue returns the error for a failed step of a due refund. If the step was not executed, the error becomes
+// ErrOutcomeUnknown: a later try will execute the step.
+func stillDue(err error) error {
 	if licensing.NotExecuted(err) {
 		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, errors.New(err.Error()))
 	}

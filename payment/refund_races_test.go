@@ -13,8 +13,8 @@ import (
 	"licet/payment"
 )
 
-// slowBank is a bank whose answers travel for a while: what happens meanwhile
-// happens after it has decided, and before anybody hears of it.
+// slowBank is a bank whose results arrive late: meanwhile runs after the bank's decision, and before the caller
+// gets the result.
 type slowBank struct {
 	*bank
 	meanwhile func()
@@ -29,10 +29,10 @@ func (b *slowBank) Refund(ctx context.Context, o licensing.Order) error {
 	return says
 }
 
-// TestOldRefusal: a refusal that comes late must not withdraw another wish than the
-// one that was refused, whose first try may have moved the money.
+// TestOldRefusal: a late refusal must not withdraw a later request for a refund, whose first try may have moved
+// the money.
 func TestOldRefusal(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	_, elsewhere := w.open(w.other, w.bank)
 	o := w.paid()
 	again := func(want error) {
@@ -43,8 +43,8 @@ func TestOldRefusal(t *testing.T) {
 	}
 	slow := &slowBank{bank: w.bank}
 	slow.meanwhile = func() {
-		again(payment.ErrRefused) // which withdraws the wish
-		again(errDown)            // a new wish, whose money moves
+		again(payment.ErrRefused) // withdraws the request
+		again(errDown)            // a new request, which moves the money
 	}
 	w.bank.next = []answer{{says: payment.ErrRefused}, {says: payment.ErrRefused}, {moves: true, says: errDown}}
 	_, desk := w.open(w.store, slow)
@@ -62,10 +62,9 @@ func TestOldRefusal(t *testing.T) {
 	w.verify()
 }
 
-// TestStoredWishIsNotUnavailable: once it is stored that money is due, no caller is
-// told that nothing was changed and never will be.
-func TestStoredWishIsNotUnavailable(t *testing.T) {
-	w := newTown(t)
+// TestStoredRefundIsNotUnavailable: once a refund is stored as due, no error claims that nothing was changed.
+func TestStoredRefundIsNotUnavailable(t *testing.T) {
+	w := newFixture(t)
 	for _, says := range []*licensing.Error{licensing.ErrUnavailable, licensing.ErrOverloaded} {
 		for name, do := range map[string]func(*payment.Desk) (licensing.Order, error){
 			"refund": func(desk *payment.Desk) (licensing.Order, error) {
@@ -84,7 +83,7 @@ func TestStoredWishIsNotUnavailable(t *testing.T) {
 				return o, err
 			},
 		} {
-			// All is well until the provider is about to be asked.
+			// The store fails from the request to the provider on.
 			store := &storetest.Faulty{Store: w.store, OnCommit: func(change store.Change) (fault storetest.Fault) {
 				if o := change.Writes[0].Record.Order; o != nil && o.RefundTries > 0 {
 					fault = storetest.Fault{Skip: true, Say: says}
@@ -107,10 +106,10 @@ func TestStoredWishIsNotUnavailable(t *testing.T) {
 	}
 }
 
-// TestFailureIsNoReplay: where a key's wish was withdrawn and can't be stored
-// again, that is no answer of an earlier request.
+// TestFailureIsNoReplay: if the request of an Idempotency-Key was withdrawn and can't be stored again, the error
+// is no replay of an earlier result.
 func TestFailureIsNoReplay(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: payment.ErrRefused}}
 	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, once); !errors.Is(err, providerFailed) {
@@ -138,10 +137,10 @@ func (f fragile) Refund(ctx context.Context, o licensing.Order) error {
 	return f.bank.Refund(ctx, o)
 }
 
-// TestPassSurvivesPanic: a provider that panics over one order must not take the
-// node with it, and then every other one that tries, nor keep the others' money.
+// TestPassSurvivesPanic: a provider that panics over one order must not end the process of any node, and must not
+// delay the refunds of other orders.
 func TestPassSurvivesPanic(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	orders := []licensing.Order{w.paid(), w.paid(), w.paid()}
 	w.bank.next = []answer{{says: errDown}, {says: errDown}, {says: errDown}}
 	for _, o := range orders {
@@ -161,11 +160,10 @@ func TestPassSurvivesPanic(t *testing.T) {
 	}
 }
 
-// TestProviderGone: without a provider a wish ends that none was asked for, also where
-// it was refused to an earlier one; of one that was asked for nobody knows whether the
-// money moved.
+// TestProviderGone: without a provider, a request for a refund that no provider was asked for is withdrawn, even
+// after the refusal of an earlier request. If a provider was asked, nobody knows whether the money moved.
 func TestProviderGone(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	poor := payment.NewDesk(w.node, nil)
 	for name, c := range map[string]struct {
 		says error
@@ -191,10 +189,10 @@ func TestProviderGone(t *testing.T) {
 	w.verify()
 }
 
-// TestPassAfterAnother: a pass finds a refund that another node tries before it does.
-// That one tells; this one neither asks nor has anything to complain of.
+// TestPassAfterAnother: a pass finds a refund that another node tries first. The other node reports the result;
+// this pass neither calls the provider nor returns an error.
 func TestPassAfterAnother(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	o := w.paid()
 	w.bank.next = []answer{{says: errDown}, {says: errDown}}
 	if _, _, err := w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{}, nil); !errors.Is(err, providerFailed) {

@@ -22,8 +22,8 @@ import (
 	"licet/payment"
 )
 
-// town has a bank, a store, and as many nodes as a test wants.
-type town struct {
+// fixture has a bank, a store, and as many nodes as a test needs.
+type fixture struct {
 	t     *testing.T
 	ctx   context.Context
 	clock *clock
@@ -34,10 +34,10 @@ type town struct {
 	desk  *payment.Desk
 	key   int
 
-	instruments *metrics.Metrics // of its own node
+	instruments *metrics.Metrics // of node
 }
 
-func newTown(t *testing.T) *town {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
@@ -46,7 +46,7 @@ func newTown(t *testing.T) *town {
 		t.Fatal(err)
 	}
 	t.Cleanup(etcd.Close)
-	w := &town{t: t, ctx: ctx, clock: &clock{}, bank: newBank()}
+	w := &fixture{t: t, ctx: ctx, clock: &clock{}, bank: newBank()}
 	for _, store := range []**kv.Store{&w.store, &w.other} {
 		if *store, err = kv.Open(ctx, kv.Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}); err != nil {
 			t.Fatal(err)
@@ -62,7 +62,7 @@ func newTown(t *testing.T) *town {
 
 func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
 
-func (w *town) open(store store.Store, provider payment.Provider) (*service.Service, *payment.Desk) {
+func (w *fixture) open(store store.Store, provider payment.Provider) (*service.Service, *payment.Desk) {
 	w.t.Helper()
 	check, err := w.store.KeyCheck(w.ctx, rand.Reader)
 	if err != nil {
@@ -89,7 +89,7 @@ func (w *town) open(store store.Store, provider payment.Provider) (*service.Serv
 	return n, payment.NewDesk(n, map[licensing.Mode]payment.Provider{licensing.Test: provider})
 }
 
-func (w *town) create() licensing.Order {
+func (w *fixture) create() licensing.Order {
 	w.t.Helper()
 	o, _, err := w.node.CreateOrder(w.ctx, owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "USD"})
 	if err != nil {
@@ -98,7 +98,7 @@ func (w *town) create() licensing.Order {
 	return o
 }
 
-func (w *town) paid() licensing.Order {
+func (w *fixture) paid() licensing.Order {
 	w.t.Helper()
 	o, _, err := w.desk.Pay(w.ctx, w.create())
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *town) paid() licensing.Order {
 	return o
 }
 
-func (w *town) canceled() licensing.Order {
+func (w *fixture) canceled() licensing.Order {
 	w.t.Helper()
 	o, err := w.desk.Cancel(w.ctx, w.create())
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *town) canceled() licensing.Order {
 	return o
 }
 
-func (w *town) now(o licensing.Order) licensing.Order {
+func (w *fixture) now(o licensing.Order) licensing.Order {
 	w.t.Helper()
 	stored, err := w.node.Order(w.ctx, owner, o.OrderNo)
 	if err != nil {
@@ -125,17 +125,16 @@ func (w *town) now(o licensing.Order) licensing.Order {
 	return stored
 }
 
-// once is an Idempotency-Key that no other request has.
-func (w *town) once() *node.Once {
+// once returns a unique Idempotency-Key.
+func (w *fixture) once() *node.Once {
 	w.key++
 	hash := sha256.Sum256(fmt.Append(nil, w.key))
 	return &node.Once{Hash: string(hash[:16]), Fingerprint: hash}
 }
 
-// check compares what the store and the bank say of an order with each other, and
-// with what it must have come to. Nothing is paid without a license or a refund,
-// and nothing is refunded twice.
-func (w *town) check(what string, o licensing.Order, want licensing.OrderStatus) {
+// check checks the status of an order, and that store and bank agree about the order. Every payment has led to a
+// license or a refund, and no order is refunded twice.
+func (w *fixture) check(what string, o licensing.Order, want licensing.OrderStatus) {
 	w.t.Helper()
 	stored := w.now(o)
 	if got := stored.Status(w.node.Now()); got != want || stored.RefundDue {
@@ -163,8 +162,8 @@ func (w *town) check(what string, o licensing.Order, want licensing.OrderStatus)
 	}
 }
 
-// verify finds fault with nothing in the store.
-func (w *town) verify() {
+// verify checks that kv's verification finds no fault in the store.
+func (w *fixture) verify() {
 	w.t.Helper()
 	if _, err := w.store.Verify(w.ctx, kv.VerifyConfig{Report: func(v kv.Violation) { w.t.Errorf("verify: %+v", v) }}); err != nil {
 		w.t.Error(err)
@@ -173,10 +172,9 @@ func (w *town) verify() {
 
 var providerFailed = &licensing.Error{Reason: licensing.ReasonProviderFailed}
 
-// TestRefund refunds a paid order, again, and under a key, and refuses what can't
-// be refunded.
+// TestRefund refunds a paid order, again, and with an Idempotency-Key. Orders that can't be refunded are refused.
 func TestRefund(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	o, key := w.paid(), w.once()
 	refund := func(o licensing.Order, once *node.Once) (licensing.Order, bool, error) {
 		return w.desk.Refund(w.ctx, owner, o.OrderNo, licensing.RequestRefund{Reason: "too slow"}, once)
@@ -230,10 +228,10 @@ func TestRefund(t *testing.T) {
 	w.verify()
 }
 
-// TestProviderFails in every way it can, and then goes on: by the same call, with
-// a key or without, by the pay page, or by a pass on another node.
+// TestProviderFails: after every kind of failure of the provider, the same call, with an Idempotency-Key or without,
+// the pay page, or a pass on another node completes the refund.
 func TestProviderFails(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	_, elsewhere := w.open(w.other, w.bank)
 	for name, fails := range map[string]answer{
 		"before":            {says: errDown},
@@ -288,10 +286,10 @@ func TestProviderFails(t *testing.T) {
 	w.verify()
 }
 
-// TestProviderRefuses withdraws the shop's wish: the order is paid as before, and
-// nobody asks again unless the shop does.
+// TestProviderRefuses: a refusal withdraws the shop's request. The order is paid as before, and only a new request
+// of the shop calls the provider again.
 func TestProviderRefuses(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	o, once := w.paid(), w.once()
 	w.bank.next = []answer{{says: fmt.Errorf("%w: disputed", payment.ErrRefused)}, {says: payment.ErrRefused}}
 	for asked := 1; asked <= 2; asked++ {
@@ -315,7 +313,7 @@ func TestProviderRefuses(t *testing.T) {
 	}
 	w.check("when it has changed its mind", o, licensing.OrderRefunded)
 
-	// Money for a canceled order is owed whatever the bank says.
+	// The refund of a payment for a canceled order stays due, whatever the bank says.
 	canceled := w.canceled()
 	w.bank.next = []answer{{says: payment.ErrRefused}}
 	if _, _, err := w.desk.Pay(w.ctx, canceled); !errors.Is(err, providerFailed) {
@@ -329,9 +327,9 @@ func TestProviderRefuses(t *testing.T) {
 	w.verify()
 }
 
-// TestRefundsAreCounted: what is due is seen by every node, and what was done by who did it.
+// TestRefundsAreCounted: every node shows the due refunds; each step counts on the node that has made it.
 func TestRefundsAreCounted(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	counted := func(want string) {
 		t.Helper()
 		steps := w.instruments.Refunds
@@ -370,10 +368,10 @@ func TestRefundsAreCounted(t *testing.T) {
 	counted("due 1, asked 6, made 2, refused 1")
 }
 
-// TestOnePassPerPause lets many nodes find the same refund: the bank is asked once
-// for each pause, and the pauses get longer.
+// TestOnePassPerPause: if many nodes find the same refund, one of them calls the bank after each pause, and the
+// pauses get longer.
 func TestOnePassPerPause(t *testing.T) {
-	w := newTown(t)
+	w := newFixture(t)
 	_, elsewhere := w.open(w.other, w.bank)
 	o := w.paid()
 	down := answer{says: errDown}

@@ -7,8 +7,8 @@ import (
 	"licet/metrics/tracing"
 )
 
-// beginTrace begins the span of a question to the provider, if whoever asks is traced.
-func beginTrace(ctx context.Context, operation string) *tracing.Span {
+// startSpan begins the span of a request to the provider, or returns nil if ctx has no span.
+func startSpan(ctx context.Context, operation string) *tracing.Span {
 	span := tracing.FromContext(ctx)
 	if span == nil {
 		return nil
@@ -16,8 +16,8 @@ func beginTrace(ctx context.Context, operation string) *tracing.Span {
 	return span.Child(tracing.Start{Kind: tracing.Client, Name: "payment " + operation})
 }
 
-// endTrace ends it.
-func endTrace(span *tracing.Span, err error) {
+// endSpan ends a span with the result of the request. span may be nil.
+func endSpan(span *tracing.Span, err error) {
 	if span == nil {
 		return
 	}

@@ -16,8 +16,8 @@ import (
 	"licet/payment"
 )
 
-// TestTraceOfTheProvider: what the provider is asked within a request that is traced is a
-// span of that trace, which says how it ended, and neither whose order it was nor why it failed.
+// TestTraceOfTheProvider: a request to the provider within a sampled trace has a span with its outcome. The span
+// shows neither the order nor the text of the error.
 func TestTraceOfTheProvider(t *testing.T) {
 	collector := otlptest.Start(t)
 	tracer, err := tracing.New(t.Context(), tracing.Config{
@@ -27,7 +27,7 @@ func TestTraceOfTheProvider(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tracer.Close(context.Background())
-	w := newTown(t)
+	w := newFixture(t)
 	unpaid, refused, back := w.create(), w.paid(), w.paid()
 	request := tracer.Begin(tracing.Parent{Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}, tracing.Start{Kind: tracing.Server, Name: "request"})
 	traced := tracing.NewContext(w.ctx, request)

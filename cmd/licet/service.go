@@ -190,7 +190,7 @@ func (s *instance) answer() error {
 	s.background("the memory of API keys used", n.KeepKeyUses)
 	s.parts.started("the mailboxes", n.Drain)
 	s.background("the memory of devices seen", n.KeepSeen)
-	desk := payment.NewDesk(n, payment.Counted(s.instruments, s.providers))
+	desk := payment.NewDesk(n, payment.Instrument(s.instruments, s.providers))
 	every := cmp.Or(s.sweepEvery, sweepEvery)
 	s.background("the sweeps", func(ctx context.Context) { n.Sweep(ctx, every, n.Chores()...) })
 	// Apart from those, since a provider may be slow.

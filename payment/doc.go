@@ -1,0 +1,14 @@
+// Package payment connects the pay page, the payment provider and the order. A [Provider] moves the money. The
+// [Desk] marks an order as paid when the provider reports the payment. The Desk also refunds orders: at the
+// shop's request, and when a payment arrives for a canceled order.
+//
+// The only provider today is the [Sandbox], for test mode.
+//
+// Files:
+//
+//   - payment.go: the interface of providers, and the desk that takes payments
+//   - refund.go: refunds, from the request to the record, with retries
+//   - sandbox.go: the provider of test mode
+//   - instrument.go: counts and times the requests to a provider
+//   - trace.go: the spans of requests to a provider
+package payment
