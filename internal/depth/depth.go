@@ -1,0 +1,19 @@
+// Package depth tells tests how deep to go. A test at the usual depth runs every case with few seeds, few kills and small
+// sizes. At full depth, which .ci/run sets, the same test runs many seeds, many kills and large sizes.
+package depth
+
+import "os"
+
+// variable is the environment variable that sets the depth: full, or anything else for the usual depth.
+const variable = "LICET_TEST_DEPTH"
+
+// Full reports whether tests run at full depth.
+func Full() bool { return os.Getenv(variable) == "full" }
+
+// Of returns full at full depth, and usual otherwise.
+func Of[T any](usual, full T) T {
+	if Full() {
+		return full
+	}
+	return usual
+}
