@@ -8,9 +8,9 @@ import (
 	"licet/licensing"
 )
 
-// The states of a call. It is answered exactly once: either its mailbox wins
-// the step to answered, or the waiting caller gives up and wins the step to
-// abandoned, and then a mailbox never folds it again.
+// The states of a call. A call is answered exactly once: either its turn wins the step to answered,
+// or the waiting caller gives up and wins the step to abandoned. A turn never folds an abandoned call
+// again.
 const (
 	callWaiting int32 = iota
 	callTaken
@@ -18,37 +18,56 @@ const (
 	callAbandoned
 )
 
-// call is one command on its way through a mailbox.
-type call struct {
-	cmd      licensing.Command
-	work     func(context.Context) (licensing.Result, error) // instead of cmd: see WithRecordLock, CommitInTurn
-	claim    *Claim                                          // the command came with an Idempotency-Key; nil for most
-	deadline time.Time
-	hopped   bool // another node sent it, and has been told that it ends at its deadline
-	away     bool // it is to go to the outbox; its turn's alone
-	state    atomic.Int32
-	who      atomic.Uint32 // the share that it counts for; see tellOwner
-	done     chan struct{} // closed once result and err are set; nil where its caller runs the mailbox
-	result   licensing.Result
-	err      error
+// callKind says how a turn runs a call.
+type callKind uint8
 
-	traced *traced // nil: it is not
+const (
+	// kindCommand is a command. A turn folds it together with other commands on the record.
+	kindCommand callKind = iota
+	// kindClaimed is a command with an Idempotency-Key. It has a turn of its own, because its
+	// transaction also writes the claim.
+	kindClaimed
+	// kindTask is work on a record while no command runs on the record. It has a turn of its own. See
+	// WithRecordLock.
+	kindTask
+)
+
+// call is one command or task on its way through a mailbox.
+type call struct {
+	kind  callKind
+	cmd   licensing.Command                               // nil of a task
+	claim *Claim                                          // of kindClaimed
+	task  func(context.Context) (licensing.Result, error) // of kindTask
+
+	deadline time.Time
+	hopped   bool // another node sent the call, and knows that the call ends at its deadline
+	leaving  bool // the call goes to the outbox after the turn; only the turn uses this
+	waited   bool // the call has waited for a turn that another goroutine runs
+	state    atomic.Int32
+	who      atomic.Uint32 // the share that the call counts for; see tellOwner
+	// done is closed once result and err are set. It is nil while only the caller's own goroutine can
+	// answer the call: in a turn that the caller runs.
+	done   chan struct{}
+	result licensing.Result
+	err    error
+
+	traced *traced // nil: the call is not traced
 }
 
-// newCall makes a call that counts for a share out of what it asks for.
-func newCall(who share, c *call) *call {
+// newCommand returns a call of a command that counts for a share.
+func newCommand(who share, cmd licensing.Command) *call {
+	c := &call{cmd: cmd}
 	c.who.Store(uint32(who))
 	return c
 }
 
-// gone returns the share that a call counts for, which does not change any more.
+// gone returns the share that a call counts for. The share does not change any more.
 func (c *call) gone() share { return share(c.who.Swap(0)) }
 
-// alone reports whether a call gets a turn of its own: one with an
-// Idempotency-Key, whose transaction writes a claim too, and work.
-func (c *call) alone() bool { return c.claim != nil || c.work != nil }
+// alone reports whether a call has a turn of its own.
+func (c *call) alone() bool { return c.kind != kindCommand }
 
-// deviceID is the device that a call touches, or empty.
+// deviceID returns the id of the device that a call touches, or the empty string.
 func (c *call) deviceID() string {
 	if c.cmd == nil {
 		return ""
@@ -65,12 +84,19 @@ func (c *call) answer(result licensing.Result, err error) {
 	}
 }
 
-// isOver reports whether a call that came by a hop must not be run any more: its
-// caller, at the other node, is told so by that node's clock.
+// mustWait prepares a call to be answered by another goroutine.
+func (c *call) mustWait() {
+	if c.done == nil {
+		c.done, c.waited = make(chan struct{}), true
+	}
+}
+
+// isOver reports whether a call that came by a hop must not be run any more: the node that sent the
+// call counts the call as ended, by its own clock.
 func (c *call) isOver() bool { return c.hopped && !time.Now().Before(c.deadline) }
 
-// await waits for a call's answer, until ctx ends. A call that has a turn of its own
-// has ended once it was begun, and so is waited for: its ctx ends with this one.
+// await waits for a call's answer, until ctx ends. A call that has a turn of its own ends once its
+// turn has begun, so await waits for that turn: the turn's ctx ends with this one.
 func (n *Node) await(ctx context.Context, c *call) (licensing.Result, error) {
 	select {
 	case <-c.done:
@@ -98,10 +124,14 @@ func countOwn(calls []*call) (own int) {
 	return own
 }
 
-// turnContext lives as long as the most patient of the calls, but no longer than
-// any that came by a hop: whoever sent it takes it to be over then, and nothing of
-// it may be sent again.
-func turnContext(calls []*call) (context.Context, context.CancelFunc) {
+// turnContext returns the context of a turn. A ctx with a deadline belongs to the caller who runs the
+// turn for its own call. Any other turn lives as long as its most patient call, but no longer than any
+// call that came by a hop: the node that sent the call counts the call as ended then, and nothing of
+// the call may be sent again.
+func turnContext(ctx context.Context, calls []*call) (context.Context, context.CancelFunc) {
+	if _, owned := ctx.Deadline(); owned {
+		return ctx, func() {}
+	}
 	latest := calls[0].deadline
 	for _, c := range calls[1:] {
 		if c.deadline.After(latest) {
@@ -113,5 +143,5 @@ func turnContext(calls []*call) (context.Context, context.CancelFunc) {
 			latest = c.deadline
 		}
 	}
-	return context.WithDeadline(context.Background(), latest)
+	return context.WithDeadline(ctx, latest)
 }

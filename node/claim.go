@@ -199,18 +199,17 @@ func (n *Node) settleClaim(ctx context.Context, ref licensing.Ref, c *call) {
 	c.answer(licensing.Result{}, licensing.ErrUnavailable) // every swap was lost for certain
 }
 
-// CommitInTurn stores what a request comes to, as CommitClaim does, in a turn of the mailbox of
-// one of the records that it writes: a record must not be in two Commits of one store at a
-// time. A request that had to wait for its turn fails with ErrClaimTaken: somebody else was
-// most likely first with the record.
+// CommitInTurn stores what a request comes to, as CommitClaim does, in a turn of the mailbox of one of the
+// records that the request writes: a record must not be in two Commits of one store at a time. A request
+// that waited for its turn fails with ErrClaimTaken: most likely another request has changed the record.
 func (n *Node) CommitInTurn(ctx context.Context, ref licensing.Ref, c *Claim, writes ...store.Write) error {
-	turn := &call{}
-	turn.work = func(ctx context.Context) (licensing.Result, error) {
-		if turn.done != nil { // it has waited
+	commit := &call{kind: kindTask}
+	commit.task = func(ctx context.Context) (licensing.Result, error) {
+		if commit.waited {
 			return licensing.Result{}, store.ErrClaimTaken
 		}
 		return licensing.Result{}, n.CommitClaim(ctx, c, nil, writes...)
 	}
-	_, err := n.doCall(ctx, ref, turn)
+	_, err := n.doCall(ctx, ref, commit)
 	return err
 }

@@ -85,7 +85,7 @@ again:
 			goto again
 		}
 		answers[i] = Answer{Result: result, Err: err}
-		worthSwap = worthSwap || mustStore(&record, c.cmd)
+		worthSwap = worthSwap || record.Changed
 		bytes += bytesOf(&record, c.cmd, told)
 	}
 	return foldResult{record: record, answers: answers, worthSwap: worthSwap}
@@ -116,18 +116,8 @@ func (n *Node) foldOne(record licensing.Record, c *call) foldResult {
 	return foldResult{
 		record:    record,
 		answers:   []Answer{{Result: result, Err: err}},
-		worthSwap: mustStore(&record, c.cmd),
+		worthSwap: record.Changed,
 	}
-}
-
-// mustStore tells whether what a command made of a record must be stored. That
-// a device was seen must be only where the command is there for nothing else.
-func mustStore(record *licensing.Record, cmd licensing.Command) bool {
-	if record.Changed {
-		return true
-	}
-	_, isSeen := cmd.(licensing.Seen)
-	return isSeen && record.Touched
 }
 
 // answerUnchanging answers the calls that change nothing in a snapshot that was
@@ -143,7 +133,7 @@ func (n *Node) answerUnchanging(snapshot store.Snapshot, calls []*call) []*call 
 			c.answer(licensing.Result{}, licensing.ErrInternal)
 			record = snapshot.Record.Clone()
 			continue
-		case mustStore(&record, c.cmd):
+		case record.Changed:
 			rest = append(rest, c)
 			record = snapshot.Record.Clone()
 			continue

@@ -8,19 +8,19 @@ import (
 	"licet/node/store"
 )
 
-// WithRecordLock runs work in a record's mailbox: while it does, no command runs on the
-// record here, and no swap of it is under way. Work may so change several records
-// in one transaction, if it holds them all; who holds an order may hold its
-// license too, and never the other way round, or two could wait for each other.
+// WithRecordLock runs a task in a record's mailbox: meanwhile no command runs on the record here, and no
+// swap of the record is under way. A task may so change several records in one transaction, if it holds
+// the locks of them all. A task that holds an order's lock may take the lock of the order's license too,
+// and never the other way round, or two tasks could wait for each other.
 //
-// It goes before all that waits, and has a turn of its own. Work that was begun
-// has ended when WithRecordLock returns, and so it must heed its ctx.
-func (n *Node) WithRecordLock(ctx context.Context, ref licensing.Ref, work func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
-	return n.doCall(ctx, ref, &call{work: work})
+// A task goes before all calls that wait, and has a turn of its own. A task that has begun has ended when
+// WithRecordLock returns, so it must stop when its ctx ends.
+func (n *Node) WithRecordLock(ctx context.Context, ref licensing.Ref, task func(context.Context) (licensing.Result, error)) (licensing.Result, error) {
+	return n.doCall(ctx, ref, &call{kind: kindTask, task: task})
 }
 
-// queueFirst lets work wait in a mailbox that is running, before all others: it is
-// rare, and a storm on the record must not keep it out. The shard's lock is held.
+// queueFirst lets a task wait in a mailbox that is running, before all other calls: tasks are rare, and a
+// storm on the record must not keep them out. The shard's lock is held.
 func (n *Node) queueFirst(box *mailbox, c *call) error {
 	if n.isDraining() {
 		return errDraining

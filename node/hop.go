@@ -142,7 +142,8 @@ func (n *Node) Execute(hop Hop) (HopAnswer, error) {
 	n.placement.received(ref, hop.From)
 	calls := make([]*call, len(hop.Commands))
 	for i, cmd := range hop.Commands {
-		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true, done: make(chan struct{})}
+		calls[i] = &call{cmd: cmd, deadline: hop.Over, hopped: true}
+		calls[i].mustWait()
 		if span != nil {
 			calls[i].traced = &traced{span: span, since: time.Now()}
 		}

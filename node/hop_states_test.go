@@ -30,7 +30,8 @@ func stateNode(peers Peers) *Node {
 }
 
 func stateCall(within time.Duration, state int32, hopped bool) *call {
-	c := &call{cmd: licensing.Activate{Device: "d"}, deadline: time.Now().Add(within), hopped: hopped, done: make(chan struct{})}
+	c := &call{cmd: licensing.Activate{Device: "d"}, deadline: time.Now().Add(within), hopped: hopped}
+	c.mustWait()
 	c.state.Store(state)
 	return c
 }
@@ -65,7 +66,7 @@ func TestAbandonedStaysAbandoned(t *testing.T) {
 	for _, state := range []int32{callAbandoned, callAnswered} {
 		c := stateCall(time.Minute, state, false)
 		rest := n.sendAway([]*call{c})
-		n.moveAway(contestedRef, []*call{c})
+		n.moveOut(contestedRef, []*call{c})
 		if len(rest) != 0 || c.state.Load() != state || len(n.shardOf(contestedRef).outboxes) != 0 {
 			t.Errorf("sent away from %d: %d are left, and it is %d", state, len(rest), c.state.Load())
 		}

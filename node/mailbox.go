@@ -60,11 +60,13 @@ func (n *Node) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command)
 
 // doPlaced runs a command that was let in, and gives back its place.
 func (n *Node) doPlaced(ctx context.Context, who share, ref licensing.Ref, cmd licensing.Command) (result licensing.Result, err error) {
-	c := newCall(who, &call{cmd: cmd})
+	c := newCommand(who, cmd)
 	defer func() { n.admission.leave(c.gone(), err) }()
 	return n.doCall(ctx, ref, c)
 }
 
+// doCall runs a call. The caller of a record that no other call waits for runs the first turn itself,
+// since most licenses have one caller at a time; calls that have come meanwhile get a goroutine.
 func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensing.Result, error) {
 	c.deadline, _ = ctx.Deadline()
 	if span := n.cfg.Tracer.SpanFrom(ctx); span != nil {
@@ -74,27 +76,31 @@ func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensin
 	if err != nil {
 		return licensing.Result{}, err
 	}
-	if box == nil {
-		return n.await(ctx, c)
+	if box != nil {
+		if more := n.runTurn(ctx, box); more {
+			n.guard.Start("mailbox", func() { n.run(box) })
+		}
 	}
-	n.runFirst(ctx, box, c)
-	return c.result, c.err
+	if c.done == nil { // the turn above has answered the call
+		return c.result, c.err
+	}
+	return n.await(ctx, c)
 }
 
-// post puts a call into its record's mailbox. Where none is running it gives
-// one, which the caller must run, beginning with this call.
+// post puts a call into its record's mailbox. If none is running, post returns a new mailbox, which the
+// caller must run.
 func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	s := n.shardOf(ref)
 	_, yields := n.placement.owner(ref)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if yields && mayHop(c.cmd) {
-		c.done = make(chan struct{})
+		c.mustWait()
 		return nil, n.postOut(s, ref, c)
 	}
 	if box, running := s.boxes[ref]; running {
-		c.done = make(chan struct{})
-		if c.work != nil {
+		c.mustWait()
+		if c.kind == kindTask {
 			return nil, n.queueFirst(box, c)
 		}
 		return nil, n.queue(box, c)
@@ -102,9 +108,8 @@ func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	if err := n.enter(); err != nil {
 		return nil, err
 	}
-	box := &mailbox{ref: ref, shard: s, running: 1, own: 1}
+	box := &mailbox{ref: ref, shard: s, queue: []*call{c}, own: 1}
 	s.boxes[ref] = box
-	c.state.Store(callTaken)
 	return box, nil
 }
 
@@ -121,7 +126,7 @@ func (n *Node) queue(box *mailbox, calls ...*call) error {
 	return nil
 }
 
-// append lets calls wait.
+// append lets calls wait behind all others.
 func (b *mailbox) append(calls []*call) {
 	b.queue = append(b.queue, calls...)
 	b.own += countOwn(calls)
@@ -182,57 +187,71 @@ func (n *Node) sumShards(count func(map[licensing.Ref]*mailbox) int) float64 {
 	return float64(sum)
 }
 
-// runFirst takes a mailbox that was idle through its first turn. It runs in the
-// caller of that turn's only call, since most licenses are asked for by one
-// caller at a time; who has come meanwhile gets a goroutine.
-func (n *Node) runFirst(ctx context.Context, box *mailbox, c *call) {
-	n.settle(ctx, box.ref, []*call{c})
-	if !n.retire(box) {
-		n.guard.Start("mailbox", func() { n.run(box) })
-	}
-}
-
-// run empties a mailbox, fold by fold, and removes it when nothing waits.
+// run runs turns until nothing waits.
 func (n *Node) run(box *mailbox) {
-	for {
-		n.inTurn(box, func() {
-			calls, left := box.takeTurn(n.roomFor(box))
-			if len(calls) == 0 {
-				return
-			}
-			n.traceWait(waitTaken, calls...)
-			began := n.cfg.Clock()
-			n.settleCalls(box.ref, calls)
-			if calls[0].work == nil { // which tells nothing of those that wait
-				box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
-			}
-		})
-		if n.retire(box) {
-			return
-		}
+	for n.runTurn(context.Background(), box) {
 	}
 }
 
-// inTurn runs one turn of a mailbox or an outbox. After a panic, inTurn answers the calls that the
-// turn took. If the turn took none, the same panic would end each later turn too, and inTurn
-// answers all calls that wait.
-func (n *Node) inTurn(box *mailbox, turn func()) {
+// runTurn runs one turn of a mailbox or an outbox, and reports whether calls wait for another turn. If
+// none waits, runTurn removes the mailbox. ctx is that of the caller who runs the turn for its own call;
+// any other turn has no deadline yet. After a panic, runTurn answers the calls that the turn took. If
+// the turn took none, the same panic would end each later turn too, and runTurn answers all calls that
+// wait.
+func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 	box.taken = nil
-	if n.guard.Do("mailbox", turn) {
+	ended := n.guard.Do("mailbox", func() {
+		if box.out {
+			n.hopTurn(box)
+		} else {
+			n.settleTurn(ctx, box)
+		}
+	})
+	if !ended {
+		if box.taken == nil {
+			box.taken = box.takeAll()
+		}
+		answerAll(box.taken, licensing.ErrInternal)
+	}
+	return !n.retire(box)
+}
+
+// settleTurn runs the calls of a mailbox's next turn on this node. Calls that are to hop after all go to
+// the outbox.
+func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
+	calls, left := n.takeTurn(box)
+	if len(calls) == 0 {
 		return
 	}
-	if box.taken == nil {
-		box.taken = box.takeAll()
+	n.traceWait(waitTaken, calls...)
+	began := n.cfg.Clock()
+	ctx, cancel := turnContext(ctx, calls)
+	defer cancel()
+	n.settle(ctx, box.ref, calls)
+	n.moveOut(box.ref, calls)
+	if calls[0].kind != kindTask { // which says nothing of the calls that wait
+		box.noteTurn(len(calls), left, n.cfg.Clock().Sub(began))
 	}
-	answerAll(box.taken, licensing.ErrInternal)
 }
 
-// takeTurn takes the calls of the next turn, and reports whether it left others.
-func (b *mailbox) takeTurn(room int) (calls []*call, left bool) {
+// takeTurn takes the calls of the next turn of a mailbox, and reports whether others still wait.
+func (n *Node) takeTurn(box *mailbox) (calls []*call, left bool) {
+	box.shard.mu.Lock()
+	defer box.shard.mu.Unlock()
+	devices := store.MaxTouchedDevices
+	if len(box.queue) > devices {
+		devices = n.cfg.Records.MaxDevicesPerCommit(box.ref)
+	}
+	box.taken = box.take(devices)
+	return box.taken, len(box.queue) > 0
+}
+
+// takeHop takes the calls of the next hop of an outbox.
+func (b *mailbox) takeHop() []*call {
 	b.shard.mu.Lock()
 	defer b.shard.mu.Unlock()
-	b.taken = b.take(room)
-	return b.taken, len(b.queue) > 0
+	b.taken = b.take(MaxHop)
+	return b.taken
 }
 
 // takeAll takes all calls that wait, except those whose caller has given up.
@@ -278,30 +297,18 @@ func (n *Node) retire(box *mailbox) bool {
 	return true
 }
 
-// settleCalls settles a turn within the time of the most patient of its calls, and
-// moves those to the outbox that are to hop after all.
-func (n *Node) settleCalls(ref licensing.Ref, calls []*call) {
-	ctx, cancel := turnContext(calls)
-	defer cancel()
-	n.settle(ctx, ref, calls)
-	n.moveAway(ref, calls)
-}
-
-// roomFor is how many devices the next fold may touch.
-func (n *Node) roomFor(box *mailbox) int {
-	box.shard.mu.Lock()
-	waiting := len(box.queue)
-	box.shard.mu.Unlock()
-	if waiting <= store.MaxTouchedDevices {
-		return store.MaxTouchedDevices
+// take removes the calls of the next turn from the queue: at most foldCommands commands, which touch at
+// most so many devices. take drops calls whose caller has given up, before anything was done for them.
+func (b *mailbox) take(maxDevices int) []*call {
+	if len(b.queue) == 1 { // as of most turns
+		calls := b.queue
+		b.queue = nil
+		if c := calls[0]; c.isOver() || !c.state.CompareAndSwap(callWaiting, callTaken) {
+			calls = nil
+		}
+		b.running, b.own = len(calls), countOwn(calls)
+		return calls
 	}
-	return n.cfg.Records.MaxDevicesPerCommit(box.ref)
-}
-
-// take removes the calls of the next fold from the queue: as many as one
-// transaction has room for. Calls whose caller has given up are dropped here,
-// before anything was done for them.
-func (b *mailbox) take(room int) []*call {
 	var calls []*call
 	devices := make(map[string]struct{})
 	i := 0
@@ -315,7 +322,7 @@ func (b *mailbox) take(room int) []*call {
 		}
 		if id := c.deviceID(); id != "" {
 			if _, seen := devices[id]; !seen {
-				if len(devices) == room {
+				if len(devices) == maxDevices {
 					break
 				}
 				devices[id] = struct{}{}

@@ -30,33 +30,22 @@ func (n *Node) open(box *mailbox, calls ...*call) error {
 	}
 	box.append(calls)
 	box.home()[box.ref] = box
-	if box.out {
-		n.guard.Start("outbox", func() { n.runOut(box) })
-	} else {
-		n.guard.Start("mailbox", func() { n.run(box) })
-	}
+	n.guard.Start("mailbox", func() { n.run(box) })
 	return nil
 }
 
-// runOut empties an outbox, hop by hop, and removes it when nothing waits. Once a
-// license is not yielded any more, what waits goes to the mailbox.
-func (n *Node) runOut(box *mailbox) {
-	for {
-		n.inTurn(box, func() {
-			calls, _ := box.takeTurn(MaxHop)
-			if len(calls) == 0 {
-				return
-			}
-			n.traceWait(waitTaken, calls...)
-			if to, yields := n.placement.owner(box.ref); yields {
-				n.hop(box.ref, calls, to)
-			} else {
-				n.bringBack(box.ref, calls)
-			}
-		})
-		if n.retire(box) {
-			return
-		}
+// hopTurn sends the calls of an outbox's next turn to the node that owns the license. Once the license
+// is not yielded any more, the calls go to the mailbox.
+func (n *Node) hopTurn(box *mailbox) {
+	calls := box.takeHop()
+	if len(calls) == 0 {
+		return
+	}
+	n.traceWait(waitTaken, calls...)
+	if to, yields := n.placement.owner(box.ref); yields {
+		n.hop(box.ref, calls, to)
+	} else {
+		n.bringBack(box.ref, calls)
 	}
 }
 
@@ -71,7 +60,7 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	n.guard.StartIn(&n.work, "hop", func() {
 		defer close(done)
 		n.answering(calls, func() {
-			ctx, cancel := turnContext(calls)
+			ctx, cancel := turnContext(context.Background(), calls)
 			defer cancel()
 			n.bringBack(ref, n.forward(ctx, ref, calls, to))
 		})
@@ -95,45 +84,44 @@ func (n *Node) hop(ref licensing.Ref, calls []*call, to store.Incarnation) {
 	}
 }
 
-// sendAway marks the calls of a turn that are to go to the outbox once it has
-// ended, and gives back those that are to be settled here: they came by a hop
-// themselves, their caller runs the mailbox, they are of another kind, or have too
-// little time: forward would send those back at once, to lose the next swap
-// without a pause.
+// sendAway marks the calls of a turn that go to the outbox after the turn, and returns the calls that
+// are settled here: calls that came by a hop themselves, calls that may not hop, and calls with too
+// little time left: forward would send these back at once, to lose the next swap without a pause.
 func (n *Node) sendAway(calls []*call) (rest []*call) {
 	soon := time.Now().Add(n.leastLeft())
 	for _, c := range calls {
-		if c.hopped || c.done == nil || !mayHop(c.cmd) || c.deadline.Before(soon) {
+		if c.hopped || !mayHop(c.cmd) || c.deadline.Before(soon) {
 			rest = append(rest, c)
 		} else {
-			c.away = true
+			c.leaving = true
 		}
 	}
 	return rest
 }
 
-// moveAway moves the calls of a turn that has ended to the outbox, as far as they
-// are marked and have not been answered since.
-func (n *Node) moveAway(ref licensing.Ref, calls []*call) {
-	if !slices.ContainsFunc(calls, func(c *call) bool { return c.away }) {
+// moveOut moves the calls of a turn that has ended to the outbox, as far as sendAway has marked them and
+// nobody has answered them since.
+func (n *Node) moveOut(ref licensing.Ref, calls []*call) {
+	if !slices.ContainsFunc(calls, func(c *call) bool { return c.leaving }) {
 		return
 	}
 	var refused []*call
 	s := n.shardOf(ref)
 	s.mu.Lock()
 	for _, c := range calls {
-		if !c.away {
+		if !c.leaving {
 			continue
 		}
-		c.away = false
+		c.leaving = false
 		c.waitsAgain()
 		if !c.state.CompareAndSwap(callTaken, callWaiting) {
-			continue // its caller has given up, or the turn has panicked
+			continue // the caller has given up, or the turn has panicked
 		}
+		c.mustWait()
 		box := s.outboxes[ref]
-		full := box != nil && n.fullFor(box, c) != nil // which is nobody's refusal: it is run here
+		full := box != nil && n.fullFor(box, c) != nil // which refuses nothing: the call is run here
 		if (full || n.postOut(s, ref, c) != nil) && c.state.CompareAndSwap(callWaiting, callTaken) {
-			refused = append(refused, c) // there is no room
+			refused = append(refused, c)
 		}
 	}
 	s.mu.Unlock()

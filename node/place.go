@@ -50,14 +50,16 @@ func (p Place) Leave(err error) { p.node.admission.leave(p.who, err) }
 
 // Do runs a command that has the place, as [Node.Do] does.
 func (p Place) Do(ctx context.Context, ref licensing.Ref, cmd licensing.Command) (licensing.Result, error) {
-	return p.node.doCall(ctx, ref, newCall(p.who, &call{cmd: cmd}))
+	return p.node.doCall(ctx, ref, newCommand(p.who, cmd))
 }
 
 // DoOnce runs a command that has the place, once for the request of a claim.
 func (p Place) DoOnce(ctx context.Context, ref licensing.Ref, cmd licensing.Command, c *Claim) (licensing.Result, error) {
 	switch {
 	case c.once != nil:
-		return p.node.doCall(ctx, ref, newCall(p.who, &call{cmd: cmd, claim: c}))
+		claimed := newCommand(p.who, cmd)
+		claimed.kind, claimed.claim = kindClaimed, c
+		return p.node.doCall(ctx, ref, claimed)
 	case c.stale != nil:
 		return licensing.Result{}, c.stale
 	}

@@ -1,8 +1,8 @@
 package node
 
 import (
-	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -127,71 +127,72 @@ func (n *Node) storeSeen() {
 	group.Wait()
 }
 
-// storeSeenOf stores when devices of one license were seen, one fold after the
-// other: more at a time would take up the mailbox. What the node has no room
-// for now is left for the next time. It reports false where the store failed.
+// storeSeenOf stores when devices of one license were seen, in one task for each part that one swap takes:
+// a longer task would keep others from the record. What the node has no room for now waits for the next
+// time. storeSeenOf reports false if the store failed.
 func (n *Node) storeSeenOf(key licensing.LicenseKey, devices map[string]time.Time) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), seenTimeout)
 	defer cancel()
-	seen := make([]licensing.Seen, 0, len(devices))
-	for device, at := range devices {
-		seen = append(seen, licensing.Seen{Key: key, Device: device, At: at})
-	}
-	for fold := range slices.Chunk(seen, store.MaxTouchedDevices) {
-		posted, err := n.storeSeenFold(ctx, licensing.LicenseRef(key), fold)
+	ref := licensing.LicenseRef(key)
+	who := n.shareOf(ref, nil)
+	for part := range slices.Chunk(slices.Sorted(maps.Keys(devices)), store.MaxTouchedDevices) {
+		if n.admission.enterBackground(who) != nil {
+			n.seen.putBack(key, devices)
+			return true
+		}
+		seen := make([]licensing.Seen, len(part))
+		for i, device := range part {
+			seen[i] = licensing.Seen{Key: key, Device: device, At: devices[device]}
+			delete(devices, device)
+		}
+		_, err := n.WithRecordLock(ctx, ref, func(ctx context.Context) (licensing.Result, error) {
+			return licensing.Result{}, n.swapSeen(ctx, ref, seen)
+		})
+		n.admission.leave(who, err)
 		switch licensing.ReasonOf(err) {
 		case licensing.ReasonUnavailable, licensing.ReasonOutcomeUnknown:
 			return false
-		}
-		for _, cmd := range fold[:posted] {
-			delete(devices, cmd.Device)
-		}
-		if posted < len(fold) {
-			n.seen.putBack(key, devices)
-			break
 		}
 	}
 	return true
 }
 
-// storeSeenFold posts what was seen together, so that it is folded, and waits
-// until all is answered. It tells how many there was room for, and one of the
-// errors of these.
-func (n *Node) storeSeenFold(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) (posted int, failed error) {
-	deadline, _ := ctx.Deadline()
-	var mine *mailbox
-	var first *call
-	calls := make([]*call, 0, len(seen))
-	who := n.shareOf(ref, nil)
-	for _, cmd := range seen {
-		if n.admission.enterBackground(who) != nil {
-			break
-		}
-		c := newCall(who, &call{cmd: cmd, deadline: deadline})
-		box, err := n.post(ref, c)
-		if err != nil {
-			n.admission.leave(c.gone(), err)
-			if licensing.ReasonOf(err) != licensing.ReasonOverloaded {
-				failed = err
+// swapSeen stores in one swap when devices of a license were seen. Such a swap proves only that the devices
+// are bound, so nothing else is made of its snapshot.
+func (n *Node) swapSeen(ctx context.Context, ref licensing.Ref, seen []licensing.Seen) error {
+	want := store.Want{Ref: ref, Devices: make([]string, len(seen))}
+	for i, cmd := range seen {
+		want.Devices[i] = cmd.Device
+	}
+	snapshot, unsure, known := n.cfg.Records.Recall(want)
+	known = known && len(unsure) == 0
+	for try := range swapTries {
+		if !known {
+			loaded, err := n.cfg.Records.Load(ctx, want)
+			if err != nil {
+				return err
 			}
+			snapshot = loaded[0]
+		}
+		record, now := snapshot.Record, n.Now()
+		for _, cmd := range seen {
+			if _, _, panicked := n.apply(&record, cmd, now); panicked {
+				return licensing.ErrInternal
+			}
+		}
+		if !record.Touched {
+			return nil
+		}
+		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{{Ref: ref, Token: snapshot.Token, Record: record}}})
+		if err != nil || outcome.Landed {
+			return err
+		}
+		if known = len(outcome.Rivals) > 0; known {
+			snapshot = outcome.Rivals[0]
+		}
+		if !pause(ctx, try) {
 			break
 		}
-		posted++
-		if box != nil {
-			mine, first = box, c
-		} else {
-			calls = append(calls, c)
-		}
 	}
-	if mine != nil {
-		n.runFirst(ctx, mine, first)
-		n.admission.leave(first.gone(), first.err)
-		failed = cmp.Or(failed, first.err)
-	}
-	for _, c := range calls {
-		_, err := n.await(ctx, c)
-		n.admission.leave(c.gone(), err)
-		failed = cmp.Or(failed, err)
-	}
-	return posted, failed
+	return licensing.ErrUnavailable // every swap was lost for certain
 }

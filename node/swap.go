@@ -13,74 +13,102 @@ import (
 const (
 	// swapTries bounds how often a fold is made again after a lost swap.
 	swapTries = 12
-	// retryPause is the longest pause before the second retry; it doubles.
+	// retryPause is the longest pause before the second retry; it doubles with each further retry.
 	retryPause    = time.Millisecond
 	retryPauseMax = 64 * time.Millisecond
 )
 
-// swap stores what a fold made of a snapshot, and answers its calls. Calls that the fold
-// had no room for are settled after it, on what it has made of the record.
-func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, fold foldResult) {
-	if rest := stillWanted(n.swapFold(ctx, ref, calls, snapshot, fold)); len(rest) > 0 {
-		n.readAndSwap(ctx, ref, rest)
-	}
-}
+// certainty says how much a snapshot proves.
+type certainty uint8
 
-// swapFold stores what a fold made of a snapshot, and answers its calls. After a loss they
-// are folded again on what they lost to. It returns the calls that a fold had no room for.
-func (n *Node) swapFold(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, fold foldResult) (rest []*call) {
-	for try := range swapTries {
-		if len(fold.answers) < len(calls) {
-			var left []*call
-			calls, left = fold.split(calls)
-			rest = append(slices.Clone(left), rest...)
-		}
-		if !fold.worthSwap {
-			// Nothing to store: the answers hold at the snapshot's revision,
-			// which was read in the swap that was lost.
-			n.answerFold(fold, calls)
-			return rest
-		}
-		outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
-			{Ref: ref, Token: snapshot.Token, Record: fold.record},
-		}})
-		if err != nil {
-			answerAll(calls, err)
-			return rest
-		}
-		if outcome.Landed {
-			fold.answer(calls)
-			return rest
-		}
-		if calls = stillWanted(calls); len(calls) == 0 {
-			return rest
-		}
-		if n.placement.lost(ref, writerOf(outcome.Rivals)) {
-			if calls = n.sendAway(calls); len(calls) == 0 {
-				return rest
+const (
+	unknown certainty = iota // there is no snapshot: the record must be read
+	guessed                  // the store remembers the snapshot; a Commit or a Confirm must prove it
+	proven                   // the snapshot was read after the calls came
+)
+
+// swap folds calls on a snapshot of their record, stores what the fold makes of the record, and answers
+// the calls. After a lost swap, the calls are folded again on the record that the swap lost to. Calls that
+// a fold had no room for are folded after it.
+func (n *Node) swap(ctx context.Context, ref licensing.Ref, calls []*call, snapshot store.Snapshot, is certainty) {
+	var later []*call // the calls that had no room, in their order
+	for losses := 0; ; {
+		if len(calls) == 0 {
+			if calls, later = stillWanted(later), nil; len(calls) == 0 {
+				return
 			}
+			is, losses = unknown, 0
 		}
-		if !pause(ctx, try) {
-			break
+		if is == unknown {
+			part, rest := splitAfter(calls, store.MaxTouchedDevices)
+			later = slices.Concat(rest, later)
+			if snapshot, calls = n.read(ctx, ref, part); len(calls) == 0 {
+				continue
+			}
+			is = proven
 		}
-		if len(outcome.Rivals) > 0 {
-			snapshot = outcome.Rivals[0]
-		} else if len(fold.record.Devices) > store.MaxTouchedDevices {
-			n.readAndSwap(ctx, ref, calls) // in parts, of which none comes here again
-			return rest
-		} else if snapshot, calls = n.read(ctx, ref, calls); len(calls) == 0 {
-			return rest
+		fold := n.fold(snapshot, calls)
+		if len(fold.answers) < len(calls) {
+			var rest []*call
+			calls, rest = fold.split(calls)
+			later = slices.Concat(rest, later)
 		}
-		fold = n.fold(snapshot, calls)
+		switch {
+		case fold.worthSwap:
+			outcome, err := n.cfg.Records.Commit(ctx, store.Change{Writes: []store.Write{
+				{Ref: ref, Token: snapshot.Token, Record: fold.record},
+			}})
+			switch {
+			case err != nil:
+				answerAll(calls, err)
+				calls = nil
+			case outcome.Landed:
+				fold.answer(calls)
+				calls = nil
+			default:
+				if calls = n.afterLoss(ref, calls, outcome); len(calls) == 0 {
+					continue
+				}
+				if losses++; losses == swapTries || !pause(ctx, losses-1) {
+					// Every swap was lost for certain, so nothing has happened.
+					answerAll(calls, licensing.ErrUnavailable)
+					answerAll(later, licensing.ErrUnavailable)
+					return
+				}
+				if is = unknown; len(outcome.Rivals) > 0 {
+					snapshot, is = outcome.Rivals[0], proven
+				}
+			}
+		case is == guessed:
+			switch still, err := n.cfg.Records.Confirm(ctx, ref, snapshot.Token); {
+			case err != nil:
+				answerAll(calls, err)
+				calls = nil
+			case still:
+				n.answerFold(fold, calls)
+				calls = nil
+			default:
+				calls, is = stillWanted(calls), unknown
+			}
+		default: // the answers hold at the snapshot's revision
+			n.answerFold(fold, calls)
+			calls = nil
+		}
 	}
-	// Every swap was lost for certain, so nothing has happened.
-	answerAll(calls, licensing.ErrUnavailable)
-	answerAll(rest, licensing.ErrUnavailable)
-	return nil
 }
 
-// writerOf is who wrote the record that a swap was lost to; zero where the swap
-// did not bring that back.
+// afterLoss returns the calls of a lost swap that this node folds again. Calls that hop to the node that
+// owns the record are marked for the outbox.
+func (n *Node) afterLoss(ref licensing.Ref, calls []*call, lost store.Outcome) []*call {
+	calls = stillWanted(calls)
+	if len(calls) > 0 && n.placement.lost(ref, writerOf(lost.Rivals)) {
+		calls = n.sendAway(calls)
+	}
+	return calls
+}
+
+// writerOf returns the incarnation that wrote the record that a swap was lost to; zero if the swap did not
+// bring the record back.
 func writerOf(rivals []store.Snapshot) store.Incarnation {
 	if len(rivals) == 0 {
 		return store.Incarnation{}
@@ -88,8 +116,8 @@ func writerOf(rivals []store.Snapshot) store.Incarnation {
 	return rivals[0].Writer
 }
 
-// stillWanted drops the calls whose callers were told that the outcome is
-// unknown: a command that has been answered is never run again.
+// stillWanted drops the calls whose callers were told that the outcome is unknown: a command that has been
+// answered is never run again.
 func stillWanted(calls []*call) []*call {
 	var wanted []*call
 	for _, c := range calls {
@@ -100,13 +128,13 @@ func stillWanted(calls []*call) []*call {
 	return wanted
 }
 
-// pause waits a random while after lost swap number try, none after the first.
-// It reports false when ctx has ended.
+// pause waits a random time after lost swap number try, from 0, and not at all after the first. pause
+// reports false if ctx has ended.
 func pause(ctx context.Context, try int) bool {
 	if try == 0 {
 		return ctx.Err() == nil
 	}
-	longest := min(retryPause<<min(try-1, 10), retryPauseMax) // a shift that is bounded can't overflow
+	longest := min(retryPause<<min(try-1, 10), retryPauseMax) // the bounded shift can't overflow
 	timer := time.NewTimer(rand.N(longest))
 	defer timer.Stop()
 	select {

@@ -35,6 +35,9 @@ func (n *Node) traceWait(outcome string, calls ...*call) {
 		return
 	}
 	eachTraced(calls, func(c *call) {
+		if !c.waited {
+			return
+		}
 		c.traced.span.Child(tracing.Start{
 			Name: "mailbox wait", At: c.traced.since, Attrs: []tracing.Attr{tracing.String("licet.outcome", outcome)},
 		}).End()
@@ -65,7 +68,7 @@ func eachTraced(calls []*call, do func(*call)) {
 // context belongs to it.
 func (n *Node) traceTurn(ctx context.Context, ref licensing.Ref, calls []*call) (of context.Context, ended func()) {
 	name := "fold"
-	if calls[0].work != nil {
+	if calls[0].kind == kindTask {
 		name = "hold"
 	}
 	spans := traceShared(calls, tracing.Internal, name, func() []tracing.Attr {
