@@ -1,12 +1,13 @@
 package handlers
 
 import (
+	"context"
 	"strconv"
 
 	"licet/licensing"
 )
 
-// activation is the answer of an activation: the license, seen from one device.
+// activation answers an activation: the license, seen from one device.
 type activation struct {
 	LicenseKey     licensing.LicenseKey `json:"license_key"`
 	Status         licensing.Status     `json:"status"`
@@ -20,11 +21,11 @@ type activation struct {
 	Mode           licensing.Mode       `json:"mode"`
 	AccountID      string               `json:"account_id"`
 
-	name string // what DeviceName points to, where there is one
+	name string // DeviceName points to name, or is nil
 }
 
-// appendJSON writes an activation as encoding/json does, for a fraction of the
-// time: it is what most requests are answered with.
+// appendJSON writes an activation as encoding/json does, in a fraction of the
+// time: activations are most of the requests.
 func (a *activation) appendJSON(to []byte) []byte {
 	to = appendText(append(to, `{"license_key":`...), string(a.LicenseKey))
 	to = appendText(append(to, `,"status":`...), string(a.Status))
@@ -40,17 +41,42 @@ func (a *activation) appendJSON(to []byte) []byte {
 	return append(to, '}')
 }
 
+// activationRequest asks to bind a device to a license. Members that are unknown are skipped:
+// applications of any age call here, newer ones than this service too.
+type activationRequest struct {
+	LicenseKey text `json:"license_key"`
+	DeviceID   text `json:"device_id"`
+	DeviceName text `json:"device_name"`
+	ProductID  text `json:"product_id"`
+	AccountID  text `json:"account_id"`
+	Mode       text `json:"mode"`
+
+	key licensing.LicenseKey
+}
+
+func (in *activationRequest) check(c *checks) {
+	in.key = c.licenseKey("license_key", in.LicenseKey)
+	c.deviceID("device_id", in.DeviceID)
+	c.line("device_name", in.DeviceName, maxDeviceName)
+	c.pin("product_id", in.ProductID)
+	c.pin("account_id", in.AccountID)
+	c.pin("mode", in.Mode)
+}
+
 // activate binds a device to a license.
-func (s *Server) activate(r *request) (any, error) {
-	cmd, err := s.readActivation(r.body())
-	if err != nil {
+func (s *Server) activate(ctx context.Context, r *request, in activationRequest) (*activation, error) {
+	if err := s.limitLicense(r, in.key); err != nil {
 		return nil, err
 	}
-	if err := s.limitLicense(r, cmd.Key); err != nil {
-		return nil, err
+	cmd := licensing.Activate{
+		Target:    r.target(in.key),
+		ProductID: in.ProductID.value,
+		Device:    in.DeviceID.value,
+		Name:      in.DeviceName.value,
+		Named:     in.DeviceName.given,
 	}
-	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
-	result, err := s.cfg.Node.Activate(r.ctx, cmd)
+	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
+	result, err := s.cfg.Node.Activate(ctx, cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -73,38 +99,4 @@ func (s *Server) activate(r *request) (any, error) {
 		answer.DeviceName = &answer.name
 	}
 	return answer, nil
-}
-
-// readActivation reads the body of an activation. Members that it does not
-// know are skipped: copies of any age call here, newer ones than this too.
-func (s *Server) readActivation(body []byte) (licensing.Activate, error) {
-	var key, device, name, product, account, mode text
-	err := decodeObject(body, false,
-		textMember("license_key", &key),
-		textMember("device_id", &device),
-		textMember("device_name", &name),
-		textMember("product_id", &product),
-		textMember("account_id", &account),
-		textMember("mode", &mode),
-	)
-	if err != nil {
-		return licensing.Activate{}, err
-	}
-	cmd := licensing.Activate{
-		ProductID: product.value,
-		Device:    device.value,
-		Name:      name.value,
-		Named:     name.given,
-	}
-	cmd.Pin = licensing.Owner{AccountID: account.value, Mode: licensing.Mode(mode.value)}
-	var bad problems
-	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
-		return licensing.Activate{}, err
-	}
-	bad.deviceID("device_id", device)
-	bad.line("device_name", name, maxDeviceName)
-	bad.pin("product_id", product)
-	bad.pin("account_id", account)
-	bad.pin("mode", mode)
-	return cmd, bad.err()
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"bytes"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -23,9 +24,12 @@ func BenchmarkReadActivation(b *testing.B) {
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
+	r := &request{fast: &fasthttp.RequestCtx{}}
+	r.fast.Request.SetBody(body)
+	of, in := compile(reflect.TypeFor[activationRequest]()), new(activationRequest)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := s.readActivation(body); err != nil {
+		if err := s.read(r, of, in); err != nil {
 			b.Fatal(err)
 		}
 	}

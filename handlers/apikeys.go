@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"math"
 	"regexp"
 	"strconv"
@@ -11,8 +12,8 @@ import (
 	"licet/node/service"
 )
 
-// apiKey is the answer of everything that is about one API key. It has nothing
-// of the key's text, its hash or its secrets.
+// apiKey is an API key as answers show it: without its text, its hash and its
+// secrets.
 type apiKey struct {
 	ID                  string                 `json:"id"`
 	Name                string                 `json:"name"`
@@ -28,7 +29,7 @@ type apiKey struct {
 	Mode                licensing.Mode         `json:"mode"`
 }
 
-// issuedAPIKey adds what is shown once, and null where it is not shown.
+// issuedAPIKey adds the text and the secret, which are shown once. Later they are null.
 type issuedAPIKey struct {
 	APIKey    *string `json:"api_key"`
 	APISecret *string `json:"api_secret"`
@@ -57,139 +58,144 @@ func apiKeyAnswer(k *licensing.APIKey, now time.Time) apiKey {
 
 func issuedAnswer(issued *service.IssuedKey, now time.Time) issuedAPIKey {
 	return issuedAPIKey{
-		APIKey:    optional(issued.Text),
-		APISecret: optional(issued.Secret),
+		APIKey:    orNull(issued.Text),
+		APISecret: orNull(issued.Secret),
 		apiKey:    apiKeyAnswer(&issued.Key, now),
 	}
 }
 
-// createAPIKey makes an API key for the caller's account and mode.
-func (s *Server) createAPIKey(r *request) (any, error) {
-	var bad, late problems
-	wanted, err := readNewAPIKey(r, &bad)
-	if err != nil {
-		return nil, err
-	}
-	late.future("expires_at", wanted.ExpiresAt, s.cfg.Node.Now())
-	in := service.KeyCreation{NewKey: wanted}
-	in.Once, in.Stale = bad.onceInTime(r, late)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	issued, replayed, err := s.cfg.Node.CreateAPIKey(r.ctx, in)
-	r.replayed = replayed
-	if err != nil {
-		return nil, err
-	}
-	return issuedAnswer(&issued, s.cfg.Node.Now()), nil
+// newAPIKey asks for an API key.
+type newAPIKey struct {
+	Name             text  `json:"name"`
+	Scopes           texts `json:"scopes"`
+	ExpiresAt        text  `json:"expires_at"`
+	RequireSignature flag  `json:"require_signature"`
+	idempotencyKey   `json:"-"`
+
+	expires time.Time
 }
 
-// readNewAPIKey reads the body of a new API key, and notes what is bad about
-// it.
-func readNewAPIKey(r *request, bad *problems) (service.NewKey, error) {
-	var name, expires text
-	var scopes texts
-	var sign flag
-	err := decodeObject(r.body(), true,
-		textMember("name", &name),
-		textsMember("scopes", &scopes),
-		textMember("expires_at", &expires),
-		flagMember("require_signature", &sign),
-	)
-	if err != nil {
-		return service.NewKey{}, err
-	}
-	bad.apiKeyName("name", name)
-	bad.scopes("scopes", scopes, r.caller)
-	return service.NewKey{
-		Owner:            r.caller.Owner,
-		Name:             name.value,
-		Scopes:           scopes.values,
-		ExpiresAt:        bad.moment("expires_at", expires),
-		RequireSignature: sign.value,
-	}, nil
+func (in *newAPIKey) check(c *checks) {
+	c.apiKeyName("name", in.Name)
+	c.scopes("scopes", in.Scopes)
+	in.expires = c.future("expires_at", in.ExpiresAt)
 }
 
-func (p *problems) apiKeyName(field string, in text) {
+func (c *checks) apiKeyName(field string, in text) {
 	switch {
+	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxAPIKeyName, Pattern: patternOneLine}):
 	case !in.given:
-		p.add(field, problemRequired)
+		c.add(field, problemRequired)
 	case !licensing.ValidAPIKeyName(in.value):
-		p.add(field, "must be 1 to 255 characters without control characters")
+		c.add(field, "must be 1 to 255 characters without control characters")
 	}
 }
 
-// scopes checks what a new API key is to be allowed. Nobody can give away what
-// they don't have: a key must not be a way to more than its maker may do.
-func (p *problems) scopes(field string, in texts, creator *licensing.APIKey) {
+// scopes checks the scopes of a new API key, which must not exceed the scopes of its creator.
+func (c *checks) scopes(field string, in texts) {
 	switch {
+	case c.describe(field, Limits{Required: true, MinItems: 1, MaxItems: maxScopes}):
 	case !in.given:
-		p.add(field, problemRequired)
-	case !licensing.ValidScopes(in.values):
-		p.add(field, "must be 1 to 32 of "+strings.Join(licensing.Scopes(), ", ")+", each also with :read behind it, or *")
+		c.add(field, problemRequired)
+	case !licensing.ValidScopes(in.value):
+		c.add(field, "must be 1 to 32 of "+strings.Join(licensing.Scopes(), ", ")+", each also with :read behind it, or *")
 	default:
-		if beyond := creator.Beyond(in.values); len(beyond) > 0 {
-			p.add(field, "must be within the scopes of the API key that makes this one, which lacks "+strings.Join(beyond, ", "))
+		if beyond := c.caller.Beyond(in.value); len(beyond) > 0 {
+			c.add(field, "must be within the scopes of the API key that makes this one, which lacks "+strings.Join(beyond, ", "))
 		}
 	}
 }
 
-// getAPIKey looks an API key up.
-func (s *Server) getAPIKey(r *request) (any, error) {
-	key, err := s.cfg.Node.APIKey(r.ctx, r.callerOwner(), r.value("key_id"))
+// createAPIKey makes an API key for the caller's account and mode.
+func (s *Server) createAPIKey(ctx context.Context, r *request, in newAPIKey) (issuedAPIKey, error) {
+	created := service.KeyCreation{
+		NewKey: service.NewKey{
+			Owner:            r.owner(),
+			Name:             in.Name.value,
+			Scopes:           in.Scopes.value,
+			ExpiresAt:        in.expires,
+			RequireSignature: in.RequireSignature.value,
+		},
+		Once:  in.once,
+		Stale: in.stale,
+	}
+	issued, replayed, err := s.cfg.Node.CreateAPIKey(ctx, created)
+	return s.issuedKey(r, &issued, replayed, err)
+}
+
+func (s *Server) issuedKey(r *request, issued *service.IssuedKey, replayed bool, err error) (issuedAPIKey, error) {
+	r.replayed = replayed
 	if err != nil {
-		return nil, err
+		return issuedAPIKey{}, err
+	}
+	return issuedAnswer(issued, s.cfg.Node.Now()), nil
+}
+
+// apiKeyPath names an API key.
+type apiKeyPath struct {
+	ID text `path:"key_id" json:"-"`
+}
+
+// getAPIKey looks an API key up.
+func (s *Server) getAPIKey(ctx context.Context, r *request, in apiKeyPath) (apiKey, error) {
+	key, err := s.cfg.Node.APIKey(ctx, r.owner(), in.ID.value)
+	if err != nil {
+		return apiKey{}, err
 	}
 	return apiKeyAnswer(&key, s.cfg.Node.Now()), nil
 }
 
 // revokeAPIKey ends an API key, which may be the caller's own.
-func (s *Server) revokeAPIKey(r *request) (any, error) {
-	key, err := s.cfg.Node.RevokeAPIKey(r.ctx, r.callerOwner(), r.value("key_id"))
+func (s *Server) revokeAPIKey(ctx context.Context, r *request, in apiKeyPath) (apiKey, error) {
+	key, err := s.cfg.Node.RevokeAPIKey(ctx, r.owner(), in.ID.value)
 	if err != nil {
-		return nil, err
+		return apiKey{}, err
 	}
 	return apiKeyAnswer(&key, s.cfg.Node.Now()), nil
 }
 
-// rotateAPIKey gives an API key a new secret.
-func (s *Server) rotateAPIKey(r *request) (any, error) {
-	var bad problems
-	var overlap text
-	if err := decodeOptional(r.body(), textMember("overlap", &overlap)); err != nil {
-		return nil, err
-	}
-	in := service.KeyRotation{
-		Owner:   r.callerOwner(),
-		ID:      r.value("key_id"),
-		Overlap: bad.overlap("overlap", overlap),
-		By:      r.caller,
-		Once:    bad.once(r),
-	}
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	issued, replayed, err := s.cfg.Node.RotateAPIKey(r.ctx, in)
-	r.replayed = replayed
-	if err != nil {
-		return nil, err
-	}
-	return issuedAnswer(&issued, s.cfg.Node.Now()), nil
+// secretRotation asks for a new secret. The old one stays valid for the overlap.
+type secretRotation struct {
+	Overlap        text `json:"overlap"`
+	optionalBody   `json:"-"`
+	idempotencyKey `json:"-"`
+
+	overlap time.Duration
 }
 
-// overlap reads how long a secret that is replaced stays good.
-func (p *problems) overlap(field string, in text) time.Duration {
-	if !in.given {
+func (in *secretRotation) check(c *checks) { in.overlap = c.overlap("overlap", in.Overlap) }
+
+// apiKeyRotation asks for a new secret of an API key.
+type apiKeyRotation struct {
+	apiKeyPath
+	secretRotation
+}
+
+// rotateAPIKey gives an API key a new secret.
+func (s *Server) rotateAPIKey(ctx context.Context, r *request, in apiKeyRotation) (issuedAPIKey, error) {
+	issued, replayed, err := s.cfg.Node.RotateAPIKey(ctx, service.KeyRotation{
+		Owner:   r.owner(),
+		ID:      in.ID.value,
+		Overlap: in.overlap,
+		By:      r.caller,
+		Once:    in.once,
+	})
+	return s.issuedKey(r, &issued, replayed, err)
+}
+
+// overlap parses how long a replaced secret stays valid.
+func (c *checks) overlap(field string, in text) time.Duration {
+	if c.describe(field, Limits{Format: formatDuration}) || !in.given {
 		return service.DefaultOverlap
 	}
 	d, ok := parseDuration(in.value)
 	if !ok || d > service.MaxOverlap {
-		p.add(field, "must be an ISO 8601 duration of weeks or of days, hours, minutes and seconds, from PT0S to P30D, such as PT24H")
+		c.add(field, "must be an ISO 8601 duration of weeks or of days, hours, minutes and seconds, from PT0S to P30D, such as PT24H")
 	}
 	return d
 }
 
-// isoDuration is a duration of ISO 8601 that is always equally long: not so
+// isoDuration is an ISO 8601 duration of units of fixed length, without
 // months and years.
 var isoDuration = regexp.MustCompile(`^P(?:(\d{1,7})W|(?:(\d{1,7})D)?(?:T(?:(\d{1,7})H)?(?:(\d{1,7})M)?(?:(\d{1,7})S)?)?)$`)
 

@@ -9,17 +9,17 @@ import (
 	"licet/licensing"
 )
 
-// authenticate finds out who calls. The answer is nil for an end user, who
-// sends no credentials where none are needed. Credentials that are sent must be
-// good wherever they are looked at: a shop whose key has run out should learn
-// it, and not be taken for an end user.
-func (s *Server) authenticate(ctx context.Context, h *fasthttp.RequestHeader, need access) (*licensing.APIKey, error) {
-	if need == anyone {
+// authenticate returns the API key of the caller; nil for an end user, who
+// sends no credentials. Credentials that are sent must be valid also where none
+// are required: a shop whose key has expired must learn it, and not count as an
+// end user.
+func (s *Server) authenticate(ctx context.Context, h *fasthttp.RequestHeader, need Auth) (*licensing.APIKey, error) {
+	if need == NoAuth {
 		return nil, nil
 	}
 	sent := h.PeekAll(fasthttp.HeaderAuthorization)
 	switch {
-	case len(sent) == 0 && need == open:
+	case len(sent) == 0 && need == OptionalAuth:
 		return nil, nil
 	case len(sent) != 1:
 		return nil, errUnauthenticated

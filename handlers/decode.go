@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
 
@@ -18,36 +20,24 @@ const (
 	maxShownName = 64
 )
 
-// errWrongType makes readMember name the type that a member must have.
-var errWrongType = errors.New("wrong JSON type")
-
-// decodeObject reads a body that must be one JSON object and nothing else. Names
-// are compared exactly; a name that comes twice, anywhere, is refused, since
-// two readers could take different ones of the two values. Members that are not
-// listed are refused where strict, and skipped where not.
+// decodeObject reads a body, which must be one JSON object and nothing else, into the request type
+// that in points to. Names are compared exactly. A name that comes twice, anywhere, is refused: two
+// readers could take different ones of the two values. Members that the type lacks are refused
+// where strict, and skipped where not.
 //
-// What members mean is not judged here, only their JSON types.
-func decodeObject(body []byte, strict bool, members ...member) error {
+// decodeObject checks the JSON types of members, not their values.
+func decodeObject(body []byte, strict bool, of *requestType, in any) error {
 	if len(body) == 0 {
 		return malformed("a JSON body is required")
 	}
-	if decodePlain(body, members) {
+	if decodePlain(body, of, reflect.ValueOf(in).Elem()) {
 		return nil
 	}
-	return decodeAny(body, strict, members)
+	return decodeAny(body, strict, of, in)
 }
 
-// decodeOptional is decodeObject for a body that need not be there, since all of
-// its members are optional. It is for authenticated routes, and so is strict.
-func decodeOptional(body []byte, members ...member) error {
-	if len(body) == 0 {
-		return nil
-	}
-	return decodeObject(body, true, members...)
-}
-
-// decodeAny is decodeObject for every body there may be.
-func decodeAny(body []byte, strict bool, members []member) error {
+// decodeAny is decodeObject for every kind of body.
+func decodeAny(body []byte, strict bool, of *requestType, in any) error {
 	if depth(body) > maxDepth {
 		return malformed(fmt.Sprintf("the body nests deeper than %d levels", maxDepth))
 	}
@@ -58,20 +48,8 @@ func decodeAny(body []byte, strict bool, members []member) error {
 		}
 		return malformed("the body must be a JSON object")
 	}
-	if _, err := decoder.ReadToken(); err != nil {
-		return syntax(err)
-	}
-	for decoder.PeekKind() != '}' {
-		token, err := decoder.ReadToken()
-		if err != nil {
-			return syntax(err)
-		}
-		if err := readMember(decoder, token.String(), strict, members); err != nil {
-			return err
-		}
-	}
-	if _, err := decoder.ReadToken(); err != nil {
-		return syntax(err)
+	if err := json.UnmarshalDecode(decoder, in, json.RejectUnknownMembers(strict)); err != nil {
+		return decodeError(body, of, err)
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return malformed("the body has something after its JSON object")
@@ -79,40 +57,42 @@ func decodeAny(body []byte, strict bool, members []member) error {
 	return nil
 }
 
-func readMember(decoder *jsontext.Decoder, name string, strict bool, members []member) error {
-	for i := range members {
-		m := &members[i]
-		if m.name != name {
-			continue
-		}
-		if decoder.PeekKind() == 'n' {
-			break
-		}
-		want, err := m.read(decoder)
-		if errors.Is(err, errWrongType) {
-			return malformed(fmt.Sprintf("member %q must be %s", name, want))
-		}
-		if err != nil {
-			return syntax(err)
-		}
-		return nil
-	}
-	if err := decoder.SkipValue(); err != nil {
+// decodeError says what is wrong with a body that UnmarshalDecode has refused.
+func decodeError(body []byte, of *requestType, err error) error {
+	var semantic *json.SemanticError
+	var wrong *jsontext.SyntacticError
+	if errors.As(err, &wrong) || !errors.As(err, &semantic) {
 		return syntax(err)
 	}
-	if strict && !listed(members, name) {
-		return malformed("member " + shown(name) + " is unknown")
+	if errors.Is(err, json.ErrUnknownName) {
+		if err := skipMembers(body, semantic.ByteOffset); err != nil {
+			return syntax(err)
+		}
+		return malformed("member " + shown(semantic.JSONPointer.LastToken()) + " is unknown")
 	}
-	return nil
+	for name := range semantic.JSONPointer.Tokens() {
+		_, want := of.kind(name).json()
+		return malformed(fmt.Sprintf("member %q must be %s", name, want))
+	}
+	return syntax(err)
 }
 
-func listed(members []member, name string) bool {
-	for _, m := range members {
-		if m.name == name {
-			return true
+// skipMembers skips the members of an object up to the one at an offset, and that one. UnmarshalDecode
+// refuses a member's name before it sees the value, but a syntax error in the value comes first.
+func skipMembers(object []byte, until int64) error {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(object))
+	if _, err := decoder.ReadToken(); err != nil {
+		return err
+	}
+	for decoder.InputOffset() <= until {
+		if _, err := decoder.ReadToken(); err != nil {
+			return err
+		}
+		if err := decoder.SkipValue(); err != nil {
+			return err
 		}
 	}
-	return false
+	return nil
 }
 
 // syntax says what is wrong with JSON and where, but repeats no value.
@@ -138,8 +118,8 @@ func shown(name string) string {
 	return strconv.Quote(name)
 }
 
-// depth is how deeply brackets nest in JSON, valid or not. It comes before the
-// decoder, which bounds the depth too, but far above what anyone needs.
+// depth returns how deeply brackets nest in JSON, valid or not. The decoder has a limit of its own,
+// far above maxDepth.
 func depth(body []byte) int {
 	deepest, level := 0, 0
 	inString := false

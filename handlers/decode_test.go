@@ -4,33 +4,34 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
 
 	"licet/licensing"
+	"licet/metrics"
+	"licet/node"
+	"licet/node/service"
 	"licet/node/store"
 )
 
 // sample is a body of every kind of member.
 type sample struct {
-	text    text
-	integer integer
-	object  object
-	flag    flag
+	Text    text    `json:"text"`
+	Integer integer `json:"integer"`
+	Object  object  `json:"object"`
+	Flag    flag    `json:"flag"`
 }
 
 func decodeSample(body string, strict bool) (sample, error) {
 	var in sample
-	err := decodeObject([]byte(body), strict,
-		textMember("text", &in.text),
-		integerMember("integer", &in.integer),
-		objectMember("object", &in.object),
-		flagMember("flag", &in.flag),
-	)
+	err := decodeObject([]byte(body), strict, compile(reflect.TypeFor[sample]()), &in)
 	return in, err
 }
 
@@ -50,21 +51,21 @@ func TestDecodeAccepts(t *testing.T) {
 	f(`{}`, sample{})
 	f(" \t\r\n{ } \n", sample{})
 	f(`{"text":null,"integer":null,"object":null,"flag":null}`, sample{})
-	f(`{"flag":true}`, sample{flag: flag{true, true}})
-	f(`{"flag" : false }`, sample{flag: flag{false, true}})
-	f(`{"text":""}`, sample{text: text{"", true}})
-	f(`{"text":"\u00e9\ud83d\ude00\u0000\"\\\/"}`, sample{text: text{"é😀\x00\"\\/", true}})
-	f(`{"te\u0078t":"a"}`, sample{text: text{"a", true}})
-	f(`{"integer":0}`, sample{integer: integer{0, true}})
-	f(`{"integer":-0}`, sample{integer: integer{0, true}})
-	f(`{"integer":9223372036854775807}`, sample{integer: integer{1<<63 - 1, true}})
-	f(`{"integer":-9223372036854775808}`, sample{integer: integer{-1 << 63, true}})
+	f(`{"flag":true}`, sample{Flag: flag{true, true}})
+	f(`{"flag" : false }`, sample{Flag: flag{false, true}})
+	f(`{"text":""}`, sample{Text: text{"", true}})
+	f(`{"text":"\u00e9\ud83d\ude00\u0000\"\\\/"}`, sample{Text: text{"é😀\x00\"\\/", true}})
+	f(`{"te\u0078t":"a"}`, sample{Text: text{"a", true}})
+	f(`{"integer":0}`, sample{Integer: integer{0, true}})
+	f(`{"integer":-0}`, sample{Integer: integer{0, true}})
+	f(`{"integer":9223372036854775807}`, sample{Integer: integer{1<<63 - 1, true}})
+	f(`{"integer":-9223372036854775808}`, sample{Integer: integer{-1 << 63, true}})
 	f(`{"object":{ "b" : [ 1.50 , 1e2 , null ] , "a" : { "" : "\u00e9" } }}`,
-		sample{object: object{`{"b":[1.50,1e2,null],"a":{"":"\u00e9"}}`, true}})
+		sample{Object: object{`{"b":[1.50,1e2,null],"a":{"":"\u00e9"}}`, true}})
 	f(`{"object":`+strings.Repeat(`{"a":`, maxDepth-1)+`1`+strings.Repeat(`}`, maxDepth-1)+`}`,
-		sample{object: object{strings.Repeat(`{"a":`, maxDepth-1) + `1` + strings.Repeat(`}`, maxDepth-1), true}})
+		sample{Object: object{compactObject(strings.Repeat(`{"a":`, maxDepth-1) + `1` + strings.Repeat(`}`, maxDepth-1)), true}})
 	f(`{"text":"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}`,
-		sample{text: text{strings.Repeat("[", 47), true}})
+		sample{Text: text{strings.Repeat("[", 47), true}})
 }
 
 func TestDecodeRefuses(t *testing.T) {
@@ -140,7 +141,7 @@ func TestDecodeRefuses(t *testing.T) {
 
 func TestDecodeSkipsUnknownMembersWhereTold(t *testing.T) {
 	got, err := decodeSample(`{"Text":"x","other":{"text":"y"},"text":"a","more":[1.5e3]}`, false)
-	if want := (sample{text: text{"a", true}}); err != nil || got != want {
+	if want := (sample{Text: text{"a", true}}); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	for _, bad := range []string{`{"other":tru}`, `{"other":1,"other":2}`, `{"other":{"a":1,"a":2}}`, `{"other":"` + "\xff" + `"}`} {
@@ -182,25 +183,25 @@ func FuzzDecode(f *testing.F) {
 		}
 		var want sample
 		given := func(name string) bool { return members[name] != nil && string(members[name]) != "null" }
-		if want.text.given = given("text"); want.text.given {
-			if err := json.Unmarshal(members["text"], &want.text.value); err != nil {
+		if want.Text.given = given("text"); want.Text.given {
+			if err := json.Unmarshal(members["text"], &want.Text.value); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if want.integer.given = given("integer"); want.integer.given {
-			if err := json.Unmarshal(members["integer"], &want.integer.value); err != nil {
+		if want.Integer.given = given("integer"); want.Integer.given {
+			if err := json.Unmarshal(members["integer"], &want.Integer.value); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if want.object.given = given("object"); want.object.given {
+		if want.Object.given = given("object"); want.Object.given {
 			var compact bytes.Buffer
 			if err := json.Compact(&compact, members["object"]); err != nil {
 				t.Fatal(err)
 			}
-			want.object.value = compact.String()
+			want.Object.value = compactObject(compact.String())
 		}
-		if want.flag.given = given("flag"); want.flag.given {
-			if err := json.Unmarshal(members["flag"], &want.flag.value); err != nil {
+		if want.Flag.given = given("flag"); want.Flag.given {
+			if err := json.Unmarshal(members["flag"], &want.Flag.value); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -216,31 +217,39 @@ func FuzzReadBodies(f *testing.F) {
 	f.Add(`{"name":"Editor","key_prefix":"ED","max_devices":5,"validity":"P1Y","validity_from":"activation","self_service_deactivation":true,"removals_per_month":2,"metadata":{}}`)
 	f.Add(`{"product_id":"editor","quantity":2,"max_devices":0,"expires_at":"2031-01-01T00:00:00Z"}`)
 	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	instruments := metrics.New(prometheus.NewRegistry(), "", "", "")
+	clock := func() time.Time { return now }
+	server := New(Config{Node: service.New(service.Config{Config: node.Config{Clock: clock, Metrics: instruments}}), Metrics: instruments})
 	f.Fuzz(func(t *testing.T, body string) {
-		var bad problems
-		if o, err := readOrder([]byte(body), &bad); err == nil && bad.err() == nil {
-			if !validProductID(o.ProductID) || o.Amount < 0 || o.Amount > maxAmount || len(o.Currency) != 3 ||
-				utf8.RuneCountInString(o.Description) > maxDescription || len(o.Metadata) > licensing.MaxMetadataBytes ||
-				o.Metadata != "" && !json.Valid([]byte(o.Metadata)) {
+		if o, err := readBody[newOrder](server, body); err == nil {
+			metadata := string(o.Metadata.value)
+			if !validProductID(o.ProductID.value) || o.Amount.value < 0 || o.Amount.value > maxAmount || len(o.currency) != 3 ||
+				utf8.RuneCountInString(o.Description.value) > maxDescription || len(metadata) > licensing.MaxMetadataBytes ||
+				metadata != "" && !json.Valid([]byte(metadata)) {
 				t.Fatalf("%q: %+v", body, o)
 			}
 		}
-		bad = problems{}
-		if p, err := readProduct([]byte(body), &bad); err == nil && bad.err() == nil {
-			if !licensing.ValidKeyPrefix(p.Terms.KeyPrefix) || p.Terms.MaxDevices < 0 || p.Terms.MaxDevices > maxMaxDevices ||
-				p.Terms.SelfService.RemovalsPerMonth < 0 || !p.Terms.Validity.IsZero() && !p.Terms.Validity.AddTo(now).After(now) {
+		if p, err := readBody[productDescription](server, body); err == nil {
+			terms := p.terms()
+			if !licensing.ValidKeyPrefix(terms.KeyPrefix) || terms.MaxDevices < 0 || terms.MaxDevices > maxMaxDevices ||
+				terms.SelfService.RemovalsPerMonth < 0 || !terms.Validity.IsZero() && !terms.Validity.AddTo(now).After(now) {
 				t.Fatalf("%q: %+v", body, p)
 			}
 		}
-		bad = problems{}
-		g, err := readGrant([]byte(body), &bad)
-		bad.future("expires_at", g.ExpiresAt, now)
-		if err == nil && bad.err() == nil {
-			if !validProductID(g.ProductID) || g.Quantity < 1 || g.Quantity > maxQuantity || !g.ExpiresAt.IsZero() && !g.ExpiresAt.After(now) {
+		if g, err := readBody[grant](server, body); err == nil {
+			if !validProductID(g.ProductID.value) || g.Quantity.value < 1 || g.Quantity.value > maxQuantity || !g.expires.IsZero() && !g.expires.After(now) {
 				t.Fatalf("%q: %+v", body, g)
 			}
 		}
 	})
+}
+
+// readBody reads a request with a body and a product in its path.
+func readBody[In any](s *Server, body string) (In, error) {
+	var in In
+	r := &request{fast: &fasthttp.RequestCtx{}, strict: true, values: map[string]string{"product_id": "editor"}}
+	r.fast.Request.SetBodyString(body)
+	return in, s.read(r, compile(reflect.TypeFor[In]()), &in)
 }
 
 func FuzzCursor(f *testing.F) {

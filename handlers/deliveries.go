@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"licet/licensing"
@@ -9,7 +11,7 @@ import (
 	"licet/node/store"
 )
 
-// delivery is what became of one event at one endpoint.
+// delivery is the delivery of one event to one endpoint.
 type delivery struct {
 	EndpointID  string               `json:"endpoint_id"`
 	EventID     string               `json:"event_id"`
@@ -20,7 +22,7 @@ type delivery struct {
 	NextAttempt timestamp            `json:"next_attempt_at"`
 }
 
-// deliveryAttempt is one attempt. Of one that got no answer the status is null.
+// deliveryAttempt is one attempt. Without an answer, its status is null.
 type deliveryAttempt struct {
 	At       timestamp `json:"at"`
 	Status   *int      `json:"status"`
@@ -29,7 +31,7 @@ type deliveryAttempt struct {
 }
 
 func attemptAnswer(at time.Time, status int, took time.Duration, failure string) deliveryAttempt {
-	answer := deliveryAttempt{At: timestamp(at), Duration: took.Milliseconds(), Failure: optional(failure)}
+	answer := deliveryAttempt{At: timestamp(at), Duration: took.Milliseconds(), Failure: orNull(failure)}
 	if status != 0 {
 		answer.Status = &status
 	}
@@ -45,105 +47,113 @@ func deliveryAnswer(endpoint string, d *store.Delivery) delivery {
 		Attempts: answers(d.Attempts, func(a *store.DeliveryAttempt) deliveryAttempt {
 			return attemptAnswer(a.At, a.Status, a.Duration, a.Failure)
 		}),
-		Answer:      optional(d.Answer),
+		Answer:      orNull(d.Answer),
 		NextAttempt: timestamp(d.Next),
 	}
 }
 
-// listDeliveries pages through what became of messages to an endpoint. Its cursors are
-// good for that endpoint and status alone.
-func (s *Server) listDeliveries(r *request) (any, error) {
-	id := r.value("endpoint_id")
-	q := newListQuery("deliveries", r)
-	q.asked = append(q.asked, id)
-	status := q.status(string(store.DeliveryPending), string(store.DeliveryDead), string(store.DeliveryDelivered))
-	page, err := q.page()
-	if err != nil {
-		return nil, err
-	}
-	got, err := s.cfg.Node.WebhookDeliveries(r.ctx, r.callerOwner(), id,
-		store.DeliveryPage{Status: store.DeliveryStatus(status), After: string(page.Before), Limit: page.Limit})
+// deliveryQuery asks for a page of deliveries to an endpoint. Its cursors hold for that endpoint
+// and status alone.
+type deliveryQuery struct {
+	webhookPath
+	Status param `query:"status"`
+	pageQuery
+}
+
+func (q *deliveryQuery) check(c *checks) {
+	q.list(c, "deliveries", q.ID.value)
+	q.status(c, q.Status, words([]store.DeliveryStatus{store.DeliveryPending, store.DeliveryDead, store.DeliveryDelivered}))
+	q.checkPage(c)
+}
+
+type deliveryList struct {
+	Deliveries []delivery `json:"deliveries"`
+	Next       *string    `json:"next_cursor"`
+}
+
+// listDeliveries pages through the deliveries to an endpoint.
+func (s *Server) listDeliveries(ctx context.Context, r *request, q deliveryQuery) (deliveryList, error) {
+	id := q.ID.value
+	got, err := s.cfg.Node.WebhookDeliveries(ctx, r.owner(), id,
+		store.DeliveryPage{Status: store.DeliveryStatus(q.Status.value), After: string(q.page.Before), Limit: q.page.Limit})
 	if errors.Is(err, store.ErrBadPosition) {
-		q.bad.add("cursor", problemCursor)
-		return nil, q.bad.err()
+		return deliveryList{}, invalidField("cursor", problemCursor)
 	}
 	if err != nil {
-		return nil, err
+		return deliveryList{}, err
 	}
-	return struct {
-		Deliveries []delivery `json:"deliveries"`
-		Next       *string    `json:"next_cursor"`
-	}{
+	return deliveryList{
 		answers(got.Items, func(d *store.Delivery) delivery { return deliveryAnswer(id, d) }),
 		q.formatCursor(store.Position(got.Next)),
 	}, nil
 }
 
-// replayWebhook has events delivered to an endpoint again: one, or a span, or all that
-// were given up.
-func (s *Server) replayWebhook(r *request) (any, error) {
-	var bad problems
-	var event, since, until text
-	var dead flag
-	err := decodeObject(r.body(), true,
-		textMember("event_id", &event),
-		textMember("since", &since),
-		textMember("until", &until),
-		flagMember("dead", &dead),
-	)
-	if err != nil {
-		return nil, err
-	}
+// replayRequest asks to deliver events to an endpoint again: one event, a range of events, or all
+// that were given up.
+type replayRequest struct {
+	webhookPath
+	EventID        text `json:"event_id"`
+	Since          text `json:"since"`
+	Until          text `json:"until"`
+	Dead           flag `json:"dead"`
+	idempotencyKey `json:"-"`
+}
+
+func (in *replayRequest) check(c *checks) {
 	switch {
-	case event.given:
-		bad.alone("event_id", since.given, until.given, dead.given)
-	case dead.given:
-		if bad.alone("dead", since.given, until.given); !dead.value {
-			bad.add("dead", "must be true, or left out")
+	case in.EventID.given:
+		c.alone("event_id", in.Since.given, in.Until.given, in.Dead.given)
+	case in.Dead.given:
+		if c.alone("dead", in.Since.given, in.Until.given); !in.Dead.value {
+			c.add("dead", "must be true, or left out")
 		}
-	case since.given && !until.given:
-		bad.add("until", "is required along with since")
-	case !until.given:
-		bad.add("event_id", "is required, unless until or dead is given")
+	case in.Since.given && !in.Until.given:
+		c.add("until", "is required along with since")
+	case !in.Until.given:
+		c.add("event_id", "is required, unless until or dead is given")
 	}
-	in := service.ReplayRequest{
-		Owner:    r.callerOwner(),
-		Endpoint: r.value("endpoint_id"),
-		Replay:   store.Replay{EventID: event.value, After: since.value, Until: until.value, Dead: dead.value},
-		Once:     bad.once(r),
+	c.eventID("event_id", in.EventID)
+	c.eventID("since", in.Since)
+	c.eventID("until", in.Until)
+}
+
+// replay is an accepted replay.
+type replay struct {
+	EndpointID string  `json:"endpoint_id"`
+	EventID    *string `json:"event_id"`
+	Since      *string `json:"since"`
+	Until      *string `json:"until"`
+	Dead       bool    `json:"dead"`
+	Accepted   bool    `json:"accepted"`
+}
+
+// replayWebhook has events delivered to an endpoint again.
+func (s *Server) replayWebhook(ctx context.Context, r *request, in replayRequest) (replay, error) {
+	event, since, until := in.EventID.value, in.Since.value, in.Until.value
+	replayed, err := s.cfg.Node.ReplayWebhook(ctx, service.ReplayRequest{
+		Owner:    r.owner(),
+		Endpoint: in.ID.value,
+		Replay:   store.Replay{EventID: event, After: since, Until: until, Dead: in.Dead.value},
+		Once:     in.once,
+	})
+	if r.replayed = replayed; err != nil {
+		return replay{}, err
 	}
-	bad.eventID("event_id", event)
-	bad.eventID("since", since)
-	bad.eventID("until", until)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	if r.replayed, err = s.cfg.Node.ReplayWebhook(r.ctx, in); err != nil {
-		return nil, err
-	}
-	return struct {
-		EndpointID string  `json:"endpoint_id"`
-		EventID    *string `json:"event_id"`
-		Since      *string `json:"since"`
-		Until      *string `json:"until"`
-		Dead       bool    `json:"dead"`
-		Accepted   bool    `json:"accepted"`
-	}{in.Endpoint, optional(event.value), optional(since.value), optional(until.value), dead.value, true}, nil
+	return replay{in.ID.value, orNull(event), orNull(since), orNull(until), in.Dead.value, true}, nil
 }
 
 // alone demands that none of the other members is given.
-func (p *problems) alone(field string, others ...bool) {
-	for _, given := range others {
-		if given {
-			p.add(field, "must not be given along with another member")
-		}
+func (c *checks) alone(field string, others ...bool) {
+	if slices.Contains(others, true) {
+		c.add(field, "must not be given along with another member")
 	}
 }
 
-// eventID checks a reference to an event. An empty one would be as if it were not
-// there, and so stand for something else.
-func (p *problems) eventID(field string, in text) {
-	if in.given && (in.value == "" || len(in.value) > maxListCursor) {
-		p.add(field, "must be an event's id")
+// eventID checks a reference to an event. An empty reference is refused, since it would count as
+// missing.
+func (c *checks) eventID(field string, in text) {
+	if !c.describe(field, Limits{MinLength: 1, MaxLength: maxListCursor}) &&
+		in.given && (in.value == "" || len(in.value) > maxListCursor) {
+		c.add(field, "must be an event's id")
 	}
 }

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"context"
+
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -34,37 +36,39 @@ const (
 	maxDevicesPage     = 1000
 )
 
-// listDevices pages through the devices of a license.
-func (s *Server) listDevices(r *request) (any, error) {
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
-	if err != nil {
-		return nil, err
-	}
-	page, err := devicePage(r.query)
-	if err != nil {
-		return nil, err
-	}
-	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, page)
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Devices []device `json:"devices"`
-		Next    *string  `json:"next_cursor"`
-	}{deviceAnswers(view.Devices), cursorAnswer(view.Next)}, nil
+// deviceQuery asks for a page of a license's devices.
+type deviceQuery struct {
+	licensePath
+	Limit  param `query:"limit"`
+	Cursor param `query:"cursor"`
+
+	page store.DevicePage
 }
 
-func devicePage(query string) (store.DevicePage, error) {
-	var bad problems
-	page := store.DevicePage{Limit: bad.limit(query, defaultDevicesPage, maxDevicesPage)}
-	if value, given, ok := queryValue(query, "cursor"); given {
-		at, known := parseCursor(value)
-		if !ok || !known {
-			bad.add("cursor", problemCursor)
+func (q *deviceQuery) check(c *checks) {
+	q.licensePath.check(c)
+	q.page.Limit = c.limit(q.Limit, defaultDevicesPage, maxDevicesPage)
+	if !c.describe("cursor", Limits{}) && q.Cursor.given {
+		at, known := parseCursor(q.Cursor.value)
+		if !q.Cursor.ok || !known {
+			c.add("cursor", problemCursor)
 		}
-		page.After = at
+		q.page.After = at
 	}
-	return page, bad.err()
+}
+
+type deviceList struct {
+	Devices []device `json:"devices"`
+	Next    *string  `json:"next_cursor"`
+}
+
+// listDevices pages through the devices of a license.
+func (s *Server) listDevices(ctx context.Context, r *request, q deviceQuery) (deviceList, error) {
+	view, err := s.cfg.Node.License(ctx, r.owner(), q.key, q.page)
+	if err != nil {
+		return deviceList{}, err
+	}
+	return deviceList{deviceAnswers(view.Devices), cursorAnswer(view.Next)}, nil
 }
 
 // removal is the answer of a removed device.
@@ -75,23 +79,24 @@ type removal struct {
 	CurrentDevices int                  `json:"current_devices"`
 }
 
-// removeDevice frees a device's slot.
-func (s *Server) removeDevice(r *request) (any, error) {
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+// devicePath names a device of a license.
+type devicePath struct {
+	licensePath
+	DeviceID text `path:"device_id" json:"-"`
+}
+
+func (in *devicePath) check(c *checks) {
+	in.licensePath.check(c)
+	c.deviceID("device_id", in.DeviceID)
+}
+
+// removeDevice unbinds a device from a license.
+func (s *Server) removeDevice(ctx context.Context, r *request, in devicePath) (removal, error) {
+	result, err := s.cfg.Node.RemoveDevice(ctx, licensing.RemoveDevice{Target: r.target(in.key), Device: in.DeviceID.value})
 	if err != nil {
-		return nil, err
+		return removal{}, err
 	}
-	id := text{value: r.value("device_id"), given: true}
-	var bad problems
-	bad.deviceID("device_id", id)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	result, err := s.cfg.Node.RemoveDevice(r.ctx, licensing.RemoveDevice{Target: r.target(key), Device: id.value})
-	if err != nil {
-		return nil, err
-	}
-	return removalAnswer(&result, id.value), nil
+	return removalAnswer(&result, in.DeviceID.value), nil
 }
 
 func removalAnswer(result *licensing.Result, deviceID string) removal {

@@ -201,8 +201,8 @@ func (t timestamp) appendTo(to []byte) []byte {
 	return time.Time(t).UTC().AppendFormat(to, `"`+timeFormat+`"`)
 }
 
-// optional gives nil, which answers null, for a text that stands for none.
-func optional[T ~string](text T) *T {
+// orNull returns nil, which answers null, for an empty text.
+func orNull[T ~string](text T) *T {
 	if text == "" {
 		return nil
 	}

@@ -20,84 +20,95 @@ type eventList struct {
 	Next   *string `json:"next_cursor"`
 }
 
-// eventFeed is a page of the feed. Its cursor is always there, since there will be
-// more.
+// eventFeed is a page of the feed. It always has a cursor: more events will come.
 type eventFeed struct {
 	eventList
 	More bool `json:"has_more"`
 }
 
 const (
-	// maxEventWait is how many seconds a page of the feed is waited for. It is less
-	// than what proxies bear with.
+	// maxEventWait is the most seconds that a request waits for events, less than
+	// the usual timeouts of proxies.
 	maxEventWait = 25
-	// fromNow, in place of an event's id, stands for the end of the feed.
+	// fromNow, instead of an event's id, stands for the end of the feed.
 	fromNow = "now"
 )
 
-// listEvents reads the caller's feed.
-func (s *Server) listEvents(r *request) (any, error) {
-	var bad problems
-	page := store.FeedPage{Limit: bad.limit(r.query, defaultListPage, store.MaxListPage), Types: bad.eventTypes(r.query)}
-	wait := bad.eventWait(r.query)
-	after := bad.feedPosition(r.query)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	page.After = after.at
-	if after.now {
-		var err error
-		if page.After, err = s.cfg.Node.EventsNow(r.ctx, r.callerOwner()); err != nil {
-			return nil, err
-		}
-	}
-	ctx := r.ctx
-	if wait > 0 {
-		// A request's usual time is for its work. This one's is mostly waiting.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(context.Background(), wait+s.cfg.RequestTimeout)
-		defer cancel()
-	}
-	feed, err := s.cfg.Node.Feed(ctx, r.callerOwner(), page, service.FeedWait{
-		For: wait, Stop: s.life.Done(), Key: r.caller, Watch: r.watcher(),
-	})
-	if errors.Is(err, service.ErrKeyEnded) {
-		return nil, errUnauthenticated
-	}
-	if errors.Is(err, store.ErrBadPosition) {
-		bad.add(after.from, "must be "+after.kind+": there is no such place in the feed")
-		return nil, bad.err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return eventFeed{eventList{answers(feed.Events, s.eventAnswer), optional(string(feed.Next))}, feed.More}, nil
+// feedQuery asks for a page of the feed.
+type feedQuery struct {
+	Limit  param `query:"limit"`
+	Types  param `query:"types"`
+	Wait   param `query:"wait"`
+	After  param `query:"after"`
+	Cursor param `query:"cursor"`
+
+	page  store.FeedPage
+	wait  time.Duration
+	place feedPlace
 }
 
-// feedPlace is where a caller wants to read on.
+func (q *feedQuery) check(c *checks) {
+	q.page.Limit = c.limit(q.Limit, defaultListPage, store.MaxListPage)
+	q.page.Types = c.eventTypes("types", q.Types)
+	q.wait = c.eventWait("wait", q.Wait)
+	q.place = c.feedPlace(q.After, q.Cursor)
+	q.page.After = q.place.at
+}
+
+// listEvents reads the caller's feed.
+func (s *Server) listEvents(ctx context.Context, r *request, q feedQuery) (eventFeed, error) {
+	page := q.page
+	if q.place.now {
+		var err error
+		if page.After, err = s.cfg.Node.EventsNow(ctx, r.owner()); err != nil {
+			return eventFeed{}, err
+		}
+	}
+	if q.wait > 0 {
+		// The usual deadline is for work. This request mostly waits.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.Background(), q.wait+s.cfg.RequestTimeout)
+		defer cancel()
+	}
+	feed, err := s.cfg.Node.Feed(ctx, r.owner(), page, service.FeedWait{
+		For: q.wait, Stop: s.life.Done(), Key: r.caller, Watch: r.watcher(),
+	})
+	if errors.Is(err, service.ErrKeyEnded) {
+		return eventFeed{}, errUnauthenticated
+	}
+	if errors.Is(err, store.ErrBadPosition) {
+		return eventFeed{}, invalidField(q.place.from, "must be "+q.place.kind+": there is no such place in the feed")
+	}
+	if err != nil {
+		return eventFeed{}, err
+	}
+	return eventFeed{eventList{answers(feed.Events, s.eventAnswer), orNull(string(feed.Next))}, feed.More}, nil
+}
+
+// feedPlace is the place in the feed where a page begins.
 type feedPlace struct {
 	at         store.FeedPosition
 	now        bool
-	from, kind string // which parameter said so, and what that must be
+	from, kind string // the parameter that named the place, and what it must be
 }
 
-// feedPosition reads after or cursor. What there is can only be seen in the store.
-func (p *problems) feedPosition(query string) feedPlace {
-	after, hasAfter, plainAfter := queryValue(query, "after")
-	cursor, hasCursor, plainCursor := queryValue(query, "cursor")
+// feedPlace checks after and cursor. Only the store knows whether there is such a place.
+func (c *checks) feedPlace(after, cursor param) feedPlace {
+	c.describe("after", Limits{MaxLength: maxListCursor})
+	c.describe("cursor", Limits{MinLength: 1, MaxLength: maxListCursor})
 	place := feedPlace{from: "cursor", kind: problemCursorOfFeed}
 	switch {
-	case hasAfter && hasCursor:
-		p.add("cursor", "must not be given along with after")
-	case hasAfter:
-		place = feedPlace{at: store.FeedPosition(after), from: "after", kind: "an event's id, or " + fromNow}
-		if place.now = after == fromNow; !plainAfter || !place.now && !strings.HasPrefix(after, eventIDPrefix) || len(after) > maxListCursor {
-			p.add("after", "must be "+place.kind)
+	case after.given && cursor.given:
+		c.add("cursor", "must not be given along with after")
+	case after.given:
+		place = feedPlace{at: store.FeedPosition(after.value), from: "after", kind: "an event's id, or " + fromNow}
+		if place.now = after.value == fromNow; !after.ok || !place.now && !strings.HasPrefix(after.value, eventIDPrefix) || len(after.value) > maxListCursor {
+			c.add("after", "must be "+place.kind)
 		}
-	case hasCursor:
-		place.at = store.FeedPosition(cursor)
-		if !plainCursor || cursor == "" || len(cursor) > maxListCursor {
-			p.add("cursor", "must be "+place.kind)
+	case cursor.given:
+		place.at = store.FeedPosition(cursor.value)
+		if !cursor.ok || cursor.value == "" || len(cursor.value) > maxListCursor {
+			c.add("cursor", "must be "+place.kind)
 		}
 	}
 	return place
@@ -108,17 +119,16 @@ const (
 	problemCursorOfFeed = "a next_cursor as an earlier page gave it"
 )
 
-// eventTypes reads which kinds of events are wanted; nil: all.
-func (p *problems) eventTypes(query string) []licensing.EventType {
-	value, given, ok := queryValue(query, "types")
-	if !given {
+// eventTypes parses the wanted types of events; nil: all.
+func (c *checks) eventTypes(field string, in param) []licensing.EventType {
+	if c.describe(field, Limits{}) || !in.given {
 		return nil
 	}
 	var types []licensing.EventType
-	for name := range strings.SplitSeq(value, ",") {
+	for name := range strings.SplitSeq(in.value, ",") {
 		kind := licensing.EventType(name)
-		if !ok || !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
-			p.add("types", "must be kinds of events, each once, with commas between: "+strings.Join(words(licensing.EventTypes()), ", "))
+		if !in.ok || !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
+			c.add(field, "must be kinds of events, each once, with commas between: "+strings.Join(words(licensing.EventTypes()), ", "))
 			return nil
 		}
 		types = append(types, kind)
@@ -126,63 +136,77 @@ func (p *problems) eventTypes(query string) []licensing.EventType {
 	return types
 }
 
-// eventWait reads how long an empty page is waited for.
-func (p *problems) eventWait(query string) time.Duration {
-	value, given, ok := queryValue(query, "wait")
-	if !given {
+// eventWait parses how long to wait while a page is empty.
+func (c *checks) eventWait(field string, in param) time.Duration {
+	if c.describe(field, Limits{Bounded: true, Maximum: maxEventWait}) || !in.given {
 		return 0
 	}
-	seconds, err := strconv.ParseUint(value, 10, 32)
-	if !ok || err != nil || seconds > maxEventWait {
-		p.add("wait", fmt.Sprintf("must be a number of seconds from 0 to %d", maxEventWait))
+	seconds, err := strconv.ParseUint(in.value, 10, 32)
+	if !in.ok || err != nil || seconds > maxEventWait {
+		c.add(field, fmt.Sprintf("must be a number of seconds from 0 to %d", maxEventWait))
 	}
 	return time.Duration(seconds) * time.Second
 }
 
+// eventPath names an event.
+type eventPath struct {
+	ID text `path:"event_id"`
+}
+
 // getEvent looks an event up.
-func (s *Server) getEvent(r *request) (any, error) {
-	view, err := s.cfg.Node.Event(r.ctx, r.callerOwner(), r.value("event_id"))
+func (s *Server) getEvent(ctx context.Context, r *request, in eventPath) (event, error) {
+	view, err := s.cfg.Node.Event(ctx, r.owner(), in.ID.value)
 	if err != nil {
-		return nil, err
+		return event{}, err
 	}
 	return s.eventAnswer(&view), nil
 }
 
-// listLicenseEvents pages through what has happened to a license.
-func (s *Server) listLicenseEvents(r *request) (any, error) {
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
-	if err != nil {
-		return nil, err
-	}
-	return s.listHistory(r, "events of license", string(key), func(page store.HistoryPage) (service.EventHistory, error) {
-		return s.cfg.Node.LicenseEvents(r.ctx, r.callerOwner(), key, page)
-	})
+// licenseHistory asks for a page of a license's events.
+type licenseHistory struct {
+	licensePath
+	pageQuery
 }
 
-// listOrderEvents pages through what has happened to an order.
-func (s *Server) listOrderEvents(r *request) (any, error) {
-	orderNo := r.value("order_no")
-	return s.listHistory(r, "events of order", orderNo, func(page store.HistoryPage) (service.EventHistory, error) {
-		return s.cfg.Node.OrderEvents(r.ctx, r.callerOwner(), orderNo, page)
-	})
+func (q *licenseHistory) check(c *checks) {
+	q.licensePath.check(c)
+	q.list(c, "events of license", string(q.key))
+	q.checkPage(c)
 }
 
-// listHistory reads a page of one record's events. Its cursors are good for that
-// record alone.
-func (s *Server) listHistory(r *request, kind, of string, read func(store.HistoryPage) (service.EventHistory, error)) (any, error) {
-	q := newListQuery(kind, r)
-	q.asked = append(q.asked, of)
-	page, err := q.page()
-	if err != nil {
-		return nil, err
-	}
-	got, err := read(store.HistoryPage{Before: store.HistoryPosition(page.Before), Limit: page.Limit})
+// listLicenseEvents pages through the events of a license.
+func (s *Server) listLicenseEvents(ctx context.Context, r *request, q licenseHistory) (eventList, error) {
+	history, err := s.cfg.Node.LicenseEvents(ctx, r.owner(), q.key, q.historyPage())
+	return s.historyAnswer(&q.pageQuery, history, err)
+}
+
+// orderHistory asks for a page of an order's events.
+type orderHistory struct {
+	orderPath
+	pageQuery
+}
+
+func (q *orderHistory) check(c *checks) {
+	q.list(c, "events of order", q.OrderNo.value)
+	q.checkPage(c)
+}
+
+// listOrderEvents pages through the events of an order.
+func (s *Server) listOrderEvents(ctx context.Context, r *request, q orderHistory) (eventList, error) {
+	history, err := s.cfg.Node.OrderEvents(ctx, r.owner(), q.OrderNo.value, q.historyPage())
+	return s.historyAnswer(&q.pageQuery, history, err)
+}
+
+func (q *pageQuery) historyPage() store.HistoryPage {
+	return store.HistoryPage{Before: store.HistoryPosition(q.page.Before), Limit: q.page.Limit}
+}
+
+func (s *Server) historyAnswer(q *pageQuery, history service.EventHistory, err error) (eventList, error) {
 	if errors.Is(err, store.ErrBadPosition) {
-		q.bad.add("cursor", problemCursor)
-		return nil, q.bad.err()
+		return eventList{}, invalidField("cursor", problemCursor)
 	}
 	if err != nil {
-		return nil, err
+		return eventList{}, err
 	}
-	return eventList{answers(got.Events, s.eventAnswer), q.formatCursor(store.Position(got.Next))}, nil
+	return eventList{answers(history.Events, s.eventAnswer), q.formatCursor(store.Position(history.Next))}, nil
 }

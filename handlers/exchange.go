@@ -40,8 +40,10 @@ type request struct {
 	caller *licensing.APIKey // nil: an end user
 	path   string            // undecoded
 	query  string            // undecoded; see queryValue
-	values map[string]string
+	values map[string]string // of the path's variables, decoded
+	strict bool              // unknown members of the body are refused
 	fast   *fasthttp.RequestCtx
+	checks checks
 
 	once     *node.Once // what a good Idempotency-Key boils down to; nil: none was read
 	replayed bool       // the answer is an earlier one's
@@ -54,24 +56,23 @@ type request struct {
 	idempotent bool
 }
 
-// value is a variable segment of the path, decoded.
-func (r *request) value(name string) string { return r.values[name] }
-
 func (r *request) header(name string) string { return string(r.fast.Request.Header.Peek(name)) }
 
 // body is borrowed: it is gone when the handler has answered.
 func (r *request) body() []byte { return r.fast.Request.Body() }
 
-// callerOwner is what the caller's API key acts for; an end user may mean
-// anyone's license.
-func (r *request) callerOwner() licensing.Owner {
-	if r.caller == nil {
+// owner returns the owner that the caller's API key acts for. The zero owner of an end user
+// matches every license.
+func (r *request) owner() licensing.Owner { return ownerOf(r.caller) }
+
+func ownerOf(caller *licensing.APIKey) licensing.Owner {
+	if caller == nil {
 		return licensing.Owner{}
 	}
-	return r.caller.Owner
+	return caller.Owner
 }
 
-// actor is who asks, as events name them.
+// actor returns the name that events give to the caller.
 func (r *request) actor() licensing.Actor {
 	if r.caller == nil {
 		return licensing.EndUser
@@ -222,15 +223,16 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 		path:   path,
 		query:  query,
 		values: values,
+		strict: e.route.access == RequiredAuth,
 		fast:   e.ctx,
 	}
 	e.request = &e.made
-	if e.route.access != anyone {
+	if e.route.access != NoAuth {
 		if err := s.checkSignature(e.ctx, path, caller); err != nil {
 			return nil, err
 		}
 	}
-	if e.route.access == keyed {
+	if e.route.access == RequiredAuth {
 		for scope := range e.route.scopes() {
 			if !caller.Allows(scope) {
 				return nil, forbidden(scope)
@@ -243,7 +245,7 @@ func (s *Server) dispatch(e *exchange) (any, error) {
 	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
-	return e.route.handle(s, e.request)
+	return e.route.endpoint.run(s, e.request)
 }
 
 // target finds the resource that a request target names, if any.

@@ -14,21 +14,21 @@ type health struct {
 	Status string `json:"status"`
 }
 
-// live tells that the process runs. It asks nobody: restarting a node does not
-// mend its store.
-func (s *Server) live(*request) (any, error) { return health{"live"}, nil }
+// live reports that the process runs. It does not ask the store: restarting a
+// node does not repair its store.
+func (s *Server) live(context.Context, *request, noInput) (health, error) { return health{"live"}, nil }
 
-// ready tells whether requests may be sent here: the store answers, and the
+// ready reports whether this node takes requests: the store answers, and the
 // node is not shutting down.
-func (s *Server) ready(r *request) (any, error) {
-	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
+func (s *Server) ready(ctx context.Context, _ *request, _ noInput) (health, error) {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	err := s.cfg.Node.Ready(ctx)
 	if ctx.Err() != nil {
-		return nil, licensing.ErrUnavailable
+		return health{}, licensing.ErrUnavailable
 	}
 	if err != nil {
-		return nil, err
+		return health{}, err
 	}
 	return health{"ready"}, nil
 }

@@ -14,32 +14,41 @@ const (
 	maxIdempotencyKey = 255
 )
 
-// once reads the Idempotency-Key of a POST that an API key was sent with
-// (draft-ietf-httpapi-idempotency-key-header); nil where there is none. The
-// key itself is not kept, only its hash, and of the request only a fingerprint.
-func (p *problems) once(r *request) *node.Once {
-	keys := r.fast.Request.Header.PeekAll(headerIdempotencyKey)
-	if len(keys) == 0 {
-		return nil
-	}
-	if len(keys) > 1 || !validIdempotencyKey(keys[0]) {
-		p.add(headerIdempotencyKey, "must be one header of 1 to 255 printable ASCII characters")
-		return nil
-	}
-	hash := sha256.Sum256(keys[0])
-	r.once = &node.Once{Hash: string(hash[:16]), Fingerprint: fingerprint(r, keys[0])}
-	return r.once
+// idempotencyKey is embedded by the request types of routes that take an Idempotency-Key.
+type idempotencyKey struct {
+	once  *node.Once // nil: no key was sent
+	stale error      // why a request that is made for the first time must be refused; see [checks.once]
 }
 
-// onceInTime is once for a request that may have come too late to be made. What
-// was made under its key is answered all the same, so that it is for whoever
-// looks that up to refuse what is stale.
-func (p *problems) onceInTime(r *request, late problems) (once *node.Once, stale error) {
-	once = p.once(r)
-	if once != nil && len(p.fields) == 0 {
-		return once, late.err()
+func (k *idempotencyKey) setOnce(once *node.Once, stale error) { k.once, k.stale = once, stale }
+
+// keyTaker is a request type that embeds idempotencyKey.
+type keyTaker interface {
+	setOnce(once *node.Once, stale error)
+}
+
+// once reads the Idempotency-Key of a request with an API key
+// (draft-ietf-httpapi-idempotency-key-header); nil if there is none. Of the key only a hash is
+// kept, and of the request only a fingerprint.
+//
+// A time that has passed since is no reason to refuse a request that repeats an earlier one. With a
+// good key, that reason is returned as stale, and the use case applies it unless it finds the
+// earlier request. Without a key it is one more invalid field.
+func (c *checks) once(r *request) (once *node.Once, stale error) {
+	keys := r.fast.Request.Header.PeekAll(headerIdempotencyKey)
+	switch {
+	case len(keys) == 0:
+	case len(keys) > 1 || !validIdempotencyKey(keys[0]):
+		c.add(headerIdempotencyKey, "must be one header of 1 to 255 printable ASCII characters")
+	default:
+		hash := sha256.Sum256(keys[0])
+		once = &node.Once{Hash: string(hash[:16]), Fingerprint: fingerprint(r, keys[0])}
+		r.once = once
 	}
-	p.fields = append(p.fields, late.fields...)
+	if once != nil && len(c.fields) == 0 {
+		return once, invalidFields(c.late)
+	}
+	c.fields = append(c.fields, c.late...)
 	return once, nil
 }
 

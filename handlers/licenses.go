@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"licet/node/store"
 )
 
-// license is the answer of a lookup.
+// license is a license as answers show it.
 type license struct {
 	licenseTerms
 	Devices     []device `json:"devices"`
@@ -19,7 +20,7 @@ type license struct {
 	licenseState
 }
 
-// licenseTerms and licenseState are all that is told of a license but its devices.
+// licenseTerms and licenseState are a license without its devices.
 type licenseTerms struct {
 	LicenseKey     licensing.LicenseKey `json:"license_key"`
 	Status         licensing.Status     `json:"status"`
@@ -41,19 +42,15 @@ type licenseState struct {
 	StateReason *string         `json:"state_reason"`
 }
 
-// sortedDevices is up to how many are put in order of time. Above, they
-// come in the order of the listing, which does not change as devices do.
+// sortedDevices is the highest number of devices that come in the order of
+// time. More devices come in the order of the listing, which stays as devices change.
 const sortedDevices = 16
 
 // getLicense looks a license up.
-func (s *Server) getLicense(r *request) (any, error) {
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
+func (s *Server) getLicense(ctx context.Context, r *request, in licensePath) (license, error) {
+	view, err := s.cfg.Node.License(ctx, r.owner(), in.key, store.DevicePage{Limit: store.ViewDevices})
 	if err != nil {
-		return nil, err
-	}
-	view, err := s.cfg.Node.License(r.ctx, r.callerOwner(), key, store.DevicePage{Limit: store.ViewDevices})
-	if err != nil {
-		return nil, err
+		return license{}, err
 	}
 	return licenseAnswer(view, s.cfg.Node.Now()), nil
 }
@@ -81,7 +78,7 @@ func termsAnswer(l *licensing.License, now time.Time) licenseTerms {
 		LicenseKey:     l.Key,
 		Status:         l.Status(now),
 		ProductID:      l.ProductID,
-		OrderNo:        optional(l.OrderNo),
+		OrderNo:        orNull(l.OrderNo),
 		MaxDevices:     l.MaxDevices,
 		CurrentDevices: l.CurrentDevices,
 	}
@@ -97,66 +94,55 @@ func stateAnswer(l *licensing.License, extra string) licenseState {
 		Metadata:    metadata(extra),
 		SuspendedAt: timestamp(l.SuspendedAt),
 		RevokedAt:   timestamp(l.RevokedAt),
-		StateReason: optional(l.StateReason),
+		StateReason: orNull(l.StateReason),
 	}
 }
 
-// grantLicenses issues licenses that no order stands behind.
-func (s *Server) grantLicenses(r *request) (any, error) {
-	var bad, late problems
-	grant, err := readGrant(r.body(), &bad)
-	if err != nil {
-		return nil, err
-	}
-	late.future("expires_at", grant.ExpiresAt, s.cfg.Node.Now())
-	grant.By = r.actor()
-	grant.Once, grant.Stale = bad.onceInTime(r, late)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	granted, replayed, err := s.cfg.Node.Grant(r.ctx, r.caller.Owner, grant)
+// grant asks for licenses without an order.
+type grant struct {
+	ProductID      text    `json:"product_id"`
+	Quantity       integer `json:"quantity"`
+	MaxDevices     integer `json:"max_devices"`
+	ExpiresAt      text    `json:"expires_at"`
+	Metadata       object  `json:"metadata"`
+	idempotencyKey `json:"-"`
+
+	expires time.Time
+}
+
+func (in *grant) check(c *checks) {
+	c.productID("product_id", in.ProductID)
+	c.integer("quantity", in.Quantity, true, 1, maxQuantity)
+	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
+	in.expires = c.future("expires_at", in.ExpiresAt)
+	c.metadata("metadata", in.Metadata)
+}
+
+// grantedLicenses are the licenses of a grant.
+type grantedLicenses struct {
+	Licenses []license `json:"licenses"`
+}
+
+// grantLicenses issues licenses without an order.
+func (s *Server) grantLicenses(ctx context.Context, r *request, in grant) (grantedLicenses, error) {
+	granted, replayed, err := s.cfg.Node.Grant(ctx, r.owner(), service.Grant{
+		ProductID:  in.ProductID.value,
+		Quantity:   int(in.Quantity.value),
+		MaxDevices: maxDevices(in.MaxDevices),
+		ExpiresAt:  in.expires,
+		Metadata:   string(in.Metadata.value),
+		By:         r.actor(),
+		Once:       in.once,
+		Stale:      in.stale,
+	})
 	r.replayed = replayed
 	if err != nil {
-		return nil, err
+		return grantedLicenses{}, err
 	}
 	now := s.cfg.Node.Now()
 	licenses := make([]license, len(granted))
 	for i := range granted {
 		licenses[i] = licenseAnswer(&granted[i], now)
 	}
-	return struct {
-		Licenses []license `json:"licenses"`
-	}{licenses}, nil
-}
-
-// readGrant reads the body of a grant, and notes what is bad about it.
-func readGrant(body []byte, bad *problems) (service.Grant, error) {
-	var product, expires text
-	var quantity, devices integer
-	var extra object
-	err := decodeObject(body, true,
-		textMember("product_id", &product),
-		integerMember("quantity", &quantity),
-		integerMember("max_devices", &devices),
-		textMember("expires_at", &expires),
-		objectMember("metadata", &extra),
-	)
-	if err != nil {
-		return service.Grant{}, err
-	}
-	bad.productID("product_id", product)
-	bad.integer("quantity", quantity, true, 1, maxQuantity)
-	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
-	grant := service.Grant{
-		ProductID: product.value,
-		Quantity:  int(quantity.value),
-		ExpiresAt: bad.moment("expires_at", expires),
-		Metadata:  extra.value,
-	}
-	bad.metadata("metadata", extra)
-	if devices.given {
-		most := int(devices.value)
-		grant.MaxDevices = &most
-	}
-	return grant, nil
+	return grantedLicenses{licenses}, nil
 }

@@ -1,144 +1,134 @@
 package handlers
 
 import (
+	"context"
+	"time"
+
 	"licet/licensing"
-	"licet/node"
 	"licet/node/service"
 )
 
-// suspendLicense freezes a license.
-func (s *Server) suspendLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licensing.Target, reason string) licensing.Command {
-		return licensing.SuspendLicense{Target: t, Reason: reason}
-	})
+// licensePath names a license.
+type licensePath struct {
+	LicenseKey text `path:"license_key" json:"-"`
+
+	key licensing.LicenseKey
 }
 
-// reinstateLicense ends a suspension. What reason is given for that is not kept:
-// a license that may be used needs none.
-func (s *Server) reinstateLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licensing.Target, _ string) licensing.Command {
-		return licensing.ReinstateLicense{Target: t}
-	})
+func (in *licensePath) check(c *checks) { in.key = c.licenseKey("license_key", in.LicenseKey) }
+
+// stateChange says why a license or an order changes its state.
+type stateChange struct {
+	Reason         text `json:"reason"`
+	optionalBody   `json:"-"`
+	idempotencyKey `json:"-"`
+}
+
+func (in *stateChange) check(c *checks) { c.description("reason", in.Reason) }
+
+// licenseChange asks to change the state of a license.
+type licenseChange struct {
+	licensePath
+	stateChange
+}
+
+func (in *licenseChange) check(c *checks) {
+	in.licensePath.check(c)
+	in.stateChange.check(c)
+}
+
+// suspendLicense freezes a license.
+func (s *Server) suspendLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
+	return s.changeState(ctx, r, in, licensing.SuspendLicense{Target: r.target(in.key), Reason: in.Reason.value})
+}
+
+// reinstateLicense ends a suspension. The reason is not kept: an active license needs none.
+func (s *Server) reinstateLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
+	return s.changeState(ctx, r, in, licensing.ReinstateLicense{Target: r.target(in.key)})
 }
 
 // revokeLicense disables a license for good.
-func (s *Server) revokeLicense(r *request) (any, error) {
-	return s.changeState(r, func(t licensing.Target, reason string) licensing.Command {
-		return licensing.RevokeLicense{Target: t, Reason: reason}
+func (s *Server) revokeLicense(ctx context.Context, r *request, in licenseChange) (license, error) {
+	return s.changeState(ctx, r, in, licensing.RevokeLicense{Target: r.target(in.key), Reason: in.Reason.value})
+}
+
+func (s *Server) changeState(ctx context.Context, r *request, in licenseChange, command licensing.Command) (license, error) {
+	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: command, Once: in.once})
+}
+
+// renewal asks to move the end of a license: to a time, or by a period.
+type renewal struct {
+	licensePath
+	ExpiresAt      text `json:"expires_at"`
+	Extend         text `json:"extend"`
+	idempotencyKey `json:"-"`
+
+	expires time.Time
+	extend  licensing.Period
+}
+
+func (in *renewal) check(c *checks) {
+	in.licensePath.check(c)
+	in.expires = c.future("expires_at", in.ExpiresAt)
+	in.extend = c.period("extend", in.Extend)
+	switch {
+	case !in.ExpiresAt.given && !in.Extend.given:
+		c.add("expires_at", "is required, unless extend is given")
+	case in.ExpiresAt.given && in.Extend.given:
+		c.add("extend", "must not be given along with expires_at")
+	}
+}
+
+// renewLicense moves the end of a license.
+func (s *Server) renewLicense(ctx context.Context, r *request, in renewal) (license, error) {
+	r.idempotent = !in.Extend.given // to set a date twice is to set it once
+	return s.changeLicense(ctx, r, service.LicenseChange{
+		Key:     in.key,
+		Command: licensing.RenewLicense{Target: r.target(in.key), ExpiresAt: in.expires, Extend: in.extend},
+		Once:    in.once,
+		Stale:   in.stale,
 	})
 }
 
-// changeState reads a request that may give a reason, and runs its command.
-func (s *Server) changeState(r *request, command func(t licensing.Target, reason string) licensing.Command) (any, error) {
-	in, err := readStateChange(r)
-	if err != nil {
-		return nil, err
-	}
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
-	if err != nil {
-		return nil, err
-	}
-	if in.invalid != nil {
-		return nil, in.invalid
-	}
-	return s.changeLicense(r, service.LicenseChange{Key: key, Command: command(r.target(key), in.reason), Once: in.once})
+// licenseUpdate asks to change what a shop may set of a license.
+type licenseUpdate struct {
+	licensePath
+	MaxDevices integer `json:"max_devices"`
+	Metadata   object  `json:"metadata"` // a merge patch
 }
 
-// stateChange is what a shop says of a change of a license's or an order's state.
-type stateChange struct {
-	reason  string
-	once    *node.Once
-	invalid error // what is wrong with it: the license key may be wrong, too, and that wins
-}
-
-// readStateChange reads the body, which may be missing.
-func readStateChange(r *request) (stateChange, error) {
-	var reason text
-	if err := decodeOptional(r.body(), textMember("reason", &reason)); err != nil {
-		return stateChange{}, err
-	}
-	var bad problems
-	bad.description("reason", reason)
-	once := bad.once(r)
-	return stateChange{reason: reason.value, once: once, invalid: bad.err()}, nil
-}
-
-// renewLicense moves a license's end.
-func (s *Server) renewLicense(r *request) (any, error) {
-	var expires, extend text
-	err := decodeObject(r.body(), true,
-		textMember("expires_at", &expires),
-		textMember("extend", &extend),
-	)
-	if err != nil {
-		return nil, err
-	}
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
-	if err != nil {
-		return nil, err
-	}
-	r.idempotent = !extend.given // a date is the same however often it is set
-	var bad, late problems
-	cmd := licensing.RenewLicense{
-		Target:    r.target(key),
-		ExpiresAt: bad.moment("expires_at", expires),
-		Extend:    bad.period("extend", extend),
-	}
-	switch {
-	case !expires.given && !extend.given:
-		bad.add("expires_at", "is required, unless extend is given")
-	case expires.given && extend.given:
-		bad.add("extend", "must not be given along with expires_at")
-	}
-	late.future("expires_at", cmd.ExpiresAt, s.cfg.Node.Now())
-	change := service.LicenseChange{Key: key, Command: cmd}
-	change.Once, change.Stale = bad.onceInTime(r, late)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	return s.changeLicense(r, change)
+func (in *licenseUpdate) check(c *checks) {
+	in.licensePath.check(c)
+	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
+	c.metadataPatch("metadata", in.Metadata)
 }
 
 // updateLicense changes what a shop may set of a license.
-func (s *Server) updateLicense(r *request) (any, error) {
-	var devices integer
-	var extra object
-	err := decodeObject(r.body(), true,
-		integerMember("max_devices", &devices),
-		objectMember("metadata", &extra),
-	)
-	if err != nil {
-		return nil, err
-	}
-	key, err := s.cfg.Node.ParseLicenseKey(r.value("license_key"))
-	if err != nil {
-		return nil, err
-	}
-	var bad problems
-	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
-	bad.metadataPatch("metadata", extra)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	cmd := licensing.UpdateLicense{Target: r.target(key), Metadata: extra.value}
-	if devices.given {
-		most := int(devices.value)
-		cmd.MaxDevices = &most
-	}
-	return s.changeLicense(r, service.LicenseChange{Key: key, Command: cmd})
+func (s *Server) updateLicense(ctx context.Context, r *request, in licenseUpdate) (license, error) {
+	command := licensing.UpdateLicense{Target: r.target(in.key), Metadata: string(in.Metadata.value), MaxDevices: maxDevices(in.MaxDevices)}
+	return s.changeLicense(ctx, r, service.LicenseChange{Key: in.key, Command: command})
 }
 
-// target is a license as the caller may mean it.
+// maxDevices returns a limit of devices, or nil if none is given.
+func maxDevices(in integer) *int {
+	if !in.given {
+		return nil
+	}
+	most := int(in.value)
+	return &most
+}
+
+// target is a license, with who asks for it.
 func (r *request) target(key licensing.LicenseKey) licensing.Target {
-	return licensing.Target{Key: key, Caller: r.callerOwner(), By: r.actor()}
+	return licensing.Target{Key: key, Caller: r.owner(), By: r.actor()}
 }
 
-// changeLicense runs a change and answers the license.
-func (s *Server) changeLicense(r *request, change service.LicenseChange) (any, error) {
-	view, replayed, err := s.cfg.Node.ChangeLicense(r.ctx, r.caller.Owner, change)
+// changeLicense makes a change and answers the license.
+func (s *Server) changeLicense(ctx context.Context, r *request, change service.LicenseChange) (license, error) {
+	view, replayed, err := s.cfg.Node.ChangeLicense(ctx, r.owner(), change)
 	r.replayed = replayed
 	if err != nil {
-		return nil, err
+		return license{}, err
 	}
 	return licenseAnswer(view, s.cfg.Node.Now()), nil
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -15,91 +16,89 @@ import (
 
 const (
 	defaultListPage = 20
-	// listCursorVersion tells these cursors from those of devices.
+	// listCursorVersion distinguishes these cursors from those of devices.
 	listCursorVersion = 2
 	listCursorBytes   = 1 + listCursorSum
 	listCursorSum     = 8
 	maxListCursor     = 512
 )
 
-// listQuery reads the query of a listing. What it was asked with goes into its
-// cursors: one of another listing, or of other filters, is refused, since
-// reading on from there would skip things.
-type listQuery struct {
-	query string
+// pageQuery is embedded by the request types of listings. What a listing was asked for goes into
+// its cursors: a cursor of another listing, or of other filters, is refused, since reading on from
+// there would skip items.
+type pageQuery struct {
+	Limit  param `query:"limit"`
+	Cursor param `query:"cursor"`
+
 	asked []string // which listing, whose, and each filter
-	bad   problems
+	page  store.Page
 }
 
-func newListQuery(name string, r *request) *listQuery {
-	owner := r.callerOwner()
-	return &listQuery{query: r.query, asked: []string{name, owner.AccountID, string(owner.Mode)}}
+// list begins the check of a listing. of narrows the listing beside its filters.
+func (q *pageQuery) list(c *checks, name string, of ...string) {
+	owner := c.owner()
+	q.asked = append([]string{name, owner.AccountID, string(owner.Mode)}, of...)
 }
 
-// filter reads a parameter that narrows a listing; empty where it is not given.
-func (q *listQuery) filter(name string, valid func(string) bool, problem string) string {
-	value, given, ok := queryValue(q.query, name)
-	if !given {
-		return ""
+// filter checks a parameter that narrows a listing.
+func (q *pageQuery) filter(c *checks, field string, in param, l Limits, valid func(string) bool, problem string) {
+	if c.describe(field, l) || !in.given {
+		return
 	}
-	if !ok || !valid(value) {
-		q.bad.add(name, problem)
+	if !in.ok || !valid(in.value) {
+		c.add(field, problem)
 	}
-	q.asked = append(q.asked, name, value)
-	return value
+	q.asked = append(q.asked, field, in.value)
 }
 
-func (q *listQuery) productID() string {
-	return q.filter("product_id", validProductID, fmt.Sprintf("must be 1 to %d of the characters A-Z a-z 0-9 . _ -", maxProductID))
-}
-
-func (q *listQuery) orderNo() string {
-	return q.filter("order_no", licensing.ValidOrderNo, "must be an order number")
+func (q *pageQuery) productID(c *checks, in param) {
+	limits := Limits{MinLength: 1, MaxLength: maxProductID, Pattern: patternProductID}
+	q.filter(c, "product_id", in, limits, validProductID, problemProductID())
 }
 
 // buyerEmail takes an address in any case, as the buyer may have typed it.
-func (q *listQuery) buyerEmail() string {
-	return q.filter("buyer_email", plausibleEmail, problemEmail)
+func (q *pageQuery) buyerEmail(c *checks, in param) {
+	q.filter(c, "buyer_email", in, Limits{MaxLength: maxEmail, Format: formatEmail}, plausibleEmail, problemEmail)
 }
 
-func (q *listQuery) status(all ...string) string {
-	return q.filter("status", func(status string) bool { return slices.Contains(all, status) }, "must be one of "+strings.Join(all, ", "))
+func (q *pageQuery) status(c *checks, in param, all []string) {
+	valid := func(status string) bool { return slices.Contains(all, status) }
+	q.filter(c, "status", in, Limits{Enum: all}, valid, "must be one of "+strings.Join(all, ", "))
 }
 
-// page reads limit and cursor, after the filters, and gives all problems.
-func (q *listQuery) page() (store.Page, error) {
-	// Which filters a bad one stands for nobody knows, nor whether a cursor is theirs.
-	unclear := len(q.bad.fields) > 0
-	page := store.Page{Limit: q.bad.limit(q.query, defaultListPage, store.MaxListPage)}
-	if value, given, ok := queryValue(q.query, "cursor"); given {
-		at, formed := parseListCursor(value)
-		if !ok || !formed || !unclear && *q.formatCursor(at) != value {
-			q.bad.add("cursor", problemCursor+", with the same filters")
+// checkPage checks limit and cursor, after the filters. Once a filter is invalid, the cursor can't
+// be checked against the filters.
+func (q *pageQuery) checkPage(c *checks) {
+	unclear := len(c.fields) > 0
+	q.page = store.Page{Limit: c.limit(q.Limit, defaultListPage, store.MaxListPage)}
+	if !c.describe("cursor", Limits{}) && q.Cursor.given {
+		at, formed := parseListCursor(q.Cursor.value)
+		if !q.Cursor.ok || !formed || !unclear && *q.formatCursor(at) != q.Cursor.value {
+			c.add("cursor", problemCursor+", with the same filters")
 		}
-		page.Before = at
+		q.page.Before = at
 	}
-	return page, q.bad.err()
 }
 
-// limit reads how many items a page may have.
-func (p *problems) limit(query string, standard, most int) int {
-	value, given, ok := queryValue(query, "limit")
-	if !given {
+// limit checks how many items a page may have, and returns that.
+func (c *checks) limit(in param, standard, most int) int {
+	const field = "limit"
+	if c.describe(field, Limits{Bounded: true, Minimum: 1, Maximum: int64(most)}) || !in.given {
 		return standard
 	}
-	limit, err := strconv.ParseUint(value, 10, 32)
-	if !ok || err != nil || limit < 1 || limit > uint64(most) {
-		p.add("limit", "must be an integer from 1 to "+strconv.Itoa(most))
+	limit, err := strconv.ParseUint(in.value, 10, 32)
+	if !in.ok || err != nil || limit < 1 || limit > uint64(most) {
+		c.add(field, "must be an integer from 1 to "+strconv.Itoa(most))
 	}
 	return int(limit)
 }
 
 const problemCursor = "must be a next_cursor as an earlier page gave it"
 
-// formatCursor makes the cursor that leads on from a position; nil at the end. It
-// is opaque to callers: a version byte, a hash of all the rest and of what was
-// asked, and the position, in base64 for URLs.
-func (q *listQuery) formatCursor(at store.Position) *string {
+// formatCursor returns the cursor of the page after a position; nil at the end. To callers the
+// cursor is opaque: a version byte, a hash of the position and of everything that was asked, and
+// the position, in base64 for URLs.
+func (q *pageQuery) formatCursor(at store.Position) *string {
 	if at == "" {
 		return nil
 	}
@@ -113,8 +112,8 @@ func (q *listQuery) formatCursor(at store.Position) *string {
 	return &cursor
 }
 
-// parseListCursor reads the position out of what formatCursor wrote. Whether all
-// the rest is right is seen by writing it again.
+// parseListCursor returns the position in a cursor of formatCursor. checkPage checks the rest of
+// the cursor by formatting the position again.
 func parseListCursor(cursor string) (store.Position, bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	if err != nil || len(cursor) > maxListCursor || len(raw) <= listCursorBytes || raw[0] != listCursorVersion {
@@ -123,7 +122,7 @@ func parseListCursor(cursor string) (store.Position, bool) {
 	return store.Position(raw[listCursorBytes:]), true
 }
 
-// answers makes the answers of a page's items.
+// answers converts the items of a page.
 func answers[T, A any](items []T, answer func(*T) A) []A {
 	made := make([]A, len(items))
 	for i := range items {
@@ -132,94 +131,132 @@ func answers[T, A any](items []T, answer func(*T) A) []A {
 	return made
 }
 
+// licenseQuery asks for a page of licenses.
+type licenseQuery struct {
+	ProductID  param `query:"product_id"`
+	Status     param `query:"status"`
+	OrderNo    param `query:"order_no"`
+	BuyerEmail param `query:"buyer_email"`
+	pageQuery
+}
+
+func (q *licenseQuery) check(c *checks) {
+	q.list(c, "licenses")
+	q.productID(c, q.ProductID)
+	q.status(c, q.Status, words(licensing.Statuses()))
+	q.filter(c, "order_no", q.OrderNo, Limits{}, licensing.ValidOrderNo, "must be an order number")
+	q.buyerEmail(c, q.BuyerEmail)
+	q.checkPage(c)
+}
+
+type licenseList struct {
+	Licenses []license `json:"licenses"`
+	Next     *string   `json:"next_cursor"`
+}
+
 // listLicenses pages through the caller's licenses.
-func (s *Server) listLicenses(r *request) (any, error) {
-	q := newListQuery("licenses", r)
+func (s *Server) listLicenses(ctx context.Context, r *request, q licenseQuery) (licenseList, error) {
 	filter := service.LicenseFilter{
-		ProductID:  q.productID(),
-		Status:     licensing.Status(q.status(words(licensing.Statuses())...)),
-		OrderNo:    q.orderNo(),
-		BuyerEmail: q.buyerEmail(),
+		ProductID:  q.ProductID.value,
+		Status:     licensing.Status(q.Status.value),
+		OrderNo:    q.OrderNo.value,
+		BuyerEmail: q.BuyerEmail.value,
 	}
-	page, err := q.page()
+	list, err := s.cfg.Node.ListLicenses(ctx, r.owner(), filter, q.page)
 	if err != nil {
-		return nil, err
-	}
-	list, err := s.cfg.Node.ListLicenses(r.ctx, r.callerOwner(), filter, page)
-	if err != nil {
-		return nil, err
+		return licenseList{}, err
 	}
 	now := s.cfg.Node.Now()
-	return struct {
-		Licenses []license `json:"licenses"`
-		Next     *string   `json:"next_cursor"`
-	}{
+	return licenseList{
 		answers(list.Items, func(view *store.LicenseView) license { return licenseAnswer(view, now) }),
 		q.formatCursor(list.Next),
 	}, nil
 }
 
+// orderQuery asks for a page of orders.
+type orderQuery struct {
+	ProductID  param `query:"product_id"`
+	Status     param `query:"status"`
+	BuyerEmail param `query:"buyer_email"`
+	pageQuery
+}
+
+func (q *orderQuery) check(c *checks) {
+	q.list(c, "orders")
+	q.productID(c, q.ProductID)
+	q.status(c, q.Status, words(licensing.OrderStatuses()))
+	q.buyerEmail(c, q.BuyerEmail)
+	q.checkPage(c)
+}
+
+type orderList struct {
+	Orders []order `json:"orders"`
+	Next   *string `json:"next_cursor"`
+}
+
 // listOrders pages through the caller's orders.
-func (s *Server) listOrders(r *request) (any, error) {
-	q := newListQuery("orders", r)
+func (s *Server) listOrders(ctx context.Context, r *request, q orderQuery) (orderList, error) {
 	filter := service.OrderFilter{
-		ProductID:  q.productID(),
-		Status:     licensing.OrderStatus(q.status(words(licensing.OrderStatuses())...)),
-		BuyerEmail: q.buyerEmail(),
+		ProductID:  q.ProductID.value,
+		Status:     licensing.OrderStatus(q.Status.value),
+		BuyerEmail: q.BuyerEmail.value,
 	}
-	page, err := q.page()
+	list, err := s.cfg.Node.ListOrders(ctx, r.owner(), filter, q.page)
 	if err != nil {
-		return nil, err
+		return orderList{}, err
 	}
-	list, err := s.cfg.Node.ListOrders(r.ctx, r.callerOwner(), filter, page)
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Orders []order `json:"orders"`
-		Next   *string `json:"next_cursor"`
-	}{answers(list.Items, s.orderAnswer), q.formatCursor(list.Next)}, nil
+	return orderList{answers(list.Items, s.orderAnswer), q.formatCursor(list.Next)}, nil
+}
+
+// productQuery asks for a page of products.
+type productQuery struct{ pageQuery }
+
+func (q *productQuery) check(c *checks) {
+	q.list(c, "products")
+	q.checkPage(c)
+}
+
+type productList struct {
+	Products []product `json:"products"`
+	Next     *string   `json:"next_cursor"`
 }
 
 // listProducts pages through the caller's products.
-func (s *Server) listProducts(r *request) (any, error) {
-	q := newListQuery("products", r)
-	page, err := q.page()
+func (s *Server) listProducts(ctx context.Context, r *request, q productQuery) (productList, error) {
+	list, err := s.cfg.Node.ListProducts(ctx, r.owner(), q.page)
 	if err != nil {
-		return nil, err
+		return productList{}, err
 	}
-	list, err := s.cfg.Node.ListProducts(r.ctx, r.callerOwner(), page)
-	if err != nil {
-		return nil, err
-	}
-	return struct {
-		Products []product `json:"products"`
-		Next     *string   `json:"next_cursor"`
-	}{answers(list.Items, productAnswer), q.formatCursor(list.Next)}, nil
+	return productList{answers(list.Items, productAnswer), q.formatCursor(list.Next)}, nil
+}
+
+// apiKeyQuery asks for a page of API keys.
+type apiKeyQuery struct{ pageQuery }
+
+func (q *apiKeyQuery) check(c *checks) {
+	q.list(c, "keys")
+	q.checkPage(c)
+}
+
+type apiKeyList struct {
+	Keys []apiKey `json:"keys"`
+	Next *string  `json:"next_cursor"`
 }
 
 // listAPIKeys pages through the API keys of the caller's account and mode.
-func (s *Server) listAPIKeys(r *request) (any, error) {
-	q := newListQuery("keys", r)
-	page, err := q.page()
+func (s *Server) listAPIKeys(ctx context.Context, r *request, q apiKeyQuery) (apiKeyList, error) {
+	list, err := s.cfg.Node.ListAPIKeys(ctx, r.owner(), q.page)
 	if err != nil {
-		return nil, err
-	}
-	list, err := s.cfg.Node.ListAPIKeys(r.ctx, r.callerOwner(), page)
-	if err != nil {
-		return nil, err
+		return apiKeyList{}, err
 	}
 	now := s.cfg.Node.Now()
-	return struct {
-		Keys []apiKey `json:"keys"`
-		Next *string  `json:"next_cursor"`
-	}{
+	return apiKeyList{
 		answers(list.Items, func(k *licensing.APIKey) apiKey { return apiKeyAnswer(k, now) }),
 		q.formatCursor(list.Next),
 	}, nil
 }
 
-// words gives words of a kind as plain strings.
+// words returns words of a string type as strings.
 func words[T ~string](all []T) []string {
 	plain := make([]string, len(all))
 	for i, word := range all {

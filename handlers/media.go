@@ -8,15 +8,36 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkMediaType refuses a body that is declared to be something else than the
-// route reads. A request without a body declares nothing.
+// bodyForm says what a route reads as its body.
+type bodyForm int
+
+const (
+	noBody bodyForm = iota
+	jsonBody
+	formBody
+)
+
+// mediaType returns the media type of a body; empty if there is none.
+func (f bodyForm) mediaType() string {
+	switch f {
+	case jsonBody:
+		return "application/json"
+	case formBody:
+		return "application/x-www-form-urlencoded"
+	default:
+		return ""
+	}
+}
+
+// checkMediaType refuses a body of another media type than the route reads. A
+// request without a body needs no media type.
 func checkMediaType(form bodyForm, h *fasthttp.RequestHeader, hasBody bool) error {
 	if form == noBody || !hasBody {
 		return nil
 	}
-	want, refusal := "application/json", errNotJSONMedia
+	want, refusal := form.mediaType(), errNotJSONMedia
 	if form == formBody {
-		want, refusal = "application/x-www-form-urlencoded", errNotFormMedia
+		refusal = errNotFormMedia
 	}
 	if encoding := h.Peek(fasthttp.HeaderContentEncoding); len(encoding) > 0 && !bytes.EqualFold(encoding, []byte("identity")) {
 		return refusal

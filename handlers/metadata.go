@@ -10,38 +10,41 @@ import (
 	"licet/licensing"
 )
 
-// metadata checks an object of a client's own members; their values are theirs.
-func (p *problems) metadata(field string, in object) {
-	p.members(field, in, func(members, _ int) bool { return members <= licensing.MaxMetadataMembers })
+// metadata checks an object whose members belong to the client.
+func (c *checks) metadata(field string, in object) {
+	if !c.describe(field, Limits{MaxProperties: licensing.MaxMetadataMembers}) {
+		c.members(field, in, func(members, _ int) bool { return members <= licensing.MaxMetadataMembers })
+	}
 }
 
-// metadataPatch checks an object that is merged into such a one. Members that are
-// null remove others, and so don't count. What it is merged into may leave less
-// room.
-func (p *problems) metadataPatch(field string, in object) {
-	p.members(field, in, func(members, nulls int) bool { return members-nulls <= licensing.MaxMetadataMembers })
+// metadataPatch checks a merge patch for metadata. Members that are null remove members, and so
+// don't count. The patched metadata may have less room left.
+func (c *checks) metadataPatch(field string, in object) {
+	if !c.describe(field, Limits{}) {
+		c.members(field, in, func(members, nulls int) bool { return members-nulls <= licensing.MaxMetadataMembers })
+	}
 }
 
-func (p *problems) members(field string, in object, fit func(members, nulls int) bool) {
+func (c *checks) members(field string, in object, fit func(members, nulls int) bool) {
 	if !in.given {
 		return
 	}
 	if len(in.value) > licensing.MaxMetadataBytes {
-		p.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", licensing.MaxMetadataBytes))
+		c.add(field, fmt.Sprintf("must have at most %d bytes as compact JSON", licensing.MaxMetadataBytes))
 		return
 	}
-	names, nulls, err := memberNames(in.value)
+	names, nulls, err := memberNames(string(in.value))
 	if err != nil {
-		p.add(field, "must be an object")
+		c.add(field, "must be an object")
 		return
 	}
 	if !fit(len(names), nulls) {
-		p.add(field, fmt.Sprintf("must have at most %d members", licensing.MaxMetadataMembers))
+		c.add(field, fmt.Sprintf("must have at most %d members", licensing.MaxMetadataMembers))
 		return
 	}
 	for _, name := range names {
 		if name == "" || utf8.RuneCountInString(name) > maxMetadataName {
-			p.add(field, fmt.Sprintf("must have member names of 1 to %d characters", maxMetadataName))
+			c.add(field, fmt.Sprintf("must have member names of 1 to %d characters", maxMetadataName))
 			return
 		}
 	}

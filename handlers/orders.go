@@ -1,15 +1,15 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"licet/licensing"
-	"licet/node"
 	"licet/node/service"
 )
 
-// order is the answer of everything that is about one order.
+// order is an order as answers show it.
 type order struct {
 	OrderNo     string                `json:"order_no"`
 	Status      licensing.OrderStatus `json:"status"`
@@ -36,7 +36,7 @@ type order struct {
 
 func (s *Server) orderAnswer(o *licensing.Order) order { return s.orderAnswerAt(o, s.cfg.Node.Now()) }
 
-// orderAnswerAt is what was answered of an order at a time.
+// orderAnswerAt shows an order as of a time.
 func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
 	status := o.Status(at)
 	answer := order{
@@ -45,18 +45,18 @@ func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
 		ProductID:   o.ProductID,
 		Amount:      o.Amount,
 		Currency:    o.Currency,
-		Description: optional(o.Description),
-		BuyerEmail:  optional(o.BuyerEmail),
+		Description: orNull(o.Description),
+		BuyerEmail:  orNull(o.BuyerEmail),
 		Metadata:    metadata(o.Metadata),
 		CreatedAt:   timestamp(o.CreatedAt),
 		ExpiresAt:   timestamp(o.ExpiresAt),
 		PaidAt:      timestamp(o.PaidAt),
 		CanceledAt:  timestamp(o.CanceledAt),
 		RefundedAt:  timestamp(o.RefundedAt),
-		LicenseKey:  optional(o.LicenseKey),
+		LicenseKey:  orNull(o.LicenseKey),
 		Late:        o.Late,
-		SuccessURL:  optional(o.SuccessURL),
-		StateReason: optional(o.StateReason),
+		SuccessURL:  orNull(o.SuccessURL),
+		StateReason: orNull(o.StateReason),
 		RefundDue:   o.RefundDue,
 		AccountID:   o.Owner.AccountID,
 		Mode:        o.Owner.Mode,
@@ -68,96 +68,85 @@ func (s *Server) orderAnswerAt(o *licensing.Order, at time.Time) order {
 	return answer
 }
 
-// createOrder makes an order.
-func (s *Server) createOrder(r *request) (any, error) {
-	var bad problems
-	in, err := readOrder(r.body(), &bad)
-	if err != nil {
-		return nil, err
-	}
-	in.By, in.Once = r.actor(), bad.once(r)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	o, replayed, err := s.cfg.Node.CreateOrder(r.ctx, r.caller.Owner, in)
-	r.replayed = replayed
-	if err != nil {
-		return nil, err
-	}
-	return s.orderAnswer(&o), nil
+// newOrder asks for an order.
+type newOrder struct {
+	ProductID      text    `json:"product_id"`
+	Amount         integer `json:"amount"`
+	Currency       text    `json:"currency"`
+	Description    text    `json:"description"`
+	BuyerEmail     text    `json:"buyer_email"`
+	Metadata       object  `json:"metadata"`
+	SuccessURL     text    `json:"success_url"`
+	idempotencyKey `json:"-"`
+
+	currency string // canonical
 }
 
-// readOrder reads the body of a new order, and notes what is bad about it.
-func readOrder(body []byte, bad *problems) (service.NewOrder, error) {
-	var product, code, description, email, success text
-	var amount integer
-	var extra object
-	err := decodeObject(body, true,
-		textMember("product_id", &product),
-		integerMember("amount", &amount),
-		textMember("currency", &code),
-		textMember("description", &description),
-		textMember("buyer_email", &email),
-		objectMember("metadata", &extra),
-		textMember("success_url", &success),
-	)
+func (in *newOrder) check(c *checks) {
+	c.productID("product_id", in.ProductID)
+	c.integer("amount", in.Amount, true, 0, maxAmount)
+	in.currency = c.currency("currency", in.Currency)
+	c.description("description", in.Description)
+	c.email("buyer_email", in.BuyerEmail, false)
+	c.metadata("metadata", in.Metadata)
+	c.successURL("success_url", in.SuccessURL)
+}
+
+// createOrder makes an order.
+func (s *Server) createOrder(ctx context.Context, r *request, in newOrder) (order, error) {
+	o, replayed, err := s.cfg.Node.CreateOrder(ctx, r.owner(), service.NewOrder{
+		ProductID:   in.ProductID.value,
+		Amount:      int64(in.Amount.value),
+		Currency:    in.currency,
+		Description: in.Description.value,
+		BuyerEmail:  in.BuyerEmail.value,
+		Metadata:    string(in.Metadata.value),
+		SuccessURL:  in.SuccessURL.value,
+		By:          r.actor(),
+		Once:        in.once,
+	})
+	return s.changedOrder(r, &o, replayed, err)
+}
+
+// changedOrder answers an order that the request has changed.
+func (s *Server) changedOrder(r *request, o *licensing.Order, replayed bool, err error) (order, error) {
+	r.replayed = replayed
 	if err != nil {
-		return service.NewOrder{}, err
+		return order{}, err
 	}
-	bad.productID("product_id", product)
-	bad.amount("amount", amount)
-	currency := bad.currency("currency", code)
-	bad.description("description", description)
-	bad.email("buyer_email", email)
-	bad.metadata("metadata", extra)
-	bad.successURL("success_url", success)
-	return service.NewOrder{
-		ProductID:   product.value,
-		Amount:      amount.value,
-		Currency:    currency,
-		Description: description.value,
-		BuyerEmail:  email.value,
-		Metadata:    extra.value,
-		SuccessURL:  success.value,
-	}, nil
+	return s.orderAnswer(o), nil
+}
+
+// orderPath names an order.
+type orderPath struct {
+	OrderNo text `path:"order_no" json:"-"`
 }
 
 // getOrder looks an order up.
-func (s *Server) getOrder(r *request) (any, error) {
-	o, err := s.cfg.Node.Order(r.ctx, r.callerOwner(), r.value("order_no"))
+func (s *Server) getOrder(ctx context.Context, r *request, in orderPath) (order, error) {
+	o, err := s.cfg.Node.Order(ctx, r.owner(), in.OrderNo.value)
 	if err != nil {
-		return nil, err
+		return order{}, err
 	}
 	return s.orderAnswer(&o), nil
 }
 
-// cancelOrder gives an unpaid order up.
-func (s *Server) cancelOrder(r *request) (any, error) {
-	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licensing.Order, bool, error) {
-		return s.cfg.Node.ChangeOrder(r.ctx, r.caller.Owner, orderNo, licensing.CancelOrder{By: r.actor(), Reason: reason}, once)
-	})
+// orderChange asks to change the state of an order.
+type orderChange struct {
+	orderPath
+	stateChange
 }
 
-// refundOrder sends a paid order's money back, and revokes its license.
-func (s *Server) refundOrder(r *request) (any, error) {
-	return s.changeOrder(r, func(orderNo, reason string, once *node.Once) (licensing.Order, bool, error) {
-		return s.cfg.Desk.Refund(r.ctx, r.caller.Owner, orderNo, licensing.RequestRefund{By: r.actor(), Reason: reason}, once)
-	})
+// cancelOrder cancels an unpaid order.
+func (s *Server) cancelOrder(ctx context.Context, r *request, in orderChange) (order, error) {
+	change := licensing.CancelOrder{By: r.actor(), Reason: in.Reason.value}
+	o, replayed, err := s.cfg.Node.ChangeOrder(ctx, r.owner(), in.OrderNo.value, change, in.once)
+	return s.changedOrder(r, &o, replayed, err)
 }
 
-// changeOrder reads a request that may give a reason, and makes its change.
-func (s *Server) changeOrder(r *request, change func(orderNo, reason string, once *node.Once) (o licensing.Order, replayed bool, err error)) (any, error) {
-	in, err := readStateChange(r)
-	if err != nil {
-		return nil, err
-	}
-	if in.invalid != nil {
-		return nil, in.invalid
-	}
-	o, replayed, err := change(r.value("order_no"), in.reason, in.once)
-	r.replayed = replayed
-	if err != nil {
-		return nil, err
-	}
-	return s.orderAnswer(&o), nil
+// refundOrder refunds a paid order, and revokes its license.
+func (s *Server) refundOrder(ctx context.Context, r *request, in orderChange) (order, error) {
+	refund := licensing.RequestRefund{By: r.actor(), Reason: in.Reason.value}
+	o, replayed, err := s.cfg.Desk.Refund(ctx, r.owner(), in.OrderNo.value, refund, in.once)
+	return s.changedOrder(r, &o, replayed, err)
 }

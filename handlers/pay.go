@@ -2,8 +2,8 @@ package handlers
 
 import (
 	"bytes"
+	"context"
 	"io"
-	"net/url"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -29,44 +29,55 @@ func pageWanted(res *resource, path string) bool {
 	return res != nil && res.page || res == nil && strings.HasPrefix(path, payPrefix)
 }
 
-// showOrder answers the pay page, or what became of the order.
-func (s *Server) showOrder(r *request) (any, error) {
-	o, err := s.cfg.Node.OrderToPay(r.ctx, r.value("order_no"), r.value("token"))
+// payPagePath names the pay page of an order.
+type payPagePath struct {
+	OrderNo text `path:"order_no"`
+	Token   text `path:"token"`
+}
+
+// showOrder answers the pay page of an order, or the result of the payment.
+func (s *Server) showOrder(ctx context.Context, _ *request, in payPagePath) (document, error) {
+	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
-		return nil, err
+		return document{}, err
 	}
 	return s.orderPage(&o)
 }
 
-// settleOrder takes the form of the pay page. It needs no cookie and no token
-// beside the address: whoever knows the address may pay. What it must not be is
-// sent by a foreign page that had the buyer's browser press the button.
-func (s *Server) settleOrder(r *request) (any, error) {
-	if !s.sameOrigin(r) {
-		return nil, errForeignOrigin
+// payForm is the form of the pay page. It needs no cookie and no token beside the address: whoever
+// knows the address may pay. The adapter refuses forms that a foreign page made the buyer's
+// browser send.
+type payForm struct {
+	payPagePath
+	Action text `form:"action"`
+}
+
+func (in *payForm) check(c *checks) {
+	if c.oneOf("action", in.Action, actionPay, actionCancel); !in.Action.given || len(c.fields) > 0 {
+		c.refuse(malformed("the form must say action=pay or action=cancel"))
 	}
-	action, err := readAction(r.body())
+}
+
+// settleOrder pays or cancels an order.
+func (s *Server) settleOrder(ctx context.Context, _ *request, in payForm) (document, error) {
+	o, err := s.cfg.Node.OrderToPay(ctx, in.OrderNo.value, in.Token.value)
 	if err != nil {
-		return nil, err
+		return document{}, err
 	}
-	o, err := s.cfg.Node.OrderToPay(r.ctx, r.value("order_no"), r.value("token"))
-	if err != nil {
-		return nil, err
-	}
-	if action == actionCancel {
-		if _, err := s.cfg.Desk.Cancel(r.ctx, o); err != nil {
-			return nil, err
+	if in.Action.value == actionCancel {
+		if _, err := s.cfg.Desk.Cancel(ctx, o); err != nil {
+			return document{}, err
 		}
 		return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 	}
-	_, elsewhere, err := s.cfg.Desk.Pay(r.ctx, o)
+	_, elsewhere, err := s.cfg.Desk.Pay(ctx, o)
 	if err != nil {
-		return nil, err
+		return document{}, err
 	}
 	if elsewhere != "" {
 		return seeOther(elsewhere), nil
 	}
-	// Also where the order has a success_url: browsers hold a form's policy
+	// Also if the order has a success_url: browsers hold a form's policy
 	// against every hop of a redirect, so only a link leads to foreign sites.
 	return seeOther(s.cfg.PublicURL + payPath(&o)), nil
 }
@@ -86,18 +97,6 @@ func (s *Server) sameOrigin(r *request) bool {
 	}
 	origins := r.fast.Request.Header.PeekAll(fasthttp.HeaderOrigin)
 	return len(origins) == 0 || len(origins) == 1 && s.origin != "" && strings.EqualFold(string(origins[0]), s.origin)
-}
-
-func readAction(body []byte) (string, error) {
-	form, err := url.ParseQuery(string(body))
-	if err != nil {
-		return "", malformed("the form can't be read")
-	}
-	actions := form["action"]
-	if len(actions) != 1 || actions[0] != actionPay && actions[0] != actionCancel {
-		return "", malformed("the form must say action=pay or action=cancel")
-	}
-	return actions[0], nil
 }
 
 func seeOther(location string) document {

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"sync"
 
 	"licet/delivery/webhook"
@@ -58,40 +59,40 @@ type ping struct {
 	Answer *string `json:"answer"`
 }
 
+// webhookTest asks to send an endpoint a message. It may have an Idempotency-Key, but each request
+// sends another message: nothing is recorded.
+type webhookTest struct {
+	webhookPath
+	optionalBody   `json:"-"`
+	idempotencyKey `json:"-"`
+}
+
 // testWebhook sends an endpoint a message at once, and answers what came of that. It is
 // nothing that is recorded or tried again; so an Idempotency-Key is looked at, and the
 // same request sends another message all the same.
-func (s *Server) testWebhook(r *request) (any, error) {
-	var bad problems
-	if err := decodeOptional(r.body()); err != nil {
-		return nil, err
-	}
-	bad.once(r)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	owner := r.callerOwner()
-	endpoint, err := s.cfg.Node.Webhook(r.ctx, owner, r.value("endpoint_id"))
+func (s *Server) testWebhook(ctx context.Context, r *request, in webhookTest) (ping, error) {
+	owner := r.owner()
+	endpoint, err := s.cfg.Node.Webhook(ctx, owner, in.ID.value)
 	if err != nil {
-		return nil, err
+		return ping{}, err
 	}
 	message, err := s.pingMessage(r, &endpoint)
 	if err != nil {
-		return nil, err
+		return ping{}, err
 	}
 	if !s.pings.enter(owner) {
 		s.cfg.Metrics.CommandsShed.WithLabelValues("pings").Inc()
-		return nil, licensing.ErrOverloaded
+		return ping{}, licensing.ErrOverloaded
 	}
 	defer s.pings.leave(owner)
 	// A request's usual time is for its work. This one waits for somebody else, for as
 	// long as the sender does, or until the server stops.
 	attempt, err := s.cfg.Pings.Send(s.life, message)
 	if err != nil && s.life.Err() != nil {
-		return nil, licensing.ErrOutcomeUnknown
+		return ping{}, licensing.ErrOutcomeUnknown
 	}
 	if err != nil {
-		return nil, err
+		return ping{}, err
 	}
 	if attempt.Err != nil {
 		s.cfg.Log.Debug().Err(attempt.Err).Str("endpoint_id", endpoint.ID).Msg("a try of a webhook endpoint got no answer")
@@ -100,7 +101,7 @@ func (s *Server) testWebhook(r *request) (any, error) {
 		Delivered:       attempt.Outcome == webhook.Delivered,
 		EventID:         message.ID,
 		deliveryAttempt: attemptAnswer(attempt.At, attempt.Status, attempt.Duration, string(attempt.Failure)),
-		Answer:          optional(attempt.Answer),
+		Answer:          orNull(attempt.Answer),
 	}, nil
 }
 
@@ -121,7 +122,7 @@ func (s *Server) pingMessage(r *request, e *licensing.Endpoint) (webhook.Message
 	}
 	now := s.cfg.Node.Now()
 	message.ID = pingIDPrefix + newRequestID(now)
-	about := webhookAnswer(e, r.callerOwner(), now)
+	about := webhookAnswer(e, r.owner(), now)
 	data, err := (&eventData{Webhook: &about}).encode(nil)
 	if err != nil {
 		return message, err

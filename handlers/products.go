@@ -1,12 +1,13 @@
 package handlers
 
 import (
+	"context"
 	"encoding/json"
 
 	"licet/licensing"
 )
 
-// product is the answer of everything that is about one product.
+// product is a product as answers show it.
 type product struct {
 	ProductID        string          `json:"product_id"`
 	Name             *string         `json:"name"`
@@ -22,7 +23,7 @@ type product struct {
 	Mode             licensing.Mode  `json:"mode"`
 }
 
-// What validity_from may be.
+// The values of validity_from.
 const (
 	fromIssue      = "issue"
 	fromActivation = "activation"
@@ -32,10 +33,10 @@ func productAnswer(p *licensing.Product) product {
 	t := &p.Terms
 	answer := product{
 		ProductID:        p.ID,
-		Name:             optional(p.Name),
+		Name:             orNull(p.Name),
 		KeyPrefix:        t.KeyPrefix,
 		MaxDevices:       t.MaxDevices,
-		Validity:         optional(t.Validity.String()),
+		Validity:         orNull(t.Validity.String()),
 		ValidityFrom:     fromIssue,
 		SelfService:      t.SelfService.Allowed,
 		RemovalsPerMonth: t.SelfService.RemovalsPerMonth,
@@ -50,101 +51,101 @@ func productAnswer(p *licensing.Product) product {
 	return answer
 }
 
-// putProduct describes a product, and replaces what was said of it before.
-func (s *Server) putProduct(r *request) (any, error) {
-	var bad problems
-	bad.productID("product_id", text{value: r.value("product_id"), given: true})
-	cmd, err := readProduct(r.body(), &bad)
-	if err != nil {
-		return nil, err
+// productPath names a product.
+type productPath struct {
+	ProductID text `path:"product_id" json:"-"`
+}
+
+// productDescription describes a product. What is missing gets the default of a new product.
+type productDescription struct {
+	productPath
+	Name             text    `json:"name"`
+	KeyPrefix        text    `json:"key_prefix"`
+	MaxDevices       integer `json:"max_devices"`
+	Validity         text    `json:"validity"`
+	ValidityFrom     text    `json:"validity_from"`
+	SelfService      flag    `json:"self_service_deactivation"`
+	RemovalsPerMonth integer `json:"removals_per_month"`
+	Metadata         object  `json:"metadata"`
+
+	validity licensing.Period
+}
+
+func (in *productDescription) check(c *checks) {
+	c.productID("product_id", in.ProductID)
+	c.line("name", in.Name, maxProductName)
+	c.keyPrefix("key_prefix", in.KeyPrefix)
+	c.integer("max_devices", in.MaxDevices, false, 0, maxMaxDevices)
+	in.validity = c.period("validity", in.Validity)
+	c.oneOf("validity_from", in.ValidityFrom, fromIssue, fromActivation)
+	c.integer("removals_per_month", in.RemovalsPerMonth, false, 0, maxRemovals)
+	c.metadata("metadata", in.Metadata)
+}
+
+func (c *checks) keyPrefix(field string, in text) {
+	if !c.describe(field, Limits{Pattern: patternKeyPrefix}) && in.given && !licensing.ValidKeyPrefix(in.value) {
+		c.add(field, "must be 2 to 8 of the characters A-Z 0-9")
 	}
-	if err := bad.err(); err != nil {
-		return nil, err
+}
+
+func (in *productDescription) terms() licensing.Terms {
+	terms := licensing.DefaultTerms()
+	if in.KeyPrefix.given {
+		terms.KeyPrefix = in.KeyPrefix.value
 	}
-	cmd.ID, cmd.Owner = r.value("product_id"), r.caller.Owner
-	p, created, err := s.cfg.Node.PutProduct(r.ctx, cmd)
+	if in.MaxDevices.given {
+		terms.MaxDevices = int(in.MaxDevices.value)
+	}
+	terms.Validity = in.validity
+	terms.FromActivation = in.ValidityFrom.value == fromActivation
+	terms.SelfService = licensing.SelfService{Allowed: in.SelfService.value, RemovalsPerMonth: int(in.RemovalsPerMonth.value)}
+	return terms
+}
+
+// putProduct creates a product, or replaces its description.
+func (s *Server) putProduct(ctx context.Context, r *request, in productDescription) (product, error) {
+	p, created, err := s.cfg.Node.PutProduct(ctx, licensing.PutProduct{
+		ID:       in.ProductID.value,
+		Owner:    r.owner(),
+		Name:     in.Name.value,
+		Terms:    in.terms(),
+		Metadata: string(in.Metadata.value),
+	})
 	if err != nil {
-		return nil, err
+		return product{}, err
 	}
 	r.created = created
 	return productAnswer(&p), nil
 }
 
-// readProduct reads the body that describes a product, and notes what is bad
-// about it. What is left out is as in a product that nobody has described.
-func readProduct(body []byte, bad *problems) (licensing.PutProduct, error) {
-	var name, prefix, validity, from text
-	var devices, removals integer
-	var selfService flag
-	var extra object
-	err := decodeObject(body, true,
-		textMember("name", &name),
-		textMember("key_prefix", &prefix),
-		integerMember("max_devices", &devices),
-		textMember("validity", &validity),
-		textMember("validity_from", &from),
-		flagMember("self_service_deactivation", &selfService),
-		integerMember("removals_per_month", &removals),
-		objectMember("metadata", &extra),
-	)
-	if err != nil {
-		return licensing.PutProduct{}, err
+// existingProduct names a product that must exist.
+type existingProduct struct{ productPath }
+
+// check refuses ids that no product can have, without a look into the store.
+func (in *existingProduct) check(c *checks) {
+	if !validProductID(in.ProductID.value) {
+		c.refuse(licensing.ErrProductNotFound)
 	}
-	terms := licensing.DefaultTerms()
-	bad.line("name", name, maxProductName)
-	if prefix.given {
-		if terms.KeyPrefix = prefix.value; !licensing.ValidKeyPrefix(prefix.value) {
-			bad.add("key_prefix", "must be 2 to 8 of the characters A-Z 0-9")
-		}
-	}
-	bad.integer("max_devices", devices, false, 0, maxMaxDevices)
-	if devices.given {
-		terms.MaxDevices = int(devices.value)
-	}
-	terms.Validity = bad.period("validity", validity)
-	if terms.FromActivation = from.value == fromActivation; from.given && !terms.FromActivation && from.value != fromIssue {
-		bad.add("validity_from", "must be "+fromIssue+" or "+fromActivation)
-	}
-	bad.integer("removals_per_month", removals, false, 0, maxRemovals)
-	terms.SelfService = licensing.SelfService{Allowed: selfService.value, RemovalsPerMonth: int(removals.value)}
-	bad.metadata("metadata", extra)
-	return licensing.PutProduct{Name: name.value, Terms: terms, Metadata: extra.value}, nil
 }
 
 // getProduct looks a product up.
-func (s *Server) getProduct(r *request) (any, error) {
-	id, err := existingProductID(r)
+func (s *Server) getProduct(ctx context.Context, r *request, in existingProduct) (product, error) {
+	p, err := s.cfg.Node.Product(ctx, r.owner(), in.ProductID.value)
 	if err != nil {
-		return nil, err
-	}
-	p, err := s.cfg.Node.Product(r.ctx, r.caller.Owner, id)
-	if err != nil {
-		return nil, err
+		return product{}, err
 	}
 	return productAnswer(&p), nil
 }
 
-// deleteProduct removes a product.
-func (s *Server) deleteProduct(r *request) (any, error) {
-	id, err := existingProductID(r)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.cfg.Node.DeleteProduct(r.ctx, r.caller.Owner, id); err != nil {
-		return nil, err
-	}
-	return struct {
-		ProductID string `json:"product_id"`
-		Deleted   bool   `json:"deleted"`
-	}{id, true}, nil
+type productDeletion struct {
+	ProductID string `json:"product_id"`
+	Deleted   bool   `json:"deleted"`
 }
 
-// existingProductID gives the id in the path. What has not the form of one is no
-// product's, which needs no look into the store.
-func existingProductID(r *request) (string, error) {
-	id := r.value("product_id")
-	if !validProductID(id) {
-		return "", licensing.ErrProductNotFound
+// deleteProduct removes a product.
+func (s *Server) deleteProduct(ctx context.Context, r *request, in existingProduct) (productDeletion, error) {
+	if err := s.cfg.Node.DeleteProduct(ctx, r.owner(), in.ProductID.value); err != nil {
+		return productDeletion{}, err
 	}
-	return id, nil
+	return productDeletion{in.ProductID.value, true}, nil
 }

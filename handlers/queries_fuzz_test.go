@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"net/url"
 	"testing"
 	"time"
 
@@ -12,29 +11,31 @@ import (
 // FuzzListCursor: each position has one cursor in a listing, and no other listing
 // takes it, whosever it is and whatever it is filtered by.
 func FuzzListCursor(f *testing.F) {
-	listing := func(cursor string, asked ...string) *listQuery {
-		return &listQuery{query: "cursor=" + url.QueryEscape(cursor), asked: asked}
+	listing := func(cursor string, asked ...string) (*pageQuery, error) {
+		var c checks
+		q := &pageQuery{Cursor: param{value: cursor, given: true, ok: true}, asked: asked}
+		q.checkPage(&c)
+		return q, c.err()
 	}
 	ours := []string{"orders", "acct_a", "test"}
 	for _, at := range []store.Position{"x", "ord_001M80QAM0TWZBY6SXWS7SEHE8V", "\x00\xff"} {
-		f.Add(*listing("", ours...).formatCursor(at), "status", "paid")
+		f.Add(*(&pageQuery{asked: ours}).formatCursor(at), "status", "paid")
 	}
 	f.Add("Ag", "", "")
 	f.Add("AgAAAAAAAAAAAA\n", "4:paid", "")
 	f.Fuzz(func(t *testing.T, cursor, name, value string) {
-		q := listing(cursor, ours...)
-		page, err := q.page()
+		q, err := listing(cursor, ours...)
 		if err != nil {
 			return
 		}
-		if page.Before == "" || *q.formatCursor(page.Before) != cursor {
-			t.Errorf("%q is the cursor of %q, which has another one", cursor, page.Before)
+		if q.page.Before == "" || *q.formatCursor(q.page.Before) != cursor {
+			t.Errorf("%q is the cursor of %q, which has another one", cursor, q.page.Before)
 		}
 		for _, others := range [][]string{
 			{"orders", "acct_b", "test"}, {"orders", "acct_a", "live"}, {"licenses", "acct_a", "test"}, {"orders", "acct_a", "test", name, value},
 			{"orders", "acct_atest", ""},
 		} {
-			if _, err := listing(cursor, others...).page(); err == nil {
+			if _, err := listing(cursor, others...); err == nil {
 				t.Errorf("%q is taken by %q", cursor, others)
 			}
 		}
@@ -68,9 +69,9 @@ func FuzzMoment(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		var bad problems
-		got := bad.moment("expires_at", text{value: in, given: true})
-		if bad.err() != nil {
+		var c checks
+		got := c.moment("expires_at", text{value: in, given: true})
+		if c.err() != nil {
 			return
 		}
 		again, err := time.Parse(time.RFC3339, got.Format(timeFormat))

@@ -41,7 +41,7 @@ func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
 // address, however many clients share one. Requests with an API key have the limit of that key instead.
 func (s *Server) limitFailures(e *exchange, cause error) error {
 	r := e.request
-	if r == nil || r.caller != nil || e.route.access != open {
+	if r == nil || r.caller != nil || e.route.access != OptionalAuth {
 		return cause
 	}
 	var known *licensing.Error

@@ -73,16 +73,21 @@ func (s *Server) refuse(request []byte) (response []byte) {
 	return nil
 }
 
+// licenseMember is the member that all commands have.
+type licenseMember struct {
+	LicenseKey text `json:"license_key"`
+}
+
 // refuseIfShared reports whether the node has no place left for the owner of the license that body
 // names, and counts the refusal.
 func (s *Server) refuseIfShared(body []byte) bool {
-	var named text
-	if decodeObject(body, false, textMember("license_key", &named)) != nil {
+	var in licenseMember
+	if decodeObject(body, false, s.licenseOnly, &in) != nil {
 		return false
 	}
-	var bad problems
-	key, err := s.licenseKey(named, &bad)
-	return err == nil && bad.err() == nil && s.cfg.Node.RefuseIfShared(key) != nil
+	c := checks{server: s}
+	key := c.licenseKey("license_key", in.LicenseKey)
+	return c.err() == nil && s.cfg.Node.RefuseIfShared(key) != nil
 }
 
 // refuseAs writes, counts and logs a refusal, as finish does for other responses. given, the id that

@@ -9,157 +9,196 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// access tells whose credentials a route looks at.
-type access int
+// Auth says which credentials a route reads.
+type Auth int
 
 const (
-	// anyone: nobody's. A probe, or a page that is protected by its address.
-	anyone access = iota
-	// open: an end user needs none, and scripts of any web page may call. What
-	// is sent all the same must be good.
-	open
-	// keyed: an API key with the route's scope.
-	keyed
+	// NoAuth routes read no credentials: probes, and pages whose address is the secret.
+	NoAuth Auth = iota
+	// OptionalAuth routes serve end users, who need no credentials, and scripts of any web page.
+	// Credentials that are sent must be valid.
+	OptionalAuth
+	// RequiredAuth routes need an API key with the scopes of the route.
+	RequiredAuth
 )
-
-// bodyForm tells what a route reads as its body.
-type bodyForm int
-
-const (
-	noBody bodyForm = iota
-	jsonBody
-	formBody
-)
-
-// handler does the work of one route. It answers the value that goes into the
-// envelope, or a document that is sent as it is.
-type handler func(*Server, *request) (any, error)
 
 // route is one row of the table of routes.
 type route struct {
-	method  string
-	pattern string // variable segments in braces; the name of the route in logs and metrics
-	access  access
-	scope   string // of a keyed route; where it needs several, with blanks between
-	body    bodyForm
-	limit   int // of the body; 0: bodyLimit. Only on patterns without variables
-	// idempotent: the very same request sent twice does what it does once, so
-	// that an unknown outcome may be resolved by sending it again.
+	method   string
+	pattern  string // variable segments in braces; the name of the route in logs and metrics
+	access   Auth
+	scope    string // the required scopes, with blanks between; only with RequiredAuth
+	endpoint *endpoint
+	body     bodyForm
+	limit    int // of the body in bytes; 0: bodyLimit. Only on patterns without variables
+	// idempotent: the same request sent twice has the effect of one, so that sending
+	// it again resolves an unknown outcome.
 	idempotent bool
-	created    bool // a success makes something: 201 instead of 200
+	created    bool // a success creates something: 201 instead of 200
+	mayCreate  bool // a success may create something
 	page       bool // answers pages for people, its errors too
-	// command: becomes one command and nothing else, and so many may come that
-	// most must be refused cheaply; see refusal. Only on POST patterns without
-	// variables.
+	// command: the request becomes one command and nothing else, and there may be so
+	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
+	// without variables.
 	command bool
-	// activates: its answers are counted by what they tell of the activation.
+	// activates: answers are counted by the outcome of the activation.
 	activates bool
 	quiet     bool // called by machines every few seconds: logged at debug level
-	handle    handler
-	// scrape, in place of handle, writes its answer itself.
+	// scrape, instead of endpoint, writes the whole answer itself.
 	scrape fasthttp.RequestHandler
 }
 
-// scopes are those that the key must have, all of them; none but on keyed routes.
+// statuses lists the statuses of successes.
+func (r *route) statuses() []int {
+	switch {
+	case r.created:
+		return []int{fasthttp.StatusCreated}
+	case r.mayCreate:
+		return []int{fasthttp.StatusOK, fasthttp.StatusCreated}
+	case r.page && r.body == formBody:
+		return []int{fasthttp.StatusSeeOther}
+	default:
+		return []int{fasthttp.StatusOK}
+	}
+}
+
+// get, put, patch, remove and post make routes for callers with an API key. do is the function of
+// the route; In is its request type. All but post make idempotent routes.
+func get[In, Out any](pattern, scope string, do function[In, Out]) route {
+	return idempotent(withKey(fasthttp.MethodGet, pattern, scope, do))
+}
+
+func put[In, Out any](pattern, scope string, do function[In, Out]) route {
+	return idempotent(withKey(fasthttp.MethodPut, pattern, scope, do))
+}
+
+func patch[In, Out any](pattern, scope string, do function[In, Out]) route {
+	return idempotent(withKey(fasthttp.MethodPatch, pattern, scope, do))
+}
+
+func remove[In, Out any](pattern, scope string, do function[In, Out]) route {
+	return idempotent(withKey(fasthttp.MethodDelete, pattern, scope, do))
+}
+
+func post[In, Out any](pattern, scope string, do function[In, Out]) route {
+	return withKey(fasthttp.MethodPost, pattern, scope, do)
+}
+
+func withKey[In, Out any](method, pattern, scope string, do function[In, Out]) route {
+	r := newRoute(method, pattern, do)
+	r.access, r.scope = RequiredAuth, scope
+	return r
+}
+
+// command makes a route for end users; see route.command.
+func command[In, Out any](pattern string, do function[In, Out]) route {
+	r := idempotent(newRoute(fasthttp.MethodPost, pattern, do))
+	r.access, r.limit, r.command = OptionalAuth, openBodyLimit, true
+	return r
+}
+
+// page makes a route for people.
+func page[In any](method, pattern string, do function[In, document]) route {
+	r := idempotent(newRoute(method, pattern, do))
+	r.page = true
+	return r
+}
+
+func newRoute[In, Out any](method, pattern string, do function[In, Out]) route {
+	e := serve(do)
+	return route{method: method, pattern: pattern, endpoint: e, body: e.request.body}
+}
+
+func idempotent(r route) route {
+	r.idempotent = true
+	return r
+}
+
+func creating(r route) route {
+	r.created = true
+	return r
+}
+
+func maybeCreating(r route) route {
+	r.mayCreate = true
+	return r
+}
+
+func activating(r route) route {
+	r.activates = true
+	return r
+}
+
+func quiet(r route) route {
+	r.quiet = true
+	return r
+}
+
+// scopes lists the scopes that an API key needs, all of them.
 func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 
-// apiRoutes is the table of what the public listener serves.
+// apiRoutes is the table of what the public listener serves. Each row names the request type, the
+// pattern, the scope and the function of a route.
 func apiRoutes() []route {
 	return append([]route{
-		{method: "POST", pattern: "/v1/licenses/activate", access: open, body: jsonBody, limit: openBodyLimit,
-			idempotent: true, command: true, activates: true, handle: (*Server).activate},
-		{method: "POST", pattern: "/v1/licenses/validate", access: open, body: jsonBody, limit: openBodyLimit,
-			idempotent: true, command: true, handle: (*Server).validateLicense},
-		{method: "POST", pattern: "/v1/licenses/deactivate", access: open, body: jsonBody, limit: openBodyLimit,
-			idempotent: true, command: true, handle: (*Server).deactivate},
-		{method: "POST", pattern: "/v1/licenses", access: keyed, scope: "licenses", body: jsonBody,
-			created: true, handle: (*Server).grantLicenses},
-		{method: "GET", pattern: "/v1/licenses", access: keyed, scope: "licenses:read",
-			idempotent: true, handle: (*Server).listLicenses},
-		{method: "GET", pattern: "/v1/licenses/{license_key}", access: keyed, scope: "licenses:read",
-			idempotent: true, handle: (*Server).getLicense},
-		{method: "PATCH", pattern: "/v1/licenses/{license_key}", access: keyed, scope: "licenses", body: jsonBody,
-			idempotent: true, handle: (*Server).updateLicense},
-		{method: "POST", pattern: "/v1/licenses/{license_key}/suspend", access: keyed, scope: "licenses", body: jsonBody,
-			idempotent: true, handle: (*Server).suspendLicense},
-		{method: "POST", pattern: "/v1/licenses/{license_key}/reinstate", access: keyed, scope: "licenses", body: jsonBody,
-			idempotent: true, handle: (*Server).reinstateLicense},
-		{method: "POST", pattern: "/v1/licenses/{license_key}/revoke", access: keyed, scope: "licenses", body: jsonBody,
-			idempotent: true, handle: (*Server).revokeLicense},
-		{method: "POST", pattern: "/v1/licenses/{license_key}/renew", access: keyed, scope: "licenses", body: jsonBody,
-			handle: (*Server).renewLicense},
-		{method: "GET", pattern: "/v1/licenses/{license_key}/devices", access: keyed, scope: "licenses:read",
-			idempotent: true, handle: (*Server).listDevices},
-		{method: "GET", pattern: "/v1/licenses/{license_key}/events", access: keyed, scope: "licenses:read",
-			idempotent: true, handle: (*Server).listLicenseEvents},
-		{method: "DELETE", pattern: "/v1/licenses/{license_key}/devices/{device_id}", access: keyed, scope: "licenses",
-			idempotent: true, handle: (*Server).removeDevice},
-		{method: "GET", pattern: "/v1/products", access: keyed, scope: "products:read",
-			idempotent: true, handle: (*Server).listProducts},
-		{method: "PUT", pattern: "/v1/products/{product_id}", access: keyed, scope: "products", body: jsonBody,
-			idempotent: true, handle: (*Server).putProduct},
-		{method: "GET", pattern: "/v1/products/{product_id}", access: keyed, scope: "products:read",
-			idempotent: true, handle: (*Server).getProduct},
-		{method: "DELETE", pattern: "/v1/products/{product_id}", access: keyed, scope: "products",
-			idempotent: true, handle: (*Server).deleteProduct},
-		{method: "POST", pattern: "/v1/orders", access: keyed, scope: "orders", body: jsonBody,
-			created: true, handle: (*Server).createOrder},
-		{method: "GET", pattern: "/v1/orders", access: keyed, scope: "orders:read",
-			idempotent: true, handle: (*Server).listOrders},
-		{method: "GET", pattern: "/v1/orders/{order_no}", access: keyed, scope: "orders:read",
-			idempotent: true, handle: (*Server).getOrder},
-		{method: "GET", pattern: "/v1/orders/{order_no}/events", access: keyed, scope: "orders:read",
-			idempotent: true, handle: (*Server).listOrderEvents},
-		{method: "POST", pattern: "/v1/orders/{order_no}/cancel", access: keyed, scope: "orders", body: jsonBody,
-			idempotent: true, handle: (*Server).cancelOrder},
-		{method: "POST", pattern: "/v1/orders/{order_no}/refund", access: keyed, scope: "orders", body: jsonBody,
-			idempotent: true, handle: (*Server).refundOrder},
-		{method: "POST", pattern: "/v1/redactions", access: keyed, scope: "orders licenses", body: jsonBody,
-			idempotent: true, handle: (*Server).redactBuyer},
-		{method: "GET", pattern: "/v1/events", access: keyed, scope: "events:read",
-			idempotent: true, handle: (*Server).listEvents},
-		{method: "GET", pattern: "/v1/events/{event_id}", access: keyed, scope: "events:read",
-			idempotent: true, handle: (*Server).getEvent},
-		{method: "POST", pattern: "/v1/webhook_endpoints", access: keyed, scope: "webhooks", body: jsonBody,
-			created: true, handle: (*Server).createWebhook},
-		{method: "GET", pattern: "/v1/webhook_endpoints", access: keyed, scope: "webhooks:read",
-			idempotent: true, handle: (*Server).listWebhooks},
-		{method: "GET", pattern: "/v1/webhook_endpoints/{endpoint_id}", access: keyed, scope: "webhooks:read",
-			idempotent: true, handle: (*Server).getWebhook},
-		{method: "PATCH", pattern: "/v1/webhook_endpoints/{endpoint_id}", access: keyed, scope: "webhooks", body: jsonBody,
-			idempotent: true, handle: (*Server).updateWebhook},
-		{method: "DELETE", pattern: "/v1/webhook_endpoints/{endpoint_id}", access: keyed, scope: "webhooks",
-			idempotent: true, handle: (*Server).deleteWebhook},
-		{method: "POST", pattern: "/v1/webhook_endpoints/{endpoint_id}/rotate", access: keyed, scope: "webhooks", body: jsonBody,
-			handle: (*Server).rotateWebhook},
-		{method: "POST", pattern: "/v1/webhook_endpoints/{endpoint_id}/test", access: keyed, scope: "webhooks", body: jsonBody,
-			idempotent: true, handle: (*Server).testWebhook},
-		{method: "GET", pattern: "/v1/webhook_endpoints/{endpoint_id}/deliveries", access: keyed, scope: "webhooks:read",
-			idempotent: true, handle: (*Server).listDeliveries},
-		{method: "POST", pattern: "/v1/webhook_endpoints/{endpoint_id}/replay", access: keyed, scope: "webhooks", body: jsonBody,
-			handle: (*Server).replayWebhook},
-		{method: "POST", pattern: "/v1/keys", access: keyed, scope: "keys", body: jsonBody,
-			created: true, handle: (*Server).createAPIKey},
-		{method: "GET", pattern: "/v1/keys", access: keyed, scope: "keys:read",
-			idempotent: true, handle: (*Server).listAPIKeys},
-		{method: "GET", pattern: "/v1/keys/{key_id}", access: keyed, scope: "keys:read",
-			idempotent: true, handle: (*Server).getAPIKey},
-		{method: "DELETE", pattern: "/v1/keys/{key_id}", access: keyed, scope: "keys",
-			idempotent: true, handle: (*Server).revokeAPIKey},
-		{method: "POST", pattern: "/v1/keys/{key_id}/rotate", access: keyed, scope: "keys", body: jsonBody,
-			handle: (*Server).rotateAPIKey},
-		{method: "GET", pattern: "/pay/{order_no}/{token}", page: true,
-			idempotent: true, handle: (*Server).showOrder},
-		{method: "POST", pattern: "/pay/{order_no}/{token}", page: true, body: formBody,
-			idempotent: true, handle: (*Server).settleOrder},
+		activating(command[activationRequest]("/v1/licenses/activate", (*Server).activate)),
+		command[validationRequest]("/v1/licenses/validate", (*Server).validateLicense),
+		command[deactivationRequest]("/v1/licenses/deactivate", (*Server).deactivate),
+
+		creating(post[grant]("/v1/licenses", "licenses", (*Server).grantLicenses)),
+		get[licenseQuery]("/v1/licenses", "licenses:read", (*Server).listLicenses),
+		get[licensePath]("/v1/licenses/{license_key}", "licenses:read", (*Server).getLicense),
+		patch[licenseUpdate]("/v1/licenses/{license_key}", "licenses", (*Server).updateLicense),
+		idempotent(post[licenseChange]("/v1/licenses/{license_key}/suspend", "licenses", (*Server).suspendLicense)),
+		idempotent(post[licenseChange]("/v1/licenses/{license_key}/reinstate", "licenses", (*Server).reinstateLicense)),
+		idempotent(post[licenseChange]("/v1/licenses/{license_key}/revoke", "licenses", (*Server).revokeLicense)),
+		post[renewal]("/v1/licenses/{license_key}/renew", "licenses", (*Server).renewLicense),
+		get[deviceQuery]("/v1/licenses/{license_key}/devices", "licenses:read", (*Server).listDevices),
+		get[licenseHistory]("/v1/licenses/{license_key}/events", "licenses:read", (*Server).listLicenseEvents),
+		remove[devicePath]("/v1/licenses/{license_key}/devices/{device_id}", "licenses", (*Server).removeDevice),
+
+		get[productQuery]("/v1/products", "products:read", (*Server).listProducts),
+		maybeCreating(put[productDescription]("/v1/products/{product_id}", "products", (*Server).putProduct)),
+		get[existingProduct]("/v1/products/{product_id}", "products:read", (*Server).getProduct),
+		remove[existingProduct]("/v1/products/{product_id}", "products", (*Server).deleteProduct),
+
+		creating(post[newOrder]("/v1/orders", "orders", (*Server).createOrder)),
+		get[orderQuery]("/v1/orders", "orders:read", (*Server).listOrders),
+		get[orderPath]("/v1/orders/{order_no}", "orders:read", (*Server).getOrder),
+		get[orderHistory]("/v1/orders/{order_no}/events", "orders:read", (*Server).listOrderEvents),
+		idempotent(post[orderChange]("/v1/orders/{order_no}/cancel", "orders", (*Server).cancelOrder)),
+		idempotent(post[orderChange]("/v1/orders/{order_no}/refund", "orders", (*Server).refundOrder)),
+		idempotent(post[buyerRedaction]("/v1/redactions", "orders licenses", (*Server).redactBuyer)),
+
+		get[feedQuery]("/v1/events", "events:read", (*Server).listEvents),
+		get[eventPath]("/v1/events/{event_id}", "events:read", (*Server).getEvent),
+
+		creating(post[newWebhook]("/v1/webhook_endpoints", "webhooks", (*Server).createWebhook)),
+		get[webhookQuery]("/v1/webhook_endpoints", "webhooks:read", (*Server).listWebhooks),
+		get[webhookPath]("/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", (*Server).getWebhook),
+		patch[webhookUpdate]("/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).updateWebhook),
+		remove[webhookPath]("/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).deleteWebhook),
+		post[webhookRotation]("/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", (*Server).rotateWebhook),
+		idempotent(post[webhookTest]("/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", (*Server).testWebhook)),
+		get[deliveryQuery]("/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read", (*Server).listDeliveries),
+		post[replayRequest]("/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", (*Server).replayWebhook),
+
+		creating(post[newAPIKey]("/v1/keys", "keys", (*Server).createAPIKey)),
+		get[apiKeyQuery]("/v1/keys", "keys:read", (*Server).listAPIKeys),
+		get[apiKeyPath]("/v1/keys/{key_id}", "keys:read", (*Server).getAPIKey),
+		remove[apiKeyPath]("/v1/keys/{key_id}", "keys", (*Server).revokeAPIKey),
+		post[apiKeyRotation]("/v1/keys/{key_id}/rotate", "keys", (*Server).rotateAPIKey),
+
+		page[payPagePath](fasthttp.MethodGet, "/pay/{order_no}/{token}", (*Server).showOrder),
+		page[payForm](fasthttp.MethodPost, "/pay/{order_no}/{token}", (*Server).settleOrder),
 	}, probeRoutes()...)
 }
 
 // probeRoutes is what both listeners serve for an orchestrator.
 func probeRoutes() []route {
 	return []route{
-		{method: "GET", pattern: "/livez", quiet: true, idempotent: true, handle: (*Server).live},
-		{method: "GET", pattern: "/readyz", quiet: true, idempotent: true, handle: (*Server).ready},
+		quiet(idempotent(newRoute[noInput](fasthttp.MethodGet, "/livez", (*Server).live))),
+		quiet(idempotent(newRoute[noInput](fasthttp.MethodGet, "/readyz", (*Server).ready))),
 	}
 }
 
@@ -169,13 +208,13 @@ type resource struct {
 	routes  map[string]*route // by method
 	fixed   bool              // the pattern has no variable segments
 	allow   string            // the header
-	open    bool              // scripts of any web page may call
+	open    bool              // scripts of any web page may call; see OptionalAuth
 	page    bool
 	quiet   bool
 }
 
-// addRoutes hands every pattern to the router, for any method: the path
-// decides what is meant, and then the method whether it has that.
+// addRoutes hands every pattern to the router, for all methods: a known path with an unknown method
+// is another error than an unknown path.
 func (s *Server) addRoutes(routes []route) {
 	resources := make(map[string]*resource)
 	s.bodyLimits = make(map[string]int)
@@ -188,7 +227,7 @@ func (s *Server) addRoutes(routes []route) {
 			resources[r.pattern] = res
 		}
 		res.routes[r.method] = r
-		res.open = res.open || r.access == open
+		res.open = res.open || r.access == OptionalAuth
 		res.page = res.page || r.page
 		res.quiet = res.quiet || r.quiet
 		if r.limit != 0 {
@@ -205,7 +244,7 @@ func (s *Server) addRoutes(routes []route) {
 	}
 }
 
-// matchedResource is the key under which the router leaves what it found.
+// matchedResource is the key under which the router leaves the resource.
 type matchedResource struct{}
 
 // match finds the resource of a raw path, or nil. The values of its variable

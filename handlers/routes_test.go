@@ -42,13 +42,13 @@ func TestRoutesArePublished(t *testing.T) {
 			}
 		}
 		switch {
-		case r.access == keyed && len(scopes) == 0:
+		case r.access == RequiredAuth && len(scopes) == 0:
 			t.Errorf("%s asks for a key with any scope", name)
-		case r.access != keyed && r.scope != "":
+		case r.access != RequiredAuth && r.scope != "":
 			t.Errorf("%s has a scope and asks for no key", name)
-		case r.access == keyed:
+		case r.access == RequiredAuth:
 			needs = "`" + strings.Join(scopes, "` and `") + "`"
-		case r.access == open:
+		case r.access == OptionalAuth:
 			needs = "open"
 		}
 		if got, has := published[name]; !has || got != needs {
@@ -88,7 +88,7 @@ func TestBodyLimitsAreOnPlainPatterns(t *testing.T) {
 		if r.limit != 0 && strings.Contains(r.pattern, "{") {
 			t.Errorf("%s %s has a limit of its own and variable segments", r.method, r.pattern)
 		}
-		if r.access == open && r.limit != openBodyLimit {
+		if r.access == OptionalAuth && r.limit != openBodyLimit {
 			t.Errorf("%s %s is open, and its limit is %d", r.method, r.pattern, r.limit)
 		}
 	}

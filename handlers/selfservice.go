@@ -1,8 +1,12 @@
 package handlers
 
-import "licet/licensing"
+import (
+	"context"
 
-// validation is the answer of a validation: may a device use a license.
+	"licet/licensing"
+)
+
+// validation answers a validation: whether a device may use a license.
 type validation struct {
 	Valid          bool                 `json:"valid"`
 	Reason         *licensing.Reason    `json:"reason"`
@@ -17,44 +21,40 @@ type validation struct {
 	ExpiresAt      timestamp            `json:"expires_at"`
 }
 
-// validateLicense tells whether a device may use a license.
-func (s *Server) validateLicense(r *request) (any, error) {
-	var key, device, product, account, mode text
-	err := decodeObject(r.body(), false,
-		textMember("license_key", &key),
-		textMember("device_id", &device),
-		textMember("product_id", &product),
-		textMember("account_id", &account),
-		textMember("mode", &mode),
-	)
+// validationRequest asks whether a device may use a license.
+type validationRequest struct {
+	LicenseKey text `json:"license_key"`
+	DeviceID   text `json:"device_id"`
+	ProductID  text `json:"product_id"`
+	AccountID  text `json:"account_id"`
+	Mode       text `json:"mode"`
+
+	key licensing.LicenseKey
+}
+
+func (in *validationRequest) check(c *checks) {
+	in.key = c.licenseKey("license_key", in.LicenseKey)
+	c.deviceID("device_id", in.DeviceID)
+	c.pin("product_id", in.ProductID)
+	c.pin("account_id", in.AccountID)
+	c.pin("mode", in.Mode)
+}
+
+// validateLicense reports whether a device may use a license.
+func (s *Server) validateLicense(ctx context.Context, r *request, in validationRequest) (validation, error) {
+	if err := s.limitLicense(r, in.key); err != nil {
+		return validation{}, err
+	}
+	cmd := licensing.ValidateLicense{Target: r.target(in.key), ProductID: in.ProductID.value, Device: in.DeviceID.value}
+	cmd.Pin = licensing.Owner{AccountID: in.AccountID.value, Mode: licensing.Mode(in.Mode.value)}
+	result, err := s.cfg.Node.ValidateLicense(ctx, cmd)
 	if err != nil {
-		return nil, err
-	}
-	cmd := licensing.ValidateLicense{ProductID: product.value, Device: device.value}
-	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
-	cmd.Pin = licensing.Owner{AccountID: account.value, Mode: licensing.Mode(mode.value)}
-	var bad problems
-	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
-		return nil, err
-	}
-	bad.deviceID("device_id", device)
-	bad.pin("product_id", product)
-	bad.pin("account_id", account)
-	bad.pin("mode", mode)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	if err := s.limitLicense(r, cmd.Key); err != nil {
-		return nil, err
-	}
-	result, err := s.cfg.Node.ValidateLicense(r.ctx, cmd)
-	if err != nil {
-		return nil, err
+		return validation{}, err
 	}
 	l := &result.License
 	return validation{
 		Valid:          result.Invalid == "",
-		Reason:         optional(result.Invalid),
+		Reason:         orNull(result.Invalid),
 		LicenseKey:     l.Key,
 		Status:         l.Status(s.cfg.Node.Now()),
 		ProductID:      l.ProductID,
@@ -67,40 +67,24 @@ func (s *Server) validateLicense(r *request) (any, error) {
 	}, nil
 }
 
-// deactivate frees a device's slot on its user's wish.
-func (s *Server) deactivate(r *request) (any, error) {
-	var key, device text
-	err := decodeObject(r.body(), false,
-		textMember("license_key", &key),
-		textMember("device_id", &device),
-	)
-	if err != nil {
-		return nil, err
-	}
-	cmd := licensing.DeactivateDevice{Device: device.value}
-	cmd.Caller, cmd.By = r.callerOwner(), r.actor()
-	var bad problems
-	if cmd.Key, err = s.licenseKey(key, &bad); err != nil {
-		return nil, err
-	}
-	bad.deviceID("device_id", device)
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	result, err := s.cfg.Node.DeactivateDevice(r.ctx, cmd)
-	if err != nil {
-		return nil, err
-	}
-	return removalAnswer(&result, cmd.Device), nil
+// deactivationRequest asks to unbind a device.
+type deactivationRequest struct {
+	LicenseKey text `json:"license_key"`
+	DeviceID   text `json:"device_id"`
+
+	key licensing.LicenseKey
 }
 
-// licenseKey reads the license key that an installed copy sends. A mistyped one
-// comes before all else that may be wrong: the person at the keyboard can do
-// something about it.
-func (s *Server) licenseKey(in text, bad *problems) (licensing.LicenseKey, error) {
-	if !in.given {
-		bad.add("license_key", problemRequired)
-		return "", nil
+func (in *deactivationRequest) check(c *checks) {
+	in.key = c.licenseKey("license_key", in.LicenseKey)
+	c.deviceID("device_id", in.DeviceID)
+}
+
+// deactivate unbinds a device at its user's request.
+func (s *Server) deactivate(ctx context.Context, r *request, in deactivationRequest) (removal, error) {
+	result, err := s.cfg.Node.DeactivateDevice(ctx, licensing.DeactivateDevice{Target: r.target(in.key), Device: in.DeviceID.value})
+	if err != nil {
+		return removal{}, err
 	}
-	return s.cfg.Node.ParseLicenseKey(in.value)
+	return removalAnswer(&result, in.DeviceID.value), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -88,6 +89,7 @@ type Server struct {
 	pings       pings
 	exchanges   sync.Pool       // of *exchange
 	refusals    []*routeRefusal // never changes
+	licenseOnly *requestType    // of licenseMember
 	fast        *fasthttp.Server
 	listener    atomic.Pointer[connection.Listener] // set by Serve
 	stopping    atomic.Bool                         // every response closes its connection; see Shutdown
@@ -119,6 +121,7 @@ func newServer(cfg Config, routes []route) *Server {
 	s.addRoutes(routes)
 	s.count(routes)
 	s.refusals = s.makeRefusals(routes)
+	s.licenseOnly = compile(reflect.TypeFor[licenseMember]())
 	s.fast = &fasthttp.Server{
 		Handler:        s.serve,
 		ErrorHandler:   s.serveBroken,

@@ -18,6 +18,8 @@ import (
 const (
 	maxProductID          = 64
 	maxDeviceID           = 255
+	maxAPIKeyName         = 255
+	maxScopes             = 32
 	maxDeviceName         = 255
 	maxPin                = 255
 	maxDescription        = 1000
@@ -38,37 +40,46 @@ const (
 	problemEmail          = "must be a plain e-mail address of at most 254 characters"
 )
 
-// problems collects what is wrong with a request: every bad member, each
-// named once.
-type problems struct{ fields []licensing.FieldProblem }
+// add notes a problem of an input, unless an earlier one is noted.
+func (c *checks) add(field, problem string) { c.fields = withProblem(c.fields, field, problem) }
 
-func (p *problems) add(field, problem string) {
-	if slices.ContainsFunc(p.fields, func(f licensing.FieldProblem) bool { return f.Field == field }) {
-		return // the first says enough
+func withProblem(fields []licensing.FieldProblem, field, problem string) []licensing.FieldProblem {
+	if slices.ContainsFunc(fields, func(f licensing.FieldProblem) bool { return f.Field == field }) {
+		return fields
 	}
-	p.fields = append(p.fields, licensing.FieldProblem{Field: field, Problem: problem})
+	return append(fields, licensing.FieldProblem{Field: field, Problem: problem})
 }
 
-// err is nil where there are no problems.
-func (p *problems) err() error {
-	if len(p.fields) == 0 {
-		return nil
+// licenseKey parses a license key. A mistyped one wins over all other problems: the person at the
+// keyboard can correct it.
+func (c *checks) licenseKey(field string, in text) licensing.LicenseKey {
+	if c.describe(field, Limits{Required: true, Format: formatLicenseKey}) {
+		return ""
 	}
-	return &licensing.Error{
-		Reason:  licensing.ReasonInvalidField,
-		Message: "the request has invalid members",
-		Fields:  p.fields,
+	if !in.given {
+		c.add(field, problemRequired)
+		return ""
 	}
+	key, err := c.server.cfg.Node.ParseLicenseKey(in.value)
+	if err != nil {
+		c.refuse(err)
+	}
+	return key
 }
 
-// productID checks a product id that is to be used for something new.
-func (p *problems) productID(field string, in text) {
+// productID checks the product id of something new.
+func (c *checks) productID(field string, in text) {
 	switch {
+	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxProductID, Pattern: patternProductID}):
 	case !in.given:
-		p.add(field, problemRequired)
+		c.add(field, problemRequired)
 	case !validProductID(in.value):
-		p.add(field, fmt.Sprintf("must be 1 to %d of the characters A-Z a-z 0-9 . _ -", maxProductID))
+		c.add(field, problemProductID())
 	}
+}
+
+func problemProductID() string {
+	return fmt.Sprintf("must be 1 to %d of the characters A-Z a-z 0-9 . _ -", maxProductID)
 }
 
 func validProductID(id string) bool {
@@ -85,81 +96,100 @@ func validProductID(id string) bool {
 	return true
 }
 
-func (p *problems) deviceID(field string, in text) {
+func (c *checks) deviceID(field string, in text) {
 	switch {
+	case c.describe(field, Limits{Required: true, MinLength: 1, MaxLength: maxDeviceID, Pattern: patternOneLine}):
 	case !in.given:
-		p.add(field, problemRequired)
+		c.add(field, problemRequired)
 	case !utf8.ValidString(in.value):
-		p.add(field, "must be UTF-8")
+		c.add(field, "must be UTF-8")
 	case in.value == "" || utf8.RuneCountInString(in.value) > maxDeviceID:
-		p.add(field, fmt.Sprintf("must have 1 to %d characters", maxDeviceID))
+		c.add(field, fmt.Sprintf("must have 1 to %d characters", maxDeviceID))
 	case strings.ContainsFunc(in.value, unicode.IsControl):
-		p.add(field, problemControl)
+		c.add(field, problemControl)
 	}
 }
 
-// line checks a text that may be left out and is shown in one line, as names are.
-func (p *problems) line(field string, in text, most int) {
+// line checks an optional text of one line, such as a name.
+func (c *checks) line(field string, in text, most int) {
 	switch {
+	case c.describe(field, Limits{MaxLength: most, Pattern: patternOneLine}):
 	case utf8.RuneCountInString(in.value) > most:
-		p.add(field, fmt.Sprintf("must have at most %d characters", most))
+		c.add(field, fmt.Sprintf("must have at most %d characters", most))
 	case strings.ContainsFunc(in.value, unicode.IsControl):
-		p.add(field, problemControl)
+		c.add(field, problemControl)
 	}
 }
 
-// pin checks a demand of an activation. An empty one would demand nothing, so
-// an app that was built with an empty setting would not notice.
-func (p *problems) pin(field string, in text) {
-	if in.given && (in.value == "" || utf8.RuneCountInString(in.value) > maxPin) {
-		p.add(field, fmt.Sprintf("must have 1 to %d characters, or be left out", maxPin))
-	}
-}
-
-func (p *problems) amount(field string, in integer) {
-	p.integer(field, in, true, 0, maxAmount)
-}
-
-func (p *problems) integer(field string, in integer, required bool, least, most int64) {
+// pin checks a value that an activation demands of its license. An empty value would demand
+// nothing, and an app that was built with an empty setting would not notice.
+func (c *checks) pin(field string, in text) {
 	switch {
-	case !in.given && required:
-		p.add(field, problemRequired)
-	case in.given && in.value < least:
-		p.add(field, fmt.Sprintf("must be at least %d", least))
-	case in.given && in.value > most:
-		p.add(field, fmt.Sprintf("must be at most %d", most))
+	case c.describe(field, Limits{MinLength: 1, MaxLength: maxPin}):
+	case in.given && (in.value == "" || utf8.RuneCountInString(in.value) > maxPin):
+		c.add(field, fmt.Sprintf("must have 1 to %d characters, or be left out", maxPin))
 	}
 }
 
-// currency checks a code and gives its canonical form.
-func (p *problems) currency(field string, in text) string {
+func (c *checks) integer(field string, in integer, required bool, least, most int64) {
+	switch {
+	case c.describe(field, Limits{Required: required, Bounded: true, Minimum: least, Maximum: most}):
+	case !in.given && required:
+		c.add(field, problemRequired)
+	case in.given && int64(in.value) < least:
+		c.add(field, fmt.Sprintf("must be at least %d", least))
+	case in.given && int64(in.value) > most:
+		c.add(field, fmt.Sprintf("must be at most %d", most))
+	}
+}
+
+// currency checks a currency code and returns its canonical form.
+func (c *checks) currency(field string, in text) string {
+	if c.describe(field, Limits{Required: true, Format: formatCurrency}) {
+		return ""
+	}
 	if !in.given {
-		p.add(field, problemRequired)
+		c.add(field, problemRequired)
 		return ""
 	}
 	canonical, ok := licensing.ParseCurrency(in.value)
 	if !ok {
-		p.add(field, "must be the ISO 4217 code of a currency, such as USD")
+		c.add(field, "must be the ISO 4217 code of a currency, such as USD")
 	}
 	return canonical
 }
 
-func (p *problems) description(field string, in text) {
+// description checks an optional text of several lines.
+func (c *checks) description(field string, in text) {
 	switch {
+	case c.describe(field, Limits{MaxLength: maxDescription, Pattern: patternLines}):
 	case utf8.RuneCountInString(in.value) > maxDescription:
-		p.add(field, fmt.Sprintf("must have at most %d characters", maxDescription))
+		c.add(field, fmt.Sprintf("must have at most %d characters", maxDescription))
 	case strings.ContainsFunc(in.value, func(c rune) bool {
 		return unicode.IsControl(c) && c != '\n' && c != '\r' && c != '\t'
 	}):
-		p.add(field, problemLineBreaks)
+		c.add(field, problemLineBreaks)
+	}
+}
+
+// oneOf checks an optional text that must be one of two words.
+func (c *checks) oneOf(field string, in text, first, second string) {
+	switch {
+	case c.describe(field, Limits{Enum: []string{first, second}}):
+	case in.given && in.value != first && in.value != second:
+		c.add(field, "must be "+first+" or "+second)
 	}
 }
 
 // email checks that an address is plausible. Only a mail that arrives proves
 // more.
-func (p *problems) email(field string, in text) {
-	if in.given && !plausibleEmail(in.value) {
-		p.add(field, problemEmail)
+func (c *checks) email(field string, in text, required bool) {
+	switch {
+	case c.describe(field, Limits{Required: required, MaxLength: maxEmail, Format: formatEmail}):
+	case !in.given && required:
+		c.add(field, problemRequired)
+	case in.given && !plausibleEmail(in.value):
+		c.add(field, problemEmail)
 	}
 }
 
@@ -180,18 +210,18 @@ func plausibleEmail(address string) bool {
 	return strings.EqualFold(domain, "localhost") || strings.Contains(strings.Trim(domain, "."), ".")
 }
 
-// successURL checks where a buyer may be sent to: https, or this very machine.
-func (p *problems) successURL(field string, in text) {
-	if !in.given {
+// successURL checks the address that a buyer is sent to after paying: https, or a loopback address.
+func (c *checks) successURL(field string, in text) {
+	if c.describe(field, Limits{MaxLength: maxSuccessURL, Format: formatURL}) || !in.given {
 		return
 	}
 	switch u, err := url.Parse(in.value); {
 	case len(in.value) > maxSuccessURL:
-		p.add(field, fmt.Sprintf("must have at most %d characters", maxSuccessURL))
+		c.add(field, fmt.Sprintf("must have at most %d characters", maxSuccessURL))
 	case err != nil, u.Hostname() == "", u.User != nil, strings.ContainsFunc(in.value, notPlainASCII):
-		p.add(field, "must be an absolute URL, percent-encoded and without user information")
+		c.add(field, "must be an absolute URL, percent-encoded and without user information")
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())):
-		p.add(field, "must begin with https:// (http:// is for loopback addresses)")
+		c.add(field, "must begin with https:// (http:// is for loopback addresses)")
 	}
 }
 
@@ -202,20 +232,32 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
 }
 
-// period reads a length of time.
-func (p *problems) period(field string, in text) licensing.Period {
-	if !in.given {
+// period parses an optional ISO 8601 duration.
+func (c *checks) period(field string, in text) licensing.Period {
+	if c.describe(field, Limits{Format: formatDuration}) || !in.given {
 		return licensing.Period{}
 	}
 	period, ok := licensing.ParsePeriod(in.value)
 	if !ok || period.IsZero() {
-		p.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, such as P1Y or P30D")
+		c.add(field, "must be an ISO 8601 duration of whole numbers, above zero and of up to 1,000 years, such as P1Y or P30D")
 	}
 	return period
 }
 
-// moment reads a point in time, in whole milliseconds.
-func (p *problems) moment(field string, in text) time.Time {
+// future parses an optional timestamp, in whole milliseconds. One that has passed is noted in late.
+func (c *checks) future(field string, in text) time.Time {
+	if c.describe(field, Limits{Format: formatTimestamp}) {
+		return time.Time{}
+	}
+	t := c.moment(field, in)
+	if !t.IsZero() && !t.After(c.server.cfg.Node.Now()) {
+		c.late = withProblem(c.late, field, problemPast)
+	}
+	return t
+}
+
+// moment parses an optional timestamp, in whole milliseconds.
+func (c *checks) moment(field string, in text) time.Time {
 	if !in.given {
 		return time.Time{}
 	}
@@ -223,21 +265,14 @@ func (p *problems) moment(field string, in text) time.Time {
 	const colonAt = len("2006-01-02T15")
 	t, err := time.Parse(time.RFC3339, strings.ToUpper(in.value))
 	if err != nil || in.value[colonAt] != ':' || strings.Contains(in.value, ",") || t.UTC().Year() > maxTimestampYear {
-		p.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
+		c.add(field, "must be an RFC 3339 timestamp, such as 2030-12-31T23:59:59Z")
 		return time.Time{}
 	}
 	t = t.UTC().Truncate(time.Millisecond)
 	if t.IsZero() {
-		// The first millisecond of the year 1 stands for no time at all, everywhere
-		// below. All moments that may be given must be still to come anyway.
-		p.add(field, problemPast)
+		// The zero time stands for no time in all packages below. Every timestamp
+		// that a request may give must be in the future anyway.
+		c.add(field, problemPast)
 	}
 	return t
-}
-
-// future checks a moment, where there is one, that must be still to come.
-func (p *problems) future(field string, t, now time.Time) {
-	if !t.IsZero() && !t.After(now) {
-		p.add(field, problemPast)
-	}
 }

@@ -1,122 +1,155 @@
 package handlers
 
 import (
+	"context"
+	"slices"
+	"strings"
+
 	"licet/licensing"
 	"licet/node/service"
 )
 
+// newWebhook asks for a webhook endpoint.
+type newWebhook struct {
+	URL            text  `json:"url"`
+	Description    text  `json:"description"`
+	EventTypes     texts `json:"event_types"`
+	idempotencyKey `json:"-"`
+
+	types []licensing.EventType
+}
+
+func (in *newWebhook) check(c *checks) {
+	c.webhookURL("url", in.URL, true)
+	c.line("description", in.Description, maxWebhookDescription)
+	in.types = c.webhookTypes("event_types", in.EventTypes)
+}
+
 // createWebhook makes an endpoint for the caller's account and mode.
-func (s *Server) createWebhook(r *request) (any, error) {
-	var bad problems
-	var url, description text
-	var types texts
-	err := decodeObject(r.body(), true,
-		textMember("url", &url),
-		textMember("description", &description),
-		textsMember("event_types", &types),
-	)
-	if err != nil {
-		return nil, err
-	}
-	if !url.given {
-		bad.add("url", problemRequired)
-	}
-	s.webhookURL(&bad, "url", url)
-	bad.line("description", description, maxWebhookDescription)
-	in := service.EndpointCreation{
-		Owner:       r.callerOwner(),
-		URL:         url.value,
-		Description: description.value,
-		Types:       bad.webhookTypes("event_types", types),
+func (s *Server) createWebhook(ctx context.Context, r *request, in newWebhook) (issuedWebhook, error) {
+	issued, replayed, err := s.cfg.Node.CreateWebhook(ctx, service.EndpointCreation{
+		Owner:       r.owner(),
+		URL:         in.URL.value,
+		Description: in.Description.value,
+		Types:       in.types,
 		By:          r.actor(),
-		Once:        bad.once(r),
-	}
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	issued, replayed, err := s.cfg.Node.CreateWebhook(r.ctx, in)
+		Once:        in.once,
+	})
 	return s.issuedWebhook(r, &issued, replayed, err)
+}
+
+// webhookRotation asks for a new secret of an endpoint.
+type webhookRotation struct {
+	webhookPath
+	secretRotation
 }
 
 // rotateWebhook gives an endpoint a new secret.
-func (s *Server) rotateWebhook(r *request) (any, error) {
-	var bad problems
-	var overlap text
-	if err := decodeOptional(r.body(), textMember("overlap", &overlap)); err != nil {
-		return nil, err
-	}
-	in := service.EndpointRotation{
-		Owner:   r.callerOwner(),
-		ID:      r.value("endpoint_id"),
-		Overlap: bad.overlap("overlap", overlap),
+func (s *Server) rotateWebhook(ctx context.Context, r *request, in webhookRotation) (issuedWebhook, error) {
+	issued, replayed, err := s.cfg.Node.RotateWebhookSecret(ctx, service.EndpointRotation{
+		Owner:   r.owner(),
+		ID:      in.ID.value,
+		Overlap: in.overlap,
 		By:      r.actor(),
-		Once:    bad.once(r),
-	}
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	issued, replayed, err := s.cfg.Node.RotateWebhookSecret(r.ctx, in)
+		Once:    in.once,
+	})
 	return s.issuedWebhook(r, &issued, replayed, err)
 }
 
-func (s *Server) issuedWebhook(r *request, issued *service.IssuedEndpoint, replayed bool, err error) (any, error) {
+func (s *Server) issuedWebhook(r *request, issued *service.IssuedEndpoint, replayed bool, err error) (issuedWebhook, error) {
 	r.replayed = replayed
 	if err != nil {
-		return nil, err
+		return issuedWebhook{}, err
 	}
-	return issuedWebhook{optional(issued.Secret), webhookAnswer(&issued.Endpoint, r.callerOwner(), s.cfg.Node.Now())}, nil
+	return issuedWebhook{orNull(issued.Secret), webhookAnswer(&issued.Endpoint, r.owner(), s.cfg.Node.Now())}, nil
 }
 
-// updateWebhook changes an endpoint. What is left out stays as it is.
-func (s *Server) updateWebhook(r *request) (any, error) {
-	var bad problems
-	var url, description, status text
-	var types texts
-	err := decodeObject(r.body(), true,
-		textMember("url", &url),
-		textMember("description", &description),
-		textsMember("event_types", &types),
-		textMember("status", &status),
-	)
-	if err != nil {
-		return nil, err
+// webhookUpdate asks to change an endpoint. What is missing stays as it is.
+type webhookUpdate struct {
+	webhookPath
+	URL         text  `json:"url"`
+	Description text  `json:"description"`
+	EventTypes  texts `json:"event_types"`
+	Status      text  `json:"status"`
+
+	types []licensing.EventType
+}
+
+func (in *webhookUpdate) check(c *checks) {
+	c.webhookURL("url", in.URL, false)
+	c.line("description", in.Description, maxWebhookDescription)
+	in.types = c.webhookTypes("event_types", in.EventTypes)
+	c.oneOf("status", in.Status, string(endpointEnabled), string(endpointDisabled))
+}
+
+// updateWebhook changes an endpoint.
+func (s *Server) updateWebhook(ctx context.Context, r *request, in webhookUpdate) (webhookEndpoint, error) {
+	change := licensing.UpdateEndpoint{ID: in.ID.value, By: r.actor()}
+	if in.URL.given {
+		change.URL = &in.URL.value
 	}
-	change := licensing.UpdateEndpoint{ID: r.value("endpoint_id"), By: r.actor()}
-	s.webhookURL(&bad, "url", url)
-	if url.given {
-		change.URL = &url.value
+	if in.Description.given {
+		change.Description = &in.Description.value
 	}
-	bad.line("description", description, maxWebhookDescription)
-	if description.given {
-		change.Description = &description.value
+	if in.EventTypes.given {
+		change.Types = &in.types
 	}
-	if kinds := bad.webhookTypes("event_types", types); types.given {
-		change.Types = &kinds
-	}
-	if enabled := endpointStatus(status.value) == endpointEnabled; status.given {
+	if in.Status.given {
+		enabled := endpointStatus(in.Status.value) == endpointEnabled
 		change.Enabled = &enabled
-		if !enabled && endpointStatus(status.value) != endpointDisabled {
-			bad.add("status", "must be enabled or disabled")
-		}
 	}
-	if err := bad.err(); err != nil {
-		return nil, err
-	}
-	endpoint, err := s.cfg.Node.UpdateWebhook(r.ctx, r.callerOwner(), change)
+	endpoint, err := s.cfg.Node.UpdateWebhook(ctx, r.owner(), change)
 	if err != nil {
-		return nil, err
+		return webhookEndpoint{}, err
 	}
-	return webhookAnswer(&endpoint, r.callerOwner(), s.cfg.Node.Now()), nil
+	return webhookAnswer(&endpoint, r.owner(), s.cfg.Node.Now()), nil
+}
+
+type webhookDeletion struct {
+	ID      string `json:"id"`
+	Deleted bool   `json:"deleted"`
 }
 
 // deleteWebhook removes an endpoint.
-func (s *Server) deleteWebhook(r *request) (any, error) {
-	id := r.value("endpoint_id")
-	if err := s.cfg.Node.DeleteWebhook(r.ctx, r.callerOwner(), id, r.actor()); err != nil {
-		return nil, err
+func (s *Server) deleteWebhook(ctx context.Context, r *request, in webhookPath) (webhookDeletion, error) {
+	if err := s.cfg.Node.DeleteWebhook(ctx, r.owner(), in.ID.value, r.actor()); err != nil {
+		return webhookDeletion{}, err
 	}
-	return struct {
-		ID      string `json:"id"`
-		Deleted bool   `json:"deleted"`
-	}{id, true}, nil
+	return webhookDeletion{in.ID.value, true}, nil
+}
+
+// webhookURL checks the address that events are sent to. The sender checks it again before each
+// attempt.
+func (c *checks) webhookURL(field string, in text, required bool) {
+	switch {
+	case c.describe(field, Limits{Required: required, Format: formatURL}):
+	case !in.given && required:
+		c.add(field, problemRequired)
+	case in.given:
+		if problem := c.server.cfg.Webhooks.CheckURL(in.value); problem != "" {
+			c.add(field, problem)
+		}
+	}
+}
+
+// webhookTypes parses the types of events that an endpoint receives; nil: all.
+func (c *checks) webhookTypes(field string, in texts) []licensing.EventType {
+	if c.describe(field, Limits{MinItems: 1, Enum: append([]string{allEventTypes}, words(licensing.EventTypes())...)}) ||
+		!in.given || len(in.value) == 1 && in.value[0] == allEventTypes {
+		return nil
+	}
+	types := make([]licensing.EventType, 0, len(in.value))
+	for _, name := range in.value {
+		kind := licensing.EventType(name)
+		if !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
+			types = nil
+			break
+		}
+		types = append(types, kind)
+	}
+	if len(types) == 0 {
+		c.add(field, "must be * alone, or one or more kinds of events, each once: "+strings.Join(words(licensing.EventTypes()), ", "))
+		return nil
+	}
+	return types
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -9,8 +10,7 @@ import (
 	"licet/node/store"
 )
 
-// webhookEndpoint is the answer of everything that is about one endpoint, and what
-// events tell of one.
+// webhookEndpoint is a webhook endpoint as answers and events show it.
 type webhookEndpoint struct {
 	ID              string         `json:"id"`
 	URL             string         `json:"url"`
@@ -25,7 +25,7 @@ type webhookEndpoint struct {
 	Mode            licensing.Mode `json:"mode"`
 }
 
-// endpointStatus tells whether an endpoint gets events.
+// endpointStatus says whether an endpoint receives events.
 type endpointStatus string
 
 const (
@@ -33,16 +33,16 @@ const (
 	endpointDisabled endpointStatus = "disabled"
 )
 
-// allEventTypes, as the only one, stands for all kinds of events.
+// allEventTypes, as the only element, stands for all types of events.
 const allEventTypes = "*"
 
-// issuedWebhook adds what is shown once, and null where it is not shown.
+// issuedWebhook adds the secret, which is shown once. Later it is null.
 type issuedWebhook struct {
 	Secret *string `json:"secret"`
 	webhookEndpoint
 }
 
-// watchedWebhook adds how far the deliveries are.
+// watchedWebhook adds the progress of the deliveries.
 type watchedWebhook struct {
 	webhookEndpoint
 	Delivery deliveryState `json:"delivery"`
@@ -62,11 +62,11 @@ func webhookAnswer(e *licensing.Endpoint, owner licensing.Owner, now time.Time) 
 	answer := webhookEndpoint{
 		ID:              e.ID,
 		URL:             e.URL,
-		Description:     optional(e.Description),
+		Description:     orNull(e.Description),
 		EventTypes:      []string{allEventTypes},
 		Status:          endpointEnabled,
 		DisabledAt:      timestamp(e.DisabledAt),
-		DisabledBecause: optional(string(e.DisabledBecause)),
+		DisabledBecause: orNull(string(e.DisabledBecause)),
 		CreatedAt:       timestamp(e.CreatedAt),
 		AccountID:       owner.AccountID,
 		Mode:            owner.Mode,
@@ -93,26 +93,35 @@ func watchedAnswer(e *licensing.Endpoint, owner licensing.Owner, p store.Deliver
 		Behind:      p.Behind,
 	}
 	if p.SeenAt.Before(e.ResetAt) {
-		state.Failing = timestamp{} // of what the endpoint was before it was changed
+		state.Failing = timestamp{} // from before the endpoint was changed
 	} else if !p.FailingSince.IsZero() && e.Enabled() {
 		state.NextAttempt = timestamp(p.NextProbe)
 	}
 	return watchedWebhook{webhookAnswer(e, owner, now), state}
 }
 
-// listWebhooks answers all endpoints of the caller's account and mode: there are never
-// more than fit on one page, so that only a page that is asked to be shorter has another.
-func (s *Server) listWebhooks(r *request) (any, error) {
-	q := newListQuery("webhook_endpoints", r)
-	page, err := q.page()
+// webhookQuery asks for a page of webhook endpoints.
+type webhookQuery struct{ pageQuery }
+
+func (q *webhookQuery) check(c *checks) {
+	q.list(c, "webhook_endpoints")
+	q.checkPage(c)
+}
+
+type webhookList struct {
+	Endpoints []watchedWebhook `json:"webhook_endpoints"`
+	Next      *string          `json:"next_cursor"`
+}
+
+// listWebhooks pages through the endpoints of the caller's account and mode. One page of full
+// length always holds all of them.
+func (s *Server) listWebhooks(ctx context.Context, r *request, q webhookQuery) (webhookList, error) {
+	owner, page := r.owner(), q.page
+	endpoints, err := s.cfg.Node.ListWebhooks(ctx, owner)
 	if err != nil {
-		return nil, err
+		return webhookList{}, err
 	}
-	endpoints, err := s.cfg.Node.ListWebhooks(r.ctx, r.callerOwner())
-	if err != nil {
-		return nil, err
-	}
-	// Ids are in the order in which endpoints were made, as well as clocks agree.
+	// Ids are in the order in which endpoints were made, as far as clocks agree.
 	slices.SortFunc(endpoints, func(a, b licensing.Endpoint) int { return strings.Compare(b.ID, a.ID) })
 	if page.Before != "" {
 		endpoints = slices.DeleteFunc(endpoints, func(e licensing.Endpoint) bool { return e.ID >= string(page.Before) })
@@ -122,60 +131,31 @@ func (s *Server) listWebhooks(r *request) (any, error) {
 		endpoints = endpoints[:page.Limit]
 		next = q.formatCursor(store.Position(endpoints[page.Limit-1].ID))
 	}
-	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, r.callerOwner(), endpoints...)
+	progresses, err := s.cfg.Node.WebhookProgresses(ctx, owner, endpoints...)
 	if err != nil {
-		return nil, err
+		return webhookList{}, err
 	}
 	now := s.cfg.Node.Now()
-	return struct {
-		Endpoints []watchedWebhook `json:"webhook_endpoints"`
-		Next      *string          `json:"next_cursor"`
-	}{
-		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook {
-			return watchedAnswer(e, r.callerOwner(), progresses[e.ID], now)
-		}),
+	return webhookList{
+		answers(endpoints, func(e *licensing.Endpoint) watchedWebhook { return watchedAnswer(e, owner, progresses[e.ID], now) }),
 		next,
 	}, nil
 }
 
+// webhookPath names a webhook endpoint.
+type webhookPath struct {
+	ID text `path:"endpoint_id" json:"-"`
+}
+
 // getWebhook looks an endpoint up.
-func (s *Server) getWebhook(r *request) (any, error) {
-	endpoint, err := s.cfg.Node.Webhook(r.ctx, r.callerOwner(), r.value("endpoint_id"))
+func (s *Server) getWebhook(ctx context.Context, r *request, in webhookPath) (watchedWebhook, error) {
+	endpoint, err := s.cfg.Node.Webhook(ctx, r.owner(), in.ID.value)
 	if err != nil {
-		return nil, err
+		return watchedWebhook{}, err
 	}
-	progresses, err := s.cfg.Node.WebhookProgresses(r.ctx, r.callerOwner(), endpoint)
+	progresses, err := s.cfg.Node.WebhookProgresses(ctx, r.owner(), endpoint)
 	if err != nil {
-		return nil, err
+		return watchedWebhook{}, err
 	}
-	return watchedAnswer(&endpoint, r.callerOwner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
-}
-
-// webhookURL checks where events are to be sent to. Where that leads is judged once
-// more whenever something is sent.
-func (s *Server) webhookURL(bad *problems, field string, in text) {
-	if problem := s.cfg.Webhooks.CheckURL(in.value); in.given && problem != "" {
-		bad.add(field, problem)
-	}
-}
-
-// webhookTypes reads which kinds of events an endpoint is to get; nil: all.
-func (p *problems) webhookTypes(field string, in texts) []licensing.EventType {
-	if !in.given || len(in.values) == 1 && in.values[0] == allEventTypes {
-		return nil
-	}
-	types := make([]licensing.EventType, 0, len(in.values))
-	for _, name := range in.values {
-		kind := licensing.EventType(name)
-		if !slices.Contains(licensing.EventTypes(), kind) || slices.Contains(types, kind) {
-			types = nil
-			break
-		}
-		types = append(types, kind)
-	}
-	if len(types) == 0 {
-		p.add(field, "must be * alone, or one or more kinds of events, each once: "+strings.Join(words(licensing.EventTypes()), ", "))
-		return nil
-	}
-	return types
+	return watchedAnswer(&endpoint, r.owner(), progresses[endpoint.ID], s.cfg.Node.Now()), nil
 }

@@ -13,14 +13,15 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"licet/handlers"
 	"licet/licensing"
 	"licet/node/store"
 )
 
 // TestBadInput sends every route everything that it must refuse, and looks after
-// each request whether anything in the store has changed. What routes there are,
-// and what they read, is taken from their source: a route, a member of a body, a
-// query parameter or a variable of a path that the table lacks fails the test.
+// each request whether anything in the store has changed. The routes and
+// their inputs come from the request types: a route, a member of a body, a query
+// parameter or a variable of a path that the table lacks fails the test.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--rate-limit-address", "0")
@@ -30,7 +31,7 @@ func TestBadInput(t *testing.T) {
 	}
 	weakest, weakOfWebhooks := weakKey("webhooks:read"), weakKey("products:read")
 	table := badTable(t, p.badThings(t, b.store))
-	routes := parseHandlers(t).routes(t)
+	routes := inputsOfRoutes()
 	for _, r := range routes {
 		row, listed := table[r.name()]
 		if !listed {
@@ -39,7 +40,7 @@ func TestBadInput(t *testing.T) {
 		}
 		b.routeInputs, b.row = r, row
 		weak := weakest // a key that lacks the route's scope
-		if strings.HasPrefix(r.pattern, "/v1/webhook_endpoints") {
+		if strings.HasPrefix(r.Pattern, "/v1/webhook_endpoints") {
 			weak = weakOfWebhooks
 		}
 		t.Run(r.name(), func(t *testing.T) {
@@ -90,24 +91,21 @@ type sent struct {
 // good is a request that the route takes.
 func (b *badInputs) good() sent {
 	s := sent{path: maps.Clone(b.row.path), query: make(url.Values), members: maps.Clone(b.row.good), headers: make(http.Header)}
-	if b.access == "keyed" {
+	if b.Auth == handlers.RequiredAuth {
 		s.headers.Set("Authorization", "Bearer "+b.key)
 	}
 	if s.members == nil {
 		s.members = make(map[string]string)
 	}
-	switch b.routeInputs.body {
-	case "jsonBody":
-		s.headers.Set("Content-Type", "application/json")
-	case "formBody":
-		s.headers.Set("Content-Type", "application/x-www-form-urlencoded")
+	if b.MediaType != "" {
+		s.headers.Set("Content-Type", b.MediaType)
 	}
 	return s
 }
 
 func (b *badInputs) send(s sent) reply {
 	b.Helper()
-	path := b.pattern
+	path := b.Pattern
 	for name, value := range s.path {
 		path = strings.Replace(path, "{"+name+"}", value, 1)
 	}
@@ -115,7 +113,7 @@ func (b *badInputs) send(s sent) reply {
 		path += "?" + s.query.Encode()
 	}
 	body := s.raw
-	if body == "" && b.routeInputs.body == "jsonBody" {
+	if body == "" && b.readsJSON() {
 		var members []string
 		for _, name := range slices.Sorted(maps.Keys(s.members)) {
 			members = append(members, fmt.Sprintf("%q:%s", name, s.members[name]))
@@ -124,7 +122,7 @@ func (b *badInputs) send(s sent) reply {
 	} else if body == "" && len(s.members) > 0 {
 		body = "action=" + s.members["action"]
 	}
-	request, err := http.NewRequestWithContext(b.Context(), b.method, b.url, strings.NewReader(body))
+	request, err := http.NewRequestWithContext(b.Context(), b.Method, b.url, strings.NewReader(body))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -149,7 +147,7 @@ func (b *badInputs) refused(s sent, code int, fields ...string) {
 		}
 	}
 	var named []string
-	if !strings.HasPrefix(b.pattern, "/pay/") {
+	if !strings.HasPrefix(b.Pattern, "/pay/") {
 		if err := json.Unmarshal([]byte(a.body), &failure); err != nil {
 			b.Fatalf("%v: %s", err, a.body)
 		}
@@ -180,7 +178,7 @@ func (b *badInputs) complete() {
 	have := make(map[string]bool)
 	for _, in := range b.row.bad {
 		have[in.where+" "+in.name] = true
-		if len(in.values) == 0 && b.members[in.name] != "flagMember" {
+		if len(in.values) == 0 && b.members[in.name] != handlers.Boolean {
 			b.Errorf("the table has no value of %s", in.name)
 		}
 	}
@@ -188,10 +186,10 @@ func (b *badInputs) complete() {
 	for name := range b.members {
 		want = append(want, "body "+name)
 	}
-	for name := range b.queries {
+	for _, name := range b.queries {
 		want = append(want, "query "+name)
 	}
-	for _, name := range b.variables() {
+	for _, name := range b.variables {
 		want = append(want, "path "+name)
 	}
 	for _, input := range want {
@@ -203,8 +201,8 @@ func (b *badInputs) complete() {
 	for input := range have {
 		b.Errorf("the table has %s, and the route does not read it", input)
 	}
-	if keyedPost := b.method == http.MethodPost && b.access == "keyed"; keyedPost != b.once {
-		b.Errorf("an Idempotency-Key is read: %v, and want %v", b.once, keyedPost)
+	if keyedPost := b.Method == http.MethodPost && b.Auth == handlers.RequiredAuth; keyedPost != b.IdempotencyKey {
+		b.Errorf("an Idempotency-Key is read: %v, and want %v", b.IdempotencyKey, keyedPost)
 	}
 }
 
@@ -248,16 +246,16 @@ func (b *badInputs) order(weak string) {
 	header := func(name, value string) func(*sent) {
 		return func(s *sent) { s.headers.Set(name, value) }
 	}
-	switch b.access {
-	case "keyed":
+	switch b.Auth {
+	case handlers.RequiredAuth:
 		wrong(40100, header("Authorization", "Bearer lk_test_none"))
 		wrong(40101, header("Signature-Input", "x"))
 		wrong(40300, header("Authorization", "Bearer "+weak))
-	case "open":
+	case handlers.OptionalAuth:
 		wrong(40100, header("Authorization", "Bearer lk_test_none"))
 		wrong(40101, header("Signature-Input", "x"))
 	}
-	if b.routeInputs.body == "jsonBody" {
+	if b.readsJSON() {
 		wrong(41500, header("Content-Type", "text/plain"))
 		wrong(40000, func(s *sent) { s.members["license_key"], s.members["reason"] = "7", "7" })
 	}
@@ -279,7 +277,7 @@ func (b *badInputs) order(weak string) {
 			second.make(&s)
 			first.make(&s)
 			a := b.send(s)
-			if a.status != first.code/100 || a.Code != first.code && !strings.HasPrefix(b.pattern, "/pay/") {
+			if a.status != first.code/100 || a.Code != first.code && !strings.HasPrefix(b.Pattern, "/pay/") {
 				b.Errorf("%s is answered\n%s\nwant %d before %d", s, a.body, first.code, second.code)
 			}
 		}
@@ -312,8 +310,8 @@ func (b *badInputs) common(weak string) {
 		}
 		b.refused(s, code)
 	}
-	switch b.access {
-	case "keyed":
+	switch b.Auth {
+	case handlers.RequiredAuth:
 		for _, credentials := range []string{"", "Bearer", "Basic " + b.key, b.key, "Bearer " + b.key + "x", "Bearer " + b.key + ", Bearer " + b.key} {
 			replaced(40100, "Authorization", credentials)
 		}
@@ -321,47 +319,47 @@ func (b *badInputs) common(weak string) {
 		replaced(40300, "Authorization", "Bearer "+weak)
 		with(40101, "Signature-Input", "sig1=()", "Signature", "sig1=:AAAA:")
 		with(40101, "Signature", "sig1=:AAAA:")
-	case "open":
+	case handlers.OptionalAuth:
 		replaced(40100, "Authorization", "Bearer lk_test_none")
 		with(40101, "Signature-Input", "sig1=()")
 	}
-	if b.once {
+	if b.IdempotencyKey {
 		for _, key := range []string{"", "ü", "a\tb", strings.Repeat("k", 256)} {
 			with(42200, "Idempotency-Key", key)
 		}
 		with(42200, "Idempotency-Key", "a", "Idempotency-Key", "a")
 	}
-	for _, name := range b.variables() {
+	for _, name := range b.variables {
 		s := b.good()
 		for _, segment := range []string{"%zz", "%2", ".", "..", ""} {
 			s.path[name] = segment
 			b.refused(s, 40400)
 		}
 	}
-	for name := range b.queries {
+	for _, name := range b.queries {
 		s := b.good()
 		s.query[name] = []string{"1", "1"}
 		b.refused(s, 42200, name)
 	}
-	if b.routeInputs.body != "" {
+	if b.MediaType != "" {
 		for _, mediaType := range []string{"", "text/plain", "application/json; charset=latin1", "multipart/form-data; boundary=x", "application/jsonp", ";"} {
 			replaced(41500, "Content-Type", mediaType)
 		}
 		with(41500, "Content-Encoding", "gzip")
 	}
-	if b.routeInputs.body == "jsonBody" {
+	if b.readsJSON() {
 		b.json()
 	}
 }
 
 // wrongTypes are values that a member of a kind can't be.
-func wrongTypes(kind string) []string {
-	return map[string][]string{
-		"textMember":    {"7", "true", "{}", `["x"]`},
-		"integerMember": {`"1"`, "1.0", "1e2", "-0.5", "true", "{}", "[1]"},
-		"objectMember":  {`"x"`, "7", "[]", "false"},
-		"textsMember":   {`"x"`, "{}", "7", "[7]", "[null]", `[["x"]]`},
-		"flagMember":    {`"true"`, "0", "{}", "[]"},
+func wrongTypes(kind handlers.Kind) []string {
+	return map[handlers.Kind][]string{
+		handlers.String:  {"7", "true", "{}", `["x"]`},
+		handlers.Integer: {`"1"`, "1.0", "1e2", "-0.5", "true", "{}", "[1]"},
+		handlers.Object:  {`"x"`, "7", "[]", "false"},
+		handlers.Strings: {`"x"`, "{}", "7", "[7]", "[null]", `[["x"]]`},
+		handlers.Boolean: {`"true"`, "0", "{}", "[]"},
 	}[kind]
 }
 
@@ -389,7 +387,7 @@ func (b *badInputs) json() {
 		}
 		raw(fmt.Sprintf(`{%q:%s,%q:%s}`, name, value, name, value))
 	}
-	if b.access == "keyed" {
+	if b.Auth == handlers.RequiredAuth {
 		for _, unknown := range []string{"colour", "", "Reason", "product_id ", "license_keys"} {
 			s := b.good()
 			s.members[unknown] = "null"

@@ -1,0 +1,108 @@
+package handlers
+
+import (
+	"context"
+	"net/url"
+	"reflect"
+	"sync"
+
+	"licet/licensing"
+)
+
+// endpoint is the work of a route: the types of its request and its answer, and the function
+// between them.
+type endpoint struct {
+	request *requestType
+	answer  reflect.Type
+	run     func(*Server, *request) (any, error)
+}
+
+// function is the work of a route: it turns a request into an answer.
+type function[In, Out any] = func(*Server, context.Context, *request, In) (Out, error)
+
+// noInput is the request type of a route that reads nothing.
+type noInput struct{}
+
+// serve makes an endpoint of a function. It is the one adapter between HTTP and the functions of
+// routes: it decodes the request into the function's request type, checks it, and calls the
+// function. The answer goes into the envelope; a [document] is sent as it is.
+func serve[In, Out any](do function[In, Out]) *endpoint {
+	of := compile(reflect.TypeFor[In]())
+	inputs := sync.Pool{New: func() any { return new(In) }}
+	run := func(s *Server, r *request) (any, error) {
+		in := inputs.Get().(*In)
+		defer func() {
+			var empty In
+			*in = empty
+			inputs.Put(in)
+		}()
+		if err := s.read(r, of, in); err != nil {
+			return nil, err
+		}
+		answer, err := do(s, r.ctx, r, *in)
+		if err != nil {
+			return nil, err
+		}
+		return answer, nil
+	}
+	return &endpoint{request: of, answer: reflect.TypeFor[Out](), run: run}
+}
+
+// read decodes a request into the value that in points to, and checks it. Errors in the body's
+// syntax and types come first, then what check refuses, then all invalid inputs together.
+func (s *Server) read(r *request, of *requestType, in any) error {
+	value := reflect.ValueOf(in).Elem()
+	switch {
+	case of.body == formBody:
+		if err := s.readForm(r, of, value); err != nil {
+			return err
+		}
+	case of.body == jsonBody && (len(r.body()) > 0 || !of.optionalBody):
+		if err := decodeObject(r.body(), r.strict, of, in); err != nil {
+			return err
+		}
+	}
+	for i := range of.inputs {
+		switch f := &of.inputs[i]; f.in {
+		case InPath:
+			*fieldOf[text](value, f) = text{value: r.values[f.name], given: true}
+		case InQuery:
+			p := fieldOf[param](value, f)
+			p.value, p.given, p.ok = queryValue(r.query, f.name)
+		}
+	}
+	c := &r.checks
+	*c = checks{server: s, caller: r.caller}
+	if in, ok := in.(checked); ok {
+		in.check(c)
+	}
+	if in, ok := in.(keyTaker); ok {
+		in.setOnce(c.once(r))
+	} else {
+		c.fields = append(c.fields, c.late...)
+	}
+	return c.err()
+}
+
+// readForm reads the form of a page. It refuses forms that were sent from elsewhere.
+func (s *Server) readForm(r *request, of *requestType, into reflect.Value) error {
+	if !s.sameOrigin(r) {
+		return errForeignOrigin
+	}
+	form, err := url.ParseQuery(string(r.body()))
+	if err != nil {
+		return malformed("the form can't be read")
+	}
+	for i := range of.inputs {
+		f := &of.inputs[i]
+		if values := form[f.name]; f.in == InBody && len(values) == 1 {
+			*fieldOf[text](into, f) = text{value: values[0], given: true}
+		}
+	}
+	return nil
+}
+
+// invalidField is the error for one invalid input.
+func invalidField(field, problem string) error {
+	return invalidFields([]licensing.FieldProblem{{Field: field, Problem: problem}})
+}

@@ -1,0 +1,152 @@
+package handlers
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// input is a field of a request type.
+type input interface{ kind() Kind }
+
+// optional is a member of a body, or a variable of a path. A member that is null counts as missing.
+type optional[T any] struct {
+	value T
+	given bool
+}
+
+// The inputs of bodies and paths.
+type (
+	text    = optional[string]
+	flag    = optional[bool]
+	integer = optional[wholeNumber]
+	object  = optional[compactObject]
+	texts   = optional[stringList]
+)
+
+// param is a query parameter.
+type param struct {
+	value string
+	given bool
+	ok    bool // given once, and in a valid encoding
+}
+
+func (param) kind() Kind { return String }
+
+// Kind is the JSON type of an input. Inputs outside JSON bodies are strings.
+type Kind string
+
+// The kinds of inputs.
+const (
+	String  Kind = "string"
+	Integer Kind = "integer"
+	Boolean Kind = "boolean"
+	Object  Kind = "object"
+	Strings Kind = "array" // of strings
+)
+
+func (o *optional[T]) kind() Kind {
+	switch any(o.value).(type) {
+	case bool:
+		return Boolean
+	case wholeNumber:
+		return Integer
+	case compactObject:
+		return Object
+	case stringList:
+		return Strings
+	default:
+		return String
+	}
+}
+
+// json returns the kinds of JSON values that the kind takes, see [jsontext.Kind], and a description
+// for people.
+func (k Kind) json() (takes, description string) {
+	switch k {
+	case Integer:
+		return "0", "an integer (a number without a fraction or an exponent)"
+	case Boolean:
+		return "tf", "true or false"
+	case Object:
+		return "{", "an object"
+	case Strings:
+		return "[", "an array of strings"
+	default:
+		return `"`, "a string"
+	}
+}
+
+// errWrongType makes decodeObject name the type that a member must have.
+var errWrongType = errors.New("wrong JSON type")
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (o *optional[T]) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	takes, _ := o.kind().json()
+	switch kind := decoder.PeekKind(); {
+	case kind == 'n':
+		return decoder.SkipValue()
+	case kind != 0 && !strings.ContainsRune(takes, rune(kind)): // 0: the decoder returns the syntax error
+		return errWrongType
+	}
+	if err := json.UnmarshalDecode(decoder, &o.value); err != nil {
+		return err
+	}
+	o.given = true
+	return nil
+}
+
+// wholeNumber is a JSON number without a fraction or an exponent. A number beyond 64 bits becomes
+// the largest or the smallest one, so that the limits of its member refuse it.
+type wholeNumber int64
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (n *wholeNumber) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	value, err := strconv.ParseInt(string(raw), 10, 64)
+	if bytes.ContainsAny(raw, ".eE") || err != nil && !errors.Is(err, strconv.ErrRange) {
+		return errWrongType
+	}
+	*n = wholeNumber(value)
+	return nil
+}
+
+// compactObject is a JSON object without white space around its tokens.
+type compactObject string
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (o *compactObject) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	raw, err := decoder.ReadValue()
+	if err != nil {
+		return err
+	}
+	compact := raw.Clone()
+	err = compact.Compact()
+	*o = compactObject(compact)
+	return err
+}
+
+// stringList is a JSON array of strings. Unlike in a []string, no element can be null.
+type stringList []string
+
+// UnmarshalJSONFrom implements [json.UnmarshalerFrom].
+func (l *stringList) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	var elements []text
+	if err := json.UnmarshalDecode(decoder, &elements); err != nil {
+		return err
+	}
+	*l = make(stringList, len(elements))
+	for i, element := range elements {
+		if (*l)[i] = element.value; !element.given {
+			return errWrongType
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package handlers
+
+import (
+	"reflect"
+	"slices"
+)
+
+// Route describes a route of the API: what it reads, and what it answers.
+type Route struct {
+	Method, Pattern string
+	Auth            Auth
+	Scopes          []string
+	MediaType       string // of the body; empty: no body
+	OptionalBody    bool
+	Inputs          []Input
+	IdempotencyKey  bool // the header Idempotency-Key is read
+	Request         reflect.Type
+	Response        reflect.Type // the data of the envelope, or, of a page, the page
+	Page            bool         // answers HTML instead of the envelope
+	Statuses        []int        // of successes
+}
+
+// Input is a parameter of the path or the query, or a member of the body.
+type Input struct {
+	Name string
+	In   Location
+	Kind Kind
+	Limits
+}
+
+// Routes lists the routes of the public listener.
+func Routes() []Route {
+	var routes []Route
+	for _, r := range apiRoutes() {
+		of := r.endpoint.request
+		request := reflect.New(of.typ).Interface()
+		_, once := request.(keyTaker)
+		described := Route{
+			Method: r.method, Pattern: r.pattern, Auth: r.access, Scopes: slices.Collect(r.scopes()),
+			MediaType: r.body.mediaType(), OptionalBody: of.optionalBody, IdempotencyKey: once,
+			Request: of.typ, Response: r.endpoint.answer, Page: r.page, Statuses: r.statuses(),
+		}
+		limits := limitsOf(request)
+		for _, f := range of.inputs {
+			described.Inputs = append(described.Inputs, Input{Name: f.name, In: f.in, Kind: f.kind, Limits: limits[f.name]})
+		}
+		routes = append(routes, described)
+	}
+	return routes
+}
