@@ -95,7 +95,7 @@ compare: ## Measure against plain etcd puts and gets, 40 minutes: make compare A
 
 .PHONY: capacity
 capacity: ## Fill a store with 5,000,000 devices and measure it: make capacity ARGS='--devices 100000'
-	go run ./loadtest/compare capacity $(ARGS)
+	go run ./loadtest/compare --only capacity $(ARGS)
 
 .PHONY: load
 load: ## Load nodes and prove that nothing is lost: make load SCENARIO=mixed [RATE= DURATION= NODES= TARGET=]

@@ -28,8 +28,7 @@ func (l *lab) backlog(ctx context.Context) error {
 		return err
 	}
 	defer b.stop()
-	b.seeder.Kill() // the measured node is the only node
-	b.seeder = b.node
+	b.alone()
 	e, err := b.subscribe(ctx)
 	if err != nil {
 		return err

@@ -2,133 +2,218 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
+	"syscall"
 	"time"
-
-	"github.com/spf13/pflag"
 
 	"licet/loadtest/rig"
 )
 
-// capacityConfig is what the command line of compare capacity says.
-type capacityConfig struct {
-	setup
-	Devices    int           `json:"devices"`
-	PerLicense int           `json:"devices_per_license"`
-	Quota      int64         `json:"quota"`
-	Retention  string        `json:"history"`
-	Span       time.Duration `json:"span"`   // of each measurement of latencies
-	Settle     time.Duration `json:"settle"` // at most, before etcd's memory is read
-	onlyJSON   bool
-}
-
 const (
-	// claimedDevices is how many devices a cell is to hold.
+	// claimedDevices is how many devices one etcd is promised to hold.
 	claimedDevices = 5_000_000
-	// smallLicenses is how many licenses the small store has at most, that the
-	// full one is compared with.
+	// smallLicenses is how many licenses the small store has at most, which the full
+	// store is compared with.
 	smallLicenses = 50_000
 	leastLicenses = 100
+	gibibyte      = 1 << 30
+	// stride is a prime larger than any list of licenses: steps of it around the list
+	// come to every license once.
+	stride = 7_368_787
 )
 
-func parseCapacity(args []string, stderr io.Writer) (*capacityConfig, error) {
-	cfg := &capacityConfig{Quota: rig.EtcdQuota, Retention: usualRetention}
-	flags := pflag.NewFlagSet("compare capacity", pflag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.SortFlags = false
-	flags.IntVar(&cfg.Devices, "devices", claimedDevices, "devices to bind")
-	flags.IntVar(&cfg.PerLicense, "per-license", devicesEach, "devices of each license")
-	flags.DurationVar(&cfg.Span, "span", 5*time.Second, "length of each measurement of latencies")
-	flags.DurationVar(&cfg.Settle, "settle", 3*time.Minute, "how long to wait at most until etcd's memory settles")
-	flags.BoolVar(&cfg.onlyJSON, "json", false, "print nothing but the line of JSON")
-	cfg.addFlags(flags)
-	if err := flags.Parse(args); err != nil {
-		return nil, err
+// full is one etcd with one node, which capacity fills and then looks after as an
+// operator would.
+type full struct {
+	*lab
+	*bench
+	filler *filler
+	salt   uint64  // of the last measurement: no two bind the same devices
+	extra  int     // devices that measurements have bound besides the filler's
+	rate   float64 // at which latencies are measured, in the small store and in the full store
+
+	smallCold, smallWarm float64 // rates in the small store
+}
+
+// capacity fills a store and measures what it takes: disk, memory, and the time of each
+// task that an operator has with it.
+func (l *lab) capacity(ctx context.Context) error {
+	// The database with all history, its copy while it is defragmented, a backup, and
+	// etcd's log, of which etcd keeps some whatever the size of the store.
+	if err := checkDisk(l.dir, 2*gibibyte+1200*int64(l.cfg.Devices)); err != nil {
+		return err
 	}
-	switch licenses := cfg.licenses(); {
-	case flags.NArg() > 0:
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
-	case cfg.PerLicense < 1 || cfg.Span <= 0 || cfg.Settle <= 0:
-		return nil, errors.New("--per-license, --span and --settle must be above 0")
-	case licenses < leastLicenses || licenses >= stride:
-		return nil, fmt.Errorf("--devices comes to %d licenses: it must be from %d to %d", licenses, leastLicenses, stride-1)
-	}
-	return cfg, nil
-}
-
-// licenses is how many are needed for all devices.
-func (c *capacityConfig) licenses() int {
-	each := max(c.PerLicense, 1)
-	return (c.Devices + each - 1) / each
-}
-
-// small is how many licenses the small store has.
-func (c *capacityConfig) small() int { return min(smallLicenses, c.licenses()/10) }
-
-// diskNeed is about what all files come to at most: the database with all
-// history, its copy while it is defragmented, a backup, and etcd's log of
-// writes, which it keeps some of whatever the store's size.
-func (c *capacityConfig) diskNeed() int64 {
-	const base, perDevice = 2 * gibibyte, 1200
-	return base + perDevice*int64(c.Devices)
-}
-
-// capacityCommand is compare capacity but for what belongs to the process.
-func capacityCommand(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	cfg, err := parseCapacity(args, stderr)
+	b, err := l.bench(ctx, 1, usualRetention)
 	if err != nil {
-		return rig.UsageError(stderr, "compare capacity", err)
+		return err
 	}
-	d, err := measureCapacity(ctx, cfg, rig.NewProgress(stderr))
-	if err == nil && !cfg.onlyJSON {
-		err = d.writeTable(stdout)
+	defer b.stop()
+	b.alone()
+	f := &full{lab: l, bench: b, filler: &filler{node: b.node, apiKey: b.apiKey, each: l.cfg.PerLicense, list: &rig.Keys{}}}
+	for _, part := range []struct {
+		name string
+		run  func(context.Context) error
+	}{
+		{"fill", f.fill},
+		{"restart with history", f.restartWithHistory},
+		{"activate in the full store", func(ctx context.Context) error { return f.compareRates(ctx, "full store") }},
+		{"compact", f.compact},
+		{"defragment", f.defragment},
+		{"restart", f.restart},
+		{"verify", f.verify},
+		{"back up", f.backUp},
+	} {
+		if err := part.run(ctx); err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
 	}
+	return nil
+}
+
+// checkDisk reports whether the disk of a directory has room for what is to come.
+func checkDisk(dir string, need int64) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return fmt.Errorf("read how much room %s has: %w", dir, err)
+	}
+	return judgeDisk(dir, need, int64(fs.Bavail)*int64(fs.Bsize))
+}
+
+func judgeDisk(dir string, need, free int64) error {
+	if free < need {
+		return fmt.Errorf("%.1f GiB are needed in %s, and %.1f GiB are free: free some, or name another directory with --dir",
+			float64(need)/gibibyte, dir, float64(free)/gibibyte)
+	}
+	return nil
+}
+
+// small returns how many licenses the small store has.
+func (f *full) small() int { return min(smallLicenses, f.cfg.fillLicenses()/10) }
+
+// bound returns how many devices are bound.
+func (f *full) bound() int { return f.filler.bound() + f.extra }
+
+// share returns how much of the quota a database takes, in percent. A store with fewer
+// devices than promised counts as a part of a store with all of them.
+func (f *full) share(database int64) float64 {
+	scale := max(1, claimedDevices/float64(f.bound()))
+	return 100 * scale * float64(database) / rig.EtcdQuota
+}
+
+// fill binds all devices, and measures activations while the store is small.
+func (f *full) fill(ctx context.Context) error {
+	small, all, each := f.small(), f.cfg.fillLicenses(), f.cfg.PerLicense
+	began := time.Now()
+	count := f.progress.Long(all*each, "binding %d devices, %d to a license", all*each, each)
+	if err := f.filler.to(ctx, small, count); err != nil {
+		return err
+	}
+	if err := f.restartNode(ctx, "node: start before the small store"); err != nil {
+		return err
+	}
+	if err := f.compareRates(ctx, "small store"); err != nil {
+		return err
+	}
+	count = f.progress.Long(all*each, "going on")
+	const parts = 10
+	last := 0
+	var now fillPoint
+	for part := 1; part <= parts; part++ {
+		if err := f.filler.to(ctx, max(small, all*part/parts), count); err != nil {
+			return err
+		}
+		var err error
+		if now, err = look(ctx, f.etcd, f.node); err != nil {
+			return err
+		}
+		now.Devices, now.Licenses, now.Seconds = f.bound(), f.filler.list.Count(), time.Since(began).Seconds()
+		now.Rate = float64(f.filler.bound()-last) / f.filler.spent.Seconds()
+		last, f.filler.spent = f.filler.bound(), 0
+		f.report.growth = append(f.report.growth, now)
+		f.progress.Say("%s", &now)
+	}
+	f.informDatabase("filled, with its history", now)
+	f.report.inform("filling", "min", time.Since(began).Minutes())
+	f.report.add("capacity", "database as it grew ÷ quota", f.share(now.Database))
+	f.report.add("bytes", "with its history", float64(now.Database)/float64(f.bound()))
+	if now.Devices < claimedDevices {
+		f.report.note("capacity", fmt.Sprintf("projected from %d devices: only a run with %d proves it", now.Devices, claimedDevices))
+	}
+	if f.filler.retries > 0 {
+		f.report.note("capacity", fmt.Sprintf("while filling, %d pieces were tried again", f.filler.retries))
+	}
+	return nil
+}
+
+// compareRates measures activations on licenses from all over the store that the node
+// has not seen for long. It measures latencies at the same rate in the small store and
+// in the full store: more devices take more time only if the latencies show it.
+func (f *full) compareRates(ctx context.Context, where string) error {
+	f.progress.Step("activations in the %s", where)
+	f.salt += saltsOfProbe
+	count := max(2*f.small()/5, 1)
+	cold, err := f.probe(ctx, fillers, 0, f.salt, closed(ctx, count, 0))
+	if err != nil {
+		return err
+	}
+	warm, err := f.probe(ctx, fillers, 0, f.salt+saltsOfProbe/2, closed(ctx, count, 0))
+	if err != nil {
+		return err
+	}
+	if f.rate == 0 {
+		f.rate, f.smallCold, f.smallWarm = cold.rate()/2, cold.rate(), warm.rate()
+		f.report.inform("activations a second for the latencies", "/s", f.rate)
+	} else {
+		f.report.add("capacity", "small store ÷ full store, cold licenses", f.smallCold/cold.rate())
+		f.report.add("capacity", "small store ÷ full store, warm licenses", f.smallWarm/warm.rate())
+	}
+	s, err := f.probe(ctx, openWorkers, count, f.salt, opened(ctx, f.rate, 2*f.cfg.Span))
+	if err != nil {
+		return err
+	}
+	f.report.inform(where+": new devices, licenses cold", "/s", cold.rate())
+	f.report.inform(where+": new devices, licenses warm", "/s", warm.rate())
+	f.informLatencies(where, s)
+	return nil
+}
+
+// saltsOfProbe is how many salts one measurement has to itself.
+const saltsOfProbe = 1000
+
+// probe binds new devices to licenses from all over the store. Failures are noted: after
+// an hour of filling they are no reason to stop.
+func (f *full) probe(ctx context.Context, connections, from int, salt uint64, run func(driver) *outcome) (*sample, error) {
+	s, err := f.activate(ctx, shape{workers: connections}, f.filler.list, scatter(f.filler.list.Count(), from, salt), run)
 	if err == nil {
-		err = d.writeJSON(stdout)
+		f.extra += max(s.ok, len(s.latencies))
+		f.checkSample("capacity", fmt.Sprintf("of %d activations failed", s.made), s)
 	}
-	if err != nil {
-		fmt.Fprintln(stderr, "compare capacity:", err)
-		return rig.ExitFailed
-	}
-	if anyMissed(d.Claims) && !cfg.lenient {
-		return rig.ExitFailed
-	}
-	return rig.ExitOK
+	return s, err
 }
 
-// measureCapacity sets a store up, fills it, and measures it.
-func measureCapacity(ctx context.Context, cfg *capacityConfig, progress *rig.Progress) (*capacityDocument, error) {
-	if err := checkFiles(openWorkers); err != nil {
-		return nil, err
+// scatter is the pattern for licenses from all over a list of n. Operation i takes place
+// from+i: each license comes once before one comes again, then with another device.
+func scatter(n, from int, salt uint64) func(int) (int, device) {
+	return func(i int) (int, device) {
+		at := from + i
+		license := at * stride % n
+		return license, device{salt: salt + uint64(at/n), number: uint64(license)}
 	}
-	if err := checkDisk(cfg.Dir, cfg.diskNeed()); err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp(cfg.Dir, "licet-capacity-")
-	if err != nil {
-		return nil, fmt.Errorf("make a directory for the store: %w", err)
-	}
-	defer os.RemoveAll(dir)
-	defer progress.Clear()
-	progress.Step("building licet; up to %.1f GiB of disk will be used", float64(cfg.diskNeed())/gibibyte)
-	program, err := rig.BuildLicet(ctx, dir, &cfg.Setup)
-	if err != nil {
-		return nil, err
-	}
-	c := &cell{cfg: cfg, dir: dir, licet: program, report: newReport(), progress: progress}
-	defer c.stop()
-	if err := c.start(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.measure(ctx); err != nil {
-		return nil, err
-	}
-	progress.Step("done")
-	return &capacityDocument{
-		Machine: thisMachine(ctx), Config: cfg, Growth: c.growth,
-		Claims: c.report.judged(claims(cfg.PerLicense)), Figures: c.report.figures,
-	}, nil
+}
+
+func (f *full) informLatencies(where string, s *sample) {
+	waits := s.waits()
+	f.report.inform(where+": p50 of an activation", "ms", 1000*percentile(waits, 0.5).Seconds())
+	f.report.inform(where+": p99 of an activation", "ms", 1000*percentile(waits, 0.99).Seconds())
+}
+
+// informDatabase reports the size of the database and what etcd and the node hold.
+func (f *full) informDatabase(when string, p fillPoint) {
+	f.report.inform(when+": devices bound", "", float64(f.bound()))
+	f.report.inform(when+": database", "MiB", float64(p.Database)/mebibyte)
+	f.report.inform(when+": database in use", "MiB", float64(p.InUse)/mebibyte)
+	f.report.inform(when+": database, by bound device", "B", float64(p.Database)/float64(f.bound()))
+	f.report.inform(when+": RSS of etcd", "MiB", float64(p.EtcdRSS)/mebibyte)
+	f.report.inform(when+": RSS of etcd but for the mapped database", "MiB", float64(p.EtcdAnonymous)/mebibyte)
+	f.report.inform(when+": RSS of the node", "MiB", float64(p.NodeRSS)/mebibyte)
 }

@@ -16,7 +16,7 @@ func TestCapacityIsFilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var stdout, stderr bytes.Buffer
-	args := []string{"capacity", "--devices", "3000", "--span", "300ms", "--settle", "300ms", "--no-fail", "--dir", dir}
+	args := []string{"--quick", "--only", "capacity", "--no-fail", "--dir", dir}
 	if rig.RaceFlag != "" {
 		args = append(args, "--build-flags", rig.RaceFlag)
 	}
@@ -24,17 +24,20 @@ func TestCapacityIsFilled(t *testing.T) {
 		t.Fatalf("exit code %d; stderr:\n%s", code, &stderr)
 	}
 	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
-	var d capacityDocument
+	var d document
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &d); err != nil {
 		t.Fatalf("the last line is no JSON: %v", err)
 	}
 	checkFigures(t, d.Figures)
-	for _, claim := range d.Claims {
-		if claim.Verdict == unknown || len(claim.Samples) != 1 {
-			t.Errorf("not filled: %+v", claim)
+	if len(d.Rows) != 7 {
+		t.Fatalf("%d rows", len(d.Rows))
+	}
+	for _, line := range d.Rows {
+		if line.Verdict == unknown || len(line.Samples) != 1 {
+			t.Errorf("not filled: %+v", line)
 		}
 	}
-	if violations := d.Claims[2]; violations.Verdict != aimed || violations.Median != 0 {
+	if violations := d.Rows[2]; violations.Verdict != aimed || violations.Median != 0 {
 		t.Errorf("licet store verify: %+v", violations)
 	}
 	if len(d.Growth) != 10 || d.Growth[9].Licenses != 1000 || d.Growth[9].Devices <= 3000 {
@@ -98,44 +101,42 @@ func checkFigures(t *testing.T, figures []*figure) {
 }
 
 func TestCapacityConfig(t *testing.T) {
-	f := func(problem string, args ...string) *capacityConfig {
+	f := func(problem string, args ...string) *config {
 		t.Helper()
-		cfg, err := parseCapacity(args, &bytes.Buffer{})
+		cfg, err := parseConfig(args, &bytes.Buffer{})
 		if (err == nil) != (problem == "") || err != nil && !strings.Contains(err.Error(), problem) {
 			t.Errorf("%v: got %v, want %q", args, err, problem)
 		}
 		return cfg
 	}
-	f("unexpected argument", "now")
 	f("above 0", "--per-license", "0")
-	f("above 0", "--settle", "0")
 	f("99 licenses", "--devices", "297")
 	f("licenses", "--devices", "30000000")
-	f("unknown flag", "--fast")
-	cfg := f("")
-	if cfg.licenses() != 1_666_667 || cfg.small() != 50_000 || cfg.Quota != 8<<30 || cfg.Retention != "1h" || cfg.Settle < time.Minute {
+	cfg := f("", "--only", "capacity")
+	if cfg.fillLicenses() != 1_666_667 || (&full{lab: &lab{cfg: cfg}}).small() != 50_000 || cfg.Settle/5*30 < time.Minute || !cfg.wants("bytes") {
 		t.Errorf("got %+v", cfg)
 	}
-	if cfg := f("", "--devices", "1000", "--per-license", "1"); cfg.licenses() != 1000 || cfg.small() != 100 {
+	cfg = f("", "--only", "capacity", "--devices", "1000", "--per-license", "1")
+	if cfg.fillLicenses() != 1000 || (&full{lab: &lab{cfg: cfg}}).small() != 100 || cfg.wants("bytes") {
 		t.Errorf("got %+v", cfg)
 	}
-	var stdout, stderr bytes.Buffer
-	if code := command(t.Context(), []string{"capacity", "--devices", "1"}, &stdout, &stderr); code != rig.ExitUsage || stderr.Len() == 0 {
-		t.Errorf("exit code %d, %s", code, &stderr)
+	if cfg := f(""); cfg.wants("capacity", "bytes") {
+		t.Error("capacity is measured without being named")
 	}
 }
 
 func TestShareOfTheQuota(t *testing.T) {
 	f := func(bound int, database int64, want float64) {
 		t.Helper()
-		c := &cell{cfg: &capacityConfig{Quota: 1000}, filler: &filler{each: 1, list: &rig.Keys{Text: make([]byte, bound), Length: 1}}}
+		c := &full{filler: &filler{each: 1, list: &rig.Keys{Text: make([]byte, bound), Length: 1}}}
 		if got := c.share(database); got != want {
 			t.Errorf("%d B with %d devices: got %v, want %v", database, bound, got, want)
 		}
 	}
-	f(claimedDevices, 600, 60)
-	f(claimedDevices/10, 60, 60)
-	f(2*claimedDevices, 600, 60) // more than is claimed is not counted against it, nor for it
+	const quota = rig.EtcdQuota
+	f(claimedDevices, quota/2, 50)
+	f(claimedDevices/10, quota/20, 100*10*float64(quota/20)/quota)
+	f(2*claimedDevices, quota/2, 50) // more than is claimed is not counted against it, nor for it
 }
 
 func TestJudgeDisk(t *testing.T) {
@@ -148,28 +149,26 @@ func TestJudgeDisk(t *testing.T) {
 }
 
 // Each license comes once before one comes again, and no device comes twice.
-func TestProbePicks(t *testing.T) {
+func TestScatter(t *testing.T) {
 	const n, count = 50, 120
-	p := &probe{n: n, salt: saltsOfProbe}
-	seen := map[device]bool{}
+	bound := map[device]bool{}
 	times := map[int]int{}
-	for range 2 { // in two pieces
-		pick, again := p.pick(), p.again()
+	for _, from := range []int{0, count / 2} { // in two pieces
+		pick, again := scatter(n, from, saltsOfProbe), scatter(n, from, saltsOfProbe+saltsOfProbe/2)
 		for i := range count / 2 {
 			license, d := pick(i)
 			same, other := again(i)
-			if same != license || d.number != uint64(license) || seen[d] || seen[other] || d == other {
+			if same != license || d.number != uint64(license) || bound[d] || bound[other] || d == other {
 				t.Fatalf("license %d gets %+v, and then %d gets %+v", license, d, same, other)
 			}
-			seen[d], seen[other] = true, true
-			if times[license]++; times[license] > (p.next+i)/n+1 {
+			bound[d], bound[other] = true, true
+			if times[license]++; times[license] > (from+i)/n+1 {
 				t.Fatalf("license %d comes early", license)
 			}
 			if d.salt < saltsOfProbe || other.salt >= 2*saltsOfProbe {
-				t.Fatalf("salts %d and %d are another probe's", d.salt, other.salt)
+				t.Fatalf("salts %d and %d belong to another measurement", d.salt, other.salt)
 			}
 		}
-		p.next += count / 2
 	}
 }
 

@@ -28,27 +28,19 @@ type settings struct {
 	Settle      time.Duration `json:"settle"`     // at most, before memory is read
 	Soak        time.Duration `json:"soak"`
 	Backlog     int           `json:"backlog"` // events
-	Sweep       []int         `json:"sweep"`   // operations at a time to try
+	Devices     int           `json:"devices"` // of capacity
+	PerLicense  int           `json:"devices_per_license"`
+	Sweep       []int         `json:"sweep"` // operations at a time to try
 	Clients     []int         `json:"clients"`
 }
 
 // config is what the command line says.
 type config struct {
 	settings
-	setup
-	only  []string
-	quick bool
-}
-
-// setup is what every measurement has to be told.
-type setup struct {
 	rig.Setup
-	lenient bool // misses are no failure
-}
-
-func (s *setup) addFlags(flags *pflag.FlagSet) {
-	flags.BoolVar(&s.lenient, "no-fail", false, "end with exit code 0 where a must is missed too")
-	s.Setup.AddFlags(flags)
+	only    []string
+	quick   bool
+	lenient bool // a missed must is no failure
 }
 
 func fullSettings() settings {
@@ -56,8 +48,8 @@ func fullSettings() settings {
 		Rounds: 5, Licenses: 20_000, Spilled: 5_000, Large: 300_000, Small: 1_000,
 		Remembered: 100_000, Connections: 10_000, Overload: 8_192, IdleOps: 400,
 		Span: 2 * time.Second, SweepSpan: 700 * time.Millisecond, Settle: 30 * time.Second, Soak: 10 * time.Minute,
-		Backlog: 1_000_000,
-		Sweep:   []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
+		Backlog: 1_000_000, Devices: claimedDevices,
+		Sweep: []int{32, 64, 128, 256, 512, 1024}, Clients: []int{1, 2, 4},
 	}
 }
 
@@ -67,59 +59,64 @@ func quickSettings() settings {
 		Rounds: 1, Licenses: 300, Spilled: 100, Large: 600, Small: 100,
 		Remembered: 500, Connections: 100, Overload: 64, IdleOps: 10,
 		Span: 150 * time.Millisecond, SweepSpan: 50 * time.Millisecond, Settle: 200 * time.Millisecond, Soak: 2 * time.Second,
-		Backlog: 1_000,
-		Sweep:   []int{32}, Clients: []int{1},
+		Backlog: 1_000, Devices: 3_000,
+		Sweep: []int{32}, Clients: []int{1},
 	}
 }
 
 // parseConfig reads the command line.
 func parseConfig(args []string, stderr io.Writer) (*config, error) {
-	full := fullSettings()
-	cfg := &config{}
+	cfg := &config{settings: fullSettings()}
+	if slices.Contains(args, "--quick") {
+		cfg.settings = quickSettings()
+	}
 	flags := pflag.NewFlagSet("compare", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.SortFlags = false
-	flags.StringSliceVar(&cfg.only, "only", nil, "rows to measure, with commas between: "+strings.Join(rowIDs(), ","))
+	flags.StringSliceVar(&cfg.only, "only", nil, "rows to measure, with commas between: "+strings.Join(rowIDs(), ",")+" (default: all but capacity)")
 	flags.BoolVar(&cfg.quick, "quick", false, "small sizes: shows in seconds that everything works, and no number means anything")
-	rounds := flags.Int("rounds", full.Rounds, "rounds to take medians of")
-	span := flags.Duration("span", full.Span, "length of a load that is bound by time")
-	soak := flags.Duration("soak", full.Soak, "length of the long run at half rate")
-	backlog := flags.Int("backlog", full.Backlog, "events of the backlog")
-	cfg.addFlags(flags)
+	flags.IntVar(&cfg.Rounds, "rounds", cfg.Rounds, "rounds to take medians of")
+	flags.DurationVar(&cfg.Span, "span", cfg.Span, "length of a load that is bound by time")
+	flags.DurationVar(&cfg.Soak, "soak", cfg.Soak, "length of the long run at half rate")
+	flags.IntVar(&cfg.Backlog, "backlog", cfg.Backlog, "events of the backlog")
+	flags.IntVar(&cfg.Devices, "devices", cfg.Devices, "devices of the row capacity")
+	flags.IntVar(&cfg.PerLicense, "per-license", devicesEach, "devices of each license in the row capacity")
+	flags.BoolVar(&cfg.lenient, "no-fail", false, "end with exit code 0 even if a must is missed")
+	cfg.AddFlags(flags)
 	if err := flags.Parse(args); err != nil {
 		return nil, err
-	}
-	if flags.NArg() > 0 {
-		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	}
 	for _, id := range cfg.only {
 		if !slices.Contains(rowIDs(), id) {
 			return nil, fmt.Errorf("--only has %q, which is none of %s", id, strings.Join(rowIDs(), ", "))
 		}
 	}
-	if *rounds < 1 || *span <= 0 || *soak <= 0 || *backlog < eventsEach {
-		return nil, fmt.Errorf("--rounds, --span and --soak must be above 0, and --backlog at least %d", eventsEach)
+	if slices.Contains(cfg.only, capacityRow) && cfg.PerLicense == devicesEach {
+		cfg.only = append(cfg.only, bytesRow)
 	}
-	cfg.settings = full
-	if cfg.quick {
-		cfg.settings = quickSettings()
-	}
-	for name, set := range map[string]func(){
-		"rounds":  func() { cfg.Rounds = *rounds },
-		"span":    func() { cfg.Span = *span },
-		"soak":    func() { cfg.Soak = *soak },
-		"backlog": func() { cfg.Backlog = *backlog },
-	} {
-		if !cfg.quick || flags.Changed(name) {
-			set()
-		}
+	switch licenses := cfg.fillLicenses(); {
+	case flags.NArg() > 0:
+		return nil, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case cfg.Rounds < 1 || cfg.Span <= 0 || cfg.Soak <= 0 || cfg.PerLicense < 1 || cfg.Backlog < eventsEach:
+		return nil, fmt.Errorf("--rounds, --span, --soak and --per-license must be above 0, and --backlog at least %d", eventsEach)
+	case licenses < leastLicenses || licenses >= stride:
+		return nil, fmt.Errorf("--devices comes to %d licenses: it must be from %d to %d", licenses, leastLicenses, stride-1)
 	}
 	return cfg, nil
 }
 
-// wants tells whether any of these rows is asked for.
+// fillLicenses returns how many licenses the devices of the row capacity need.
+func (c *config) fillLicenses() int {
+	each := max(c.PerLicense, 1)
+	return (c.Devices + each - 1) / each
+}
+
+// wants reports whether one of these rows is to be measured. capacity takes so long that
+// it is measured only by name.
 func (c *config) wants(ids ...string) bool {
-	return len(c.only) == 0 || slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(c.only, id) })
+	return slices.ContainsFunc(ids, func(id string) bool {
+		return slices.Contains(c.only, id) || len(c.only) == 0 && id != capacityRow && id != bytesRow
+	})
 }
 
 func rowIDs() []string {

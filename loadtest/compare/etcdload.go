@@ -26,7 +26,7 @@ type baseline struct {
 	written int // keys so far: each put has another
 }
 
-func newBaseline(etcd *cluster) (*baseline, error) {
+func newBaseline(etcd *rig.Cluster) (*baseline, error) {
 	b := &baseline{value: strings.Repeat("v", valueSize)}
 	for range maxClients {
 		client, err := rig.NewEtcdClient(etcd.Endpoints)

@@ -20,7 +20,7 @@ func (l *lab) eventsOn(ctx context.Context) error {
 	// The measured node delivers, as the only node of a service would. The idle seeder
 	// would take the same processors without noticing that the measured node is busy.
 	b.seeder.Kill()
-	if b.seeder, err = b.licet.StartNode(ctx, b.etcd.Cluster, withoutDelivery()...); err != nil {
+	if b.seeder, err = b.licet.StartNode(ctx, b.etcd, withoutDelivery()...); err != nil {
 		return err
 	}
 	if err := l.sweepDevices(ctx, b); err != nil {
@@ -42,7 +42,7 @@ func (l *lab) eventsRound(ctx context.Context, b *bench) error {
 	if err := b.renewNode(ctx); err != nil {
 		return err
 	}
-	recorder, err := b.licet.StartNode(ctx, b.etcd.Cluster, append(withoutDelivery(), "--record-activations")...)
+	recorder, err := b.licet.StartNode(ctx, b.etcd, append(withoutDelivery(), "--record-activations")...)
 	if err != nil {
 		return err
 	}

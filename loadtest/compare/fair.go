@@ -109,7 +109,7 @@ func (l *lab) fair(ctx context.Context) error {
 }
 
 func (l *lab) newRival(ctx context.Context, b *bench) (*rival, error) {
-	key, err := l.licet.CreateKey(ctx, b.etcd.Cluster, "rival")
+	key, err := l.licet.CreateKey(ctx, b.etcd, "rival")
 	if err != nil {
 		return nil, err
 	}

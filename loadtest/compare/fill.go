@@ -96,7 +96,7 @@ type fillPoint struct {
 }
 
 // look reads what processes and database come to now.
-func look(ctx context.Context, etcd *cluster, n *rig.Node) (p fillPoint, err error) {
+func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint, err error) {
 	member := etcd.Members[0].PID()
 	if p.EtcdRSS, err = rig.ResidentMemory(member); err != nil {
 		return p, err
@@ -107,8 +107,12 @@ func look(ctx context.Context, etcd *cluster, n *rig.Node) (p fillPoint, err err
 	if p.NodeRSS, err = rig.ResidentMemory(n.PID()); err != nil {
 		return p, err
 	}
-	p.Database, p.InUse, err = etcd.databaseSize(ctx)
-	return p, err
+	status, err := etcd.Admin.Status(ctx, etcd.Endpoints[0])
+	if err != nil {
+		return p, fmt.Errorf("read the size of etcd's database: %w", err)
+	}
+	p.Database, p.InUse = status.DbSize, status.DbSizeInUse
+	return p, nil
 }
 
 func (p *fillPoint) String() string {

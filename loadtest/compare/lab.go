@@ -33,14 +33,17 @@ type shapes struct {
 type bench struct {
 	licet  *rig.Licet
 	flags  []string // of the nodes
-	etcd   *cluster
+	etcd   *rig.Cluster
 	node   *rig.Node // the one that is measured
 	seeder *rig.Node
 	base   *baseline
 	apiKey string
 }
 
-const usualRetention = "1h"
+const (
+	usualRetention = "1h" // of history, as the operations page advises
+	accountName    = "compare"
+)
 
 // bench starts etcd and two nodes, with these flags besides the usual ones. They end
 // with stop.
@@ -55,14 +58,14 @@ func (l *lab) bench(ctx context.Context, members int, retention string, flags ..
 			b.stop()
 		}
 	}()
-	if b.etcd, err = startEtcd(ctx, dir, members, retention); err != nil {
+	if b.etcd, err = rig.StartEtcd(ctx, dir, members, retention); err != nil {
 		return b, err
 	}
-	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd.Cluster, accountName); err != nil {
+	if b.apiKey, err = l.licet.CreateKey(ctx, b.etcd, accountName); err != nil {
 		return b, err
 	}
 	for _, n := range []**rig.Node{&b.seeder, &b.node} {
-		if *n, err = l.licet.StartNode(ctx, b.etcd.Cluster, flags...); err != nil {
+		if *n, err = l.licet.StartNode(ctx, b.etcd, flags...); err != nil {
 			return b, err
 		}
 	}
@@ -75,12 +78,18 @@ func (l *lab) bench(ctx context.Context, members int, retention string, flags ..
 // remembers, and what is warm in one must not depend on those before it.
 func (b *bench) renewNode(ctx context.Context) error {
 	b.node.Kill()
-	fresh, err := b.licet.StartNode(ctx, b.etcd.Cluster, b.flags...)
+	fresh, err := b.licet.StartNode(ctx, b.etcd, b.flags...)
 	if err != nil {
 		return err
 	}
 	b.node = fresh
 	return nil
+}
+
+// alone leaves the measured node as the only node.
+func (b *bench) alone() {
+	b.seeder.Kill()
+	b.seeder = b.node
 }
 
 func (b *bench) stop() {

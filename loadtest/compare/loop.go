@@ -14,6 +14,31 @@ import (
 	"time"
 )
 
+// driver makes a load. Clients of etcd are goroutines, each with a worker. One thread
+// drives all connections to a node: processor time that the load generator takes is
+// missing for the node.
+type driver interface {
+	// open prepares everything, so that nothing connects during the measurement.
+	open() error
+	// closedLoop has every client make one operation after the other, until count of
+	// them have begun or the time is up. Zero means no such bound.
+	closedLoop(ctx context.Context, count int, limit time.Duration) *outcome
+	// openLoop begins each operation at its own moment if a client is free, else as soon
+	// as one is. A latency counts from the moment when the operation was due, so waiting
+	// for a client counts. An operation that finds no client before the end of the span
+	// is not sent, and counts as codeUnsent. elapsed is the span, and ok counts what
+	// succeeded within it. The end of ctx ends the span.
+	openLoop(ctx context.Context, a arrivals) *outcome
+	close()
+}
+
+// arrivals are the operations of an open loop.
+type arrivals struct {
+	rate float64 // a second
+	span time.Duration
+	keep bool // keep latencies
+}
+
 // worker makes operations, one at a time: it makes number i and gives its code.
 type worker func(i int) int
 

@@ -19,9 +19,6 @@ func main() { rig.Main(command) }
 
 // command is the whole program but for what belongs to the process.
 func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "capacity" {
-		return capacityCommand(ctx, args[1:], stdout, stderr)
-	}
 	cfg, err := parseConfig(args, stderr)
 	if err != nil {
 		return rig.UsageError(stderr, "compare", err)
@@ -31,14 +28,14 @@ func command(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "compare:", err)
 		return rig.ExitFailed
 	}
-	results := report.results(func(id string) bool { return cfg.wants(id) })
+	results := report.results(cfg.wants)
 	if cfg.quick {
 		fmt.Fprintln(stdout, "QUICK: small sizes, no number means anything")
 	}
 	if err := errors.Join(
 		report.writeTable(stdout, results),
 		writeJSON(stdout, document{
-			Quick: cfg.quick, Machine: thisMachine(ctx), Config: cfg.settings, Rows: results, Figures: report.figures,
+			Quick: cfg.quick, Machine: thisMachine(ctx), Config: cfg.settings, Rows: results, Figures: report.figures, Growth: report.growth,
 		}),
 	); err != nil {
 		fmt.Fprintln(stderr, "compare: print the table:", err)
@@ -82,6 +79,7 @@ func compare(ctx context.Context, cfg *config, progress *rig.Progress) (*report,
 		{"fair", []string{"fair"}, l.fair},
 		{"backlog", []string{"backlog", "deliveries"}, l.backlog},
 		{"soak", []string{"soak"}, l.soak},
+		{"capacity", []string{capacityRow}, l.capacity},
 	} {
 		if !cfg.wants(part.rows...) {
 			continue

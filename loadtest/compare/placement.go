@@ -56,7 +56,7 @@ func (c *crowd) renew(ctx context.Context, together bool) error {
 		more = []string{"--internal-listen", "127.0.0.1:0"}
 	}
 	for range nodeCounts()[len(nodeCounts())-1] {
-		n, err := c.licet.StartNode(ctx, c.bench.etcd.Cluster, more...)
+		n, err := c.licet.StartNode(ctx, c.bench.etcd, more...)
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ type report struct {
 	samples map[string][]float64 // of checks, by row and name
 	notes   map[string][]string  // by row
 	figures []*figure            // for information, in the order they came
+	growth  []fillPoint          // of capacity
 }
 
 // figure is a number without a bound.
@@ -91,16 +92,14 @@ func judge(c *check, median float64) verdict {
 	return passed
 }
 
-// results puts the table together. A row that was not asked for is not in it;
-// one that was, and has no sample, counts as missed.
-func (r *report) results(wanted func(id string) bool) []result {
-	return r.judged(slices.DeleteFunc(rows(), func(row row) bool { return !wanted(row.id) }))
-}
-
-// judged compares rows with what was measured for them.
-func (r *report) judged(rows []row) []result {
+// results puts the table together. A row that was not asked for is not in it. A row
+// that was asked for and has no sample counts as missed.
+func (r *report) results(wanted func(id ...string) bool) []result {
 	var list []result
-	for _, row := range rows {
+	for _, row := range rows() {
+		if !wanted(row.id) {
+			continue
+		}
 		for i := range row.checks {
 			c := &row.checks[i]
 			samples := r.samples[sampleKey(row.id, c.name)]
@@ -152,6 +151,18 @@ func (r *report) writeTable(w io.Writer, results []result) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if len(r.growth) > 0 {
+		g := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+		fmt.Fprintln(g, "\ndevices\tlicenses\tseconds\tdevices/s\tetcd RSS\tits own\tnode RSS\tdatabase\tin use\t")
+		for _, p := range r.growth {
+			fmt.Fprintf(g, "%d\t%d\t%.0f\t%.0f\t%d\t%d\t%d\t%d\t%d\t\n", p.Devices, p.Licenses, p.Seconds, p.Rate,
+				p.EtcdRSS>>20, p.EtcdAnonymous>>20, p.NodeRSS>>20, p.Database>>20, p.InUse>>20)
+		}
+		if err := g.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w, "Sizes in MiB. etcd's own memory is what it holds besides the database file, which it maps.")
+	}
 	for _, row := range rows() {
 		if notes := r.notes[row.id]; len(notes) > 0 {
 			fmt.Fprintf(w, "%s: %s\n", row.id, strings.Join(notes, "; "))
@@ -162,11 +173,12 @@ func (r *report) writeTable(w io.Writer, results []result) error {
 
 // document is the one line of JSON.
 type document struct {
-	Quick   bool      `json:"quick"` // small sizes: the numbers mean nothing
-	Machine machine   `json:"machine"`
-	Config  settings  `json:"settings"`
-	Rows    []result  `json:"rows"`
-	Figures []*figure `json:"figures"`
+	Quick   bool        `json:"quick"` // small sizes: the numbers mean nothing
+	Machine machine     `json:"machine"`
+	Config  settings    `json:"settings"`
+	Rows    []result    `json:"rows"`
+	Figures []*figure   `json:"figures"`
+	Growth  []fillPoint `json:"growth,omitempty"`
 }
 
 // machine is what the measurements depend on.

@@ -53,7 +53,7 @@ func TestResults(t *testing.T) {
 	r.note("distinct", "a note")
 	r.inform("puts", "/s", 2)
 	r.inform("puts", "/s", 4)
-	results := r.results(func(id string) bool { return id != "soak" })
+	results := r.results(func(ids ...string) bool { return ids[0] != "soak" })
 	if got := results[0]; got.Median != 1.2 || got.Min != 0.9 || got.Max != 1.5 || got.Verdict != passed || len(got.Notes) != 1 {
 		t.Errorf("got %+v", got)
 	}

@@ -48,7 +48,9 @@ func TestEveryRowIsFilled(t *testing.T) {
 	}
 	checks := 0
 	for _, r := range rows() {
-		checks += len(r.checks)
+		if (&config{}).wants(r.id) {
+			checks += len(r.checks)
+		}
 	}
 	if len(d.Rows) != checks {
 		t.Errorf("%d lines, want %d", len(d.Rows), checks)

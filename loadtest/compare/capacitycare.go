@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/loadtest/rig"
+)
+
+// The tasks that an operator has with a store, and how long each takes.
+
+const (
+	// leastCompaction is how long activations are measured at least while history is compacted.
+	leastCompaction = 500 * time.Millisecond
+	// longestCompaction is how long they are measured at most, since they add devices.
+	longestCompaction = time.Minute
+	// restartTimeout is how long a member may take to end, and to read its whole store.
+	restartTimeout = 15 * time.Minute
+)
+
+// compact drops all history while activations go on as before.
+func (f *full) compact(ctx context.Context) error {
+	f.progress.Step("compacting all history, with %.0f activations a second", f.rate)
+	loading, stop := context.WithCancel(ctx)
+	defer stop()
+	var took time.Duration
+	done := make(chan error, 1)
+	go func() {
+		defer stop()
+		began := time.Now()
+		err := f.dropHistory(ctx)
+		took = time.Since(began)
+		rest(ctx, min(leastCompaction, f.cfg.Span)-took)
+		done <- err
+	}()
+	f.salt += saltsOfProbe
+	s, err := f.probe(ctx, openWorkers, 0, f.salt, opened(loading, f.rate, longestCompaction))
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	f.report.inform("compaction of all history", "s", took.Seconds())
+	f.informLatencies("while compacting", s)
+	now, err := look(ctx, f.etcd, f.node)
+	if err != nil {
+		return err
+	}
+	f.informDatabase("compacted", now)
+	peak, err := rig.MemoryOf(f.etcd.Members[0].PID(), "VmHWM")
+	if err != nil {
+		return err
+	}
+	f.report.inform("compacted: peak RSS of etcd", "MiB", float64(peak)/mebibyte)
+	return nil
+}
+
+// dropHistory compacts up to the last revision, and returns once the history is gone
+// from the database.
+func (f *full) dropHistory(ctx context.Context) error {
+	status, err := f.etcd.Admin.Status(ctx, f.etcd.Endpoints[0])
+	if err != nil {
+		return fmt.Errorf("read etcd's revision: %w", err)
+	}
+	_, err = f.etcd.Admin.Compact(ctx, status.Header.Revision, clientv3.WithCompactPhysical())
+	return err
+}
+
+// defragment returns free space of the database to the disk, and lets etcd's memory settle.
+func (f *full) defragment(ctx context.Context) error {
+	f.progress.Step("defragmenting")
+	began := time.Now()
+	if _, err := f.etcd.Admin.Defragment(ctx, f.etcd.Endpoints[0]); err != nil {
+		return err
+	}
+	f.report.inform("defragmentation, in which etcd serves nothing", "s", time.Since(began).Seconds())
+	f.progress.Step("letting etcd's memory settle")
+	now, err := f.settled(ctx)
+	if err != nil {
+		return err
+	}
+	f.informDatabase("defragmented", now)
+	f.report.add("capacity", "database compacted and defragmented ÷ quota", f.share(now.Database))
+	f.report.add("bytes", "compacted and defragmented", float64(now.Database)/float64(f.bound()))
+	return nil
+}
+
+// settled waits until etcd's memory shrinks no more: Go's runtime returns pages to the
+// kernel little by little.
+func (f *full) settled(ctx context.Context) (now fillPoint, err error) {
+	const looks, enough = 30, 5 // looks in all, and looks in a row without a change
+	least, since := int64(math.MaxInt64), 0
+	for range looks {
+		rest(ctx, f.cfg.Settle/5)
+		if now, err = look(ctx, f.etcd, f.node); err != nil {
+			return now, err
+		}
+		if now.EtcdRSS < least-least/100 {
+			least, since = now.EtcdRSS, 0
+		} else if since++; since == enough {
+			break
+		}
+	}
+	return now, ctx.Err()
+}
+
+// restartWithHistory is a crash before anything was compacted.
+func (f *full) restartWithHistory(ctx context.Context) error {
+	if err := f.restartEtcd(ctx, "etcd with history, SIGKILL", false); err != nil {
+		return err
+	}
+	return f.restartNode(ctx, "node: start before the full store")
+}
+
+func (f *full) restart(ctx context.Context) error {
+	if err := f.restartEtcd(ctx, "etcd, SIGTERM", true); err != nil {
+		return err
+	}
+	if err := f.restartEtcd(ctx, "etcd, SIGKILL", false); err != nil {
+		return err
+	}
+	if err := f.restartNode(ctx, "node: start after it was compacted"); err != nil {
+		return err
+	}
+	now, err := f.settled(ctx)
+	if err != nil {
+		return err
+	}
+	f.report.inform("restarted: RSS of etcd", "MiB", float64(now.EtcdRSS)/mebibyte)
+	f.report.inform("restarted: RSS of etcd but for the mapped database", "MiB", float64(now.EtcdAnonymous)/mebibyte)
+	return nil
+}
+
+// restartEtcd restarts etcd while the node runs on.
+func (f *full) restartEtcd(ctx context.Context, name string, softly bool) error {
+	f.progress.Step("restarting %s", name)
+	began := time.Now()
+	if softly {
+		if err := f.etcd.Members[0].End(restartTimeout); err != nil {
+			return err
+		}
+		f.report.inform(name+": until it has ended", "s", time.Since(began).Seconds())
+	} else {
+		f.etcd.Members[0].Kill()
+	}
+	began = time.Now()
+	if err := f.etcd.StartMember(ctx, 0, restartTimeout); err != nil {
+		return err
+	}
+	if err := f.read(ctx); err != nil {
+		return err
+	}
+	f.report.inform(name+": from its start to a linearizable read", "s", time.Since(began).Seconds())
+	began = time.Now()
+	if err := f.node.Await(ctx); err != nil {
+		return fmt.Errorf("the node after a restart of etcd: %w: %s", err, f.node.LogTail())
+	}
+	f.report.inform(name+": from then until the running node is ready again", "s", time.Since(began).Seconds())
+	return nil
+}
+
+// read makes a linearizable read over a new connection: a connection from before the
+// restart would wait before it tries again.
+func (f *full) read(ctx context.Context) error {
+	client, err := rig.NewEtcdClient(f.etcd.Endpoints)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
+	defer cancel()
+	for {
+		_, err := client.Get(ctx, "/")
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("read from etcd after its restart: %w", err)
+		}
+		rest(ctx, time.Millisecond)
+	}
+}
+
+// restartNode replaces the node by one that remembers nothing of the store.
+func (f *full) restartNode(ctx context.Context, name string) error {
+	began := time.Now()
+	if err := f.renewNode(ctx); err != nil {
+		return err
+	}
+	f.report.inform(name+" until it is ready", "s", time.Since(began).Seconds())
+	f.seeder, f.filler.node = f.node, f.node
+	return nil
+}
+
+// verify runs licet store verify.
+func (f *full) verify(ctx context.Context) error {
+	f.progress.Step("licet store verify")
+	out, err := f.tool(ctx, "licet store verify", "store", "verify", "--output", "json")
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return err
+	}
+	var found struct {
+		Summary struct {
+			Keys       float64 `json:"keys"`
+			Violations float64 `json:"violations"`
+			Error      string  `json:"error"`
+		} `json:"summary"`
+	}
+	if parsed := json.Unmarshal(out, &found); parsed != nil || found.Summary.Error != "" {
+		return errors.Join(err, parsed, errors.New(found.Summary.Error))
+	}
+	f.report.add("capacity", "violations that licet store verify finds", found.Summary.Violations)
+	f.report.inform("licet store verify: keys", "", found.Summary.Keys)
+	return nil
+}
+
+func (f *full) backUp(ctx context.Context) error {
+	f.progress.Step("licet store backup")
+	file := filepath.Join(f.dir, "backup.db")
+	if _, err := f.tool(ctx, "licet store backup", "store", "backup", file); err != nil {
+		return err
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	f.report.inform("licet store backup: the file", "MiB", float64(info.Size())/mebibyte)
+	return nil
+}
+
+// tool runs a subcommand of licet on the store, and reports its time and peak memory.
+func (f *full) tool(ctx context.Context, name string, args ...string) ([]byte, error) {
+	cmd := exec.CommandContext(ctx, f.lab.licet.Binary, append(args, "--etcd-endpoints", strings.Join(f.etcd.Endpoints, ","))...)
+	cmd.Env = rig.PlainEnvironment()
+	began := time.Now()
+	out, err := cmd.Output()
+	f.report.inform(name, "s", time.Since(began).Seconds())
+	if cmd.ProcessState != nil {
+		if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+			f.report.inform(name+": peak RSS", "MiB", float64(usage.Maxrss)/1024) // Linux counts in KiB
+		}
+	}
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		err = fmt.Errorf("%s: %w: %s", name, err, failed.Stderr)
+	}
+	return out, err
+}
