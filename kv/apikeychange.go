@@ -67,7 +67,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.A
 		compares = append(compares, masterInUse(master))
 	}
 	var doubted bool
-	response, err := s.settle(ctx, "change_api_key", &doubted, compares,
+	response, err := s.etcd.resolve(ctx, "change_api_key", &doubted, compares,
 		append(append(along.puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.gets...))
 	if err != nil || response.Succeeded {

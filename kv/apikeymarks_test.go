@@ -138,7 +138,7 @@ func TestKeyMarksInEtcd(t *testing.T) {
 		}
 		one = next
 	}
-	if _, err := l.store.kv.Put(l.ctx(), layout.APIKeysMark, "of an earlier build"); err != nil {
+	if _, err := l.store.etcd.KV.Put(l.ctx(), layout.APIKeysMark, "of an earlier build"); err != nil {
 		t.Fatal(err)
 	}
 	if next := kvtest.Must(l.store.APIKeyMarks(l.ctx()))(t); next.All == one.All {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -16,7 +15,7 @@ import (
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
 func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
-	value, err := s.get(ctx, "api_key", layout.APIKeyKey(hash))
+	value, err := s.etcd.get(ctx, "api_key", layout.APIKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
 	var doubted bool
-	response, err := s.settle(ctx, "create_api_key", &doubted,
+	response, err := s.etcd.resolve(ctx, "create_api_key", &doubted,
 		slices.Concat(compares, along.compares, []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
@@ -83,7 +82,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 // from the first.
 func (s *Store) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
 	var doubted bool
-	_, err := s.settle(ctx, "create_api_key", &doubted,
+	_, err := s.etcd.resolve(ctx, "create_api_key", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
 		putAPIKeyIndex(index, hash), nil)
 	return err
@@ -120,7 +119,7 @@ type readAPIKey struct {
 func (s *Store) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes or changes an entry of the index or the record that it
 	// leads to, so that the two need not be read at one revision.
-	value, err := s.get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
+	value, err := s.etcd.get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -145,7 +144,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 		}
 		wanted = append(wanted, layout.APIKeyKey([32]byte(hash)), layout.KeyUseKey([32]byte(hash)))
 	}
-	found, err := s.getAll(ctx, "read_api_keys", wanted)
+	found, err := s.etcd.getAll(ctx, "read_api_keys", wanted)
 	if err != nil {
 		return nil, err
 	}
@@ -173,26 +172,4 @@ func newReadAPIKey(hash [32]byte, kv *mvccpb.KeyValue) (*readAPIKey, error) {
 		return nil, broken(err)
 	}
 	return &readAPIKey{stored, kv.Value, kv.ModRevision}, nil
-}
-
-// list reads a range of keys.
-func (s *Store) list(ctx context.Context, operation, from string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, from, opts...)
-	s.answered(ctx, operation, started, err)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
-	}
-	return response, nil
-}
-
-// firstOf is what the i-th get of a transaction has found, or nil.
-func firstOf(responses []*etcdserverpb.ResponseOp, i int) *mvccpb.KeyValue {
-	kvs := responses[i].GetResponseRange().Kvs
-	if len(kvs) == 0 {
-		return nil
-	}
-	return kvs[0]
 }

@@ -100,7 +100,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 				t.Fatal(err)
 			}
 			calls := 0
-			s.remote.(*faultyKV).next = func() fault {
+			s.etcd.Remote.(*faultyKV).next = func() fault {
 				switch calls++; calls {
 				case 1:
 					return fault{c.first, rpctypes.ErrTimeout}

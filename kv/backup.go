@@ -134,17 +134,17 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	// A linearizable read: what the member has then, its snapshot has too.
 	first, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	read, err := s.client.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
+	read, err := s.etcd.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {
 		return info, err
 	}
 	info.Revision = read.Header.Revision
-	status, err := s.client.Status(first, info.Endpoint)
+	status, err := s.etcd.Native.Status(first, info.Endpoint)
 	if err != nil {
 		return info, err
 	}
 
-	if err := copySnapshot(ctx, s.client, file, status.DbSize, pieceTimeout, progress); err != nil {
+	if err := copySnapshot(ctx, s.etcd.Native, file, status.DbSize, pieceTimeout, progress); err != nil {
 		return info, fmt.Errorf("copy the snapshot: %w", err)
 	}
 	if err := file.Sync(); err != nil {

@@ -1,14 +1,10 @@
 package kv
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"math"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
 )
 
 const (
@@ -87,7 +83,7 @@ func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
 		request.Failure = appendGets(request.Failure, top.gets, true)
 	}
 	request.Success = branch(p.then, max(len(request.Compare), len(request.Failure)))
-	response, err := s.transact("swap", request)
+	response, err := s.etcd.transact("swap", request)
 	if err != nil {
 		return false, err
 	}
@@ -114,7 +110,7 @@ func (s *Store) sendLost(lost []*part) {
 	for _, p := range lost {
 		request.Success = appendGets(request.Success, p.reads, false)
 	}
-	response, err := s.transact("swap", request)
+	response, err := s.etcd.transact("swap", request)
 	if err != nil {
 		fail(lost, err)
 		return
@@ -160,7 +156,7 @@ func (s *Store) nestNext(batch []*part) bool {
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
 func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
-	response, err := s.transact("swap", s.flat(top, batch))
+	response, err := s.etcd.transact("swap", s.flat(top, batch))
 	if err != nil {
 		return false, false, err
 	}
@@ -196,7 +192,7 @@ func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
 func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
-	response, err := s.transact("swap", nested(top, batch))
+	response, err := s.etcd.transact("swap", nested(top, batch))
 	if err != nil {
 		return false, err
 	}
@@ -258,24 +254,9 @@ func noteUndone(batch []*part) {
 	}
 }
 
-// transact makes one etcd transaction of the hot path under a deadline of its
-// own: its callers' deadlines differ, and each heeds its own.
-func (s *Store) transact(operation string, request *etcdserverpb.TxnRequest) (*etcdserverpb.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
-	defer cancel()
-	if full := s.members.refusalOfPuts(); full != nil && puts(request.Success) {
-		return nil, full
-	}
-	started := s.counts.asked()
-	response, err := s.remote.Txn(ctx, request, callOptions...)
-	err = clientv3.ContextError(ctx, err)
-	s.answered(ctx, operation, started, err)
-	return response, err
-}
-
-// callOptions are those that etcd's client gives its calls.
-var callOptions = []grpc.CallOption{
-	grpc.WaitForReady(true),
-	grpc.MaxCallSendMsgSize(2 << 20),
-	grpc.MaxCallRecvMsgSize(math.MaxInt32),
+// child is a transaction within another.
+func child(p *part) *etcdserverpb.RequestOp {
+	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
+		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: gets(p.reads)},
+	}}
 }

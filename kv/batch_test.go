@@ -63,7 +63,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 	t.Helper()
 	kv := &shapesKV{faultyKV: &faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}}
 	kv.faultyKV.note = kv.note
-	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestBatch(t *testing.T) {
 			if c.nested {
 				s.nested.Store(nestedAfterLoss)
 			}
-			s.remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
+			s.etcd.Remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, c.faults...)...)
 			before := len(shapes())
 			outcomes, errs := batched(t, s, changes...)
 			for i := range all {
@@ -157,7 +157,7 @@ func TestBatchSentTwice(t *testing.T) {
 				ref, snapshot := createStored(t, s, "a")
 				changes = append(changes, bind(t, ref, snapshot, "a"))
 			}
-			s.remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, faults...)...)
+			s.etcd.Remote.(*shapesKV).faultyKV.next = script(append([]fault{{}, {}}, faults...)...)
 			before := len(shapes())
 			outcomes, errs := batched(t, s, changes...)
 			for i := range outcomes {
@@ -293,8 +293,8 @@ func (k *panickingKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest,
 // doubt and fails its reads; the process and all that comes later live.
 func TestBatchPanic(t *testing.T) {
 	s, _ := countedStore(t, script())
-	remote := &panickingKV{KVClient: s.remote}
-	s.remote = remote
+	remote := &panickingKV{KVClient: s.etcd.Remote}
+	s.etcd.Remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
 	if _, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {

@@ -39,7 +39,7 @@ func (s *Store) sendChecks(batch []*part) (held bool, err error) {
 		// Without a Get any member answers, without asking the others.
 		request.Success = appendGets(nil, batch[0].reads[:1], true)
 	}
-	response, err := s.transact("check", request)
+	response, err := s.etcd.transact("check", request)
 	if err != nil || !response.Succeeded {
 		s.checksLost.Store(readAfterLoss)
 		return false, err
@@ -72,7 +72,7 @@ func (s *Store) sendGets(batch []*part) error {
 	for _, p := range batch {
 		ops = appendGets(ops, p.reads, p.isCheck())
 	}
-	response, err := s.transact("load", &etcdserverpb.TxnRequest{Success: ops})
+	response, err := s.etcd.transact("load", &etcdserverpb.TxnRequest{Success: ops})
 	if err != nil {
 		return err
 	}

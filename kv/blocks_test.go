@@ -300,11 +300,11 @@ func TestBlocksInDoubt(t *testing.T) {
 				l.seal()
 			}
 			sent := 0
-			plain := l.store.remote
+			plain := l.store.etcd.Remote
 			next := script(append([]fault{{}, {}}, c.faults...)...)
-			l.store.remote = &faultyKV{KVClient: plain, next: func() fault { sent++; return next() }}
+			l.store.etcd.Remote = &faultyKV{KVClient: plain, next: func() fault { sent++; return next() }}
 			outcomes, errs := batched(t, l.store, changes...)
-			l.store.remote = plain
+			l.store.etcd.Remote = plain
 			for i := range outcomes {
 				if errs[i] != nil || outcomes[i].Landed != (i >= c.rivals) {
 					t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
@@ -359,7 +359,7 @@ func TestVerifyChecksBlocks(t *testing.T) {
 	owner := acct("planted")
 	l.together(l.binds(3, owner))
 	l.seal()
-	v := &lab{t: t, store: l.store, client: l.store.client}
+	v := &lab{t: t, store: l.store, client: l.store.etcd.Native}
 	if found := l.verified(); len(found) > 0 {
 		t.Fatalf("verify finds %v", found)
 	}
@@ -433,7 +433,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	l.store.fences.noteEpoch(e)
 	l.together(changes)
 	l.seal()
-	v := &lab{t: t, store: l.store, client: l.store.client}
+	v := &lab{t: t, store: l.store, client: l.store.etcd.Native}
 	var told []layout.Run
 	var keys []string
 	for _, entry := range l.entries(owner, e) {
@@ -468,7 +468,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time.Add(2*time.Hour), keep); removed == 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)
 	}
-	left := kvtest.Must(l.store.client.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
+	left := kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix(), clientv3.WithCountOnly()))(t).Count
 	if left != 0 {
 		t.Errorf("%d keys are left", left)
 	}

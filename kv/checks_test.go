@@ -48,7 +48,7 @@ func (k *seenKV) shape() (shape string) {
 func seenStore(t *testing.T) (*Store, *seenKV) {
 	t.Helper()
 	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
+	grpcbackoff "google.golang.org/grpc/backoff"
 	_ "google.golang.org/grpc/health" // without it, gRPC asks no server for its health
 )
 
@@ -45,16 +45,17 @@ const (
 	balancing = `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}`
 )
 
-// newClient makes a client of the endpoints. It does not wait for a connection.
-func newClient(cfg *Config, options ...grpc.DialOption) (*clientv3.Client, error) {
-	security, err := cfg.TLS.clientConfig()
+// connect returns etcd's own client of the endpoints, without a check of the members and
+// without a count of the requests. It does not wait for a connection.
+func connect(endpoints []string, files TLS, options ...grpc.DialOption) (*clientv3.Client, error) {
+	security, err := files.clientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("TLS to etcd: %w", err)
 	}
-	pause := backoff.DefaultConfig
+	pause := grpcbackoff.DefaultConfig
 	pause.MaxDelay = reconnectPause
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints:            cfg.Endpoints,
+		Endpoints:            endpoints,
 		TLS:                  security,
 		DialKeepAliveTime:    keepaliveTime,
 		DialKeepAliveTimeout: keepaliveTimeout,

@@ -23,7 +23,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	endpoint := cluster.Endpoints()[0]
 	good, foreign := ca.Issue(t, "node", 20), stranger.Issue(t, "node", 21)
 	files := TLS{CAFile: ca.File, CertFile: foreign.Cert, KeyFile: foreign.Key}
-	client := kvtest.Must(newClient(&Config{Endpoints: []string{endpoint}, TLS: files}))(t)
+	client := kvtest.Must(connect([]string{endpoint}, files))(t)
 	t.Cleanup(func() { _ = client.Close() })
 
 	if serial, err := ask(t, client, files, endpoint); err == nil {

@@ -3,9 +3,6 @@ package kv
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"time"
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -13,16 +10,10 @@ import (
 	"licet/node/store"
 )
 
-// reissuePause is the longest pause before a swap is issued again; it doubles.
-const (
-	reissuePause    = 10 * time.Millisecond
-	reissuePauseMax = 200 * time.Millisecond
-)
-
 // Commit makes a change, and settles it: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	span := s.traceCall(ctx, "swap")
+	span := s.etcd.startSpan(ctx, "swap")
 	outcome, err := s.commit(ctx, change, span)
 	s.counts.swap(change, outcome, err)
 	endSwap(span, outcome, err)
@@ -87,15 +78,6 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 			pauseBeforeReissue(ctx, attempt)
 		}
 	}
-}
-
-// gaveUp is the error of a swap that will not be tried again. Doubt is sticky:
-// that a later attempt was refused says nothing of an earlier one.
-func gaveUp(inDoubt bool, cause error) error {
-	if inDoubt {
-		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, cause)
-	}
-	return unavailable(cause)
 }
 
 // landed remembers what a swap wrote.
@@ -168,14 +150,4 @@ func (sw *swap) judgeLoss(rivals []store.Snapshot, me layout.Writer, inDoubt boo
 		}
 	}
 	return store.Outcome{Rivals: rivals}, nil
-}
-
-func pauseBeforeReissue(ctx context.Context, attempt int) {
-	longest := min(reissuePause<<min(attempt, 10), reissuePauseMax)
-	timer := time.NewTimer(rand.N(longest))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

@@ -96,9 +96,9 @@ func TestSettle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			s.remote.(*faultyKV).next = script()
+			s.etcd.Remote.(*faultyKV).next = script()
 			ref, snapshot := createStored(t, s, "a")
-			s.remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
 			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
@@ -160,7 +160,7 @@ func TestSettleAmongRivals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, nil)
-			faulty := s.remote.(*faultyKV)
+			faulty := s.etcd.Remote.(*faultyKV)
 			faulty.next = script()
 			ref, _ := createStored(t, s)
 			rivals(t, ref, c.long)
@@ -193,7 +193,7 @@ func TestSettleAmongRivals(t *testing.T) {
 // happened, and it is said within the deadline.
 func TestDoubtUntilTheEnd(t *testing.T) {
 	s := faultyStore(t, nil)
-	faulty := s.remote.(*faultyKV)
+	faulty := s.etcd.Remote.(*faultyKV)
 	faulty.next = script()
 	ref, snapshot := createStored(t, s, "a")
 	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
@@ -207,7 +207,7 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 // the line full: it is in doubt all the same.
 func TestDoubtThenNoRoom(t *testing.T) {
 	s := faultyStore(t, nil)
-	faulty := s.remote.(*faultyKV)
+	faulty := s.etcd.Remote.(*faultyKV)
 	faulty.next = script()
 	ref, snapshot := createStored(t, s, "a")
 	faulty.next = func() fault {
@@ -266,7 +266,7 @@ func (r *resendKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, op
 // of.
 func TestHiddenResend(t *testing.T) {
 	s := faultyStore(t, script())
-	s.remote = &resendKV{s.remote}
+	s.etcd.Remote = &resendKV{s.etcd.Remote}
 	ref, snapshot := createStored(t, s, "a")
 	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 	if err != nil || !outcome.Landed {

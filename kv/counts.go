@@ -1,8 +1,6 @@
 package kv
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"licet/licensing"
@@ -13,8 +11,6 @@ import (
 // counts are the instruments that every request meets, found once: to find one by
 // its labels costs more than to count.
 type counts struct {
-	inFlight                     prometheus.Gauge
-	times                        *metrics.StoreTimes
 	writes, reads                prometheus.Observer // the parts of a request
 	swapWon, swapLost, swapDoubt prometheus.Counter
 	recordHit, recordMiss        prometheus.Counter
@@ -24,8 +20,6 @@ type counts struct {
 
 func newCounts(m *metrics.Metrics) *counts {
 	c := &counts{
-		inFlight:   m.StoreInFlight,
-		times:      metrics.NewStoreTimes(m),
 		writes:     m.StoreBatch.WithLabelValues("write"),
 		reads:      m.StoreBatch.WithLabelValues("read"),
 		swapWon:    m.Swaps.WithLabelValues("won"),
@@ -57,17 +51,6 @@ func orderStates() map[licensing.EventType]string {
 	}
 }
 
-// asked counts a request that is about to be sent, until answered.
-func (c *counts) asked() (started time.Time) {
-	c.inFlight.Inc()
-	return time.Now()
-}
-
-func (c *counts) answered(operation string, started time.Time, err error) {
-	c.inFlight.Dec()
-	c.times.Observe(operation, classify(err).String(), time.Since(started))
-}
-
 // swap counts a change by how it ended, however often it was sent, and what is told
 // of it if it was made. One that was not sent, or was refused unexecuted, is no swap.
 func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
@@ -84,7 +67,7 @@ func (c *counts) swap(change store.Change, outcome store.Outcome, err error) {
 	}
 }
 
-// LastEvent counts events that were stored.
+// told counts events that were stored.
 func (c *counts) told(events []licensing.Event) {
 	for i := range events {
 		event := events[i].Type

@@ -105,7 +105,7 @@ func TestSwapCounts(t *testing.T) {
 					t.Errorf("the rival's orders: %v, want %v", got, want)
 				}
 			}
-			s.remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
 			_, _ = s.Commit(testContext(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
 			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
 				t.Errorf("swaps: %v, want %v", got, c.swaps)
@@ -182,7 +182,7 @@ func TestRequestsInFlight(t *testing.T) {
 	s := faultyStore(t, script())
 	ref, _ := createStored(t, s)
 	held := &heldKV{KVClient: clientv3.RetryKVClient(server.client), arrived: make(chan struct{}), free: make(chan struct{})}
-	s.remote = held
+	s.etcd.Remote = held
 	done := make(chan error, 2)
 	for want := 1; want <= 2; want++ {
 		go func() {

@@ -39,7 +39,7 @@ type Defragmented struct {
 // All members must be named. told is called for each one that was looked at.
 func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, told: told}
-	if d.client, err = newClient(&cfg); err != nil {
+	if d.client, err = connect(cfg.Endpoints, cfg.TLS); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.client.Close()) }()

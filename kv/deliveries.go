@@ -31,7 +31,7 @@ const (
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
 // asked for.
 func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
-	response, err := s.list(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
+	response, err := s.etcd.list(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
 
 // WatchWebhooks calls wake whenever endpoints may have changed; see watchKey.
 func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
-	s.watchKey(ctx, layout.WebhooksMark, wake)
+	s.etcd.watchKey(ctx, layout.WebhooksMark, wake)
 }
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
@@ -49,7 +49,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
 		for {
-			page, err := s.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
+			page, err := s.etcd.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
 			if err != nil {
 				yield(store.OwnerWebhooks{}, err)
 				return
@@ -63,7 +63,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 			if !page.More {
 				return
 			}
-			from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+			from = keyAfter(page.Kvs[len(page.Kvs)-1].Key)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string
 		for i, endpoint := range some {
 			keys[i] = layout.ProgressKey(endpoint)
 		}
-		kvs, err := s.getAll(ctx, "read_progress", keys)
+		kvs, err := s.etcd.getAll(ctx, "read_progress", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 	along := writeClaims(claims, me)
 	doubted := false
 	for try := range replayTries {
-		read, err := s.txn(ctx, "read_replays", nil, append([]clientv3.Op{
+		read, err := s.etcd.txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		}, along.gets...), nil)
@@ -150,7 +150,7 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		}
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
-		response, err := s.settle(ctx, "add_replay", &doubted,
+		response, err := s.etcd.resolve(ctx, "add_replay", &doubted,
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.compares...),
 			append([]clientv3.Op{
 				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
@@ -238,9 +238,9 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 	prefix := layout.DeliveriesPrefix(endpoint, kind)
 	from := prefix
 	if after != "" {
-		from += after + "\x00"
+		from = keyAfter(prefix + after)
 	}
-	page, err := s.scan(ctx, "list_deliveries", from, clientv3.GetPrefixRangeEnd(prefix), int64(limit), 0)
+	page, err := s.etcd.scan(ctx, "list_deliveries", from, clientv3.GetPrefixRangeEnd(prefix), int64(limit), 0)
 	if err != nil {
 		return nil, false, err
 	}
@@ -253,7 +253,7 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
 func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
-	value, err := s.get(ctx, "read_progress", layout.ProgressKey(endpoint))
+	value, err := s.etcd.get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
 	}
@@ -275,7 +275,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 	for at := number; len(keys) < pagesAtOnce && at >= stored.Log.First && at <= number; at-- {
 		keys = append(keys, layout.PageKey(endpoint, at))
 	}
-	pages, err := s.getAll(ctx, "read_log", keys)
+	pages, err := s.etcd.getAll(ctx, "read_log", keys)
 	if err != nil {
 		return nil, "", err
 	}

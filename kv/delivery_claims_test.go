@@ -207,7 +207,7 @@ func TestRestoredClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, after))}
-	l.client = l.store.client
+	l.client = l.store.etcd.Native
 	if claim := kvtest.Must(l.client.Get(l.ctx(), layout.DeliveryClaimKey(hooked)))(t); len(claim.Kvs) != 1 || claim.Kvs[0].Lease == 0 {
 		t.Fatalf("the claim is %v", claim.Kvs)
 	}

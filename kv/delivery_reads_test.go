@@ -38,8 +38,8 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	s := openStore(t)
 	w := worker(t, s)
 	hold := holdOf(t, w, owner, endpoint)
-	remote := &unreadable{KVClient: s.remote}
-	s.kv = clientv3.NewKVFromKVClient(remote, s.client)
+	remote := &unreadable{KVClient: s.etcd.Remote}
+	s.etcd.KV = clientv3.NewKVFromKVClient(remote, s.etcd.Native)
 	for n := range 2 { // the first one reads how far it is, and the second one what is dead
 		remote.left.Store(3)
 		if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {

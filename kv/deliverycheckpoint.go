@@ -89,7 +89,7 @@ func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, e
 		if ctx.Err() != nil {
 			return 0, gaveUp(doubted, ctx.Err())
 		}
-		response, err := s.txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
+		response, err := s.etcd.txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
 		switch classify(err) {
 		case succeeded:
 			if response.Succeeded {

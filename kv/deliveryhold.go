@@ -65,7 +65,7 @@ func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) 
 func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
 	reads := append(h.guardReads(), clientv3.OpGet(layout.WebhooksKey(h.owner)))
-	response, err := s.txn(ctx, "resume_deliveries", nil, reads, nil)
+	response, err := s.etcd.txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -100,7 +100,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 // eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
 func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
 	for {
-		page, err := s.scan(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
+		page, err := s.etcd.scan(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 		if !page.More {
 			return nil
 		}
-		from = string(page.Kvs[len(page.Kvs)-1].Key) + "\x00"
+		from = keyAfter(page.Kvs[len(page.Kvs)-1].Key)
 	}
 }
 
@@ -120,7 +120,7 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 // endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
 func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfReplay)
-	response, err := h.worker.store.txn(ctx, "list_replays", nil, []clientv3.Op{
+	response, err := h.worker.store.etcd.txn(ctx, "list_replays", nil, []clientv3.Op{
 		clientv3.OpGet(layout.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.D
 		for i, event := range some {
 			keys[i] = layout.PendingKey(h.endpoint, event)
 		}
-		kvs, err := h.worker.store.getAll(ctx, "read_pending", keys)
+		kvs, err := h.worker.store.etcd.getAll(ctx, "read_pending", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +176,7 @@ func (h *deliveryHold) Release(ctx context.Context) error {
 	h.lose()
 	claim := layout.DeliveryClaimKey(h.endpoint)
 	var doubted bool
-	_, err := h.worker.store.settle(ctx, "unclaim", &doubted,
+	_, err := h.worker.store.etcd.resolve(ctx, "unclaim", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
 		[]clientv3.Op{clientv3.OpDelete(claim)}, nil)
 	return err

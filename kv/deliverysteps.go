@@ -211,7 +211,7 @@ func (h *deliveryHold) areDead(ctx context.Context, changes []messageChange) (ma
 		for i := range some {
 			gets[i] = clientv3.OpGet(layout.DeadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
 		}
-		response, err := h.worker.store.txn(ctx, "read_dead", nil, gets, nil)
+		response, err := h.worker.store.etcd.txn(ctx, "read_dead", nil, gets, nil)
 		if err != nil {
 			return nil, unavailable(err)
 		}

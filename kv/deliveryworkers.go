@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
@@ -27,45 +26,14 @@ const (
 	claimTries = 4
 )
 
-var errLeaseLost = fmt.Errorf("%w: the lease on deliveries is lost", licensing.ErrUnavailable)
-
 // Work runs do as a worker, under a lease. A store is one worker: it must not be
 // called again before it has ended.
 func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
-	starting, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	lease, err := s.client.Grant(starting, workerTTL)
-	if err != nil {
-		return fmt.Errorf("%w: take a lease: %w", licensing.ErrUnavailable, err)
-	}
-	defer func() {
-		// This frees all claims at once. Where it can't be told, time does.
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_, _ = s.client.Revoke(leaving, lease.ID)
-	}()
-	// First of all, so that there is no claim without its worker.
-	if _, err := s.kv.Put(starting, layout.WorkerKey(s.incarnation), "", clientv3.WithLease(lease.ID)); err != nil {
-		return fmt.Errorf("%w: register as a worker: %w", licensing.ErrUnavailable, err)
-	}
-	working, stop := context.WithCancel(ctx)
-	defer stop()
-	alive, err := s.client.KeepAlive(working, lease.ID)
-	if err != nil {
-		return fmt.Errorf("%w: keep the lease: %w", licensing.ErrUnavailable, err)
-	}
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer stop()
-	s.guard.StartIn(&keeping, "lease on deliveries", func() {
-		defer stop()
-		for range alive {
-		}
-	})
-	err = do(working, &deliveryWorker{store: s, lease: lease.ID, held: make(map[string]struct{})})
-	if err == nil && working.Err() != nil && ctx.Err() == nil {
-		err = errLeaseLost
-	}
+	// The worker's key comes first, so that there is no claim without its worker.
+	_, err := s.etcd.underLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
+		func(ctx context.Context, lease clientv3.LeaseID) error {
+			return do(ctx, &deliveryWorker{store: s, lease: lease, held: make(map[string]struct{})})
+		})
 	return err
 }
 
@@ -83,7 +51,7 @@ func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
 func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.list(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
+	response, err := w.store.etcd.list(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +80,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 	var ghosts []*mvccpb.KeyValue
 	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix), clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
 	for {
-		response, err := w.store.scan(ctx, "list_delivery_claims", from, end, claimsPage, 0)
+		response, err := w.store.etcd.scan(ctx, "list_delivery_claims", from, end, claimsPage, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +99,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 		if !response.More {
 			break
 		}
-		from = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+		from = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
 	}
 	now := w.holds()
 	for _, kv := range ghosts {
@@ -163,7 +131,7 @@ func (w *deliveryWorker) drop(endpoint string) {
 // unclaim removes a claim as it was read, where also holds what else is demanded.
 func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
-	_, err := s.txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
+	_, err := s.etcd.txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: remove a claim: %w", licensing.ErrUnavailable, err)
 	}
@@ -193,7 +161,7 @@ func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpo
 func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
 	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
 	for range claimTries {
-		found, err := s.getAll(ctx, "read_claim", []string{record, claim})
+		found, err := s.etcd.getAll(ctx, "read_claim", []string{record, claim})
 		if err != nil {
 			return 0, err
 		}
@@ -206,7 +174,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 			}
 		}
 		var doubted bool
-		response, err := s.settle(ctx, "claim", &doubted,
+		response, err := s.etcd.resolve(ctx, "claim", &doubted,
 			[]clientv3.Cmp{
 				clientv3.Compare(clientv3.CreateRevision(claim), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(record), "=", found[0].ModRevision),
@@ -242,7 +210,7 @@ func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (
 		return true, w.store.unclaim(ctx, claim)
 	}
 	worker := layout.WorkerKey(by)
-	found, err := w.store.getAll(ctx, "read_worker", []string{worker})
+	found, err := w.store.etcd.getAll(ctx, "read_worker", []string{worker})
 	if err != nil || found[0] != nil {
 		return false, err
 	}

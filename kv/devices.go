@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -245,7 +244,7 @@ func (s *Store) listDevices(ctx context.Context, l *licensing.License, page stor
 			position += width
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position))
 		}
-		response, err := s.scan(ctx, "list_devices", from, to, int64(missing), revision)
+		response, err := s.etcd.scan(ctx, "list_devices", from, to, int64(missing), revision)
 		if err != nil {
 			return nil, err
 		}
@@ -273,18 +272,4 @@ func sliceWidth(wanted, devices int) uint64 {
 		return math.MaxUint64 // one read of all costs no more than two
 	}
 	return uint64(share * math.MaxUint64)
-}
-
-// scan reads a range of keys at a revision.
-func (s *Store) scan(ctx context.Context, operation, from, to string, limit, revision int64, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, from,
-		append(opts, clientv3.WithRange(to), clientv3.WithLimit(limit), clientv3.WithRev(revision))...)
-	s.answered(ctx, operation, started, err)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
-	}
-	return response, nil
 }

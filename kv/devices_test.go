@@ -29,12 +29,12 @@ func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 
 func hookedStore(t *testing.T, before func()) *Store {
 	t.Helper()
-	s, err := newStore(clientv3.RetryKVClient(server.client), server.client, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(newAsker(clientv3.RetryKVClient(server.client), server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	learn(t, s)
-	s.kv = &onGet{KV: s.kv, before: before}
+	s.etcd.KV = &onGet{KV: s.etcd.KV, before: before}
 	return s
 }
 

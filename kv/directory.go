@@ -112,7 +112,7 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 	prefix := layout.EventsOf(owner)
 	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
 	for {
-		response, err := s.scan(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.scan(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 		if !response.More {
 			break
 		}
-		next = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+		next = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
 		if len(dir.entries) == 0 {
 			continue
 		}

@@ -3,10 +3,7 @@ package kv
 import (
 	"context"
 	"encoding/binary"
-	"fmt"
 	"time"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -18,13 +15,9 @@ import (
 func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	prefix := layout.DuePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, prefix+from, clientv3.WithRange(until), clientv3.WithLimit(int64(limit)))
-	s.answered(ctx, "due_list", started, err)
+	response, err := s.etcd.scan(ctx, "due_list", prefix+from, until, int64(limit), 0)
 	if err != nil {
-		return store.DuePage{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return store.DuePage{}, err
 	}
 	var page store.DuePage
 	for _, kv := range response.Kvs {
@@ -34,7 +27,7 @@ func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, f
 		}
 	}
 	if response.More && len(response.Kvs) > 0 {
-		page.Next = string(response.Kvs[len(response.Kvs)-1].Key[len(prefix):]) + "\x00"
+		page.Next = keyAfter(response.Kvs[len(response.Kvs)-1].Key[len(prefix):])
 	}
 	return page, nil
 }

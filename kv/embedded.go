@@ -86,7 +86,7 @@ func startTuned(ctx context.Context, dir string, log zerolog.Logger, tune func(*
 		return nil, fmt.Errorf("start the embedded etcd: %w", err)
 	}
 	bridge.level.SetLevel(zapcore.WarnLevel)
-	guard.New(nil, log).Start("embedded etcd", e.watch, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errPanicked) })
+	guard.New(nil, log).Start("embedded etcd", e.watch, func() { e.failed <- fmt.Errorf("embedded etcd: %w", errors.New("panic")) })
 	return e, nil
 }
 

@@ -205,8 +205,8 @@ func TestWhoListensIsLearned(t *testing.T) {
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
 	}
-	kvtest.Must(s.client.Delete(testContext(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
-	kvtest.Must(s.client.Delete(testContext(t, 10*time.Second), layout.ListenerKey(owner)))(t)
+	kvtest.Must(s.etcd.Native.Delete(testContext(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
+	kvtest.Must(s.etcd.Native.Delete(testContext(t, 10*time.Second), layout.ListenerKey(owner)))(t)
 	if kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
 	}
@@ -216,7 +216,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := kvtest.Must(newStore(&faultyKV{KVClient: l.store.remote, next: storm(7)}, l.store.client, instruments(), zerolog.Nop(), 0))(t)
+	s := kvtest.Must(newStore(newAsker(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)
@@ -251,12 +251,12 @@ func TestSlowRegistrationHoldsUpNobody(t *testing.T) {
 	slow, quick := acct("slow"), acct("quick")
 	asked, let := make(chan struct{}), make(chan struct{})
 	s := l.open(nil)
-	s.kv = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.remote, next: func() fault { return fault{} }, note: func(request *etcdserverpb.TxnRequest) {
+	s.etcd.KV = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.etcd.Remote, next: func() fault { return fault{} }, note: func(request *etcdserverpb.TxnRequest) {
 		if put := request.Success[0].GetRequestPut(); put != nil && string(put.Key) == layout.EventOwnerKey(slow) {
 			close(asked)
 			<-let
 		}
-	}}, s.client)
+	}}, s.etcd.Native)
 	var group sync.WaitGroup
 	group.Go(func() { l.license(s, slow) })
 	<-asked

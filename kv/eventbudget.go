@@ -69,7 +69,7 @@ func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed 
 
 // readLedgers reads all ledgers at one revision.
 func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
-	found, err := s.scan(ctx, "read_swept", layout.TrimmedKey, layout.TrimmedKey+"\x00", 1, 0)
+	found, err := s.etcd.scan(ctx, "read_swept", layout.TrimmedKey, keyAfter(layout.TrimmedKey), 1, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +82,12 @@ func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for next, more := layout.LedgersPrefix, true; more; {
-		page, err := s.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
+		page, err := s.etcd.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range page.Kvs {
-			next = string(kv.Key) + "\x00"
+			next = keyAfter(kv.Key)
 			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
 			ledger, err := layout.DecodeLedger(kv.Value)
 			if !ok || rest != "" || err != nil {
@@ -167,7 +167,7 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			puts = append(puts, clientv3.OpPut(key, string(o.Encode())))
 		}
-		done, err := s.txn(ctx, "cut_events", compares, puts, nil)
+		done, err := s.etcd.txn(ctx, "cut_events", compares, puts, nil)
 		if err != nil {
 			return false, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -207,7 +207,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 		o.Forget(o.TrimmedEpoch)
 		key := layout.LedgerKey(o.owner)
 		// If the ledger has changed since, the next pass finds no events and drops the spans.
-		_, err = s.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
+		_, err = s.etcd.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
 			[]clientv3.Op{clientv3.OpPut(key, string(o.Encode()))}, nil)
 		if err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
@@ -226,7 +226,7 @@ func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			deletes = append(deletes, clientv3.OpDelete(key))
 		}
-		if _, err := s.txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
+		if _, err := s.etcd.txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
 			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 func (l *eventsLab) eventBytes(owner licensing.Owner) (bytes int64) {
 	l.t.Helper()
 	ctx := testContext(l.t, 30*time.Second)
-	for _, kv := range kvtest.Must(l.store.client.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix()))(l.t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(ctx, layout.EventsOf(owner), clientv3.WithPrefix()))(l.t).Kvs {
 		if len(kv.Value) > 0 {
 			bytes += int64(len(kv.Key) + len(kv.Value))
 		}
@@ -158,7 +158,7 @@ func TestCutsAreSaidOnce(t *testing.T) {
 	put := func(owner licensing.Owner, bytes int64) {
 		t.Helper()
 		ledger := &layout.Ledger{Begun: kvtest.Time, Spans: []layout.Span{{Last: 1, Bytes: bytes / 2}, {Last: 2, Bytes: bytes / 2}}}
-		kvtest.Must(l.store.client.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
+		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.LedgerKey(owner), string(ledger.Encode())))(t)
 	}
 	a, b := acct("a"), acct("b")
 	put(a, 1000)

@@ -99,13 +99,13 @@ func TestCutIsKilled(t *testing.T) {
 		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
 		s := kvtest.Must(Open(testContext(t, 10*time.Second), cfg))(t)
 		writes := 0
-		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
+		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 			if writes++; writes > kill {
 				return fault{appliedNever, gone}
 			}
 			return fault{}
 		}}
-		s.kv = clientv3.NewKVFromKVClient(faulty, s.client)
+		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
 		_, err := s.SweepEvents(testContext(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
 		finished = err == nil
 		_ = s.Close()
@@ -157,7 +157,7 @@ func TestHistoryPastCut(t *testing.T) {
 	latest := l.feed(owner, 10)[0]
 	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
 	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
+	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
 	l.store = l.open(nil)
@@ -186,7 +186,7 @@ func TestOlderStore(t *testing.T) {
 	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
 		t.Helper()
 		value := protowire.AppendVarint(protowire.AppendTag((&layout.RetentionMark{At: at}).Encode(), 2, protowire.VarintType), bytes)
-		kvtest.Must(l.store.client.Put(ctx, layout.MarkKey(e), string(value)))(t)
+		kvtest.Must(l.store.etcd.Native.Put(ctx, layout.MarkKey(e), string(value)))(t)
 	}
 	l.license(l.store, large)
 	swept := l.seal() - 1

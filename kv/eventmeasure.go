@@ -56,7 +56,7 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 					clientv3.WithRange(prefix+string(layout.AppendEpoch(nil, m.to))), clientv3.WithCountOnly()))
 			}
 		}
-		found, err := s.txn(ctx, "read_ledgers", nil, reads, nil)
+		found, err := s.etcd.txn(ctx, "read_ledgers", nil, reads, nil)
 		if err != nil {
 			return unavailable(err)
 		}
@@ -86,7 +86,7 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 		if len(puts) == 0 {
 			return nil
 		}
-		done, err := s.txn(ctx, "write_ledgers", compares, puts, nil)
+		done, err := s.etcd.txn(ctx, "write_ledgers", compares, puts, nil)
 		if err != nil {
 			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}

@@ -41,7 +41,7 @@ func TestQuietOwnersCostLittle(t *testing.T) {
 	l.license(l.store, busy)
 	l.seal()
 	seen := &countingTxns{counting: l.observed()}
-	l.store.kv = seen
+	l.store.etcd.KV = seen
 	const chunks = (quiet + measureOwners) / measureOwners
 	for _, c := range []struct {
 		name         string

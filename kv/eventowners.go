@@ -162,7 +162,7 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 		for i, owner := range some {
 			puts[i] = clientv3.OpPut(layout.EventOwnerKey(owner), "")
 		}
-		if _, err := s.txn(ctx, "register_owner", nil, puts, nil); err != nil {
+		if _, err := s.etcd.txn(ctx, "register_owner", nil, puts, nil); err != nil {
 			return err
 		}
 		s.owners.note(some...)
@@ -172,7 +172,7 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 
 // listEventOwners reads the owners of whom there are events, or were.
 func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
-	response, err := s.scan(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
+	response, err := s.etcd.scan(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 		}
 	}
 	for some := range slices.Chunk(puts, maxOps) {
-		kvtest.Must(l.store.client.Txn(testContext(l.t, time.Minute)).Then(some...).Commit())(l.t)
+		kvtest.Must(l.store.etcd.Native.Txn(testContext(l.t, time.Minute)).Then(some...).Commit())(l.t)
 	}
 	slices.Sort(keys)
 	return keys
@@ -49,8 +49,8 @@ func (l *eventsLab) putEpochs(owner licensing.Owner, spans ...span) (keys []stri
 
 // observed has the store's ranges counted.
 func (l *eventsLab) observed() *counting {
-	kv := &counting{KV: l.store.kv}
-	l.store.kv = kv
+	kv := &counting{KV: l.store.etcd.KV}
+	l.store.etcd.KV = kv
 	return kv
 }
 
@@ -76,7 +76,7 @@ func TestEtcdCountsFewOfManyEvents(t *testing.T) {
 	for _, span := range l.ledger(owner).Spans {
 		size += span.Bytes
 	}
-	for _, kv := range kvtest.Must(l.store.client.Get(testContext(t, 30*time.Second), layout.EventsOf(owner), clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(testContext(t, 30*time.Second), layout.EventsOf(owner), clientv3.WithPrefix()))(t).Kvs {
 		size -= int64(len(kv.Key) + len(kv.Value))
 	}
 	if size != 0 {
@@ -190,15 +190,15 @@ func TestWalkEventsEnds(t *testing.T) {
 			return nil
 		}, 2, own},
 		{"all is compacted meanwhile", func(int) error {
-			at := kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), "a key of others", ""))(t).Header.Revision
-			_, err := l.store.client.Compact(testContext(t, 10*time.Second), at)
+			at := kvtest.Must(l.store.etcd.Native.Put(testContext(t, 10*time.Second), "a key of others", ""))(t).Header.Revision
+			_, err := l.store.etcd.Native.Compact(testContext(t, 10*time.Second), at)
 			return err
 		}, 10, nil},
 		{"what follows is swept meanwhile", func(page int) error {
 			if page != 4 {
 				return nil
 			}
-			_, err := l.store.client.Delete(testContext(t, 10*time.Second), keys[4], clientv3.WithRange(keys[9]+"\x00"))
+			_, err := l.store.etcd.Native.Delete(testContext(t, 10*time.Second), keys[4], clientv3.WithRange(keys[9]+"\x00"))
 			return err
 		}, 4, nil},
 	} {

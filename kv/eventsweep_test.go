@@ -51,7 +51,7 @@ func (l *lab) clean() {
 
 func (l *eventsLab) keys(prefix string) int64 {
 	l.t.Helper()
-	return kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
+	return kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
 }
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
@@ -148,7 +148,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
 	if marks := l.keys(layout.MarksPrefix); len(spans) != 5 || marks != 5 {
@@ -218,7 +218,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 	}
 	// A reader that has listed what is removed before it reads it.
 	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
-	if _, err := l.store.client.Delete(testContext(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
+	if _, err := l.store.etcd.Native.Delete(testContext(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
@@ -314,13 +314,13 @@ func TestSweepIsKilled(t *testing.T) {
 		l.seal() // so that a mark is to be made first
 		s := kvtest.Must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}))(t)
 		writes := 0
-		faulty := &faultyKV{KVClient: s.remote, next: func() fault {
+		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 			if writes++; writes > kill {
 				return fault{appliedNever, gone}
 			}
 			return fault{}
 		}}
-		s.kv = clientv3.NewKVFromKVClient(faulty, s.client)
+		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
 		if _, err := s.SweepEvents(testContext(t, 10*time.Second), later, keepAll); err == nil && writes > kill {
 			t.Errorf("killed after %d writes, and no error", kill)
 		}

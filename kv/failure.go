@@ -37,7 +37,7 @@ func classify(err error) class {
 	switch {
 	case err == nil:
 		return succeeded
-	case isAny(err, errBarred, errFence, errFull, rpctypes.ErrTooManyRequests,
+	case isNotSent(err), isAny(err, errBarred, errFull, rpctypes.ErrTooManyRequests,
 		rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthOldRevision, rpctypes.ErrUserEmpty, rpctypes.ErrCompacted):
 		return refused
@@ -56,4 +56,15 @@ func isAny(err error, targets ...error) bool {
 		}
 	}
 	return false
+}
+
+// notSent is the error of a request that its caller did not send.
+type notSent string
+
+// Error is part of error.
+func (e notSent) Error() string { return string(e) }
+
+func isNotSent(err error) bool {
+	var e notSent
+	return errors.As(err, &e)
 }

@@ -34,7 +34,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
+	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -45,7 +45,7 @@ func (l *eventsLab) open(next func() fault) *Store {
 	l.t.Helper()
 	s := openStoreOn(l.t, l.etcd)
 	if next != nil {
-		s.remote = &faultyKV{KVClient: s.remote, next: next}
+		s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: next}
 	}
 	if err := s.OpenEpoch(testContext(l.t, 10*time.Second)); err != nil {
 		l.t.Fatal(err)
@@ -56,7 +56,7 @@ func (l *eventsLab) open(next func() fault) *Store {
 // seal begins a new epoch behind everybody's back.
 func (l *eventsLab) seal() layout.Epoch {
 	l.t.Helper()
-	response, err := l.store.client.Put(testContext(l.t, 10*time.Second), layout.EpochKey, "")
+	response, err := l.store.etcd.Native.Put(testContext(l.t, 10*time.Second), layout.EpochKey, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 	}
 	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
 	for _, op := range []clientv3.Op{nobody, clientv3.OpTxn(nil, puts, nil)} {
-		if _, err := l.store.client.Do(testContext(l.t, 10*time.Second), op); err != nil {
+		if _, err := l.store.etcd.Native.Do(testContext(l.t, 10*time.Second), op); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -134,7 +134,7 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	for _, e := range events {
 		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
-		is := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
+		is := kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
 		if int64(at.Epoch) != is {
 			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.Epoch, is)
 		}
@@ -292,7 +292,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 				writes := 0
 				s := l.open(nil)
 				s.hearAll = true
-				s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+				s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 					if writes++; when != "before" && writes == 2 {
 						l.seal()
 					}
@@ -401,7 +401,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licensing.NewLicense(&license, nil, "")
-			response, err := l.store.client.Put(testContext(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
+			response, err := l.store.etcd.Native.Put(testContext(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
 			}
@@ -417,7 +417,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	}
 	gap := func() {
 		many(2*firstSlice, func(int) error {
-			_, err := l.store.client.Put(testContext(t, 60*time.Second), "elsewhere", "")
+			_, err := l.store.etcd.Native.Put(testContext(t, 60*time.Second), "elsewhere", "")
 			return err
 		})
 	}

@@ -17,7 +17,7 @@ func TestPageComesWithItsEndpoint(t *testing.T) {
 	const events = 40
 	l := newEventsLab(t)
 	owner, endpoint := acct("changes"), licensing.Endpoint{ID: hooked, URL: "https://shop.example/hook"}
-	put := putEndpoints(l.store.client)
+	put := putEndpoints(l.store.etcd.Native)
 	put(t, owner, []licensing.Endpoint{endpoint})
 	changes := make(map[licensing.LicenseKey]int) // before the event of a license
 	var writing sync.WaitGroup
@@ -82,9 +82,9 @@ func TestEndpointJudgesItsPage(t *testing.T) {
 		"gone":          {owner, []licensing.Endpoint{{ID: "we_other"}}, all, false, 0},
 		"another owner": {other, []licensing.Endpoint{endpoint()}, all, false, 0},
 	} {
-		putEndpoints(l.store.client)(t, c.owner, c.endpoints)
+		putEndpoints(l.store.etcd.Native)(t, c.owner, c.endpoints)
 		if c.owner == other {
-			putEndpoints(l.store.client)(t, owner, nil)
+			putEndpoints(l.store.etcd.Native)(t, owner, nil)
 		}
 		got := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, c.page))(t)
 		if got.Endpoint.Found != c.found || got.Endpoint.Revision == 0 || len(got.Events) != c.events {

@@ -97,8 +97,8 @@ func TestSparseFeed(t *testing.T) {
 	for i := range events {
 		want = append(want, l.putEvents(owner, layout.Epoch((i+1)*apart), 1, "")...)
 	}
-	kv := &counting{KV: l.store.kv}
-	l.store.kv = kv
+	kv := &counting{KV: l.store.etcd.KV}
+	l.store.etcd.KV = kv
 	state := feedState{epoch: (events + 1) * apart}
 	feed, err := l.store.readFeed(testContext(t, 20*time.Second), owner, layout.FeedPlace{Epoch: 1}, state, store.FeedPage{Limit: events})
 	var got []string
@@ -128,7 +128,7 @@ func (l *eventsLab) putEvents(owner licensing.Owner, e layout.Epoch, n int, devi
 		})
 	}
 	name := layout.LicenseInEvents(made.Key.ID())
-	if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name, uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
+	if _, err := l.store.etcd.Native.Put(testContext(l.t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, name, uint64(n)), string(layout.EncodeEvents(record.Events, layout.Location{}))); err != nil {
 		l.t.Fatal(err)
 	}
 	for i := range n {
@@ -167,8 +167,8 @@ func TestPageOfLargeKeys(t *testing.T) {
 		ids = append(ids, l.putEvents(owner, e, each, device)...)
 	}
 	l.seal()
-	scales := &weighing{KVClient: l.store.remote}
-	l.store.remote = scales
+	scales := &weighing{KVClient: l.store.etcd.Remote}
+	l.store.etcd.Remote = scales
 	for _, types := range [][]licensing.EventType{nil, {licensing.EventLicenseIssued}} {
 		var got []string
 		for page := (store.FeedPage{Limit: 100, Types: types}); len(got) < 2*page.Limit; {

@@ -182,7 +182,7 @@ func (s *Store) afterRestore(is layout.Epoch) error {
 }
 
 // errFence answers parts that were not sent because a fence could not be read.
-var errFence = errors.New("a fence can't be read")
+const errFence = notSent("a fence can't be read")
 
 // OpenEpoch begins an epoch, as every node does when it starts, and learns who
 // listens. So what is recorded after a restore never shares an epoch with what was
@@ -204,7 +204,7 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 }
 
 func (s *Store) beginEpoch(ctx context.Context) error {
-	response, err := s.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
+	response, err := s.etcd.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
 	if err != nil {
 		return unavailable(err)
 	}
@@ -247,7 +247,7 @@ func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 
 // SealEvents begins the next epoch, unless that was done.
 func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
-	response, err := s.txn(ctx, "seal",
+	response, err := s.etcd.txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from.Number))},
 		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
 	if err != nil {
@@ -262,4 +262,6 @@ func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
 }
 
 // WatchEpochs calls wake whenever an epoch has begun; see watchKey.
-func (s *Store) WatchEpochs(ctx context.Context, wake func()) { s.watchKey(ctx, layout.EpochKey, wake) }
+func (s *Store) WatchEpochs(ctx context.Context, wake func()) {
+	s.etcd.watchKey(ctx, layout.EpochKey, wake)
+}

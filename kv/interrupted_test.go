@@ -47,7 +47,7 @@ func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 	next := script(c.faults...)
 	writes := 0
 	s := l.open(nil)
-	s.remote = &faultyKV{KVClient: s.remote, next: func() fault {
+	s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 		if writes++; writes == 1+min(len(c.faults), 1) {
 			happens()
 		}

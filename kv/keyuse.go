@@ -30,7 +30,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	for _, use := range uses {
 		gets = append(gets, clientv3.OpGet(layout.KeyUseKey(use.Hash)))
 	}
-	have, err := s.txn(ctx, "read_key_uses", nil, gets, nil)
+	have, err := s.etcd.txn(ctx, "read_key_uses", nil, gets, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -54,7 +54,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	if len(puts) == 0 {
 		return nil
 	}
-	if _, err := s.txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
+	if _, err := s.etcd.txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	return nil

@@ -15,11 +15,6 @@ import (
 
 // What one etcd request may hold.
 const (
-	// maxOps is etcd's default limit on the operations of a transaction. It
-	// counts by depth (server/etcdserver/api/v3rpc, checkTxnRequest): of the
-	// compares, the Then and the Else, whichever is longest, and below it the
-	// same of the child that has most.
-	maxOps = 128
 	// maxBatchBytes keeps requests small: etcd holds thousands of the latest in
 	// memory, and its own limit is 1.5 MiB.
 	maxBatchBytes = 256 << 10

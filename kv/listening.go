@@ -111,7 +111,7 @@ func (l *listeners) move(revision, read, moved int64) {
 
 // learnListening reads who listens.
 func (s *Store) learnListening(ctx context.Context) error {
-	response, err := s.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
+	response, err := s.etcd.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
@@ -151,7 +151,7 @@ func (s *Store) readListeners(ctx context.Context) error {
 	page := func(from string, at int64) clientv3.Op {
 		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))
 	}
-	response, err := s.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
+	response, err := s.etcd.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (s *Store) readListeners(ctx context.Context) error {
 		if !found.More {
 			break
 		}
-		next := string(found.Kvs[len(found.Kvs)-1].Key) + "\x00"
-		if response, err = s.txn(ctx, "list_listeners", nil, []clientv3.Op{page(next, at)}, nil); err != nil {
+		next := keyAfter(found.Kvs[len(found.Kvs)-1].Key)
+		if response, err = s.etcd.txn(ctx, "list_listeners", nil, []clientv3.Op{page(next, at)}, nil); err != nil {
 			return err
 		}
 		found = response.Responses[0].GetResponseRange()

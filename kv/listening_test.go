@@ -32,8 +32,8 @@ func TestListenDuringABatch(t *testing.T) {
 	}
 	l.listen(owner)
 	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t) // so that it knows
-	requests := &requestCount{KVClient: s.remote}
-	s.remote = requests
+	requests := &requestCount{KVClient: s.etcd.Remote}
+	s.etcd.Remote = requests
 	outcomes, errs := batched(t, s, changes...)
 	sent := requests.n.Load()
 	for i := range outcomes {

@@ -159,7 +159,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 	if moved, wait, _ := s.fences.nextMove(revision, s.moveEvery); moved || wait > 0 {
 		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
-	response, err := s.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
+	response, err := s.etcd.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
 		clientv3.OpGet(layout.ListenKey),
 		clientv3.OpGet(layout.ListenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
@@ -193,7 +193,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 		move.Changes = append(move.Changes, change)
 	}
 	next := fence.Next(move, due[len(due)-1].ModRevision)
-	landed, err := s.txn(ctx, "move_listeners",
+	landed, err := s.etcd.txn(ctx, "move_listeners",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.ListenKey), "=", after)},
 		moveOps(next, move.Changes), []clientv3.Op{clientv3.OpGet(layout.ListenKey)})
 	if err != nil {
@@ -256,7 +256,7 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) err
 				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
 				[]clientv3.Op{clientv3.OpDelete(key)}, nil)
 		}
-		if _, err := s.txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
+		if _, err := s.etcd.txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
 			return err
 		}
 	}

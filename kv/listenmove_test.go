@@ -69,7 +69,7 @@ func TestMovesArePaced(t *testing.T) {
 	}
 	owners.Wait()
 	pauses := time.Since(began)/pause + 1
-	fence := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Kvs[0]
+	fence := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Kvs[0]
 	if moves := fence.Version; moves < 8 || moves > int64(pauses) {
 		t.Errorf("%d moves within %d pauses; each owner waited for 8", moves, pauses)
 	}
@@ -201,7 +201,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 	owner, next := acct("garbled"), acct("next")
 	ref := l.license(l.store, owner)
 	l.hook(l.store, owner, subscribe(owner))
-	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenKey, "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.ListenKey, "\x02"))(t)
 	s := l.open(nil)
 	for _, store := range []*Store{l.store, s} {
 		l.commit(store, l.bound(store, ref, fmt.Sprintf("%x", store.incarnation)))
@@ -218,7 +218,7 @@ func TestListenFenceIsGarbled(t *testing.T) {
 // wantNoRequests wants that no request to listen waits or is left behind.
 func (l *eventsLab) wantNoRequests() {
 	l.t.Helper()
-	if left := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.ListenRequests, clientv3.WithPrefix()))(l.t); left.Count > 0 {
+	if left := kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), layout.ListenRequests, clientv3.WithPrefix()))(l.t); left.Count > 0 {
 		l.t.Errorf("%d requests to listen are left", left.Count)
 	}
 }
@@ -228,7 +228,7 @@ func (l *eventsLab) awaitKey(key string, found chan<- struct{}) {
 	ctx, cancel := context.WithTimeout(l.t.Context(), 10*time.Second)
 	defer cancel()
 	defer close(found)
-	watch := l.store.client.Watch(ctx, key, clientv3.WithRev(1))
+	watch := l.store.etcd.Native.Watch(ctx, key, clientv3.WithRev(1))
 	<-watch
 }
 

@@ -27,8 +27,8 @@ func TestListeningInAStorm(t *testing.T) {
 	for i := range 3 {
 		s := l.open(nil)
 		s.moveEvery = 5 * time.Millisecond
-		s.kv = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.remote, next: storm(seed + uint64(i))}, s.client)
-		s.remote = &faultyKV{KVClient: s.remote, next: storm(seed + 10 + uint64(i))}
+		s.etcd.KV = clientv3.NewKVFromKVClient(&faultyKV{KVClient: s.etcd.Remote, next: storm(seed + uint64(i))}, s.etcd.Native)
+		s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: storm(seed + 10 + uint64(i))}
 		stores = append(stores, s)
 	}
 	stop, cancel := context.WithCancel(t.Context())

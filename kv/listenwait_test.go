@@ -42,8 +42,8 @@ func (k *slowKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 
 // moveThrough has a store's reads and moves of layout.ListenKey go through k.
 func (k *slowKV) moveThrough(s *Store) {
-	k.KVClient = s.remote
-	s.kv = clientv3.NewKVFromKVClient(k, s.client)
+	k.KVClient = s.etcd.Remote
+	s.etcd.KV = clientv3.NewKVFromKVClient(k, s.etcd.Native)
 }
 
 // orphan stores an endpoint on a node that dies before layout.ListenKey moves.
@@ -135,7 +135,7 @@ func TestWaitWithoutARequest(t *testing.T) {
 	s := l.open(nil)
 	k := &slowKV{}
 	k.moveThrough(s)
-	now := kvtest.Must(s.client.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Header.Revision
+	now := kvtest.Must(s.etcd.Native.Get(testContext(t, 10*time.Second), layout.ListenKey))(t).Header.Revision
 	if err := s.awaitMove(testContext(t, 5*time.Second), now); err != nil || k.sent.Load() > 5 {
 		t.Errorf("%v after %d transactions", err, k.sent.Load())
 	}
@@ -147,9 +147,9 @@ func TestMoversDieBeforeTheyRemove(t *testing.T) {
 	l := newHooksLab(t)
 	const owners = moveOwners + 50
 	for i := range owners {
-		kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
+		kvtest.Must(l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(acct(fmt.Sprint("page", i))), string(layout.EncodeListenRequest(true))))(t)
 	}
-	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.WebhooksMark, ""))(t)
+	kvtest.Must(l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.WebhooksMark, ""))(t)
 	dies := l.open(nil)
 	(&slowKV{refuse: func(request *etcdserverpb.TxnRequest) error {
 		if child := request.Success[0].GetRequestTxn(); child != nil && len(child.Compare) == 1 {
@@ -176,7 +176,7 @@ func TestUnreadableListenRequest(t *testing.T) {
 	l := newHooksLab(t)
 	owner := acct("unread")
 	l.orphan(owner)
-	kvtest.Must(l.store.client.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(owner), "\x02"))(t)
+	kvtest.Must(l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.ListenRequestKey(owner), "\x02"))(t)
 	loadOne(t, l.open(nil), licensing.WebhooksRef(owner))
 	l.wantListeners(owner)
 	l.clean()

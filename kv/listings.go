@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -129,7 +126,7 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	for _, id := range ids {
 		keys = append(keys, layout.LicenseKey(id), layout.MetadataKey(id))
 	}
-	found, err := s.getAll(ctx, "list_licenses", keys)
+	found, err := s.etcd.getAll(ctx, "list_licenses", keys)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +160,7 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 	for i, orderNo := range orderNos {
 		keys[i] = layout.OrderKey(owner, orderNo)
 	}
-	found, err := s.getAll(ctx, "list_orders", keys)
+	found, err := s.etcd.getAll(ctx, "list_orders", keys)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +190,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 			}
 			keys[i] = layout.ProductKey(owner, position[layout.TimeSize:])
 		}
-		found, err := s.getAll(ctx, "list_products", keys)
+		found, err := s.etcd.getAll(ctx, "list_products", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -220,7 +217,7 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 		for i, id := range ids {
 			entries[i] = layout.APIKeyIndexKey(owner, id)
 		}
-		found, err := s.getAll(ctx, "list_api_keys", entries)
+		found, err := s.etcd.getAll(ctx, "list_api_keys", entries)
 		if err != nil {
 			return nil, err
 		}
@@ -241,26 +238,4 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 		return keys, nil
 	}
 	return collect(ctx, s.walkFrom(layout.APIKeysOf(owner), page.Before), page, read, nil)
-}
-
-// getAll reads single keys in one request, linearizably; nil where one does not
-// exist. It goes past the line of reads: a page of a listing would fill a request
-// that activations wait for.
-func (s *Store) getAll(ctx context.Context, operation string, keys []string) ([]*mvccpb.KeyValue, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	gets := make([]clientv3.Op, len(keys))
-	for i, key := range keys {
-		gets[i] = clientv3.OpGet(key)
-	}
-	response, err := s.txn(ctx, operation, nil, gets, nil)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
-	}
-	found := make([]*mvccpb.KeyValue, len(keys))
-	for i := range keys {
-		found[i] = firstOf(response.Responses, i)
-	}
-	return found, nil
 }

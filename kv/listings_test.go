@@ -75,7 +75,7 @@ func (k *workKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 func workStore(t testing.TB) (*Store, *workKV) {
 	t.Helper()
 	kv := &workKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(kv, server.client, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,19 +128,10 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 
 // read takes reads or a check through a request that others may share.
 func (s *Store) read(ctx context.Context, operation string, p *part) reply {
-	p.span = s.traceCall(ctx, operation)
+	p.span = s.etcd.startSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
 	endCall(p.span, r.err)
 	return r
-}
-
-// unavailable returns the error of a read that was not made, or of a write that was not
-// executed.
-func unavailable(cause error) error {
-	if licensing.NotExecuted(cause) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, cause)
 }
 
 // appendKeys adds what is to be read for one want: its record, whose key is

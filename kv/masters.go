@@ -17,7 +17,7 @@ import (
 // one that it uses no more, unless new secrets would be derived from it.
 func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
-	response, err := s.txn(ctx, "check_ring", nil, []clientv3.Op{
+	response, err := s.etcd.txn(ctx, "check_ring", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix()),
 		clientv3.OpGet(layout.RetiredMasterKey(current), clientv3.WithKeysOnly()),
 	}, nil)
@@ -55,7 +55,7 @@ func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error
 	}
 	at, retired := layout.MasterKeyKey(master.ID), layout.RetiredMasterKey(master.ID)
 	var doubted bool
-	response, err := s.settle(ctx, "use_master", &doubted,
+	response, err := s.etcd.resolve(ctx, "use_master", &doubted,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(at), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(retired), "=", 0),

@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// reachTimeout is how long Open waits for a first answer.
-	reachTimeout = 10 * time.Second
+	// openTimeout is how long Open waits for a first answer.
+	openTimeout = 10 * time.Second
 	// probePause lies between two rounds of probes, and probeTimeout bounds one
 	// probe. Together they are how long a member that hangs can be asked.
 	probePause   = time.Second
@@ -69,6 +69,9 @@ type member struct {
 	told     []string // the causes that were logged since it last answered
 }
 
+// errPanic is the failure of a probe that panicked.
+var errPanic = errors.New("panic")
+
 // errBarred marks a member that must not be asked even though it answers.
 var errBarred = errors.New("refused")
 
@@ -85,7 +88,7 @@ func (m *members) watch(ctx context.Context, client *clientv3.Client, log zerolo
 		}
 		m.list = append(m.list, &member{endpoint: endpoint, conn: conn})
 	}
-	if err := m.reach(ctx); err != nil {
+	if err := m.open(ctx); err != nil {
 		m.closeConnections()
 		return err
 	}
@@ -97,8 +100,8 @@ func (m *members) watch(ctx context.Context, client *clientv3.Client, log zerolo
 	return nil
 }
 
-// reach probes until somebody answers.
-func (m *members) reach(ctx context.Context) error {
+// open probes the members until one answers.
+func (m *members) open(ctx context.Context) error {
 	var causes []string
 	for {
 		m.probe(ctx, firstProbeTimeout)
@@ -127,17 +130,6 @@ func (m *members) reach(ctx context.Context) error {
 		if !pause(ctx, probePause/10) {
 			return fmt.Errorf("etcd can't be reached: %s", strings.Join(causes, "; "))
 		}
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -215,7 +207,7 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 	defer cancel()
 	var group sync.WaitGroup
 	for _, member := range m.list {
-		m.guard.StartIn(&group, "probe of etcd", func() { member.err = member.probe(ctx) }, func() { member.err = errPanicked })
+		m.guard.StartIn(&group, "probe of etcd", func() { member.err = member.probe(ctx) }, func() { member.err = errPanic })
 	}
 	group.Wait()
 	for _, member := range m.list {

@@ -152,7 +152,7 @@ func TestMemberThatGetsOlder(t *testing.T) {
 	old, good := "3.7.0", "3.7.1"
 	member.version.Store(&old)
 	await(t, func() bool { return errors.Is(s.Ping(t.Context()), errBarred) })
-	if _, err := s.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
+	if _, err := s.etcd.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
 		t.Errorf("a transaction: %v", err)
 	}
 	member.version.Store(&good)
@@ -167,7 +167,7 @@ func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() {
-		if _, err := s.get(t.Context(), "test", userKey); err != nil {
+		if _, err := s.etcd.get(t.Context(), "test", userKey); err != nil {
 			t.Error(err)
 		}
 	}
@@ -301,7 +301,7 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	inRotation := func(n int) func() bool {
-		return func() bool { return len(s.client.Endpoints()) == n }
+		return func() bool { return len(s.etcd.Native.Endpoints()) == n }
 	}
 	for _, fault := range []struct {
 		name         string
@@ -319,7 +319,7 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		began := time.Now()
 		fault.inject(member)
 		await(t, inRotation(2))
-		if slices.Contains(s.client.Endpoints(), member.Endpoint) {
+		if slices.Contains(s.etcd.Native.Endpoints(), member.Endpoint) {
 			t.Errorf("%s: it is asked, and another is not", fault.name)
 		}
 		noticed := time.Since(began)
@@ -336,7 +336,7 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		} else if err := fresh.Ping(t.Context()); err != nil {
 			t.Errorf("%s: a node that has just started: %v", fault.name, err)
 		}
-		if took := time.Since(starting); took > reachTimeout {
+		if took := time.Since(starting); took > openTimeout {
 			t.Errorf("%s: a node started only after %v", fault.name, took)
 		}
 		t.Logf("%s: noticed after %v, calls are answered after %v", fault.name, noticed, time.Since(began))

@@ -2,8 +2,6 @@ package kv
 
 import (
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,10 +16,6 @@ const (
 	registrationTTL = 10
 	// maxNodes bounds the nodes that one look at them finds.
 	maxNodes = 1000
-	// reregisterPause is the longest pause before a node that is not registered
-	// any more is registered again; it doubles.
-	reregisterPause    = 100 * time.Millisecond
-	reregisterPauseMax = 5 * time.Second
 )
 
 // Register keeps a node registered, under a lease, until ctx ends, and then
@@ -37,48 +31,24 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 		if began {
 			attempt = 0
 		}
-		longest := min(reregisterPause<<min(attempt, 10), reregisterPauseMax)
-		timer := time.NewTimer(longest/2 + rand.N(longest/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second}.wait(ctx, attempt)
 	}
 }
 
 // register registers a node for as long as its lease lives, and tells whether it
 // ever was.
 func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
-	starting, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	lease, err := s.client.Grant(starting, registrationTTL)
-	if err != nil {
-		return false, fmt.Errorf("take a lease: %w", err)
-	}
-	defer func() {
-		// Also where ctx has ended, which is the rule. Whoever can't be told finds out
-		// when the lease is over.
-		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_, _ = s.client.Revoke(leaving, lease.ID)
-	}()
-	if _, err := s.kv.Put(starting, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)), clientv3.WithLease(lease.ID)); err != nil {
-		return false, fmt.Errorf("register: %w", err)
-	}
-	alive, err := s.client.KeepAlive(ctx, lease.ID)
-	if err != nil {
-		return true, fmt.Errorf("keep the lease: %w", err)
-	}
-	for range alive {
-	}
-	return true, nil
+	return s.etcd.underLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)),
+		func(ctx context.Context, _ clientv3.LeaseID) error {
+			<-ctx.Done()
+			return nil
+		})
 }
 
 // Nodes lists the nodes that are up, this one too. One that is dead may be among
 // them for some seconds.
 func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
-	response, err := s.list(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	response, err := s.etcd.list(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 func TestRedactionUnderFaults(t *testing.T) {
 	l := newLab(t)
 	faulty := &faultyKV{KVClient: clientv3.RetryKVClient(l.client), next: storm(7)}
-	other, err := newStore(faulty, l.client, l.metrics, zerolog.Nop(), 0)
+	other, err := newStore(newAsker(faulty, l.client, l.metrics, zerolog.Nop()), l.metrics, zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

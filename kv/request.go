@@ -60,6 +60,12 @@ func remove(key []byte) *etcdserverpb.RequestOp {
 	}}
 }
 
+// maxOps is etcd's default limit on the operations of a transaction. It
+// counts by depth (server/etcdserver/api/v3rpc, checkTxnRequest): of the
+// compares, the Then and the Else, whichever is longest, and below it the
+// same of the child that has most.
+const maxOps = 128
+
 // branchOps is how many operations go into a transaction of their own at the
 // most, where there are more than one may have.
 const branchOps = maxOps / 2
@@ -78,13 +84,6 @@ func branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp
 		}})
 	}
 	return children
-}
-
-// child is a transaction within another.
-func child(p *part) *etcdserverpb.RequestOp {
-	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
-		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: gets(p.reads)},
-	}}
 }
 
 // unchanged demands that a key was last written at a revision; at 0, that it

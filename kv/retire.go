@@ -96,7 +96,7 @@ func (m *masterSurvey) of(id string) *MasterUse {
 }
 
 func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey, error) {
-	response, err := s.txn(ctx, "survey_masters", nil, []clientv3.Op{
+	response, err := s.etcd.txn(ctx, "survey_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.APIKeysMark),
@@ -133,7 +133,7 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
-		page, err := s.list(ctx, "survey_masters", from, clientv3.WithRange(end),
+		page, err := s.etcd.list(ctx, "survey_masters", from, clientv3.WithRange(end),
 			clientv3.WithLimit(masterPage), clientv3.WithRev(revision))
 		if err != nil {
 			return err
@@ -142,7 +142,7 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 			if err := each(kv); err != nil {
 				return err
 			}
-			from = string(kv.Key) + "\x00"
+			from = keyAfter(kv.Key)
 		}
 		if !page.More {
 			return nil
@@ -246,12 +246,12 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the survey.
 func (s *Store) retireMaster(ctx context.Context, id string, found *masterSurvey) (bool, error) {
-	print, err := s.get(ctx, "retire_master", layout.MasterKeyKey(id))
+	print, err := s.etcd.get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
 	}
 	var doubted bool
-	response, err := s.settle(ctx, "retire_master", &doubted,
+	response, err := s.etcd.resolve(ctx, "retire_master", &doubted,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
 			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),

@@ -163,7 +163,7 @@ func TestRosterAfterDoubt(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := faultyStore(t, script())
 			ref := spilled(t, s)
-			s.remote.(*faultyKV).next = script(c.faults...)
+			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
 			outcome, err := s.Commit(testContext(t, c.wait), bind(t, ref, guessed(t, s, ref, "new"), "new"))
 			if outcome.Landed != c.landed || (err == nil) != c.landed {
 				t.Fatalf("got %+v, %v", outcome, err)
@@ -265,7 +265,7 @@ func TestLargeFold(t *testing.T) {
 		return guess
 	}
 	var requests []*etcdserverpb.TxnRequest
-	s.remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
+	s.etcd.Remote.(*faultyKV).note = func(r *etcdserverpb.TxnRequest) { requests = append(requests, r) }
 	commit(t, s, ref, bindAll(guessed(t, s, ref, many[0]...), many[0]), true)
 	if len(requests) != 1 || len(requests[0].Compare) != 2 {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
@@ -316,7 +316,7 @@ func TestRoom(t *testing.T) {
 func TestLateSwapIsLearned(t *testing.T) {
 	s := faultyStore(t, script())
 	ref := spilled(t, s)
-	f := s.remote.(*faultyKV)
+	f := s.etcd.Remote.(*faultyKV)
 	f.next = func() fault { return fault{appliedLate, context.DeadlineExceeded} }
 	if o, err := s.Commit(testContext(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)

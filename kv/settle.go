@@ -3,38 +3,57 @@ package kv
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/licensing"
 )
 
-// settle makes a transaction, and makes it again as it is for as long as its
-// outcome is in doubt. The compares must see to it that it lands only once. It
-// notes in doubted whether any attempt was in doubt: if so, a transaction that
-// was lost may have been lost to an earlier copy of itself.
-func (s *Store) settle(ctx context.Context, operation string, doubted *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+// resolve sends a transaction until its outcome is known. The compares must make sure that only one
+// copy of the transaction lands. resolve sets inDoubt once the outcome of an attempt is unknown: then
+// a transaction that lost may have lost to an earlier copy of itself.
+func (c *asker) resolve(ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(*doubted, ctx.Err())
+			return nil, gaveUp(*inDoubt, ctx.Err())
 		}
-		response, err := s.txn(ctx, operation, compares, then, otherwise)
+		response, err := c.txn(ctx, operation, compares, then, otherwise)
 		switch classify(err) {
 		case succeeded:
 			return response, nil
 		case refused:
-			return nil, gaveUp(*doubted, err)
+			return nil, gaveUp(*inDoubt, err)
 		case rejected:
 			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
-				s.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
+				c.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
 			}
-			if *doubted {
-				return nil, gaveUp(*doubted, err)
+			if *inDoubt {
+				return nil, gaveUp(*inDoubt, err)
 			}
-			return nil, broken(err)
+			return nil, fmt.Errorf("%w: %w", licensing.ErrInternal, err)
 		case unknown:
-			*doubted = true
-			s.metrics.SwapsReissued.Inc()
+			*inDoubt = true
+			c.reissued.Inc()
 			pauseBeforeReissue(ctx, attempt)
 		}
 	}
+}
+
+// gaveUp returns the error of a swap that will not be sent again. Doubt is sticky: that etcd refused
+// a later attempt says nothing of an earlier one.
+func gaveUp(inDoubt bool, cause error) error {
+	if inDoubt {
+		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, cause)
+	}
+	return unavailable(cause)
+}
+
+// unavailable returns the error of a read that was not made, or of a write that was not executed.
+func unavailable(cause error) error {
+	if licensing.NotExecuted(cause) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", licensing.ErrUnavailable, cause)
 }

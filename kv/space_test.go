@@ -48,8 +48,8 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	if err := l.store.OpenEpoch(l.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	remote := &faultyKV{KVClient: l.store.remote, next: func() fault { l.sent.Add(1); return fault{} }}
-	l.store.remote, l.store.kv = remote, clientv3.NewKVFromKVClient(remote, l.store.client)
+	remote := &faultyKV{KVClient: l.store.etcd.Remote, next: func() fault { l.sent.Add(1); return fault{} }}
+	l.store.etcd.Remote, l.store.etcd.KV = remote, clientv3.NewKVFromKVClient(remote, l.store.etcd.Native)
 	check, err := l.store.KeyCheck(l.ctx(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func (l *spaceLab) fill() {
 			l.t.Fatal(err)
 		}
 	}
-	await(l.t, l.store.members.full.Load)
+	await(l.t, l.store.etcd.members.full.Load)
 }
 
 // makeRoom does what an operator does about the alarm.
@@ -170,7 +170,7 @@ func TestFullStore(t *testing.T) {
 	}
 	l.makeRoom()
 	await(t, func() bool { return l.activate(1) == nil })
-	if l.store.members.full.Load() {
+	if l.store.etcd.members.full.Load() {
 		t.Error("changes land, and the store still takes the alarm to be on")
 	}
 }
@@ -182,7 +182,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 	l.fill()
 	for range 5 {
 		l.sent.Store(0)
-		l.store.members.full.Store(false)
+		l.store.etcd.members.full.Store(false)
 		err := l.activate(1)
 		switch sent := l.sent.Load(); {
 		case sent == 0 && licensing.NotExecuted(err): // a probe was quicker
@@ -191,7 +191,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 			t.Errorf("%d requests were sent, and the answer is %v", sent, err)
 		}
 	}
-	if !l.store.members.full.Load() {
+	if !l.store.etcd.members.full.Load() {
 		t.Error("the store did not learn of the alarm")
 	}
 }
@@ -201,7 +201,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 func TestNoSpaceWithoutAlarm(t *testing.T) {
 	l := newSpaceLab(t)
 	answer := script(fault{apply: appliedNow, tell: rpctypes.ErrNoSpace})
-	l.store.remote.(*faultyKV).next = answer
+	l.store.etcd.Remote.(*faultyKV).next = answer
 	err := l.activate(1)
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("the change in doubt: %v", err)

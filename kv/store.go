@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/kv/internal/layout"
@@ -39,22 +38,14 @@ type Config struct {
 	Tracer  *tracing.Tracer // nil: nothing is traced
 }
 
-// callTimeout bounds one etcd request. etcd's own limit is 7 s, and its client
-// would wait for a connection for ever.
-const callTimeout = 2 * time.Second
-
 // Store keeps records in etcd. It implements store.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
-	client  *clientv3.Client      // nil in tests that bring their own KV
-	members *members              // likewise
-	remote  etcdserverpb.KVClient // for the hot path, see request.go
-	kv      clientv3.KV           // the same for all else
+	etcd    *asker
 	metrics *metrics.Metrics
 	guard   *guard.Guard
 	counts  *counts
 	log     zerolog.Logger
-	tracer  *tracing.Tracer
 
 	brokenLog zerolog.Logger // see newBrokenLog
 	// unreadableLog is likewise, of values that can't be read.
@@ -89,27 +80,25 @@ var (
 // Open connects to etcd. It fails if no member has answered a read within ten
 // seconds, or one that answers is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	watched := new(members)
-	client, err := newClient(&cfg, watched.interceptors()...)
+	client, err := openAsker(ctx, askerConfig{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Metrics: cfg.Metrics, Log: cfg.Log, Tracer: cfg.Tracer})
 	if err != nil {
 		return nil, err
 	}
-	s, err := newStore(clientv3.RetryKVClient(client), client, cfg.Metrics, cfg.Log, cfg.Remembered)
+	s, err := newStore(client, cfg.Metrics, cfg.Log, cfg.Remembered)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
-	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
-	defer cancel()
-	s.client, s.members, s.hearAll, s.tracer = client, watched, cfg.HearAll, cfg.Tracer
-	if err := s.members.watch(ctx, client, cfg.Log, s.guard); err != nil {
-		return nil, errors.Join(err, client.Close())
-	}
+	s.hearAll = cfg.HearAll
 	return s, nil
 }
 
-func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
-	s := &Store{fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1), owners: newEventOwners(), remote: remote, kv: clientv3.NewKVFromKVClient(remote, client), metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log, brokenLog: newBrokenLog(log), unreadableLog: newBrokenLog(log),
-		firstBlock: randomBlock}
+func newStore(client *asker, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
+	s := &Store{
+		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
+		brokenLog: newBrokenLog(log), unreadableLog: newBrokenLog(log),
+		fences: fences{listeners: newListeners()}, moveEvery: moveEvery, moveTurn: make(chan struct{}, 1),
+		owners: newEventOwners(), firstBlock: randomBlock,
+	}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.writes = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendWrites), apart: true, guard: s.guard}
 	s.reads = line{few: fewFlights, most: mostFlights, send: s.guarded(s.sendReads), guard: s.guard}
@@ -128,8 +117,7 @@ func newStore(remote etcdserverpb.KVClient, client *clientv3.Client, m *metrics.
 func (s *Store) Close() error {
 	s.end()
 	s.background.Wait()
-	s.members.close()
-	return s.client.Close()
+	return s.etcd.Close()
 }
 
 // Incarnation is the name that this store's swaps carry.
@@ -137,7 +125,7 @@ func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
+	_, err := s.etcd.get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
 	return err
 }
 
@@ -145,14 +133,14 @@ func (s *Store) Ping(ctx context.Context) error {
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
-	if stored, err := s.get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
+	if stored, err := s.etcd.get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
 	fresh := make([]byte, layout.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
-	response, err := s.txn(ctx, "check_key",
+	response, err := s.etcd.txn(ctx, "check_key",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.CheckKey), "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
 		[]clientv3.Op{clientv3.OpGet(layout.CheckKey)})
@@ -178,41 +166,12 @@ func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 
 // OrderOwner tells whose order a number is.
 func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
-	value, err := s.get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
+	value, err := s.etcd.get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
 	if err != nil || value == nil {
 		return licensing.Owner{}, false, err
 	}
 	owner, err := layout.DecodeOwner(value)
 	return owner, err == nil, broken(err)
-}
-
-// get reads one key, linearizably; nil where it does not exist.
-func (s *Store) get(ctx context.Context, operation, key string, opts ...clientv3.OpOption) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, key, opts...)
-	s.answered(ctx, operation, started, err)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
-	}
-	if len(response.Kvs) == 0 {
-		return nil, nil
-	}
-	return response.Kvs[0].Value, nil
-}
-
-// txn makes one etcd transaction under a deadline of its own.
-func (s *Store) txn(ctx context.Context, operation string, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	if full := s.members.refusalOfPuts(); full != nil && opsPut(then) {
-		return nil, full
-	}
-	started := s.counts.asked()
-	response, err := s.kv.Txn(ctx).If(compares...).Then(then...).Else(otherwise...).Commit()
-	s.answered(ctx, operation, started, err)
-	return response, err
 }
 
 // BrokenRule turns a value that can't be read into an internal error.

@@ -93,11 +93,11 @@ func learn(t *testing.T, s *Store) {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() fault) *Store {
 	t.Helper()
-	s, err := newStore(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, instruments(), zerolog.Nop(), 0)
+	s, err := newStore(newAsker(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.client = server.client // watches meet no faults
+	s.etcd.Native = server.client // watches meet no faults
 	learn(t, s)
 	s.moveEvery = 0
 	return s

@@ -74,7 +74,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position+width))
 		}
 		began := time.Now()
-		response, err := s.scan(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.scan(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 		}
 		switch {
 		case response.More: // hashes cluster here
-			from = string(response.Kvs[len(response.Kvs)-1].Key) + "\x00"
+			from = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
 		case last:
 			return found, nil
 		default:

@@ -34,7 +34,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	for _, c := range due {
 		reads = append(reads, clientv3.OpGet(c.key))
 	}
-	found, err := s.txn(ctx, "sweep_read", nil, reads, nil)
+	found, err := s.etcd.txn(ctx, "sweep_read", nil, reads, nil)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -61,7 +61,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	if swept == 0 {
 		return 0, unreadable
 	}
-	response, err := s.txn(ctx, "sweep", compares, deletes, nil)
+	response, err := s.etcd.txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
 		// Whatever happened, the next sweep goes on from there.
 		return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
@@ -80,14 +80,9 @@ type dueClaim struct {
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
 	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	started := s.counts.asked()
-	response, err := s.kv.Get(ctx, layout.ClaimAgePrefix,
-		clientv3.WithRange(until), clientv3.WithLimit(int64(limit)), clientv3.WithKeysOnly())
-	s.answered(ctx, "sweep_list", started, err)
+	response, err := s.etcd.scan(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0, clientv3.WithKeysOnly())
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
+		return nil, err
 	}
 	const at = len(layout.ClaimAgePrefix) + 8
 	var due []dueClaim

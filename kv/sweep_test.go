@@ -85,7 +85,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	}
 	claim(s, old)
 	writes := 0
-	s.remote.(*faultyKV).next = func() fault {
+	s.etcd.Remote.(*faultyKV).next = func() fault {
 		if writes++; writes == 1 {
 			claim(faultyStore(t, script()), kvtest.Time)
 		}

@@ -1,9 +1,6 @@
 package kv
 
 import (
-	"context"
-	"time"
-
 	"licet/metrics/tracing"
 	"licet/node/store"
 )
@@ -12,44 +9,6 @@ import (
 // for a request until it is answered: "sent" tells when a request has left with it, and
 // with how many others. So what takes long is seen, waiting or etcd. Requests that
 // nobody shares have a span each. Neither names a key.
-
-// traceCall begins the span of a share of a batch.
-func (s *Store) traceCall(ctx context.Context, operation string) *tracing.Span {
-	span := s.tracer.SpanFrom(ctx)
-	if span == nil {
-		return nil
-	}
-	return span.Child(etcdCall(operation, time.Time{}))
-}
-
-func etcdCall(operation string, at time.Time) tracing.Start {
-	return tracing.Start{Kind: tracing.Client, Name: "etcd " + operation, At: at, Attrs: []tracing.Attr{
-		tracing.String("db.system.name", "etcd"), tracing.String("db.operation.name", operation),
-	}}
-}
-
-// endCall ends it.
-func endCall(span *tracing.Span, err error) {
-	if span == nil {
-		return
-	}
-	outcome := classify(err).String()
-	span.Set(tracing.String("licet.outcome", outcome))
-	if err != nil {
-		span.Fail(outcome)
-	}
-	span.End()
-}
-
-// answered counts a request to etcd that was answered, and tells of it in the trace that
-// its ctx is of. That of a batch is of none: its shares have spans of their own.
-func (s *Store) answered(ctx context.Context, operation string, started time.Time, err error) {
-	s.counts.answered(operation, started, err)
-	s.members.learn(err)
-	if span := s.tracer.SpanFrom(ctx); span != nil {
-		endCall(span.Child(etcdCall(operation, started)), err)
-	}
-}
 
 // traceSent tells that a request leaves with a batch.
 func traceSent(batch []*part) {

@@ -167,11 +167,11 @@ func (r *damagedFeed) check(what string) []store.RecordedEvent {
 func (l *eventsLab) damage(owner licensing.Owner, key string, lost func(store.RecordedEvent) bool, ways map[string][]byte) {
 	l.t.Helper()
 	put := func(value []byte) {
-		if _, err := l.store.client.Put(testContext(l.t, 10*time.Second), key, string(value)); err != nil {
+		if _, err := l.store.etcd.Native.Put(testContext(l.t, 10*time.Second), key, string(value)); err != nil {
 			l.t.Fatal(err)
 		}
 	}
-	whole := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), key))(l.t).Kvs[0].Value
 	put(whole) // so that the key is where it will be in its epoch
 	l.store = l.open(nil)
 	r := &damagedFeed{eventsLab: l, owner: owner, all: l.feed(owner, 100), lost: map[string]bool{}}
@@ -214,7 +214,7 @@ func TestUnreadableEvents(t *testing.T) {
 	record := layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID())
 	at, _ := layout.ReadFeedPlace(store.Cell, all[len(all)-2].ID)
 	key = layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, record, 5)
-	whole := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
 	newer, facts := bytes.Clone(whole), bytes.Clone(whole)
 	newer[0] = 9
 	facts[3] = 9 // the format version of the license's value
@@ -241,7 +241,7 @@ func TestUnreadableBlocks(t *testing.T) {
 		t.Fatalf("%d blocks", len(entries))
 	}
 	key := entries[0].Key(owner)
-	whole := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
+	whole := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), key))(t).Kvs[0].Value
 	runs := kvtest.Must(layout.DecodeRuns(&entries[0], whole))(t)
 	inBlock := func(from, to int) func(store.RecordedEvent) bool {
 		return func(e store.RecordedEvent) bool {
@@ -292,7 +292,7 @@ func TestNewerEvents(t *testing.T) {
 	value := text([]byte{1}, 1, "facts")
 	value = protowire.AppendVarint(protowire.AppendTag(value, 4, protowire.VarintType), uint64(kvtest.Time.UnixMilli()))
 	value = text(value, 2, string(append(message, 0x78, 1)))
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
+	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.EventsKeyOf(owner, layout.Location{Epoch: e}, "sseat-7", 1), string(value)); err != nil {
 		t.Fatal(err)
 	}
 	l.seal()

@@ -91,7 +91,7 @@ func (s *Store) Verify(ctx context.Context, cfg VerifyConfig) (VerifySummary, er
 func (s *Store) CountKeys(ctx context.Context) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	response, err := s.kv.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	response, err := s.etcd.KV.Get(ctx, layout.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, fmt.Errorf("count the keys: %w", err)
 	}
@@ -223,7 +223,7 @@ func (v *verification) run(ctx context.Context) error {
 // begin fixes the revision, and reads the check key and how far events go at it.
 func (v *verification) begin(ctx context.Context) error {
 	return v.retry(ctx, func(ctx context.Context) error {
-		response, err := v.store.kv.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
+		response, err := v.store.etcd.KV.Txn(ctx).Then(clientv3.OpGet(layout.CheckKey), clientv3.OpGet(layout.EpochKey), clientv3.OpGet(layout.TrimmedKey), clientv3.OpGet(layout.ListenKey)).Commit()
 		if err != nil {
 			return err
 		}
@@ -251,14 +251,14 @@ func (v *verification) checkUnknown(ctx context.Context, from, to string) error 
 		var kind string
 		var found int64
 		err := v.retry(ctx, func(ctx context.Context) error {
-			first, err := v.store.kv.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1),
+			first, err := v.store.etcd.KV.Get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1),
 				clientv3.WithKeysOnly(), clientv3.WithRev(v.revision))
 			if err != nil || len(first.Kvs) == 0 {
 				return err
 			}
 			kind = kindOf(string(first.Kvs[0].Key))
 			end := min(clientv3.GetPrefixRangeEnd(kind), to)
-			all, err := v.store.kv.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
+			all, err := v.store.etcd.KV.Get(ctx, string(first.Kvs[0].Key), clientv3.WithRange(end),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
 			if err == nil {
 				found, from = all.Count, end
@@ -294,7 +294,7 @@ func kindOf(key string) string {
 func (v *verification) countOthers(ctx context.Context) error {
 	for _, other := range [][2]string{{"\x00", layout.Prefix}, {clientv3.GetPrefixRangeEnd(layout.Prefix), "\x00"}} {
 		err := v.retry(ctx, func(ctx context.Context) error {
-			response, err := v.store.kv.Get(ctx, other[0], clientv3.WithRange(other[1]),
+			response, err := v.store.etcd.KV.Get(ctx, other[0], clientv3.WithRange(other[1]),
 				clientv3.WithCountOnly(), clientv3.WithRev(v.revision))
 			if err == nil {
 				v.summary.OtherKeys += response.Count

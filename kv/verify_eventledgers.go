@@ -16,13 +16,13 @@ func (v *verification) readCuts(ctx context.Context) error {
 	v.cuts = make(map[licensing.Owner]layout.Epoch)
 	for from, more := layout.LedgersPrefix, true; more; {
 		err := v.retry(ctx, func(ctx context.Context) error {
-			page, err := v.store.kv.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(layout.LedgersPrefix)),
+			page, err := v.store.etcd.KV.Get(ctx, from, clientv3.WithRange(clientv3.GetPrefixRangeEnd(layout.LedgersPrefix)),
 				clientv3.WithLimit(ledgersPage), clientv3.WithRev(v.revision))
 			if err != nil {
 				return err
 			}
 			for _, kv := range page.Kvs {
-				from = string(kv.Key) + "\x00"
+				from = keyAfter(kv.Key)
 				owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
 				ledger, err := layout.DecodeLedger(kv.Value)
 				if ok && rest == "" && err == nil && ledger.TrimmedEpoch > v.swept {

@@ -52,7 +52,7 @@ func labOn(t *testing.T, endpoints []string) *lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.store.Close() })
-	l.client = l.store.client
+	l.client = l.store.etcd.Native
 	entropy := &seededEntropy{stream: mathrand.NewChaCha8([32]byte{labSeed})}
 	if l.check, err = l.store.KeyCheck(ctx, entropy); err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func (s *stream) readPage(ctx context.Context) error {
 	if limit == 0 {
 		limit = verifyPage
 	}
-	response, err := s.v.store.kv.Get(ctx, s.from, clientv3.WithRange(s.to),
+	response, err := s.v.store.etcd.KV.Get(ctx, s.from, clientv3.WithRange(s.to),
 		clientv3.WithLimit(int64(limit)), clientv3.WithRev(s.v.revision))
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *stream) readPiece(ctx context.Context) error {
 	if s.pieces == nil {
 		// It lives longer than ctx, which bounds the wait for one piece.
 		open, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		pieces, err := s.v.store.kv.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
+		pieces, err := s.v.store.etcd.KV.GetStream(open, s.from, clientv3.WithRange(s.to), clientv3.WithRev(s.v.revision))
 		if err != nil {
 			cancel()
 			return err
@@ -153,7 +153,7 @@ func (s *stream) readPiece(ctx context.Context) error {
 func (s *stream) take(kvs []*mvccpb.KeyValue) {
 	s.page = kvs
 	if len(kvs) > 0 {
-		s.from = string(kvs[len(kvs)-1].Key) + "\x00"
+		s.from = keyAfter(kvs[len(kvs)-1].Key)
 	}
 }
 
@@ -229,7 +229,7 @@ func (v *verification) settle(ctx context.Context, enough int) error {
 		}
 		var response *clientv3.TxnResponse
 		err := v.retry(ctx, func(ctx context.Context) (err error) {
-			response, err = v.store.kv.Txn(ctx).Then(gets...).Commit()
+			response, err = v.store.etcd.KV.Txn(ctx).Then(gets...).Commit()
 			return err
 		})
 		if err != nil {

@@ -45,7 +45,7 @@ func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
 // readings are the ways to read a store: all must find the same.
 func readings() map[string]func(*Store) (*Store, VerifyConfig) {
 	paged := func(s *Store) *Store {
-		return &Store{kv: withoutStreams{s.kv}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
+		return &Store{etcd: &asker{KV: withoutStreams{s.etcd.KV}}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
 	}
 	return map[string]func(*Store) (*Store, VerifyConfig){
 		"streamed":           func(s *Store) (*Store, VerifyConfig) { return s, VerifyConfig{} },
@@ -117,7 +117,7 @@ func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	store := &Store{kv: ownKeysOnly{l.store.kv}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
+	store := &Store{etcd: &asker{KV: ownKeysOnly{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
 	if _, found := (&lab{t: t, store: store}).verify(VerifyConfig{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
@@ -189,7 +189,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	paged := &Store{kv: withoutStreams{l.store.kv}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
+	paged := &Store{etcd: &asker{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
 	verify := func(times int) (VerifySummary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {

@@ -62,7 +62,7 @@ func (l *eventsLab) useMaster() {
 // listeners reads who listens.
 func (l *eventsLab) listeners() map[licensing.Owner]struct{} {
 	l.t.Helper()
-	found := kvtest.Must(l.store.client.Get(testContext(l.t, 10*time.Second), layout.ListenersPrefix, clientv3.WithPrefix()))(l.t)
+	found := kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), layout.ListenersPrefix, clientv3.WithPrefix()))(l.t)
 	listeners := make(map[licensing.Owner]struct{})
 	for _, kv := range found.Kvs {
 		owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.ListenersPrefix):]))
@@ -154,13 +154,13 @@ func TestMarkMovesWithEndpoints(t *testing.T) {
 		unsubscribe(owner),
 	} {
 		l.hook(l.store, owner, cmd)
-		kvs := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.WebhooksMark))(t).Kvs
+		kvs := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.WebhooksMark))(t).Kvs
 		if len(kvs) != 1 || kvs[0].ModRevision <= revision {
 			t.Fatalf("%T: the mark is %v", cmd, kvs)
 		}
 		revision = kvs[0].ModRevision
 	}
-	deleted := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.DeletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
+	deleted := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.DeletedWebhooksPrefix, clientv3.WithPrefix()))(t).Kvs
 	if len(deleted) != 1 || string(deleted[0].Key) != layout.DeletedWebhookKey(subscribe(owner).Endpoint.ID) {
 		t.Errorf("deleted are %v", deleted)
 	}
@@ -274,12 +274,12 @@ func TestNewerEndpoints(t *testing.T) {
 		Webhooks: licensing.Webhooks{Owner: owner, Endpoints: []licensing.Endpoint{first, second}},
 		Unknown:  newer, UnknownOf: map[string][]byte{second.ID: newer},
 	}
-	if _, err := l.store.client.Put(testContext(t, 10*time.Second), layout.WebhooksKey(owner), string(stored.Encode())); err != nil {
+	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.WebhooksKey(owner), string(stored.Encode())); err != nil {
 		t.Fatal(err)
 	}
 	l.hook(l.store, owner, licensing.UpdateEndpoint{ID: second.ID, Description: new("changed")})
 	l.hook(l.store, owner, licensing.DeleteEndpoint{ID: first.ID})
-	value := kvtest.Must(l.store.client.Get(testContext(t, 10*time.Second), layout.WebhooksKey(owner)))(t).Kvs[0].Value
+	value := kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.WebhooksKey(owner)))(t).Kvs[0].Value
 	got := kvtest.Must(layout.DecodeWebhooks(owner, value))(t)
 	second.Description = "changed"
 	stored.Webhooks.Endpoints, stored.Writers = []licensing.Endpoint{second}, got.Writers

@@ -1,0 +1,55 @@
+package kv
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"licet/licensing"
+)
+
+// errLeaseLost is the error of work under a lease that is not kept alive any more.
+var errLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
+
+// underLease takes a lease of ttl seconds, puts a key under the lease, and calls do. The context of do ends
+// when the lease is lost. put reports whether the key was put.
+func (c *asker) underLease(ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error) (put bool, err error) {
+	starting, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	lease, err := c.Native.Grant(starting, ttl)
+	if err != nil {
+		return false, fmt.Errorf("%w: take a lease: %w", licensing.ErrUnavailable, err)
+	}
+	defer func() {
+		// This removes at once all keys under the lease, also where ctx has ended. Where etcd can't be told,
+		// the lease runs out.
+		leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_, _ = c.Native.Revoke(leaving, lease.ID)
+	}()
+	if _, err := c.KV.Put(starting, key, value, clientv3.WithLease(lease.ID)); err != nil {
+		return false, fmt.Errorf("%w: put a key under the lease: %w", licensing.ErrUnavailable, err)
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	alive, err := c.Native.KeepAlive(working, lease.ID)
+	if err != nil {
+		return true, fmt.Errorf("%w: keep the lease: %w", licensing.ErrUnavailable, err)
+	}
+	var keeping sync.WaitGroup
+	defer keeping.Wait()
+	defer stop()
+	c.guard.StartIn(&keeping, name, func() {
+		defer stop()
+		for range alive {
+		}
+	})
+	err = do(working, lease.ID)
+	if err == nil && working.Err() != nil && ctx.Err() == nil {
+		err = errLeaseLost
+	}
+	return true, err
+}
