@@ -80,6 +80,12 @@ func newAsker(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.
 	}
 }
 
+// Full reports whether etcd's alarm NOSPACE is on, as far as is known.
+func (c *asker) Full() bool { return c.members.full.Load() }
+
+// SetFull sets what Full reports, until the next probe of the members.
+func (c *asker) SetFull(full bool) { c.members.full.Store(full) }
+
 // Close ends the connections.
 func (c *asker) Close() error {
 	c.members.close()

@@ -33,13 +33,6 @@ func newLicense(t *testing.T, maxDevices int) *licensing.License {
 	return terms.Issue(newKey(t), owner, "pro", "", kvtest.Time)
 }
 
-func testContext(t *testing.T, limit time.Duration) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // createStored puts a license into etcd and gives its snapshot, with the
 // entries of devices.
 func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, store.Snapshot) {

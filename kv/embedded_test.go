@@ -140,17 +140,6 @@ func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 	}
 }
 
-// shortTempDir is not t.TempDir, whose paths carry the test's long name.
-func shortTempDir(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return dir
-}
-
 func wantGone(t *testing.T, path string) {
 	t.Helper()
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {

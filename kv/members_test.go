@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/layout"
 )
 
 func TestSupportedVersions(t *testing.T) {
@@ -114,9 +115,9 @@ func (i *imposter) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{}}, nil
 }
 
-func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
+func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*asker, error) {
 	t.Helper()
-	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	s, err := openAsker(ctx, askerConfig{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
@@ -127,16 +128,21 @@ func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, err
 	return s, err
 }
 
+func ping(s *asker) error {
+	_, err := s.get(context.Background(), "ping", layout.CheckKey)
+	return err
+}
+
 func TestOpenRefusesMembers(t *testing.T) {
 	good := startImposter(t, "3.7.3", 7)
 	old := startImposter(t, "3.6.13", 7)
 	foreign := startImposter(t, "3.7.3", 8)
 
-	_, err := openAt(t, t.Context(), good.endpoint, old.endpoint)
+	_, err := clientAt(t, t.Context(), good.endpoint, old.endpoint)
 	if err == nil || !strings.Contains(err.Error(), "etcd at "+old.endpoint+" is version 3.6.13") {
 		t.Errorf("with a member that is too old: %v", err)
 	}
-	_, err = openAt(t, t.Context(), good.endpoint, foreign.endpoint)
+	_, err = clientAt(t, t.Context(), good.endpoint, foreign.endpoint)
 	if err == nil || !strings.Contains(err.Error(), "etcd at "+foreign.endpoint+" is of another cluster") {
 		t.Errorf("with a member of another cluster: %v", err)
 	}
@@ -145,29 +151,29 @@ func TestOpenRefusesMembers(t *testing.T) {
 // TestMemberThatGetsOlder finds a version that changes behind a store's back.
 func TestMemberThatGetsOlder(t *testing.T) {
 	member := startImposter(t, "3.7.3", 7)
-	s, err := openAt(t, t.Context(), member.endpoint)
+	s, err := clientAt(t, t.Context(), member.endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
 	old, good := "3.7.0", "3.7.1"
 	member.version.Store(&old)
-	await(t, func() bool { return errors.Is(s.Ping(t.Context()), errBarred) })
-	if _, err := s.etcd.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
+	await(t, func() bool { return errors.Is(ping(s), errBarred) })
+	if _, err := s.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
 		t.Errorf("a transaction: %v", err)
 	}
 	member.version.Store(&good)
-	await(t, func() bool { return s.Ping(t.Context()) == nil })
+	await(t, func() bool { return ping(s) == nil })
 }
 
 // TestMemberThatSaysItDoesNotServe is one that is being defragmented.
 func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 	one, other := startImposter(t, "3.7.3", 7), startImposter(t, "3.7.3", 7)
-	s, err := openAt(t, t.Context(), one.endpoint, other.endpoint)
+	s, err := clientAt(t, t.Context(), one.endpoint, other.endpoint)
 	if err != nil {
 		t.Fatal(err)
 	}
 	read := func() {
-		if _, err := s.etcd.get(t.Context(), "test", userKey); err != nil {
+		if _, err := s.get(t.Context(), "test", userKey); err != nil {
 			t.Error(err)
 		}
 	}
@@ -190,7 +196,7 @@ func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
 	defer cancel()
 	nobody := "unix://" + filepath.Join(shortTempDir(t), "nobody.sock")
 	silent := silentEndpoint(t)
-	_, err := openAt(t, ctx, nobody, silent)
+	_, err := clientAt(t, ctx, nobody, silent)
 	if err == nil || !strings.Contains(err.Error(), "etcd can't be reached: "+nobody) ||
 		!strings.Contains(err.Error(), "nobody.sock: connect: no such file") || !strings.Contains(err.Error(), "; "+silent+": ") {
 		t.Errorf("got error %v", err)
@@ -213,7 +219,7 @@ func TestOpenNamesTheCauseWhenTimeIsUp(t *testing.T) {
 		return ctx.Err()
 	}
 	member.trouble.Store(&trouble)
-	if _, err := openAt(t, ctx, member.endpoint); err == nil || !strings.HasSuffix(err.Error(), "etcd can't be reached: "+member.endpoint+": the true cause") {
+	if _, err := clientAt(t, ctx, member.endpoint); err == nil || !strings.HasSuffix(err.Error(), "etcd can't be reached: "+member.endpoint+": the true cause") {
 		t.Errorf("got error %v", err)
 	}
 	if probes.Load() < 2 {
@@ -239,7 +245,7 @@ func TestOpenTellsOfALostQuorum(t *testing.T) {
 		return ctx.Err()
 	}
 	member.trouble.Store(&trouble)
-	if _, err := openAt(t, ctx, member.endpoint); err == nil || !strings.Contains(err.Error(), member.endpoint+": it runs, but can't read, as where most members of its cluster are down: ") {
+	if _, err := clientAt(t, ctx, member.endpoint); err == nil || !strings.Contains(err.Error(), member.endpoint+": it runs, but can't read, as where most members of its cluster are down: ") {
 		t.Errorf("got error %v", err)
 	}
 }
@@ -282,26 +288,16 @@ func silentEndpoint(t *testing.T) string {
 	return "unix://" + path
 }
 
-// await waits until done says so.
-func await(t *testing.T, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("what was waited for did not come within 30 s")
-		}
-	}
-}
-
 // TestHangingMembersAreLeftOut stops a member of a cluster of three, or cuts one
 // off from its peers, and sees that calls stop going there and come back.
 func TestHangingMembersAreLeftOut(t *testing.T) {
 	cluster := etcdtest.Start(t, 3)
-	s, err := openAt(t, t.Context(), cluster.Endpoints()...)
+	s, err := clientAt(t, t.Context(), cluster.Endpoints()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	inRotation := func(n int) func() bool {
-		return func() bool { return len(s.etcd.Native.Endpoints()) == n }
+		return func() bool { return len(s.Native.Endpoints()) == n }
 	}
 	for _, fault := range []struct {
 		name         string
@@ -319,21 +315,21 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		began := time.Now()
 		fault.inject(member)
 		await(t, inRotation(2))
-		if slices.Contains(s.etcd.Native.Endpoints(), member.Endpoint) {
+		if slices.Contains(s.Native.Endpoints(), member.Endpoint) {
 			t.Errorf("%s: it is asked, and another is not", fault.name)
 		}
 		noticed := time.Since(began)
-		await(t, func() bool { return s.Ping(t.Context()) == nil })
+		await(t, func() bool { return ping(s) == nil })
 		for range 6 {
 			began := time.Now()
-			if err := s.Ping(t.Context()); err != nil || time.Since(began) > time.Second {
+			if err := ping(s); err != nil || time.Since(began) > time.Second {
 				t.Errorf("%s: a read took %v: %v", fault.name, time.Since(began), err)
 			}
 		}
 		starting := time.Now()
-		if fresh, err := openAt(t, t.Context(), cluster.Endpoints()...); err != nil {
+		if fresh, err := clientAt(t, t.Context(), cluster.Endpoints()...); err != nil {
 			t.Errorf("%s: a node can't start: %v", fault.name, err)
-		} else if err := fresh.Ping(t.Context()); err != nil {
+		} else if err := ping(fresh); err != nil {
 			t.Errorf("%s: a node that has just started: %v", fault.name, err)
 		}
 		if took := time.Since(starting); took > openTimeout {

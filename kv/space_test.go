@@ -105,7 +105,7 @@ func (l *spaceLab) fill() {
 			l.t.Fatal(err)
 		}
 	}
-	await(l.t, l.store.etcd.members.full.Load)
+	await(l.t, l.store.etcd.Full)
 }
 
 // makeRoom does what an operator does about the alarm.
@@ -170,7 +170,7 @@ func TestFullStore(t *testing.T) {
 	}
 	l.makeRoom()
 	await(t, func() bool { return l.activate(1) == nil })
-	if l.store.etcd.members.full.Load() {
+	if l.store.etcd.Full() {
 		t.Error("changes land, and the store still takes the alarm to be on")
 	}
 }
@@ -182,7 +182,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 	l.fill()
 	for range 5 {
 		l.sent.Store(0)
-		l.store.etcd.members.full.Store(false)
+		l.store.etcd.SetFull(false)
 		err := l.activate(1)
 		switch sent := l.sent.Load(); {
 		case sent == 0 && licensing.NotExecuted(err): // a probe was quicker
@@ -191,7 +191,7 @@ func TestAlarmFoundByAChange(t *testing.T) {
 			t.Errorf("%d requests were sent, and the answer is %v", sent, err)
 		}
 	}
-	if !l.store.etcd.members.full.Load() {
+	if !l.store.etcd.Full() {
 		t.Error("the store did not learn of the alarm")
 	}
 }

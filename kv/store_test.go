@@ -7,13 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
 	"licet/internal/etcdtest"
-	"licet/metrics"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -59,8 +57,6 @@ func withServer(m *testing.M) (int, error) {
 	defer server.client.Close()
 	return m.Run(), nil
 }
-
-func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
 
 // openStore opens a store as a node does.
 func openStore(t *testing.T) *Store {
@@ -139,4 +135,18 @@ func TestConformanceUnderFaults(t *testing.T) {
 			storetest.RunEvents(t, open)
 		})
 	}
+}
+
+// openAt opens a store of the endpoints.
+func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
+	t.Helper()
+	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	if err == nil {
+		t.Cleanup(func() {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return s, err
 }
