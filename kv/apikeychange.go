@@ -9,6 +9,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -24,7 +25,7 @@ const changeTries = 12
 func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id string, change func(*licensing.APIKey) error, claims ...store.Write) (*licensing.APIKey, error) {
 	done, err := s.keyTurns.take(ctx, keyName{owner, id})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, etcd.Unavailable(err)
 	}
 	defer done()
 	have, err := s.findAPIKey(ctx, owner, id)
@@ -52,7 +53,7 @@ func (s *Store) ChangeAPIKey(ctx context.Context, owner licensing.Owner, id stri
 		}
 		have = rival
 	}
-	return nil, unavailable(errors.New("others keep changing the API key"))
+	return nil, etcd.Unavailable(errors.New("others keep changing the API key"))
 }
 
 // swapAPIKey writes a key over the one that was read. If it lost, it answers
@@ -67,13 +68,13 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.A
 		compares = append(compares, masterInUse(master))
 	}
 	var doubted bool
-	response, err := s.etcd.resolve(ctx, "change_api_key", &doubted, compares,
+	response, err := s.etcd.Resolve(ctx, "change_api_key", &doubted, compares,
 		append(append(along.puts, clientv3.OpPut(record, string(next.Encode()))), s.markAPIKeys(next.Key.Owner)...),
 		append([]clientv3.Op{clientv3.OpGet(record)}, along.gets...))
 	if err != nil || response.Succeeded {
 		return nil, err
 	}
-	kv := firstOf(response.Responses, 0)
+	kv := etcd.First(response.Responses, 0)
 	if kv == nil {
 		return nil, licensing.ErrAPIKeyNotFound
 	}
@@ -84,7 +85,7 @@ func (s *Store) swapAPIKey(ctx context.Context, have *readAPIKey, next *layout.A
 	case verdict == layout.SwapLanded:
 		return nil, nil
 	case verdict == layout.SwapEvicted && doubted:
-		return nil, gaveUp(doubted, errEvicted)
+		return nil, etcd.GaveUp(doubted, errEvicted)
 	case along.lost(response.Responses[1:]):
 		return nil, store.ErrClaimTaken
 	case kv.ModRevision == have.revision:
@@ -133,7 +134,7 @@ func writeClaims(claims []store.Write, me layout.Writer) claimWrites {
 func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
 	for i, revision := range c.revisions {
 		var now int64
-		if kv := firstOf(answers, i); kv != nil {
+		if kv := etcd.First(answers, i); kv != nil {
 			now = kv.ModRevision
 		}
 		if now != revision {
@@ -148,7 +149,7 @@ func (c *claimWrites) lost(answers []*etcdserverpb.ResponseOp) bool {
 func (c *claimWrites) judge(answers []*etcdserverpb.ResponseOp, me layout.Writer) (layout.Verdict, error) {
 	for i, before := range c.writers {
 		var now []layout.Writer
-		if kv := firstOf(answers, i); kv != nil {
+		if kv := etcd.First(answers, i); kv != nil {
 			var err error
 			if _, now, err = layout.DecodeClaim(kv.Value); err != nil {
 				return layout.SwapAbsent, broken(err)

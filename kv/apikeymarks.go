@@ -26,7 +26,7 @@ func (s *Store) markAPIKeys(owner licensing.Owner) []clientv3.Op {
 
 // APIKeyMarks reads the marks that changes of API keys replace.
 func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
-	found, err := s.etcd.list(ctx, "api_key_mark", layout.APIKeysMark, clientv3.WithRange(layout.APIKeysMarkEnd))
+	found, err := s.etcd.List(ctx, "api_key_mark", layout.APIKeysMark, clientv3.WithRange(layout.APIKeysMarkEnd))
 	if err != nil {
 		return store.KeyMarks{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Store) APIKeyMarks(ctx context.Context) (store.KeyMarks, error) {
 
 // WatchAPIKeys calls wake whenever an API key may have changed, until ctx ends.
 func (s *Store) WatchAPIKeys(ctx context.Context, wake func()) {
-	s.etcd.watchKey(ctx, layout.APIKeysMark, wake)
+	s.etcd.Watch(ctx, layout.APIKeysMark, wake)
 }
 
 // keyMarks makes the marks of their keys, read at one revision.

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -15,7 +16,7 @@ import (
 
 // APIKey finds a key by the SHA-256 of its text; nil where there is none.
 func (s *Store) APIKey(ctx context.Context, hash [32]byte) (*licensing.APIKey, error) {
-	value, err := s.etcd.get(ctx, "api_key", layout.APIKeyKey(hash))
+	value, err := s.etcd.Get(ctx, "api_key", layout.APIKeyKey(hash))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -45,7 +46,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	me := s.nextWriter()
 	along := writeClaims(claims, me)
 	var doubted bool
-	response, err := s.etcd.resolve(ctx, "create_api_key", &doubted,
+	response, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
 		slices.Concat(compares, along.compares, []clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(record), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(index), "=", 0),
@@ -57,7 +58,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 	if err != nil || response.Succeeded {
 		return err
 	}
-	haveRecord, haveIndex := firstOf(response.Responses, 0), firstOf(response.Responses, 1)
+	haveRecord, haveIndex := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1)
 	switch {
 	case haveRecord == nil && haveIndex == nil && along.lost(response.Responses[2:]):
 		return store.ErrClaimTaken
@@ -82,7 +83,7 @@ func (s *Store) storeNewAPIKey(ctx context.Context, key *licensing.APIKey, compa
 // from the first.
 func (s *Store) indexAPIKey(ctx context.Context, index string, hash [32]byte) error {
 	var doubted bool
-	_, err := s.etcd.resolve(ctx, "create_api_key", &doubted,
+	_, err := s.etcd.Resolve(ctx, "create_api_key", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(index), "=", 0)},
 		putAPIKeyIndex(index, hash), nil)
 	return err
@@ -119,7 +120,7 @@ type readAPIKey struct {
 func (s *Store) findAPIKey(ctx context.Context, owner licensing.Owner, id string) (*readAPIKey, error) {
 	// Nothing removes or changes an entry of the index or the record that it
 	// leads to, so that the two need not be read at one revision.
-	value, err := s.etcd.get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
+	value, err := s.etcd.Get(ctx, "find_api_key", layout.APIKeyIndexKey(owner, id))
 	if err != nil || value == nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (s *Store) readAPIKeys(ctx context.Context, hashes [][]byte) ([]*readAPIKey
 		}
 		wanted = append(wanted, layout.APIKeyKey([32]byte(hash)), layout.KeyUseKey([32]byte(hash)))
 	}
-	found, err := s.etcd.getAll(ctx, "read_api_keys", wanted)
+	found, err := s.etcd.GetAll(ctx, "read_api_keys", wanted)
 	if err != nil {
 		return nil, err
 	}

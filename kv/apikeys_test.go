@@ -45,7 +45,7 @@ func TestAPIKeyInDoubt(t *testing.T) {
 		{name: "in doubt, then refused", faults: []fault{{appliedNow, lost}, {appliedNever, rpctypes.ErrTooManyRequests}}, err: licensing.ErrOutcomeUnknown, made: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := testContext(t, 10*time.Second)
+			ctx := kvtest.Context(t, 10*time.Second)
 			s := faultyStore(t, script(c.faults...))
 			key := newAPIKey()
 			err := s.PutAPIKey(ctx, key)
@@ -93,7 +93,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 		{name: "revoked by the rival", first: appliedNever, ours: rotate, rival: revoke, version: 1, revoked: true, err: licensing.ErrAPIKeyNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := testContext(t, 10*time.Second)
+			ctx := kvtest.Context(t, 10*time.Second)
 			s := faultyStore(t, script())
 			key := newAPIKey()
 			if err := s.PutAPIKey(ctx, key); err != nil {
@@ -135,7 +135,7 @@ func TestAPIKeyInDoubtAmongRivals(t *testing.T) {
 // TestPutAPIKeyIndexesOldKeys meets a key that was stored before there was an
 // index.
 func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
-	ctx := testContext(t, 10*time.Second)
+	ctx := kvtest.Context(t, 10*time.Second)
 	s := openStore(t)
 	key := newAPIKey()
 	old := key
@@ -155,7 +155,7 @@ func TestPutAPIKeyIndexesOldKeys(t *testing.T) {
 
 // TestChangeKeepsNewerFields changes a key that a newer node has written.
 func TestChangeKeepsNewerFields(t *testing.T) {
-	ctx := testContext(t, 10*time.Second)
+	ctx := kvtest.Context(t, 10*time.Second)
 	s := openStore(t)
 	key := newAPIKey()
 	if err := s.PutAPIKey(ctx, key); err != nil {
@@ -184,10 +184,10 @@ func TestChangeKeepsNewerFields(t *testing.T) {
 // TestWatchSurvivesRestart stops etcd under a watch and starts it again: the
 // watch must still tell of changes.
 func TestWatchSurvivesRestart(t *testing.T) {
-	ctx := testContext(t, time.Minute)
+	ctx := kvtest.Context(t, time.Minute)
 	dir := t.TempDir()
 	etcd := startEmbedded(t, dir)
-	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()})
+	s, err := Open(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

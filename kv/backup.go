@@ -17,6 +17,7 @@ import (
 	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -132,7 +133,7 @@ func (cfg Config) snapshot(ctx context.Context, file *fileutil.LockedFile, progr
 	defer func() { err = errors.Join(err, s.Close()) }()
 
 	// A linearizable read: what the member has then, its snapshot has too.
-	first, cancel := context.WithTimeout(ctx, callTimeout)
+	first, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
 	read, err := s.etcd.Native.Get(first, layout.CheckKey, clientv3.WithKeysOnly())
 	if err != nil {

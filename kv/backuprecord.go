@@ -29,7 +29,7 @@ func RecordBackup(ctx context.Context, cfg Config, begun time.Time) error {
 }
 
 func (s *Store) recordBackup(ctx context.Context, begun time.Time) error {
-	if _, err := s.etcd.txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil); err != nil {
+	if _, err := s.etcd.Txn(ctx, "record_backup", nil, []clientv3.Op{clientv3.OpPut(layout.BackupKey, layout.TimeInKey(begun))}, nil); err != nil {
 		return fmt.Errorf("write the time of the backup: %w", err)
 	}
 	return nil
@@ -54,7 +54,7 @@ func (s *Store) FollowBackups(ctx context.Context) {
 
 // readBackup sets the metric to what is stored; nothing stored is 0.
 func (s *Store) readBackup(ctx context.Context) error {
-	value, err := s.etcd.get(ctx, "read_backup", layout.BackupKey)
+	value, err := s.etcd.Get(ctx, "read_backup", layout.BackupKey)
 	if err != nil {
 		return err
 	}

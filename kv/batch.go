@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"licet/kv/internal/etcd"
 )
 
 const (
@@ -77,13 +79,13 @@ func (s *Store) sendFenced(top fenced, batch []*part) (moved bool, err error) {
 
 // sendAlone makes the change of one part.
 func (s *Store) sendAlone(top fenced, p *part) (moved bool, err error) {
-	request := &etcdserverpb.TxnRequest{Compare: p.compares, Failure: gets(p.reads)}
+	request := &etcdserverpb.TxnRequest{Compare: p.compares, Failure: etcd.Gets(p.reads)}
 	if len(top.gets) > 0 {
 		request.Compare = append(top.compares, p.compares...)
-		request.Failure = appendGets(request.Failure, top.gets, true)
+		request.Failure = etcd.AppendGets(request.Failure, top.gets, true)
 	}
-	request.Success = branch(p.then, max(len(request.Compare), len(request.Failure)))
-	response, err := s.etcd.transact("swap", request)
+	request.Success = etcd.Branch(p.then, max(len(request.Compare), len(request.Failure)))
+	response, err := s.etcd.Transact("swap", request)
 	if err != nil {
 		return false, err
 	}
@@ -108,9 +110,9 @@ func (s *Store) sendLost(lost []*part) {
 	}
 	request := &etcdserverpb.TxnRequest{}
 	for _, p := range lost {
-		request.Success = appendGets(request.Success, p.reads, false)
+		request.Success = etcd.AppendGets(request.Success, p.reads, false)
 	}
-	response, err := s.etcd.transact("swap", request)
+	response, err := s.etcd.Transact("swap", request)
 	if err != nil {
 		fail(lost, err)
 		return
@@ -156,7 +158,7 @@ func (s *Store) nestNext(batch []*part) bool {
 // sendFlat makes a batch all at once or not at all. It answers the parts only
 // if it was made.
 func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error) {
-	response, err := s.etcd.transact("swap", s.flat(top, batch))
+	response, err := s.etcd.Transact("swap", s.flat(top, batch))
 	if err != nil {
 		return false, false, err
 	}
@@ -174,11 +176,11 @@ func (s *Store) sendFlat(top fenced, batch []*part) (made, moved bool, err error
 func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 	blocks := s.joinEvents(top.epoch, batch)
 	request := &etcdserverpb.TxnRequest{
-		Compare: make([]*etcdserverpb.Compare, 0, maxOps),
-		Success: make([]*etcdserverpb.RequestOp, 0, maxOps),
+		Compare: make([]*etcdserverpb.Compare, 0, etcd.MaxOps),
+		Success: make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps),
 		// Else holds a Get, since an empty branch is answered by any member,
 		// without asking the others.
-		Failure: appendGets(gets(batch[0].reads[:1]), top.gets, true),
+		Failure: etcd.AppendGets(etcd.Gets(batch[0].reads[:1]), top.gets, true),
 	}
 	request.Compare = append(append(request.Compare, top.compares...), blocks.compares...)
 	for _, p := range batch {
@@ -192,7 +194,7 @@ func (s *Store) flat(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 // sendNested makes each part of a batch by itself, as a transaction in the
 // request's one.
 func (s *Store) sendNested(top fenced, batch []*part) (moved bool, err error) {
-	response, err := s.etcd.transact("swap", nested(top, batch))
+	response, err := s.etcd.Transact("swap", nested(top, batch))
 	if err != nil {
 		return false, err
 	}
@@ -216,13 +218,13 @@ func nested(top fenced, batch []*part) *etcdserverpb.TxnRequest {
 		stampApart(top.epoch, p)
 		children[i] = child(p)
 	}
-	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: appendGets(nil, top.gets, true)}
+	return &etcdserverpb.TxnRequest{Compare: top.compares, Success: children, Failure: etcd.AppendGets(nil, top.gets, true)}
 }
 
 // refuse answers a batch whose request failed. Where etcd found fault with its
 // form, each part is sent by itself, so that only the one at fault is hurt.
 func (s *Store) refuse(batch []*part, err error) {
-	if classify(err) != rejected || len(batch) == 1 {
+	if etcd.Classify(err) != etcd.Rejected || len(batch) == 1 {
 		fail(batch, err)
 		return
 	}
@@ -235,7 +237,7 @@ func (s *Store) refuse(batch []*part, err error) {
 // fail answers every part of a batch with the error of its request.
 func fail(batch []*part, err error) {
 	for _, p := range batch {
-		if p.undone && classify(err) == refused {
+		if p.undone && etcd.Classify(err) == etcd.Refused {
 			p.answer(reply{err: fmt.Errorf("%w: %v", errUndone, err)})
 			continue
 		}
@@ -257,6 +259,6 @@ func noteUndone(batch []*part) {
 // child is a transaction within another.
 func child(p *part) *etcdserverpb.RequestOp {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
-		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: gets(p.reads)},
+		RequestTxn: &etcdserverpb.TxnRequest{Compare: p.compares, Success: p.then, Failure: etcd.Gets(p.reads)},
 	}}
 }

@@ -15,6 +15,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -43,13 +45,13 @@ func batched(t *testing.T, s *Store, changes ...store.Change) ([]store.Outcome, 
 	outcomes, errs := make([]store.Outcome, len(changes)), make([]error, len(changes))
 	var group sync.WaitGroup
 	group.Go(func() {
-		if _, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "first")); err != nil {
+		if _, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "first")); err != nil {
 			t.Errorf("the one before: %v", err)
 		}
 	})
 	awaitLine(t, &s.writes, "the first is under way", func() bool { return s.writes.flying > 0 && len(s.writes.waiting) == 0 })
 	for i, change := range changes {
-		group.Go(func() { outcomes[i], errs[i] = s.Commit(testContext(t, 10*time.Second), change) })
+		group.Go(func() { outcomes[i], errs[i] = s.Commit(kvtest.Context(t, 10*time.Second), change) })
 	}
 	awaitWaiting(t, &s.writes, len(changes))
 	release()
@@ -63,7 +65,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 	t.Helper()
 	kv := &shapesKV{faultyKV: &faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}}
 	kv.faultyKV.note = kv.note
-	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
+	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,14 +299,14 @@ func TestBatchPanic(t *testing.T) {
 	s.etcd.Remote = remote
 	ref, snapshot := createStored(t, s, "a")
 	remote.panics.Store(true)
-	if _, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
+	if _, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref}); !errors.Is(err, licensing.ErrUnavailable) {
 		t.Errorf("a read: %v, want ErrUnavailable", err)
 	}
-	if _, err := s.Commit(testContext(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licensing.ErrOutcomeUnknown) {
+	if _, err := s.Commit(kvtest.Context(t, 50*time.Millisecond), bind(t, ref, snapshot, "a")); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Errorf("a change: %v, want ErrOutcomeUnknown", err)
 	}
 	remote.panics.Store(false)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, "b"), "b"))
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, "b"), "b"))
 	if err != nil || !outcome.Landed {
 		t.Errorf("a change afterwards: %+v, %v", outcome, err)
 	}
@@ -325,7 +327,7 @@ func TestBatchOfNothing(t *testing.T) {
 		if errs[i] != nil || !outcomes[i].Landed {
 			t.Errorf("change %d: %+v, %v", i, outcomes[i], errs[i])
 		}
-		if outcome, err := s.Commit(testContext(t, 10*time.Second), changes[i]); err != nil || outcome.Landed {
+		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), changes[i]); err != nil || outcome.Landed {
 			t.Errorf("the same change %d, made again, was not lost: %+v, %v", i, outcome, err)
 		}
 	}

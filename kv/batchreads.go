@@ -1,6 +1,10 @@
 package kv
 
-import "go.etcd.io/etcd/api/v3/etcdserverpb"
+import (
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"licet/kv/internal/etcd"
+)
 
 // sendReads makes the reads and checks of a batch in one request. It holds Gets
 // and no writes, and so is linearizable.
@@ -29,7 +33,7 @@ func (s *Store) sendChecks(batch []*part) (held bool, err error) {
 		if p.isCheck() {
 			request.Compare = append(request.Compare, p.compares...)
 		} else {
-			request.Success = appendGets(request.Success, p.reads, false)
+			request.Success = etcd.AppendGets(request.Success, p.reads, false)
 		}
 	}
 	if len(request.Compare) == 0 || s.readNext() {
@@ -37,9 +41,9 @@ func (s *Store) sendChecks(batch []*part) (held bool, err error) {
 	}
 	if len(request.Success) == 0 {
 		// Without a Get any member answers, without asking the others.
-		request.Success = appendGets(nil, batch[0].reads[:1], true)
+		request.Success = etcd.AppendGets(nil, batch[0].reads[:1], true)
 	}
-	response, err := s.etcd.transact("check", request)
+	response, err := s.etcd.Transact("check", request)
 	if err != nil || !response.Succeeded {
 		s.checksLost.Store(readAfterLoss)
 		return false, err
@@ -68,11 +72,11 @@ func (s *Store) readNext() bool {
 // sendGets reads all that a batch asks for, and of what is to be checked the
 // revisions.
 func (s *Store) sendGets(batch []*part) error {
-	ops := make([]*etcdserverpb.RequestOp, 0, maxOps)
+	ops := make([]*etcdserverpb.RequestOp, 0, etcd.MaxOps)
 	for _, p := range batch {
-		ops = appendGets(ops, p.reads, p.isCheck())
+		ops = etcd.AppendGets(ops, p.reads, p.isCheck())
 	}
-	response, err := s.etcd.transact("load", &etcdserverpb.TxnRequest{Success: ops})
+	response, err := s.etcd.Transact("load", &etcdserverpb.TxnRequest{Success: ops})
 	if err != nil {
 		return err
 	}

@@ -44,7 +44,7 @@ func (l *eventsLab) together(changes []store.Change) {
 // entries lists the keys of an owner's events in an epoch, in the feed's order.
 func (l *eventsLab) entries(owner licensing.Owner, e layout.Epoch) []layout.EventsKey {
 	l.t.Helper()
-	return kvtest.Must(l.store.listEvents(testContext(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
+	return kvtest.Must(l.store.listEvents(kvtest.Context(l.t, 10*time.Second), owner, e, e+1, 0))(l.t).entries
 }
 
 func blocksIn(entries []layout.EventsKey) (blocks int) {
@@ -66,7 +66,7 @@ func (l *eventsLab) verified() []Violation {
 // readsWell reads what is told of an owner in every way, and finds the same each time.
 func (l *eventsLab) readsWell(owner licensing.Owner) []store.RecordedEvent {
 	l.t.Helper()
-	ctx := testContext(l.t, time.Minute)
+	ctx := kvtest.Context(l.t, time.Minute)
 	all := l.feed(owner, 1000)
 	l.inTheirEpochs(all)
 	told := make(map[string]int)
@@ -344,10 +344,10 @@ func TestPlacesInBlocks(t *testing.T) {
 	elsewhere.Record[1]++
 	for name, p := range map[string]layout.FeedPlace{"another record": stranger, "a later event": later, "an earlier event": earlier, "another block": elsewhere} {
 		id := p.Text(store.Cell)
-		if found, err := l.store.Event(testContext(t, 10*time.Second), owner, id); found != nil || err != nil {
+		if found, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, id); found != nil || err != nil {
 			t.Errorf("%s is found: %+v, %v", name, found, err)
 		}
-		if feed, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
+		if feed, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(id), Limit: 10}); !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("the feed behind %s: %+v, %v", name, feed, err)
 		}
 	}
@@ -438,9 +438,7 @@ func TestVerifyBoundsBlocks(t *testing.T) {
 	var keys []string
 	for _, entry := range l.entries(owner, e) {
 		keys = append(keys, entry.Key(owner))
-		for _, r := range kvtest.Must(layout.DecodeRuns(&entry, v.value(keys[len(keys)-1])))(t) {
-			told = append(told, r)
-		}
+		told = append(told, kvtest.Must(layout.DecodeRuns(&entry, v.value(keys[len(keys)-1])))(t)...)
 	}
 	if len(keys) != 2 || len(told) != layout.BlockRuns+1 {
 		t.Fatalf("%d keys with %d records", len(keys), len(told))
@@ -460,7 +458,7 @@ func TestBlocksAreSwept(t *testing.T) {
 	owner := acct("swept")
 	l.together(l.binds(20, owner))
 	l.seal()
-	ctx := testContext(t, time.Minute)
+	ctx := kvtest.Context(t, time.Minute)
 	keep := store.EventRetention{Age: time.Hour, Bytes: 1 << 30}
 	if removed, err := l.store.SweepEvents(ctx, kvtest.Time, keep); removed != 0 || err != nil {
 		t.Fatalf("removed %d, %v", removed, err)

@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 )
 
@@ -48,7 +50,7 @@ func (k *seenKV) shape() (shape string) {
 func seenStore(t *testing.T) (*Store, *seenKV) {
 	t.Helper()
 	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
+	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func TestChecks(t *testing.T) {
 	}
 	absent := []byte(layout.Prefix + "l/absent")
 	check := func(r known, more ...*etcdserverpb.Compare) *part {
-		p := &part{compares: append([]*etcdserverpb.Compare{unchanged(r.key, r.revision)}, more...)}
+		p := &part{compares: append([]*etcdserverpb.Compare{etcd.Unchanged(r.key, r.revision)}, more...)}
 		for _, c := range p.compares {
 			p.reads = append(p.reads, c.Key)
 		}
@@ -86,12 +88,12 @@ func TestChecks(t *testing.T) {
 		shape string
 	}{
 		{"one", []*part{check(records[0])}, []bool{true}, "c"},
-		{"a few", []*part{check(records[0]), check(records[1], unchanged(absent, 0))}, []bool{true, true}, "c"},
+		{"a few", []*part{check(records[0]), check(records[1], etcd.Unchanged(absent, 0))}, []bool{true, true}, "c"},
 		{"among reads", []*part{read(), check(records[0]), read()}, []bool{true, true, true}, "c"},
 		{"reads alone", []*part{read(), read()}, []bool{true, true}, "g"},
 		{"one that does not hold", []*part{check(stale)}, []bool{false}, "cg"},
 		{"one among others", []*part{check(records[0]), check(stale), read(), check(records[2])}, []bool{true, false, true, true}, "cg"},
-		{"there, and should not be", []*part{check(records[0], unchanged(records[1].key, 0))}, []bool{false}, "cg"},
+		{"there, and should not be", []*part{check(records[0], etcd.Unchanged(records[1].key, 0))}, []bool{false}, "cg"},
 		{"absent, and should be there", []*part{check(known{absent, 7}), check(records[0])}, []bool{false, true}, "cg"},
 	} {
 		t.Run(x.name, func(t *testing.T) {
@@ -109,10 +111,10 @@ func TestChecks(t *testing.T) {
 				if p.isCheck() {
 					continue
 				}
-				if found := firstOf(p.reply.responses, 0); found == nil || !slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
+				if found := etcd.First(p.reply.responses, 0); found == nil || !slices.Equal(found.Key, records[2].key) || len(found.Value) == 0 {
 					t.Errorf("part %d read %v", i, found)
 				}
-				if firstOf(p.reply.responses, 1) != nil {
+				if etcd.First(p.reply.responses, 1) != nil {
 					t.Errorf("part %d found what does not exist", i)
 				}
 			}
@@ -130,8 +132,8 @@ func TestChecksAfterLoss(t *testing.T) {
 	ref, snapshot := createStored(t, s)
 	key, revision := []byte(layout.RecordKey(ref)), snapshot.Token.(*stored).revision
 	send := func(revision int64) bool {
-		p := &part{compares: []*etcdserverpb.Compare{unchanged(key, revision)}, reads: [][]byte{key}}
-		r, _ := s.reads.do(testContext(t, 10*time.Second), p)
+		p := &part{compares: []*etcdserverpb.Compare{etcd.Unchanged(key, revision)}, reads: [][]byte{key}}
+		r, _ := s.reads.do(kvtest.Context(t, 10*time.Second), p)
 		if r.err != nil {
 			t.Fatal(r.err)
 		}
@@ -161,7 +163,7 @@ func TestChecksAreLinearizable(t *testing.T) {
 	s, kv := seenStore(t)
 	ref, snapshot := createStored(t, s)
 	kv.shape()
-	if still, err := s.Confirm(testContext(t, 10*time.Second), ref, snapshot.Token); err != nil || !still {
+	if still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, snapshot.Token); err != nil || !still {
 		t.Fatal(still, err)
 	}
 	if len(kv.requests) != 1 {

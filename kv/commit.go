@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics/tracing"
@@ -13,7 +14,7 @@ import (
 // Commit makes a change, and settles it: an attempt whose answer is lost is
 // issued again, under the same number, until one is answered or ctx ends.
 func (s *Store) Commit(ctx context.Context, change store.Change) (store.Outcome, error) {
-	span := s.etcd.startSpan(ctx, "swap")
+	span := s.etcd.StartSpan(ctx, "swap")
 	outcome, err := s.commit(ctx, change, span)
 	s.counts.swap(change, outcome, err)
 	endSwap(span, outcome, err)
@@ -27,7 +28,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 		return store.Outcome{}, broken(err)
 	}
 	if err := s.readyForEvents(ctx, swap.tellings); err != nil {
-		return store.Outcome{}, unavailable(err)
+		return store.Outcome{}, etcd.Unavailable(err)
 	}
 	inDoubt := false // an earlier attempt may have been made, or may yet be
 	settled := false
@@ -38,7 +39,7 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 	}()
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return store.Outcome{}, gaveUp(inDoubt, ctx.Err())
+			return store.Outcome{}, etcd.GaveUp(inDoubt, ctx.Err())
 		}
 		r, sent := s.writes.do(ctx, &part{
 			compares: swap.compares, then: swap.then, reads: swap.reads,
@@ -47,35 +48,35 @@ func (s *Store) commit(ctx context.Context, change store.Change, span *tracing.S
 			span: span,
 		})
 		if !sent {
-			return store.Outcome{}, gaveUp(inDoubt, r.err)
+			return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
 		}
-		switch classify(r.err) {
-		case succeeded:
+		switch etcd.Classify(r.err) {
+		case etcd.Succeeded:
 			settled = true
 			if r.succeeded {
 				s.landed(swap, r.revision)
 				if swap.pends {
 					if err := s.awaitMove(ctx, r.revision); err != nil {
-						return store.Outcome{}, gaveUp(true, err) // stored, and not in effect yet
+						return store.Outcome{}, etcd.GaveUp(true, err) // stored, and not in effect yet
 					}
 				}
 				return store.Outcome{Landed: true}, nil
 			}
 			return s.lost(ctx, swap, r, me, inDoubt)
-		case refused:
-			return store.Outcome{}, gaveUp(inDoubt, r.err)
-		case rejected:
+		case etcd.Refused:
+			return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
+		case etcd.Rejected:
 			s.log.Error().Err(r.err).Int("compares", len(swap.compares)).Int("operations", len(swap.then)).
 				Msg("etcd rejects a transaction's form")
 			if inDoubt {
-				return store.Outcome{}, gaveUp(inDoubt, r.err)
+				return store.Outcome{}, etcd.GaveUp(inDoubt, r.err)
 			}
 			return store.Outcome{}, broken(r.err)
-		case unknown:
+		case etcd.Unknown:
 			inDoubt = true
 			traceRetry(span, attempt)
 			s.metrics.SwapsReissued.Inc()
-			pauseBeforeReissue(ctx, attempt)
+			etcd.PauseBeforeReissue(ctx, attempt)
 		}
 	}
 }
@@ -111,7 +112,7 @@ func (s *Store) lost(ctx context.Context, sw *swap, r reply, me layout.Writer, i
 	outcome, err := sw.judgeLoss(rivals, me, inDoubt)
 	if err == nil {
 		if err := s.awaitMoves(ctx, rivals); err != nil {
-			return store.Outcome{}, gaveUp(inDoubt || outcome.Landed, err)
+			return store.Outcome{}, etcd.GaveUp(inDoubt || outcome.Landed, err)
 		}
 	}
 	for i := range rivals {
@@ -146,7 +147,7 @@ func (sw *swap) judgeLoss(rivals []store.Snapshot, me layout.Writer, inDoubt boo
 		case verdict == layout.SwapLanded:
 			return store.Outcome{Landed: true}, nil
 		case verdict == layout.SwapEvicted && inDoubt:
-			return store.Outcome{}, gaveUp(inDoubt, errEvicted)
+			return store.Outcome{}, etcd.GaveUp(inDoubt, errEvicted)
 		}
 	}
 	return store.Outcome{Rivals: rivals}, nil

@@ -39,7 +39,7 @@ func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, sto
 	t.Helper()
 	l := newLicense(t, 0)
 	ref := licensing.LicenseRef(l.Key)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l}}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
@@ -48,7 +48,7 @@ func createStored(t *testing.T, s *Store, devices ...string) (licensing.Ref, sto
 
 func loadOne(t *testing.T, s *Store, ref licensing.Ref, devices ...string) store.Snapshot {
 	t.Helper()
-	snapshots, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref, Devices: devices})
+	snapshots, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref, Devices: devices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestSettle(t *testing.T) {
 			s.etcd.Remote.(*faultyKV).next = script()
 			ref, snapshot := createStored(t, s, "a")
 			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
-			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
 			}
@@ -109,7 +109,7 @@ func TestSettle(t *testing.T) {
 // again must land once.
 func checkVersions(t *testing.T, ref licensing.Ref, want int64) {
 	t.Helper()
-	response, err := server.client.Get(testContext(t, 10*time.Second), layout.RecordKey(ref))
+	response, err := server.client.Get(kvtest.Context(t, 10*time.Second), layout.RecordKey(ref))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func rivals(t *testing.T, ref licensing.Ref, n int) {
 	for i := range n {
 		rival := faultyStore(t, script())
 		device := string(rune('A' + i))
-		outcome, err := rival.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, rival, ref, device), device))
+		outcome, err := rival.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, rival, ref, device), device))
 		if err != nil || !outcome.Landed {
 			t.Fatalf("rival %d: %+v, %v", i, outcome, err)
 		}
@@ -168,7 +168,7 @@ func TestSettleAmongRivals(t *testing.T) {
 				}
 				return fault{}
 			}
-			outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 			if outcome.Landed != c.landed || !errors.Is(err, c.err) {
 				t.Fatalf("got landed %v, %v; want %v, %v", outcome.Landed, err, c.landed, c.err)
 			}
@@ -190,7 +190,7 @@ func TestDoubtUntilTheEnd(t *testing.T) {
 	faulty.next = script()
 	ref, snapshot := createStored(t, s, "a")
 	faulty.next = func() fault { return fault{appliedNever, rpctypes.ErrTimeout} }
-	_, err := s.Commit(testContext(t, 100*time.Millisecond), bind(t, ref, snapshot, "a"))
+	_, err := s.Commit(kvtest.Context(t, 100*time.Millisecond), bind(t, ref, snapshot, "a"))
 	if !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Fatalf("got %v, want ErrOutcomeUnknown", err)
 	}
@@ -209,7 +209,7 @@ func TestDoubtThenNoRoom(t *testing.T) {
 		s.writes.few, s.writes.most, s.writes.waiting = 0, 0, make([]*part, maxWaiting)
 		return fault{appliedNow, rpctypes.ErrTimeout}
 	}
-	_, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	_, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 	var told *licensing.Error
 	if !errors.As(err, &told) || told.Reason != licensing.ReasonOutcomeUnknown {
 		t.Errorf("got %v, want ErrOutcomeUnknown", err)
@@ -220,7 +220,7 @@ func TestDoubtThenNoRoom(t *testing.T) {
 func TestCreationInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
 	if err != nil || !outcome.Landed {
@@ -234,7 +234,7 @@ func TestGrantInDoubt(t *testing.T) {
 	s := faultyStore(t, script(fault{appliedNow, rpctypes.ErrTimeout}))
 	l := newLicense(t, 3)
 	product := &licensing.Product{ID: "pro " + string(l.Key), Owner: l.Owner, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
-	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{
 		{Ref: licensing.ProductRef(l.Owner, product.ID), Record: licensing.Record{Product: product}},
 		{Ref: licensing.LicenseRef(l.Key), Record: licensing.Record{License: l}},
 	}})
@@ -261,7 +261,7 @@ func TestHiddenResend(t *testing.T) {
 	s := faultyStore(t, script())
 	s.etcd.Remote = &resendKV{s.etcd.Remote}
 	ref, snapshot := createStored(t, s, "a")
-	outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, snapshot, "a"))
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, snapshot, "a"))
 	if err != nil || !outcome.Landed {
 		t.Errorf("got %+v, %v; want landed", outcome, err)
 	}
@@ -312,7 +312,7 @@ func TestProductInDoubt(t *testing.T) {
 			if name != "" {
 				write.Record.Product = &licensing.Product{ID: "pro", Owner: owner, Name: name, Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time}
 			}
-			outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
+			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 			if err != nil || !outcome.Landed {
 				t.Fatalf("%q: got %+v, %v; want landed", name, outcome, err)
 			}
@@ -331,7 +331,7 @@ func TestRemovalLostForCertain(t *testing.T) {
 	s := openStore(t)
 	commit := func(write store.Write) bool {
 		t.Helper()
-		outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
+		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{write}})
 		if err != nil {
 			t.Fatal(err)
 		}

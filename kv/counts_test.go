@@ -48,7 +48,7 @@ func createOrder(t *testing.T, s *Store) (licensing.Ref, store.Snapshot) {
 		PayToken: "00112233445566778899aabbccddeeff", Terms: licensing.DefaultTerms(), CreatedAt: kvtest.Time, ExpiresAt: kvtest.Time.Add(time.Hour),
 	}, licensing.System)
 	ref := licensing.OrderRef(owner, record.Order.OrderNo)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: record}}})
 	if err != nil || !outcome.Landed {
 		t.Fatalf("create: %+v, %v", outcome, err)
 	}
@@ -98,7 +98,7 @@ func TestSwapCounts(t *testing.T) {
 			ref, snapshot := createOrder(t, s)
 			if c.rival {
 				rival := faultyStore(t, script())
-				if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
+				if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 					t.Fatal(err)
 				}
 				if got, want := moved(t, rival.metrics.Orders), map[string]float64{"canceled": 1}; !maps.Equal(got, want) {
@@ -106,7 +106,7 @@ func TestSwapCounts(t *testing.T) {
 				}
 			}
 			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
-			_, _ = s.Commit(testContext(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
+			_, _ = s.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, snapshot, pay(t)))
 			if got := moved(t, s.metrics.Swaps); !maps.Equal(got, c.swaps) {
 				t.Errorf("swaps: %v, want %v", got, c.swaps)
 			}
@@ -139,7 +139,7 @@ func TestSharedBatchCounts(t *testing.T) {
 				changes = append(changes, changed(t, ref, snapshot, pay(t)))
 				if i < losers {
 					rival := faultyStore(t, script())
-					if _, err := rival.Commit(testContext(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
+					if _, err := rival.Commit(kvtest.Context(t, 10*time.Second), changed(t, ref, loadOne(t, rival, ref), licensing.CancelOrder{})); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -186,7 +186,7 @@ func TestRequestsInFlight(t *testing.T) {
 	done := make(chan error, 2)
 	for want := 1; want <= 2; want++ {
 		go func() {
-			_, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: ref})
+			_, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: ref})
 			done <- err
 		}()
 		<-held.arrived

@@ -10,6 +10,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -39,7 +40,7 @@ type Defragmented struct {
 // All members must be named. told is called for each one that was looked at.
 func Defragment(ctx context.Context, cfg Config, told func(Defragmented)) (err error) {
 	d := &defragmenter{cfg: cfg, told: told}
-	if d.client, err = connect(cfg.Endpoints, cfg.TLS); err != nil {
+	if d.client, err = etcd.Connect(cfg.Endpoints, cfg.TLS); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.client.Close()) }()
@@ -97,7 +98,7 @@ func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
 		seen[s.id()] = endpoint
 		states = append(states, s)
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
 	members, err := d.client.MemberList(call)
 	if err != nil {
@@ -114,7 +115,7 @@ func (d *defragmenter) survey(ctx context.Context) ([]memberState, error) {
 // well asks a member for its state and for a linearizable read, which needs a quorum that
 // talks to it.
 func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState, err error) {
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, etcd.CallTimeout)
 	defer cancel()
 	conn, err := d.client.Dial(endpoint)
 	if err != nil {
@@ -129,7 +130,7 @@ func (d *defragmenter) well(ctx context.Context, endpoint string) (s memberState
 	return s, err
 }
 
-// member works on one member, if all are well. One that leads, perhaps only since a moment
+// etcd.member works on one member, if all are well. One that leads, perhaps only since a moment
 // ago, hands its part on before.
 func (d *defragmenter) member(ctx context.Context, endpoint string) error {
 	states, err := d.survey(ctx)
@@ -170,7 +171,7 @@ func (d *defragmenter) again(ctx context.Context, endpoint string) (memberState,
 	defer cancel()
 	for {
 		s, err := d.well(ctx, endpoint)
-		if err == nil || !pause(ctx, probePause/10) {
+		if err == nil || !etcd.Pause(ctx, etcd.ProbePause/10) {
 			return s, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 )
 
@@ -18,7 +19,7 @@ func TestDefragment(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	cfg := Config{Endpoints: cluster.Endpoints()}
-	client := kvtest.Must(connect(cfg.Endpoints, cfg.TLS))(t)
+	client := kvtest.Must(etcd.Connect(cfg.Endpoints, cfg.TLS))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	leader := leaderOf(t, client)
 
@@ -59,7 +60,7 @@ func TestDefragmentLeavesTheUnwell(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 3)
 	cfg := Config{Endpoints: cluster.Endpoints()}
-	client := kvtest.Must(connect(cfg.Endpoints, cfg.TLS))(t)
+	client := kvtest.Must(etcd.Connect(cfg.Endpoints, cfg.TLS))(t)
 	t.Cleanup(func() { _ = client.Close() })
 	waste(t, client)
 	f := func(problem string, endpoints ...string) {
@@ -104,7 +105,7 @@ func waste(t *testing.T, client *clientv3.Client) {
 	kvtest.Must(client.Put(ctx, "x/kept", "x"))(t)
 	// It answers once the space is free on the member that was asked, so all are.
 	for _, endpoint := range client.Endpoints() {
-		one := kvtest.Must(connect([]string{endpoint}, TLS{}))(t)
+		one := kvtest.Must(etcd.Connect([]string{endpoint}, etcd.TLS{}))(t)
 		_, err := one.Compact(ctx, revision, clientv3.WithCompactPhysical())
 		if err != nil && !strings.Contains(err.Error(), "has been compacted") {
 			t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -31,16 +32,16 @@ const (
 // WebhooksMark is the revision at which endpoints were changed last, or a replay was
 // asked for.
 func (s *Store) WebhooksMark(ctx context.Context) (int64, error) {
-	response, err := s.etcd.list(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
+	response, err := s.etcd.List(ctx, "webhooks_mark", layout.WebhooksMark, clientv3.WithKeysOnly())
 	if err != nil || len(response.Kvs) == 0 {
 		return 0, err
 	}
 	return response.Kvs[0].ModRevision, nil
 }
 
-// WatchWebhooks calls wake whenever endpoints may have changed; see watchKey.
+// WatchWebhooks calls wake whenever endpoints may have changed; see Watch.
 func (s *Store) WatchWebhooks(ctx context.Context, wake func()) {
-	s.etcd.watchKey(ctx, layout.WebhooksMark, wake)
+	s.etcd.Watch(ctx, layout.WebhooksMark, wake)
 }
 
 // AllWebhooks reads the endpoints of all owners. What can't be read of one is an
@@ -49,7 +50,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 	return func(yield func(store.OwnerWebhooks, error) bool) {
 		from, end := layout.WebhooksPrefix, clientv3.GetPrefixRangeEnd(layout.WebhooksPrefix)
 		for {
-			page, err := s.etcd.scan(ctx, "list_webhooks", from, end, webhooksPage, 0)
+			page, err := s.etcd.Page(ctx, "list_webhooks", from, end, webhooksPage, 0)
 			if err != nil {
 				yield(store.OwnerWebhooks{}, err)
 				return
@@ -63,7 +64,7 @@ func (s *Store) AllWebhooks(ctx context.Context) iter.Seq2[store.OwnerWebhooks, 
 			if !page.More {
 				return
 			}
-			from = keyAfter(page.Kvs[len(page.Kvs)-1].Key)
+			from = etcd.After(page.Kvs[len(page.Kvs)-1].Key)
 		}
 	}
 }
@@ -83,12 +84,12 @@ func readWebhooks(rest string, value []byte) (licensing.Webhooks, error) {
 // Progresses reads how far endpoints are.
 func (s *Store) Progresses(ctx context.Context, endpoints ...string) (map[string]store.DeliveryProgress, error) {
 	found := make(map[string]store.DeliveryProgress)
-	for some := range slices.Chunk(endpoints, maxOps) {
+	for some := range slices.Chunk(endpoints, etcd.MaxOps) {
 		keys := make([]string, len(some))
 		for i, endpoint := range some {
 			keys[i] = layout.ProgressKey(endpoint)
 		}
-		kvs, err := s.etcd.getAll(ctx, "read_progress", keys)
+		kvs, err := s.etcd.GetAll(ctx, "read_progress", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -117,12 +118,12 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 	along := writeClaims(claims, me)
 	doubted := false
 	for try := range replayTries {
-		read, err := s.etcd.txn(ctx, "read_replays", nil, append([]clientv3.Op{
+		read, err := s.etcd.Txn(ctx, "read_replays", nil, append([]clientv3.Op{
 			clientv3.OpGet(record), clientv3.OpGet(key, clientv3.WithKeysOnly()),
 			clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		}, along.gets...), nil)
 		if err != nil {
-			return gaveUp(doubted, err)
+			return etcd.GaveUp(doubted, err)
 		}
 		claimed := read.Responses[3:]
 		made, err := along.judge(claimed, me)
@@ -132,25 +133,25 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		case made == layout.SwapLanded:
 			return nil
 		case made == layout.SwapEvicted && doubted:
-			return gaveUp(doubted, errEvicted)
+			return etcd.GaveUp(doubted, errEvicted)
 		case along.lost(claimed):
 			return store.ErrClaimTaken
 		}
-		stored := firstOf(read.Responses, 0)
+		stored := etcd.First(read.Responses, 0)
 		at, err := endpointAt(owner, stored, endpoint, read.Header.Revision)
 		switch {
 		case err != nil:
 			return err
 		case !at.Found:
 			return licensing.ErrWebhookNotFound
-		case firstOf(read.Responses, 1) != nil:
+		case etcd.First(read.Responses, 1) != nil:
 			return nil
 		case read.Responses[2].GetResponseRange().Count >= store.MaxReplays:
 			return store.ErrTooManyReplays
 		}
 		// None has come since they were counted; that some are gone does not matter.
 		none := clientv3.Compare(clientv3.ModRevision(prefix).WithPrefix(), "<", read.Header.Revision+1)
-		response, err := s.etcd.resolve(ctx, "add_replay", &doubted,
+		response, err := s.etcd.Resolve(ctx, "add_replay", &doubted,
 			append([]clientv3.Cmp{none, clientv3.Compare(clientv3.ModRevision(record), "=", stored.ModRevision)}, along.compares...),
 			append([]clientv3.Op{
 				clientv3.OpPut(key, string(layout.EncodeReplay(owner, &replay))), clientv3.OpPut(layout.WebhooksMark, ""),
@@ -159,9 +160,9 @@ func (s *Store) AddReplay(ctx context.Context, owner licensing.Owner, endpoint s
 		if err != nil || response.Succeeded {
 			return err
 		}
-		pauseBeforeReissue(ctx, try)
+		etcd.PauseBeforeReissue(ctx, try)
 	}
-	return gaveUp(doubted, fmt.Errorf("others change the endpoint too"))
+	return etcd.GaveUp(doubted, fmt.Errorf("others change the endpoint too"))
 }
 
 // A place in the listing of an endpoint's deliveries: behind a pending or a dead one
@@ -238,9 +239,9 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 	prefix := layout.DeliveriesPrefix(endpoint, kind)
 	from := prefix
 	if after != "" {
-		from = keyAfter(prefix + after)
+		from = etcd.After(prefix + after)
 	}
-	page, err := s.etcd.scan(ctx, "list_deliveries", from, clientv3.GetPrefixRangeEnd(prefix), int64(limit), 0)
+	page, err := s.etcd.Page(ctx, "list_deliveries", from, clientv3.GetPrefixRangeEnd(prefix), int64(limit), 0)
 	if err != nil {
 		return nil, false, err
 	}
@@ -253,7 +254,7 @@ func (s *Store) readDeliveries(ctx context.Context, endpoint string, status stor
 // readLog reads what was delivered, the latest first. A page of the listing may be
 // short: the pages of a log may have one delivery each.
 func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) (some []store.Delivery, next string, err error) {
-	value, err := s.etcd.get(ctx, "read_progress", layout.ProgressKey(endpoint))
+	value, err := s.etcd.Get(ctx, "read_progress", layout.ProgressKey(endpoint))
 	if err != nil || value == nil {
 		return nil, "", err
 	}
@@ -275,7 +276,7 @@ func (s *Store) readLog(ctx context.Context, endpoint, after string, limit int) 
 	for at := number; len(keys) < pagesAtOnce && at >= stored.Log.First && at <= number; at-- {
 		keys = append(keys, layout.PageKey(endpoint, at))
 	}
-	pages, err := s.etcd.getAll(ctx, "read_log", keys)
+	pages, err := s.etcd.GetAll(ctx, "read_log", keys)
 	if err != nil {
 		return nil, "", err
 	}

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store/storetest"
@@ -21,7 +22,7 @@ func putEndpoints(client *clientv3.Client) storetest.PutEndpoints {
 		for _, endpoint := range deleted {
 			ops = append(ops, clientv3.OpPut(layout.DeletedWebhookKey(endpoint), ""))
 		}
-		if _, err := client.Txn(testContext(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
+		if _, err := client.Txn(kvtest.Context(t, 10*time.Second)).Then(ops...).Commit(); err != nil {
 			t.Fatal(err)
 		}
 	}

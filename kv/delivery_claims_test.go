@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -21,9 +22,9 @@ import (
 // TestLeaseIsLost: the context of a worker ends with its lease.
 func TestLeaseIsLost(t *testing.T) {
 	s := openStore(t)
-	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		// Not under ctx: that may end before the answer has come.
-		if _, err := server.client.Revoke(testContext(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
+		if _, err := server.client.Revoke(kvtest.Context(t, 10*time.Second), w.(*deliveryWorker).lease); err != nil {
 			return err
 		}
 		owner, endpoint := ownEndpoint(t)
@@ -33,7 +34,7 @@ func TestLeaseIsLost(t *testing.T) {
 		<-ctx.Done()
 		return nil
 	})
-	if !errors.Is(err, errLeaseLost) {
+	if !errors.Is(err, etcd.ErrLeaseLost) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -54,27 +55,27 @@ func TestOneOfManyClaims(t *testing.T) {
 		for i := range endpoints {
 			group.Go(func() {
 				for round := 0; round < rounds; {
-					hold, ok, err := w.Claim(testContext(t, 20*time.Second), owners[i], names[i])
+					hold, ok, err := w.Claim(kvtest.Context(t, 20*time.Second), owners[i], names[i])
 					if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 						t.Error(err)
 						return
 					}
 					if !ok {
 						// Claims drops those that were made though nobody was told.
-						_, _ = w.Claims(testContext(t, 20*time.Second))
+						_, _ = w.Claims(kvtest.Context(t, 20*time.Second))
 						continue
 					}
 					if n := held[i].Add(1); n != 1 {
 						t.Errorf("%d hold it", n)
 					}
-					err = hold.Checkpoint(testContext(t, 20*time.Second), store.Checkpoint{Delivered: messages(round, round+1)})
+					err = hold.Checkpoint(kvtest.Context(t, 20*time.Second), store.Checkpoint{Delivered: messages(round, round+1)})
 					if err != nil {
 						t.Errorf("checkpoint: %v", err)
 					} else {
 						made[i].Add(1)
 					}
 					held[i].Add(-1)
-					if err := hold.Release(testContext(t, 20*time.Second)); err != nil {
+					if err := hold.Release(kvtest.Context(t, 20*time.Second)); err != nil {
 						t.Error(err)
 					}
 					round++
@@ -97,25 +98,25 @@ func TestGhostClaim(t *testing.T) {
 	s, next := scripted(t)
 	w, other := worker(t, s), worker(t, openStore(t))
 	hold := holdOf(t, w, owner, endpoint)
-	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	// What a late copy of the claim comes to.
-	if _, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
+	if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease)); err != nil {
 		t.Fatal(err)
 	}
-	if _, ok, err := other.Claim(testContext(t, 10*time.Second), owner, endpoint); ok || err != nil {
+	if _, ok, err := other.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint); ok || err != nil {
 		t.Errorf("another worker claims it: %v, %v", ok, err)
 	}
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	hold = holdOf(t, other, owner, endpoint)
-	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	// The worker itself makes it anew.
-	response, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
+	response, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), string(s.incarnation[:]), clientv3.WithLease(w.lease))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,14 +127,14 @@ func TestGhostClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	// One that was given up in doubt.
-	ended, cancel := context.WithCancel(testContext(t, 10*time.Second))
+	ended, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
 	lost := func() fault { cancel(); return fault{appliedNow, rpctypes.ErrTimeout} }
 	next.Store(&lost)
 	if _, ok, err := w.Claim(ended, owner, endpoint); ok || !errors.Is(err, licensing.ErrOutcomeUnknown) {
 		t.Errorf("a claim in doubt: %v, %v", ok, err)
 	}
 	next.Store(nil)
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 	holdOf(t, other, owner, endpoint)
@@ -143,7 +144,7 @@ func TestGhostClaim(t *testing.T) {
 func holdRelease(t *testing.T, w *deliveryWorker, endpoint string) error {
 	t.Helper()
 	w.drop(endpoint)
-	_, err := server.client.Delete(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
+	_, err := server.client.Delete(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint))
 	return err
 }
 
@@ -154,7 +155,7 @@ func TestForsakenClaims(t *testing.T) {
 	s := openStore(t)
 	put := func(value string, opts ...clientv3.OpOption) {
 		t.Helper()
-		if _, err := server.client.Put(testContext(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
+		if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.DeliveryClaimKey(endpoint), value, opts...); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +167,7 @@ func TestForsakenClaims(t *testing.T) {
 			}
 		})
 	}
-	earlier, err := server.client.Grant(testContext(t, 10*time.Second), 3600)
+	earlier, err := server.client.Grant(kvtest.Context(t, 10*time.Second), 3600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,13 +198,13 @@ func TestRestoredClaims(t *testing.T) {
 			if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(0, 1)}); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := Backup(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: instruments(), Log: l.store.log}, path, nil); err != nil {
+			if _, err := Backup(ctx, Config{Endpoints: etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: l.store.log}, path, nil); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}()
 	after := filepath.Join(dir, "after")
-	if _, err := Restore(testContext(t, time.Minute), path, after, nil); err != nil {
+	if _, err := Restore(kvtest.Context(t, time.Minute), path, after, nil); err != nil {
 		t.Fatal(err)
 	}
 	l := &lab{t: t, store: openStoreOn(t, startEmbedded(t, after))}

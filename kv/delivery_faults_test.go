@@ -55,7 +55,7 @@ func worker(t *testing.T, s *Store) *deliveryWorker {
 
 func holdOf(t *testing.T, w *deliveryWorker, owner licensing.Owner, endpoint string) *deliveryHold {
 	t.Helper()
-	hold, ok, err := w.Claim(testContext(t, 10*time.Second), owner, endpoint)
+	hold, ok, err := w.Claim(kvtest.Context(t, 10*time.Second), owner, endpoint)
 	if err != nil || !ok {
 		t.Fatalf("claim: %v, %v", ok, err)
 	}
@@ -85,7 +85,7 @@ func messages(from, to int) (all []store.Delivery) {
 // itself.
 func keptOf(t *testing.T, endpoint string) (progress *layout.Progress, kinds map[byte]int) {
 	t.Helper()
-	response, err := server.client.Get(testContext(t, 10*time.Second), layout.EndpointPrefix(endpoint), clientv3.WithPrefix())
+	response, err := server.client.Get(kvtest.Context(t, 10*time.Second), layout.EndpointPrefix(endpoint), clientv3.WithPrefix())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,11 +120,11 @@ func TestCheckpointIsKilled(t *testing.T) {
 			hold := holdOf(t, worker(t, s), owner, endpoint)
 			if !first {
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: all[100:500], Dead: all[0:50], PutJobs: []store.Replay{{ID: "1", Dead: true}}}
-				if err := hold.Checkpoint(testContext(t, 10*time.Second), done); err != nil {
+				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
 			}
-			ctx, cancel := context.WithCancel(testContext(t, 10*time.Second))
+			ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
 			writes := 0
 			next := func() fault {
 				if writes++; writes > kill {
@@ -160,16 +160,16 @@ func TestCheckpointIsKilled(t *testing.T) {
 			faults.Store(nil)
 			// The next holder, or this one, does the rest.
 			if kill%2 == 0 {
-				if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+				if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 					t.Fatal(err)
 				}
 				hold = holdOf(t, worker(t, openStore(t)), owner, endpoint)
-				state, err := hold.Resume(testContext(t, 10*time.Second))
+				state, err := hold.Resume(kvtest.Context(t, 10*time.Second))
 				if err != nil || state.Found != (made || !first) || len(state.Pending) != kinds[layout.KeyOfPending] {
 					t.Errorf("killed after %d writes: it resumes at %+v, %v", kill, state.Progress, err)
 				}
 			}
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), large); err != nil {
+			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), large); err != nil {
 				t.Fatal(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_9" || kinds[layout.KeyOfPending] != 200 || kinds[layout.KeyOfDead] != 200 {
@@ -202,7 +202,7 @@ func TestCheckpointLandsOnce(t *testing.T) {
 				play := script(slices.Clone(faults)...)
 				next.Store(&play)
 				done := store.Checkpoint{Progress: store.DeliveryProgress{Place: store.FeedPosition(fmt.Sprint("evt_", n))}, Pending: messages(n, n+1), Delivered: messages(10+n, 11+n)}
-				if err := hold.Checkpoint(testContext(t, 10*time.Second), done); err != nil {
+				if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); err != nil {
 					t.Fatal(err)
 				}
 				progress, kinds := keptOf(t, endpoint)
@@ -221,14 +221,14 @@ func TestCheckpointGoesOn(t *testing.T) {
 		owner, endpoint := ownEndpoint(t)
 		s, next := scripted(t)
 		hold := holdOf(t, worker(t, s), owner, endpoint)
-		ctx, cancel := context.WithCancel(testContext(t, 10*time.Second))
+		ctx, cancel := context.WithCancel(kvtest.Context(t, 10*time.Second))
 		once := func() fault { cancel(); return fault{apply, rpctypes.ErrTimeout} }
 		next.Store(&once)
 		if err := hold.Checkpoint(ctx, store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}, Pending: messages(1, 2), Delivered: messages(5, 6)}); !errors.Is(err, licensing.ErrOutcomeUnknown) {
 			t.Fatal(err)
 		}
 		next.Store(nil)
-		if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
+		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Dead: messages(1, 2)}); err != nil {
 			t.Fatal(err)
 		}
 		progress, kinds := keptOf(t, endpoint)
@@ -243,7 +243,7 @@ func TestCheckpointGoesOn(t *testing.T) {
 func TestStaleHolder(t *testing.T) {
 	lease := func(t *testing.T, w *deliveryWorker) {
 		t.Helper()
-		if _, err := server.client.Revoke(testContext(t, 10*time.Second), w.lease); err != nil {
+		if _, err := server.client.Revoke(kvtest.Context(t, 10*time.Second), w.lease); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -253,7 +253,7 @@ func TestStaleHolder(t *testing.T) {
 			s, faults := scripted(t)
 			stale := worker(t, s)
 			hold := holdOf(t, stale, owner, endpoint)
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
+			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_1"}}); err != nil {
 				t.Fatal(err)
 			}
 			fresh := worker(t, openStore(t))
@@ -265,7 +265,7 @@ func TestStaleHolder(t *testing.T) {
 					}
 					lease(t, stale)
 					other := holdOf(t, fresh, owner, endpoint)
-					if err := other.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Pending: messages(7, 8)}); err != nil {
+					if err := other.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_2"}, Pending: messages(7, 8)}); err != nil {
 						t.Error(err)
 					}
 				})
@@ -273,19 +273,19 @@ func TestStaleHolder(t *testing.T) {
 			}
 			faults.Store(&next)
 			done := store.Checkpoint{Progress: store.DeliveryProgress{Place: "evt_stale"}, Pending: messages(0, 3)}
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder is told %v", err)
 			}
-			if err := hold.Checkpoint(testContext(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
+			if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), done); !errors.Is(err, store.ErrClaimLost) {
 				t.Errorf("the stale holder is told %v", err)
 			}
-			if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+			if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 				t.Error(err)
 			}
 			if progress, kinds := keptOf(t, endpoint); progress.Progress.Place != "evt_2" || kinds[layout.KeyOfPending] != 1 {
 				t.Errorf("there is %+v, %v", progress, kinds)
 			}
-			if claims, err := fresh.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != fresh.Self() {
+			if claims, err := fresh.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != fresh.Self() {
 				t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 			}
 		})

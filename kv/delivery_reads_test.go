@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -42,7 +43,7 @@ func TestCheckpointReadsAgain(t *testing.T) {
 	s.etcd.KV = clientv3.NewKVFromKVClient(remote, s.etcd.Native)
 	for n := range 2 { // the first one reads how far it is, and the second one what is dead
 		remote.left.Store(3)
-		if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
+		if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Dead: messages(n, n+1)}); err != nil || remote.left.Load() > 0 {
 			t.Errorf("checkpoint %d: %v, and %d reads have not failed", n, err, remote.left.Load())
 		}
 	}
@@ -53,23 +54,23 @@ func TestCheckpointReadsAgain(t *testing.T) {
 		t.Errorf("without an answer: %v", err)
 	}
 	remote.left.Store(0)
-	if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
+	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{Dead: messages(3, 4)}); err != nil {
 		t.Error(err)
 	}
 	if _, kinds := keptOf(t, endpoint); kinds[layout.KeyOfDead] != 4 {
 		t.Errorf("there is %v", kinds)
 	}
-	if err := hold.Release(testContext(t, 10*time.Second)); err != nil {
+	if err := hold.Release(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := server.client.Put(testContext(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
+	if _, err := server.client.Put(kvtest.Context(t, 10*time.Second), layout.ProgressKey(endpoint), "?"); err != nil {
 		t.Fatal(err)
 	}
 	hold = holdOf(t, w, owner, endpoint)
-	if err := hold.Checkpoint(testContext(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err, store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
+	if err := hold.Checkpoint(kvtest.Context(t, 10*time.Second), store.Checkpoint{}); !errors.Is(err, store.ErrClaimLost) || !errors.Is(err, licensing.ErrInternal) {
 		t.Errorf("of progress that can't be read: %v", err)
 	}
-	if claims, err := w.Claims(testContext(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
+	if claims, err := w.Claims(kvtest.Context(t, 10*time.Second)); err != nil || claims[endpoint] != (store.Incarnation{}) {
 		t.Errorf("it is claimed by %v, %v", claims[endpoint], err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -24,7 +25,7 @@ func TestReplaysAreBounded(t *testing.T) {
 	for i := range 40 {
 		group.Go(func() {
 			for {
-				err := stores[i%2].AddReplay(testContext(t, 20*time.Second), owner, endpoint, store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
+				err := stores[i%2].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint, store.Replay{ID: fmt.Sprintf("%02d", i), Dead: true})
 				switch {
 				case err == nil:
 					taken.Add(1)
@@ -58,7 +59,7 @@ func TestReplaysAtOnce(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range endpoints {
 		group.Go(func() {
-			if err := s.AddReplay(testContext(t, 20*time.Second), owner, endpoints[i].ID, store.Replay{ID: "1", Dead: true}); err != nil {
+			if err := s.AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoints[i].ID, store.Replay{ID: "1", Dead: true}); err != nil {
 				t.Errorf("the endpoint %d: %v", i, err)
 			}
 		})
@@ -79,7 +80,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		group.Go(func() {
 			defer close(lost)
 			for n := 0; ; n++ {
-				err := hold.Checkpoint(testContext(t, 20*time.Second), store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
+				err := hold.Checkpoint(kvtest.Context(t, 20*time.Second), store.Checkpoint{Pending: messages(10*n, 10*n+10), Delivered: messages(0, 3)})
 				if errors.Is(err, store.ErrClaimLost) {
 					return
 				}
@@ -94,7 +95,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		})
 		group.Go(func() {
 			for asked := false; ; {
-				err := sweepers[0].AddReplay(testContext(t, 20*time.Second), owner, endpoint, store.Replay{ID: "1", Dead: true})
+				err := sweepers[0].AddReplay(kvtest.Context(t, 20*time.Second), owner, endpoint, store.Replay{ID: "1", Dead: true})
 				if errors.Is(err, licensing.ErrWebhookNotFound) {
 					if !asked {
 						t.Error("no replay was taken")
@@ -109,11 +110,11 @@ func TestSweepAgainstHolder(t *testing.T) {
 		for _, s := range sweepers {
 			group.Go(func() {
 				for {
-					mark, err := server.client.Get(testContext(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
+					mark, err := server.client.Get(kvtest.Context(t, 10*time.Second), layout.DeletedWebhookKey(endpoint))
 					if err != nil || len(mark.Kvs) == 0 {
 						return
 					}
-					if _, err := s.SweepWebhooks(testContext(t, 10*time.Second)); err != nil {
+					if _, err := s.SweepWebhooks(kvtest.Context(t, 10*time.Second)); err != nil {
 						t.Error(err)
 						return
 					}
@@ -123,7 +124,7 @@ func TestSweepAgainstHolder(t *testing.T) {
 		<-lost
 		group.Wait()
 		for _, prefix := range []string{layout.EndpointPrefix(endpoint), layout.DeliveryClaimKey(endpoint), layout.DeletedWebhookKey(endpoint)} {
-			if left, err := server.client.Get(testContext(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
+			if left, err := server.client.Get(kvtest.Context(t, 10*time.Second), prefix, clientv3.WithPrefix()); err != nil || len(left.Kvs) > 0 {
 				t.Errorf("there is %v, %v", left.Kvs, err)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -60,11 +61,11 @@ func (h *deliveryHold) layOutAgain(ctx context.Context, done *store.Checkpoint) 
 		case err == nil:
 			return steps, nil
 		case ctx.Err() != nil:
-			return nil, unavailable(ctx.Err())
+			return nil, etcd.Unavailable(ctx.Err())
 		case !licensing.NotExecuted(err):
 			return nil, h.fail(err)
 		}
-		pauseBeforeReissue(ctx, attempt)
+		etcd.PauseBeforeReissue(ctx, attempt)
 	}
 }
 
@@ -87,22 +88,22 @@ func (h *deliveryHold) take(ctx context.Context, step *checkpointStep) (int64, e
 	doubted := false
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return 0, gaveUp(doubted, ctx.Err())
+			return 0, etcd.GaveUp(doubted, ctx.Err())
 		}
-		response, err := s.etcd.txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
-		switch classify(err) {
-		case succeeded:
+		response, err := s.etcd.Txn(ctx, "checkpoint", h.compares(), then, h.guardReads())
+		switch etcd.Classify(err) {
+		case etcd.Succeeded:
 			if response.Succeeded {
 				return response.Header.Revision, nil
 			}
 			return h.judge(response, step)
-		case rejected:
+		case etcd.Rejected:
 			return 0, h.fail(fmt.Errorf("%d operations of %d bytes: %w", len(then), step.bytes, err))
-		case unknown:
+		case etcd.Unknown:
 			doubted = true
 			s.metrics.SwapsReissued.Inc()
 		}
-		pauseBeforeReissue(ctx, attempt)
+		etcd.PauseBeforeReissue(ctx, attempt)
 	}
 }
 

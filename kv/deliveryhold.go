@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -65,7 +66,7 @@ func (h *deliveryHold) Resume(ctx context.Context) (store.DeliveryState, error) 
 func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, err error) {
 	s := h.worker.store
 	reads := append(h.guardReads(), clientv3.OpGet(layout.WebhooksKey(h.owner)))
-	response, err := s.etcd.txn(ctx, "resume_deliveries", nil, reads, nil)
+	response, err := s.etcd.Txn(ctx, "resume_deliveries", nil, reads, nil)
 	if err != nil {
 		return state, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -73,7 +74,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 	if err != nil {
 		return state, err
 	}
-	state.Endpoint, err = endpointAt(h.owner, firstOf(response.Responses, len(reads)-1), h.endpoint, response.Header.Revision)
+	state.Endpoint, err = endpointAt(h.owner, etcd.First(response.Responses, len(reads)-1), h.endpoint, response.Header.Revision)
 	if err != nil {
 		return store.DeliveryState{}, err
 	}
@@ -100,7 +101,7 @@ func (h *deliveryHold) resume(ctx context.Context) (state store.DeliveryState, e
 // eachKey reads keys of a kind from one on, at a revision or at any, some at a time.
 func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, revision int64, each func(id string, value []byte) error) error {
 	for {
-		page, err := s.etcd.scan(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
+		page, err := s.etcd.Page(ctx, operation, from, clientv3.GetPrefixRangeEnd(prefix), deliveriesPage, revision)
 		if err != nil {
 			return err
 		}
@@ -112,7 +113,7 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 		if !page.More {
 			return nil
 		}
-		from = keyAfter(page.Kvs[len(page.Kvs)-1].Key)
+		from = etcd.After(page.Kvs[len(page.Kvs)-1].Key)
 	}
 }
 
@@ -120,13 +121,13 @@ func (s *Store) eachKey(ctx context.Context, operation, prefix, from string, rev
 // endpoint. There are at most [store.MaxReplays], so that one transaction reads all of them.
 func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.EndpointAt, error) {
 	prefix := layout.DeliveriesPrefix(h.endpoint, layout.KeyOfReplay)
-	response, err := h.worker.store.etcd.txn(ctx, "list_replays", nil, []clientv3.Op{
+	response, err := h.worker.store.etcd.Txn(ctx, "list_replays", nil, []clientv3.Op{
 		clientv3.OpGet(layout.WebhooksKey(h.owner)), clientv3.OpGet(prefix, clientv3.WithPrefix()),
 	}, nil)
 	if err != nil {
 		return nil, store.EndpointAt{}, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
-	at, err := endpointAt(h.owner, firstOf(response.Responses, 0), h.endpoint, response.Header.Revision)
+	at, err := endpointAt(h.owner, etcd.First(response.Responses, 0), h.endpoint, response.Header.Revision)
 	if err != nil {
 		return nil, at, err
 	}
@@ -144,12 +145,12 @@ func (h *deliveryHold) Jobs(ctx context.Context) ([]store.Replay, store.Endpoint
 // Pending reads messages that are to be tried again.
 func (h *deliveryHold) Pending(ctx context.Context, events ...string) ([]store.Delivery, error) {
 	var found []store.Delivery
-	for some := range slices.Chunk(events, maxOps) {
+	for some := range slices.Chunk(events, etcd.MaxOps) {
 		keys := make([]string, len(some))
 		for i, event := range some {
 			keys[i] = layout.PendingKey(h.endpoint, event)
 		}
-		kvs, err := h.worker.store.etcd.getAll(ctx, "read_pending", keys)
+		kvs, err := h.worker.store.etcd.GetAll(ctx, "read_pending", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -176,7 +177,7 @@ func (h *deliveryHold) Release(ctx context.Context) error {
 	h.lose()
 	claim := layout.DeliveryClaimKey(h.endpoint)
 	var doubted bool
-	_, err := h.worker.store.etcd.resolve(ctx, "unclaim", &doubted,
+	_, err := h.worker.store.etcd.Resolve(ctx, "unclaim", &doubted,
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(claim), "=", h.fence)},
 		[]clientv3.Op{clientv3.OpDelete(claim)}, nil)
 	return err
@@ -212,7 +213,7 @@ func (h *deliveryHold) compares() []clientv3.Cmp {
 
 // readGuards reads the answers to guardReads, and fails where the claim is lost.
 func (h *deliveryHold) readGuards(response *clientv3.TxnResponse) (guards, error) {
-	claim, deleted, kv := firstOf(response.Responses, 0), firstOf(response.Responses, 1), firstOf(response.Responses, 2)
+	claim, deleted, kv := etcd.First(response.Responses, 0), etcd.First(response.Responses, 1), etcd.First(response.Responses, 2)
 	if h.lost || claim == nil || claim.CreateRevision != h.fence || deleted != nil {
 		h.lose()
 		return guards{}, store.ErrClaimLost

@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -13,7 +14,7 @@ import (
 const (
 	// stepOps and stepBytes bound one transaction of a checkpoint. etcd takes 128
 	// operations and 1.5 MiB; one operation is the progress.
-	stepOps   = maxOps - 1
+	stepOps   = etcd.MaxOps - 1
 	stepBytes = 512 << 10
 )
 
@@ -206,17 +207,17 @@ func (h *deliveryHold) areDead(ctx context.Context, changes []messageChange) (ma
 	if h.stored.Progress.Dead == 0 {
 		return dead, nil
 	}
-	for some := range slices.Chunk(changes, maxOps) {
+	for some := range slices.Chunk(changes, etcd.MaxOps) {
 		gets := make([]clientv3.Op, len(some))
 		for i := range some {
 			gets[i] = clientv3.OpGet(layout.DeadKey(h.endpoint, some[i].delivery.EventID), clientv3.WithKeysOnly())
 		}
-		response, err := h.worker.store.etcd.txn(ctx, "read_dead", nil, gets, nil)
+		response, err := h.worker.store.etcd.Txn(ctx, "read_dead", nil, gets, nil)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, etcd.Unavailable(err)
 		}
 		for i := range some {
-			if firstOf(response.Responses, i) != nil {
+			if etcd.First(response.Responses, i) != nil {
 				dead[some[i].delivery.EventID] = true
 			}
 		}

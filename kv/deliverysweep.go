@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -22,7 +23,7 @@ const (
 // claims and replays that the endpoint is in its owner's record. The key goes last,
 // and the claim with it, so that none of that changes thereafter.
 func (s *Store) SweepWebhooks(ctx context.Context) (removed int, err error) {
-	deleted, err := s.etcd.list(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
+	deleted, err := s.etcd.List(ctx, "list_deleted_webhooks", layout.DeletedWebhooksPrefix, clientv3.WithPrefix(), clientv3.WithLimit(sweptEndpoints), clientv3.WithKeysOnly())
 	if err != nil {
 		return 0, err
 	}
@@ -45,19 +46,19 @@ func (s *Store) sweepEndpoint(ctx context.Context, endpoint string) (removed int
 	end := clientv3.GetPrefixRangeEnd(prefix)
 	marked := clientv3.Compare(clientv3.CreateRevision(mark), ">", 0)
 	for removed < sweptDeliveries {
-		page, err := s.etcd.scan(ctx, "sweep_webhooks", prefix, end, sweepPage, 0, clientv3.WithKeysOnly())
+		page, err := s.etcd.Page(ctx, "sweep_webhooks", prefix, end, sweepPage, 0, clientv3.WithKeysOnly())
 		if err != nil {
 			return removed, err
 		}
 		compares, then := []clientv3.Cmp{marked}, []clientv3.Op(nil)
 		if len(page.Kvs) > 0 {
-			last := keyAfter(page.Kvs[len(page.Kvs)-1].Key)
+			last := etcd.After(page.Kvs[len(page.Kvs)-1].Key)
 			then = []clientv3.Op{clientv3.OpDelete(prefix, clientv3.WithRange(last))}
 		} else {
 			compares = append(compares, clientv3.Compare(clientv3.CreateRevision(prefix).WithRange(end), "=", 0))
 			then = []clientv3.Op{clientv3.OpDelete(mark), clientv3.OpDelete(layout.DeliveryClaimKey(endpoint))}
 		}
-		response, err := s.etcd.txn(ctx, "sweep_webhooks", compares, then, nil)
+		response, err := s.etcd.Txn(ctx, "sweep_webhooks", compares, then, nil)
 		if err != nil {
 			// Whatever happened, the next sweep goes on from there.
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -30,7 +31,7 @@ const (
 // called again before it has ended.
 func (s *Store) Work(ctx context.Context, do func(ctx context.Context, w store.DeliveryWorker) error) error {
 	// The worker's key comes first, so that there is no claim without its worker.
-	_, err := s.etcd.underLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
+	_, err := s.etcd.UnderLease(ctx, "lease on deliveries", workerTTL, layout.WorkerKey(s.incarnation), "",
 		func(ctx context.Context, lease clientv3.LeaseID) error {
 			return do(ctx, &deliveryWorker{store: s, lease: lease, held: make(map[string]struct{})})
 		})
@@ -51,7 +52,7 @@ func (w *deliveryWorker) Self() store.Incarnation { return w.store.incarnation }
 
 // Workers lists all that are up. One that is dead may be among them for some seconds.
 func (w *deliveryWorker) Workers(ctx context.Context) ([]store.Incarnation, error) {
-	response, err := w.store.etcd.list(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
+	response, err := w.store.etcd.List(ctx, "list_workers", layout.WorkersPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +81,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 	var ghosts []*mvccpb.KeyValue
 	from, end := clientv3.GetPrefixRangeEnd(layout.WorkersPrefix), clientv3.GetPrefixRangeEnd(layout.DeliveryClaimsPrefix)
 	for {
-		response, err := w.store.etcd.scan(ctx, "list_delivery_claims", from, end, claimsPage, 0)
+		response, err := w.store.etcd.Page(ctx, "list_delivery_claims", from, end, claimsPage, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -99,7 +100,7 @@ func (w *deliveryWorker) Claims(ctx context.Context) (map[string]store.Incarnati
 		if !response.More {
 			break
 		}
-		from = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
+		from = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
 	}
 	now := w.holds()
 	for _, kv := range ghosts {
@@ -131,7 +132,7 @@ func (w *deliveryWorker) drop(endpoint string) {
 // unclaim removes a claim as it was read, where also holds what else is demanded.
 func (s *Store) unclaim(ctx context.Context, claim *mvccpb.KeyValue, also ...clientv3.Cmp) error {
 	unchanged := clientv3.Compare(clientv3.ModRevision(string(claim.Key)), "=", claim.ModRevision)
-	_, err := s.etcd.txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
+	_, err := s.etcd.Txn(ctx, "unclaim", append(also, unchanged), []clientv3.Op{clientv3.OpDelete(string(claim.Key))}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: remove a claim: %w", licensing.ErrUnavailable, err)
 	}
@@ -161,7 +162,7 @@ func (w *deliveryWorker) Claim(ctx context.Context, owner licensing.Owner, endpo
 func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpoint string) (fence int64, err error) {
 	s, claim, record := w.store, layout.DeliveryClaimKey(endpoint), layout.WebhooksKey(owner)
 	for range claimTries {
-		found, err := s.etcd.getAll(ctx, "read_claim", []string{record, claim})
+		found, err := s.etcd.GetAll(ctx, "read_claim", []string{record, claim})
 		if err != nil {
 			return 0, err
 		}
@@ -174,7 +175,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 			}
 		}
 		var doubted bool
-		response, err := s.etcd.resolve(ctx, "claim", &doubted,
+		response, err := s.etcd.Resolve(ctx, "claim", &doubted,
 			[]clientv3.Cmp{
 				clientv3.Compare(clientv3.CreateRevision(claim), "=", 0),
 				clientv3.Compare(clientv3.ModRevision(record), "=", found[0].ModRevision),
@@ -183,7 +184,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 			[]clientv3.Op{clientv3.OpGet(claim)})
 		switch {
 		case errors.Is(err, rpctypes.ErrLeaseNotFound):
-			return 0, errLeaseLost
+			return 0, etcd.ErrLeaseLost
 		case err != nil:
 			return 0, err
 		case response.Succeeded:
@@ -191,7 +192,7 @@ func (w *deliveryWorker) claim(ctx context.Context, owner licensing.Owner, endpo
 		}
 		// It was free when it was read. So one that is of this worker and lease was made
 		// by an earlier copy of this very request, or of one that nobody waits for.
-		if have := firstOf(response.Responses, 0); have != nil {
+		if have := etcd.First(response.Responses, 0); have != nil {
 			if slices.Equal(have.Value, s.incarnation[:]) && have.Lease == int64(w.lease) {
 				return have.CreateRevision, nil
 			}
@@ -210,7 +211,7 @@ func (w *deliveryWorker) dislodge(ctx context.Context, claim *mvccpb.KeyValue) (
 		return true, w.store.unclaim(ctx, claim)
 	}
 	worker := layout.WorkerKey(by)
-	found, err := w.store.etcd.getAll(ctx, "read_worker", []string{worker})
+	found, err := w.store.etcd.GetAll(ctx, "read_worker", []string{worker})
 	if err != nil || found[0] != nil {
 		return false, err
 	}

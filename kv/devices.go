@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -153,11 +154,11 @@ func (s *Store) tryLicenses(ctx context.Context, keys []licensing.LicenseKey, pa
 	}
 	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
-		return nil, unavailable(r.err)
+		return nil, etcd.Unavailable(r.err)
 	}
 	views := make([]*store.LicenseView, len(keys))
 	for i, key := range keys {
-		facts, metadata := firstOf(r.responses, 2*i), firstOf(r.responses, 2*i+1)
+		facts, metadata := etcd.First(r.responses, 2*i), etcd.First(r.responses, 2*i+1)
 		var err error
 		if views[i], err = s.viewStored(ctx, key.ID(), facts, metadata, page, r.revision); err != nil {
 			return nil, err
@@ -244,7 +245,7 @@ func (s *Store) listDevices(ctx context.Context, l *licensing.License, page stor
 			position += width
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position))
 		}
-		response, err := s.etcd.scan(ctx, "list_devices", from, to, int64(missing), revision)
+		response, err := s.etcd.Page(ctx, "list_devices", from, to, int64(missing), revision)
 		if err != nil {
 			return nil, err
 		}

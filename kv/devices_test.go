@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -29,7 +30,7 @@ func (c *onGet) Get(ctx context.Context, key string, opts ...clientv3.OpOption) 
 
 func hookedStore(t *testing.T, before func()) *Store {
 	t.Helper()
-	s, err := newStore(newAsker(clientv3.RetryKVClient(server.client), server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
+	s, err := newStore(etcd.New(clientv3.RetryKVClient(server.client), server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func putDevices(t *testing.T, count int, position func(i int) store.DeviceCursor
 	l := newLicense(t, 0)
 	l.CurrentDevices = count
 	id := l.Key.ID()
-	ctx := testContext(t, time.Minute)
+	ctx := kvtest.Context(t, time.Minute)
 	ops := []clientv3.Op{clientv3.OpPut(layout.LicenseKey(id), string((&layout.License{License: *l, Spilled: true}).Encode()))}
 	for i := range count {
 		d := licensing.Device{ID: fmt.Sprintf("d-%d", i), BoundAt: kvtest.Time, LastSeenAt: kvtest.Time}
@@ -72,7 +73,7 @@ func TestClusteredDevices(t *testing.T) {
 	var reads atomic.Int32
 	s := hookedStore(t, func() { reads.Add(1) })
 	page := store.DevicePage{Limit: 1}
-	view, err := s.ReadLicense(testContext(t, 10*time.Second), key, page)
+	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), key, page)
 	if err != nil || len(view.Devices) != 1 || view.Next == nil {
 		t.Fatalf("%+v, %v", view, err)
 	}
@@ -88,7 +89,7 @@ func TestPageReadsOnce(t *testing.T) {
 		key := putDevices(t, count, func(i int) store.DeviceCursor { return layout.DevicePosition(fmt.Sprintf("d-%d", i)) })
 		var reads atomic.Int32
 		s := hookedStore(t, func() { reads.Add(1) })
-		view, err := s.ReadLicense(testContext(t, 10*time.Second), key, store.DevicePage{Limit: 50})
+		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), key, store.DevicePage{Limit: 50})
 		if err != nil || len(view.Devices) != 50 {
 			t.Fatalf("%d devices: %v", len(view.Devices), err)
 		}
@@ -102,7 +103,7 @@ func TestPageReadsOnce(t *testing.T) {
 func TestLookupAtOneRevision(t *testing.T) {
 	s := openStore(t)
 	ref, _ := createStored(t, s)
-	ctx := testContext(t, 30*time.Second)
+	ctx := kvtest.Context(t, 30*time.Second)
 	activate := func(device string) {
 		if outcome, err := s.Commit(ctx, bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
 			t.Errorf("%+v, %v", outcome, err)

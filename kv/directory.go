@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -112,7 +113,7 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 	prefix := layout.EventsOf(owner)
 	next, end := prefix+string(layout.AppendEpoch(nil, from)), prefix+string(layout.AppendEpoch(nil, to))
 	for {
-		response, err := s.etcd.scan(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.Page(ctx, "list_events", next, end, dirEntries, revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -132,7 +133,7 @@ func (s *Store) listEvents(ctx context.Context, owner licensing.Owner, from, to 
 		if !response.More {
 			break
 		}
-		next = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
+		next = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
 		if len(dir.entries) == 0 {
 			continue
 		}

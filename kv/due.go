@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -15,7 +16,7 @@ import (
 func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, from string, limit int) (store.DuePage, error) {
 	prefix := layout.DuePrefix(kind)
 	until := prefix + string(binary.BigEndian.AppendUint64(nil, uint64(max(at.UnixMilli(), 0))+1))
-	response, err := s.etcd.scan(ctx, "due_list", prefix+from, until, int64(limit), 0)
+	response, err := s.etcd.Page(ctx, "due_list", prefix+from, until, int64(limit), 0)
 	if err != nil {
 		return store.DuePage{}, err
 	}
@@ -27,7 +28,7 @@ func (s *Store) Due(ctx context.Context, kind licensing.DueKind, at time.Time, f
 		}
 	}
 	if response.More && len(response.Kvs) > 0 {
-		page.Next = keyAfter(response.Kvs[len(response.Kvs)-1].Key[len(prefix):])
+		page.Next = etcd.After(response.Kvs[len(response.Kvs)-1].Key[len(prefix):])
 	}
 	return page, nil
 }

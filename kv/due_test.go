@@ -74,7 +74,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 	puts := func(ref licensing.Ref, device string) (n int) {
 		t.Helper()
 		kv.shape()
-		if outcome, err := s.Commit(testContext(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
+		if outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), bind(t, ref, loadOne(t, s, ref, device), device)); err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}
 		for _, r := range kv.requests {
@@ -91,7 +91,7 @@ func TestActivationsWriteNoPlace(t *testing.T) {
 		l := newLicense(t, 9)
 		change(l)
 		ref := licensing.LicenseRef(l.Key)
-		outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
+		outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Record: licensing.Record{License: l, Changed: true}}}})
 		if err != nil || !outcome.Landed {
 			t.Fatalf("%+v, %v", outcome, err)
 		}

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"licet/kv/internal/kvtest"
 )
 
 // startServed starts a server as the program does.
@@ -125,7 +127,7 @@ func TestEmbeddedInDirectoryThatNoSocketFits(t *testing.T) {
 			if err := os.Mkdir(dir, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			t.Setenv("TMPDIR", shortTempDir(t))
+			t.Setenv("TMPDIR", kvtest.ShortTempDir(t))
 			e := startServed(t, dir)
 			putEmbedded(t, e, "key", "value")
 			sockets := e.sockets.path
@@ -154,7 +156,7 @@ func TestEmbeddedClearsUpAfterKilledProcess(t *testing.T) {
 		putEmbedded(t, startServed(t, dir), "key", "value")
 	})
 	t.Run("socket elsewhere", func(t *testing.T) {
-		dir, elsewhere := t.TempDir(), filepath.Join(shortTempDir(t), "x")
+		dir, elsewhere := t.TempDir(), filepath.Join(kvtest.ShortTempDir(t), "x")
 		leaveSocket(t, elsewhere)
 		if err := os.Symlink(elsewhere, filepath.Join(dir, "run")); err != nil {
 			t.Fatal(err)

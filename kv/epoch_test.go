@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -155,8 +156,8 @@ func (l *lab) keptIDs() []string {
 func TestDeadWriterLosesNoEvent(t *testing.T) {
 	l := newEventsLab(t)
 	owner := acct("dead")
-	dead := kvtest.Must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: instruments(), Log: zerolog.Nop()}))(t)
-	if err := dead.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
+	dead := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), HearAll: true, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
+	if err := dead.OpenEpoch(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	ref := l.license(dead, owner)
@@ -167,14 +168,14 @@ func TestDeadWriterLosesNoEvent(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now, Metrics: instruments(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
+	n := service.New(service.Config{Config: node.Config{Records: l.store, Queries: l.store, Clock: time.Now, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}, Keys: l.store, Sweeps: l.store, Events: l.store})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		n.KeepSealing(ctx)
 	}()
-	feed, err := n.Feed(testContext(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, service.FeedWait{For: 20 * time.Second})
+	feed, err := n.Feed(kvtest.Context(t, 30*time.Second), owner, store.FeedPage{Limit: 10}, service.FeedWait{For: 20 * time.Second})
 	cancel()
 	<-done
 	var told []store.RecordedEvent
@@ -198,16 +199,16 @@ func TestWhoListensIsLearned(t *testing.T) {
 		t.Error("nobody listens")
 	}
 	l.listen(owner)
-	kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	if !listens() {
 		t.Error("it has not learned that somebody listens")
 	}
 	if err := s.noteListening(t.Context(), nil, s.fences.listeners.read-1); err != nil || !listens() {
 		t.Errorf("what was read before counts: %v", err)
 	}
-	kvtest.Must(s.etcd.Native.Delete(testContext(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
-	kvtest.Must(s.etcd.Native.Delete(testContext(t, 10*time.Second), layout.ListenerKey(owner)))(t)
-	if kvtest.Must(s.EventEpoch(testContext(t, 10*time.Second)))(t); listens() {
+	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenKey))(t) // as in a store of before, restored
+	kvtest.Must(s.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.ListenerKey(owner)))(t)
+	if kvtest.Must(s.EventEpoch(kvtest.Context(t, 10*time.Second)))(t); listens() {
 		t.Error("what was read later, of an older store, does not count")
 	}
 }
@@ -216,13 +217,13 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := kvtest.Must(newStore(newAsker(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0))(t)
+	s := kvtest.Must(newStore(etcd.New(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)
 		made.Owner = acct(fmt.Sprint("many", i%8))
 		go func() {
-			_, err := s.Commit(testContext(t, 20*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
+			_, err := s.Commit(kvtest.Context(t, 20*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.LicenseRef(made.Key), Record: licensing.NewLicense(made, nil, "")}}})
 			errs <- err
 		}()
 	}
@@ -231,7 +232,7 @@ func TestOwnersAreRegistered(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if owners := kvtest.Must(l.store.listEventOwners(testContext(t, 10*time.Second)))(t); len(owners) != 8 {
+	if owners := kvtest.Must(l.store.listEventOwners(kvtest.Context(t, 10*time.Second)))(t); len(owners) != 8 {
 		t.Errorf("registered are %v", owners)
 	}
 	l.seal()

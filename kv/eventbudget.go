@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -19,7 +20,7 @@ const (
 	ledgersPage = 1000
 	// cutsAtOnce is how many owners one transaction cuts: it writes a ledger for each
 	// owner, and s/swept.
-	cutsAtOnce = maxOps - 1
+	cutsAtOnce = etcd.MaxOps - 1
 )
 
 // ledgerBook is all ledgers at one revision of the store.
@@ -69,7 +70,7 @@ func (s *Store) cutEvents(ctx context.Context, budget int64, most int) (removed 
 
 // readLedgers reads all ledgers at one revision.
 func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
-	found, err := s.etcd.scan(ctx, "read_swept", layout.TrimmedKey, keyAfter(layout.TrimmedKey), 1, 0)
+	found, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +83,12 @@ func (s *Store) readLedgers(ctx context.Context) (*ledgerBook, error) {
 		book.guard, book.swept = kv.ModRevision, layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for next, more := layout.LedgersPrefix, true; more; {
-		page, err := s.etcd.scan(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
+		page, err := s.etcd.Page(ctx, "list_ledgers", next, clientv3.GetPrefixRangeEnd(layout.LedgersPrefix), ledgersPage, revision)
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range page.Kvs {
-			next = keyAfter(kv.Key)
+			next = etcd.After(kv.Key)
 			owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
 			ledger, err := layout.DecodeLedger(kv.Value)
 			if !ok || rest != "" || err != nil {
@@ -167,7 +168,7 @@ func (s *Store) recordCuts(ctx context.Context, book *ledgerBook, cuts []*ownerL
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			puts = append(puts, clientv3.OpPut(key, string(o.Encode())))
 		}
-		done, err := s.etcd.txn(ctx, "cut_events", compares, puts, nil)
+		done, err := s.etcd.Txn(ctx, "cut_events", compares, puts, nil)
 		if err != nil {
 			return false, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
@@ -207,7 +208,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 		o.Forget(o.TrimmedEpoch)
 		key := layout.LedgerKey(o.owner)
 		// If the ledger has changed since, the next pass finds no events and drops the spans.
-		_, err = s.etcd.txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
+		_, err = s.etcd.Txn(ctx, "trim_ledger", []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", o.revision)},
 			[]clientv3.Op{clientv3.OpPut(key, string(o.Encode()))}, nil)
 		if err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
@@ -218,7 +219,7 @@ func (s *Store) removeCuts(ctx context.Context, book *ledgerBook, most int) (rem
 
 // dropLedgers removes ledgers of which every epoch is too old: s/swept covers them.
 func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
-	for some := range slices.Chunk(empty, maxOps) {
+	for some := range slices.Chunk(empty, etcd.MaxOps) {
 		var compares []clientv3.Cmp
 		var deletes []clientv3.Op
 		for _, o := range some {
@@ -226,7 +227,7 @@ func (s *Store) dropLedgers(ctx context.Context, empty []*ownerLedger) error {
 			compares = append(compares, clientv3.Compare(clientv3.ModRevision(key), "=", o.revision))
 			deletes = append(deletes, clientv3.OpDelete(key))
 		}
-		if _, err := s.etcd.txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
+		if _, err := s.etcd.Txn(ctx, "drop_ledgers", compares, deletes, nil); err != nil {
 			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 	}

@@ -36,7 +36,7 @@ func TestSweepersAtOnce(t *testing.T) {
 		s := l.open(nil)
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_, err := s.SweepEvents(testContext(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())), bySpans(budget))
+				_, err := s.SweepEvents(kvtest.Context(t, 30*time.Second), kvtest.Time.Add(time.Duration(now.Load())), bySpans(budget))
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) {
 					t.Errorf("sweep: %v", err)
 				}
@@ -96,8 +96,8 @@ func TestCutIsKilled(t *testing.T) {
 		all := l.feed(large, 100)
 		spans := l.ledger(large).Spans
 		keep := bySpans(spans[2].Bytes + l.eventBytes(small))
-		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}
-		s := kvtest.Must(Open(testContext(t, 10*time.Second), cfg))(t)
+		cfg := Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
+		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), cfg))(t)
 		writes := 0
 		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 			if writes++; writes > kill {
@@ -106,7 +106,7 @@ func TestCutIsKilled(t *testing.T) {
 			return fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
-		_, err := s.SweepEvents(testContext(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
+		_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), kvtest.Time.Add(2*markAfter), keep)
 		finished = err == nil
 		_ = s.Close()
 		l.clean()
@@ -157,13 +157,13 @@ func TestHistoryPastCut(t *testing.T) {
 	latest := l.feed(owner, 10)[0]
 	at, _ := layout.ReadFeedPlace(store.Cell, latest.ID)
 	key := layout.EventsKeyOf(owner, layout.Location{Epoch: at.Epoch}, layout.LicenseInEvents(licensing.LicenseKey(ref.ID).ID()), latest.Sequence)
-	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), key, "garbled"); err != nil {
+	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), key, "garbled"); err != nil {
 		t.Fatal(err)
 	}
 	l.store = l.open(nil)
 	var found []store.RecordedEvent
 	for page := (store.HistoryPage{Limit: 10}); ; {
-		got := kvtest.Must(l.store.History(testContext(t, 10*time.Second), ref, page))(t)
+		got := kvtest.Must(l.store.History(kvtest.Context(t, 10*time.Second), ref, page))(t)
 		found = append(found, got.Events...)
 		if page.Before = got.Next; page.Before == "" {
 			break
@@ -181,7 +181,7 @@ func TestHistoryPastCut(t *testing.T) {
 // bytes of all owners, and what is swept of all.
 func TestOlderStore(t *testing.T) {
 	l := newEventsLab(t)
-	ctx := testContext(t, 30*time.Second)
+	ctx := kvtest.Context(t, 30*time.Second)
 	small, large := acct("small"), acct("large")
 	mark := func(e layout.Epoch, at time.Time, bytes uint64) {
 		t.Helper()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -30,9 +31,9 @@ func (s *Store) eventAt(ctx context.Context, owner licensing.Owner, at layout.Fe
 	}
 	found := s.read(ctx, "load", &part{reads: [][]byte{[]byte(e.Key(owner))}})
 	if found.err != nil {
-		return nil, unavailable(found.err)
+		return nil, etcd.Unavailable(found.err)
 	}
-	kv := firstOf(found.responses, 0)
+	kv := etcd.First(found.responses, 0)
 	if kv == nil {
 		return nil, nil // swept meanwhile, or a block that never was
 	}

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -29,7 +30,7 @@ const (
 func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) {
 	var marks []layout.RetentionMark
 	for next, more := layout.MarksPrefix, true; more; {
-		page, err := s.etcd.scan(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
+		page, err := s.etcd.Page(ctx, "list_marks", next, clientv3.GetPrefixRangeEnd(layout.MarksPrefix), marksPage, 0)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (s *Store) eventMarks(ctx context.Context) ([]layout.RetentionMark, error) 
 				return nil, broken(fmt.Errorf("a mark of events: %w", err))
 			}
 			marks = append(marks, mark)
-			next = keyAfter(kv.Key)
+			next = etcd.After(kv.Key)
 		}
 		more = page.More && len(page.Kvs) > 0
 	}
@@ -72,7 +73,7 @@ func (s *Store) markEvents(
 		return nil, err
 	}
 	later := clientv3.CreateRevision(layout.MarkKey(latest.Epoch + 1)).WithRange(clientv3.GetPrefixRangeEnd(layout.MarksPrefix))
-	response, err := s.etcd.txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
+	response, err := s.etcd.Txn(ctx, "mark_events", []clientv3.Cmp{clientv3.Compare(later, "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(layout.MarkKey(mark.Epoch), string(mark.Encode()))}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)

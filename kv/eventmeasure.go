@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -17,7 +18,7 @@ const (
 	measurePage = 200
 	// measureOwners is how many owners one request asks for: for each it reads the
 	// ledger, and counts the keys of new events.
-	measureOwners = maxOps / 2
+	measureOwners = etcd.MaxOps / 2
 	// countWidth is the most epochs that such a count spans, since etcd writes nothing while
 	// it counts. A pass over more epochs reads each owner's events slice by slice instead.
 	countWidth = 4 * markRevisions
@@ -56,16 +57,16 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 					clientv3.WithRange(prefix+string(layout.AppendEpoch(nil, m.to))), clientv3.WithCountOnly()))
 			}
 		}
-		found, err := s.etcd.txn(ctx, "read_ledgers", nil, reads, nil)
+		found, err := s.etcd.Txn(ctx, "read_ledgers", nil, reads, nil)
 		if err != nil {
-			return unavailable(err)
+			return etcd.Unavailable(err)
 		}
 		for i, owner := range owners {
 			if counts && found.Responses[len(owners)+i].GetResponseRange().Count == 0 {
 				continue
 			}
 			ledger, revision := &layout.Ledger{}, int64(0)
-			if kv := firstOf(found.Responses, i); kv != nil {
+			if kv := etcd.First(found.Responses, i); kv != nil {
 				revision = kv.ModRevision
 				if ledger, err = layout.DecodeLedger(kv.Value); err != nil {
 					s.log.Error().Err(err).Str("account_id", owner.AccountID).
@@ -86,7 +87,7 @@ func (s *Store) measureSome(ctx context.Context, owners []licensing.Owner, m mea
 		if len(puts) == 0 {
 			return nil
 		}
-		done, err := s.etcd.txn(ctx, "write_ledgers", compares, puts, nil)
+		done, err := s.etcd.Txn(ctx, "write_ledgers", compares, puts, nil)
 		if err != nil {
 			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}

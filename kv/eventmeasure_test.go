@@ -30,7 +30,7 @@ func (c *countingTxns) Txn(ctx context.Context) clientv3.Txn {
 // since, and sweeps when there is nothing to do.
 func TestQuietOwnersCostLittle(t *testing.T) {
 	l := newEventsLab(t)
-	ctx := testContext(t, 30*time.Second)
+	ctx := kvtest.Context(t, 30*time.Second)
 	const quiet = 400
 	var owners []licensing.Owner
 	for i := range quiet {
@@ -87,7 +87,7 @@ func TestMeasuresAtOnce(t *testing.T) {
 		for i, s := range stores {
 			group.Go(func() {
 				m := measuring{1, to + layout.Epoch(i)*apart, 0, g, kvtest.Time}
-				if err := s.measureEvents(testContext(t, 30*time.Second), owners, m); err != nil {
+				if err := s.measureEvents(kvtest.Context(t, 30*time.Second), owners, m); err != nil {
 					t.Errorf("node %d: %v", i, err)
 				}
 			})

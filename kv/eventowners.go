@@ -10,6 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -148,21 +149,21 @@ func (s *Store) once(ctx context.Context, owner licensing.Owner, do func() (done
 		if err == nil {
 			continue
 		}
-		if classify(err) != unknown || ctx.Err() != nil {
+		if etcd.Classify(err) != etcd.Unknown || ctx.Err() != nil {
 			return err
 		}
-		pauseBeforeReissue(ctx, attempt)
+		etcd.PauseBeforeReissue(ctx, attempt)
 	}
 }
 
 // putOwners writes keys of owners, some at a time.
 func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
-	for some := range slices.Chunk(owners, maxOps) {
+	for some := range slices.Chunk(owners, etcd.MaxOps) {
 		puts := make([]clientv3.Op, len(some))
 		for i, owner := range some {
 			puts[i] = clientv3.OpPut(layout.EventOwnerKey(owner), "")
 		}
-		if _, err := s.etcd.txn(ctx, "register_owner", nil, puts, nil); err != nil {
+		if _, err := s.etcd.Txn(ctx, "register_owner", nil, puts, nil); err != nil {
 			return err
 		}
 		s.owners.note(some...)
@@ -172,7 +173,7 @@ func (s *Store) putOwners(ctx context.Context, owners []licensing.Owner) error {
 
 // listEventOwners reads the owners of whom there are events, or were.
 func (s *Store) listEventOwners(ctx context.Context) ([]licensing.Owner, error) {
-	response, err := s.etcd.scan(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
+	response, err := s.etcd.Page(ctx, "list_owners", layout.EventOwnersPrefix, clientv3.GetPrefixRangeEnd(layout.EventOwnersPrefix), 0, 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -39,7 +40,7 @@ func (s *Store) walkEvents(ctx context.Context, operation string, owner licensin
 		width = min(width, to-from)
 		begin, end, few := at(from), from+width, false
 		for more := true; more; {
-			page, err := s.etcd.scan(ctx, operation, begin, at(end), limit, 0, opts...)
+			page, err := s.etcd.Page(ctx, operation, begin, at(end), limit, 0, opts...)
 			if err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ func (s *Store) walkEvents(ctx context.Context, operation string, owner licensin
 				break
 			}
 			last := page.Kvs[len(page.Kvs)-1].Key
-			next := keyAfter(last)
+			next := etcd.After(last)
 			if err := visit(begin, next, page); errors.Is(err, errEnough) {
 				return nil
 			} else if err != nil {

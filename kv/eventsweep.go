@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -76,7 +77,7 @@ func endOfAge(marks []layout.RetentionMark, swept layout.Epoch, now time.Time, a
 // the recorded epoch: another node may have recorded a later one.
 func (s *Store) raiseSwept(ctx context.Context, to layout.Epoch) (layout.Epoch, error) {
 	for range sweptTries {
-		response, err := s.etcd.scan(ctx, "read_swept", layout.TrimmedKey, keyAfter(layout.TrimmedKey), 1, 0)
+		response, err := s.etcd.Page(ctx, "read_swept", layout.TrimmedKey, etcd.After(layout.TrimmedKey), 1, 0)
 		if err != nil {
 			return 0, err
 		}
@@ -91,7 +92,7 @@ func (s *Store) raiseSwept(ctx context.Context, to layout.Epoch) (layout.Epoch, 
 			}
 			revision = kv.ModRevision
 		}
-		done, err := s.etcd.txn(ctx, "raise_swept",
+		done, err := s.etcd.Txn(ctx, "raise_swept",
 			[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.TrimmedKey), "=", revision)},
 			[]clientv3.Op{clientv3.OpPut(layout.TrimmedKey, string(layout.AppendEpoch(nil, to)))}, nil)
 		if err != nil {
@@ -124,7 +125,7 @@ func (s *Store) removeAged(
 				return removed, err
 			}
 		}
-		if _, err := s.etcd.txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))}, nil); err != nil {
+		if _, err := s.etcd.Txn(ctx, "sweep_mark", nil, []clientv3.Op{clientv3.OpDelete(layout.MarkKey(m.Epoch))}, nil); err != nil {
 			return removed, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 		}
 		from = m.Epoch + 1
@@ -140,7 +141,7 @@ func (s *Store) removeEvents(ctx context.Context, owner licensing.Owner, from, t
 			return errEnough
 		}
 		// The epochs are sealed: nothing can have come in between.
-		response, err := s.etcd.txn(ctx, "sweep_events", nil,
+		response, err := s.etcd.Txn(ctx, "sweep_events", nil,
 			[]clientv3.Op{clientv3.OpDelete(begin, clientv3.WithRange(next))}, nil)
 		if err != nil {
 			return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)

@@ -25,7 +25,7 @@ var keepAll = store.EventRetention{Age: 24 * time.Hour, Bytes: 1 << 40}
 func (l *eventsLab) sweep(now time.Time, keep store.EventRetention) (removed int) {
 	l.t.Helper()
 	for {
-		n, err := l.store.SweepEvents(testContext(l.t, 10*time.Second), now, keep)
+		n, err := l.store.SweepEvents(kvtest.Context(l.t, 10*time.Second), now, keep)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -51,12 +51,12 @@ func (l *lab) clean() {
 
 func (l *eventsLab) keys(prefix string) int64 {
 	l.t.Helper()
-	return kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
+	return kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()))(l.t).Count
 }
 
 func (l *eventsLab) after(owner licensing.Owner, position store.FeedPosition) ([]store.RecordedEvent, error) {
 	l.t.Helper()
-	got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, store.FeedPage{After: position, Limit: 1000})
+	got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner, store.FeedPage{After: position, Limit: 1000})
 	return got.Events, err
 }
 
@@ -99,14 +99,14 @@ func TestEventsAreKeptByAge(t *testing.T) {
 			if got := kindsOf(l.feed(owner, 2)); len(got) != c.left {
 				t.Errorf("after %v the feed of %v is %q", c.at, owner, got)
 			}
-			history, err := l.store.History(testContext(t, 10*time.Second), refs[i], store.HistoryPage{Limit: 100})
+			history, err := l.store.History(kvtest.Context(t, 10*time.Second), refs[i], store.HistoryPage{Limit: 100})
 			if err != nil || len(history.Events) != c.left || history.Next != "" {
 				t.Errorf("after %v the history is %q, %q, %v", c.at, kindsOf(history.Events), history.Next, err)
 			}
 		}
 		for i, e := range all {
 			rest, err := l.after(owners[0], store.FeedPosition(e.ID))
-			found, noErr := l.store.Event(testContext(t, 10*time.Second), owners[0], e.ID)
+			found, noErr := l.store.Event(kvtest.Context(t, 10*time.Second), owners[0], e.ID)
 			if noErr != nil {
 				t.Errorf("event %s: %v", e.ID, noErr)
 			}
@@ -148,7 +148,7 @@ func TestEventsAreKeptByBytes(t *testing.T) {
 	}
 	spans := l.ledger(owner).Spans
 	total := int64(0)
-	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(testContext(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
+	for _, kv := range kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(t, 10*time.Second), layout.EventsPrefix, clientv3.WithPrefix()))(t).Kvs {
 		total += int64(len(kv.Key) + len(kv.Value))
 	}
 	if marks := l.keys(layout.MarksPrefix); len(spans) != 5 || marks != 5 {
@@ -195,7 +195,7 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		l.seal()
 	}
 	all := l.feed(owner, 100)
-	half, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Limit: 10})
+	half, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Limit: 10})
 	if diff := cmp.Diff(all[:10], half.Events); err != nil || diff != "" {
 		t.Fatalf("%v\n%s", err, diff)
 	}
@@ -204,21 +204,21 @@ func TestReaderIsOvertakenBySweep(t *testing.T) {
 		swept layout.Epoch
 		want  error
 	}{{at.Epoch - 1, nil}, {at.Epoch, licensing.ErrCursorExpired}} {
-		kvtest.Must(l.store.raiseSwept(testContext(t, 10*time.Second), c.swept))(t)
+		kvtest.Must(l.store.raiseSwept(kvtest.Context(t, 10*time.Second), c.swept))(t)
 		for _, s := range []*Store{l.store, l.open(nil)} {
-			rest, err := s.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
+			rest, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: half.Next, Limit: 100})
 			if diff := cmp.Diff(all[10:], rest.Events); !errors.Is(err, c.want) || c.want == nil && diff != "" {
 				t.Errorf("swept up to %d: %v\n%s", c.swept, err, diff)
 			}
 		}
 		l.clean()
 	}
-	if now := kvtest.Must(l.store.raiseSwept(testContext(t, 10*time.Second), 1))(t); now != at.Epoch {
+	if now := kvtest.Must(l.store.raiseSwept(kvtest.Context(t, 10*time.Second), 1))(t); now != at.Epoch {
 		t.Errorf("it is lowered to %d", now)
 	}
 	// A reader that has listed what is removed before it reads it.
 	last, _ := layout.ReadFeedPlace(store.Cell, all[12].ID)
-	if _, err := l.store.etcd.Native.Delete(testContext(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
+	if _, err := l.store.etcd.Native.Delete(kvtest.Context(t, 10*time.Second), layout.EventsOf(owner)+string(layout.AppendEpoch(nil, last.Epoch)), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := l.after(owner, store.FeedPosition(all[12].ID)); !errors.Is(err, licensing.ErrCursorExpired) {
@@ -241,7 +241,7 @@ func TestSweepUnderReaders(t *testing.T) {
 			for n := 0; ctx.Err() == nil; n++ {
 				// Each pass is a day later, so that it makes a mark, and keeps two days.
 				now := kvtest.Time.Add(time.Duration(n) * 24 * time.Hour)
-				_, err := s.SweepEvents(testContext(t, 10*time.Second), now, store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
+				_, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), now, store.EventRetention{Age: 48 * time.Hour, Bytes: 1 << 40})
 				if err != nil && !errors.Is(err, licensing.ErrUnavailable) && !errors.Is(err, licensing.ErrOutcomeUnknown) {
 					t.Errorf("sweeper %d: %v", i, err)
 				}
@@ -255,7 +255,7 @@ func TestSweepUnderReaders(t *testing.T) {
 		group.Go(func() {
 			page, last := store.FeedPage{Limit: 3}, uint64(0)
 			for ctx.Err() == nil {
-				feed, err := s.ReadEvents(testContext(t, 10*time.Second), owner, page)
+				feed, err := s.ReadEvents(kvtest.Context(t, 10*time.Second), owner, page)
 				mu.Lock()
 				switch {
 				case errors.Is(err, licensing.ErrCursorExpired) && page.After != "":
@@ -312,7 +312,7 @@ func TestSweepIsKilled(t *testing.T) {
 			l.license(l.store, owner)
 		}
 		l.seal() // so that a mark is to be made first
-		s := kvtest.Must(Open(testContext(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()}))(t)
+		s := kvtest.Must(Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: l.etcd.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()}))(t)
 		writes := 0
 		faulty := &faultyKV{KVClient: s.etcd.Remote, next: func() fault {
 			if writes++; writes > kill {
@@ -321,7 +321,7 @@ func TestSweepIsKilled(t *testing.T) {
 			return fault{}
 		}}
 		s.etcd.KV = clientv3.NewKVFromKVClient(faulty, s.etcd.Native)
-		if _, err := s.SweepEvents(testContext(t, 10*time.Second), later, keepAll); err == nil && writes > kill {
+		if _, err := s.SweepEvents(kvtest.Context(t, 10*time.Second), later, keepAll); err == nil && writes > kill {
 			t.Errorf("killed after %d writes, and no error", kill)
 		}
 		_ = s.Close()

@@ -10,6 +10,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -59,22 +60,22 @@ func (s *Store) feedStateWith(ctx context.Context, others ...string) (state feed
 	}
 	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
-		return state, nil, unavailable(r.err)
+		return state, nil, etcd.Unavailable(r.err)
 	}
 	state.revision = r.revision
-	if kv := firstOf(r.responses, 0); kv != nil {
+	if kv := etcd.First(r.responses, 0); kv != nil {
 		state.epoch = layout.Epoch(kv.ModRevision)
 		s.fences.noteLaterEpoch(state.epoch)
 		s.directories.heed(state.epoch)
 	}
-	if kv := firstOf(r.responses, 1); kv != nil {
+	if kv := etcd.First(r.responses, 1); kv != nil {
 		if len(kv.Value) != layout.EpochSize {
 			return state, nil, broken(fmt.Errorf("the mark of swept events: %w", layout.ErrMalformed))
 		}
 		state.swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for i := range others {
-		also = append(also, firstOf(r.responses, 2+i))
+		also = append(also, etcd.First(r.responses, 2+i))
 	}
 	return state, also, nil
 }
@@ -225,11 +226,11 @@ func (s *Store) readEntries(ctx context.Context, r *feedReading, entries []layou
 	}
 	found := s.read(ctx, "load", &part{reads: reads})
 	if found.err != nil {
-		return 0, unavailable(found.err)
+		return 0, etcd.Unavailable(found.err)
 	}
 	size := 0
 	for i := range entries {
-		kv := firstOf(found.responses, i)
+		kv := etcd.First(found.responses, i)
 		if kv == nil {
 			return i, licensing.ErrCursorExpired // swept meanwhile
 		}

@@ -34,7 +34,7 @@ func newEventsLab(t *testing.T) *eventsLab {
 	l := &eventsLab{t: t, etcd: startEmbedded(t, t.TempDir())}
 	l.store = l.open(nil)
 	l.store.hearAll = true
-	if _, err := l.store.etcd.Native.Put(testContext(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
+	if _, err := l.store.etcd.Native.Put(kvtest.Context(t, 10*time.Second), layout.CheckKey, eventsCheck); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -47,7 +47,7 @@ func (l *eventsLab) open(next func() fault) *Store {
 	if next != nil {
 		s.etcd.Remote = &faultyKV{KVClient: s.etcd.Remote, next: next}
 	}
-	if err := s.OpenEpoch(testContext(l.t, 10*time.Second)); err != nil {
+	if err := s.OpenEpoch(kvtest.Context(l.t, 10*time.Second)); err != nil {
 		l.t.Fatal(err)
 	}
 	return s
@@ -56,7 +56,7 @@ func (l *eventsLab) open(next func() fault) *Store {
 // seal begins a new epoch behind everybody's back.
 func (l *eventsLab) seal() layout.Epoch {
 	l.t.Helper()
-	response, err := l.store.etcd.Native.Put(testContext(l.t, 10*time.Second), layout.EpochKey, "")
+	response, err := l.store.etcd.Native.Put(kvtest.Context(l.t, 10*time.Second), layout.EpochKey, "")
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func (l *eventsLab) listen(owners ...licensing.Owner) {
 	}
 	nobody := clientv3.OpTxn(nil, []clientv3.Op{clientv3.OpDelete(layout.ListenersPrefix, clientv3.WithPrefix())}, nil)
 	for _, op := range []clientv3.Op{nobody, clientv3.OpTxn(nil, puts, nil)} {
-		if _, err := l.store.etcd.Native.Do(testContext(l.t, 10*time.Second), op); err != nil {
+		if _, err := l.store.etcd.Native.Do(kvtest.Context(l.t, 10*time.Second), op); err != nil {
 			l.t.Fatal(err)
 		}
 	}
@@ -92,7 +92,7 @@ func (l *eventsLab) license(s *Store, owner licensing.Owner) licensing.Ref {
 
 func (l *eventsLab) commit(s *Store, change store.Change) {
 	l.t.Helper()
-	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
+	outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), change)
 	if err != nil || !outcome.Landed {
 		l.t.Fatalf("commit: %+v, %v", outcome, err)
 	}
@@ -117,7 +117,7 @@ func (l *eventsLab) feed(owner licensing.Owner, limit int) []store.RecordedEvent
 	var all []store.RecordedEvent
 	page := store.FeedPage{Limit: limit}
 	for {
-		got, err := l.store.ReadEvents(testContext(l.t, 10*time.Second), owner, page)
+		got, err := l.store.ReadEvents(kvtest.Context(l.t, 10*time.Second), owner, page)
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func (l *eventsLab) inTheirEpochs(events []store.RecordedEvent) {
 	l.t.Helper()
 	for _, e := range events {
 		at, _ := layout.ReadFeedPlace(store.Cell, e.ID)
-		is := kvtest.Must(l.store.etcd.Native.Get(testContext(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
+		is := kvtest.Must(l.store.etcd.Native.Get(kvtest.Context(l.t, 10*time.Second), layout.EpochKey, clientv3.WithRev(e.Revision)))(l.t).Kvs[0].ModRevision
 		if int64(at.Epoch) != is {
 			l.t.Errorf("%d %s of epoch %d was written in epoch %d", e.Sequence, e.Type, at.Epoch, is)
 		}
@@ -198,15 +198,15 @@ func TestFeed(t *testing.T) {
 			t.Errorf("event %d: %+v", i, e)
 		}
 		revision = e.Revision
-		got, err := l.store.Event(testContext(t, 10*time.Second), owner, e.ID)
+		got, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, e.ID)
 		if err != nil || got == nil || !cmp.Equal(*got, e) {
 			t.Errorf("event %s is %+v, %v", e.ID, got, err)
 		}
-		rest, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
+		rest, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(e.ID), Limit: 100})
 		if diff := cmp.Diff(all[i+1:], rest.Events); err != nil || diff != "" && len(rest.Events)+i+1 != len(all) {
 			t.Errorf("after event %d: %v\n%s", i, err, diff)
 		}
-		stranger, err := l.store.Event(testContext(t, 10*time.Second), acct("other"), e.ID)
+		stranger, err := l.store.Event(kvtest.Context(t, 10*time.Second), acct("other"), e.ID)
 		if err != nil || stranger != nil {
 			t.Errorf("another owner finds %+v, %v", stranger, err)
 		}
@@ -219,7 +219,7 @@ func TestFeed(t *testing.T) {
 		t.Errorf("the removal's event is %+v", removed)
 	}
 
-	removals, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
+	removals, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceRemoved}, Limit: 10})
 	if got := kindsOf(removals.Events); err != nil || !slices.Equal(got, want[6:7]) {
 		t.Errorf("of removals the feed is %q, %v", got, err)
 	}
@@ -227,7 +227,7 @@ func TestFeed(t *testing.T) {
 		var history []store.RecordedEvent
 		page := store.HistoryPage{Limit: limit}
 		for {
-			got, err := l.store.History(testContext(t, 10*time.Second), ref, page)
+			got, err := l.store.History(kvtest.Context(t, 10*time.Second), ref, page)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -257,11 +257,11 @@ func TestPositionsOfNoFeed(t *testing.T) {
 	later.Sequence++
 	unknown.Epoch += 1 << 40
 	for _, position := range []string{"x", "evt_", "evt_0", mine.ID + "0", "evt_1" + mine.ID[5:], others.ID, later.Text(store.Cell), unknown.Text(store.Cell), "pos_0"} {
-		_, err := l.store.ReadEvents(testContext(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(position), Limit: 1})
+		_, err := l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, store.FeedPage{After: store.FeedPosition(position), Limit: 1})
 		if !errors.Is(err, store.ErrBadPosition) {
 			t.Errorf("after %q: %v", position, err)
 		}
-		if got, err := l.store.Event(testContext(t, 10*time.Second), owner, position); got != nil || err != nil {
+		if got, err := l.store.Event(kvtest.Context(t, 10*time.Second), owner, position); got != nil || err != nil {
 			t.Errorf("event %q is %+v, %v", position, got, err)
 		}
 	}
@@ -303,7 +303,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					l.seal()
 				}
 				l.commit(s, change)
-				_ = s.Ping(testContext(t, 10*time.Second))
+				_ = s.Ping(kvtest.Context(t, 10*time.Second))
 				l.commit(s, l.bound(s, ref, "b")) // also runs what is late
 				l.seal()
 				want := []string{"1 license.issued", "2 license.activated a", "3 device.bound a", "4 device.bound b"}
@@ -312,7 +312,7 @@ func TestEpochMovesDuringACommit(t *testing.T) {
 					t.Errorf("the feed is %q, want %q", kinds, want)
 				}
 				l.inTheirEpochs(got)
-				history, err := l.store.History(testContext(t, 10*time.Second), ref, store.HistoryPage{Limit: 10})
+				history, err := l.store.History(kvtest.Context(t, 10*time.Second), ref, store.HistoryPage{Limit: 10})
 				slices.Reverse(history.Events)
 				if diff := cmp.Diff(got, history.Events); err != nil || diff != "" {
 					t.Errorf("the history: %v\n%s", err, diff)
@@ -401,7 +401,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 			license := *newLicense(t, 0)
 			license.Owner = owner
 			told := licensing.NewLicense(&license, nil, "")
-			response, err := l.store.etcd.Native.Put(testContext(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
+			response, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), made[i].Key(owner), string(layout.EncodeEvents(told.Events, layout.Location{})))
 			if err == nil {
 				made[i].Revision = response.Header.Revision
 			}
@@ -411,13 +411,13 @@ func TestFeedOfManyEpochs(t *testing.T) {
 		for _, entry := range made {
 			ids = append(ids, layout.EventID(entry.Location, entry.Record, 1))
 		}
-		if err := l.store.OpenEpoch(testContext(t, 10*time.Second)); err != nil {
+		if err := l.store.OpenEpoch(kvtest.Context(t, 10*time.Second)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	gap := func() {
 		many(2*firstSlice, func(int) error {
-			_, err := l.store.etcd.Native.Put(testContext(t, 60*time.Second), "elsewhere", "")
+			_, err := l.store.etcd.Native.Put(kvtest.Context(t, 60*time.Second), "elsewhere", "")
 			return err
 		})
 	}
@@ -445,7 +445,7 @@ func TestFeedOfManyEpochs(t *testing.T) {
 	l.seal()
 	page := store.FeedPage{Types: []licensing.EventType{licensing.EventDeviceBound}, Limit: 10}
 	for pages := 1; ; pages++ {
-		got := kvtest.Must(l.store.ReadEvents(testContext(t, 10*time.Second), owner, page))(t)
+		got := kvtest.Must(l.store.ReadEvents(kvtest.Context(t, 10*time.Second), owner, page))(t)
 		if page.After = got.Next; got.More && len(got.Events) == 0 {
 			continue
 		}

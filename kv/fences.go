@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -91,7 +92,7 @@ func (s *Store) fence(batch []*part) (top fenced, send, lost []*part) {
 	}
 	demand := func(key string, revision int64) {
 		k := []byte(key)
-		top.compares, top.gets = append(top.compares, unchanged(k, revision)), append(top.gets, k)
+		top.compares, top.gets = append(top.compares, etcd.Unchanged(k, revision)), append(top.gets, k)
 	}
 	if writes {
 		demand(layout.EpochKey, int64(top.epoch))
@@ -145,7 +146,7 @@ func (s *Store) movedSince(top fenced, responses []*etcdserverpb.ResponseOp) (bo
 	moved := false
 	for i, key := range top.gets {
 		var revision int64
-		if kv := firstOf(responses, i); kv != nil {
+		if kv := etcd.First(responses, i); kv != nil {
 			revision = kv.ModRevision
 		}
 		switch string(key) {
@@ -182,7 +183,7 @@ func (s *Store) afterRestore(is layout.Epoch) error {
 }
 
 // errFence answers parts that were not sent because a fence could not be read.
-const errFence = notSent("a fence can't be read")
+const errFence = etcd.NotSent("a fence can't be read")
 
 // OpenEpoch begins an epoch, as every node does when it starts, and learns who
 // listens. So what is recorded after a restore never shares an epoch with what was
@@ -190,13 +191,13 @@ const errFence = notSent("a fence can't be read")
 // the epoch, and begins it before it first records an event.
 func (s *Store) OpenEpoch(ctx context.Context) error {
 	if err := s.learnListening(ctx); err != nil {
-		return unavailable(err)
+		return etcd.Unavailable(err)
 	}
 	if _, err := s.listEventOwners(ctx); err != nil {
 		return err
 	}
 	err := s.beginEpoch(ctx)
-	if errors.Is(err, errFull) || errors.Is(err, rpctypes.ErrNoSpace) {
+	if errors.Is(err, etcd.ErrFull) || errors.Is(err, rpctypes.ErrNoSpace) {
 		s.fences.owes.Store(true)
 		return nil
 	}
@@ -204,9 +205,9 @@ func (s *Store) OpenEpoch(ctx context.Context) error {
 }
 
 func (s *Store) beginEpoch(ctx context.Context) error {
-	response, err := s.etcd.txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
+	response, err := s.etcd.Txn(ctx, "seal", nil, []clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, nil)
 	if err != nil {
-		return unavailable(err)
+		return etcd.Unavailable(err)
 	}
 	s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
 	return nil
@@ -233,7 +234,7 @@ func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 		return store.Epoch{}, err
 	}
 	if err := s.noteListening(ctx, also[0], state.revision); err != nil {
-		return store.Epoch{}, unavailable(err)
+		return store.Epoch{}, etcd.Unavailable(err)
 	}
 	if mark := also[1]; mark != nil {
 		if err := s.moveLeft(ctx, mark.ModRevision); err != nil {
@@ -247,21 +248,21 @@ func (s *Store) EventEpoch(ctx context.Context) (store.Epoch, error) {
 
 // SealEvents begins the next epoch, unless that was done.
 func (s *Store) SealEvents(ctx context.Context, from store.Epoch) error {
-	response, err := s.etcd.txn(ctx, "seal",
+	response, err := s.etcd.Txn(ctx, "seal",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.EpochKey), "=", int64(from.Number))},
 		[]clientv3.Op{clientv3.OpPut(layout.EpochKey, "")}, []clientv3.Op{clientv3.OpGet(layout.EpochKey)})
 	if err != nil {
-		return unavailable(err)
+		return etcd.Unavailable(err)
 	}
 	if response.Succeeded {
 		s.fences.noteEpoch(layout.Epoch(response.Header.Revision))
-	} else if kv := firstOf(response.Responses, 0); kv != nil {
+	} else if kv := etcd.First(response.Responses, 0); kv != nil {
 		s.fences.noteEpoch(layout.Epoch(kv.ModRevision))
 	}
 	return nil
 }
 
-// WatchEpochs calls wake whenever an epoch has begun; see watchKey.
+// WatchEpochs calls wake whenever an epoch has begun; see Watch.
 func (s *Store) WatchEpochs(ctx context.Context, wake func()) {
-	s.etcd.watchKey(ctx, layout.EpochKey, wake)
+	s.etcd.Watch(ctx, layout.EpochKey, wake)
 }

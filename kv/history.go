@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -24,7 +25,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 	}
 	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.RecordKey(ref)), []byte(layout.TrimmedKey)}})
 	if r.err != nil {
-		return history, unavailable(r.err)
+		return history, etcd.Unavailable(r.err)
 	}
 	record, owner, latest, err := latestEvents(ref, r)
 	if err != nil || record == "" {
@@ -34,7 +35,7 @@ func (s *Store) History(ctx context.Context, ref licensing.Ref, page store.Histo
 		at = latest
 	}
 	var swept layout.Epoch
-	if kv := firstOf(r.responses, 1); kv != nil && len(kv.Value) == layout.EpochSize {
+	if kv := etcd.First(r.responses, 1); kv != nil && len(kv.Value) == layout.EpochSize {
 		swept = layout.Epoch(binary.BigEndian.Uint64(kv.Value))
 	}
 	for scanned := 0; at.sequence > 0 && at.Epoch > swept && len(history.Events) < page.Limit; scanned++ {
@@ -91,7 +92,7 @@ func readHistoryPlace(text string) (p historyPlace, ok bool) {
 
 // latestEvents tells of a record, as it was read, where its latest events stand.
 func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Owner, at historyPlace, err error) {
-	kv := firstOf(r.responses, 0)
+	kv := etcd.First(r.responses, 0)
 	if kv == nil {
 		return "", owner, at, nil
 	}
@@ -124,9 +125,9 @@ func latestEvents(ref licensing.Ref, r reply) (record string, owner licensing.Ow
 func (s *Store) historyStep(ctx context.Context, owner licensing.Owner, record string, at historyPlace, limit int, history *store.History) (historyPlace, error) {
 	r := s.read(ctx, "load", &part{reads: [][]byte{[]byte(layout.EventsKeyOf(owner, at.Location, record, at.last))}})
 	if r.err != nil {
-		return at, unavailable(r.err)
+		return at, etcd.Unavailable(r.err)
 	}
-	kv := firstOf(r.responses, 0)
+	kv := etcd.First(r.responses, 0)
 	if kv == nil {
 		return historyPlace{}, nil // swept meanwhile, or never there
 	}

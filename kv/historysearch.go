@@ -3,6 +3,7 @@ package kv
 import (
 	"context"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -74,10 +75,10 @@ func (s *Store) latestIn(ctx context.Context, dir *directory, record string, mos
 		}
 		r := s.read(ctx, "load", &part{reads: reads})
 		if r.err != nil {
-			return found, unavailable(r.err)
+			return found, etcd.Unavailable(r.err)
 		}
 		for i, e := range some {
-			if kv := firstOf(r.responses, i); kv != nil {
+			if kv := etcd.First(r.responses, i); kv != nil {
 				runs, _ := layout.DecodeRuns(e, kv.Value)
 				for j := range runs {
 					take(e.Location, &runs[j])

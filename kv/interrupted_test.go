@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
+	"licet/kv/internal/kvtest"
 	"licet/licensing"
 	"licet/node/store"
 )
@@ -58,7 +59,7 @@ func (l *eventsLab) interrupted(c interruption, happens func()) *Store {
 
 func (l *eventsLab) commitInterrupted(s *Store, change store.Change, c interruption) store.Outcome {
 	l.t.Helper()
-	outcome, err := s.Commit(testContext(l.t, 10*time.Second), change)
+	outcome, err := s.Commit(kvtest.Context(l.t, 10*time.Second), change)
 	if err != nil || outcome.Landed != c.landed {
 		l.t.Fatalf("%+v, %v; want landed: %v", outcome, err, c.landed)
 	}
@@ -175,7 +176,7 @@ func TestSubscriptionInDoubt(t *testing.T) {
 			l := l.in(t)
 			owner := acct(fmt.Sprint("doubt", i))
 			s := l.open(script(c.faults...))
-			outcome, err := s.Commit(testContext(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
+			outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), l.hooked(s, owner, subscribe(owner)))
 			if !errors.Is(err, c.err) || c.err == nil && !outcome.Landed {
 				t.Errorf("%+v, %v", outcome, err)
 			}
@@ -202,7 +203,7 @@ func TestOwnersSubscribeBetweenAttempts(t *testing.T) {
 			l.hook(l.store, leaves, unsubscribe(leaves))
 		})
 		l.commitInterrupted(s, l.hooked(s, owner, subscribe(owner)), interruption{landed: true})
-		_ = s.Ping(testContext(l.t, 10*time.Second))
+		_ = s.Ping(kvtest.Context(l.t, 10*time.Second))
 		l.leave(s, owner, other)
 	})
 }

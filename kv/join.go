@@ -6,6 +6,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -94,8 +95,8 @@ func (j *joined) join(at layout.Location, own []*telling) {
 			runs[i] = layout.Run{Record: t.record, Last: t.last, Value: t.events}
 		}
 		key := []byte(layout.BlockKey(own[0].owner, at))
-		j.compares = append(j.compares, unchanged(key, 0))
-		j.puts = append(j.puts, put(key, layout.EncodeBlock(runs[:len(some)])))
+		j.compares = append(j.compares, etcd.Unchanged(key, 0))
+		j.puts = append(j.puts, etcd.Put(key, layout.EncodeBlock(runs[:len(some)])))
 		at.Block++
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -30,14 +31,14 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	for _, use := range uses {
 		gets = append(gets, clientv3.OpGet(layout.KeyUseKey(use.Hash)))
 	}
-	have, err := s.etcd.txn(ctx, "read_key_uses", nil, gets, nil)
+	have, err := s.etcd.Txn(ctx, "read_key_uses", nil, gets, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	for i, use := range uses {
 		var noted time.Time
 		var revision int64
-		if kv := firstOf(have.Responses, i); kv != nil {
+		if kv := etcd.First(have.Responses, i); kv != nil {
 			// One that can't be read is written anew.
 			noted, _ = layout.DecodeKeyUse(kv.Value)
 			revision = kv.ModRevision
@@ -54,7 +55,7 @@ func (s *Store) noteKeysUsed(ctx context.Context, uses []store.KeyUse) error {
 	if len(puts) == 0 {
 		return nil
 	}
-	if _, err := s.etcd.txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
+	if _, err := s.etcd.Txn(ctx, "note_key_uses", nil, puts, nil); err != nil {
 		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
 	}
 	return nil

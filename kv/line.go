@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics/guard"
@@ -72,7 +73,7 @@ func (p *part) isCheck() bool { return len(p.compares) > 0 && len(p.then) == 0 }
 func (p *part) holds(found []*etcdserverpb.ResponseOp) bool {
 	for i, compare := range p.compares {
 		var revision int64
-		if kv := firstOf(found, i); kv != nil {
+		if kv := etcd.First(found, i); kv != nil {
 			revision = kv.ModRevision
 		}
 		if revision != compare.GetModRevision() {
@@ -117,7 +118,7 @@ type line struct {
 
 // free tells whether there is a request to be sent.
 func (l *line) free() bool {
-	return l.flying < l.few || l.flying < l.most && l.ops+l.told.keys >= maxOps
+	return l.flying < l.few || l.flying < l.most && l.ops+l.told.keys >= etcd.MaxOps
 }
 
 // leaves takes off a part that waits no more.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"licet/kv/internal/etcd"
 	"licet/licensing"
 	"licet/metrics/guard"
 )
@@ -20,8 +21,8 @@ import (
 func putting(keys ...string) *part {
 	p := &part{}
 	for _, key := range keys {
-		p.compares = append(p.compares, unchanged([]byte(key), 0))
-		p.then = append(p.then, put([]byte(key), []byte("value")))
+		p.compares = append(p.compares, etcd.Unchanged([]byte(key), 0))
+		p.then = append(p.then, etcd.Put([]byte(key), []byte("value")))
 		p.reads = append(p.reads, []byte(key))
 	}
 	return p
@@ -41,7 +42,7 @@ func reading(key string, reads ...string) *part {
 func comparing(key string, compared ...string) *part {
 	p := putting(key)
 	for _, other := range compared {
-		p.compares = append(p.compares, unchanged([]byte(other), 0))
+		p.compares = append(p.compares, etcd.Unchanged([]byte(other), 0))
 	}
 	return p
 }
@@ -91,13 +92,13 @@ func TestBatchRules(t *testing.T) {
 		{"two read a key", false, []*part{reading("a", "c"), reading("b", "c")}, []int{2}},
 		{"reads meet no writes", true, []*part{reading("a", "c"), reading("a", "c")}, []int{2}},
 		// Two compares of fences may stand before them.
-		{"singles", false, singles(200), []int{maxOps - fenceOps, 200 - (maxOps - fenceOps)}},
+		{"singles", false, singles(200), []int{etcd.MaxOps - fenceOps, 200 - (etcd.MaxOps - fenceOps)}},
 		{"nesting counts the children and the widest", true, singles(200), []int{127, 73}},
 		{"operations", false, []*part{putting(many("a", 31)...), putting(many("b", 31)...), putting(many("c", 31)...), putting(many("d", 31)...), putting(many("e", 5)...), putting("f")}, []int{5, 1}},
 		{"a hot record travels alone", false, []*part{putting("a"), putting(many("h", hotOps)...), putting("b")}, []int{2, 1}},
 		{"a hot record comes first", false, []*part{putting(many("h", hotOps)...), putting("a"), putting("b")}, []int{1, 2}},
 		{"bytes", false, []*part{big("a"), putting("c"), big("b")}, []int{2, 1}},
-		{"more than fits goes alone, to be refused by etcd", false, []*part{putting(many("h", maxOps+1)...), putting("a")}, []int{1, 1}},
+		{"more than fits goes alone, to be refused by etcd", false, []*part{putting(many("h", etcd.MaxOps+1)...), putting("a")}, []int{1, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := &line{apart: !c.shared, waiting: slices.Clone(c.waiting)}
@@ -226,18 +227,18 @@ func TestLineFlights(t *testing.T) {
 			t.Fatalf("%d left together, while requests were free", len(batch))
 		}
 	}
-	come(maxOps - 1)
-	awaitWaiting(t, l, maxOps-1)
+	come(etcd.MaxOps - 1)
+	awaitWaiting(t, l, etcd.MaxOps-1)
 	none("what waits does not fill a request")
 	come(1)
-	if batch := <-flying; len(batch) != maxOps-fenceOps {
-		t.Errorf("%d left together, want %d", len(batch), maxOps-fenceOps)
+	if batch := <-flying; len(batch) != etcd.MaxOps-fenceOps {
+		t.Errorf("%d left together, want %d", len(batch), etcd.MaxOps-fenceOps)
 	}
-	come(3 * maxOps)
-	if batch := <-flying; len(batch) != maxOps-fenceOps {
-		t.Errorf("then %d left together, want %d", len(batch), maxOps-fenceOps)
+	come(3 * etcd.MaxOps)
+	if batch := <-flying; len(batch) != etcd.MaxOps-fenceOps {
+		t.Errorf("then %d left together, want %d", len(batch), etcd.MaxOps-fenceOps)
 	}
-	awaitWaiting(t, l, 2*maxOps)
+	awaitWaiting(t, l, 2*etcd.MaxOps)
 	none("the most are under way")
 	close(back)
 	group.Wait()
@@ -285,7 +286,7 @@ func TestLineGiveUp(t *testing.T) {
 	}
 	_, endLast := run("last")
 	back <- struct{}{}
-	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(written(batch[0].then[0])), "last") {
+	if batch := <-flying; len(batch) != 1 || !strings.HasPrefix(string(etcd.WrittenKey(batch[0].then[0])), "last") {
 		t.Error("what was given up was sent")
 	}
 	back <- struct{}{}

@@ -8,6 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -89,7 +90,7 @@ func (f *fences) advance(revision, read int64, is *layout.ListenFence) bool {
 	return true
 }
 
-// replace takes all owners that listen, as they were read at a revision of the store.
+// etcd.replace takes all owners that listen, as they were read at a revision of the store.
 func (f *fences) replace(revision, read, moved int64, owners map[licensing.Owner]struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,11 +112,11 @@ func (l *listeners) move(revision, read, moved int64) {
 
 // learnListening reads who listens.
 func (s *Store) learnListening(ctx context.Context) error {
-	response, err := s.etcd.txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
+	response, err := s.etcd.Txn(ctx, "read_listening", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey)}, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errFence, err)
 	}
-	return s.noteListening(ctx, firstOf(response.Responses, 0), response.Header.Revision)
+	return s.noteListening(ctx, etcd.First(response.Responses, 0), response.Header.Revision)
 }
 
 // readListenFence reads layout.ListenKey; the zero fence where there is no such key. A value that
@@ -151,12 +152,12 @@ func (s *Store) readListeners(ctx context.Context) error {
 	page := func(from string, at int64) clientv3.Op {
 		return clientv3.OpGet(from, clientv3.WithRange(end), clientv3.WithLimit(listenersPage), clientv3.WithKeysOnly(), clientv3.WithRev(at))
 	}
-	response, err := s.etcd.txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
+	response, err := s.etcd.Txn(ctx, "list_listeners", nil, []clientv3.Op{clientv3.OpGet(layout.ListenKey), page(layout.ListenersPrefix, 0)}, nil)
 	if err != nil {
 		return err
 	}
 	at := response.Header.Revision
-	fence, revision := s.readListenFence(firstOf(response.Responses, 0))
+	fence, revision := s.readListenFence(etcd.First(response.Responses, 0))
 	for found := response.Responses[1].GetResponseRange(); ; {
 		for _, kv := range found.Kvs {
 			// A key that is not in the form of a listener's is for verify to report.
@@ -167,8 +168,8 @@ func (s *Store) readListeners(ctx context.Context) error {
 		if !found.More {
 			break
 		}
-		next := keyAfter(found.Kvs[len(found.Kvs)-1].Key)
-		if response, err = s.etcd.txn(ctx, "list_listeners", nil, []clientv3.Op{page(next, at)}, nil); err != nil {
+		next := etcd.After(found.Kvs[len(found.Kvs)-1].Key)
+		if response, err = s.etcd.Txn(ctx, "list_listeners", nil, []clientv3.Op{page(next, at)}, nil); err != nil {
 			return err
 		}
 		found = response.Responses[0].GetResponseRange()

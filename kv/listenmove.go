@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -36,7 +37,7 @@ const (
 	// moveWaits is how many look-ups and repeated requests of one owner may wait on a node
 	// for one move. Each of them holds a place that other owners need too.
 	moveWaits = 8
-	// moveChild is how many keys one nested transaction of a move writes: maxOps counts
+	// moveChild is how many keys one nested transaction of a move writes: etcd.MaxOps counts
 	// by depth.
 	moveChild = 100
 )
@@ -81,10 +82,10 @@ func (s *Store) awaitMove(ctx context.Context, revision int64) error {
 		case err == nil && !left:
 			return nil // no request waits, so the one of that revision does not
 		case err == nil:
-		case ctx.Err() != nil || classify(err) == rejected || errors.Is(err, errFull):
+		case ctx.Err() != nil || etcd.Classify(err) == etcd.Rejected || errors.Is(err, etcd.ErrFull):
 			return err
 		default:
-			pauseBeforeReissue(ctx, attempt)
+			etcd.PauseBeforeReissue(ctx, attempt)
 			attempt++
 		}
 	}
@@ -159,7 +160,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 	if moved, wait, _ := s.fences.nextMove(revision, s.moveEvery); moved || wait > 0 {
 		return true, nil // another request here has learned of a move, or made one, meanwhile
 	}
-	response, err := s.etcd.txn(ctx, "list_listen_requests", nil, []clientv3.Op{
+	response, err := s.etcd.Txn(ctx, "list_listen_requests", nil, []clientv3.Op{
 		clientv3.OpGet(layout.ListenKey),
 		clientv3.OpGet(layout.ListenRequests, clientv3.WithPrefix(), clientv3.WithLimit(moveOwners),
 			clientv3.WithSort(clientv3.SortByModRevision, clientv3.SortAscend)),
@@ -167,7 +168,7 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 	if err != nil {
 		return true, err
 	}
-	was := firstOf(response.Responses, 0)
+	was := etcd.First(response.Responses, 0)
 	if err := s.noteListening(ctx, was, response.Header.Revision); err != nil {
 		return true, err
 	}
@@ -193,14 +194,14 @@ func (s *Store) moveListeners(ctx context.Context, revision int64) (left bool, e
 		move.Changes = append(move.Changes, change)
 	}
 	next := fence.Next(move, due[len(due)-1].ModRevision)
-	landed, err := s.etcd.txn(ctx, "move_listeners",
+	landed, err := s.etcd.Txn(ctx, "move_listeners",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(layout.ListenKey), "=", after)},
 		moveOps(next, move.Changes), []clientv3.Op{clientv3.OpGet(layout.ListenKey)})
 	if err != nil {
 		return true, err // layout.ListenKey is read again: only one move after this revision can land
 	}
 	if !landed.Succeeded {
-		return true, s.noteListening(ctx, firstOf(landed.Responses, 0), landed.Header.Revision)
+		return true, s.noteListening(ctx, etcd.First(landed.Responses, 0), landed.Header.Revision)
 	}
 	at := landed.Header.Revision
 	if !s.fences.advance(at, at, next) {
@@ -256,7 +257,7 @@ func (s *Store) removeRequests(ctx context.Context, done []*mvccpb.KeyValue) err
 				[]clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(key), "=", kv.ModRevision)},
 				[]clientv3.Op{clientv3.OpDelete(key)}, nil)
 		}
-		if _, err := s.etcd.txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
+		if _, err := s.etcd.Txn(ctx, "remove_listen_requests", nil, ops, nil); err != nil {
 			return err
 		}
 	}

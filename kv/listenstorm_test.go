@@ -36,7 +36,7 @@ func TestListeningInAStorm(t *testing.T) {
 	for _, s := range stores {
 		ticks.Go(func() {
 			for stop.Err() == nil {
-				_, _ = s.EventEpoch(testContext(t, 5*time.Second))
+				_, _ = s.EventEpoch(kvtest.Context(t, 5*time.Second))
 				time.Sleep(20 * time.Millisecond)
 			}
 		})
@@ -56,7 +56,7 @@ func TestListeningInAStorm(t *testing.T) {
 				}
 				for {
 					s := stores[random.IntN(3)]
-					loaded, err := s.Load(testContext(t, 10*time.Second), store.Want{Ref: licensing.WebhooksRef(owner)})
+					loaded, err := s.Load(kvtest.Context(t, 10*time.Second), store.Want{Ref: licensing.WebhooksRef(owner)})
 					if err != nil {
 						continue
 					}
@@ -67,7 +67,7 @@ func TestListeningInAStorm(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
+					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: licensing.WebhooksRef(owner), Token: loaded[0].Token, Record: loaded[0].Record}}})
 					if err == nil && outcome.Landed {
 						break
 					}
@@ -80,7 +80,7 @@ func TestListeningInAStorm(t *testing.T) {
 					if got, unsure, ok := s.Recall(want); ok && first && len(unsure) == 0 {
 						snapshot = got
 					} else {
-						loaded, err := s.Load(testContext(t, 10*time.Second), want)
+						loaded, err := s.Load(kvtest.Context(t, 10*time.Second), want)
 						if err != nil {
 							continue
 						}
@@ -90,7 +90,7 @@ func TestListeningInAStorm(t *testing.T) {
 						break
 					}
 					change := bind(t, ref, snapshot, device)
-					outcome, err := s.Commit(testContext(t, 10*time.Second), change)
+					outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), change)
 					if err == nil && outcome.Landed {
 						break
 					}
@@ -116,6 +116,6 @@ func TestListeningInAStorm(t *testing.T) {
 			t.Errorf("owner %d: told of %q, want %q", o, got, want)
 		}
 	}
-	kvtest.Must(l.store.EventEpoch(testContext(t, 10*time.Second)))(t)
+	kvtest.Must(l.store.EventEpoch(kvtest.Context(t, 10*time.Second)))(t)
 	l.clean()
 }

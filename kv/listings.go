@@ -126,7 +126,7 @@ func (s *Store) viewLicenses(ctx context.Context, ids []licensing.LicenseID) ([]
 	for _, id := range ids {
 		keys = append(keys, layout.LicenseKey(id), layout.MetadataKey(id))
 	}
-	found, err := s.etcd.getAll(ctx, "list_licenses", keys)
+	found, err := s.etcd.GetAll(ctx, "list_licenses", keys)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (s *Store) readOrders(ctx context.Context, owner licensing.Owner, buyerEmai
 	for i, orderNo := range orderNos {
 		keys[i] = layout.OrderKey(owner, orderNo)
 	}
-	found, err := s.etcd.getAll(ctx, "list_orders", keys)
+	found, err := s.etcd.GetAll(ctx, "list_orders", keys)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (s *Store) ListProducts(ctx context.Context, owner licensing.Owner, page st
 			}
 			keys[i] = layout.ProductKey(owner, position[layout.TimeSize:])
 		}
-		found, err := s.etcd.getAll(ctx, "list_products", keys)
+		found, err := s.etcd.GetAll(ctx, "list_products", keys)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +217,7 @@ func (s *Store) ListAPIKeys(ctx context.Context, owner licensing.Owner, page sto
 		for i, id := range ids {
 			entries[i] = layout.APIKeyIndexKey(owner, id)
 		}
-		found, err := s.etcd.getAll(ctx, "list_api_keys", entries)
+		found, err := s.etcd.GetAll(ctx, "list_api_keys", entries)
 		if err != nil {
 			return nil, err
 		}

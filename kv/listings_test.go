@@ -14,6 +14,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -75,7 +76,7 @@ func (k *workKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 func workStore(t testing.TB) (*Store, *workKV) {
 	t.Helper()
 	kv := &workKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(newAsker(kv, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
+	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

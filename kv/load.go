@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -87,7 +88,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	}
 	r := s.read(ctx, "load", &part{reads: reads})
 	if r.err != nil {
-		return nil, unavailable(r.err)
+		return nil, etcd.Unavailable(r.err)
 	}
 	snapshots, err := s.readSnapshots(queries, r.responses, false)
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Store) load(ctx context.Context, queries []query) ([]store.Snapshot, er
 	}
 	s.watchSnapshots(snapshots)
 	if err := s.awaitMoves(ctx, snapshots); err != nil {
-		return nil, unavailable(err)
+		return nil, etcd.Unavailable(err)
 	}
 	return snapshots, nil
 }
@@ -113,7 +114,7 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 	}
 	demand := func(key string, revision int64) {
 		k := []byte(key)
-		check.compares, check.reads = append(check.compares, unchanged(k, revision)), append(check.reads, k)
+		check.compares, check.reads = append(check.compares, etcd.Unchanged(k, revision)), append(check.reads, k)
 	}
 	demand(layout.RecordKey(ref), known.revision)
 	for device := range known.assumed {
@@ -121,16 +122,16 @@ func (s *Store) Confirm(ctx context.Context, ref licensing.Ref, token store.Toke
 	}
 	r := s.read(ctx, "check", check)
 	if r.err != nil {
-		return false, unavailable(r.err)
+		return false, etcd.Unavailable(r.err)
 	}
 	return r.succeeded, nil
 }
 
 // read takes reads or a check through a request that others may share.
 func (s *Store) read(ctx context.Context, operation string, p *part) reply {
-	p.span = s.etcd.startSpan(ctx, operation)
+	p.span = s.etcd.StartSpan(ctx, operation)
 	r, _ := s.reads.do(ctx, p)
-	endCall(p.span, r.err)
+	etcd.EndSpan(p.span, r.err)
 	return r
 }
 

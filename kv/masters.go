@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -17,7 +18,7 @@ import (
 // one that it uses no more, unless new secrets would be derived from it.
 func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error {
 	current := ring.Current().ID
-	response, err := s.etcd.txn(ctx, "check_ring", nil, []clientv3.Op{
+	response, err := s.etcd.Txn(ctx, "check_ring", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix()),
 		clientv3.OpGet(layout.RetiredMasterKey(current), clientv3.WithKeysOnly()),
 	}, nil)
@@ -25,7 +26,7 @@ func (s *Store) CheckRing(ctx context.Context, ring licensing.MasterRing) error 
 		return fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
 	var problems []error
-	if firstOf(response.Responses, 1) != nil {
+	if etcd.First(response.Responses, 1) != nil {
 		problems = append(problems, errRetired(current))
 	}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
@@ -55,7 +56,7 @@ func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error
 	}
 	at, retired := layout.MasterKeyKey(master.ID), layout.RetiredMasterKey(master.ID)
 	var doubted bool
-	response, err := s.etcd.resolve(ctx, "use_master", &doubted,
+	response, err := s.etcd.Resolve(ctx, "use_master", &doubted,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.CreateRevision(at), "=", 0),
 			clientv3.Compare(clientv3.CreateRevision(retired), "=", 0),
@@ -65,7 +66,7 @@ func (s *Store) UseMaster(ctx context.Context, master licensing.MasterKey) error
 	if err != nil || response.Succeeded {
 		return err
 	}
-	kv := firstOf(response.Responses, 0)
+	kv := etcd.First(response.Responses, 0)
 	if kv == nil {
 		return errRetired(master.ID)
 	}

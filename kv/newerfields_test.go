@@ -17,7 +17,7 @@ import (
 func TestNewerFormat(t *testing.T) {
 	s := openStore(t)
 	ref, _ := createStored(t, s)
-	ctx := testContext(t, 10*time.Second)
+	ctx := kvtest.Context(t, 10*time.Second)
 	read := func() []byte {
 		t.Helper()
 		r, err := server.client.Get(ctx, layout.RecordKey(ref))

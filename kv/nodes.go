@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -31,14 +32,14 @@ func (s *Store) Register(ctx context.Context, r store.Registration) {
 		if began {
 			attempt = 0
 		}
-		backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second}.wait(ctx, attempt)
+		etcd.Backoff{First: 100 * time.Millisecond, Longest: 5 * time.Second}.Wait(ctx, attempt)
 	}
 }
 
 // register registers a node for as long as its lease lives, and tells whether it
 // ever was.
 func (s *Store) register(ctx context.Context, r store.Registration) (began bool, err error) {
-	return s.etcd.underLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)),
+	return s.etcd.UnderLease(ctx, "lease of the node", registrationTTL, layout.NodeKey(r.Incarnation), string(layout.EncodeNode(r)),
 		func(ctx context.Context, _ clientv3.LeaseID) error {
 			<-ctx.Done()
 			return nil
@@ -48,7 +49,7 @@ func (s *Store) register(ctx context.Context, r store.Registration) (began bool,
 // Nodes lists the nodes that are up, this one too. One that is dead may be among
 // them for some seconds.
 func (s *Store) Nodes(ctx context.Context) ([]store.Registration, error) {
-	response, err := s.etcd.list(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
+	response, err := s.etcd.List(ctx, "nodes", layout.NodesPrefix, clientv3.WithPrefix(), clientv3.WithLimit(maxNodes))
 	if err != nil {
 		return nil, err
 	}

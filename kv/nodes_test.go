@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/node/store"
 )
@@ -16,7 +17,7 @@ import (
 func awaitNode(t *testing.T, s *Store, want store.Registration, there bool) {
 	t.Helper()
 	for until := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
-		nodes, err := s.Nodes(testContext(t, 10*time.Second))
+		nodes, err := s.Nodes(kvtest.Context(t, 10*time.Second))
 		if err != nil {
 			t.Fatal(err)
 		}

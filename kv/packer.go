@@ -1,6 +1,10 @@
 package kv
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+
+	"licet/kv/internal/etcd"
+)
 
 // packer decides which parts may share a request.
 type packer struct {
@@ -37,9 +41,9 @@ func (b *packer) begin() {
 // fences, and the keys of events and their compares.
 func (b *packer) room() int {
 	if b.apart {
-		return maxOps - fenceOps - b.told.keys
+		return etcd.MaxOps - fenceOps - b.told.keys
 	}
-	return maxOps
+	return etcd.MaxOps
 }
 
 // full reports whether nothing more can get in.
@@ -54,7 +58,7 @@ func (b *packer) fits(p *part) bool {
 		switch {
 		case alone,
 			b.ops+ops > b.room(),
-			b.count+1+max(b.widest, width) > maxOps,
+			b.count+1+max(b.widest, width) > etcd.MaxOps,
 			b.bytes+p.bytes > maxBatchBytes,
 			b.apart && b.meets(p):
 			return false
@@ -87,7 +91,7 @@ func (b *packer) meets(p *part) bool {
 		}
 	}
 	for _, op := range p.then {
-		if key := b.hash(written(op)); has(b.writes, key) || has(b.reads, key) {
+		if key := b.hash(etcd.WrittenKey(op)); has(b.writes, key) || has(b.reads, key) {
 			return true
 		}
 	}
@@ -102,7 +106,7 @@ func (b *packer) note(p *part) {
 		b.reads[b.hash(key)] = struct{}{}
 	}
 	for _, op := range p.then {
-		b.writes[b.hash(written(op))] = struct{}{}
+		b.writes[b.hash(etcd.WrittenKey(op))] = struct{}{}
 	}
 }
 

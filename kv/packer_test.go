@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -39,7 +40,7 @@ func putKeys(t *testing.T, r *etcdserverpb.TxnRequest) int {
 	t.Helper()
 	keys := make(map[string]bool)
 	for _, op := range r.Success {
-		key := string(written(op))
+		key := string(etcd.WrittenKey(op))
 		if keys[key] {
 			t.Errorf("%q is put twice", key)
 		}
@@ -80,7 +81,7 @@ func TestBatchesFit(t *testing.T) {
 		store := &Store{firstBlock: randomBlock}
 		top := fenced{epoch: 7}
 		for _, key := range []string{layout.EpochKey, layout.ListenKey} {
-			top.compares = append(top.compares, unchanged([]byte(key), 7))
+			top.compares = append(top.compares, etcd.Unchanged([]byte(key), 7))
 			top.gets = append(top.gets, []byte(key))
 		}
 		packer := newPacker(true)
@@ -99,11 +100,11 @@ func TestBatchesFit(t *testing.T) {
 			if len(batch) == 1 {
 				continue // it has what it has
 			}
-			if n := checked(flat); n > maxOps {
+			if n := checked(flat); n > etcd.MaxOps {
 				t.Errorf("seed %d: %d changes together have %d operations", seed, len(batch), n)
 			}
 			apart := nested(top, batch)
-			if n := checked(apart); n > maxOps {
+			if n := checked(apart); n > etcd.MaxOps {
 				t.Errorf("seed %d: %d changes, each in a transaction, have %d operations", seed, len(batch), n)
 			}
 			for _, p := range batch {

@@ -25,13 +25,13 @@ import (
 )
 
 func backupConfig(endpoints ...string) Config {
-	return Config{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.Nop()}
+	return Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()}
 }
 
 func backUp(t *testing.T, e *Embedded) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "backup.db")
-	kvtest.Must(Backup(testContext(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
+	kvtest.Must(Backup(kvtest.Context(t, 20*time.Second), backupConfig(e.Endpoints()...), path, nil))(t)
 	return path
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -96,14 +97,14 @@ func (m *masterSurvey) of(id string) *MasterUse {
 }
 
 func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey, error) {
-	response, err := s.etcd.txn(ctx, "survey_masters", nil, []clientv3.Op{
+	response, err := s.etcd.Txn(ctx, "survey_masters", nil, []clientv3.Op{
 		clientv3.OpGet(layout.MastersPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.RetiredPrefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(layout.APIKeysMark),
 		clientv3.OpGet(layout.WebhooksMark),
 	}, nil)
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, etcd.Unavailable(err)
 	}
 	found := &masterSurvey{}
 	for _, kv := range response.Responses[0].GetResponseRange().Kvs {
@@ -113,10 +114,10 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 		found.uses = append(found.uses, MasterUse{ID: string(kv.Key[len(layout.RetiredPrefix):]), Retired: true})
 	}
 	slices.SortFunc(found.uses, func(a, b MasterUse) int { return strings.Compare(a.ID, b.ID) })
-	if mark := firstOf(response.Responses, 2); mark != nil {
+	if mark := etcd.First(response.Responses, 2); mark != nil {
 		found.mark = mark.ModRevision
 	}
-	if mark := firstOf(response.Responses, 3); mark != nil {
+	if mark := etcd.First(response.Responses, 3); mark != nil {
 		found.webhooksMark = mark.ModRevision
 	}
 	for prefix, count := range map[string]func(*mvccpb.KeyValue, time.Time) error{
@@ -133,7 +134,7 @@ func (s *Store) surveyMasters(ctx context.Context, now time.Time) (*masterSurvey
 func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64, each func(*mvccpb.KeyValue) error) error {
 	from, end := prefix, clientv3.GetPrefixRangeEnd(prefix)
 	for {
-		page, err := s.etcd.list(ctx, "survey_masters", from, clientv3.WithRange(end),
+		page, err := s.etcd.List(ctx, "survey_masters", from, clientv3.WithRange(end),
 			clientv3.WithLimit(masterPage), clientv3.WithRev(revision))
 		if err != nil {
 			return err
@@ -142,7 +143,7 @@ func (s *Store) surveyFamily(ctx context.Context, prefix string, revision int64,
 			if err := each(kv); err != nil {
 				return err
 			}
-			from = keyAfter(kv.Key)
+			from = etcd.After(kv.Key)
 		}
 		if !page.More {
 			return nil
@@ -240,18 +241,18 @@ func (s *Store) RetireMaster(ctx context.Context, id string, now time.Time) erro
 			return err
 		}
 	}
-	return unavailable(errors.New("API keys or endpoints of webhooks keep being changed"))
+	return etcd.Unavailable(errors.New("API keys or endpoints of webhooks keep being changed"))
 }
 
 // retireMaster moves the fingerprint of a master key, unless an API key or an endpoint
 // of webhooks was made or changed since the survey.
 func (s *Store) retireMaster(ctx context.Context, id string, found *masterSurvey) (bool, error) {
-	print, err := s.etcd.get(ctx, "retire_master", layout.MasterKeyKey(id))
+	print, err := s.etcd.Get(ctx, "retire_master", layout.MasterKeyKey(id))
 	if err != nil || print == nil {
 		return false, err // retired meanwhile
 	}
 	var doubted bool
-	response, err := s.etcd.resolve(ctx, "retire_master", &doubted,
+	response, err := s.etcd.Resolve(ctx, "retire_master", &doubted,
 		[]clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(layout.APIKeysMark), "=", found.mark),
 			clientv3.Compare(clientv3.ModRevision(layout.WebhooksMark), "=", found.webhooksMark),

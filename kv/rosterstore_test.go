@@ -66,7 +66,7 @@ func confirmTruth(t *testing.T, s *Store, ref licensing.Ref, devices []string, t
 	if !ok {
 		return guess, false
 	}
-	still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
+	still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, guess.Token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func someDevices(rng *rand.Rand) (devices []string) {
 // until it lands, and keeps account of it.
 func change(t *testing.T, s *Store, ref licensing.Ref, cmd licensing.Command, at time.Time, truth map[string]licensing.Device) {
 	t.Helper()
-	ctx := testContext(t, 10*time.Second)
+	ctx := kvtest.Context(t, 10*time.Second)
 	want := store.Want{Ref: ref, Devices: []string{cmd.DeviceID()}}
 	snapshot, unsure, ok := s.Recall(want)
 	for range 3 {
@@ -164,7 +164,7 @@ func TestRosterAfterDoubt(t *testing.T) {
 			s := faultyStore(t, script())
 			ref := spilled(t, s)
 			s.etcd.Remote.(*faultyKV).next = script(c.faults...)
-			outcome, err := s.Commit(testContext(t, c.wait), bind(t, ref, guessed(t, s, ref, "new"), "new"))
+			outcome, err := s.Commit(kvtest.Context(t, c.wait), bind(t, ref, guessed(t, s, ref, "new"), "new"))
 			if outcome.Landed != c.landed || (err == nil) != c.landed {
 				t.Fatalf("got %+v, %v", outcome, err)
 			}
@@ -210,7 +210,7 @@ func TestTouchOfRemembered(t *testing.T) {
 			}
 		}
 		commit(t, s, ref, guess, true)
-		view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
+		view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestLargeFold(t *testing.T) {
 		t.Errorf("%d requests, want one that compares the license, and who listens", len(requests))
 	}
 	count := layout.MaxInline + 1 + store.MaxFoldDevices
-	view, err := s.ReadLicense(testContext(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
+	view, err := s.ReadLicense(kvtest.Context(t, 10*time.Second), licensing.LicenseKey(ref.ID), store.DevicePage{Limit: 1000})
 	if err != nil || view.License.CurrentDevices != count || len(view.Devices) != count {
 		t.Fatalf("%d devices, %d listed, want %d; %v", view.License.CurrentDevices, len(view.Devices), count, err)
 	}
@@ -279,7 +279,7 @@ func TestLargeFold(t *testing.T) {
 	stale := bindAll(guessed(t, s, ref, many[1]...), many[1])
 	other := faultyStore(t, script())
 	commit(t, other, ref, snapshotOf(bind(t, ref, loadOne(t, other, ref, "many-1-7"), "many-1-7")), true)
-	outcome, err := s.Commit(testContext(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
+	outcome, err := s.Commit(kvtest.Context(t, 10*time.Second), store.Change{Writes: []store.Write{{Ref: ref, Token: stale.Token, Record: stale.Record}}})
 	if err != nil || outcome.Landed || outcome.Rivals != nil {
 		t.Fatalf("got %+v, %v; want a loss that tells of no device", outcome, err)
 	}
@@ -318,7 +318,7 @@ func TestLateSwapIsLearned(t *testing.T) {
 	ref := spilled(t, s)
 	f := s.etcd.Remote.(*faultyKV)
 	f.next = func() fault { return fault{appliedLate, context.DeadlineExceeded} }
-	if o, err := s.Commit(testContext(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
+	if o, err := s.Commit(kvtest.Context(t, 3*time.Millisecond), bind(t, ref, guessed(t, s, ref, "new"), "new")); err == nil {
 		t.Fatalf("got %+v", o)
 	}
 	want := store.Want{Ref: ref, Devices: []string{"d-1", "d-2"}}

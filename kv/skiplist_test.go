@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -187,7 +188,7 @@ func TestListingCostsLittle(t *testing.T) {
 		sw.list(layout.ListingKey(labOwner, kvtest.Time, id))
 		extra += len(sw.then) - 1
 		for _, op := range sw.then {
-			if key := string(written(op)); seen[key] {
+			if key := string(etcd.WrittenKey(op)); seen[key] {
 				t.Fatalf("%q is put by two creations", key)
 			} else {
 				seen[key] = true
@@ -199,12 +200,12 @@ func TestListingCostsLittle(t *testing.T) {
 	}
 	// A license, its metadata, its end and its place; the first two are read too.
 	const puts, reads = (4+layout.SkipLevels)*store.MaxNewLicenses + 8, 2*store.MaxNewLicenses + 8
-	children := branch(make([]*etcdserverpb.RequestOp, puts), reads)
+	children := etcd.Branch(make([]*etcdserverpb.RequestOp, puts), reads)
 	deepest := 0
 	for _, child := range children {
 		deepest = max(deepest, len(child.GetRequestTxn().GetSuccess()))
 	}
-	if ops := max(len(children), reads) + deepest; ops > maxOps {
+	if ops := max(len(children), reads) + deepest; ops > etcd.MaxOps {
 		t.Errorf("%d licenses of the greatest height make a transaction of %d operations", store.MaxNewLicenses, ops)
 	}
 }

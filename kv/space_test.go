@@ -16,6 +16,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node"
@@ -60,7 +62,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 			Queries:  l.store,
 			KeyCheck: check,
 			Clock:    time.Now,
-			Metrics:  instruments(),
+			Metrics:  kvtest.Metrics(),
 			Log:      zerolog.Nop(),
 		},
 		Keys:    l.store,
@@ -79,7 +81,7 @@ func newSpaceLab(t *testing.T) *spaceLab {
 	return l
 }
 
-func (l *spaceLab) ctx() context.Context { return testContext(l.t, 30*time.Second) }
+func (l *spaceLab) ctx() context.Context { return kvtest.Context(l.t, 30*time.Second) }
 
 func (l *spaceLab) activate(i int) error {
 	_, err := l.node.Activate(l.ctx(), licensing.Activate{Target: licensing.Target{Key: l.keys[i%len(l.keys)]}, Device: fmt.Sprint("device ", i)})
@@ -105,7 +107,7 @@ func (l *spaceLab) fill() {
 			l.t.Fatal(err)
 		}
 	}
-	await(l.t, l.store.etcd.Full)
+	kvtest.Await(l.t, l.store.etcd.Full)
 }
 
 // makeRoom does what an operator does about the alarm.
@@ -169,7 +171,7 @@ func TestFullStore(t *testing.T) {
 		t.Errorf("verify under the alarm: %+v, %v", summary, err)
 	}
 	l.makeRoom()
-	await(t, func() bool { return l.activate(1) == nil })
+	kvtest.Await(t, func() bool { return l.activate(1) == nil })
 	if l.store.etcd.Full() {
 		t.Error("changes land, and the store still takes the alarm to be on")
 	}
@@ -206,7 +208,7 @@ func TestNoSpaceWithoutAlarm(t *testing.T) {
 	if err != nil && licensing.ReasonOf(err) != licensing.ReasonOutcomeUnknown {
 		t.Errorf("the change in doubt: %v", err)
 	}
-	await(t, func() bool { return l.activate(2) == nil })
+	kvtest.Await(t, func() bool { return l.activate(2) == nil })
 }
 
 func isClosed(c <-chan struct{}) bool {
@@ -244,7 +246,7 @@ func TestStartWhileFull(t *testing.T) {
 			Queries:  store,
 			KeyCheck: check,
 			Clock:    time.Now,
-			Metrics:  instruments(),
+			Metrics:  kvtest.Metrics(),
 			Log:      zerolog.Nop(),
 		},
 		Keys:    store,
@@ -264,7 +266,7 @@ func TestStartWhileFull(t *testing.T) {
 	}
 	l.makeRoom()
 	changes := 0
-	await(t, func() bool {
+	kvtest.Await(t, func() bool {
 		changes++
 		_, _, err := l.node.CreateOrder(l.ctx(), l.owner, service.NewOrder{ProductID: "pro", Amount: 100, Currency: "EUR"})
 		return err == nil
@@ -282,7 +284,7 @@ func TestMoveWhileFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.fill()
-	if err := l.store.awaitMove(testContext(t, 5*time.Second), asked.Header.Revision); !errors.Is(err, errFull) {
+	if err := l.store.awaitMove(kvtest.Context(t, 5*time.Second), asked.Header.Revision); !errors.Is(err, etcd.ErrFull) {
 		t.Errorf("a wait for a move under the alarm: %v", err)
 	}
 }

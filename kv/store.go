@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/metrics"
@@ -38,10 +39,13 @@ type Config struct {
 	Tracer  *tracing.Tracer // nil: nothing is traced
 }
 
+// TLS names the files that secure the connections to etcd.
+type TLS = etcd.TLS
+
 // Store keeps records in etcd. It implements store.Store. Make it with [Open];
 // it is safe for concurrent use.
 type Store struct {
-	etcd    *asker
+	etcd    *etcd.Client
 	metrics *metrics.Metrics
 	guard   *guard.Guard
 	counts  *counts
@@ -80,7 +84,7 @@ var (
 // Open connects to etcd. It fails if no member has answered a read within ten
 // seconds, or one that answers is too old.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	client, err := openAsker(ctx, askerConfig{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Metrics: cfg.Metrics, Log: cfg.Log, Tracer: cfg.Tracer})
+	client, err := etcd.Open(ctx, etcd.Config{Endpoints: cfg.Endpoints, TLS: cfg.TLS, Metrics: cfg.Metrics, Log: cfg.Log, Tracer: cfg.Tracer})
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-func newStore(client *asker, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
+func newStore(client *etcd.Client, m *metrics.Metrics, log zerolog.Logger, remembered int) (*Store, error) {
 	s := &Store{
 		etcd: client, metrics: m, guard: guard.New(m, log), counts: newCounts(m), log: log,
 		brokenLog: newBrokenLog(log), unreadableLog: newBrokenLog(log),
@@ -125,7 +129,7 @@ func (s *Store) Incarnation() store.Incarnation { return s.incarnation }
 
 // Ping makes a linearizable read.
 func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.etcd.get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
+	_, err := s.etcd.Get(ctx, "ping", layout.CheckKey, clientv3.WithKeysOnly())
 	return err
 }
 
@@ -133,14 +137,14 @@ func (s *Store) Ping(ctx context.Context) error {
 // the check key out of entropy; it never changes.
 func (s *Store) KeyCheck(ctx context.Context, entropy io.Reader) (licensing.KeyCheck, error) {
 	// A store that has a check key is only read: a node must also start while etcd is full.
-	if stored, err := s.etcd.get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
+	if stored, err := s.etcd.Get(ctx, "check_key", layout.CheckKey); err != nil || stored != nil {
 		return keyCheckOf(stored, err)
 	}
 	fresh := make([]byte, layout.CheckKeySize)
 	if _, err := io.ReadFull(entropy, fresh); err != nil {
 		return licensing.KeyCheck{}, fmt.Errorf("make a check key: %w", err)
 	}
-	response, err := s.etcd.txn(ctx, "check_key",
+	response, err := s.etcd.Txn(ctx, "check_key",
 		[]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(layout.CheckKey), "=", 0)},
 		[]clientv3.Op{clientv3.OpPut(layout.CheckKey, string(fresh)), clientv3.OpGet(layout.CheckKey)},
 		[]clientv3.Op{clientv3.OpGet(layout.CheckKey)})
@@ -166,7 +170,7 @@ func keyCheckOf(stored []byte, err error) (licensing.KeyCheck, error) {
 
 // OrderOwner tells whose order a number is.
 func (s *Store) OrderOwner(ctx context.Context, orderNo string) (licensing.Owner, bool, error) {
-	value, err := s.etcd.get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
+	value, err := s.etcd.Get(ctx, "order_owner", layout.OrderOwnerKey(orderNo))
 	if err != nil || value == nil {
 		return licensing.Owner{}, false, err
 	}

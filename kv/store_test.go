@@ -12,6 +12,8 @@ import (
 	"go.uber.org/goleak"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/etcd"
+	"licet/kv/internal/kvtest"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -63,7 +65,7 @@ func openStore(t *testing.T) *Store {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	s, err := Open(ctx, Config{Endpoints: server.endpoints, Metrics: instruments(), Log: zerolog.Nop()})
+	s, err := Open(ctx, Config{Endpoints: server.endpoints, Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func openStore(t *testing.T) *Store {
 // Some tests subscribe on the server of all.
 func learn(t *testing.T, s *Store) {
 	t.Helper()
-	if err := s.learnListening(testContext(t, 10*time.Second)); err != nil {
+	if err := s.learnListening(kvtest.Context(t, 10*time.Second)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -89,7 +91,7 @@ func learn(t *testing.T, s *Store) {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() fault) *Store {
 	t.Helper()
-	s, err := newStore(newAsker(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, instruments(), zerolog.Nop()), instruments(), zerolog.Nop(), 0)
+	s, err := newStore(etcd.New(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +142,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 // openAt opens a store of the endpoints.
 func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, error) {
 	t.Helper()
-	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -74,7 +75,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 			to = prefix + string(binary.BigEndian.AppendUint64(nil, position+width))
 		}
 		began := time.Now()
-		response, err := s.etcd.scan(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
+		response, err := s.etcd.Page(ctx, "survey_devices", from, to, 2*surveyPage, v.revision, clientv3.WithKeysOnly())
 		if err != nil {
 			return nil, err
 		}
@@ -86,7 +87,7 @@ func (s *Store) readPositions(ctx context.Context, id licensing.LicenseID, v *su
 		}
 		switch {
 		case response.More: // hashes cluster here
-			from = keyAfter(response.Kvs[len(response.Kvs)-1].Key)
+			from = etcd.After(response.Kvs[len(response.Kvs)-1].Key)
 		case last:
 			return found, nil
 		default:

@@ -115,7 +115,7 @@ func TestSurvey(t *testing.T) {
 					}
 				})
 			}
-			still, err := s.Confirm(testContext(t, 10*time.Second), ref, guess.Token)
+			still, err := s.Confirm(kvtest.Context(t, 10*time.Second), ref, guess.Token)
 			if err != nil || !still {
 				t.Errorf("confirmed: %v, %v", still, err)
 			}

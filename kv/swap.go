@@ -5,6 +5,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 	"licet/node/store"
@@ -114,7 +115,7 @@ func (sw *swap) add(write store.Write, token *stored, writers []layout.Writer) e
 // compare demands that a key is as it was at a revision; at 0, that it does not
 // exist.
 func (sw *swap) compare(key []byte, revision int64) {
-	sw.compares = append(sw.compares, unchanged(key, revision))
+	sw.compares = append(sw.compares, etcd.Unchanged(key, revision))
 	sw.bytes += 2*len(key) + operationBytes // the same key is read in Else
 }
 
@@ -122,12 +123,12 @@ func (sw *swap) compare(key []byte, revision int64) {
 const operationBytes = 24
 
 func (sw *swap) put(key, value []byte) {
-	sw.then = append(sw.then, put(key, value))
+	sw.then = append(sw.then, etcd.Put(key, value))
 	sw.bytes += len(key) + len(value) + operationBytes
 }
 
 func (sw *swap) remove(key []byte) {
-	sw.then = append(sw.then, remove(key))
+	sw.then = append(sw.then, etcd.Delete(key))
 	sw.bytes += len(key) + operationBytes
 }
 
@@ -200,7 +201,7 @@ func removes(write *store.Write) bool {
 	return write.Ref.Kind == licensing.KindProduct && write.Record.Product == nil
 }
 
-// list puts an entry into its listing.
+// List puts an entry into its listing.
 func (sw *swap) list(entry string) {
 	sw.put([]byte(entry), nil)
 	sw.listAbove(entry)

@@ -9,6 +9,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -34,7 +35,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	for _, c := range due {
 		reads = append(reads, clientv3.OpGet(c.key))
 	}
-	found, err := s.etcd.txn(ctx, "sweep_read", nil, reads, nil)
+	found, err := s.etcd.Txn(ctx, "sweep_read", nil, reads, nil)
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", licensing.ErrUnavailable, err)
 	}
@@ -43,7 +44,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	var unreadable error
 	swept := 0
 	for i, c := range due {
-		kv := firstOf(found.Responses, i)
+		kv := etcd.First(found.Responses, i)
 		var claim *licensing.Claim
 		if kv != nil {
 			if claim, _, err = layout.DecodeClaim(kv.Value); err != nil {
@@ -61,7 +62,7 @@ func (s *Store) sweepClaims(ctx context.Context, before time.Time, limit int) (i
 	if swept == 0 {
 		return 0, unreadable
 	}
-	response, err := s.etcd.txn(ctx, "sweep", compares, deletes, nil)
+	response, err := s.etcd.Txn(ctx, "sweep", compares, deletes, nil)
 	if err != nil {
 		// Whatever happened, the next sweep goes on from there.
 		return 0, fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, err)
@@ -80,7 +81,7 @@ type dueClaim struct {
 
 func (s *Store) dueClaims(ctx context.Context, before time.Time, limit int) ([]dueClaim, error) {
 	until := layout.ClaimAgePrefix + string(binary.BigEndian.AppendUint64(nil, uint64(before.UnixMilli())))
-	response, err := s.etcd.scan(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0, clientv3.WithKeysOnly())
+	response, err := s.etcd.Page(ctx, "sweep_list", layout.ClaimAgePrefix, until, int64(limit), 0, clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func TestSweepMeetsANewClaim(t *testing.T) {
 	s := faultyStore(t, script())
 	owner := newLicense(t, 1).Owner
 	ref := licensing.ClaimRef(owner, "0123456789abcdef")
-	ctx := testContext(t, 10*time.Second)
+	ctx := kvtest.Context(t, 10*time.Second)
 	old := kvtest.Time.Add(-licensing.ClaimLifetime)
 	load := func() store.Snapshot {
 		return kvtest.Must(s.Load(ctx, store.Want{Ref: ref}))(t)[0]

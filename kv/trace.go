@@ -1,6 +1,7 @@
 package kv
 
 import (
+	"licet/kv/internal/etcd"
 	"licet/metrics/tracing"
 	"licet/node/store"
 )
@@ -38,7 +39,7 @@ func traceRetry(span *tracing.Span, attempt int) {
 func endSwap(span *tracing.Span, outcome store.Outcome, err error) {
 	if span != nil {
 		span.Set(tracing.String("licet.store.swap", swapOutcome(outcome, err)))
-		endCall(span, err)
+		etcd.EndSpan(span, err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -229,17 +230,17 @@ func (v *verification) begin(ctx context.Context) error {
 		}
 		v.revision = response.Header.Revision
 		v.summary.Revision = v.revision
-		stored := firstOf(response.Responses, 0)
+		stored := etcd.First(response.Responses, 0)
 		v.checked = stored != nil
 		if v.checked && len(stored.Value) == layout.CheckKeySize {
 			check := licensing.NewKeyCheck(stored.Value)
 			v.check = &check
 		}
-		if kv := firstOf(response.Responses, 3); kv != nil {
+		if kv := etcd.First(response.Responses, 3); kv != nil {
 			fence, _ := layout.DecodeListenFence(kv.Value) // an error is reported with the key
 			v.moved = fence.Moved
 		}
-		v.beginEvents(firstOf(response.Responses, 1), firstOf(response.Responses, 2))
+		v.beginEvents(etcd.First(response.Responses, 1), etcd.First(response.Responses, 2))
 		return nil
 	})
 }

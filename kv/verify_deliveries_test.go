@@ -32,7 +32,7 @@ func (l *lab) endpoint() {
 // atWork runs do as the worker that a store is.
 func atWork(t *testing.T, s *Store, do func(ctx context.Context, w *deliveryWorker)) {
 	t.Helper()
-	err := s.Work(testContext(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
+	err := s.Work(kvtest.Context(t, time.Minute), func(ctx context.Context, w store.DeliveryWorker) error {
 		do(ctx, w.(*deliveryWorker))
 		return nil
 	})

@@ -6,6 +6,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 	"licet/licensing"
 )
@@ -22,7 +23,7 @@ func (v *verification) readCuts(ctx context.Context) error {
 				return err
 			}
 			for _, kv := range page.Kvs {
-				from = keyAfter(kv.Key)
+				from = etcd.After(kv.Key)
 				owner, rest, ok := layout.CutOwner(string(kv.Key[len(layout.LedgersPrefix):]))
 				ledger, err := layout.DecodeLedger(kv.Value)
 				if ok && rest == "" && err == nil && ledger.TrimmedEpoch > v.swept {

@@ -8,6 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -68,7 +69,7 @@ func TestVerifyMemoryIsBounded(t *testing.T) {
 		t.Logf("%d keys: %d KiB beyond %d KiB", summary.Keys, (most-before)/1024, before/1024)
 		return most - before
 	}
-	paged := &Store{etcd: &asker{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
+	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
 
 	l.bulk(60, 50)
 	few := highWater(paged, 10)

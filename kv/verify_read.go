@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/layout"
 )
 
@@ -153,7 +154,7 @@ func (s *stream) readPiece(ctx context.Context) error {
 func (s *stream) take(kvs []*mvccpb.KeyValue) {
 	s.page = kvs
 	if len(kvs) > 0 {
-		s.from = keyAfter(kvs[len(kvs)-1].Key)
+		s.from = etcd.After(kvs[len(kvs)-1].Key)
 	}
 }
 
@@ -181,7 +182,7 @@ func (v *verification) retry(ctx context.Context, read func(context.Context) err
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, rpctypes.ErrCompacted), classify(err) != unknown, try == askTries:
+		case errors.Is(err, rpctypes.ErrCompacted), etcd.Classify(err) != etcd.Unknown, try == askTries:
 			return err
 		}
 		select {

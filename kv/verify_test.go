@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -45,7 +46,7 @@ func (l *lab) verify(cfg VerifyConfig) (VerifySummary, []Violation) {
 // readings are the ways to read a store: all must find the same.
 func readings() map[string]func(*Store) (*Store, VerifyConfig) {
 	paged := func(s *Store) *Store {
-		return &Store{etcd: &asker{KV: withoutStreams{s.etcd.KV}}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
+		return &Store{etcd: &etcd.Client{KV: withoutStreams{s.etcd.KV}}, metrics: s.metrics, log: s.log, brokenLog: s.brokenLog}
 	}
 	return map[string]func(*Store) (*Store, VerifyConfig){
 		"streamed":           func(s *Store) (*Store, VerifyConfig) { return s, VerifyConfig{} },
@@ -117,7 +118,7 @@ func (o ownKeysOnly) Get(ctx context.Context, key string, opts ...clientv3.OpOpt
 func TestVerifyNeedsOnlyOurKeys(t *testing.T) {
 	l := newLab(t)
 	l.fill()
-	store := &Store{etcd: &asker{KV: ownKeysOnly{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
+	store := &Store{etcd: &etcd.Client{KV: ownKeysOnly{l.store.etcd.KV}}, metrics: l.metrics, log: l.store.log, brokenLog: l.store.brokenLog}
 	if _, found := (&lab{t: t, store: store}).verify(VerifyConfig{}); len(found) > 0 {
 		t.Errorf("found %v", found)
 	}
@@ -132,7 +133,7 @@ func TestVerifyEmptyStore(t *testing.T) {
 
 func openStoreOn(t *testing.T, e *Embedded) *Store {
 	t.Helper()
-	s, err := Open(testContext(t, 10*time.Second), Config{Endpoints: e.Endpoints(), Metrics: instruments(), Log: zerolog.Nop()})
+	s, err := Open(kvtest.Context(t, 10*time.Second), Config{Endpoints: e.Endpoints(), Metrics: kvtest.Metrics(), Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +190,7 @@ func TestVerifyUnderLoad(t *testing.T) {
 func TestVerifyWhileHistoryIsCompacted(t *testing.T) {
 	l := newLab(t)
 	s := l.fill()
-	paged := &Store{etcd: &asker{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
+	paged := &Store{etcd: &etcd.Client{KV: withoutStreams{l.store.etcd.KV}}, metrics: l.metrics, log: zerolog.Nop(), brokenLog: zerolog.Nop()}
 	verify := func(times int) (VerifySummary, error) {
 		compact := func(int64) {
 			if times--; times < 0 {

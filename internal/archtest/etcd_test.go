@@ -4,26 +4,28 @@ import (
 	"go/ast"
 	"go/token"
 	"slices"
+	"strings"
 	"testing"
 )
 
-// storeRoom is the room that asks etcd.
+// storeRoom is the room that asks etcd, with the rooms below it.
 const storeRoom = "kv"
 
-// doors are the ways to etcd that could lead around the check whether its members may be asked, and
-// the files that may take them. All other calls go through the client of a store, which checks that
-// of each call; see kv/bar.go.
+// doors are the ways to etcd that could lead around the check whether its members may be asked, or
+// around the count of requests, and the files that may take them. All other requests go through
+// etcd.Client; see kv/internal/etcd/barred.go.
 var doors = map[string][]string{
-	"clientv3.New":  {"kv/client.go"},                    // only newClient knows how
-	"grpc dialing":  nil,                                 // nor does anybody connect without etcd's client
-	"newClient":     {"kv/store.go", "kv/defragment.go"}, // with the check; and without: a command asks each member how it is
-	"Dial":          {"kv/members.go", "kv/defragment.go"},
-	"RetryKVClient": {"kv/store.go"},
-	"probing":       {"kv/members.go", "kv/bar.go"}, // probes ask members that are barred, too
+	"clientv3.New":  {"kv/internal/etcd/connect.go"},                    // only Connect knows how
+	"grpc dialing":  nil,                                                // nor does anybody connect without etcd's client
+	"Connect":       {"kv/internal/etcd/client.go", "kv/defragment.go"}, // with the check; and without: a command asks each member how it is
+	"Dial":          {"kv/internal/etcd/members.go", "kv/defragment.go"},
+	"RetryKVClient": {"kv/internal/etcd/client.go"},
+	"probing":       {"kv/internal/etcd/members.go", "kv/internal/etcd/barred.go"}, // probes ask members that are barred, too
+	"Native":        {"kv/internal/etcd/client.go", "kv/internal/etcd/lease.go", "kv/internal/etcd/watch.go", "kv/backup.go"},
 }
 
 func checkDoors(r *report, f *folder) {
-	if f.room == nil || f.room.path != storeRoom {
+	if f.room == nil || f.room.path != storeRoom && !strings.HasPrefix(f.room.path, storeRoom+"/") {
 		return
 	}
 	for _, s := range f.code() {
@@ -50,12 +52,12 @@ func eachDoor(s *source, found func(pos token.Pos, door string)) {
 				found(n.Pos(), "clientv3.New")
 			case from == "google.golang.org/grpc" && (name == "NewClient" || name == "Dial" || name == "DialContext"):
 				found(n.Pos(), "grpc dialing")
-			case name == "Dial" || name == "RetryKVClient":
+			case name == "Dial" || name == "RetryKVClient" || name == "Connect" || name == "Native":
 				found(n.Pos(), name)
 			}
 		case *ast.CallExpr:
-			if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "newClient" {
-				found(n.Pos(), "newClient")
+			if called, ok := n.Fun.(*ast.Ident); ok && called.Name == "Connect" {
+				found(n.Pos(), "Connect")
 			}
 		case *ast.CompositeLit:
 			if typ, ok := n.Type.(*ast.Ident); ok && typ.Name == "probing" {
@@ -76,12 +78,12 @@ import (
 
 type probing struct{}
 
-func newClient() *clientv3.Client { return nil }
+type etcd interface{ Connect() *clientv3.Client }
 
-func around() {
+func around(e etcd) {
 	_, _ = clientv3.New(clientv3.Config{})
 	_, _ = grpc.NewClient("")
-	_, _ = newClient().Dial("")
+	_, _ = e.Connect().Dial("")
 	_ = clientv3.RetryKVClient(nil)
 	_ = probing{}
 }
@@ -91,7 +93,7 @@ func around() {
 		"kv/x.go:13: clientv3.New" + why,
 		"kv/x.go:14: grpc dialing" + why,
 		"kv/x.go:15: Dial" + why,
-		"kv/x.go:15: newClient" + why,
+		"kv/x.go:15: Connect" + why,
 		"kv/x.go:16: RetryKVClient" + why,
 		"kv/x.go:17: probing" + why,
 	})

@@ -73,14 +73,15 @@ var house = []room{
 		ours:  []string{"metrics/tracing", "metrics", "licensing"},
 		third: []string{"code.dny.dev/ssrf", "github.com/standard-webhooks/standard-webhooks/libraries/go"},
 	},
-	{path: "kv", ours: []string{"kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "kv", ours: []string{"kv/internal/etcd", "kv/internal/layout", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
+	{path: "kv/internal/etcd", ours: []string{"kv/internal/layout", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{
 		path:   "kv/internal/layout",
 		ours:   []string{"node/store", "licensing"},
 		banned: []string{"crypto/rand", "io/fs", "log/...", "math/rand/...", "net/...", "os/...", "syscall"},
 		pure:   true,
 	},
-	{path: "kv/internal/kvtest", ours: []string{"node/store", "licensing"}, testOnly: true},
+	{path: "kv/internal/kvtest", ours: []string{"node/store", "metrics", "licensing"}, testOnly: true},
 	{path: "node/store/storetest", ours: []string{"node/store", "licensing"}, testOnly: true},
 	{path: "node/service", ours: []string{"node", "node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
 	{path: "node", ours: []string{"node/store", "metrics/guard", "metrics/tracing", "metrics", "licensing"}},
@@ -110,8 +111,8 @@ var gates = []struct {
 	path  string
 	rooms []string
 }{
-	{"go.etcd.io/...", []string{"kv", "internal/...", "loadtest/..."}},
-	{"google.golang.org/grpc/...", []string{"kv", "cmd/..."}},
+	{"go.etcd.io/...", []string{"kv", "kv/internal/etcd", "internal/...", "loadtest/..."}},
+	{"google.golang.org/grpc/...", []string{"kv", "kv/internal/etcd", "cmd/..."}},
 	{"github.com/valyala/fasthttp/...", []string{"handlers", "node/peer", "cmd/..."}},
 	{"github.com/fasthttp/...", []string{"handlers", "cmd/..."}},
 	{"github.com/dunglas/httpsfv/...", []string{"handlers/signature"}},

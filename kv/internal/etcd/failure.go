@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"errors"
@@ -6,46 +6,47 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// class is what the failure of an etcd request says of its effect.
-type class int
+// Class is what the failure of an etcd request says of its effect.
+type Class int
 
+// The classes of failures.
 const (
-	succeeded class = iota
-	refused         // not executed, and never will be
-	rejected        // likewise, because the request itself is wrong: a bug of ours
-	unknown         // may have been executed, or may yet
+	Succeeded Class = iota
+	Refused         // not executed, and never will be
+	Rejected        // likewise, because the request itself is wrong: a bug of ours
+	Unknown         // may have been executed, or may yet
 )
 
 // String is the class as metrics label it.
-func (c class) String() string {
+func (c Class) String() string {
 	switch c {
-	case succeeded:
+	case Succeeded:
 		return "ok"
-	case refused, rejected:
+	case Refused, Rejected:
 		return "refused"
 	default:
 		return "unknown"
 	}
 }
 
-// classify sorts a failure. Whatever is not known to come before etcd's log is
+// Classify sorts a failure. Whatever is not known to come before etcd's log is
 // unknown: every Unavailable (timed out, leader changed, server stopped), every
 // deadline, and also NoSpace, which etcd reports after it has applied the
-// request (server/etcdserver/apply, quotaApplierV3). A request that fails with errFull was
+// request (server/etcdserver/apply, quotaApplierV3). A request that fails with ErrFull was
 // not sent.
-func classify(err error) class {
+func Classify(err error) Class {
 	switch {
 	case err == nil:
-		return succeeded
-	case isNotSent(err), isAny(err, errBarred, errFull, rpctypes.ErrTooManyRequests,
+		return Succeeded
+	case isNotSent(err), isAny(err, ErrBarred, ErrFull, rpctypes.ErrTooManyRequests,
 		rpctypes.ErrAuthFailed, rpctypes.ErrPermissionDenied, rpctypes.ErrInvalidAuthToken,
 		rpctypes.ErrAuthOldRevision, rpctypes.ErrUserEmpty, rpctypes.ErrCompacted):
-		return refused
+		return Refused
 	case isAny(err, rpctypes.ErrRequestTooLarge, rpctypes.ErrTooManyOps,
 		rpctypes.ErrDuplicateKey, rpctypes.ErrEmptyKey, rpctypes.ErrLeaseNotFound):
-		return rejected
+		return Rejected
 	default:
-		return unknown
+		return Unknown
 	}
 }
 
@@ -58,13 +59,13 @@ func isAny(err error, targets ...error) bool {
 	return false
 }
 
-// notSent is the error of a request that its caller did not send.
-type notSent string
+// NotSent is the error of a request that its caller did not send.
+type NotSent string
 
 // Error is part of error.
-func (e notSent) Error() string { return string(e) }
+func (e NotSent) Error() string { return string(e) }
 
 func isNotSent(err error) bool {
-	var e notSent
+	var e NotSent
 	return errors.As(err, &e)
 }

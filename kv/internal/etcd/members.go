@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -22,9 +22,9 @@ import (
 const (
 	// openTimeout is how long Open waits for a first answer.
 	openTimeout = 10 * time.Second
-	// probePause lies between two rounds of probes, and probeTimeout bounds one
+	// ProbePause lies between two rounds of probes, and probeTimeout bounds one
 	// probe. Together they are how long a member that hangs can be asked.
-	probePause   = time.Second
+	ProbePause   = time.Second
 	probeTimeout = time.Second
 	// firstProbeTimeout is longer, because a member that takes part from the
 	// start must be known not to be barred; only one that hangs costs as much.
@@ -72,8 +72,8 @@ type member struct {
 // errPanic is the failure of a probe that panicked.
 var errPanic = errors.New("panic")
 
-// errBarred marks a member that must not be asked even though it answers.
-var errBarred = errors.New("refused")
+// ErrBarred marks a member that must not be asked even though it answers.
+var ErrBarred = errors.New("refused")
 
 // watch returns once one member has answered a linearizable read, so
 // that a quorum stands behind it, and watches on from there. Others may be
@@ -109,7 +109,7 @@ func (m *members) open(ctx context.Context) error {
 		reached := false
 		for _, member := range m.list {
 			switch {
-			case errors.Is(member.err, errBarred):
+			case errors.Is(member.err, ErrBarred):
 				return member.err
 			case member.err == nil:
 				reached = true
@@ -127,7 +127,7 @@ func (m *members) open(ctx context.Context) error {
 		if causes == nil || ctx.Err() == nil {
 			causes = latest
 		}
-		if !pause(ctx, probePause/10) {
+		if !Pause(ctx, ProbePause/10) {
 			return fmt.Errorf("etcd can't be reached: %s", strings.Join(causes, "; "))
 		}
 	}
@@ -154,7 +154,7 @@ func (m *members) run(ctx context.Context) {
 // awaitProbe waits until the next round of probes is due. It reports false when ctx has
 // ended.
 func (m *members) awaitProbe(ctx context.Context) bool {
-	timer := time.NewTimer(probePause)
+	timer := time.NewTimer(ProbePause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -174,7 +174,7 @@ func (m *members) direct() {
 		if member.err == nil {
 			answering = append(answering, member.endpoint)
 		}
-		if errors.Is(member.err, errBarred) {
+		if errors.Is(member.err, ErrBarred) {
 			barred = member.err
 		} else {
 			allowed = append(allowed, member.endpoint)
@@ -216,7 +216,7 @@ func (m *members) probe(ctx context.Context, timeout time.Duration) {
 		case m.cluster == 0:
 			m.cluster = member.cluster
 		case m.cluster != member.cluster:
-			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", errBarred, member.endpoint)
+			member.err = fmt.Errorf("%w: etcd at %s is of another cluster than the one that answered first", ErrBarred, member.endpoint)
 		}
 	}
 }
@@ -230,7 +230,7 @@ func (m *member) probe(ctx context.Context) error {
 	}
 	m.cluster, m.full = info.Header.ClusterId, reportsNoSpace(info)
 	if !supported(info.Version) {
-		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", errBarred, m.endpoint, info.Version)
+		return fmt.Errorf("%w: etcd at %s is version %s; 3.6.14 or later, or 3.7.1 or later, is needed", ErrBarred, m.endpoint, info.Version)
 	}
 	if _, err = pb.NewKVClient(m.conn).Range(ctx, &pb.RangeRequest{Key: []byte(layout.CheckKey), KeysOnly: true}); err != nil {
 		return unread(err)

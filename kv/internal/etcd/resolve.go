@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -11,47 +11,47 @@ import (
 	"licet/licensing"
 )
 
-// resolve sends a transaction until its outcome is known. The compares must make sure that only one
+// Resolve sends a transaction until its outcome is known. The compares must make sure that only one
 // copy of the transaction lands. resolve sets inDoubt once the outcome of an attempt is unknown: then
 // a transaction that lost may have lost to an earlier copy of itself.
-func (c *asker) resolve(ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
+func (c *Client) Resolve(ctx context.Context, operation string, inDoubt *bool, compares []clientv3.Cmp, then, otherwise []clientv3.Op) (*clientv3.TxnResponse, error) {
 	for attempt := 0; ; attempt++ {
 		if ctx.Err() != nil {
-			return nil, gaveUp(*inDoubt, ctx.Err())
+			return nil, GaveUp(*inDoubt, ctx.Err())
 		}
-		response, err := c.txn(ctx, operation, compares, then, otherwise)
-		switch classify(err) {
-		case succeeded:
+		response, err := c.Txn(ctx, operation, compares, then, otherwise)
+		switch Classify(err) {
+		case Succeeded:
 			return response, nil
-		case refused:
-			return nil, gaveUp(*inDoubt, err)
-		case rejected:
+		case Refused:
+			return nil, GaveUp(*inDoubt, err)
+		case Rejected:
 			if !errors.Is(err, rpctypes.ErrLeaseNotFound) { // a lease may end at any time
 				c.log.Error().Err(err).Str("operation", operation).Msg("etcd rejects a transaction's form")
 			}
 			if *inDoubt {
-				return nil, gaveUp(*inDoubt, err)
+				return nil, GaveUp(*inDoubt, err)
 			}
 			return nil, fmt.Errorf("%w: %w", licensing.ErrInternal, err)
-		case unknown:
+		case Unknown:
 			*inDoubt = true
 			c.reissued.Inc()
-			pauseBeforeReissue(ctx, attempt)
+			PauseBeforeReissue(ctx, attempt)
 		}
 	}
 }
 
-// gaveUp returns the error of a swap that will not be sent again. Doubt is sticky: that etcd refused
+// GaveUp returns the error of a swap that will not be sent again. Doubt is sticky: that etcd refused
 // a later attempt says nothing of an earlier one.
-func gaveUp(inDoubt bool, cause error) error {
+func GaveUp(inDoubt bool, cause error) error {
 	if inDoubt {
 		return fmt.Errorf("%w: %w", licensing.ErrOutcomeUnknown, cause)
 	}
-	return unavailable(cause)
+	return Unavailable(cause)
 }
 
-// unavailable returns the error of a read that was not made, or of a write that was not executed.
-func unavailable(cause error) error {
+// Unavailable returns the error of a read that was not made, or of a write that was not executed.
+func Unavailable(cause error) error {
 	if licensing.NotExecuted(cause) {
 		return cause
 	}

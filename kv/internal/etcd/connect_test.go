@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 	endpoint := cluster.Endpoints()[0]
 	good, foreign := ca.Issue(t, "node", 20), stranger.Issue(t, "node", 21)
 	files := TLS{CAFile: ca.File, CertFile: foreign.Cert, KeyFile: foreign.Key}
-	client := kvtest.Must(connect([]string{endpoint}, files))(t)
+	client := kvtest.Must(Connect([]string{endpoint}, files))(t)
 	t.Cleanup(func() { _ = client.Close() })
 
 	if serial, err := ask(t, client, files, endpoint); err == nil {
@@ -43,7 +43,7 @@ func TestCertificatesAreReadAgain(t *testing.T) {
 // ask asks etcd by a new connection of the client, and tells which certificate it shows.
 func ask(t *testing.T, client *clientv3.Client, files TLS, endpoint string) (serial int64, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), CallTimeout)
 	defer cancel()
 	if _, err := client.Status(ctx, endpoint); err != nil { // it makes a connection of its own
 		return 0, err

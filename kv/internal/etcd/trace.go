@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"licet/metrics/tracing"
 )
 
-// startSpan begins the span of a share of a request; nil where ctx is not traced.
-func (c *asker) startSpan(ctx context.Context, operation string) *tracing.Span {
+// StartSpan begins the span of a share of a request; nil where ctx is not traced.
+func (c *Client) StartSpan(ctx context.Context, operation string) *tracing.Span {
 	span := c.tracer.SpanFrom(ctx)
 	if span == nil {
 		return nil
@@ -22,12 +22,12 @@ func etcdCall(operation string, at time.Time) tracing.Start {
 	}}
 }
 
-// endCall ends the span of a request, or of a share of one.
-func endCall(span *tracing.Span, err error) {
+// EndSpan ends the span of a request, or of a share of one.
+func EndSpan(span *tracing.Span, err error) {
 	if span == nil {
 		return
 	}
-	outcome := classify(err).String()
+	outcome := Classify(err).String()
 	span.Set(tracing.String("licet.outcome", outcome))
 	if err != nil {
 		span.Fail(outcome)

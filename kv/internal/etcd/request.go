@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"slices"
@@ -28,13 +28,13 @@ type opCompare struct {
 	modified etcdserverpb.Compare_ModRevision
 }
 
-// gets reads keys.
-func gets(keys [][]byte) []*etcdserverpb.RequestOp {
-	return appendGets(make([]*etcdserverpb.RequestOp, 0, len(keys)), keys, false)
+// Gets reads keys.
+func Gets(keys [][]byte) []*etcdserverpb.RequestOp {
+	return AppendGets(make([]*etcdserverpb.RequestOp, 0, len(keys)), keys, false)
 }
 
-// appendGets reads keys with their values or without.
-func appendGets(ops []*etcdserverpb.RequestOp, keys [][]byte, keysOnly bool) []*etcdserverpb.RequestOp {
+// AppendGets reads keys with their values or without.
+func AppendGets(ops []*etcdserverpb.RequestOp, keys [][]byte, keysOnly bool) []*etcdserverpb.RequestOp {
 	memory := make([]opGet, len(keys))
 	for i, key := range keys {
 		o := &memory[i]
@@ -46,7 +46,8 @@ func appendGets(ops []*etcdserverpb.RequestOp, keys [][]byte, keysOnly bool) []*
 	return ops
 }
 
-func put(key, value []byte) *etcdserverpb.RequestOp {
+// Put returns an operation that puts a key.
+func Put(key, value []byte) *etcdserverpb.RequestOp {
 	o := &opPut{}
 	o.put.Key, o.put.Value = key, value
 	o.union.RequestPut = &o.put
@@ -54,31 +55,32 @@ func put(key, value []byte) *etcdserverpb.RequestOp {
 	return &o.op
 }
 
-func remove(key []byte) *etcdserverpb.RequestOp {
+// Delete returns an operation that removes a key.
+func Delete(key []byte) *etcdserverpb.RequestOp {
 	return &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestDeleteRange{
 		RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: key},
 	}}
 }
 
-// maxOps is etcd's default limit on the operations of a transaction. It
+// MaxOps is etcd's default limit on the operations of a transaction. It
 // counts by depth (server/etcdserver/api/v3rpc, checkTxnRequest): of the
 // compares, the Then and the Else, whichever is longest, and below it the
 // same of the child that has most.
-const maxOps = 128
+const MaxOps = 128
 
 // branchOps is how many operations go into a transaction of their own at the
 // most, where there are more than one may have.
-const branchOps = maxOps / 2
+const branchOps = MaxOps / 2
 
-// branch makes operations fit into a request that has so many compares or reads
+// Branch makes operations fit into a request that has so many compares or reads
 // beside them. etcd counts all by depth, so a branch of transactions may hold
 // thousands.
-func branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp {
-	if len(ops) <= maxOps {
+func Branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp {
+	if len(ops) <= MaxOps {
 		return ops
 	}
 	var children []*etcdserverpb.RequestOp
-	for some := range slices.Chunk(ops, max(1, min(branchOps, maxOps-beside))) {
+	for some := range slices.Chunk(ops, max(1, min(branchOps, MaxOps-beside))) {
 		children = append(children, &etcdserverpb.RequestOp{Request: &etcdserverpb.RequestOp_RequestTxn{
 			RequestTxn: &etcdserverpb.TxnRequest{Success: some},
 		}})
@@ -86,9 +88,9 @@ func branch(ops []*etcdserverpb.RequestOp, beside int) []*etcdserverpb.RequestOp
 	return children
 }
 
-// unchanged demands that a key was last written at a revision; at 0, that it
+// Unchanged demands that a key was last written at a revision; at 0, that it
 // does not exist.
-func unchanged(key []byte, revision int64) *etcdserverpb.Compare {
+func Unchanged(key []byte, revision int64) *etcdserverpb.Compare {
 	o := &opCompare{}
 	o.modified.ModRevision = revision
 	o.compare.Target, o.compare.Result = etcdserverpb.Compare_MOD, etcdserverpb.Compare_EQUAL
@@ -96,8 +98,8 @@ func unchanged(key []byte, revision int64) *etcdserverpb.Compare {
 	return &o.compare
 }
 
-// written is the key that an operation of a part writes.
-func written(op *etcdserverpb.RequestOp) []byte {
+// WrittenKey is the key that an operation of a part writes.
+func WrittenKey(op *etcdserverpb.RequestOp) []byte {
 	if put := op.GetRequestPut(); put != nil {
 		return put.Key
 	}

@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"bytes"
@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 )
 
@@ -74,7 +75,7 @@ const userKey = "user"
 
 func startImposter(t *testing.T, version string, cluster uint64) *imposter {
 	t.Helper()
-	path := filepath.Join(shortTempDir(t), "etcd.sock")
+	path := filepath.Join(kvtest.ShortTempDir(t), "etcd.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -115,9 +116,9 @@ func (i *imposter) Range(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResp
 	return &pb.RangeResponse{Header: &pb.ResponseHeader{}}, nil
 }
 
-func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*asker, error) {
+func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*Client, error) {
 	t.Helper()
-	s, err := openAsker(ctx, askerConfig{Endpoints: endpoints, Metrics: instruments(), Log: zerolog.New(zerolog.NewTestWriter(t))})
+	s, err := Open(ctx, Config{Endpoints: endpoints, Metrics: kvtest.Metrics(), Log: zerolog.New(zerolog.NewTestWriter(t))})
 	if err == nil {
 		t.Cleanup(func() {
 			if err := s.Close(); err != nil {
@@ -128,8 +129,8 @@ func clientAt(t *testing.T, ctx context.Context, endpoints ...string) (*asker, e
 	return s, err
 }
 
-func ping(s *asker) error {
-	_, err := s.get(context.Background(), "ping", layout.CheckKey)
+func ping(s *Client) error {
+	_, err := s.Get(context.Background(), "ping", layout.CheckKey)
 	return err
 }
 
@@ -157,12 +158,12 @@ func TestMemberThatGetsOlder(t *testing.T) {
 	}
 	old, good := "3.7.0", "3.7.1"
 	member.version.Store(&old)
-	await(t, func() bool { return errors.Is(ping(s), errBarred) })
-	if _, err := s.txn(t.Context(), "test", nil, nil, nil); classify(err) != refused {
+	kvtest.Await(t, func() bool { return errors.Is(ping(s), ErrBarred) })
+	if _, err := s.Txn(t.Context(), "test", nil, nil, nil); Classify(err) != Refused {
 		t.Errorf("a transaction: %v", err)
 	}
 	member.version.Store(&good)
-	await(t, func() bool { return ping(s) == nil })
+	kvtest.Await(t, func() bool { return ping(s) == nil })
 }
 
 // TestMemberThatSaysItDoesNotServe is one that is being defragmented.
@@ -173,13 +174,13 @@ func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := func() {
-		if _, err := s.get(t.Context(), "test", userKey); err != nil {
+		if _, err := s.Get(t.Context(), "test", userKey); err != nil {
 			t.Error(err)
 		}
 	}
-	await(t, func() bool { read(); return one.reads.Load() > 0 && other.reads.Load() > 0 })
+	kvtest.Await(t, func() bool { read(); return one.reads.Load() > 0 && other.reads.Load() > 0 })
 	one.health.SetServingStatus("", healthpb.HealthCheckResponse_NOT_SERVING)
-	await(t, func() bool {
+	kvtest.Await(t, func() bool {
 		before := one.reads.Load()
 		for range 10 {
 			read()
@@ -188,13 +189,13 @@ func TestMemberThatSaysItDoesNotServe(t *testing.T) {
 	})
 	one.health.SetServingStatus("", healthpb.HealthCheckResponse_SERVING)
 	before := one.reads.Load()
-	await(t, func() bool { read(); return one.reads.Load() > before })
+	kvtest.Await(t, func() bool { read(); return one.reads.Load() > before })
 }
 
 func TestOpenSaysWhyNobodyAnswers(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	nobody := "unix://" + filepath.Join(shortTempDir(t), "nobody.sock")
+	nobody := "unix://" + filepath.Join(kvtest.ShortTempDir(t), "nobody.sock")
 	silent := silentEndpoint(t)
 	_, err := clientAt(t, ctx, nobody, silent)
 	if err == nil || !strings.Contains(err.Error(), "etcd can't be reached: "+nobody) ||
@@ -279,7 +280,7 @@ func TestEachCauseIsLoggedOnce(t *testing.T) {
 // silentEndpoint accepts connections and says nothing.
 func silentEndpoint(t *testing.T) string {
 	t.Helper()
-	path := filepath.Join(shortTempDir(t), "silent.sock")
+	path := filepath.Join(kvtest.ShortTempDir(t), "silent.sock")
 	listener, err := net.Listen("unix", path)
 	if err != nil {
 		t.Fatal(err)
@@ -307,19 +308,19 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		{"stopped follower", false, func(m *etcdtest.Member) { m.Stop(t) }, func(m *etcdtest.Member) { m.Continue(t) }},
 		{"isolated leader", true, cluster.Isolate, cluster.Join},
 	} {
-		await(t, inRotation(3))
+		kvtest.Await(t, inRotation(3))
 		member, follower := cluster.Leader(t)
 		if !fault.leader {
 			member = follower
 		}
 		began := time.Now()
 		fault.inject(member)
-		await(t, inRotation(2))
+		kvtest.Await(t, inRotation(2))
 		if slices.Contains(s.Native.Endpoints(), member.Endpoint) {
 			t.Errorf("%s: it is asked, and another is not", fault.name)
 		}
 		noticed := time.Since(began)
-		await(t, func() bool { return ping(s) == nil })
+		kvtest.Await(t, func() bool { return ping(s) == nil })
 		for range 6 {
 			began := time.Now()
 			if err := ping(s); err != nil || time.Since(began) > time.Second {
@@ -338,5 +339,5 @@ func TestHangingMembersAreLeftOut(t *testing.T) {
 		t.Logf("%s: noticed after %v, calls are answered after %v", fault.name, noticed, time.Since(began))
 		fault.heal(member)
 	}
-	await(t, inRotation(3))
+	kvtest.Await(t, inRotation(3))
 }

@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"licet/internal/etcdtest"
+	"licet/kv/internal/kvtest"
 )
 
 // TestBarredMembersAreNotAsked: while all members are barred, every way to ask them fails and leases
@@ -23,7 +24,7 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 	}
 	s.members.cancel() // no probe says otherwise
 	<-s.members.stopped
-	ctx := testContext(t, time.Minute)
+	ctx := kvtest.Context(t, time.Minute)
 	keep := func() <-chan *clientv3.LeaseKeepAliveResponse {
 		t.Helper()
 		lease, err := s.Native.Grant(ctx, 3)
@@ -42,18 +43,18 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 		return alive
 	}
 	alive := keep()
-	why := fmt.Errorf("%w: by the test", errBarred)
+	why := fmt.Errorf("%w: by the test", ErrBarred)
 	s.members.barred.Store(&why)
 	for name, ask := range map[string]func() error{
 		"get":    func() error { return ping(s) },
-		"list":   func() error { _, err := s.list(ctx, "test", "a"); return err },
-		"scan":   func() error { _, err := s.scan(ctx, "test", "a", "b", 1, 0); return err },
-		"getAll": func() error { _, err := s.getAll(ctx, "test", []string{"a"}); return err },
+		"list":   func() error { _, err := s.List(ctx, "test", "a"); return err },
+		"scan":   func() error { _, err := s.Page(ctx, "test", "a", "b", 1, 0); return err },
+		"getAll": func() error { _, err := s.GetAll(ctx, "test", []string{"a"}); return err },
 		"count":  func() error { _, err := s.KV.Get(ctx, "a", clientv3.WithCountOnly()); return err },
-		"txn":    func() error { _, err := s.txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")}); return err },
-		"swap":   func() error { _, err := s.transact("test", &etcdserverpb.TxnRequest{}); return err },
+		"txn":    func() error { _, err := s.Txn(ctx, "test", nil, nil, []clientv3.Op{clientv3.OpGet("a")}); return err },
+		"swap":   func() error { _, err := s.Transact("test", &etcdserverpb.TxnRequest{}); return err },
 		"lease": func() error {
-			_, err := s.underLease(ctx, "test", 3, "a", "", func(context.Context, clientv3.LeaseID) error { return nil })
+			_, err := s.UnderLease(ctx, "test", 3, "a", "", func(context.Context, clientv3.LeaseID) error { return nil })
 			return err
 		},
 		"put":     func() error { _, err := s.KV.Put(ctx, "a", ""); return err },
@@ -66,7 +67,7 @@ func TestBarredMembersAreNotAsked(t *testing.T) {
 			return nil
 		},
 	} {
-		if err := ask(); !errors.Is(err, errBarred) {
+		if err := ask(); !errors.Is(err, ErrBarred) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

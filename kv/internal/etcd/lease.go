@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"context"
@@ -11,13 +11,13 @@ import (
 	"licet/licensing"
 )
 
-// errLeaseLost is the error of work under a lease that is not kept alive any more.
-var errLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
+// ErrLeaseLost is the error of work under a lease that is not kept alive any more.
+var ErrLeaseLost = fmt.Errorf("%w: the lease is lost", licensing.ErrUnavailable)
 
-// underLease takes a lease of ttl seconds, puts a key under the lease, and calls do. The context of do ends
+// UnderLease takes a lease of ttl seconds, puts a key under the lease, and calls do. The context of do ends
 // when the lease is lost. put reports whether the key was put.
-func (c *asker) underLease(ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error) (put bool, err error) {
-	starting, cancel := context.WithTimeout(ctx, callTimeout)
+func (c *Client) UnderLease(ctx context.Context, name string, ttl int64, key, value string, do func(context.Context, clientv3.LeaseID) error) (put bool, err error) {
+	starting, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
 	lease, err := c.Native.Grant(starting, ttl)
 	if err != nil {
@@ -49,7 +49,7 @@ func (c *asker) underLease(ctx context.Context, name string, ttl int64, key, val
 	})
 	err = do(working, lease.ID)
 	if err == nil && working.Err() != nil && ctx.Err() == nil {
-		err = errLeaseLost
+		err = ErrLeaseLost
 	}
 	return true, err
 }

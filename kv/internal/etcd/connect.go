@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"crypto/tls"
@@ -45,9 +45,9 @@ const (
 	balancing = `{"loadBalancingConfig":[{"round_robin":{}}],"healthCheckConfig":{"serviceName":""}}`
 )
 
-// connect returns etcd's own client of the endpoints, without a check of the members and
+// Connect returns etcd's own client of the endpoints, without a check of the members and
 // without a count of the requests. It does not wait for a connection.
-func connect(endpoints []string, files TLS, options ...grpc.DialOption) (*clientv3.Client, error) {
+func Connect(endpoints []string, files TLS, options ...grpc.DialOption) (*clientv3.Client, error) {
 	security, err := files.clientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("TLS to etcd: %w", err)

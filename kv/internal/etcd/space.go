@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"errors"
@@ -23,21 +23,21 @@ import (
 // The answer NoSpace proves that the alarm is on, since etcd raises the alarm before it
 // answers. The probes of the members show each second whether it still is.
 
-// errFull is why a request that puts a key was not sent: the alarm is on.
-var errFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licensing.Error{
+// ErrFull is why a request that puts a key was not sent: the alarm is on.
+var ErrFull = fmt.Errorf("etcd's alarm NOSPACE is on: %w", &licensing.Error{
 	Reason:  licensing.ReasonUnavailable,
 	Message: "the store is full and takes no changes until its operator makes room; nothing was changed",
 })
 
-// refusalOfPuts returns errFull while no request that puts a key may be sent, else nil.
+// refusalOfPuts returns ErrFull while no request that puts a key may be sent, else nil.
 func (m *members) refusalOfPuts() error {
 	if m != nil && m.full.Load() {
-		return errFull
+		return ErrFull
 	}
 	return nil
 }
 
-// learn notes what the failure of a request says of the cluster.
+// kv.learn notes what the failure of a request says of the cluster.
 func (m *members) learn(err error) {
 	if m == nil || !errors.Is(err, rpctypes.ErrNoSpace) {
 		return

@@ -1,4 +1,4 @@
-package kv
+package kvtest
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"licet/metrics"
 )
 
-// await waits until done says so.
-func await(t *testing.T, done func() bool) {
+// Await waits until done says so.
+func Await(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -21,15 +21,17 @@ func await(t *testing.T, done func() bool) {
 	}
 }
 
-func testContext(t *testing.T, limit time.Duration) context.Context {
+// Context returns a context that ends after a time, and with the test.
+func Context(t *testing.T, limit time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// shortTempDir is not t.TempDir, whose paths carry the test's long name.
-func shortTempDir(t *testing.T) string {
+// ShortTempDir returns a directory that goes with the test. Its path is short enough for a Unix socket; that of
+// t.TempDir carries the test's long name.
+func ShortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -39,4 +41,5 @@ func shortTempDir(t *testing.T) string {
 	return dir
 }
 
-func instruments() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }
+// Metrics returns instruments of their own.
+func Metrics() *metrics.Metrics { return metrics.New(prometheus.NewRegistry(), "test", "", "") }

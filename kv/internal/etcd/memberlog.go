@@ -1,4 +1,4 @@
-package kv
+package etcd
 
 import (
 	"errors"
@@ -23,8 +23,8 @@ func (m *members) report(member *member, before error) {
 		}
 		return
 	}
-	if errors.Is(member.err, errBarred) {
-		if !errors.Is(before, errBarred) {
+	if errors.Is(member.err, ErrBarred) {
+		if !errors.Is(before, ErrBarred) {
 			log.Error().Err(member.err).Msg("the etcd member is not asked any more")
 		}
 		return

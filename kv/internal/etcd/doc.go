@@ -1,0 +1,20 @@
+// Package etcd asks etcd. [Client] sends every request: it counts the request, bounds its time, traces it,
+// and sends nothing while etcd is known to refuse it. It also watches the members of the cluster, and says
+// of each failure whether the request may have been executed.
+//
+// # Files
+//
+//	client.go     Client: reads and transactions
+//	resolve.go    a transaction that is sent until its outcome is known
+//	failure.go    what a failure says of a request's effect
+//	backoff.go    pauses between attempts
+//	request.go    requests of the hot path, as etcd's own messages
+//	lease.go      work under a lease
+//	watch.go      wake-ups when a key changes
+//	trace.go      spans of requests
+//	connect.go    connections: TLS, keepalive, balancing
+//	members.go    which members answer, and where requests go
+//	memberlog.go  what the log says of members
+//	barred.go     no request while no member may be asked
+//	space.go      no write while etcd is full
+package etcd
