@@ -9,13 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -65,7 +63,7 @@ func countedStore(t *testing.T, next func() fault) (*Store, func() []string) {
 	t.Helper()
 	kv := &shapesKV{faultyKV: &faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}}
 	kv.faultyKV.note = kv.note
-	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
+	s, err := storeOver(kv, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

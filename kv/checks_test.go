@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
@@ -50,7 +49,7 @@ func (k *seenKV) shape() (shape string) {
 func seenStore(t *testing.T) (*Store, *seenKV) {
 	t.Helper()
 	kv := &seenKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
+	s, err := storeOver(kv, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -217,7 +216,7 @@ func TestWhoListensIsLearned(t *testing.T) {
 // its key before its first event.
 func TestOwnersAreRegistered(t *testing.T) {
 	l := newEventsLab(t)
-	s := kvtest.Must(newStore(etcd.New(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0))(t)
+	s := kvtest.Must(storeOver(&faultyKV{KVClient: l.store.etcd.Remote, next: storm(7)}, l.store.etcd.Native, kvtest.Metrics()))(t)
 	errs := make(chan error, 64)
 	for i := range 64 {
 		made := newLicense(t, 0)

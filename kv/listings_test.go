@@ -9,12 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rs/zerolog"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -76,7 +74,7 @@ func (k *workKV) Txn(ctx context.Context, request *etcdserverpb.TxnRequest, opts
 func workStore(t testing.TB) (*Store, *workKV) {
 	t.Helper()
 	kv := &workKV{KVClient: clientv3.RetryKVClient(server.client)}
-	s, err := newStore(etcd.New(kv, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
+	s, err := storeOver(kv, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}

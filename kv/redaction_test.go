@@ -17,7 +17,6 @@ import (
 	"github.com/rs/zerolog"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
 	"licet/kv/internal/layout"
 	"licet/licensing"
@@ -129,7 +128,7 @@ func forget(ctx context.Context, nodes []*service.Service, once *node.Once) erro
 func TestRedactionUnderFaults(t *testing.T) {
 	l := newLab(t)
 	faulty := &faultyKV{KVClient: clientv3.RetryKVClient(l.client), next: storm(7)}
-	other, err := newStore(etcd.New(faulty, l.client, l.metrics, zerolog.Nop()), l.metrics, zerolog.Nop(), 0)
+	other, err := storeOver(faulty, l.client, l.metrics)
 	if err != nil {
 		t.Fatal(err)
 	}

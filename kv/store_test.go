@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/goleak"
 
 	"licet/internal/etcdtest"
 	"licet/kv/internal/etcd"
 	"licet/kv/internal/kvtest"
+	"licet/metrics"
 	"licet/node/store"
 	"licet/node/store/storetest"
 )
@@ -91,7 +93,7 @@ func learn(t *testing.T, s *Store) {
 // faultyStore opens a store whose writes meet faults.
 func faultyStore(t *testing.T, next func() fault) *Store {
 	t.Helper()
-	s, err := newStore(etcd.New(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, kvtest.Metrics(), zerolog.Nop()), kvtest.Metrics(), zerolog.Nop(), 0)
+	s, err := storeOver(&faultyKV{KVClient: clientv3.RetryKVClient(server.client), next: next}, server.client, kvtest.Metrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,4 +153,9 @@ func openAt(t *testing.T, ctx context.Context, endpoints ...string) (*Store, err
 		})
 	}
 	return s, err
+}
+
+// storeOver returns a store that sends reads and transactions through remote.
+func storeOver(remote etcdserverpb.KVClient, native *clientv3.Client, m *metrics.Metrics) (*Store, error) {
+	return newStore(etcd.New(remote, native, m, zerolog.Nop()), m, zerolog.Nop(), 0)
 }

@@ -360,12 +360,12 @@ import (
 			[]string{
 				"node/x.go:4: node must not import github.com/fasthttp/router: only handlers and cmd/... may",
 				"node/x.go:5: node must not import github.com/valyala/fasthttp: only handlers and node/peer and cmd/... may",
-				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv and internal/... and loadtest/... may",
+				"node/x.go:6: node must not import go.etcd.io/etcd/client/v3: only kv/... and internal/... and loadtest/... may",
 			},
 		},
 		{
 			"not even cmd imports etcd", "cmd/licet/x.go", "package main\n\nimport _ \"go.etcd.io/etcd/server/v3/embed\"\n",
-			[]string{"cmd/licet/x.go:3: cmd/licet must not import go.etcd.io/etcd/server/v3/embed: only kv and internal/... and loadtest/... may"},
+			[]string{"cmd/licet/x.go:3: cmd/licet must not import go.etcd.io/etcd/server/v3/embed: only kv/... and internal/... and loadtest/... may"},
 		},
 		{
 			"kv looks up", "kv/x.go", `package kv

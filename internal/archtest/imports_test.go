@@ -60,7 +60,7 @@ func checkThirdParty(r *report, f *folder, spec *ast.ImportSpec, p string) {
 		return
 	}
 	for _, gate := range gates {
-		if within(p, gate.path) && !slices.Contains(gate.rooms, f.room.path) {
+		if within(p, gate.path) && !anyWithin(f.room.path, gate.rooms) {
 			r.at(spec.Pos(), "%s must not import %s: only %s may", f.dir, p, strings.Join(gate.rooms, " and "))
 			return
 		}
