@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Activation says which license to activate on which device. A program that is
-// sold gives ProductID, AccountID and Mode too, as it was built with them.
+// Activation names the license to activate and the device. A program that a shop sells should also set ProductID,
+// AccountID and Mode, which the shop builds into the program.
 type Activation struct {
 	LicenseKey string `json:"license_key"`
 	DeviceID   string `json:"device_id"`
@@ -16,7 +16,7 @@ type Activation struct {
 	Mode       string `json:"mode,omitempty"`
 }
 
-// Activated is a license as activating it has left it.
+// Activated is a license after its activation.
 type Activated struct {
 	LicenseKey     string    `json:"license_key"`
 	Status         string    `json:"status"`
@@ -25,14 +25,13 @@ type Activated struct {
 	DeviceName     string    `json:"device_name"`
 	MaxDevices     int       `json:"max_devices"` // 0: unlimited
 	CurrentDevices int       `json:"current_devices"`
-	ActivatedAt    time.Time `json:"activated_at"` // the first time of all
+	ActivatedAt    time.Time `json:"activated_at"` // the first activation on any device
 	ExpiresAt      time.Time `json:"expires_at"`   // zero: never
 	Mode           string    `json:"mode"`
 	AccountID      string    `json:"account_id"`
 }
 
-// Activate binds a device to a license. A device that is bound already takes no
-// further slot.
+// Activate binds a device to a license. A device that is already bound takes no further slot.
 func (c *Client) Activate(ctx context.Context, activation Activation, options ...CallOption) (*Activated, error) {
 	a := new(Activated)
 	if err := c.do(ctx, "POST /v1/licenses/activate", nil, nil, activation, a, options); err != nil {
@@ -41,7 +40,7 @@ func (c *Client) Activate(ctx context.Context, activation Activation, options ..
 	return a, nil
 }
 
-// Validation asks whether a device may use a license.
+// Validation names the license and the device to check.
 type Validation struct {
 	LicenseKey string `json:"license_key"`
 	DeviceID   string `json:"device_id"`
@@ -50,10 +49,10 @@ type Validation struct {
 	Mode       string `json:"mode,omitempty"`
 }
 
-// Validity tells whether a device may use a license.
+// Validity is the result of a check.
 type Validity struct {
 	Valid          bool      `json:"valid"`
-	Reason         string    `json:"reason"` // why not; empty if it is valid
+	Reason         string    `json:"reason"` // empty if Valid
 	LicenseKey     string    `json:"license_key"`
 	Status         string    `json:"status"`
 	ProductID      string    `json:"product_id"`
@@ -65,7 +64,7 @@ type Validity struct {
 	ExpiresAt      time.Time `json:"expires_at"` // zero: never
 }
 
-// Validate asks whether a device may use a license. It binds nothing.
+// Validate checks whether a device may use a license. It binds nothing.
 func (c *Client) Validate(ctx context.Context, validation Validation, options ...CallOption) (*Validity, error) {
 	v := new(Validity)
 	if err := c.do(ctx, "POST /v1/licenses/validate", nil, nil, validation, v, options); err != nil {
@@ -74,8 +73,8 @@ func (c *Client) Validate(ctx context.Context, validation Validation, options ..
 	return v, nil
 }
 
-// Deactivate takes a device off a license on its user's wish, where the license's
-// product lets users do so.
+// Deactivate removes a device from a license at the end user's request. The product of the license must allow
+// that.
 func (c *Client) Deactivate(ctx context.Context, licenseKey, deviceID string, options ...CallOption) (*Removal, error) {
 	in := struct {
 		LicenseKey string `json:"license_key"`

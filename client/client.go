@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// Client calls one service with one API key, or with none. It may be used by
-// many goroutines at once, and should be: they share its connections.
+// Client calls a service with one API key, or without one. It is safe for concurrent use. Goroutines should share
+// a Client, and with it the connections.
 type Client struct {
-	base      string // without a slash at its end
+	base      string // without a trailing slash
 	apiKey    string
-	signer    *signer // nil: requests are not signed
+	signer    *signer // nil: the client does not sign requests
 	http      *http.Client
 	userAgent string
 	retryFor  time.Duration
-	onRetry   func(error, time.Duration) bool // nil: nobody is asked
+	onRetry   func(error, time.Duration) bool // nil: every retry is allowed
 
 	now    func() time.Time
-	unique func() string // makes an Idempotency-Key
+	newKey func() string // returns a unique Idempotency-Key
 }
 
-// Option changes how a [Client] works.
+// Option configures a [Client].
 type Option func(*Client)
 
-// WithSigning signs each request with the API secret, see docs/guides/signing.md. keyID
-// is the public id of the API key, key_….
+// WithSigning makes the client sign each request with the API secret; see docs/guides/signing.md. keyID is the
+// public id of the API key, key_….
 func WithSigning(keyID, secret string) Option {
 	return func(c *Client) { c.signer = &signer{keyID: keyID, secret: secret} }
 }
 
-// RetryFor says for how long requests are sent again, counted from the first
-// time each is sent. 0 sends each once. Without it: half a minute.
+// RetryFor bounds the time for retries of a request, counted from the first try. With 0 the client sends each
+// request once. The default is 30 seconds.
 func RetryFor(d time.Duration) Option { return func(c *Client) { c.retryFor = d } }
 
-// WithHTTPClient sends requests through another HTTP client, for instance for
-// certificates of one's own. Redirects are not followed even if it would.
+// WithHTTPClient makes the client send requests through h, for instance for a private certificate authority. The
+// client never follows redirects, even if h would.
 func WithHTTPClient(h *http.Client) Option {
 	return func(c *Client) {
 		own := *h
@@ -49,18 +49,17 @@ func WithHTTPClient(h *http.Client) Option {
 	}
 }
 
-// WithUserAgent puts the name and version of a program, such as shop/1.2, before
-// the client's own in the header User-Agent.
+// WithUserAgent puts the name and version of a program, such as shop/1.2, before the client's own name in the
+// header User-Agent.
 func WithUserAgent(program string) Option {
 	return func(c *Client) { c.userAgent = program + " " + c.userAgent }
 }
 
 const defaultRetryFor = 30 * time.Second
 
-// New makes a client of the service at an address, such as
-// https://licenses.example.com. Without an API key it is an end user's, and has
-// only [Client.Activate], [Client.Validate] and [Client.Deactivate]; with one,
-// these see the licenses of its account and mode alone.
+// New returns a client of the service at an address, such as https://licenses.example.com. A client without an API
+// key is for end users: only [Client.Activate], [Client.Validate] and [Client.Deactivate] work. With an API key,
+// these find only the licenses of the key's account and mode.
 func New(address, apiKey string, options ...Option) (*Client, error) {
 	base, err := parseBase(address)
 	if err != nil {
@@ -76,7 +75,7 @@ func New(address, apiKey string, options ...Option) (*Client, error) {
 		userAgent: userAgent(),
 		retryFor:  defaultRetryFor,
 		now:       time.Now,
-		unique:    rand.Text,
+		newKey:    rand.Text,
 	}
 	for _, option := range options {
 		option(c)
@@ -88,16 +87,16 @@ func New(address, apiKey string, options ...Option) (*Client, error) {
 	return c, nil
 }
 
-// CloseIdleConnections closes the connections that are kept for the next request.
+// CloseIdleConnections closes the connections that no request uses.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// parseBase gives the address in the form that signatures are made for: scheme
-// and host in lower case, without the scheme's own port.
+// parseBase returns an address in the form that signatures cover: scheme and host in lower case, without the
+// default port of the scheme.
 func parseBase(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" ||
 		u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
-		// An address may hold a password, so it is not quoted.
+		// The error does not quote the address, which may hold a password.
 		return "", errors.New("client: the service's address must be like https://licenses.example.com")
 	}
 	host := strings.ToLower(u.Host)
@@ -108,13 +107,12 @@ func parseBase(address string) (string, error) {
 }
 
 const (
-	// requestTimeout is for one request with its answer. A service ends the work
-	// on one within 4 seconds, but for a try of a webhook endpoint, which takes 15; the
-	// rest is the network's.
+	// requestTimeout bounds a request with its response. A service works on a request for at most 4
+	// seconds, on the test of a webhook endpoint for at most 15. The rest is for the network.
 	requestTimeout = 20 * time.Second
 	headerTimeout  = 18 * time.Second
-	// idleTimeout is less than the 75 seconds after which a service closes a
-	// connection, so that no request meets its end.
+	// idleTimeout is less than the 75 seconds after which a service closes an idle connection, so that
+	// no request uses a connection that the service is closing.
 	idleTimeout = 60 * time.Second
 	connections = 64
 )
@@ -133,7 +131,7 @@ func newTransport() *http.Transport {
 	}
 }
 
-// userAgent names this package, with the version that the program was built with.
+// userAgent returns the name of this package with its version in the program.
 func userAgent() string {
 	version := "dev"
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -16,7 +16,7 @@ import (
 	usecases "licet/node/service"
 )
 
-// routes gives the routes of docs/reference/api.md that are of version 1.
+// routes returns the routes of version 1 in docs/reference/api.md.
 func routes(t *testing.T) []string {
 	t.Helper()
 	var found []string
@@ -38,8 +38,7 @@ func apiDoc(t *testing.T) string {
 	return string(text)
 }
 
-// TestEveryRoute walks a shop's way through all routes, and sees that they are
-// all that the documentation has.
+// TestEveryRoute calls all routes as a shop would. The calls must cover all routes in the documentation.
 func TestEveryRoute(t *testing.T) {
 	t.Parallel()
 	for _, signed := range []bool{false, true} {
@@ -75,7 +74,7 @@ func TestEveryRoute(t *testing.T) {
 	}
 }
 
-// matches tells whether a request is of a route; names win over variables.
+// matches reports whether a request belongs to a route. Fixed segments win over variable ones.
 func matches(route, request string) bool {
 	if strings.HasSuffix(route, "}") && slices.Contains([]string{"activate", "validate", "deactivate"}, request[strings.LastIndex(request, "/")+1:]) {
 		return false
@@ -100,7 +99,7 @@ func walk(t *testing.T, shop *client.Client) {
 		t.Errorf("listed %+v", l)
 	}
 
-	// The + of the address must survive the query.
+	// The query must keep the + of the address.
 	const buyer = "anna+walk@example.com"
 	order := must[*client.Order](t)(shop.CreateOrder(ctx, client.NewOrder{
 		ProductID: product, Amount: 4900, Currency: "usd", Description: "<b> & co", BuyerEmail: buyer,
@@ -203,7 +202,7 @@ func walk(t *testing.T, shop *client.Client) {
 	refused(t, shop.DeleteProduct(ctx, product), 40404)
 }
 
-// walkEvents reads what the walk has made of an order and its license.
+// walkEvents reads the events of the order and the license of TestEveryRoute.
 func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 	ctx := t.Context()
 	var types []string
@@ -235,7 +234,7 @@ func walkEvents(t *testing.T, shop *client.Client, orderNo, licenseKey string) {
 		ofLicense = append(ofLicense, e)
 	}
 	slices.Reverse(ofLicense)
-	// In the feed, after a moment, they are the same, and in their order.
+	// The feed shows the same events in the same order after a moment.
 	var followed []client.Event
 	for e, err := range shop.FollowEvents(ctx, client.EventFilter{After: last.ID}) {
 		if err != nil {
@@ -293,7 +292,7 @@ func walkKeys(t *testing.T, shop *client.Client) {
 	refused(t, err, 40407)
 }
 
-// TestLists reads more than one page of each list.
+// TestLists: the iterators read more than one page of each list.
 func TestLists(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, nil)
@@ -367,7 +366,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestRecord sees members that the types don't have.
+// TestRecord: a recorded response has members that the types lack.
 func TestRecord(t *testing.T) {
 	t.Parallel()
 	shop := newShop(t, nil)

@@ -1,17 +1,16 @@
 // Package client calls a Licet service from Go: one method for each route of
 // docs/reference/api.md.
 //
-// A shop makes an order, sends its buyer to the pay page, and later asks what
-// has become of it:
+// A shop creates an order, sends its customer to the pay page, and later reads the order again:
 //
 //	shop, err := client.New("https://licenses.example.com", os.Getenv("LICET_API_KEY"))
 //	order, err := shop.CreateOrder(ctx, client.NewOrder{ProductID: "editor", Amount: 4900, Currency: "USD"})
-//	// … the buyer pays at order.PayURL …
+//	// … the customer pays at order.PayURL …
 //	order, err = shop.Order(ctx, order.OrderNo)
 //	fmt.Println(order.Status, order.LicenseKey)
 //
-// The program that was sold activates its license on the device it runs on. It
-// has no API key, so its client has none either:
+// The program that the shop sold activates its license on the device where it runs. The program has no API
+// key, so its client has none either:
 //
 //	program, err := client.New("https://licenses.example.com", "")
 //	activation, err := program.Activate(ctx, client.Activation{LicenseKey: key, DeviceID: fingerprint})
@@ -19,38 +18,33 @@
 //		// all slots are taken
 //	}
 //
-// # Answers
+// # Responses
 //
-// A member that is null in an answer is the zero value of its field here: an
-// empty string, a time for which IsZero is true. Metadata is left as JSON, to be
-// decoded into whatever was encoded; in requests it is anything that
-// encoding/json makes an object of. [Record] keeps an answer as it came.
+// A member that is null in a response is the zero value of its field: an empty string, or a time for which
+// IsZero is true. Metadata in a response is raw JSON. Metadata in a request is any value that encoding/json
+// encodes as an object. [Record] keeps the response itself.
 //
 // # Errors
 //
-// What the service refuses is an [*Error], with its code and reason, each bad
-// field, and the id under which the service's log has the request. Other errors
-// tell that no answer came.
+// If the service refuses a request, the error is an [*Error]. It has the code, the reason, each invalid field,
+// and the id of the request in the service's log. Any other error means that no response came.
 //
 // # Retries
 //
-// A request that failed and may help if sent again is sent again, with a growing
-// and jittered pause and never sooner than the service asks for: 42900, 503xx,
-// 40900 and 50400, and where no answer came. This is safe. A request that does
-// the same whenever it is sent is sent as it is; every other one carries an
-// Idempotency-Key, made by the client unless the caller gives one with
-// [IdempotencyKey]. Give one to make a thing that must be made once even if the
-// program dies meanwhile and starts again. After half a minute, or what [RetryFor]
-// says, the last error is returned; so it is when ctx ends.
+// The client sends a failed request again if that is safe and may help: after 42900, 503xx, 40900 and 50400, and
+// if no response came. The pauses grow, have jitter, and are never shorter than the service demands. Repeated
+// requests are safe: they are either idempotent, or carry an Idempotency-Key. The client makes the key, unless
+// the caller passes one with [IdempotencyKey]. Pass one if a thing must be created once even if the program dies
+// and starts again. The client gives up after 30 seconds, or the time set by [RetryFor], or when ctx ends, and
+// returns the last error.
 //
-// Two answers can't be had again in this way: the secrets that [Client.CreateKey]
-// and [Client.RotateKey] answer are shown once. If that answer is lost they return
+// Some responses can't be repeated: the service shows the secrets of [Client.CreateKey], [Client.RotateKey],
+// [Client.CreateWebhook] and [Client.RotateWebhook] once. If such a response is lost, the method returns
 // [ErrSecretLost].
 //
 // # Lists
 //
-// [Client.ListOrders] and its like read one page. [Client.Orders] and its like
-// read page after page, as they are ranged over:
+// Methods like [Client.ListOrders] read one page. Methods like [Client.Orders] read page after page:
 //
 //	for order, err := range shop.Orders(ctx, client.OrderFilter{Status: "paid"}) {
 //		if err != nil {
@@ -58,4 +52,17 @@
 //		}
 //		fmt.Println(order.OrderNo)
 //	}
+//
+// # Files
+//
+//   - client.go: the client and its options
+//   - request.go: one call: its path, its body, its headers
+//   - retry.go: sends a call until it succeeds, fails for good, or its time is over
+//   - response.go: reads a response, or reports that no Licet service has responded
+//   - errors.go: the error of a refused request, and the reasons of errors
+//   - signing.go: signs requests with the API secret
+//   - lists.go: pages, and iterators over all pages of a list
+//   - orders.go, products.go, licenses.go, activations.go, keys.go, redactions.go: the calls of these resources
+//   - events.go: the feed of events, and the events of an order or a license
+//   - webhooks.go, deliveries.go: webhook endpoints, and deliveries to them
 package client

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// Error is an answer that is no success.
+// Error is the error of a request that the service has refused.
 type Error struct {
 	Status  int    // of HTTP
-	Code    int    // of the service; 0 if what has answered is no Licet service
+	Code    int    // of the service; 0 if the response is not from a Licet service
 	Reason  string // the code as a word, such as device_limit_reached
 	Message string // for people
 
-	// Retryable: sending the very same request again is safe and may help.
+	// Retryable reports whether sending the same request again is safe and may help.
 	Retryable bool
-	// RetryAfter is how long to wait before that; 0 if nothing was said.
+	// RetryAfter is the time to wait before a retry; 0 if the service demands none.
 	RetryAfter time.Duration
-	// RequestID finds the request in the service's log.
+	// RequestID is the id of the request in the service's log.
 	RequestID string
-	Fields    []FieldError   // what is bad about the request, of 42200
-	Details   map[string]int // counts that help, where there are any
+	Fields    []FieldError   // the invalid fields of the request, for 42200
+	Details   map[string]int // counts about the error; may be empty
 }
 
-// FieldError is one bad member of a request or one bad parameter of its query.
+// FieldError is an invalid member of a request or an invalid parameter of its query.
 type FieldError struct {
 	Field   string `json:"field"`
 	Problem string `json:"problem"`
 }
 
-// Error says what the service has said.
+// Error returns the message of the service, with the invalid fields, the code and the id of the request.
 func (e *Error) Error() string {
 	var text strings.Builder
 	text.WriteString(e.Message)
@@ -52,14 +52,13 @@ func (e *Error) Error() string {
 	return text.String()
 }
 
-// HasReason tells whether an error is an answer with one of these reasons.
+// HasReason reports whether err is an [*Error] with one of the reasons.
 func HasReason(err error, reasons ...string) bool {
 	var e *Error
 	return errors.As(err, &e) && slices.Contains(reasons, e.Reason)
 }
 
-// ErrSecretLost tells that an API key or its secret was made, and that the
-// answer that showed it is lost.
+// ErrSecretLost means that the service has made an API key or a secret, and that the response with it is lost.
 var ErrSecretLost = errors.New("what was made is shown once, and that answer is lost")
 
 // The reasons of errors, as docs/reference/api.md lists them with their codes.

@@ -94,7 +94,7 @@ func TestNewRefusesWhatNoServiceHas(t *testing.T) {
 	}
 }
 
-// TestOthersAtTheAddress meets servers that are no service.
+// TestOthersAtTheAddress: the responses of servers that are no Licet service are errors.
 func TestOthersAtTheAddress(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -119,8 +119,8 @@ func TestOthersAtTheAddress(t *testing.T) {
 	}
 }
 
-// TestUnansweredRequests fails at once where trying again is of no use, and
-// tells nothing of what was asked.
+// TestUnansweredRequests: a request without a response fails at once if a retry can't help, and the error quotes
+// nothing of the request.
 func TestUnansweredRequests(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
@@ -148,7 +148,7 @@ func TestUnansweredRequests(t *testing.T) {
 	}
 }
 
-// TestAnswersAreBounded is sent more than any answer can be.
+// TestAnswersAreBounded: a response beyond maxResponse is an error.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -186,7 +186,7 @@ func TestContextEndsACall(t *testing.T) {
 	if _, err := newClient(t, "http://"+listener.Addr().String(), "").Order(ctx, "ord_1"); !errors.Is(err, context.Canceled) {
 		t.Errorf("while it waits for an answer: %v", err)
 	}
-	// And while it waits to try again.
+	// The same during the pause before a retry.
 	ctx, cancel = context.WithCancel(t.Context())
 	again := client.OnRetry(func(error, time.Duration) bool { cancel(); return true })
 	_, err = newClient(t, "http://"+closedPort(t), "", again).Order(ctx, "ord_1")
@@ -195,7 +195,7 @@ func TestContextEndsACall(t *testing.T) {
 	}
 }
 
-// closedPort is an address where nobody listens.
+// closedPort returns an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

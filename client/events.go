@@ -11,23 +11,22 @@ import (
 	"time"
 )
 
-// Event is one change of an order or a license, or tells that a webhook endpoint was
-// disabled.
+// Event is a change of an order or a license, or the disabling of a webhook endpoint.
 type Event struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"` // such as order.paid
 	Timestamp time.Time `json:"timestamp"`
-	Sequence  uint64    `json:"sequence"` // counts the events of the order or the license, without a gap
+	Sequence  uint64    `json:"sequence"` // numbers the events of the order or the license, without a gap
 	Revision  int64     `json:"revision"` // of the change, in the service's store
 	Actor     string    `json:"actor"`    // an API key's id, end_user, provider or system
 	Data      EventData `json:"data"`
 
-	// Raw is the event as the service has sent it, with all members, also those that this version of the client does
-	// not know. It is nil for an event that did not come from a service. Marshaling an event leaves it out.
+	// Raw is the event as received, including members that this version of the client does not know. It is nil
+	// for an event that no service has sent. Marshaling an event leaves out Raw.
 	Raw json.RawMessage `json:"-"`
 }
 
-// UnmarshalJSON reads an event and keeps a copy of it in Raw.
+// UnmarshalJSON implements json.Unmarshaler. It keeps a copy of text in Raw.
 func (e *Event) UnmarshalJSON(text []byte) error {
 	type plain Event // without this method
 	var read plain
@@ -39,28 +38,27 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// EventUnreadable is the type of a placeholder: the service has an event there that it can't read at present, because
-// its stored value is damaged, or because the node that answers is older than the node that recorded the event. Data is
-// empty, Sequence may be 0, and Timestamp may be the zero time. Look such an event up by its id later: once all nodes
-// are of the newer version, the service may return the event itself.
+// EventUnreadable is the type of a placeholder for an event that the service can't read at present: its stored
+// value is damaged, or the node that responds is older than the node that recorded the event. Data is empty,
+// Sequence may be 0, and Timestamp may be the zero time. Look up such an event by its id later: once all nodes run
+// the newer version, the service may return the event.
 const EventUnreadable = "event.unreadable"
 
-// EventData is what was changed, as it was right after that: an order, a license or a
-// webhook endpoint.
-// What may be redacted is as it is now.
+// EventData holds the changed order, license or webhook endpoint right after the change. Fields that a redaction can
+// remove have their current value.
 type EventData struct {
 	Order   *Order   `json:"order"`
 	License *License `json:"license"` // without its devices
-	Device  *Device  `json:"device"`  // that is meant, if one is
-	Webhook *Webhook `json:"webhook"` // of webhook.disabled: the endpoint
+	Device  *Device  `json:"device"`  // the device of the event, if there is one
+	Webhook *Webhook `json:"webhook"` // the endpoint, of webhook.disabled
 }
 
-// Now, as the After of an [EventFilter], stands for the end of the feed.
+// Now is the current end of the feed, as After of an [EventFilter].
 const Now = "now"
 
-// EventFilter says which events to read.
+// EventFilter selects events.
 type EventFilter struct {
-	After string   // an event's id, or [Now]; empty: from the oldest that is kept
+	After string   // the id of an event, or [Now]; empty: from the oldest retained event
 	Types []string // empty: all
 }
 
@@ -74,19 +72,19 @@ func (f EventFilter) query(page Page) url.Values {
 // EventPage is a page of the feed, the oldest event first.
 type EventPage struct {
 	Items []Event
-	// NextCursor leads on from here, also where there is nothing more by now.
+	// NextCursor is the cursor of the next page, also at the current end of the feed.
 	NextCursor string
-	HasMore    bool // there is more by now, though perhaps nothing that is wanted
+	HasMore    bool // the feed already has further events, which may not match the filter
 }
 
-// maxEventWait is how long a page of the feed is waited for at most. It is less than
-// the time that a request has.
+// maxEventWait bounds the wait for a page of the feed. It is less than requestTimeout.
 const maxEventWait = 10 * time.Second
 
-// ListEvents reads a page of the feed. Where there is nothing to read it waits for
-// that, for as long as wait, and for ten seconds at most. A cursor stands in place of
-// the filter's After.
-func (c *Client) ListEvents(ctx context.Context, filter EventFilter, page Page, wait time.Duration, options ...CallOption) (*EventPage, error) {
+// ListEvents reads a page of the feed. If there are no events, it waits for some, up to wait, and at most ten
+// seconds. The page's cursor overrides the filter's After.
+func (c *Client) ListEvents(
+	ctx context.Context, filter EventFilter, page Page, wait time.Duration, options ...CallOption,
+) (*EventPage, error) {
 	var listed struct {
 		Events []Event `json:"events"`
 		Next   string  `json:"next_cursor"`
@@ -102,7 +100,7 @@ func (c *Client) ListEvents(ctx context.Context, filter EventFilter, page Page, 
 	return &EventPage{listed.Events, listed.Next, listed.More}, nil
 }
 
-// Event looks an event up.
+// Event returns an event by its id.
 func (c *Client) Event(ctx context.Context, id string, options ...CallOption) (*Event, error) {
 	e := new(Event)
 	if err := c.do(ctx, "GET /v1/events/{event_id}", []string{id}, nil, nil, e, options); err != nil {
@@ -111,55 +109,62 @@ func (c *Client) Event(ctx context.Context, id string, options ...CallOption) (*
 	return e, nil
 }
 
-// ListLicenseEvents reads one page of a license's events, the newest first.
-func (c *Client) ListLicenseEvents(ctx context.Context, licenseKey string, page Page, options ...CallOption) (*List[Event], error) {
+// ListLicenseEvents reads a page of a license's events, the newest first.
+func (c *Client) ListLicenseEvents(
+	ctx context.Context, licenseKey string, page Page, options ...CallOption,
+) (*List[Event], error) {
 	return c.history(ctx, "GET /v1/licenses/{license_key}/events", licenseKey, page, options)
 }
 
-// ListOrderEvents reads one page of an order's events, the newest first.
-func (c *Client) ListOrderEvents(ctx context.Context, orderNo string, page Page, options ...CallOption) (*List[Event], error) {
+// ListOrderEvents reads a page of an order's events, the newest first.
+func (c *Client) ListOrderEvents(
+	ctx context.Context, orderNo string, page Page, options ...CallOption,
+) (*List[Event], error) {
 	return c.history(ctx, "GET /v1/orders/{order_no}/events", orderNo, page, options)
 }
 
-func (c *Client) history(ctx context.Context, route, of string, page Page, options []CallOption) (*List[Event], error) {
+// history reads a page of the events of the order or license with the given id.
+func (c *Client) history(
+	ctx context.Context, route, id string, page Page, options []CallOption,
+) (*List[Event], error) {
 	var listed struct {
 		Events []Event `json:"events"`
 		Next   string  `json:"next_cursor"`
 	}
-	if err := c.do(ctx, route, []string{of}, page.query(), nil, &listed, options); err != nil {
+	if err := c.do(ctx, route, []string{id}, page.query(), nil, &listed, options); err != nil {
 		return nil, err
 	}
 	return &List[Event]{listed.Events, listed.Next}, nil
 }
 
-// LicenseEvents reads all events of a license that are kept, the newest first.
+// LicenseEvents yields all retained events of a license, the newest first.
 func (c *Client) LicenseEvents(ctx context.Context, licenseKey string) iter.Seq2[Event, error] {
-	return every(listPage, func(page Page) (*List[Event], error) { return c.ListLicenseEvents(ctx, licenseKey, page) })
+	return allPages(listPage, func(page Page) (*List[Event], error) {
+		return c.ListLicenseEvents(ctx, licenseKey, page)
+	})
 }
 
-// OrderEvents reads all events of an order that are kept, the newest first.
+// OrderEvents yields all retained events of an order, the newest first.
 func (c *Client) OrderEvents(ctx context.Context, orderNo string) iter.Seq2[Event, error] {
-	return every(listPage, func(page Page) (*List[Event], error) { return c.ListOrderEvents(ctx, orderNo, page) })
+	return allPages(listPage, func(page Page) (*List[Event], error) { return c.ListOrderEvents(ctx, orderNo, page) })
 }
 
-// Events reads all events that match a filter, the oldest first, up to what is in the
-// feed by now.
+// Events yields all events that match a filter, the oldest first, up to the current end of the feed.
 func (c *Client) Events(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
 	return c.feed(ctx, filter, false)
 }
 
-// FollowEvents reads events as Events does, and then waits for more, until ctx ends
-// or an error is not gone after the time for retries. Whoever keeps the id of the
-// latest event that was dealt with goes on after it, also in another process: no event
-// is left out, and none comes twice.
+// FollowEvents yields events like Events, and then waits for more, until ctx ends or retries of an error take too
+// long. To resume, even in another process, set After to the id of the last processed event: that neither skips nor
+// repeats events.
 func (c *Client) FollowEvents(ctx context.Context, filter EventFilter) iter.Seq2[Event, error] {
 	return c.feed(ctx, filter, true)
 }
 
-// emptyPause is the least time between two pages with nothing on them: a service that
-// stops answers those who wait at once.
+// emptyPause is the shortest time between two empty pages: a service that shuts down ends all waits at once.
 const emptyPause = time.Second
 
+// feed yields events, and with follow waits for more.
 func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter.Seq2[Event, error] {
 	var wait time.Duration
 	if follow {
@@ -167,7 +172,7 @@ func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter
 	}
 	return func(yield func(Event, error) bool) {
 		for at := (Page{Limit: listPage}); ; {
-			asked := c.now()
+			started := c.now()
 			page, err := c.ListEvents(ctx, filter, at, wait)
 			if err != nil {
 				yield(Event{}, err)
@@ -185,7 +190,7 @@ func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter
 			if !follow {
 				return
 			}
-			if len(page.Items) == 0 && c.now().Sub(asked) < emptyPause {
+			if len(page.Items) == 0 && c.now().Sub(started) < emptyPause {
 				if err := sleep(ctx, emptyPause); err != nil {
 					yield(Event{}, err)
 					return
@@ -195,7 +200,7 @@ func (c *Client) feed(ctx context.Context, filter EventFilter, follow bool) iter
 	}
 }
 
-// sleep waits, unless ctx ends before.
+// sleep waits for d, or until ctx ends, and then returns the error of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

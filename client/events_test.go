@@ -7,7 +7,7 @@ import (
 	"licet/client"
 )
 
-// TestNewerEvents reads an event of a kind and with members that this client does not know, and a placeholder.
+// TestNewerEvents reads an event whose type and members this client does not know, and a placeholder.
 func TestNewerEvents(t *testing.T) {
 	const newer = `{"id":"evt_1","type":"seat.taken","timestamp":"2030-01-02T03:04:05.678Z","sequence":2,"revision":7,"actor":"robot","data":{"seat":{"row":7},"license":{"license_key":"LIC-1","seats":3}},"cell":1}`
 	const placeholder = `{"id":"evt_2","type":"event.unreadable","timestamp":null,"sequence":0,"revision":8,"actor":"system","data":{}}`

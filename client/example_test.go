@@ -9,8 +9,8 @@ import (
 	"licet/internal/servicetest"
 )
 
-// A shop sells a license, and the program that was sold activates it. The
-// address and the API key are those that licet dev writes into dev.env.
+// A shop sells a license, and the program that the shop sold activates it. licet dev writes the address and the API
+// key into dev.env.
 func Example() {
 	ctx := context.Background()
 	url, apiKey := devService()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Key is what is known of an API key. It has neither its text nor its secret.
+// Key describes an API key, without its text and its secret.
 type Key struct {
 	ID                  string    `json:"id"`
 	Name                string    `json:"name"`
@@ -22,14 +22,14 @@ type Key struct {
 	Mode                string    `json:"mode"`
 }
 
-// IssuedKey is an API key with what is shown once.
+// IssuedKey is an API key with the parts that the service shows once.
 type IssuedKey struct {
 	Key
-	APIKey    string `json:"api_key"` // empty after a rotation, which leaves it as it is
+	APIKey    string `json:"api_key"` // empty after a rotation, which does not change it
 	APISecret string `json:"api_secret"`
 }
 
-// NewKey says what API key to make. Name and scopes are needed.
+// NewKey describes an API key to create. Name and Scopes are required.
 type NewKey struct {
 	Name             string    `json:"name"`
 	Scopes           []string  `json:"scopes"`
@@ -37,9 +37,9 @@ type NewKey struct {
 	RequireSignature bool      `json:"require_signature,omitempty"`
 }
 
-// CreateKey makes an API key of the same account and mode. What it answers is
-// shown this once. If that answer is lost it returns [ErrSecretLost], with a key
-// that nobody can use and that is better revoked.
+// CreateKey creates an API key of the same account and mode. The service shows the key and its secret once. If that
+// response is lost, CreateKey returns [ErrSecretLost] and the description of the key: revoke that key, which nobody
+// can use.
 func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOption) (*IssuedKey, error) {
 	k := new(IssuedKey)
 	if err := c.do(ctx, "POST /v1/keys", nil, nil, key, k, options); err != nil {
@@ -51,12 +51,12 @@ func (c *Client) CreateKey(ctx context.Context, key NewKey, options ...CallOptio
 	return k, nil
 }
 
-// Key looks an API key up.
+// Key returns an API key by its id.
 func (c *Client) Key(ctx context.Context, id string, options ...CallOption) (*Key, error) {
 	return c.key(ctx, "GET /v1/keys/{key_id}", id, options)
 }
 
-// RevokeKey ends an API key for good.
+// RevokeKey revokes an API key. A revocation can't be undone.
 func (c *Client) RevokeKey(ctx context.Context, id string, options ...CallOption) (*Key, error) {
 	return c.key(ctx, "DELETE /v1/keys/{key_id}", id, options)
 }
@@ -69,9 +69,9 @@ func (c *Client) key(ctx context.Context, route, id string, options []CallOption
 	return k, nil
 }
 
-// Rotation says how long the secret before stays good.
+// Rotation configures the replacement of a secret.
 type Rotation struct {
-	Overlap *time.Duration // in whole seconds; nil: 24 hours
+	Overlap *time.Duration // how long the old secret stays valid, in whole seconds; nil: 24 hours
 }
 
 type rotationBody struct {
@@ -85,9 +85,11 @@ func (r Rotation) body() (in rotationBody) {
 	return in
 }
 
-// RotateKey gives an API key a new secret, which is shown this once. If that
-// answer is lost it returns [ErrSecretLost]: rotate it again.
-func (c *Client) RotateKey(ctx context.Context, id string, rotation Rotation, options ...CallOption) (*IssuedKey, error) {
+// RotateKey replaces the secret of an API key. The service shows the new secret once. If that response is lost,
+// RotateKey returns [ErrSecretLost]: rotate the key again.
+func (c *Client) RotateKey(
+	ctx context.Context, id string, rotation Rotation, options ...CallOption,
+) (*IssuedKey, error) {
 	k := new(IssuedKey)
 	if err := c.do(ctx, "POST /v1/keys/{key_id}/rotate", []string{id}, nil, rotation.body(), k, options); err != nil {
 		return nil, err
@@ -98,8 +100,7 @@ func (c *Client) RotateKey(ctx context.Context, id string, rotation Rotation, op
 	return k, nil
 }
 
-// ListKeys reads one page of API keys, the newest first. Those that are revoked
-// or expired are among them.
+// ListKeys reads a page of API keys, the newest first, including revoked and expired keys.
 func (c *Client) ListKeys(ctx context.Context, page Page, options ...CallOption) (*List[Key], error) {
 	var listed struct {
 		Keys []Key  `json:"keys"`

@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// Page says which part of a list to read.
+// Page selects a page of a list.
 type Page struct {
-	Limit  int    // how many at most; 0: as many as the service thinks fit
-	Cursor string // the NextCursor of the page before; empty: the first page
+	Limit  int    // the greatest number of items; 0: the service's default
+	Cursor string // the NextCursor of the previous page; empty: the first page
 }
 
-// List is one page of a list. It may be short, or empty, while more follows.
+// List is a page of a list. A page may be short or empty although more pages follow.
 type List[T any] struct {
 	Items []T
-	// NextCursor leads to the next page, with the same filter; empty at the end.
+	// NextCursor is the cursor of the next page, with the same filter; empty on the last page.
 	NextCursor string
 }
 
@@ -41,9 +41,8 @@ func (p Page) query(filters ...string) url.Values {
 	return query
 }
 
-// every reads page after page, with up to limit items each, until the end or
-// the first error.
-func every[T any](limit int, read func(Page) (*List[T], error)) iter.Seq2[T, error] {
+// allPages yields the items of all pages, with up to limit items each, until the last page or the first error.
+func allPages[T any](limit int, read func(Page) (*List[T], error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for page := (Page{Limit: limit}); ; {
 			list, err := read(page)
@@ -64,27 +63,27 @@ func every[T any](limit int, read func(Page) (*List[T], error)) iter.Seq2[T, err
 	}
 }
 
-// Licenses reads all licenses that match a filter, the newest first.
+// Licenses yields all licenses that match a filter, the newest first.
 func (c *Client) Licenses(ctx context.Context, filter LicenseFilter) iter.Seq2[License, error] {
-	return every(listPage, func(page Page) (*List[License], error) { return c.ListLicenses(ctx, filter, page) })
+	return allPages(listPage, func(page Page) (*List[License], error) { return c.ListLicenses(ctx, filter, page) })
 }
 
-// Devices reads all devices of a license.
+// Devices yields all devices of a license.
 func (c *Client) Devices(ctx context.Context, licenseKey string) iter.Seq2[Device, error] {
-	return every(devicePage, func(page Page) (*List[Device], error) { return c.ListDevices(ctx, licenseKey, page) })
+	return allPages(devicePage, func(page Page) (*List[Device], error) { return c.ListDevices(ctx, licenseKey, page) })
 }
 
-// Orders reads all orders that match a filter, the newest first.
+// Orders yields all orders that match a filter, the newest first.
 func (c *Client) Orders(ctx context.Context, filter OrderFilter) iter.Seq2[Order, error] {
-	return every(listPage, func(page Page) (*List[Order], error) { return c.ListOrders(ctx, filter, page) })
+	return allPages(listPage, func(page Page) (*List[Order], error) { return c.ListOrders(ctx, filter, page) })
 }
 
-// Products reads all products, the newest first.
+// Products yields all products, the newest first.
 func (c *Client) Products(ctx context.Context) iter.Seq2[Product, error] {
-	return every(listPage, func(page Page) (*List[Product], error) { return c.ListProducts(ctx, page) })
+	return allPages(listPage, func(page Page) (*List[Product], error) { return c.ListProducts(ctx, page) })
 }
 
-// Keys reads all API keys of the account and mode, the newest first.
+// Keys yields all API keys of the account and mode, the newest first.
 func (c *Client) Keys(ctx context.Context) iter.Seq2[Key, error] {
-	return every(listPage, func(page Page) (*List[Key], error) { return c.ListKeys(ctx, page) })
+	return allPages(listPage, func(page Page) (*List[Key], error) { return c.ListKeys(ctx, page) })
 }

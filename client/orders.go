@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Order is an order, whatever has become of it.
+// Order is an order in any status.
 type Order struct {
 	OrderNo     string          `json:"order_no"`
 	Status      string          `json:"status"`
@@ -16,22 +16,22 @@ type Order struct {
 	Description string          `json:"description"`
 	BuyerEmail  string          `json:"buyer_email"`
 	Metadata    json.RawMessage `json:"metadata"`
-	PayURL      string          `json:"pay_url"` // empty unless it can be paid
+	PayURL      string          `json:"pay_url"` // empty unless the order can be paid
 	CreatedAt   time.Time       `json:"created_at"`
 	ExpiresAt   time.Time       `json:"expires_at"`
 	PaidAt      time.Time       `json:"paid_at"`
 	CanceledAt  time.Time       `json:"canceled_at"`
 	RefundedAt  time.Time       `json:"refunded_at"`
-	LicenseKey  string          `json:"license_key"` // from payment on
-	Late        bool            `json:"late"`        // paid after it had expired
+	LicenseKey  string          `json:"license_key"` // set once the order is paid
+	Late        bool            `json:"late"`        // the payment came after ExpiresAt
 	SuccessURL  string          `json:"success_url"`
 	StateReason string          `json:"state_reason"`
-	RefundDue   bool            `json:"refund_due"` // money is to go back, and the provider has not confirmed it
+	RefundDue   bool            `json:"refund_due"` // a refund is due, and the provider has not confirmed it
 	AccountID   string          `json:"account_id"`
 	Mode        string          `json:"mode"`
 }
 
-// NewOrder says what to order. Product, amount and currency are needed.
+// NewOrder describes an order to create. ProductID, Amount and Currency are required.
 type NewOrder struct {
 	ProductID   string `json:"product_id"`
 	Amount      int64  `json:"amount"` // in the currency's minor unit: 4900 is 49.00 USD
@@ -42,21 +42,22 @@ type NewOrder struct {
 	SuccessURL  string `json:"success_url,omitempty"`
 }
 
-// CreateOrder makes an order.
+// CreateOrder creates an order.
 func (c *Client) CreateOrder(ctx context.Context, order NewOrder, options ...CallOption) (*Order, error) {
 	return c.order(ctx, "POST /v1/orders", nil, order, options)
 }
 
-// OrderFilter says which orders to list: those to which all that is given
-// applies.
+// OrderFilter selects orders that match all fields that are set.
 type OrderFilter struct {
 	ProductID  string
 	Status     string
 	BuyerEmail string
 }
 
-// ListOrders reads one page of orders, the newest first.
-func (c *Client) ListOrders(ctx context.Context, filter OrderFilter, page Page, options ...CallOption) (*List[Order], error) {
+// ListOrders reads a page of orders, the newest first.
+func (c *Client) ListOrders(
+	ctx context.Context, filter OrderFilter, page Page, options ...CallOption,
+) (*List[Order], error) {
 	var listed struct {
 		Orders []Order `json:"orders"`
 		Next   string  `json:"next_cursor"`
@@ -68,23 +69,24 @@ func (c *Client) ListOrders(ctx context.Context, filter OrderFilter, page Page, 
 	return &List[Order]{listed.Orders, listed.Next}, nil
 }
 
-// Order looks an order up.
+// Order returns an order by its number.
 func (c *Client) Order(ctx context.Context, orderNo string, options ...CallOption) (*Order, error) {
 	return c.order(ctx, "GET /v1/orders/{order_no}", []string{orderNo}, nil, options)
 }
 
-// CancelOrder gives an unpaid order up. The reason may be empty.
+// CancelOrder cancels an unpaid order. The reason may be empty.
 func (c *Client) CancelOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/cancel", []string{orderNo}, because{reason}, options)
+	return c.order(ctx, "POST /v1/orders/{order_no}/cancel", []string{orderNo}, changeReason{reason}, options)
 }
 
-// RefundOrder sends a paid order's money back, and revokes its license. The
-// reason may be empty.
+// RefundOrder refunds a paid order, and revokes its license. The reason may be empty.
 func (c *Client) RefundOrder(ctx context.Context, orderNo, reason string, options ...CallOption) (*Order, error) {
-	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, because{reason}, options)
+	return c.order(ctx, "POST /v1/orders/{order_no}/refund", []string{orderNo}, changeReason{reason}, options)
 }
 
-func (c *Client) order(ctx context.Context, route string, values []string, in any, options []CallOption) (*Order, error) {
+func (c *Client) order(
+	ctx context.Context, route string, values []string, in any, options []CallOption,
+) (*Order, error) {
 	o := new(Order)
 	if err := c.do(ctx, route, values, nil, in, o, options); err != nil {
 		return nil, err

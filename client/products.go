@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Product is what is sold, and the terms of its licenses.
+// Product is a product and the terms of its licenses.
 type Product struct {
 	ProductID               string          `json:"product_id"`
 	Name                    string          `json:"name"`
 	KeyPrefix               string          `json:"key_prefix"`
 	MaxDevices              int             `json:"max_devices"` // 0: unlimited
-	Validity                string          `json:"validity"`    // an ISO 8601 duration; empty: for ever
+	Validity                string          `json:"validity"`    // an ISO 8601 duration; empty: forever
 	ValidityFrom            string          `json:"validity_from"`
 	SelfServiceDeactivation bool            `json:"self_service_deactivation"`
 	RemovalsPerMonth        int             `json:"removals_per_month"` // 0: any number
@@ -22,25 +22,27 @@ type Product struct {
 	Mode                    string          `json:"mode"`
 }
 
-// ProductTerms says all there is to say of a product. What is left out is as in
-// a product that nobody has described.
+// ProductTerms describes a product completely. A field that is not set has the default of a new product, which the
+// comment names.
 type ProductTerms struct {
 	Name                    string `json:"name,omitempty"`
 	KeyPrefix               string `json:"key_prefix,omitempty"`    // LIC
 	MaxDevices              *int   `json:"max_devices,omitempty"`   // 3; 0 is unlimited
-	Validity                string `json:"validity,omitempty"`      // for ever; else an ISO 8601 duration
+	Validity                string `json:"validity,omitempty"`      // forever; else an ISO 8601 duration
 	ValidityFrom            string `json:"validity_from,omitempty"` // issue, or activation
 	SelfServiceDeactivation bool   `json:"self_service_deactivation,omitempty"`
 	RemovalsPerMonth        int    `json:"removals_per_month,omitempty"` // any number
 	Metadata                any    `json:"metadata,omitempty"`
 }
 
-// PutProduct describes a product, whether there is one of that id or not.
-func (c *Client) PutProduct(ctx context.Context, productID string, terms ProductTerms, options ...CallOption) (*Product, error) {
+// PutProduct creates or replaces the product with an id.
+func (c *Client) PutProduct(
+	ctx context.Context, productID string, terms ProductTerms, options ...CallOption,
+) (*Product, error) {
 	return c.product(ctx, "PUT /v1/products/{product_id}", productID, terms, options)
 }
 
-// Product looks a product up.
+// Product returns a product by its id.
 func (c *Client) Product(ctx context.Context, productID string, options ...CallOption) (*Product, error) {
 	return c.product(ctx, "GET /v1/products/{product_id}", productID, nil, options)
 }
@@ -53,14 +55,14 @@ func (c *Client) product(ctx context.Context, route, productID string, in any, o
 	return p, nil
 }
 
-// DeleteProduct removes a product. Where a first answer was lost and it was sent
-// again, it may fail with ReasonProductNotFound although it has worked.
+// DeleteProduct deletes a product. If the first response is lost, a retry may fail with ReasonProductNotFound
+// although the product was deleted.
 func (c *Client) DeleteProduct(ctx context.Context, productID string, options ...CallOption) error {
 	var gone struct{}
 	return c.do(ctx, "DELETE /v1/products/{product_id}", []string{productID}, nil, nil, &gone, options)
 }
 
-// ListProducts reads one page of products, the newest first.
+// ListProducts reads a page of products, the newest first.
 func (c *Client) ListProducts(ctx context.Context, page Page, options ...CallOption) (*List[Product], error) {
 	var listed struct {
 		Products []Product `json:"products"`

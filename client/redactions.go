@@ -2,20 +2,20 @@ package client
 
 import "context"
 
-// Redaction tells how far the redaction of a buyer has come.
+// Redaction is the progress of the redaction of a buyer.
 type Redaction struct {
 	Orders   int `json:"orders"`
 	Licenses int `json:"licenses"` // of those orders
-	// Complete: no order is left of those that the buyer had when it was asked for.
+	// Complete reports whether all orders that the buyer had at the time of the request are redacted.
 	Complete bool `json:"complete"`
 }
 
-// RedactBuyer removes a buyer's e-mail address, in any case, from the buyer's orders,
-// and with it what was noted of the buyer: the orders' descriptions, and the metadata
-// and reasons of orders and licenses. That can't be undone.
+// RedactBuyer removes a buyer's e-mail address from the buyer's orders, whatever its case, together with data about
+// the buyer: the descriptions of the orders, and the metadata and reasons of orders and licenses. A redaction can't
+// be undone.
 //
-// One call redacts up to 100 orders. Where it is not complete, call it again; with
-// the same [IdempotencyKey] the counts are of all calls with it.
+// A call redacts up to 100 orders. Repeat the call until the redaction is complete. With the same [IdempotencyKey],
+// the counts are the totals of all calls.
 func (c *Client) RedactBuyer(ctx context.Context, email string, options ...CallOption) (*Redaction, error) {
 	done := new(Redaction)
 	in := struct {

@@ -11,73 +11,74 @@ import (
 	"strings"
 )
 
-// CallOption changes one call.
+// CallOption configures a call.
 type CallOption func(*call)
 
-// IdempotencyKey sends a POST under a key of the caller's, 1–255 printable ASCII
-// characters, made for the one thing to be done. The same call again under the
-// same key, within 24 hours, does it no second time.
+// IdempotencyKey sends a POST with the given Idempotency-Key: 1–255 printable ASCII characters, unique to the
+// operation. If the same call with the same key is sent again within 24 hours, the service does not execute it
+// again.
 func IdempotencyKey(key string) CallOption { return func(c *call) { c.key = key } }
 
-// Record keeps the answer as it came, also where it is no success.
+// Record stores the response in into, also the response of a refused request.
 func Record(into *Response) CallOption { return func(c *call) { c.record = into } }
 
-// Response is an answer as it came.
+// Response is a response of the service.
 type Response struct {
 	Status    int // of HTTP
 	RequestID string
-	Replayed  bool // it is the answer of an earlier request with the same Idempotency-Key
-	Tries     int  // how often the request was sent
-	// Data is what the envelope holds, with members that this package does not
-	// know yet. It is null where the answer is no success.
+	Replayed  bool // the response repeats that of an earlier request with the same Idempotency-Key
+	Tries     int  // the number of times the client has sent the request
+	// Data is the data of the envelope, including members that this package does not know. It is null if
+	// the request was refused.
 	Data json.RawMessage
 }
 
-// call is one thing asked of the service, however often it is sent.
+// call is a request to the service. The client may send a call several times.
 type call struct {
 	method, pattern string
 	path            string // with the query, encoded
 	body            []byte
-	key             string // its Idempotency-Key; empty: none is sent
+	key             string // the Idempotency-Key; empty: none
 	record          *Response
 }
 
-// maxAnswer bounds what is read of an answer. The largest is that of a grant of
-// 1,000 licenses with 16 KiB of metadata each.
-const maxAnswer = 64 << 20
+// maxResponse bounds the body of a response in bytes. The largest response is that to a grant of 1,000 licenses
+// with 16 KiB of metadata each.
+const maxResponse = 64 << 20
 
-// do does what a route says, such as "GET /v1/orders/{order_no}", with the values
-// of its variable segments in their order. in becomes the body, unless it is
-// nil; the answer's data goes into out.
-func (c *Client) do(ctx context.Context, route string, values []string, query url.Values, in, out any, options []CallOption) error {
-	asked := call{record: new(Response)}
-	asked.method, asked.pattern, _ = strings.Cut(route, " ")
+// do calls a route such as "GET /v1/orders/{order_no}". values are the values of the route's variable segments, in
+// order. in becomes the body, unless in is nil. do decodes the data of the response into out.
+func (c *Client) do(
+	ctx context.Context, route string, values []string, query url.Values, in, out any, options []CallOption,
+) error {
+	sent := call{record: new(Response)}
+	sent.method, sent.pattern, _ = strings.Cut(route, " ")
 	for _, option := range options {
-		option(&asked)
+		option(&sent)
 	}
-	*asked.record = Response{}
+	*sent.record = Response{}
 	var err error
-	if asked.path, err = fill(asked.pattern, values); err != nil {
+	if sent.path, err = expandPath(sent.pattern, values); err != nil {
 		return err
 	}
 	if len(query) > 0 {
-		asked.path += "?" + query.Encode()
+		sent.path += "?" + query.Encode()
 	}
 	if in != nil {
-		if asked.body, err = encode(in); err != nil {
-			return asked.failed(err)
+		if sent.body, err = encode(in); err != nil {
+			return sent.failed(err)
 		}
 	}
 	switch {
-	case asked.method != http.MethodPost || c.apiKey == "":
-		asked.key = "" // nobody looks at it
-	case asked.key == "":
-		asked.key = c.unique()
+	case sent.method != http.MethodPost || c.apiKey == "":
+		sent.key = "" // the service ignores it
+	case sent.key == "":
+		sent.key = c.newKey()
 	}
-	return c.persist(ctx, &asked, out)
+	return c.sendWithRetries(ctx, &sent, out)
 }
 
-// encode writes a body without the escapes that HTML would need.
+// encode returns a body as JSON, without the escapes for HTML.
 func encode(in any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -86,8 +87,8 @@ func encode(in any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// fill puts values in place of a pattern's variable segments.
-func fill(pattern string, values []string) (string, error) {
+// expandPath replaces the variable segments of a pattern by values.
+func expandPath(pattern string, values []string) (string, error) {
 	segments := strings.Split(pattern, "/")
 	for i, segment := range segments {
 		if !strings.HasPrefix(segment, "{") {
@@ -102,8 +103,7 @@ func fill(pattern string, values []string) (string, error) {
 	return strings.Join(segments, "/"), nil
 }
 
-// escape encodes a segment of a path. What would be a dot segment is encoded as
-// well, so that it stays a name.
+// escape encodes a segment of a path. It also encodes "." and "..", which servers would resolve.
 func escape(segment string) string {
 	if segment == "." || segment == ".." {
 		return strings.ReplaceAll(segment, ".", "%2E")
@@ -111,15 +111,15 @@ func escape(segment string) string {
 	return url.PathEscape(segment)
 }
 
-// failed says which call an error is about. The path itself is left out: it has
-// license keys and e-mail addresses in it, which belong in no log.
-func (a *call) failed(err error) error {
-	return fmt.Errorf("%s %s: %w", a.method, a.pattern, err)
+// failed adds the route of a call to an error. It leaves out the path, which may hold license keys and e-mail
+// addresses: those belong in no log.
+func (c *call) failed(err error) error {
+	return fmt.Errorf("%s %s: %w", c.method, c.pattern, err)
 }
 
-// send sends a call once and reads its answer.
-func (c *Client) send(ctx context.Context, asked *call) (*answer, error) {
-	request, err := http.NewRequestWithContext(ctx, asked.method, c.base+asked.path, bytes.NewReader(asked.body))
+// send sends a call once and reads the response.
+func (c *Client) send(ctx context.Context, sent *call) (*result, error) {
+	request, err := http.NewRequestWithContext(ctx, sent.method, c.base+sent.path, bytes.NewReader(sent.body))
 	if err != nil {
 		return nil, err
 	}
@@ -128,26 +128,26 @@ func (c *Client) send(ctx context.Context, asked *call) (*answer, error) {
 	if c.apiKey != "" {
 		request.Header.Set("Authorization", "Bearer "+c.apiKey)
 	}
-	if asked.body != nil {
+	if sent.body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if asked.key != "" {
-		request.Header.Set("Idempotency-Key", asked.key)
+	if sent.key != "" {
+		request.Header.Set("Idempotency-Key", sent.key)
 	}
 	if c.signer != nil {
-		c.signer.sign(request, asked.body, c.now())
+		c.signer.sign(request, sent.body, c.now())
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
 		return nil, withoutURL(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
 	if err != nil {
 		return nil, fmt.Errorf("read the answer: %w", err)
 	}
-	if len(text) > maxAnswer {
-		return nil, errAnswerTooLong
+	if len(text) > maxResponse {
+		return nil, errResponseTooLong
 	}
-	return readAnswer(response, text), nil
+	return readResponse(response, text), nil
 }

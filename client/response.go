@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// answer is what came back of one request.
-type answer struct {
+// result is the response to a request.
+type result struct {
 	response Response
-	failure  *Error // nil: a success
+	failure  *Error // nil: success
 }
 
-// envelope is what every answer of a service is.
+// envelope is the JSON of every response of a service.
 type envelope struct {
 	Code    *int            `json:"code"`
 	Message string          `json:"message"`
@@ -31,11 +31,11 @@ type envelope struct {
 	} `json:"error"`
 }
 
-var errAnswerTooLong = fmt.Errorf("the answer has more than %d MiB", maxAnswer>>20)
+var errResponseTooLong = fmt.Errorf("the answer has more than %d MiB", maxResponse>>20)
 
-// readAnswer reads an answer, whoever it may be from.
-func readAnswer(response *http.Response, text []byte) *answer {
-	a := &answer{response: Response{
+// readResponse reads a response of a service, or of anything else at the address.
+func readResponse(response *http.Response, text []byte) *result {
+	r := &result{response: Response{
 		Status:    response.StatusCode,
 		RequestID: response.Header.Get("X-Request-Id"),
 		Replayed:  response.Header.Get("Idempotent-Replayed") == "true",
@@ -43,14 +43,14 @@ func readAnswer(response *http.Response, text []byte) *answer {
 	success := response.StatusCode/100 == 2
 	var e envelope
 	if json.Unmarshal(text, &e) != nil || e.Code == nil || success != (*e.Code == 0) || success && e.Data == nil {
-		a.failure = foreign(response)
-		return a
+		r.failure = unknownResponder(response)
+		return r
 	}
 	if success {
-		a.response.Data = e.Data
-		return a
+		r.response.Data = e.Data
+		return r
 	}
-	a.failure = &Error{
+	r.failure = &Error{
 		Status:     response.StatusCode,
 		Code:       *e.Code,
 		Reason:     e.Error.Reason,
@@ -60,16 +60,16 @@ func readAnswer(response *http.Response, text []byte) *answer {
 		RequestID:  e.Error.RequestID,
 		Fields:     e.Error.Fields,
 	}
-	// Details other than counts, which a later version may have, are left out.
-	if json.Unmarshal(e.Error.Details, &a.failure.Details) != nil {
-		a.failure.Details = nil
+	// Details that are no counts, which a later version may have, are ignored.
+	if json.Unmarshal(e.Error.Details, &r.failure.Details) != nil {
+		r.failure.Details = nil
 	}
-	return a
+	return r
 }
 
-// foreign is an answer in which no service speaks: that of a proxy before it, or
-// of something else at its address.
-func foreign(response *http.Response) *Error {
+// unknownResponder returns the error for a response that is not from a Licet service, but from a proxy or from
+// another service at the address.
+func unknownResponder(response *http.Response) *Error {
 	kind, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
 	e := &Error{
 		Status:     response.StatusCode,
@@ -82,12 +82,12 @@ func foreign(response *http.Response) *Error {
 	}
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		e.Retryable = true // a proxy whose service is away
+		e.Retryable = true // a proxy that can't reach its service
 	}
 	return e
 }
 
-// retryAfter reads the header, of which services send seconds.
+// retryAfter returns the value of the header Retry-After, which services send in seconds; 0 without one.
 func retryAfter(response *http.Response) time.Duration {
 	seconds, err := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 31)
 	if err != nil {
@@ -96,8 +96,7 @@ func retryAfter(response *http.Response) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// withoutURL takes the address out of an error of net/http, for what its path
-// and query have in them.
+// withoutURL removes the URL from an error of net/http, because path and query hold license keys and addresses.
 func withoutURL(err error) error {
 	var about *url.Error
 	if errors.As(err, &about) {

@@ -13,23 +13,22 @@ import (
 	"time"
 )
 
-// OnRetry has a function called each time before a request is sent again, with
-// what happened and how long it will wait. Where it answers false the request is
-// not sent again.
+// OnRetry makes the client call f before each retry, with the error of the last try and the pause before the next
+// one. If f returns false, the client does not retry.
 func OnRetry(f func(err error, wait time.Duration) bool) Option {
 	return func(c *Client) { c.onRetry = f }
 }
 
-// persist sends a call until it is answered for good, or its time is over.
-func (c *Client) persist(ctx context.Context, asked *call, out any) error {
+// sendWithRetries sends a call until it succeeds, fails with an error that is not retryable, or its time is over.
+func (c *Client) sendWithRetries(ctx context.Context, sent *call, out any) error {
 	started := time.Now()
 	for tries := 1; ; tries++ {
-		err := c.attempt(ctx, asked, out)
-		asked.record.Tries = tries
-		if err == nil || ctx.Err() != nil || !mayHelp(err) {
+		err := c.attempt(ctx, sent, out)
+		sent.record.Tries = tries
+		if err == nil || ctx.Err() != nil || !retryable(err) {
 			return err
 		}
-		wait := pause(err, tries)
+		wait := backoff(err, tries)
 		if time.Since(started)+wait > c.retryFor || c.onRetry != nil && !c.onRetry(err, wait) {
 			return err
 		}
@@ -43,29 +42,28 @@ func (c *Client) persist(ctx context.Context, asked *call, out any) error {
 	}
 }
 
-// attempt sends a call once, and reads what it answers into out.
-func (c *Client) attempt(ctx context.Context, asked *call, out any) error {
-	a, err := c.send(ctx, asked)
+// attempt sends a call once, and decodes the data of the response into out.
+func (c *Client) attempt(ctx context.Context, sent *call, out any) error {
+	a, err := c.send(ctx, sent)
 	if err != nil {
-		*asked.record = Response{}
-		return asked.failed(err)
+		*sent.record = Response{}
+		return sent.failed(err)
 	}
-	*asked.record = a.response
+	*sent.record = a.response
 	if a.failure != nil {
 		return a.failure
 	}
 	if err := json.Unmarshal(a.response.Data, out); err != nil {
-		return asked.failed(errors.Join(errUnreadable, err))
+		return sent.failed(errors.Join(errUnreadable, err))
 	}
 	return nil
 }
 
 var errUnreadable = errors.New("the answer is not what this version of the client understands")
 
-// mayHelp tells whether sending a request again is safe and may help. Safe it is
-// wherever no answer came: what is not the same however often it is sent has an
-// Idempotency-Key.
-func mayHelp(err error) bool {
+// retryable reports whether sending a request again is safe and may help. It is always safe if no response came:
+// a request that is not idempotent has an Idempotency-Key.
+func retryable(err error) bool {
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Retryable
@@ -74,7 +72,7 @@ func mayHelp(err error) bool {
 	var unknown x509.UnknownAuthorityError
 	var name *net.DNSError
 	switch {
-	case errors.Is(err, errUnreadable), errors.Is(err, errAnswerTooLong),
+	case errors.Is(err, errUnreadable), errors.Is(err, errResponseTooLong),
 		errors.As(err, &untrusted), errors.As(err, &unknown), errors.Is(err, http.ErrSchemeMismatch):
 		return false
 	case errors.As(err, &name):
@@ -84,19 +82,18 @@ func mayHelp(err error) bool {
 }
 
 const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 5 * time.Second
+	minBackoff = 100 * time.Millisecond
+	maxBackoff = 5 * time.Second
 )
 
-// pause is how long to wait after so many tries: what the service has asked for,
-// and up to twice as long as the last time at random on top, so that those who
-// failed together don't come back together.
-func pause(err error, tries int) time.Duration {
-	most := maxPause
+// backoff returns the pause after a number of tries: the time that the service demands, plus a random time whose
+// bound doubles with each try, so that clients that failed together don't retry together.
+func backoff(err error, tries int) time.Duration {
+	bound := maxBackoff
 	if tries < 6 {
-		most = firstPause << (tries - 1)
+		bound = minBackoff << (tries - 1)
 	}
-	wait := rand.N(most)
+	wait := rand.N(bound)
 	var refused *Error
 	if errors.As(err, &refused) {
 		wait += refused.RetryAfter

@@ -19,7 +19,7 @@ import (
 
 var quiet = log.New(io.Discard, "", 0)
 
-// TestLostAnswers loses the answers of what was done, and does it no second time.
+// TestLostAnswers: if a response is lost, the retry does not execute the request again.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	w := newWire(2)
@@ -65,7 +65,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// TestLostSecrets loses answers that are given once.
+// TestLostSecrets: if the response with a secret is lost, the error is ErrSecretLost.
 func TestLostSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWire(1)
@@ -81,8 +81,7 @@ func TestLostSecrets(t *testing.T) {
 	}
 }
 
-// TestRateLimit waits as long as the service asks for, and no longer than is
-// allowed.
+// TestRateLimit: the client waits as long as the service demands, and no longer than RetryFor.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	limited := servicetest.New(t, servicetest.Config{APIKeyLimit: limits.Rate{Count: 1, Per: time.Second}})
@@ -123,8 +122,7 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
-// TestServiceThatComesBack refuses connections first, as a node that is started
-// again does.
+// TestServiceThatComesBack: the client retries while connections are refused, as during the restart of a node.
 func TestServiceThatComesBack(t *testing.T) {
 	t.Parallel()
 	key, err := service.Key(servicetest.NewAccount())
@@ -153,8 +151,7 @@ func TestServiceThatComesBack(t *testing.T) {
 	_ = server.Close()
 }
 
-// TestNoPasswordIsSentElsewhere answers with redirects, which would take the API
-// key along.
+// TestNoPasswordIsSentElsewhere: the client does not follow redirects, which would disclose the API key.
 func TestNoPasswordIsSentElsewhere(t *testing.T) {
 	t.Parallel()
 	var visits atomic.Int64
@@ -174,7 +171,7 @@ func TestNoPasswordIsSentElsewhere(t *testing.T) {
 	}
 }
 
-// forwarding passes requests on to the service.
+// forwarding forwards requests to the service.
 func forwarding(t *testing.T) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		on := r.Clone(r.Context())

@@ -14,13 +14,12 @@ import (
 	"licet/internal/servicetest"
 )
 
-// service is what all tests call that need no other: a real one.
+// service is the real service that the tests share.
 var service *servicetest.Service
 
 func TestMain(m *testing.M) { os.Exit(servicetest.Run(m, &service)) }
 
-// newShop makes a client of an account of its own, with an API key for
-// everything, or for some scopes.
+// newShop returns a client with a new account, and an API key with the given scopes, or all.
 func newShop(t *testing.T, scopes []string, options ...client.Option) *client.Client {
 	t.Helper()
 	key, err := service.Key(servicetest.NewAccount(), scopes...)
@@ -40,7 +39,7 @@ func newClient(t *testing.T, url, apiKey string, options ...client.Option) *clie
 	return c
 }
 
-// must demands that a call has worked.
+// must checks that a call has succeeded.
 func must[T any](t *testing.T) func(T, error) T {
 	return func(value T, err error) T {
 		t.Helper()
@@ -51,7 +50,7 @@ func must[T any](t *testing.T) func(T, error) T {
 	}
 }
 
-// refused demands that a call was refused, and gives how.
+// refused checks that a call was refused, and returns the error.
 func refused(t *testing.T, err error, code int) *client.Error {
 	t.Helper()
 	var e *client.Error
@@ -61,8 +60,7 @@ func refused(t *testing.T, err error, code int) *client.Error {
 	return e
 }
 
-// wire sends requests to the service and notes them. It can lose answers that
-// have come back, as a network would.
+// wire sends requests to the service and records them. It can lose responses, as a network would.
 type wire struct {
 	mu      sync.Mutex
 	lose    int // how many of the next answers

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// signer signs requests by RFC 9421 with hmac-sha256, as docs/guides/signing.md says.
+// signer signs requests by RFC 9421 with hmac-sha256; see docs/guides/signing.md.
 type signer struct{ keyID, secret string }
 
-// sign signs a request that has all of its headers.
+// sign signs a request, whose other headers must be complete.
 func (s *signer) sign(r *http.Request, body []byte, now time.Time) {
 	var names, base strings.Builder
 	cover := func(name, value string) {

@@ -6,56 +6,54 @@ import (
 	"time"
 )
 
-// Webhook is an endpoint that the service sends events to. Package client/webhook
-// takes them there.
+// Webhook is an endpoint to which the service sends events. Package client/webhook receives them.
 type Webhook struct {
 	ID          string   `json:"id"`
 	URL         string   `json:"url"`
 	Description string   `json:"description"`
-	Types       []string `json:"event_types"` // which kinds it gets; [AllTypes] alone: all
+	Types       []string `json:"event_types"` // the types of events to send; [AllTypes] alone: all
 	Status      string   `json:"status"`      // enabled or disabled
 
 	DisabledAt      time.Time `json:"disabled_at"`
 	DisabledBecause string    `json:"disabled_because"` // by_user, gone, failing or dead_letters
 
-	// PreviousSecretUntil is until when messages are signed with the secret before the
-	// last rotation, too.
+	// PreviousSecretUntil is the time until which the service also signs messages with the secret before the
+	// last rotation.
 	PreviousSecretUntil time.Time `json:"previous_secret_until"`
 	CreatedAt           time.Time `json:"created_at"`
 	AccountID           string    `json:"account_id"`
 	Mode                string    `json:"mode"`
 
-	// Secret is what its messages are signed with, whsec_…. It is shown once, when the
-	// endpoint is made and when its secret is replaced.
+	// Secret is the secret that signs messages, whsec_…. The service shows it once: when the endpoint is
+	// created, and when its secret is replaced.
 	Secret string `json:"secret"`
-	// Delivery is how far the deliveries are. Only a lookup and the list tell it.
+	// Delivery is the state of the deliveries. Only Webhook, ListWebhooks and Webhooks set it.
 	Delivery WebhookState `json:"delivery"`
 }
 
-// WebhookState is how far the deliveries to an endpoint are, as of some moments ago.
+// WebhookState is the state of the deliveries to an endpoint, as of a few moments ago.
 type WebhookState struct {
-	Pending       int       `json:"pending"`         // messages that have failed and are tried again
-	Dead          int       `json:"dead"`            // messages that were given up
-	FailingSince  time.Time `json:"failing_since"`   // zero: the last one has come through
-	LastSuccessAt time.Time `json:"last_success_at"` // zero: nothing yet
-	NextAttemptAt time.Time `json:"next_attempt_at"` // while it fails
-	SkippedAt     time.Time `json:"skipped_at"`      // when events were found to be gone before they were delivered
-	Behind        bool      `json:"behind"`          // there was more to deliver than was looked at
+	Pending       int       `json:"pending"`         // failed messages that the service will send again
+	Dead          int       `json:"dead"`            // messages that the service has given up
+	FailingSince  time.Time `json:"failing_since"`   // zero: the last message was delivered
+	LastSuccessAt time.Time `json:"last_success_at"` // zero: never
+	NextAttemptAt time.Time `json:"next_attempt_at"` // zero: the endpoint does not fail
+	SkippedAt     time.Time `json:"skipped_at"`      // when retention last removed undelivered events; zero: never
+	Behind        bool      `json:"behind"`          // the service has not read all events to deliver
 }
 
-// AllTypes, as the only one of a webhook's kinds, stands for all of them, also for
-// those that later versions add.
+// AllTypes, as the only type of a webhook endpoint, stands for all types, including those that later versions add.
 const AllTypes = "*"
 
-// NewWebhook says what endpoint to make. The URL is needed.
+// NewWebhook describes an endpoint to create. The URL is required.
 type NewWebhook struct {
 	URL         string   `json:"url"`
 	Description string   `json:"description,omitempty"`
 	Types       []string `json:"event_types,omitzero"` // nil: all
 }
 
-// CreateWebhook makes an endpoint. Its secret is shown this once. If that answer is
-// lost it returns [ErrSecretLost], with the endpoint: rotate its secret.
+// CreateWebhook creates an endpoint. The service shows its secret once. If that response is lost, CreateWebhook
+// returns [ErrSecretLost] and the endpoint: rotate its secret.
 func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options ...CallOption) (*Webhook, error) {
 	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints", nil, webhook, options)
 	if err == nil && w.Secret == "" {
@@ -64,12 +62,12 @@ func (c *Client) CreateWebhook(ctx context.Context, webhook NewWebhook, options 
 	return w, err
 }
 
-// Webhook looks an endpoint up.
+// Webhook returns an endpoint by its id.
 func (c *Client) Webhook(ctx context.Context, id string, options ...CallOption) (*Webhook, error) {
 	return c.webhook(ctx, "GET /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, options)
 }
 
-// WebhookUpdate says what to change of an endpoint; nil leaves it as it is.
+// WebhookUpdate holds the changes of an endpoint. A nil field changes nothing.
 type WebhookUpdate struct {
 	URL         *string
 	Description *string
@@ -77,9 +75,10 @@ type WebhookUpdate struct {
 	Enabled     *bool
 }
 
-// UpdateWebhook changes an endpoint. One that was disabled and is enabled goes on where
-// it was.
-func (c *Client) UpdateWebhook(ctx context.Context, id string, update WebhookUpdate, options ...CallOption) (*Webhook, error) {
+// UpdateWebhook changes an endpoint. After it is enabled again, a disabled endpoint continues where it stopped.
+func (c *Client) UpdateWebhook(
+	ctx context.Context, id string, update WebhookUpdate, options ...CallOption,
+) (*Webhook, error) {
 	in := struct {
 		URL         *string  `json:"url,omitempty"`
 		Description *string  `json:"description,omitempty"`
@@ -95,18 +94,24 @@ func (c *Client) UpdateWebhook(ctx context.Context, id string, update WebhookUpd
 	return c.webhook(ctx, "PATCH /v1/webhook_endpoints/{endpoint_id}", []string{id}, in, options)
 }
 
-// RotateWebhook gives an endpoint a new secret, which is shown this once. For the
-// overlap, messages are signed with both. If the answer is lost it returns
-// [ErrSecretLost]: rotate it again.
-func (c *Client) RotateWebhook(ctx context.Context, id string, rotation Rotation, options ...CallOption) (*Webhook, error) {
-	w, err := c.webhook(ctx, "POST /v1/webhook_endpoints/{endpoint_id}/rotate", []string{id}, rotation.body(), options)
+// RotateWebhook replaces the secret of an endpoint. The service shows the new secret once, and signs messages with
+// both secrets during the overlap. If the response is lost, RotateWebhook returns [ErrSecretLost]: rotate the secret
+// again.
+func (c *Client) RotateWebhook(
+	ctx context.Context, id string, rotation Rotation, options ...CallOption,
+) (*Webhook, error) {
+	const route = "POST /v1/webhook_endpoints/{endpoint_id}/rotate"
+	w, err := c.webhook(ctx, route, []string{id}, rotation.body(), options)
 	if err == nil && w.Secret == "" {
-		return w, fmt.Errorf("the new secret of the webhook endpoint %s is unknown, so rotate it again: %w", w.ID, ErrSecretLost)
+		return w, fmt.Errorf("the new secret of the webhook endpoint %s is unknown, so rotate it again: %w",
+			w.ID, ErrSecretLost)
 	}
 	return w, err
 }
 
-func (c *Client) webhook(ctx context.Context, route string, values []string, in any, options []CallOption) (*Webhook, error) {
+func (c *Client) webhook(
+	ctx context.Context, route string, values []string, in any, options []CallOption,
+) (*Webhook, error) {
 	w := new(Webhook)
 	if err := c.do(ctx, route, values, nil, in, w, options); err != nil {
 		return nil, err
@@ -114,13 +119,13 @@ func (c *Client) webhook(ctx context.Context, route string, values []string, in 
 	return w, nil
 }
 
-// DeleteWebhook removes an endpoint, with all that is kept of its deliveries.
+// DeleteWebhook deletes an endpoint and all data about its deliveries.
 func (c *Client) DeleteWebhook(ctx context.Context, id string, options ...CallOption) error {
 	var deleted struct{}
 	return c.do(ctx, "DELETE /v1/webhook_endpoints/{endpoint_id}", []string{id}, nil, nil, &deleted, options)
 }
 
-// ListWebhooks reads one page of endpoints, the newest first.
+// ListWebhooks reads a page of endpoints, the newest first.
 func (c *Client) ListWebhooks(ctx context.Context, page Page, options ...CallOption) (*List[Webhook], error) {
 	var listed struct {
 		Webhooks []Webhook `json:"webhook_endpoints"`
@@ -132,19 +137,19 @@ func (c *Client) ListWebhooks(ctx context.Context, page Page, options ...CallOpt
 	return &List[Webhook]{listed.Webhooks, listed.Next}, nil
 }
 
-// WebhookTest is what came of a message that was sent to try an endpoint.
+// WebhookTest is the result of a test message to an endpoint.
 type WebhookTest struct {
 	Delivered  bool      `json:"delivered"`
-	EventID    string    `json:"event_id"` // the message's, which is no event's
+	EventID    string    `json:"event_id"` // the id of the message; no event has this id
 	At         time.Time `json:"at"`
-	Status     int       `json:"status"` // of HTTP; 0: there was no answer
+	Status     int       `json:"status"` // of HTTP; 0: no response
 	DurationMS int64     `json:"duration_ms"`
-	Failure    string    `json:"failure"` // why it was not delivered, in a word
-	Answer     string    `json:"answer"`  // the first 1 KiB of it
+	Failure    string    `json:"failure"` // a fixed word; empty: delivered
+	Answer     string    `json:"answer"`  // the first 1 KiB of the response
 }
 
-// TestWebhook sends a message of the kind webhook.ping to an endpoint, once, and tells
-// what came of it. It may take 15 seconds.
+// TestWebhook sends one test message, of the type webhook.ping, to an endpoint, and returns the result. The call may
+// take 15 seconds.
 func (c *Client) TestWebhook(ctx context.Context, id string, options ...CallOption) (*WebhookTest, error) {
 	t := new(WebhookTest)
 	if err := c.do(ctx, "POST /v1/webhook_endpoints/{endpoint_id}/test", []string{id}, nil, nil, t, options); err != nil {

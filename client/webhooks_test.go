@@ -16,8 +16,7 @@ import (
 	"licet/client/webhook"
 )
 
-// walkWebhooks makes an endpoint, with a receiver that is the other half of this client,
-// and goes through all that can be done with it.
+// walkWebhooks creates an endpoint with a receiver of client/webhook, and makes every call about endpoints.
 func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 	ctx := t.Context()
 	var handle http.Handler
@@ -46,7 +45,7 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 	if turned.Secret == made.Secret || time.Until(turned.PreviousSecretUntil) > 91*time.Second {
 		t.Errorf("rotated to %+v", turned)
 	}
-	// The receiver knows the one before.
+	// The receiver has the previous secret.
 	must[*client.WebhookTest](t)(shop.TestWebhook(ctx, made.ID))
 	<-took
 	must[*client.Webhook](t)(shop.RotateWebhook(ctx, made.ID, client.Rotation{Overlap: new(time.Duration(0))}))
@@ -54,7 +53,7 @@ func walkWebhooks(t *testing.T, shop *client.Client, orderNo string) {
 		t.Errorf("tried %+v", tried)
 	}
 
-	// No kinds at all are neither all nor those that it has.
+	// An empty list of types is neither all types nor the current ones.
 	var bad *client.Error
 	if _, err := shop.CreateWebhook(ctx, client.NewWebhook{URL: server.URL, Types: []string{}}); !errors.As(err, &bad) || bad.Code != 42200 {
 		t.Errorf("made one for nothing: %v", err)
@@ -113,7 +112,7 @@ func firstEvent(t *testing.T, shop *client.Client, orderNo string) (id string) {
 	return id
 }
 
-// TestWebhookSecretsLost: an endpoint whose secret nobody has seen is told of.
+// TestWebhookSecretsLost: if the secret is lost, the call still returns the endpoint.
 func TestWebhookSecretsLost(t *testing.T) {
 	t.Parallel()
 	w := newWire(1)

@@ -1,9 +1,8 @@
-// Package webhook receives the webhooks of a Licet service: it proves that a
-// request was sent by the service and by nobody else, and gives the event in it.
+// Package webhook receives the webhooks of a Licet service: it verifies that the service has sent a request, and
+// returns the event.
 //
-// A service sends each event as a POST, signed as Standard Webhooks 1.0 says,
-// with the secret that it has shown when the endpoint was created. [New] takes
-// that secret, and [Receiver.Handler] makes an http.Handler of a function:
+// A service sends each event as a POST, signed by Standard Webhooks 1.0 with the secret that the service showed when
+// the endpoint was created. [New] takes that secret. [Receiver.Handler] turns a function into an http.Handler:
 //
 //	receiver, err := webhook.New(os.Getenv("LICET_WEBHOOK_SECRET"))
 //	if err != nil {
@@ -13,30 +12,30 @@
 //		return shop.Take(ctx, event)
 //	}))
 //
-// Whoever has a server of another kind calls [Receiver.Receive] with the header
-// and the bytes of the body, as they came: a body that was decoded and written
-// anew has another signature.
+// With a server that is not net/http, call [Receiver.Receive] with the header and the unchanged bytes of the body: a
+// body that was decoded and encoded again has another signature.
 //
-// # More than once, and out of order
+// # Duplicates and order
 //
-// An event comes at least once, so at times twice: where the answer to the first
-// one was lost, and after a replay. Keep the ids of events that were worked on,
-// [Event.ID], which is also the header webhook-id, where the work itself is kept
-// and best in the same transaction, and answer at once to one that is there. This
-// package remembers nothing: it does not know where.
+// The service delivers each event at least once. An event comes again if your response was lost, and after a replay.
+// Store the ids of processed events, [Event.ID], which is also the header webhook-id, together with the results, best
+// in the same transaction. Acknowledge duplicates with 2xx. This package stores nothing.
 //
-// A failed delivery is tried again after others, so events may also come in
-// another order than they happened. [Event.Sequence] counts those of one order or
-// license without a gap; what is in an event is how things were right after it.
+// The service retries a failed delivery after later events, so events may arrive out of order. [Event.Sequence]
+// numbers the events of an order or a license without a gap. The data of an event is the state right after it.
 //
-// # In time
+// # Time limit
 //
-// The service waits 15 seconds for the whole answer. Store what takes longer, and
-// do it after the answer.
+// The service waits 15 seconds for the complete response. Queue longer work, and do it after the response.
 //
-// # New secrets
+// # Replacing a secret
 //
-// While a secret is replaced, the service signs with both, and a receiver may
-// have both: give New the old one and the new one, and take the old one away when
-// its time is over.
+// While you replace a secret, the service signs with both secrets. Pass the old and the new secret to New, and remove
+// the old one after the overlap.
+//
+// # Files
+//
+//   - receiver.go: verifies requests, and signs requests for tests
+//   - handler.go: an http.Handler around a Receiver
+//   - event.go: the event and its types
 package webhook

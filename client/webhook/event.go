@@ -7,25 +7,23 @@ import (
 	"licet/client"
 )
 
-// What is sent is what the feed has, so that one function can take the events of both.
+// Webhooks and the feed have the same events, so one function can process both.
 type (
-	// Event is one change, as the service tells of it.
+	// Event is a change, as the service reports it.
 	Event = client.Event
-	// Data is what was changed, as it was right after the change. What an event is
-	// not about is nil.
+	// Data holds the changed things right after the change. Other fields are nil.
 	Data = client.EventData
 	// Order is an order.
 	Order = client.Order
 	// License is a license, without its devices.
 	License = client.License
-	// Device is a device of a license. One that found no slot has neither time.
+	// Device is a device of a license. A device that found no free slot has zero times.
 	Device = client.Device
-	// Endpoint is an endpoint that events are sent to.
+	// Endpoint is an endpoint to which the service sends events.
 	Endpoint = client.Webhook
 )
 
-// Types of events that are always recorded. There may be types that are not listed
-// here yet: answer to those as to the others.
+// Types of events that the service always records. A newer service may send further types: acknowledge them too.
 const (
 	OrderCreated      = "order.created"
 	OrderPaid         = "order.paid"
@@ -39,27 +37,27 @@ const (
 	LicenseRenewed    = "license.renewed"
 	LicenseUpdated    = "license.updated"
 	LicenseExpired    = "license.expired"
-	WebhookDisabled   = "webhook.disabled" // the service has given an endpoint up
+	WebhookDisabled   = "webhook.disabled" // the service has disabled an endpoint
 )
 
-// Types that are recorded while somebody listens to them.
+// Types of events that the service records only while an endpoint or a reader of the feed listens to them.
 const (
-	LicenseActivated    = "license.activated"     // its first device of all
+	LicenseActivated    = "license.activated"     // the first device of the license
 	LicenseLimitReached = "license.limit_reached" // at most once a minute and license
 	DeviceBound         = "device.bound"
 	DeviceRemoved       = "device.removed"
 )
 
-// Unreadable is the type of a placeholder for an event that the service can't read at present, see
-// [client.EventUnreadable]. Only endpoints with all types, or with this one, get it.
+// Unreadable is the type of a placeholder for an event that the service can't read at present; see
+// [client.EventUnreadable]. Only endpoints with all types, or with this type, receive it.
 const Unreadable = client.EventUnreadable
 
-// Ping is the type of a message that tries the endpoint. It is no event: nothing has
-// happened, its sequence is 0, and its id is known nowhere else.
+// Ping is the type of a test message. A test message is no event: nothing has changed, its sequence is 0, and no
+// other call knows its id.
 const Ping = "webhook.ping"
 
-// parseEvent reads an event whose signature holds. Members that are not known
-// here are only in its Raw, since the service may gain some.
+// parseEvent reads an event whose signature is valid. Unknown members are only in Raw: a newer service may send
+// some.
 func parseEvent(id string, body []byte) (*Event, error) {
 	var e Event
 	if err := json.Unmarshal(body, &e); err != nil {

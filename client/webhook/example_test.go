@@ -12,7 +12,7 @@ import (
 	"licet/client/webhook"
 )
 
-// A receiver, and a request to it as the service would send it.
+// A receiver, and a request as the service sends it.
 func Example() {
 	const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	receiver, err := webhook.New(secret)

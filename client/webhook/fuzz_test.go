@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// FuzzReceive gives a receiver any request at all. Nobody who lacks the secret can
-// make one that it takes, and one that is signed is taken only if it is an event.
+// FuzzReceive: a receiver accepts no request without a signature by the secret, and no signed request that is no
+// event.
 func FuzzReceive(f *testing.F) {
 	f.Add("evt_1", "1614265330", "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=", []byte(eventBody))
 	f.Add("evt_1", "1614265330", "v1,", []byte("{}"))

@@ -7,20 +7,18 @@ import (
 	"net/http"
 )
 
-// maxBody is far more than an event comes to: up to 64 KiB of an order or a
-// license as it was sent, and what the service adds.
+// maxBody bounds a body in bytes. It is much larger than any event: up to 64 KiB of an order or a license as sent, and
+// what the service adds.
 const maxBody = 256 << 10
 
-// Handler makes an HTTP handler that gives each event to a function. It answers
-// 204 once that has returned nil, and 500 where it has not, so that the service
-// sends the event again later, over some three days. ctx ends when the service
-// hangs up, which it does after 15 seconds.
+// Handler returns an HTTP handler that passes each event to process. The handler responds with 204 if process returns
+// nil, and else with 500. After a 500, the service sends the event again, for about three days. ctx ends when the
+// service closes the connection, which it does after 15 seconds.
 //
-// The function is called as often as an event comes: see the package's text for
-// how to tell one that was there before. It is called by many goroutines at once.
+// process must be safe for concurrent use, and must recognize duplicates; see the package comment.
 //
-// What is not signed by the service gets 401 and what is no event 400; the
-// function does not see it. Of a body at most 256 KiB are read.
+// The handler responds with 401 to a request without a valid signature, and with 400 to a signed request that is no
+// event. It reads at most 256 KiB of a body.
 func (r *Receiver) Handler(process func(ctx context.Context, event *Event) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if req.Method != http.MethodPost {
@@ -40,7 +38,7 @@ func (r *Receiver) Handler(process func(ctx context.Context, event *Event) error
 		case err != nil:
 			http.Error(w, err.Error(), http.StatusUnauthorized)
 		case process(req.Context(), event) != nil:
-			// What went wrong is for whoever runs this, not for the service.
+			// The response does not quote the error, which may hold internal details.
 			http.Error(w, "the event was not processed: send it again later", http.StatusInternalServerError)
 		default:
 			w.WriteHeader(http.StatusNoContent)
@@ -48,6 +46,7 @@ func (r *Receiver) Handler(process func(ctx context.Context, event *Event) error
 	})
 }
 
+// refuseBody responds to a request whose body could not be read.
 func refuseBody(w http.ResponseWriter, err error) {
 	if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
 		http.Error(w, "the body is too long for an event", http.StatusRequestEntityTooLarge)

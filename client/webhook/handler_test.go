@@ -66,7 +66,7 @@ func TestHandler(t *testing.T) {
 	fails = errors.New("the disk is full")
 	f("one that was not processed", http.StatusInternalServerError, 1, http.MethodPost, good, eventBody)
 
-	// What is too long is not kept, whether it says so or not.
+	// A body that is too long is refused, with or without Content-Length.
 	long := strings.Repeat(" ", maxBody)
 	f("a long body", http.StatusRequestEntityTooLarge, 0, http.MethodPost, good, eventBody+long)
 	got = nil

@@ -12,21 +12,22 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// Why a request was not taken. Compare with errors.Is.
+// The reasons why a Receiver refuses a request. Compare with errors.Is.
 var (
-	// ErrHeaders: it lacks one of the headers webhook-id, webhook-timestamp and
-	// webhook-signature, or one has not the form that it must have.
-	ErrHeaders = errors.New("webhook: the headers webhook-id, webhook-timestamp and webhook-signature are missing or malformed")
-	// ErrTimestamp: it was signed more than 5 minutes ago, or ahead, by the clock
-	// here. Either somebody sends an old request again, or a clock is wrong.
+	// ErrHeaders means that one of the headers webhook-id, webhook-timestamp and webhook-signature is missing
+	// or malformed.
+	ErrHeaders = errors.New("webhook: the headers webhook-id, webhook-timestamp and webhook-signature " +
+		"are missing or malformed")
+	// ErrTimestamp means that the request was signed more than 5 minutes before or after now. Either the request
+	// is a replay, or a clock is wrong.
 	ErrTimestamp = errors.New("webhook: the request was signed more than 5 minutes from now")
-	// ErrSignature: none of its signatures is by one of the secrets.
+	// ErrSignature means that no secret of the receiver has made one of the signatures.
 	ErrSignature = errors.New("webhook: no signature was made with a secret of this receiver")
-	// ErrEvent: it is signed, but its body is no event of a Licet service.
+	// ErrEvent means that the signature is valid, but the body is no event of a Licet service.
 	ErrEvent = errors.New("webhook: the body is no event")
 )
 
-// Tolerance is how far the time of a signature may be from now.
+// Tolerance bounds the difference between the time of a signature and now.
 const Tolerance = 5 * time.Minute
 
 const (
@@ -35,15 +36,15 @@ const (
 	maxSecretSize = 64
 )
 
-// Receiver checks and reads what a service sends to one endpoint. Make it with
-// [New]. It may be used by many goroutines at once.
+// Receiver verifies and reads the requests of a service to one endpoint. Make it with [New]. It is safe for
+// concurrent use.
 type Receiver struct {
 	secrets []*standardwebhooks.Webhook
 	now     func() time.Time
 }
 
-// New makes a receiver with the secret of an endpoint, whsec_…, and while that is
-// replaced with both.
+// New returns a receiver with the secrets of an endpoint, whsec_…. An endpoint has two secrets while one is being
+// replaced.
 func New(secrets ...string) (*Receiver, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: a receiver needs the secret of its endpoint")
@@ -59,7 +60,7 @@ func New(secrets ...string) (*Receiver, error) {
 	return r, nil
 }
 
-// parseSecret does not quote what it refuses.
+// parseSecret parses a secret. Its error does not quote the secret.
 func parseSecret(text string) (*standardwebhooks.Webhook, error) {
 	encoded, found := strings.CutPrefix(text, secretPrefix)
 	key, err := base64.StdEncoding.Strict().DecodeString(encoded)
@@ -74,9 +75,8 @@ func parseSecret(text string) (*standardwebhooks.Webhook, error) {
 	return secret, nil
 }
 
-// Receive checks a request by its header and its body, as they came, and gives
-// the event in it. It fails with [ErrHeaders], [ErrTimestamp], [ErrSignature] or
-// [ErrEvent].
+// Receive verifies a request by its header and its unchanged body, and returns the event. The error is [ErrHeaders],
+// [ErrTimestamp], [ErrSignature] or [ErrEvent].
 func (r *Receiver) Receive(header http.Header, body []byte) (*Event, error) {
 	id, err := r.verify(header, body)
 	if err != nil {
@@ -88,8 +88,7 @@ func (r *Receiver) Receive(header http.Header, body []byte) (*Event, error) {
 func (r *Receiver) verify(header http.Header, body []byte) (id string, err error) {
 	id = header.Get(standardwebhooks.HeaderWebhookID)
 	signed, isTime := parseTimestamp(header.Get(standardwebhooks.HeaderWebhookTimestamp))
-	// What is signed is id.timestamp.body: a point in the id would let one request
-	// be read as another.
+	// The signature covers id.timestamp.body. With a dot in the id, one signature would fit two requests.
 	if id == "" || strings.Contains(id, ".") || !isTime || header.Get(standardwebhooks.HeaderWebhookSignature) == "" {
 		return "", ErrHeaders
 	}
@@ -97,7 +96,7 @@ func (r *Receiver) verify(header http.Header, body []byte) (id string, err error
 		return "", ErrTimestamp
 	}
 	for _, secret := range r.secrets {
-		// The library's own look at the time goes by a clock that can't be set.
+		// The library's own check of the timestamp uses a clock that tests can't set.
 		if secret.VerifyIgnoringTimestamp(body, header) == nil {
 			return id, nil
 		}
@@ -107,7 +106,7 @@ func (r *Receiver) verify(header http.Header, body []byte) (id string, err error
 
 // parseTimestamp reads whole seconds of Unix time.
 func parseTimestamp(text string) (time.Time, bool) {
-	const longest = 12 // digits: more is no time, and might overflow
+	const longest = 12 // digits; a longer number may overflow
 	if text == "" || len(text) > longest || strings.ContainsFunc(text, func(c rune) bool { return c < '0' || c > '9' }) {
 		return time.Time{}, false
 	}
@@ -115,8 +114,8 @@ func parseTimestamp(text string) (time.Time, bool) {
 	return time.Unix(seconds, 0), err == nil
 }
 
-// Sign makes the headers of a request with a body, as a service makes them with
-// its secret, for tests of receivers.
+// Sign returns the headers of a request with a body, as a service with the given secret sends them. It is for tests
+// of receivers.
 func Sign(secret, id string, at time.Time, body []byte) (http.Header, error) {
 	key, err := parseSecret(secret)
 	if err != nil {

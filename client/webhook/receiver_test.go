@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// The vector that the reference libraries of Standard Webhooks share. The
-// specification's own example does not tell its secret.
+// This test vector is in all reference libraries of Standard Webhooks. The example in the specification lacks its
+// secret.
 const (
 	vectorSecret    = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 	vectorID        = "msg_p5jXN8AQM9LWM0D4loKWxJek"
@@ -29,7 +29,7 @@ func secretOf(fill byte, size int) string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// receiverAt makes a receiver for which it is now.
+// receiverAt returns a receiver whose clock shows now.
 func receiverAt(t *testing.T, now time.Time, secrets ...string) *Receiver {
 	t.Helper()
 	r, err := New(secrets...)
