@@ -83,6 +83,18 @@ func TestFormerCommands(t *testing.T) {
 	}
 }
 
+func TestSuggestions(t *testing.T) {
+	for problem, line := range map[string]string{
+		`unknown command "veryfi" for "licet store"; did you mean verify?`:     "store veryfi",
+		`unknown command "suspnd" for "licet licenses"; did you mean suspend?`: "licenses suspnd",
+		"Did you mean this?\n\torders\n":                                       "order",
+	} {
+		if got := runLicet(t, strings.Fields(line)...); got.code != exitUsage || !strings.Contains(got.stderr, problem) {
+			t.Errorf("licet %s: want exit code 2 and %q, got %+v", line, problem, got)
+		}
+	}
+}
+
 func TestCompletion(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if got := runLicet(t, "completion", shell); got.code != exitOK || !strings.Contains(got.stdout, "licet") {
@@ -127,7 +139,6 @@ func TestUsageErrors(t *testing.T) {
 	f(`--trusted-proxies: "proxy" is no network`, "dev", "--trusted-proxies", "10.0.0.0/8,proxy")
 	f("unknown command", "dev", "now")
 	f("unknown command", "development")
-	f("unknown command \"veryfi\" for \"licet store\"; did you mean verify?", "store", "veryfi")
 
 	for _, address := range []string{"0.0.0.0:0", "[::]:0", ":0", "192.0.2.1:0", "[2001:db8::1]:0", "[::ffff:192.0.2.1]:0"} {
 		f("--allow-remote", "dev", "--listen", address)
@@ -247,6 +258,7 @@ func TestDataDirectory(t *testing.T) {
 // TestRestartKeepsTheKeyPair also sees that dev.env is there only while the
 // service is ready.
 func TestRestartKeepsTheKeyPair(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	first := startProcess(t, dir)
 	order := first.want(t, 201, "POST", "/v1/orders", `{"product_id":"editor","amount":0,"currency":"USD"}`).Data
@@ -275,6 +287,7 @@ func TestRestartKeepsTheKeyPair(t *testing.T) {
 }
 
 func TestMetricsListener(t *testing.T) {
+	t.Parallel()
 	p := startProcess(t, t.TempDir(), "--metrics-listen", "127.0.0.1:0")
 	_, rest, _ := strings.Cut(p.log.String(), `"url":"`)
 	address, _, found := strings.Cut(rest, `"`)
@@ -295,6 +308,7 @@ func TestMetricsListener(t *testing.T) {
 // TestContextStopsRun is a run that is told to stop by its context, as a signal
 // does.
 func TestContextStopsRun(t *testing.T) {
+	t.Parallel()
 	var stdout, stderr logBuffer
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -55,6 +55,7 @@ func TestDocumentedCommandsAreAll(t *testing.T) {
 // TestDocumentedCommandsRun runs all commands of docs/reference/cli.md as they stand, one
 // after the other in one shell.
 func TestDocumentedCommandsRun(t *testing.T) {
+	t.Parallel()
 	p, out, blocks := runDocumented(t, cliDoc(t))
 	if blocks < 8 {
 		t.Errorf("there are %d blocks of commands", blocks)

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"licet/internal/depth"
 )
 
 // ledger remembers what a service has acknowledged. Whatever it then answers,
@@ -213,10 +215,12 @@ func (l *ledger) load(ctx context.Context, p api, name, sharedKey string) <-chan
 	return result
 }
 
-// TestNothingAcknowledgedIsLostByKill kills a service under load, ten times
-// over, and looks after each whether everything it ever acknowledged is there.
+// TestNothingAcknowledgedIsLostByKill kills a service under load several times, and checks after each kill that
+// everything the service ever acknowledged is there.
 func TestNothingAcknowledgedIsLostByKill(t *testing.T) {
-	const rounds, acksPerRound = 10, 150
+	t.Parallel()
+	const acksPerRound = 150
+	rounds := depth.Of(3, 10)
 	dir := t.TempDir()
 	book := newLedger()
 	sharedKey := ""
@@ -271,6 +275,7 @@ func brokenConnection(err error) bool {
 
 // TestTerminateUnderLoad stops a service with SIGTERM while it works.
 func TestTerminateUnderLoad(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	p := startProcess(t, dir)
 	sharedKey := p.grant(t, 3)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 	"licet/kv"
 )
@@ -58,7 +59,7 @@ func TestEveryoneIsKilledOnce(t *testing.T) {
 	// A kill counts only where there was traffic before it, and there is after.
 	traffic := func() {
 		t.Helper()
-		floor := book.acks.Load() + 150
+		floor := book.acks.Load() + depth.Of[int64](50, 150)
 		waitFor(t, func() bool { return book.acks.Load() >= floor })
 	}
 	for _, member := range cluster.Members {

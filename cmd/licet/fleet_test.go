@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -22,6 +23,8 @@ import (
 	"licet/kv"
 	"licet/licensing"
 	"licet/metrics"
+
+	"licet/internal/depth"
 )
 
 // ringFile writes a ring that all nodes of the tests share.
@@ -196,14 +199,17 @@ func refusal(err error) bool {
 		errors.As(err, &odd) && (odd.status == http.StatusServiceUnavailable || odd.status == http.StatusGatewayTimeout)
 }
 
-// weather does the main job until ctx ends, whatever is refused meanwhile, and
-// gives what else went wrong.
+// pause is how long a worker rests between two walks, so that tests that run at once leave each other some time.
+var pause = depth.Of(50*time.Millisecond, 0)
+
+// weather does the main job until ctx ends, whatever is refused meanwhile, and returns any other error.
 func (l *ledger) weather(ctx context.Context, a api, name, sharedKey string) error {
 	for i := 0; ctx.Err() == nil; i++ {
-		err := l.work(ctx, a, name+string(rune('a'+i%26))+time.Now().Format("150405.000000"), sharedKey)
+		err := l.walk(ctx, a, fmt.Sprintf("%s%d", name, i), sharedKey)
 		if err != nil && !refusal(err) && ctx.Err() == nil {
 			return err
 		}
+		time.Sleep(pause)
 	}
 	return nil
 }

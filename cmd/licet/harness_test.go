@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 )
 
@@ -29,6 +31,11 @@ func TestMain(m *testing.M) {
 		main() // it exits
 	}
 	etcdtest.Main()
+	flag.Parse()
+	if !depth.Full() {
+		// At the usual depth, most parallel tests wait: more of them run at once than there are cores.
+		_ = flag.Set("test.parallel", "6")
+	}
 	// None of the profiles of whoever runs the tests.
 	if err := os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "licet-test-none")); err != nil {
 		panic(err)

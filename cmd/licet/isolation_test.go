@@ -61,6 +61,7 @@ func (s *instance) addKey(t *testing.T, owner licensing.Owner) api {
 // one that belongs to another account, or to the other mode of the same one,
 // and for one that does not exist. The answers must not differ in a byte.
 func TestAccountsSeeNothingOfEachOther(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	owner := s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Test})
 	strangers := map[string]api{
@@ -278,6 +279,7 @@ func (a api) probe(t *testing.T, method, path, body, id string) string {
 
 // TestLiveModeDemandsProductsAndProvider is what the other mode is stricter in.
 func TestLiveModeDemandsProductsAndProvider(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	live := s.addKey(t, licensing.Owner{AccountID: "acct_a", Mode: licensing.Live})
 	r, err := live.send(t.Context(), "POST", "/v1/orders", `{"product_id":"editor","amount":5,"currency":"USD"}`)

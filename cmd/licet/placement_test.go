@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 	"licet/kv"
 )
@@ -103,7 +104,7 @@ func TestPlacement(t *testing.T) {
 					at, most = i, now
 				}
 			}
-			return most >= 200
+			return most >= depth.Of(100.0, 200.0)
 		})
 		return at
 	}
@@ -124,7 +125,7 @@ func TestPlacement(t *testing.T) {
 	}
 	f.route(at, nodes[(at+1)%len(nodes)]) // as a load balancer would, soon
 	signal(syscall.SIGSTOP)
-	floor := book.acks.Load() + 300
+	floor := book.acks.Load() + depth.Of[int64](100, 300)
 	waitFor(t, func() bool { return book.acks.Load() >= floor })
 	time.Sleep(5 * time.Second) // what it was sent is over by then
 	signal(syscall.SIGCONT)

@@ -13,6 +13,7 @@ import (
 // TestRedact forgets a buyer from the command line, of more orders than one request
 // redacts.
 func TestRedact(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	shop := s.addKey(t, licensing.Owner{AccountID: "acct_redact", Mode: licensing.Test})
 	keyFile := filepath.Join(t.TempDir(), "key")

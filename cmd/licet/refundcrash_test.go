@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"licet/internal/depth"
 	"licet/internal/etcdtest"
 	"licet/kv"
 )
@@ -102,7 +103,7 @@ func (a api) changeOrder(ctx context.Context, path, key string) (reply, error) {
 // or a refund, nothing was refunded twice, and both books agree.
 func TestRefundsSurviveKills(t *testing.T) {
 	t.Parallel()
-	const kills, ordersPerKill = 8, 60
+	kills, ordersPerKill := depth.Of(4, 8), depth.Of(30, 60)
 	bank := newBank(t)
 	cluster := etcdtest.Start(t, 1)
 	endpoints := strings.Join(cluster.Endpoints(), ",")

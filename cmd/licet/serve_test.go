@@ -23,77 +23,107 @@ import (
 // recovery is how long after a fault requests may still be refused.
 const recovery = 5 * time.Second
 
-// TestFleet runs two nodes on three members of etcd, sends the main job to
-// either of them by chance, and meanwhile kills, stops and cuts off members, then
-// kills a node, then the whole of etcd.
-func TestFleet(t *testing.T) {
-	t.Parallel()
-	cluster := etcdtest.Start(t, 3)
+// startFleet starts two nodes on three members of etcd, and returns an API whose requests go to either node by chance.
+func startFleet(t *testing.T) (cluster *etcdtest.Cluster, nodes []*process, f *fleet, both api) {
+	t.Helper()
+	cluster = etcdtest.Start(t, 3)
 	endpoints := strings.Join(cluster.Endpoints(), ",")
 	key := storeKey(t, kv.Config{Endpoints: cluster.Endpoints()})
-	nodes := []*process{startServe(t, "--etcd-endpoints", endpoints), startServe(t, "--etcd-endpoints", endpoints)}
-	f, both := newFleet(key, nodes...)
+	nodes = []*process{startServe(t, "--etcd-endpoints", endpoints), startServe(t, "--etcd-endpoints", endpoints)}
+	f, both = newFleet(key, nodes...)
 	for _, node := range nodes {
 		node.key = key
 	}
+	return cluster, nodes, f, both
+}
+
+// memberFault is a fault of one etcd member. inject returns the function that ends the fault.
+type memberFault struct {
+	name   string
+	inject func(t *testing.T, cluster *etcdtest.Cluster, leader, follower *etcdtest.Member) (heal func())
+}
+
+// TestFleetLosesMembers kills, stops and cuts off etcd members under load, one at a time: a few seconds after each fault
+// the nodes refuse nothing any more.
+func TestFleetLosesMembers(t *testing.T) {
+	t.Parallel()
+	for _, faults := range [][]memberFault{
+		{
+			{"kill -9 of the leader", func(t *testing.T, _ *etcdtest.Cluster, leader, _ *etcdtest.Member) func() {
+				leader.Kill()
+				return func() { leader.Restart(t) }
+			}},
+			{"SIGSTOP of a follower", func(t *testing.T, _ *etcdtest.Cluster, _, follower *etcdtest.Member) func() {
+				follower.Stop(t)
+				return func() { follower.Continue(t) }
+			}},
+		},
+		{
+			{"SIGSTOP of the leader", func(t *testing.T, _ *etcdtest.Cluster, leader, _ *etcdtest.Member) func() {
+				leader.Stop(t)
+				return func() { leader.Continue(t) }
+			}},
+			{"the leader cut off from its peers", func(_ *testing.T, cluster *etcdtest.Cluster, leader, _ *etcdtest.Member) func() {
+				cluster.Isolate(leader)
+				return func() { cluster.Join(leader) }
+			}},
+		},
+	} {
+		t.Run(faults[0].name, func(t *testing.T) {
+			t.Parallel()
+			loseMembers(t, faults)
+		})
+	}
+}
+
+func loseMembers(t *testing.T, faults []memberFault) {
+	t.Helper()
+	cluster, nodes, f, both := startFleet(t)
+	book := newLedger()
+	sharedKey := both.grant(t, 3)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, workers)
+	for i := range workers {
+		go func() { done <- book.weather(ctx, both, fmt.Sprintf("w%d-", i), sharedKey) }()
+	}
+	for _, fault := range faults {
+		// A fault counts only if there was traffic before it, and the nodes used all members.
+		floor := book.acks.Load() + 100
+		waitFor(t, func() bool { return book.acks.Load() >= floor && leftOut(nodes) == 0 })
+		leader, follower := cluster.Leader(t)
+		f.forget()
+		began := time.Now()
+		heal := fault.inject(t, cluster, leader, follower)
+		waitFor(t, func() bool { return leftOut(nodes) >= len(nodes) })
+		// A request that began before the limit may take its whole deadline.
+		waitFor(t, func() bool { return time.Since(began) > recovery })
+		floor = book.acks.Load() + 100
+		waitFor(t, func() bool { return book.acks.Load() >= floor })
+		refused, lastBad, slowest := f.report()
+		if lastBad.Sub(began) > recovery || slowest > recovery {
+			t.Errorf("%s: a request that began %v after it was refused, the slowest took %v", fault.name, lastBad.Sub(began), slowest)
+		}
+		t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", fault.name, refused, max(0, lastBad.Sub(began)), slowest)
+		heal()
+	}
+	cancel()
+	for range workers {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	book.verify(t, both)
+}
+
+// TestFleetLosesANode kills one of two nodes under load, and then all of etcd.
+func TestFleetLosesANode(t *testing.T) {
+	t.Parallel()
+	cluster, nodes, _, both := startFleet(t)
 	book := newLedger()
 	sharedKey := both.grant(t, 3)
 
-	t.Run("etcd members", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		done := make(chan error, workers)
-		for i := range workers {
-			go func() { done <- book.weather(ctx, both, fmt.Sprintf("w%d-", i), sharedKey) }()
-		}
-		fault := func(name string, inject func(leader, follower *etcdtest.Member) (heal func())) {
-			t.Helper()
-			// A fault counts only where there was traffic before it, and all
-			// members were asked.
-			floor := book.acks.Load() + 100
-			waitFor(t, func() bool { return book.acks.Load() >= floor && leftOut(nodes) == 0 })
-			leader, follower := cluster.Leader(t)
-			f.forget()
-			began := time.Now()
-			heal := inject(leader, follower)
-			waitFor(t, func() bool { return leftOut(nodes) >= len(nodes) })
-			// What was begun before the limit may take its whole deadline.
-			waitFor(t, func() bool { return time.Since(began) > recovery })
-			floor = book.acks.Load() + 100
-			waitFor(t, func() bool { return book.acks.Load() >= floor })
-			refused, lastBad, slowest := f.report()
-			if lastBad.Sub(began) > recovery || slowest > recovery {
-				t.Errorf("%s: a request that began %v after it was refused, the slowest took %v", name, lastBad.Sub(began), slowest)
-			}
-			t.Logf("%s: %d refused, the last one begun after %v; the slowest request took %v", name, refused, max(0, lastBad.Sub(began)), slowest)
-			heal()
-		}
-		fault("kill -9 of the leader", func(leader, _ *etcdtest.Member) func() {
-			leader.Kill()
-			return func() { leader.Restart(t) }
-		})
-		fault("SIGSTOP of a follower", func(_, follower *etcdtest.Member) func() {
-			follower.Stop(t)
-			return func() { follower.Continue(t) }
-		})
-		fault("SIGSTOP of the leader", func(leader, _ *etcdtest.Member) func() {
-			leader.Stop(t)
-			return func() { leader.Continue(t) }
-		})
-		fault("the leader cut off from its peers", func(leader, _ *etcdtest.Member) func() {
-			cluster.Isolate(leader)
-			return func() { cluster.Join(leader) }
-		})
-		cancel()
-		for range workers {
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-
 	t.Run("kill -9 of a node", func(t *testing.T) {
-		book.clear(t, both, sharedKey)
 		done := book.load(t.Context(), both, "k", sharedKey)
 		enough := book.acks.Load() + 300
 		waitFor(t, func() bool { return book.acks.Load() >= enough })

@@ -21,7 +21,7 @@ func TestKeysThroughTheService(t *testing.T) {
 		return got.stdout
 	}
 	got := runLicet(t, "keys", "create", "--name", "child", "--scopes", "orders,keys:read", "--expires-at", "2040-01-01T00:00:00Z", "--require-signature", "--output", "json")
-	if got.code != exitOK || got.stderr != "the key and its secret are not shown again\n" {
+	if got.code != exitOK || got.stderr != "Keep the API key and its secret: licet can't print them again.\n" {
 		t.Fatalf("%+v", got)
 	}
 	made := decode[map[string]any](t, got.stdout)

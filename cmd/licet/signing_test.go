@@ -56,6 +56,7 @@ func (p *process) shop(t *testing.T) (dir string) {
 
 // TestSigningInAShell runs the documented commands as they stand.
 func TestSigningInAShell(t *testing.T) {
+	t.Parallel()
 	needTools(t, "openssl", "curl")
 	p := shared(t)
 	commands := signingDoc(t, "sh")[0]
@@ -75,6 +76,7 @@ func TestSigningInAShell(t *testing.T) {
 
 // TestSigningInGo builds and runs the documented program as it stands.
 func TestSigningInGo(t *testing.T) {
+	t.Parallel()
 	needTools(t, "go", "sh")
 	p := shared(t)
 	dir := p.shop(t)

@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"licet/internal/depth"
 )
 
 const (
@@ -23,19 +25,20 @@ const (
 	bodyCap      = 64 << 10
 	openBodyCap  = 16 << 10
 	slowClients  = 5000
-	racedClients = 1000 // with the race detector, which costs too much time for more
+	fewClients   = 1000 // at the usual depth, and with the race detector, which needs too much time for more
 	slowDialers  = 64   // at once, or the queue of the listener runs over
 	filesBesides = 500
 )
 
-// TestSlowClients has 5,000 clients that never come to the end of a request:
+// TestSlowClients has many clients that never finish a request:
 // half of them in its head, half in a body. They are all cut off once a whole
 // request should have been there, however busily they go on, and until then
 // cost no more than their bodies may, and keep nobody out.
 func TestSlowClients(t *testing.T) {
-	number, raced := slowClients, builtWithRace()
+	t.Parallel()
+	number, raced := depth.Of(fewClients, slowClients), builtWithRace()
 	if raced {
-		number = racedClients
+		number = fewClients
 	}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {

@@ -210,6 +210,7 @@ func writeText(t *testing.T, path, text string) {
 }
 
 func TestKeysOutput(t *testing.T) {
+	t.Parallel()
 	flags, _ := testStore(t)
 	on := func(args ...string) []string { return slices.Concat(args, acme, flags) }
 	if got := runLicet(t, on("store", "keys", "list", "-o", "json")...); got.stdout != "{\"keys\":[]}\n" {
@@ -345,6 +346,7 @@ func TestKeysUsageErrors(t *testing.T) {
 }
 
 func TestRevokeAsks(t *testing.T) {
+	t.Parallel()
 	flags, _ := testStore(t)
 	key := createKey(t, flags)
 	cfg := storeKeysConfig{Account: "acct_acme", Mode: "test"}

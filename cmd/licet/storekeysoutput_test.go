@@ -11,6 +11,7 @@ import (
 // TestSecretThatNobodyReads goes to a pipe whose reader is gone: what was made
 // is named on stderr, so that it can be revoked or rotated again.
 func TestSecretThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	flags, _ := testStore(t)
 	key := createKey(t, flags)
 	for problem, args := range map[string][]string{

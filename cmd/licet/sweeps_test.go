@@ -10,6 +10,7 @@ import (
 
 // TestSweepsRun starts a whole service: what is due is done without anybody asking.
 func TestSweepsRun(t *testing.T) {
+	t.Parallel()
 	s := startService(t, func(d *dev) {
 		d.instance.cfg.TestOrders = time.Second
 		d.sweepEvery, d.expiryMargin = 20*time.Millisecond, time.Millisecond

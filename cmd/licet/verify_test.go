@@ -149,6 +149,7 @@ func TestStoreFlags(t *testing.T) {
 // TestBackupAndRestore backs a running service up, loses its data and brings
 // it back.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	p := startProcess(t, t.TempDir())
 	key := p.someTraffic(t)
 	file := filepath.Join(t.TempDir(), "store.db")
