@@ -38,7 +38,7 @@ type mailbox struct {
 	running int // calls of the turn that is under way
 	own     int // of those that wait and those that run: what did not come by a hop
 
-	taken []*call // by the turn that is under way; only that turn uses it
+	taken []*call // of the turn that is under way or, in a new mailbox, of the first turn; only the turn uses it
 
 	// Of the latest turn, if it left something waiting; guarded likewise.
 	turnHeld int           // calls in it
@@ -88,7 +88,7 @@ func (n *Node) doCall(ctx context.Context, ref licensing.Ref, c *call) (licensin
 }
 
 // post puts a call into its record's mailbox. If none is running, post returns a new mailbox, which the
-// caller must run.
+// caller must run. The first turn of a new mailbox is the call alone.
 func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	s := n.shardOf(ref)
 	_, yields := n.placement.owner(ref)
@@ -108,7 +108,8 @@ func (n *Node) post(ref licensing.Ref, c *call) (*mailbox, error) {
 	if err := n.enter(); err != nil {
 		return nil, err
 	}
-	box := &mailbox{ref: ref, shard: s, queue: []*call{c}, own: 1}
+	c.state.Store(callTaken)
+	box := &mailbox{ref: ref, shard: s, taken: []*call{c}, running: 1, own: 1}
 	s.boxes[ref] = box
 	return box, nil
 }
@@ -199,7 +200,6 @@ func (n *Node) run(box *mailbox) {
 // the turn took none, the same panic would end each later turn too, and runTurn answers all calls that
 // wait.
 func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
-	box.taken = nil
 	ended := n.guard.Do("mailbox", func() {
 		if box.out {
 			n.hopTurn(box)
@@ -213,15 +213,18 @@ func (n *Node) runTurn(ctx context.Context, box *mailbox) (more bool) {
 		}
 		answerAll(box.taken, licensing.ErrInternal)
 	}
+	box.taken = nil
 	return !n.retire(box)
 }
 
 // settleTurn runs the calls of a mailbox's next turn on this node. Calls that are to hop after all go to
 // the outbox.
 func (n *Node) settleTurn(ctx context.Context, box *mailbox) {
-	calls, left := n.takeTurn(box)
-	if len(calls) == 0 {
-		return
+	calls, left := box.taken, false
+	if calls == nil {
+		if calls, left = n.takeTurn(box); len(calls) == 0 {
+			return
+		}
 	}
 	n.traceWait(waitTaken, calls...)
 	began := n.cfg.Clock()
