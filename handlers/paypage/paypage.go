@@ -1,13 +1,3 @@
-// Package paypage renders the pages that a buyer sees: the pay page of an
-// order, what became of it, and the pages for when something is wrong.
-//
-// They are plain documents, without a script and without anything to fetch, so
-// that they show at once on any browser, read well through curl, and can be
-// sent under the strictest policy there is ([Renderer.CSP]). The package knows
-// nothing of HTTP: the caller sets status and headers. One header needs care:
-// the pages ask for the referrer policy same-origin, which keeps the token in
-// their address from leaking. The stricter no-referrer would also make browsers
-// send "Origin: null" with our own form, as if it came from elsewhere.
 package paypage
 
 import (
@@ -24,21 +14,20 @@ import (
 	"licet/licensing"
 )
 
-// State is where an order stands, as a buyer sees it. Its values are those of
-// an order's status, and one more.
+// State is the state of an order as the customer sees it: one of the order's statuses, or Processing.
 type State string
 
-// The states of an order, from the buyer's view.
+// The states of an order.
 const (
 	Unpaid     State = "unpaid"
 	Paid       State = "paid"
 	Expired    State = "expired"
 	Canceled   State = "canceled"
 	Refunded   State = "refunded"
-	Processing State = "processing" // paid after it was canceled: the money is on its way back
+	Processing State = "processing" // paid after it was canceled; a refund is due
 )
 
-// Page is what a buyer may see of an order.
+// Page holds the parts of an order that the customer may see.
 type Page struct {
 	OrderNo     string
 	ProductID   string
@@ -47,21 +36,21 @@ type Page struct {
 	Currency    string // ISO 4217, upper case
 	State       State
 	ExpiresAt   time.Time // zero: not shown
-	Sandbox     bool      // say clearly that no money moves
-	LicenseKey  string    // shown on the result of a paid order, if set
-	SuccessURL  string    // where the buyer of a paid order goes on to, if set
-	Action      string    // path of the pay page, which its form posts to
+	Sandbox     bool      // the page says that no money moves
+	LicenseKey  string    // the result of a paid order shows it; may be empty
+	SuccessURL  string    // the result of a paid order links to it; may be empty
+	Action      string    // the path of the pay page, to which its form posts
 }
 
-// outcome is how a page that asks for nothing puts its news.
+// outcome is the text of a page without a form.
 type outcome struct {
 	Tone    string // good, wait, back, stop or bad: the icon and its color
 	Heading string
 	Text    string
 }
 
-// outcomes promises only what is certain whatever the payment provider reports
-// later: an order that expired or was canceled may have a payment under way.
+// outcomes holds the texts for each state. They promise only what holds whatever the payment provider reports later:
+// a payment may be in progress for an expired or canceled order.
 var outcomes = map[State]outcome{
 	Unpaid: {"wait", "Payment not confirmed yet",
 		"If you have just paid, this can take a moment: check again shortly. Otherwise the order is still open."},
@@ -74,26 +63,27 @@ var outcomes = map[State]outcome{
 	Refunded: {"back", "Order refunded",
 		"The payment was sent back. It can take some days to arrive. A license issued for this order no longer works."},
 	Processing: {"back", "Refund on its way",
-		"This order had already been canceled when the payment arrived, so the money is being sent back. There is nothing for you to do."},
+		"This order had already been canceled when the payment arrived, so the money is being sent back. " +
+			"There is nothing for you to do."},
 }
 
-// view is what the templates see.
+// view is the data of the templates.
 type view struct {
 	Style template.CSS
 	Title string
 	outcome
-	Order     *Page  // nil: a page about no order
-	Amount    string // the order's, for people
+	Order     *Page  // nil: the page is about no order
+	Amount    string // of the order, formatted
 	Continue  *link
 	RequestID string
-	Retry     bool // offer to load the page again
+	Retry     bool // the page has a link to load it again
 }
 
-// Renderer writes pages. It is safe for concurrent use.
+// Renderer writes pages. Make it with [New]. It is safe for concurrent use.
 type Renderer struct {
 	templates *template.Template
 	style     template.CSS
-	styleHash string // as a policy names it
+	styleHash string // in the form of a Content-Security-Policy
 }
 
 //go:embed page.html.tmpl order.html.tmpl result.html.tmpl
@@ -102,7 +92,7 @@ var templateFiles embed.FS
 //go:embed style.css
 var styleSheet string
 
-// New prepares a Renderer from what is embedded in the binary.
+// New returns a Renderer with the embedded templates and style.
 func New() *Renderer {
 	hash := sha256.Sum256([]byte(styleSheet))
 	return &Renderer{
@@ -112,8 +102,8 @@ func New() *Renderer {
 	}
 }
 
-// Order writes the pay page. Of an order that can't be paid anymore it tells
-// what became of it, but not the license key: that is for the result page.
+// Order writes the pay page. For an order that can't be paid anymore, it writes the result instead, without the
+// license key, which only Result shows.
 func (r *Renderer) Order(w io.Writer, p Page) error {
 	if p.State != Unpaid {
 		p.LicenseKey = ""
@@ -127,8 +117,7 @@ func (r *Renderer) Order(w io.Writer, p Page) error {
 	})
 }
 
-// Result writes what became of an order. A state that it does not know is an
-// error, before anything is written.
+// Result writes the result of an order. For an unknown state it returns an error and writes nothing.
 func (r *Renderer) Result(w io.Writer, p Page) error {
 	outcome, known := outcomes[p.State]
 	if !known {
@@ -149,19 +138,18 @@ func (r *Renderer) Result(w io.Writer, p Page) error {
 	return r.render(w, "result", v)
 }
 
-// NotFound writes the page for an address that is no order's. It is the same
-// for an order that never was and for a wrong token.
+// NotFound writes the page for an unknown address. A wrong order number and a wrong token lead to the same page.
 func (r *Renderer) NotFound(w io.Writer) error {
 	return r.render(w, "result", view{
 		Title: "Page not found",
 		outcome: outcome{"bad", "Page not found",
-			"There is no order at this address. Please check that the link is complete, exactly as the seller gave it to you."},
+			"There is no order at this address. Please check that the link is complete, " +
+				"exactly as the seller gave it to you."},
 	})
 }
 
-// Problem writes the page for a request that could not be served, and lets the
-// buyer try again. Title and text are for people; requestID, if known, is what
-// they can quote to whoever has the logs.
+// Problem writes the page for a failed request, with a link to try again. The customer can quote requestID to the
+// operator, whose logs have it; requestID may be empty.
 func (r *Renderer) Problem(w io.Writer, title, text, requestID string) error {
 	title = cmp.Or(title, "Something went wrong")
 	return r.render(w, "result", view{
@@ -172,8 +160,7 @@ func (r *Renderer) Problem(w io.Writer, title, text, requestID string) error {
 	})
 }
 
-// render builds the whole page before it writes any of it, so that an error
-// never leaves half a page behind.
+// render builds the whole page before it writes, so that an error never leaves an incomplete page.
 func (r *Renderer) render(w io.Writer, name string, v view) error {
 	v.Style = r.style
 	var page bytes.Buffer

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// order is an unpaid order with everything in it.
+// order returns an unpaid order in which every field is set.
 func order() Page {
 	return Page{
 		OrderNo:     "ord_001K8Q2M7V3X9Z4T6B8N0P5R1SW",
@@ -196,7 +196,7 @@ func TestPagesOfNoOrder(t *testing.T) {
 	lacks(t, page, "<p>", "Reference")
 }
 
-// What sellers write may hold anything, and none of it is markup.
+// TestHostileText: pages escape all text of shops.
 func TestHostileText(t *testing.T) {
 	const evil = `</title></style>"'><script>alert(1)</script><img src=x onerror=alert(1)>{{.}}`
 	p := Page{OrderNo: evil, ProductID: evil, Description: evil, Currency: evil, LicenseKey: evil,
@@ -231,7 +231,7 @@ func TestUnsafeSuccessURLIsNoLink(t *testing.T) {
 	}
 }
 
-// The text names the host that the link really goes to.
+// TestContinueNamesTheHost: the text of the link names the host of its URL.
 func TestContinueNamesTheHost(t *testing.T) {
 	p := inState(Paid)
 	p.SuccessURL = "https://bank.example@shop.example:8443/x"
@@ -240,7 +240,7 @@ func TestContinueNamesTheHost(t *testing.T) {
 	contains(t, renderResult(t, p), `href="http://localhost:3000/x">Continue to localhost</a>`)
 }
 
-// The browser hashes what stands between the tags, so this does too.
+// TestPolicyAllowsTheStyle hashes the text between the tags, as browsers do.
 func TestPolicyAllowsTheStyle(t *testing.T) {
 	page := renderOrder(t, order())
 	_, rest, _ := strings.Cut(page, "<style>")
@@ -263,12 +263,12 @@ func TestPolicyFormTargets(t *testing.T) {
 	f("'self' https://shop.example:8443 https://checkout.stripe.com", "https://u:p@shop.example:8443/", "https://checkout.stripe.com")
 	f("'self' http://localhost:3000 http://127.0.0.1:3000", "http://localhost:3000/ok", "http://127.0.0.1:3000/ok")
 
-	// Hosts that a policy can't name, and such as try to break out of it.
+	// Hosts that a policy can't name, and hosts that try to break out of the policy.
 	f("'self' http:", "http://[::1]:3000/ok")
 	f("'self' https:", "https://bücher.example/", "https://a;script-src*/", "https://*.example/", "https://a'b,c/")
 }
 
-// A policy would block them, so a page that has one looks broken.
+// TestNothingThatThePolicyBlocks: no page has an element that its policy would block.
 func TestNothingThatThePolicyBlocks(t *testing.T) {
 	blocked := regexp.MustCompile(`(?i)<(script|link|img|iframe|object|base)|\sstyle=|\son[a-z]+=|@import|url\(|http-equiv`)
 	pages := []string{render(t, New().NotFound), renderOrder(t, order())}

@@ -8,12 +8,10 @@ import (
 	"strings"
 )
 
-// CSP gives the Content-Security-Policy to send with a page. formTargets are
-// the addresses outside of our own origin that the form's answer may redirect
-// to, such as a payment provider's checkout. Browsers hold form-action against
-// every hop of such a redirect, so an address that redirects on to yet another
-// origin leaves the buyer where they were: only a link gets them there for sure.
-// What is no safe address is left out.
+// CSP returns the Content-Security-Policy of a page. formTargets are the URLs on other origins to which the response to
+// the form may redirect, such as the checkout of a payment provider. Browsers apply form-action to every redirect. So if
+// a target redirects to yet another origin, the customer stays on the pay page: only a link is reliable. CSP ignores
+// unsafe URLs.
 func (r *Renderer) CSP(formTargets ...string) string {
 	sources := []string{"'self'"}
 	for _, target := range formTargets {
@@ -25,12 +23,11 @@ func (r *Renderer) CSP(formTargets ...string) string {
 		"; base-uri 'none'; frame-ancestors 'none'"
 }
 
-// plainHost is what a policy can name, and what can't break out of it.
+// plainHost matches the hosts that a policy can name, and that can't break out of the policy.
 var plainHost = regexp.MustCompile(`^[a-z0-9.-]+$`)
 
-// cspSource gives the origin of an address as a policy names it, or "" if the
-// address is not safe. A policy has no way to name an IPv6 host or one that is
-// not ASCII: these are let through by their scheme.
+// cspSource returns the origin of a URL in the form of a policy, or "" if the URL is not safe. A policy can't name an
+// IPv6 host or a host that is not ASCII. For these, cspSource returns the scheme, which allows every host.
 func cspSource(address string) string {
 	u := safeURL(address)
 	if u == nil {
@@ -46,13 +43,13 @@ func cspSource(address string) string {
 	return u.Scheme + "://" + host
 }
 
-// link is an address outside of ours that a page may show.
+// link is a link to another site.
 type link struct {
 	URL  string
-	Host string // tells the buyer where it leads
+	Host string // shown to the customer
 }
 
-// safeLink gives nil for an address that must not become a link.
+// safeLink returns the link to an address, or nil if the address is not safe.
 func safeLink(address string) *link {
 	u := safeURL(address)
 	if u == nil {
@@ -61,9 +58,8 @@ func safeLink(address string) *link {
 	return &link{URL: u.String(), Host: u.Hostname()}
 }
 
-// safeURL takes the addresses that an order's success URL may have: https, or
-// http on this very machine. Orders were checked for it when they were made;
-// a page that takes buyers somewhere does not rely on it.
+// safeURL parses the URLs that are valid as an order's success URL: https, or http on this machine. It returns nil for
+// any other URL. The service has checked the URL when it created the order; a page with a link does not rely on that.
 func safeURL(address string) *url.URL {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
