@@ -75,7 +75,7 @@ func (s *Server) level(e *exchange, answer document) zerolog.Level {
 		return zerolog.InfoLevel
 	case answer.status > fasthttp.StatusInternalServerError:
 		return zerolog.WarnLevel
-	case e.route != nil && e.route.quiet:
+	case e.route != nil && e.route.is(quiet):
 		return zerolog.DebugLevel
 	default:
 		return zerolog.InfoLevel
@@ -97,7 +97,7 @@ func (e *exchange) activates() bool {
 	if r == nil && e.resource != nil {
 		r = e.resource.routes[e.method]
 	}
-	return r != nil && r.activates
+	return r != nil && r.is(activates)
 }
 
 const otherMethod = "other"

@@ -15,7 +15,7 @@ func NewAdmin(cfg Config, registry prometheus.Gatherer, profiles bool) *Server {
 	cfg.Tracer = nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))
 	routes := append(probeRoutes(), route{
-		method: fasthttp.MethodGet, pattern: "/metrics", quiet: true, idempotent: true, scrape: scrape,
+		method: fasthttp.MethodGet, pattern: "/metrics", traits: quiet | idempotent, scrape: scrape,
 	})
 	if profiles {
 		routes = append(routes, profileRoutes()...)

@@ -17,7 +17,7 @@ func (s *Server) count(routes []route) {
 	for i := range routes {
 		r := &routes[i]
 		status := fasthttp.StatusOK
-		if r.created {
+		if r.is(creates) {
 			status = fasthttp.StatusCreated
 		}
 		s.times.Expect(r.method, r.pattern, status, 0)
@@ -26,7 +26,7 @@ func (s *Server) count(routes []route) {
 			s.times.Expect(r.method, r.pattern, k.status, k.code())
 		}
 	}
-	if slices.ContainsFunc(routes, func(r route) bool { return r.activates }) {
+	if slices.ContainsFunc(routes, func(r route) bool { return r.is(activates) }) {
 		s.activations = newActivations(s.cfg.Metrics, s.errors)
 	}
 }

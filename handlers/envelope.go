@@ -60,7 +60,7 @@ type failureField struct {
 // success puts a value into the envelope.
 func success(e *exchange, value any) (document, error) {
 	status := fasthttp.StatusOK
-	if e.route.created || e.made.created {
+	if e.route.is(creates) || e.made.created {
 		status = fasthttp.StatusCreated
 	}
 	if data, ok := value.(appender); ok {

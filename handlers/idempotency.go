@@ -81,5 +81,5 @@ func fingerprint(r *request, key []byte) [32]byte {
 // idempotent reports whether sending the very same request again does what it
 // does once.
 func (e *exchange) idempotent() bool {
-	return e.route != nil && e.route.idempotent || e.request != nil && (e.request.idempotent || e.request.once != nil)
+	return e.route != nil && e.route.is(idempotent) || e.request != nil && (e.request.idempotent || e.request.once != nil)
 }

@@ -17,7 +17,7 @@ const profilesPath = "/debug/pprof/"
 // the index.
 func profileRoutes() []route {
 	serve := func(method, name string, handler http.HandlerFunc) route {
-		return route{method: method, pattern: profilesPath + name, quiet: true, idempotent: true,
+		return route{method: method, pattern: profilesPath + name, traits: quiet | idempotent,
 			scrape: fasthttpadaptor.NewFastHTTPHandlerFunc(handler)}
 	}
 	return []route{

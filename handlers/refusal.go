@@ -47,7 +47,7 @@ func (s *Server) makeRefusals(routes []route) []*routeRefusal {
 			}),
 			method:    r.method,
 			pattern:   r.pattern,
-			activates: r.activates,
+			activates: r.is(activates),
 			kind:      s.errors[licensing.ReasonOverloaded],
 		})
 	}

@@ -30,108 +30,78 @@ type route struct {
 	scope    string // the required scopes, with blanks between; only with RequiredAuth
 	endpoint *endpoint
 	body     bodyForm
-	limit    int // of the body in bytes; 0: bodyLimit. Only on patterns without variables
-	// idempotent: the same request sent twice has the effect of one, so that sending
-	// it again resolves an unknown outcome.
-	idempotent bool
-	created    bool // a success creates something: 201 instead of 200
-	mayCreate  bool // a success may create something
-	page       bool // answers pages for people, its errors too
+	limit    int  // of the body in bytes; 0: bodyLimit. Only on patterns without variables
+	page     bool // answers pages for people, its errors too
 	// command: the request becomes one command and nothing else, and there may be so
 	// many that most must be refused cheaply; see routeRefusal. Only on POST patterns
 	// without variables.
 	command bool
-	// activates: answers are counted by the outcome of the activation.
-	activates bool
-	quiet     bool // called by machines every few seconds: logged at debug level
+	traits  trait
 	// scrape, instead of endpoint, writes the whole answer itself.
 	scrape fasthttp.RequestHandler
 }
 
-// statuses lists the statuses of successes.
-func (r *route) statuses() []int {
-	switch {
-	case r.created:
-		return []int{fasthttp.StatusCreated}
-	case r.mayCreate:
-		return []int{fasthttp.StatusOK, fasthttp.StatusCreated}
-	case r.page && r.body == formBody:
-		return []int{fasthttp.StatusSeeOther}
-	default:
-		return []int{fasthttp.StatusOK}
-	}
-}
+// trait is a property of a route; traits combine.
+type trait int
 
-// get, put, patch, remove and post make routes for callers with an API key. do is the function of
-// the route; In is its request type. All but post make idempotent routes.
-func get[In, Out any](pattern, scope string, do function[In, Out]) route {
-	return idempotent(withKey(fasthttp.MethodGet, pattern, scope, do))
-}
+const (
+	// idempotent: the same request sent twice has the effect of one, so that sending
+	// it again resolves an unknown outcome. All methods but POST are.
+	idempotent trait = 1 << iota
+	creates          // a success creates something: 201 instead of 200
+	mayCreate        // a success may create something
+	activates        // answers are counted by the outcome of the activation
+	quiet            // called by machines every few seconds: logged at debug level
+)
 
-func put[In, Out any](pattern, scope string, do function[In, Out]) route {
-	return idempotent(withKey(fasthttp.MethodPut, pattern, scope, do))
-}
+func (r *route) is(t trait) bool { return r.traits&t != 0 }
 
-func patch[In, Out any](pattern, scope string, do function[In, Out]) route {
-	return idempotent(withKey(fasthttp.MethodPatch, pattern, scope, do))
-}
-
-func remove[In, Out any](pattern, scope string, do function[In, Out]) route {
-	return idempotent(withKey(fasthttp.MethodDelete, pattern, scope, do))
-}
-
-func post[In, Out any](pattern, scope string, do function[In, Out]) route {
-	return withKey(fasthttp.MethodPost, pattern, scope, do)
-}
-
-func withKey[In, Out any](method, pattern, scope string, do function[In, Out]) route {
-	r := newRoute(method, pattern, do)
+// keyed makes a route for callers with an API key. do is the function of the route; In is its
+// request type.
+func keyed[In, Out any](method, pattern, scope string, do function[In, Out], traits ...trait) route {
+	r := newRoute(method, pattern, do, traits...)
 	r.access, r.scope = RequiredAuth, scope
 	return r
 }
 
 // command makes a route for end users; see route.command.
-func command[In, Out any](pattern string, do function[In, Out]) route {
-	r := idempotent(newRoute(fasthttp.MethodPost, pattern, do))
+func command[In, Out any](pattern string, do function[In, Out], traits ...trait) route {
+	r := newRoute(fasthttp.MethodPost, pattern, do, append(traits, idempotent)...)
 	r.access, r.limit, r.command = OptionalAuth, openBodyLimit, true
 	return r
 }
 
 // page makes a route for people.
 func page[In any](method, pattern string, do function[In, document]) route {
-	r := idempotent(newRoute(method, pattern, do))
+	r := newRoute(method, pattern, do, idempotent)
 	r.page = true
 	return r
 }
 
-func newRoute[In, Out any](method, pattern string, do function[In, Out]) route {
-	e := serve(do)
-	return route{method: method, pattern: pattern, endpoint: e, body: e.request.body}
-}
-
-func idempotent(r route) route {
-	r.idempotent = true
+func newRoute[In, Out any](method, pattern string, do function[In, Out], traits ...trait) route {
+	r := route{method: method, pattern: pattern, endpoint: serve(do)}
+	r.body = r.endpoint.request.body
+	if method != fasthttp.MethodPost {
+		r.traits = idempotent
+	}
+	for _, t := range traits {
+		r.traits |= t
+	}
 	return r
 }
 
-func creating(r route) route {
-	r.created = true
-	return r
-}
-
-func maybeCreating(r route) route {
-	r.mayCreate = true
-	return r
-}
-
-func activating(r route) route {
-	r.activates = true
-	return r
-}
-
-func quiet(r route) route {
-	r.quiet = true
-	return r
+// statuses lists the statuses of successes.
+func (r *route) statuses() []int {
+	switch {
+	case r.is(creates):
+		return []int{fasthttp.StatusCreated}
+	case r.is(mayCreate):
+		return []int{fasthttp.StatusOK, fasthttp.StatusCreated}
+	case r.page && r.body == formBody:
+		return []int{fasthttp.StatusSeeOther}
+	default:
+		return []int{fasthttp.StatusOK}
+	}
 }
 
 // scopes lists the scopes that an API key needs, all of them.
@@ -141,64 +111,65 @@ func (r *route) scopes() iter.Seq[string] { return strings.FieldsSeq(r.scope) }
 // pattern, the scope and the function of a route.
 func apiRoutes() []route {
 	return append([]route{
-		activating(command[activationRequest]("/v1/licenses/activate", (*Server).activate)),
+		command[activationRequest]("/v1/licenses/activate", (*Server).activate, activates),
 		command[validationRequest]("/v1/licenses/validate", (*Server).validateLicense),
 		command[deactivationRequest]("/v1/licenses/deactivate", (*Server).deactivate),
 
-		creating(post[grant]("/v1/licenses", "licenses", (*Server).grantLicenses)),
-		get[licenseQuery]("/v1/licenses", "licenses:read", (*Server).listLicenses),
-		get[licensePath]("/v1/licenses/{license_key}", "licenses:read", (*Server).getLicense),
-		patch[licenseUpdate]("/v1/licenses/{license_key}", "licenses", (*Server).updateLicense),
-		idempotent(post[licenseChange]("/v1/licenses/{license_key}/suspend", "licenses", (*Server).suspendLicense)),
-		idempotent(post[licenseChange]("/v1/licenses/{license_key}/reinstate", "licenses", (*Server).reinstateLicense)),
-		idempotent(post[licenseChange]("/v1/licenses/{license_key}/revoke", "licenses", (*Server).revokeLicense)),
-		post[renewal]("/v1/licenses/{license_key}/renew", "licenses", (*Server).renewLicense),
-		get[deviceQuery]("/v1/licenses/{license_key}/devices", "licenses:read", (*Server).listDevices),
-		get[licenseHistory]("/v1/licenses/{license_key}/events", "licenses:read", (*Server).listLicenseEvents),
-		remove[devicePath]("/v1/licenses/{license_key}/devices/{device_id}", "licenses", (*Server).removeDevice),
+		keyed[grant]("POST", "/v1/licenses", "licenses", (*Server).grantLicenses, creates),
+		keyed[licenseQuery]("GET", "/v1/licenses", "licenses:read", (*Server).listLicenses),
+		keyed[licensePath]("GET", "/v1/licenses/{license_key}", "licenses:read", (*Server).getLicense),
+		keyed[licenseUpdate]("PATCH", "/v1/licenses/{license_key}", "licenses", (*Server).updateLicense),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/suspend", "licenses", (*Server).suspendLicense, idempotent),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/reinstate", "licenses", (*Server).reinstateLicense, idempotent),
+		keyed[licenseChange]("POST", "/v1/licenses/{license_key}/revoke", "licenses", (*Server).revokeLicense, idempotent),
+		keyed[renewal]("POST", "/v1/licenses/{license_key}/renew", "licenses", (*Server).renewLicense),
+		keyed[deviceQuery]("GET", "/v1/licenses/{license_key}/devices", "licenses:read", (*Server).listDevices),
+		keyed[licenseHistory]("GET", "/v1/licenses/{license_key}/events", "licenses:read", (*Server).listLicenseEvents),
+		keyed[devicePath]("DELETE", "/v1/licenses/{license_key}/devices/{device_id}", "licenses", (*Server).removeDevice),
 
-		get[productQuery]("/v1/products", "products:read", (*Server).listProducts),
-		maybeCreating(put[productDescription]("/v1/products/{product_id}", "products", (*Server).putProduct)),
-		get[existingProduct]("/v1/products/{product_id}", "products:read", (*Server).getProduct),
-		remove[existingProduct]("/v1/products/{product_id}", "products", (*Server).deleteProduct),
+		keyed[productQuery]("GET", "/v1/products", "products:read", (*Server).listProducts),
+		keyed[productDescription]("PUT", "/v1/products/{product_id}", "products", (*Server).putProduct, mayCreate),
+		keyed[existingProduct]("GET", "/v1/products/{product_id}", "products:read", (*Server).getProduct),
+		keyed[existingProduct]("DELETE", "/v1/products/{product_id}", "products", (*Server).deleteProduct),
 
-		creating(post[newOrder]("/v1/orders", "orders", (*Server).createOrder)),
-		get[orderQuery]("/v1/orders", "orders:read", (*Server).listOrders),
-		get[orderPath]("/v1/orders/{order_no}", "orders:read", (*Server).getOrder),
-		get[orderHistory]("/v1/orders/{order_no}/events", "orders:read", (*Server).listOrderEvents),
-		idempotent(post[orderChange]("/v1/orders/{order_no}/cancel", "orders", (*Server).cancelOrder)),
-		idempotent(post[orderChange]("/v1/orders/{order_no}/refund", "orders", (*Server).refundOrder)),
-		idempotent(post[buyerRedaction]("/v1/redactions", "orders licenses", (*Server).redactBuyer)),
+		keyed[newOrder]("POST", "/v1/orders", "orders", (*Server).createOrder, creates),
+		keyed[orderQuery]("GET", "/v1/orders", "orders:read", (*Server).listOrders),
+		keyed[orderPath]("GET", "/v1/orders/{order_no}", "orders:read", (*Server).getOrder),
+		keyed[orderHistory]("GET", "/v1/orders/{order_no}/events", "orders:read", (*Server).listOrderEvents),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/cancel", "orders", (*Server).cancelOrder, idempotent),
+		keyed[orderChange]("POST", "/v1/orders/{order_no}/refund", "orders", (*Server).refundOrder, idempotent),
+		keyed[buyerRedaction]("POST", "/v1/redactions", "orders licenses", (*Server).redactBuyer, idempotent),
 
-		get[feedQuery]("/v1/events", "events:read", (*Server).listEvents),
-		get[eventPath]("/v1/events/{event_id}", "events:read", (*Server).getEvent),
+		keyed[feedQuery]("GET", "/v1/events", "events:read", (*Server).listEvents),
+		keyed[eventPath]("GET", "/v1/events/{event_id}", "events:read", (*Server).getEvent),
 
-		creating(post[newWebhook]("/v1/webhook_endpoints", "webhooks", (*Server).createWebhook)),
-		get[webhookQuery]("/v1/webhook_endpoints", "webhooks:read", (*Server).listWebhooks),
-		get[webhookPath]("/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", (*Server).getWebhook),
-		patch[webhookUpdate]("/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).updateWebhook),
-		remove[webhookPath]("/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).deleteWebhook),
-		post[webhookRotation]("/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", (*Server).rotateWebhook),
-		idempotent(post[webhookTest]("/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", (*Server).testWebhook)),
-		get[deliveryQuery]("/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read", (*Server).listDeliveries),
-		post[replayRequest]("/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", (*Server).replayWebhook),
+		keyed[newWebhook]("POST", "/v1/webhook_endpoints", "webhooks", (*Server).createWebhook, creates),
+		keyed[webhookQuery]("GET", "/v1/webhook_endpoints", "webhooks:read", (*Server).listWebhooks),
+		keyed[webhookPath]("GET", "/v1/webhook_endpoints/{endpoint_id}", "webhooks:read", (*Server).getWebhook),
+		keyed[webhookUpdate]("PATCH", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).updateWebhook),
+		keyed[webhookPath]("DELETE", "/v1/webhook_endpoints/{endpoint_id}", "webhooks", (*Server).deleteWebhook),
+		keyed[webhookRotation]("POST", "/v1/webhook_endpoints/{endpoint_id}/rotate", "webhooks", (*Server).rotateWebhook),
+		keyed[webhookTest]("POST", "/v1/webhook_endpoints/{endpoint_id}/test", "webhooks", (*Server).testWebhook, idempotent),
+		keyed[deliveryQuery]("GET", "/v1/webhook_endpoints/{endpoint_id}/deliveries", "webhooks:read",
+			(*Server).listDeliveries),
+		keyed[replayRequest]("POST", "/v1/webhook_endpoints/{endpoint_id}/replay", "webhooks", (*Server).replayWebhook),
 
-		creating(post[newAPIKey]("/v1/keys", "keys", (*Server).createAPIKey)),
-		get[apiKeyQuery]("/v1/keys", "keys:read", (*Server).listAPIKeys),
-		get[apiKeyPath]("/v1/keys/{key_id}", "keys:read", (*Server).getAPIKey),
-		remove[apiKeyPath]("/v1/keys/{key_id}", "keys", (*Server).revokeAPIKey),
-		post[apiKeyRotation]("/v1/keys/{key_id}/rotate", "keys", (*Server).rotateAPIKey),
+		keyed[newAPIKey]("POST", "/v1/keys", "keys", (*Server).createAPIKey, creates),
+		keyed[apiKeyQuery]("GET", "/v1/keys", "keys:read", (*Server).listAPIKeys),
+		keyed[apiKeyPath]("GET", "/v1/keys/{key_id}", "keys:read", (*Server).getAPIKey),
+		keyed[apiKeyPath]("DELETE", "/v1/keys/{key_id}", "keys", (*Server).revokeAPIKey),
+		keyed[apiKeyRotation]("POST", "/v1/keys/{key_id}/rotate", "keys", (*Server).rotateAPIKey),
 
-		page[payPagePath](fasthttp.MethodGet, "/pay/{order_no}/{token}", (*Server).showOrder),
-		page[payForm](fasthttp.MethodPost, "/pay/{order_no}/{token}", (*Server).settleOrder),
+		page[payPagePath]("GET", "/pay/{order_no}/{token}", (*Server).showOrder),
+		page[payForm]("POST", "/pay/{order_no}/{token}", (*Server).settleOrder),
 	}, probeRoutes()...)
 }
 
 // probeRoutes is what both listeners serve for an orchestrator.
 func probeRoutes() []route {
 	return []route{
-		quiet(idempotent(newRoute[noInput](fasthttp.MethodGet, "/livez", (*Server).live))),
-		quiet(idempotent(newRoute[noInput](fasthttp.MethodGet, "/readyz", (*Server).ready))),
+		newRoute[noInput]("GET", "/livez", (*Server).live, quiet),
+		newRoute[noInput]("GET", "/readyz", (*Server).ready, quiet),
 	}
 }
 
@@ -229,7 +200,7 @@ func (s *Server) addRoutes(routes []route) {
 		res.routes[r.method] = r
 		res.open = res.open || r.access == OptionalAuth
 		res.page = res.page || r.page
-		res.quiet = res.quiet || r.quiet
+		res.quiet = res.quiet || r.is(quiet)
 		if r.limit != 0 {
 			s.bodyLimits[r.pattern] = r.limit
 		}
