@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +58,7 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, 
 	if e.api, err = b.api(); err != nil {
 		return err
 	}
-	idle, err := rig.ResidentMemory(b.node.PID())
+	idle, err := rig.MemoryOf(b.node.PID())
 	if err != nil {
 		return err
 	}
@@ -89,15 +88,14 @@ func (l *lab) drain(ctx context.Context, b *bench, e *endpoint, list *rig.Keys, 
 	if err != nil {
 		l.report.note("backlog", err.Error())
 	}
-	resident, err := rig.ResidentMemory(b.node.PID())
-	peak, failed := rig.MemoryOf(b.node.PID(), "VmHWM")
-	if err = errors.Join(err, failed); err != nil {
+	memory, err := rig.MemoryOf(b.node.PID())
+	if err != nil {
 		return err
 	}
-	l.report.add("backlog", "RSS of the node at its peak", float64(peak)/mebibyte)
+	l.report.add("backlog", "RSS of the node at its peak", float64(memory.Peak)/mebibyte)
 	l.report.add("backlog", "events that never came", float64(events-min(events, e.events())))
-	l.report.inform("backlog: RSS of the node before", "MiB", float64(idle)/mebibyte)
-	l.report.inform("backlog: RSS of the node at the end", "MiB", float64(resident)/mebibyte)
+	l.report.inform("backlog: RSS of the node before", "MiB", float64(idle.Resident)/mebibyte)
+	l.report.inform("backlog: RSS of the node at the end", "MiB", float64(memory.Resident)/mebibyte)
 	l.report.inform("backlog: deliveries", "/s", float64(e.events())/took.Seconds())
 	l.report.inform("backlog: from enabling it to the last delivery", "s", took.Seconds())
 	l.report.note("backlog", e.describe())

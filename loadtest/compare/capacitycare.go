@@ -56,11 +56,11 @@ func (f *full) compact(ctx context.Context) error {
 		return err
 	}
 	f.informDatabase("compacted", now)
-	peak, err := rig.MemoryOf(f.etcd.Members[0].PID(), "VmHWM")
+	memory, err := rig.MemoryOf(f.etcd.Members[0].PID())
 	if err != nil {
 		return err
 	}
-	f.report.inform("compacted: peak RSS of etcd", "MiB", float64(peak)/mebibyte)
+	f.report.inform("compacted: peak RSS of etcd", "MiB", float64(memory.Peak)/mebibyte)
 	return nil
 }
 

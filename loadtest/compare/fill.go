@@ -97,16 +97,15 @@ type fillPoint struct {
 
 // look reads what processes and database come to now.
 func look(ctx context.Context, etcd *rig.Cluster, n *rig.Node) (p fillPoint, err error) {
-	member := etcd.Members[0].PID()
-	if p.EtcdRSS, err = rig.ResidentMemory(member); err != nil {
+	member, err := rig.MemoryOf(etcd.Members[0].PID())
+	if err != nil {
 		return p, err
 	}
-	if p.EtcdAnonymous, err = rig.MemoryOf(member, "RssAnon"); err != nil {
+	node, err := rig.MemoryOf(n.PID())
+	if err != nil {
 		return p, err
 	}
-	if p.NodeRSS, err = rig.ResidentMemory(n.PID()); err != nil {
-		return p, err
-	}
+	p.EtcdRSS, p.EtcdAnonymous, p.NodeRSS = member.Resident, member.Anonymous, node.Resident
 	status, err := etcd.Admin.Status(ctx, etcd.Endpoints[0])
 	if err != nil {
 		return p, fmt.Errorf("read the size of etcd's database: %w", err)

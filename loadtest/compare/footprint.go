@@ -49,11 +49,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	if err != nil {
 		return err
 	}
-	resident, err := rig.ResidentMemory(b.node.PID())
-	if err != nil {
-		return err
-	}
-	peak, err := rig.MemoryOf(b.node.PID(), "VmHWM")
+	memory, err := rig.MemoryOf(b.node.PID())
 	if err != nil {
 		return err
 	}
@@ -67,7 +63,7 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 		}
 	}
 	rest(ctx, l.cfg.Settle/10)
-	with, err := rig.ResidentMemory(b.node.PID())
+	with, err := rig.MemoryOf(b.node.PID())
 	if err != nil {
 		return err
 	}
@@ -75,11 +71,11 @@ func (l *lab) memory(ctx context.Context, b *bench, list *rig.Keys, goroutinesBe
 	if err != nil {
 		return err
 	}
-	l.report.add("memory", "RSS", float64(resident)/mebibyte)
+	l.report.add("memory", "RSS", float64(memory.Resident)/mebibyte)
 	l.report.add("memory", "goroutines per idle license",
 		perLicense(idle.goroutines-goroutinesBefore, l.cfg.Remembered))
-	l.report.add("memory", "RSS more for 10,000 idle connections", float64(with-resident)/mebibyte)
-	l.report.inform("memory: RSS of the node at its peak", "MiB", float64(peak)/mebibyte)
+	l.report.add("memory", "RSS more for 10,000 idle connections", float64(with.Resident-memory.Resident)/mebibyte)
+	l.report.inform("memory: RSS of the node at its peak", "MiB", float64(memory.Peak)/mebibyte)
 	l.report.inform("memory: goroutines of the idle node", "", idle.goroutines)
 	l.report.inform("memory: goroutines with idle connections", "", crowded.goroutines)
 	return nil

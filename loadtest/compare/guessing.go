@@ -68,32 +68,14 @@ func (r *round) guessing(ctx context.Context) error {
 	return nil
 }
 
-// asked is how many requests the node has made to etcd so far for licenses, or
-// anything that a request could be about.
+// asked returns how many requests for licenses, or for anything that a request could be
+// about, the node has sent to etcd so far.
 func (r *round) asked(ctx context.Context) (sum float64, err error) {
-	text, err := scrape(ctx, r.node)
-	if err != nil {
-		return 0, err
-	}
+	metrics, err := r.node.Scrape(ctx)
 	for _, operation := range []string{"swap", "check", "load", "order_owner", "api_key"} {
-		n, err := sumOf(only(text, `operation="`+operation+`"`), "licet_store_request_duration_seconds_count")
-		if err != nil {
-			return 0, err
-		}
-		sum += n
+		sum += metrics.Sum("licet_store_request_duration_seconds", "operation", operation)
 	}
-	return sum, nil
-}
-
-// only gives the lines of metrics that have a label.
-func only(text, label string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		if strings.Contains(line, label) {
-			b.WriteString(line)
-		}
-	}
-	return b.String()
+	return sum, err
 }
 
 // guess is an activation with a license key that was made up, and an address

@@ -160,7 +160,7 @@ func (b *bench) costs(ctx context.Context) (c costs, err error) {
 	if c.runtimeFacts, err = factsOf(ctx, b.node); err != nil {
 		return c, err
 	}
-	if c.etcd, err = cpuTimes(b.etcd.PIDs()); err != nil {
+	if c.etcd, err = rig.CPUTime(b.etcd.PIDs()...); err != nil {
 		return c, err
 	}
 	c.own, err = ownCPUTime()

@@ -1,75 +1,58 @@
 package main
 
 import (
-	"bytes"
-	"errors"
+	"context"
 	"fmt"
 	"os"
-	"strconv"
+	"os/exec"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
+	"go.etcd.io/etcd/api/v3/version"
 )
 
-// clockTick is the unit of times in /proc. Linux tells programs 100 a second
-// whatever its own clock does.
-const clockTick = time.Second / 100
-
-// cpuTime is how long a process has kept processors busy so far.
-func cpuTime(pid int) (time.Duration, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return 0, fmt.Errorf("read a process's CPU time: %w", err)
-	}
-	return parseStat(text)
+// machine is what the measurements depend on.
+type machine struct {
+	Cores  int    `json:"cores"`
+	CPU    string `json:"cpu"`
+	Kernel string `json:"kernel"`
+	Go     string `json:"go"`
+	Etcd   string `json:"etcd"`
+	Commit string `json:"commit"`
 }
 
-// parseStat reads utime and stime, fields 14 and 15. The name before them is in
-// parentheses and may hold anything.
-func parseStat(text []byte) (time.Duration, error) {
-	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
-	if len(fields) < 13 {
-		return 0, fmt.Errorf("a process's stat has only %d fields", len(fields))
-	}
-	var sum time.Duration
-	for _, field := range fields[11:13] {
-		ticks, err := strconv.ParseInt(field, 10, 64)
-		if err != nil {
-			return 0, fmt.Errorf("a process's CPU time: %w", err)
+// thisMachine describes this machine. What can't be found out stays empty.
+func thisMachine(ctx context.Context) machine {
+	m := machine{Cores: runtime.NumCPU(), Go: runtime.Version(), Etcd: version.Version}
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if cores, err := fs.CPUInfo(); err == nil && len(cores) > 0 {
+			m.CPU = cores[0].ModelName
 		}
-		sum += time.Duration(ticks) * clockTick
 	}
-	return sum, nil
+	if text, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(text))
+	}
+	if out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=12").Output(); err == nil {
+		m.Commit = strings.TrimSpace(string(out))
+	}
+	return m
 }
 
-func cpuTimes(pids []int) (time.Duration, error) {
-	var sum time.Duration
-	for _, pid := range pids {
-		one, err := cpuTime(pid)
-		if err != nil {
-			return 0, err
-		}
-		sum += one
-	}
-	return sum, nil
-}
-
-// contextSwitches is how often the machine's processors have gone from one thread
-// to another so far, whichever processes these were of.
+// contextSwitches returns how often the machine's processors have gone from one thread
+// to another so far.
 func contextSwitches() (float64, error) {
-	text, err := os.ReadFile("/proc/stat")
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
-		return 0, fmt.Errorf("read the machine's context switches: %w", err)
+		return 0, err
 	}
-	for line := range strings.Lines(string(text)) {
-		if count, found := strings.CutPrefix(line, "ctxt "); found {
-			return strconv.ParseFloat(strings.TrimSpace(count), 64)
-		}
-	}
-	return 0, errors.New("/proc/stat does not tell of context switches")
+	stat, err := fs.Stat()
+	return float64(stat.ContextSwitches), err
 }
 
-// ownCPUTime is that of this process.
+// ownCPUTime returns the processor time of this process, exact to a microsecond.
 func ownCPUTime() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -78,9 +61,8 @@ func ownCPUTime() (time.Duration, error) {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }
 
-// checkFiles tells whether a process may have as many connections open. The
-// runtime has raised its own limit to the highest that it may, and a node's
-// does the same.
+// checkFiles reports whether a process may have so many connections open. Go's runtime
+// has raised the limit as far as it may, in this process and in the nodes.
 func checkFiles(connections int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

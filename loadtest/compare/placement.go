@@ -109,89 +109,83 @@ func (c *crowd) addresses(count int) []string {
 	return list
 }
 
-// load drives the first nodes, and notes what failed.
+// share is what came of a load on some nodes.
+type share struct {
+	*outcome
+	connections int
+	counts      map[string]float64 // what was counted meanwhile
+}
+
+// each returns what was counted for each operation that succeeded.
+func (s *share) each(what string) float64 { return s.counts[what] / float64(max(s.ok, 1)) }
+
+// load sends a load to the first nodes, and notes failures.
 func (c *crowd) load(ctx context.Context, count, connections int, list *rig.Keys, pick func(int) (int, device), most int, limit time.Duration) (*share, error) {
 	f := bindersAt(c.addresses(count), connections, list, pick)
 	defer f.close()
 	if err := f.open(); err != nil {
 		return nil, err
 	}
-	nodes, etcd, err := c.cpu()
-	if err != nil {
-		return nil, err
-	}
 	before, err := c.count(ctx)
 	if err != nil {
 		return nil, err
 	}
-	switches, err := contextSwitches()
-	if err != nil {
+	s := &share{outcome: f.closedLoop(ctx, most, limit), connections: connections}
+	if s.counts, err = c.count(ctx); err != nil {
 		return nil, err
 	}
-	o := f.closedLoop(ctx, most, limit)
-	switchesAfter, err := contextSwitches()
-	if err != nil {
-		return nil, err
+	for what, value := range before {
+		s.counts[what] -= value
 	}
-	nodesAfter, etcdAfter, err := c.cpu()
-	if err != nil {
-		return nil, err
-	}
-	after, err := c.count(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if text := o.describe(); text != "" {
+	if text := s.describe(); text != "" {
 		c.report.note("placement", fmt.Sprintf("%d nodes: %s", count, text))
 	}
-	perOperation := func(d time.Duration) float64 { return float64(d.Microseconds()) / float64(max(o.ok, 1)) }
-	return &share{
-		outcome: o, connections: float64(connections), switches: (switchesAfter - switches) / float64(max(o.ok, 1)), nodes: perOperation(nodesAfter - nodes), etcd: perOperation(etcdAfter - etcd),
-		hopped:  (after.hopped - before.hopped) / float64(max(o.ok, 1)),
-		ofHop:   (after.hopped - before.hopped) / max(after.hops-before.hops, 1),
-		refused: after.refused - before.refused,
-		lost:    1000 * (after.lost - before.lost) / float64(max(o.ok, 1)),
-	}, ctx.Err()
+	return s, ctx.Err()
 }
 
-// share is what came of a load, and what an operation of it cost, in microseconds
-// of all nodes together and of etcd.
-type share struct {
-	*outcome
-	connections   float64
-	switches      float64 // from one thread to another, of the whole machine
-	nodes, etcd   float64
-	hopped, ofHop float64 // hops of an operation, and operations of a hop
-	lost          float64 // swaps, of a thousand operations
-	refused       float64 // hops
-}
-
-func (c *crowd) cpu() (nodes, etcd time.Duration, err error) {
-	pids := make([]int, 0, len(c.nodes))
+// count returns what nodes, etcd and machine have counted so far. Processor times are in
+// microseconds.
+func (c *crowd) count(ctx context.Context) (map[string]float64, error) {
+	all := map[string]float64{}
+	var pids []int
 	for _, n := range c.nodes {
 		pids = append(pids, n.PID())
+		metrics, err := n.Scrape(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all["hops"] += metrics.Sum("licet_hops_total")
+		all["hops not taken"] += metrics.Sum("licet_hops_total", "outcome", "not_taken")
+		all["commands that hopped"] += metrics.Sum("licet_hop_commands_total")
+		all["swaps lost"] += metrics.Sum("licet_swaps_total", "outcome", "lost")
 	}
-	if nodes, err = cpuTimes(pids); err != nil {
-		return 0, 0, err
+	nodes, err := rig.CPUTime(pids...)
+	if err != nil {
+		return nil, err
 	}
-	etcd, err = cpuTimes(c.bench.etcd.PIDs())
-	return nodes, etcd, err
+	etcd, err := rig.CPUTime(c.bench.etcd.PIDs()...)
+	if err != nil {
+		return nil, err
+	}
+	all["CPU of the nodes"], all["CPU of etcd"] = float64(nodes.Microseconds()), float64(etcd.Microseconds())
+	all["context switches"], err = contextSwitches()
+	return all, err
 }
 
-// inform tells how a load on some nodes went.
+// inform reports how a load on some nodes went.
 func (c *crowd) inform(name string, s *share) {
 	c.report.inform(name, "/s", s.rate())
-	c.report.inform(name+": connections", "", s.connections)
-	c.report.inform(name+": context switches", "", s.switches)
-	c.report.inform(name+": CPU of the nodes", "µs", s.nodes)
-	c.report.inform(name+": CPU of etcd", "µs", s.etcd)
-	if s.hopped == 0 {
+	c.report.inform(name+": connections", "", float64(s.connections))
+	c.report.inform(name+": context switches", "", s.each("context switches"))
+	c.report.inform(name+": CPU of the nodes", "µs", s.each("CPU of the nodes"))
+	c.report.inform(name+": CPU of etcd", "µs", s.each("CPU of etcd"))
+	if s.counts["commands that hopped"] == 0 {
 		return
 	}
-	c.report.inform(name+": share that hops", "%", 100*s.hopped)
-	c.report.inform(name+": commands of a hop", "", s.ofHop)
-	c.report.inform(name+": hops not taken", "", s.refused)
-	c.report.inform(name+": swaps lost by 1,000", "", s.lost)
+	c.report.inform(name+": share that hops", "%", 100*s.each("commands that hopped"))
+	c.report.inform(name+": commands of a hop", "", s.counts["commands that hopped"]/max(s.counts["hops"], 1))
+	c.report.inform(name+": hops not taken", "", s.counts["hops not taken"])
+	c.report.inform(name+": swaps lost by 1,000", "", 1000*s.each("swaps lost"))
 }
 
 // stormed binds new devices to one license through so many nodes, with as many
@@ -253,7 +247,7 @@ func (c *crowd) distinct(ctx context.Context) error {
 	}
 	c.report.add("placement", fmt.Sprintf("distinct licenses on %d nodes ÷ on 1", all), cold[all].rate()/cold[1].rate())
 	c.report.inform(fmt.Sprintf("second and third devices of distinct licenses on %d nodes ÷ on 1, which knows them", all), "", warm[all].rate()/warm[1].rate())
-	c.report.add("placement", "hops of a distinct activation", (after.hopped-before.hopped)/float64(activations))
+	c.report.add("placement", "hops of a distinct activation", (after["commands that hopped"]-before["commands that hopped"])/float64(activations))
 	return nil
 }
 
@@ -291,30 +285,4 @@ func (c *crowd) best(known map[int]shape, count int, try func(shape) (*share, er
 	}
 	known[count] = best
 	return best, nil
-}
-
-// counted is what the nodes have counted since they started, all together.
-type counted struct {
-	hops, hopped, lost float64 // hops, the commands in them, and swaps lost
-	refused            float64 // hops that were not taken
-}
-
-func (c *crowd) count(ctx context.Context) (all counted, err error) {
-	for _, n := range c.nodes {
-		text, err := scrape(ctx, n)
-		if err != nil {
-			return all, err
-		}
-		for name, sum := range map[string]*float64{
-			"licet_hops_total": &all.hops, "licet_hop_commands_total": &all.hopped, `licet_swaps_total{outcome="lost"}`: &all.lost,
-			`licet_hops_total{outcome="not_taken"}`: &all.refused,
-		} {
-			value, err := sumOf(text, name)
-			if err != nil {
-				return all, err
-			}
-			*sum += value
-		}
-	}
-	return all, nil
 }

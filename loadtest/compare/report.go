@@ -181,16 +181,6 @@ type document struct {
 	Growth  []fillPoint `json:"growth,omitempty"`
 }
 
-// machine is what the measurements depend on.
-type machine struct {
-	Cores  int    `json:"cores"`
-	CPU    string `json:"cpu"`
-	Kernel string `json:"kernel"`
-	Go     string `json:"go"`
-	Etcd   string `json:"etcd"`
-	Commit string `json:"commit"`
-}
-
 func writeJSON(w io.Writer, d document) error {
 	return json.NewEncoder(w).Encode(d)
 }

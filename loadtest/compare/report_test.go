@@ -100,24 +100,7 @@ func TestFormat(t *testing.T) {
 	f(18500.4, "/s", "18500 /s")
 }
 
-func TestProcFiles(t *testing.T) {
-	stat := "42 (a (b) c) S 1 42 42 0 -1 4194304 100 0 0 0 150 50 7 7 20 0 1 0 100 1 1"
-	if got, err := parseStat([]byte(stat)); err != nil || got != 2*time.Second {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if _, err := parseStat([]byte("42 (a) S")); err == nil {
-		t.Error("a short one is read")
-	}
-}
-
-func TestNodeFacts(t *testing.T) {
-	const text = "# TYPE go_goroutines gauge\ngo_goroutines 75\ngo_memstats_mallocs_total 4.7264e+04\n"
-	if got, err := metric(text, "go_memstats_mallocs_total"); err != nil || got != 47264 {
-		t.Errorf("got %v, %v", got, err)
-	}
-	if _, err := metric(text, "go_gorout"); err == nil {
-		t.Error("a part of a name is found")
-	}
+func TestGCTime(t *testing.T) {
 	const log = "{\"level\":\"warn\"}\n" +
 		"gc 1 @0.014s 2%: 0.34+0.81+0.006 ms clock, 1+2/3/400+5 ms cpu, 3->3->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P\n" +
 		"gc 2 @0.020s 3%: 0.47+2.6+0.003 ms clock, 10+0/0/0+0 ms cpu, 3->4->3 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)\n"

@@ -133,7 +133,7 @@ func (w *watcher) run(ctx context.Context, count func(int)) {
 		if at >= soakMinutes {
 			continue
 		}
-		resident, err := rig.ResidentMemory(w.node.PID())
+		memory, err := rig.MemoryOf(w.node.PID())
 		if err != nil {
 			w.err = err
 			return
@@ -146,7 +146,7 @@ func (w *watcher) run(ctx context.Context, count func(int)) {
 			w.err = err
 			return
 		}
-		w.resident[at].add(float64(resident))
+		w.resident[at].add(float64(memory.Resident))
 		w.goroutines[at].add(facts.goroutines)
 	}
 }

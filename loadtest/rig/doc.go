@@ -7,7 +7,8 @@
 //   - licet.go: the licet program, its subcommands and API keys
 //   - node.go: a node in a process of its own
 //   - grant.go, keys.go: many licenses, and a compact list of their keys
-//   - memory.go: the memory of a process
+//   - memory.go: memory and processor time of processes
+//   - metrics.go: the metrics of a node
 //   - progress.go: what a program is doing, for people
 //   - race_on.go, race_off.go: whether this program has the race detector
 package rig

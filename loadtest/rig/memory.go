@@ -2,36 +2,43 @@ package rig
 
 import (
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
+	"time"
+
+	"github.com/prometheus/procfs"
 )
 
-// MemoryOf is a line of /proc/<pid>/status in bytes: VmRSS is what a process
-// holds in memory, VmHWM the most it has held.
-func MemoryOf(pid int, line string) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// Memory is the memory of a process, in bytes.
+type Memory struct {
+	Resident  int64 // now
+	Peak      int64 // the most since the start
+	Anonymous int64 // resident, but for mapped files
+}
+
+// MemoryOf reads the memory of a process.
+func MemoryOf(pid int) (m Memory, err error) {
+	process, err := procfs.NewProc(pid)
 	if err != nil {
-		return 0, fmt.Errorf("read a process's memory: %w", err)
+		return m, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
-	return parseStatus(string(text), line)
+	status, err := process.NewStatus()
+	if err != nil {
+		return m, fmt.Errorf("read the memory of process %d: %w", pid, err)
+	}
+	return Memory{int64(status.VmRSS), int64(status.VmHWM), int64(status.RssAnon)}, nil
 }
 
-func parseStatus(text, name string) (int64, error) {
-	for line := range strings.Lines(text) {
-		rest, found := strings.CutPrefix(line, name+":")
-		if !found {
-			continue
-		}
-		number := strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB"))
-		kilobytes, err := strconv.ParseInt(number, 10, 64)
+// CPUTime returns the processor time that processes have used so far.
+func CPUTime(pids ...int) (sum time.Duration, err error) {
+	for _, pid := range pids {
+		process, err := procfs.NewProc(pid)
 		if err != nil {
-			return 0, fmt.Errorf("a process's %s: %w", name, err)
+			return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
 		}
-		return kilobytes << 10, nil
+		stat, err := process.Stat()
+		if err != nil {
+			return 0, fmt.Errorf("read the processor time of process %d: %w", pid, err)
+		}
+		sum += time.Duration(stat.CPUTime() * float64(time.Second))
 	}
-	return 0, fmt.Errorf("a process's status has no %s", name)
+	return sum, nil
 }
-
-// ResidentMemory is what a process holds in memory, in bytes.
-func ResidentMemory(pid int) (int64, error) { return MemoryOf(pid, "VmRSS") }

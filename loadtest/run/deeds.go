@@ -61,11 +61,11 @@ func startMembers(ctx context.Context, d *director, _ int) error {
 func weighNodes(_ context.Context, d *director, _ int) error {
 	var sum int64
 	for _, n := range d.service.stage.Nodes {
-		memory, err := rig.ResidentMemory(n.PID())
+		memory, err := rig.MemoryOf(n.PID())
 		if err != nil {
 			return err
 		}
-		sum += memory
+		sum += memory.Resident
 	}
 	d.progress.Say("the nodes hold %d MiB", sum>>20)
 	before := d.weight

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -86,39 +83,11 @@ func (s *Stage) Contradictions(ctx context.Context) (found []string) {
 		if !n.Running() {
 			continue
 		}
-		if violations, err := invariantViolations(ctx, n.Metrics); err != nil || violations != 0 {
+		metrics, err := n.Scrape(ctx)
+		violations, missing := metrics.Value("licet_invariant_violations_total")
+		if err = errors.Join(err, missing); err != nil || violations != 0 {
 			found = append(found, fmt.Sprintf("node %d has met %v licenses that contradict themselves: %v", i+1, violations, err))
 		}
 	}
 	return found
-}
-
-func invariantViolations(ctx context.Context, address string) (float64, error) {
-	text, err := metrics(ctx, address)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(text) {
-		if value, found := strings.CutPrefix(line, "licet_invariant_violations_total "); found {
-			return strconv.ParseFloat(strings.TrimSpace(value), 64)
-		}
-	}
-	return 0, errors.New("the node does not count them")
-}
-
-func metrics(ctx context.Context, address string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return "", err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("HTTP %d", response.StatusCode)
-	}
-	return string(text), err
 }
