@@ -1,8 +1,7 @@
-// Package archtest holds the tests that keep the house in order: which package
-// may import which, what stays pure, where fasthttp and etcd stop, what must
-// carry a comment, and that nothing keeps state in package-level variables.
+// Package archtest checks the architecture: which package may import which, which packages stay pure, where fasthttp and
+// etcd stop, which names need a comment, and that no package-level variable changes. It also checks the pages: links
+// between them lead to files and headings, and lines have at most 120 columns.
 //
-// The order itself is the table in house_test.go. A new package needs a row
-// there before anything else passes. The checks read syntax only: they need no
-// network and no build, and take well under a second.
+// The table in house_test.go is the order of the packages. A new package needs a row there before any other check
+// passes. The checks read syntax only: they need no network and no build, and take well under a second.
 package archtest

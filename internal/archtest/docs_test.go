@@ -1,0 +1,182 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// maxColumns is how long a line of a page may be, except in tables and code, and with a URL.
+const maxColumns = 120
+
+// TestPages checks the links and the line lengths of every page of the repository.
+func TestPages(t *testing.T) {
+	complaints, err := checkPages(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range complaints {
+		t.Error(c)
+	}
+}
+
+// checkPages returns what is wrong with the pages (*.md) of a tree: a link to a missing file, a link to a missing
+// heading, or a line that is too long. It skips folders that begin with a dot and build output.
+func checkPages(tree fs.FS) (complaints []string, err error) {
+	err = fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if base := entry.Name(); entry.IsDir() && name != "." {
+			if strings.HasPrefix(base, ".") || slices.Contains([]string{"bin", "testdata", "load-results"}, base) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if path.Ext(name) != ".md" {
+			return nil
+		}
+		found, err := checkPage(tree, name)
+		complaints = append(complaints, found...)
+		return err
+	})
+	return complaints, err
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	codeSpan = regexp.MustCompile("`[^`]*`")
+)
+
+func checkPage(tree fs.FS, name string) (complaints []string, err error) {
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return nil, err
+	}
+	for number, line := range prose(string(text)) {
+		length := utf8.RuneCountInString(line)
+		if length > maxColumns && !strings.HasPrefix(line, "|") && !strings.Contains(line, "://") {
+			complaints = append(complaints, fmt.Sprintf("%s:%d has %d columns", name, number, length))
+		}
+		for _, match := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(line, "``"), -1) {
+			if problem := checkLink(tree, name, match[1]); problem != "" {
+				complaints = append(complaints, fmt.Sprintf("%s:%d links to %s: %s", name, number, match[1], problem))
+			}
+		}
+	}
+	return complaints, nil
+}
+
+// checkLink returns why a link of a page leads nowhere, or "". Links to other sites are not checked.
+func checkLink(tree fs.FS, page, target string) string {
+	if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+		return ""
+	}
+	file, heading, _ := strings.Cut(target, "#")
+	name := page
+	if file != "" {
+		name = path.Join(path.Dir(page), file)
+	}
+	if _, err := fs.Stat(tree, name); err != nil {
+		return "no such file"
+	}
+	if heading == "" {
+		return ""
+	}
+	text, err := fs.ReadFile(tree, name)
+	if err != nil {
+		return "a folder has no headings"
+	}
+	if !slices.Contains(anchors(string(text)), heading) {
+		return "no such heading"
+	}
+	return ""
+}
+
+// prose iterates over the lines of a page outside code blocks, with their numbers.
+func prose(text string) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		fenced, number := false, 0
+		for line := range strings.Lines(text) {
+			number++
+			line = strings.TrimRight(line, "\n")
+			switch {
+			case strings.HasPrefix(strings.TrimLeft(line, " "), "```"):
+				fenced = !fenced
+			case fenced || strings.HasPrefix(line, "    "):
+			case !yield(number, line):
+				return
+			}
+		}
+	}
+}
+
+// anchors returns the anchors of the headings of a page, as GitHub forms them.
+func anchors(text string) (all []string) {
+	seen := map[string]int{}
+	for _, line := range prose(text) {
+		marks, heading, found := strings.Cut(line, " ")
+		if !found || strings.Trim(marks, "#") != "" || marks == "" {
+			continue
+		}
+		anchor := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ' || r == '-':
+				return '-'
+			case r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			default:
+				return -1
+			}
+		}, heading)
+		if n := seen[anchor]; n > 0 {
+			all = append(all, fmt.Sprintf("%s-%d", anchor, n))
+		} else {
+			all = append(all, anchor)
+		}
+		seen[anchor]++
+	}
+	return all
+}
+
+// TestPagesAreChecked checks the checks: each page has one fault, or comes close to one.
+func TestPagesAreChecked(t *testing.T) {
+	long := strings.Repeat("é ", maxColumns/2)
+	tree := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"main.go":       "package main\n",
+		"docs/other.md": "# Other\n\n## What's `new`?\n\n## Twice\n\n## Twice\n",
+		"docs/good.md":  "[a](other.md#whats-new) [b](other.md#twice-1)\n[c](../main.go) [d](..) [e](#f)\n\n# F\n",
+		"docs/long.md": long + "\n" + long + "x\n|" + long + "|\nhttps://" + long + "\n    " + long +
+			"\n```\n" + long + "x\n```\n",
+		"docs/file.md":        "`[a](gone.md)`\n```\n[a](gone.md)\n```\n[a](gone.md)\n",
+		"docs/heading.md":     "[a](other.md#new) [b](..#new) [c](https://example.com/gone)\n",
+		".hidden/skipped.md":  "[a](gone.md)\n",
+		"testdata/skipped.md": "[a](gone.md)\n",
+	} {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	got, err := checkPages(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"docs/file.md:5 links to gone.md: no such file",
+		"docs/heading.md:1 links to other.md#new: no such heading",
+		"docs/heading.md:1 links to ..#new: a folder has no headings",
+		"docs/long.md:2 has 121 columns",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("complaints (-want +got):\n%s", diff)
+	}
+}
