@@ -15,27 +15,27 @@ import (
 // line in the log. The line holds nothing that a caller sent except the
 // request id: paths carry license keys and tokens, so only the route's pattern
 // is logged.
-func (s *Server) finish(e *exchange, answer document) {
-	e.write(answer)
+func (s *Server) finish(r *request, answer document) {
+	r.write(answer)
 	if s.stopping.Load() {
-		e.ctx.SetConnectionClose()
+		r.fast.SetConnectionClose()
 	}
-	took := time.Since(e.started)
-	pattern := e.routeLabel()
+	took := time.Since(r.started)
+	pattern := r.routeLabel()
 	s.cfg.Metrics.HTTPInFlight.Dec()
-	e.endTrace(&answer)
-	trace := e.span.TraceID()
-	s.times.Observe(e.method, pattern, answer.status, answer.code, took, trace)
-	if e.activates() {
-		s.activations.count(answer.code, e.made.bound)
+	r.endTrace(&answer)
+	trace := r.span.TraceID()
+	s.times.Observe(r.method, pattern, answer.status, answer.code, took, trace)
+	if r.activates() {
+		s.activations.count(answer.code, r.bound)
 	}
-	s.log(s.level(e, answer), requestLine{
-		id:     e.id,
-		method: e.method,
+	s.log(s.level(r, answer), requestLine{
+		id:     r.id,
+		method: r.method,
 		route:  pattern,
 		status: answer.status,
 		code:   answer.code,
-		bytes:  len(e.ctx.Response.Body()),
+		bytes:  len(r.fast.Response.Body()),
 		took:   took,
 		trace:  trace,
 	})
@@ -65,7 +65,7 @@ func (s *Server) log(level zerolog.Level, line requestLine) {
 		Msg("request")
 }
 
-func (s *Server) level(e *exchange, answer document) zerolog.Level {
+func (s *Server) level(r *request, answer document) zerolog.Level {
 	switch {
 	case answer.status == fasthttp.StatusInternalServerError:
 		return zerolog.ErrorLevel
@@ -75,7 +75,7 @@ func (s *Server) level(e *exchange, answer document) zerolog.Level {
 		return zerolog.InfoLevel
 	case answer.status > fasthttp.StatusInternalServerError:
 		return zerolog.WarnLevel
-	case e.route != nil && e.route.is(quiet):
+	case r.route != nil && r.route.is(quiet):
 		return zerolog.DebugLevel
 	default:
 		return zerolog.InfoLevel
@@ -83,21 +83,21 @@ func (s *Server) level(e *exchange, answer document) zerolog.Level {
 }
 
 // routeLabel is the pattern, or a word for what has none: labels are bounded.
-func (e *exchange) routeLabel() string {
-	if e.resource == nil {
+func (r *request) routeLabel() string {
+	if r.resource == nil {
 		return "none"
 	}
-	return e.resource.pattern
+	return r.resource.pattern
 }
 
 // activates tells whether a request is one for an activation, whatever was found wrong
 // with it.
-func (e *exchange) activates() bool {
-	r := e.route
-	if r == nil && e.resource != nil {
-		r = e.resource.routes[e.method]
+func (r *request) activates() bool {
+	route := r.route
+	if route == nil && r.resource != nil {
+		route = r.resource.routes[r.method]
 	}
-	return r != nil && r.is(activates)
+	return route != nil && route.is(activates)
 }
 
 const otherMethod = "other"
@@ -115,19 +115,19 @@ func methodLabel(method []byte) string {
 
 // reportUnknown logs an error that no caller may see: only the types it is
 // made of, since its text may hold anything.
-func (s *Server) reportUnknown(e *exchange, err error) {
+func (s *Server) reportUnknown(r *request, err error) {
 	var types []string
 	for ; err != nil; err = errors.Unwrap(err) {
 		types = append(types, fmt.Sprintf("%T", err))
 	}
-	s.errorOf(e).Strs("types", types).Msg("unknown error")
+	s.errorOf(r).Strs("types", types).Msg("unknown error")
 }
 
 // errorOf begins what the log says of a request that went wrong.
-func (s *Server) errorOf(e *exchange) *zerolog.Event {
-	event := s.cfg.Log.Error().Str("request_id", e.id).Str("route", e.routeLabel())
-	if e.span != nil {
-		event = event.Str("trace_id", e.span.TraceID())
+func (s *Server) errorOf(r *request) *zerolog.Event {
+	event := s.cfg.Log.Error().Str("request_id", r.id).Str("route", r.routeLabel())
+	if r.span != nil {
+		event = event.Str("trace_id", r.span.TraceID())
 	}
 	return event
 }

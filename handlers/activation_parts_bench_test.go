@@ -24,7 +24,7 @@ func BenchmarkReadActivation(b *testing.B) {
 	instruments := metrics.New(prometheus.NewRegistry(), "test", "test", "test")
 	s := New(Config{Node: service.New(service.Config{Config: node.Config{KeyCheck: check, Clock: time.Now, Metrics: instruments}}), Metrics: instruments})
 	body := []byte(`{"license_key":"` + string(key) + `","device_id":"` + strings.Repeat("0123456789abcdef", 4) + `","device_name":"the laptop in the office"}`)
-	r := &request{fast: &fasthttp.RequestCtx{}}
+	r := &request{fast: &fasthttp.RequestCtx{}, route: &route{}}
 	r.fast.Request.SetBody(body)
 	of, in := compile(reflect.TypeFor[activationRequest]()), new(activationRequest)
 	b.ReportAllocs()
@@ -50,10 +50,10 @@ func BenchmarkEncodeActivation(b *testing.B) {
 		Mode:           licensing.Live,
 		AccountID:      "acct_acme",
 	}
-	e := &exchange{route: &route{}, ctx: &fasthttp.RequestCtx{}}
+	r := &request{route: &route{}, fast: &fasthttp.RequestCtx{}}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := success(e, answer); err != nil {
+		if _, err := success(r, answer); err != nil {
 			b.Fatal(err)
 		}
 	}

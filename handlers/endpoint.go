@@ -58,7 +58,7 @@ func (s *Server) read(r *request, of *requestType, in any) error {
 			return err
 		}
 	case of.body == jsonBody && (len(r.body()) > 0 || !of.optionalBody):
-		if err := decodeObject(r.body(), r.strict, of, in); err != nil {
+		if err := decodeObject(r.body(), r.route.access == RequiredAuth, of, in); err != nil {
 			return err
 		}
 	}

@@ -58,14 +58,14 @@ type failureField struct {
 }
 
 // success puts a value into the envelope.
-func success(e *exchange, value any) (document, error) {
+func success(r *request, value any) (document, error) {
 	status := fasthttp.StatusOK
-	if e.route.is(creates) || e.made.created {
+	if r.route.is(creates) || r.created {
 		status = fasthttp.StatusCreated
 	}
 	if data, ok := value.(appender); ok {
 		// Into the buffer that the response keeps from request to request.
-		response := &e.ctx.Response
+		response := &r.fast.Response
 		response.SwapBody(appendSuccess(response.SwapBody(nil)[:0], data))
 		return document{status: status, inPlace: true}, nil
 	}
@@ -77,26 +77,26 @@ func success(e *exchange, value any) (document, error) {
 }
 
 // failure turns an error into an answer: the one place that does.
-func (s *Server) failure(e *exchange, cause error) document {
+func (s *Server) failure(r *request, cause error) document {
 	known, k := s.explain(cause)
 	if known == licensing.ErrInternal && cause != error(licensing.ErrInternal) {
-		s.reportUnknown(e, cause)
+		s.reportUnknown(r, cause)
 	}
 	answer := document{status: k.status, code: k.code()}
-	retryable := k.retry == always || k.retry == ifIdempotent && e.idempotent()
-	if after := max(k.after, e.retryAfter()); after > 0 {
+	retryable := k.retry == always || k.retry == ifIdempotent && r.isIdempotent()
+	if after := max(k.after, r.retryAfter()); after > 0 {
 		answer.headers = append(answer.headers, header{fasthttp.HeaderRetryAfter, strconv.Itoa(after)})
 	}
 	switch known.Reason {
 	case reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired:
 		answer.headers = append(answer.headers, header{fasthttp.HeaderWWWAuthenticate, `Bearer realm="licet"`})
 	case reasonMethodNotAllowed:
-		answer.headers = append(answer.headers, header{fasthttp.HeaderAllow, e.resource.allow})
+		answer.headers = append(answer.headers, header{fasthttp.HeaderAllow, r.resource.allow})
 	}
-	if e.page && s.problemPage(e, &answer, known) {
+	if r.page && s.problemPage(r, &answer, known) {
 		return answer
 	}
-	answer.body = encodeFailure(known, k, retryable, e.id)
+	answer.body = encodeFailure(known, k, retryable, r.id)
 	return answer
 }
 
@@ -128,8 +128,8 @@ func encode(value any) ([]byte, error) {
 
 // write puts an answer into fasthttp's response, with the headers that every
 // answer has.
-func (e *exchange) write(answer document) {
-	response := &e.ctx.Response
+func (r *request) write(answer document) {
+	response := &r.fast.Response
 	response.SetStatusCode(answer.status)
 	h := &response.Header
 	if !answer.written {
@@ -142,27 +142,27 @@ func (e *exchange) write(answer document) {
 			response.SetBodyRaw(answer.body)
 		}
 	}
-	set(h, headerRequestID, e.id)
-	if e.request != nil && e.request.replayed {
+	set(h, headerRequestID, r.id)
+	if r.replayed {
 		set(h, headerReplayed, "true")
 	}
 	set(h, fasthttp.HeaderCacheControl, "no-store")
 	set(h, fasthttp.HeaderXContentTypeOptions, "nosniff")
-	if e.resource != nil && e.resource.open {
+	if r.resource != nil && r.resource.open {
 		allowAnyOrigin(h)
 	}
-	if len(e.made.decisions) > 0 {
-		e.writeRateLimits()
+	if len(r.decisions) > 0 {
+		r.writeRateLimits()
 	}
 	for _, extra := range answer.headers {
 		h.Set(extra.name, extra.value)
 	}
-	if connection.WantsClose(&e.ctx.Request.Header) {
-		e.ctx.SetConnectionClose()
+	if connection.WantsClose(&r.fast.Request.Header) {
+		r.fast.SetConnectionClose()
 	}
-	c := connection.Of(e.ctx)
-	if e.refused || c != nil && c.Expired(e.started) {
-		e.ctx.SetConnectionClose()
+	c := connection.Of(r.fast)
+	if r.refused || c != nil && c.Expired(r.started) {
+		r.fast.SetConnectionClose()
 		if c != nil {
 			c.LingerOnClose()
 		}

@@ -78,8 +78,7 @@ func fingerprint(r *request, key []byte) [32]byte {
 	return [32]byte(sum.Sum(nil))
 }
 
-// idempotent reports whether sending the very same request again does what it
-// does once.
-func (e *exchange) idempotent() bool {
-	return e.route != nil && e.route.is(idempotent) || e.request != nil && (e.request.idempotent || e.request.once != nil)
+// isIdempotent reports whether the same request sent twice has the effect of one.
+func (r *request) isIdempotent() bool {
+	return r.route != nil && r.route.is(idempotent) || r.repeatable || r.once != nil
 }

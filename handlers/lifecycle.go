@@ -81,7 +81,7 @@ func (in *renewal) check(c *checks) {
 
 // renewLicense moves the end of a license.
 func (s *Server) renewLicense(ctx context.Context, r *request, in renewal) (license, error) {
-	r.idempotent = !in.Extend.given // to set a date twice is to set it once
+	r.repeatable = !in.Extend.given // to set a date twice is to set it once
 	return s.changeLicense(ctx, r, service.LicenseChange{
 		Key:     in.key,
 		Command: licensing.RenewLicense{Target: r.target(in.key), ExpiresAt: in.expires, Extend: in.extend},

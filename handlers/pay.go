@@ -162,17 +162,17 @@ func pageHeaders() []header {
 
 // problemPage puts a page for people in place of an error's JSON. Where even
 // that fails it reports false, and JSON it is.
-func (s *Server) problemPage(e *exchange, answer *document, known *licensing.Error) bool {
+func (s *Server) problemPage(r *request, answer *document, known *licensing.Error) bool {
 	render := func(w io.Writer) error {
 		title, advice := problemText(known.Reason)
-		return s.pages.Problem(w, title, advice, e.id)
+		return s.pages.Problem(w, title, advice, r.id)
 	}
 	if known.Reason == licensing.ReasonOrderNotFound || known.Reason == reasonNotFound {
 		render = s.pages.NotFound
 	}
 	rendered, err := s.page(answer.status, s.pages.CSP(), render)
 	if err != nil {
-		s.reportUnknown(e, err)
+		s.reportUnknown(r, err)
 		return false
 	}
 	rendered.code = answer.code

@@ -39,9 +39,8 @@ func (s *Server) limitLicense(r *request, key licensing.LicenseKey) error {
 // no existing license. It returns the error to report. limitFailures runs after the lookup, so a
 // well-formed guess costs a lookup. In return, requests for existing licenses are never limited by
 // address, however many clients share one. Requests with an API key have the limit of that key instead.
-func (s *Server) limitFailures(e *exchange, cause error) error {
-	r := e.request
-	if r == nil || r.caller != nil || e.route.access != OptionalAuth {
+func (s *Server) limitFailures(r *request, cause error) error {
+	if r.route == nil || r.caller != nil || r.route.access != OptionalAuth {
 		return cause
 	}
 	var known *licensing.Error
@@ -53,7 +52,7 @@ func (s *Server) limitFailures(e *exchange, cause error) error {
 	default:
 		return cause
 	}
-	if err := s.limit(r, s.cfg.Limits.Address(s.client(e)), errAddressLimited); err != nil {
+	if err := s.limit(r, s.cfg.Limits.Address(s.client(r)), errAddressLimited); err != nil {
 		return err
 	}
 	return cause
@@ -74,18 +73,18 @@ func (s *Server) limit(r *request, d limits.Decision, refusal *licensing.Error) 
 
 // client returns the address of a request's client. All requests that did not come over TCP count as
 // one client.
-func (s *Server) client(e *exchange) netip.Addr {
-	peer, ok := e.ctx.RemoteAddr().(*net.TCPAddr)
+func (s *Server) client(r *request) netip.Addr {
+	peer, ok := r.fast.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}
 	}
-	return s.cfg.Proxies.Client(peer.AddrPort().Addr(), e.ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
+	return s.cfg.Proxies.Client(peer.AddrPort().Addr(), r.fast.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
 }
 
 // retryAfter returns the seconds until the limit that has refused the request accepts one; 0 if no limit
 // has refused the request.
-func (e *exchange) retryAfter() int {
-	for _, d := range e.made.decisions {
+func (r *request) retryAfter() int {
+	for _, d := range r.decisions {
 		if d.Refused {
 			return wholeSeconds(d.Next)
 		}
@@ -94,20 +93,20 @@ func (e *exchange) retryAfter() int {
 }
 
 // writeRateLimits writes the headers RateLimit-Policy and RateLimit.
-func (e *exchange) writeRateLimits() {
+func (r *request) writeRateLimits() {
 	var policies, states [96]byte
 	policy, state := policies[:0], states[:0]
-	for i, d := range e.made.decisions {
+	for i, d := range r.decisions {
 		if i > 0 {
 			policy, state = append(policy, ", "...), append(state, ", "...)
 		}
 		policy = appendItem(policy, d.Policy.Name, ";q=", d.Policy.Rate.Count, ";w=", wholeSeconds(d.Policy.Rate.Per))
 		state = appendItem(state, d.Policy.Name, ";r=", d.Remaining, ";t=", wholeSeconds(d.Next))
 	}
-	h := &e.ctx.Response.Header
+	h := &r.fast.Response.Header
 	h.SetCanonical([]byte(headerRateLimitPolicy), policy)
 	h.SetCanonical([]byte(headerRateLimit), state)
-	if e.resource.open {
+	if r.resource.open {
 		set(h, fasthttp.HeaderAccessControlExposeHeaders, exposedWithRateLimits)
 	}
 }

@@ -34,15 +34,15 @@ func (s *Server) makeRefusals(routes []route) []*routeRefusal {
 		if !r.command {
 			continue
 		}
-		e := &exchange{ctx: &fasthttp.RequestCtx{}, id: id, resource: s.fixed[r.pattern], route: r}
-		e.write(s.failure(e, licensing.ErrOverloaded))
+		sample := &request{fast: &fasthttp.RequestCtx{}, id: id, resource: s.fixed[r.pattern], route: r}
+		sample.write(s.failure(sample, licensing.ErrOverloaded))
 		all = append(all, &routeRefusal{
 			Refusal: connection.NewRefusal(connection.RefusalConfig{
 				Method:      r.method,
 				Path:        r.pattern,
 				BodyLimit:   s.bodyLimits[r.pattern],
 				IDHeader:    headerRequestID,
-				Response:    &e.ctx.Response,
+				Response:    &sample.fast.Response,
 				Placeholder: id,
 			}),
 			method:    r.method,

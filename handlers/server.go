@@ -87,7 +87,7 @@ type Server struct {
 	times       *metrics.RequestTimes
 	activations activations
 	pings       pings
-	exchanges   sync.Pool       // of *exchange
+	requests    sync.Pool       // of *request
 	refusals    []*routeRefusal // never changes
 	licenseOnly *requestType    // of licenseMember
 	fast        *fasthttp.Server
@@ -116,7 +116,7 @@ func newServer(cfg Config, routes []route) *Server {
 		s.origin = origin(u)
 		s.basePath = u.EscapedPath()
 	}
-	s.exchanges.New = func() any { return new(exchange) }
+	s.requests.New = func() any { return new(request) }
 	s.deadlines.Timeout = cfg.RequestTimeout
 	s.addRoutes(routes)
 	s.count(routes)

@@ -12,69 +12,69 @@ import (
 // beginTrace begins the span of a request, once its route is known. It tells of the
 // route's pattern and never of the path, which may hold a license key. Probes come
 // all the time and tell nothing, so they have none.
-func (s *Server) beginTrace(e *exchange) {
+func (s *Server) beginTrace(r *request) {
 	if s.cfg.Tracer == nil {
 		return
 	}
-	if e.resource != nil && e.resource.quiet {
+	if r.resource != nil && r.resource.quiet {
 		return
 	}
-	e.span = s.cfg.Tracer.Begin(traceParent(&e.ctx.Request.Header), tracing.Start{
+	r.span = s.cfg.Tracer.Begin(traceParent(&r.fast.Request.Header), tracing.Start{
 		Kind: tracing.Server,
-		At:   e.started,
+		At:   r.started,
 	})
-	if e.span == nil {
+	if r.span == nil {
 		return
 	}
-	e.span.Rename(spanName(e)) // which is made only for what is sampled
+	r.span.Rename(spanName(r)) // which is made only for what is sampled
 	scheme := "http"
-	if e.ctx.IsTLS() {
+	if r.fast.IsTLS() {
 		scheme = "https"
 	}
-	e.span.Set(
-		tracing.String("http.request.method", spanMethod(e)),
+	r.span.Set(
+		tracing.String("http.request.method", spanMethod(r)),
 		tracing.String("url.scheme", scheme),
-		tracing.String("licet.request_id", e.id),
+		tracing.String("licet.request_id", r.id),
 	)
-	if e.resource != nil {
-		e.span.Set(tracing.String("http.route", e.resource.pattern), tracing.String("url.path", e.resource.pattern))
+	if r.resource != nil {
+		r.span.Set(tracing.String("http.route", r.resource.pattern), tracing.String("url.path", r.resource.pattern))
 	}
 }
 
 // endTrace ends it with what was answered. As OpenTelemetry has it, an answer with a
 // status of 4xx is no failure of a server.
-func (e *exchange) endTrace(answer *document) {
-	if e.span == nil {
+func (r *request) endTrace(answer *document) {
+	if r.span == nil {
 		return
 	}
-	e.span.Set(tracing.Int("http.response.status_code", answer.status))
+	r.span.Set(tracing.Int("http.response.status_code", answer.status))
 	if answer.code != 0 {
-		e.span.Set(tracing.Int("licet.code", answer.code))
+		r.span.Set(tracing.Int("licet.code", answer.code))
 	}
 	if answer.status >= fasthttp.StatusInternalServerError {
-		e.span.Fail(strconv.Itoa(max(answer.code, answer.status)))
+		r.span.Fail(strconv.Itoa(max(answer.code, answer.status)))
 	}
-	e.span.End()
+	r.span.End()
 }
 
 // spanName is bounded, as labels are.
-func spanName(e *exchange) string {
-	method := e.method
+func spanName(r *request) string {
+	method := r.method
 	if method == otherMethod {
 		method = "HTTP"
 	}
-	if e.resource == nil {
+	if r.resource == nil {
 		return method
 	}
-	return method + " " + e.resource.pattern
+	return method + " " + r.resource.pattern
 }
 
 // spanMethod is a method as OpenTelemetry writes it.
-func spanMethod(e *exchange) string {
-	if e.method == otherMethod {
+func spanMethod(r *request) string {
+	if r.method == otherMethod {
 		return "_OTHER"
 	}
-	return e.method
+	return r.method
 }
 
 // traceParent reads W3C Trace Context. More than one traceparent is none, since

@@ -14,46 +14,33 @@ import (
 	"licet/node"
 )
 
-// exchange is one request with its answer, as the adapter sees it. Exchanges
-// are used again: nothing may hold on to one, or to its request, once it was
-// answered.
-type exchange struct {
-	ctx     *fasthttp.RequestCtx
+// request is one request in progress, with what is known about its response. Requests are pooled:
+// nothing may hold on to one once it was answered.
+type request struct {
+	fast    *fasthttp.RequestCtx
 	id      string
 	method  string // as a label
 	started time.Time
-	span    *tracing.Span // nil: it is not traced
+	span    *tracing.Span // nil: not traced
 
-	resource *resource // nil: the path names none, or was never looked at
-	route    *route    // nil: no such method
-	request  *request  // nil: nobody knows yet whose it is
-	made     request   // what request points to
-	page     bool      // answers a person
-	refused  bool      // the connection is of no more use after this
-}
+	resource *resource // nil: no pattern matches the path
+	route    *route    // nil: the resource lacks the method
+	page     bool      // the response is for a person
+	refused  bool      // the connection can't be used any longer
 
-// request is what a handler sees of an exchange. What its methods answer is
-// copied out of fasthttp's buffers, except where they say otherwise.
-type request struct {
-	ctx    context.Context // with the request's own deadline
-	id     string
+	ctx    context.Context   // with the request's own deadline
 	caller *licensing.APIKey // nil: an end user
 	path   string            // undecoded
 	query  string            // undecoded; see queryValue
 	values map[string]string // of the path's variables, decoded
-	strict bool              // unknown members of the body are refused
-	fast   *fasthttp.RequestCtx
 	checks checks
 
-	once     *node.Once // what a good Idempotency-Key boils down to; nil: none was read
-	replayed bool       // the answer is an earlier one's
-	created  bool       // a success made something, though not all of the route's do
-	bound    bool       // a device that was not bound is now
-	// decisions are those of the limits that count this request.
-	decisions []limits.Decision
-	// idempotent: what was asked for is, though not all that the route may be
-	// asked for.
-	idempotent bool
+	once       *node.Once        // of a valid Idempotency-Key; nil: there is none
+	replayed   bool              // the response repeats an earlier one
+	created    bool              // the request has created something; see mayCreate
+	bound      bool              // the request has bound a device
+	decisions  []limits.Decision // of the limits that count this request
+	repeatable bool              // idempotent, though not every request to the route is
 }
 
 func (r *request) header(name string) string { return string(r.fast.Request.Header.Peek(name)) }
@@ -92,10 +79,10 @@ func (r *request) watcher() func() (gone <-chan struct{}, stop func()) {
 // serve serves a request. It is the handler of fasthttp.
 func (s *Server) serve(ctx *fasthttp.RequestCtx) {
 	s.orFail(ctx, func() {
-		e := s.begin(ctx)
-		s.finish(e, s.attempt(e))
-		*e = exchange{}
-		s.exchanges.Put(e)
+		r := s.begin(ctx)
+		s.finish(r, s.attempt(r))
+		*r = request{}
+		s.requests.Put(r)
 	})
 }
 
@@ -121,153 +108,143 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 		return
 	}
 	s.orFail(ctx, func() {
-		e := s.begin(ctx)
-		e.method = otherMethod
-		e.refused = true
-		s.finish(e, s.failure(e, connection.ReadError(c, cause)))
+		r := s.begin(ctx)
+		r.method = otherMethod
+		r.refused = true
+		s.finish(r, s.failure(r, connection.ReadError(c, cause)))
 	})
 }
 
-func (s *Server) begin(ctx *fasthttp.RequestCtx) *exchange {
+func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	s.cfg.Metrics.HTTPInFlight.Inc()
 	now := time.Now()
-	e := s.exchanges.Get().(*exchange)
-	*e = exchange{
-		ctx:     ctx,
+	r := s.requests.Get().(*request)
+	*r = request{
+		fast:    ctx,
 		id:      s.requestID(ctx.Request.Header.Peek(headerRequestID), now),
 		method:  methodLabel(ctx.Request.Header.Method()),
 		started: now,
 	}
-	return e
+	return r
 }
 
 // attempt works an answer out, and turns a panic on the way into one.
-func (s *Server) attempt(e *exchange) (answer document) {
+func (s *Server) attempt(r *request) (answer document) {
 	returned := s.guard.Catch(
-		func() { answer = s.work(e) },
-		func() *zerolog.Event { return s.errorOf(e) },
+		func() { answer = s.work(r) },
+		func() *zerolog.Event { return s.errorOf(r) },
 	)
 	if !returned {
-		e.ctx.Response.Reset()
-		answer = s.failure(e, licensing.ErrInternal)
+		r.fast.Response.Reset()
+		answer = s.failure(r, licensing.ErrInternal)
 	}
 	return answer
 }
 
-func (s *Server) work(e *exchange) document {
-	value, err := s.dispatch(e)
+func (s *Server) work(r *request) document {
+	value, err := s.dispatch(r)
 	if err != nil {
-		return s.failure(e, s.limitFailures(e, err))
+		return s.failure(r, s.limitFailures(r, err))
 	}
 	if ready, ok := value.(document); ok {
 		return ready
 	}
-	answer, err := success(e, value)
+	answer, err := success(r, value)
 	if err != nil {
-		return s.failure(e, err)
+		return s.failure(r, err)
 	}
 	return answer
 }
 
 // dispatch takes a request through the checks that all routes share. Their
 // order is part of the contract: it says which error wins.
-func (s *Server) dispatch(e *exchange) (any, error) {
-	head := &e.ctx.Request.Header
-	path, query := s.target(e, head.RequestURI())
-	e.page = pageWanted(e.resource, path)
-	s.beginTrace(e)
+func (s *Server) dispatch(r *request) (any, error) {
+	head := &r.fast.Request.Header
+	path, query := s.target(r, head.RequestURI())
+	r.page = pageWanted(r.resource, path)
+	s.beginTrace(r)
 
 	chunked, err := connection.CheckHead(head, s.bodyLimit(head))
 	if err == nil && chunked {
-		if c := connection.Of(e.ctx); c == nil || !c.TakeChunkedBody() {
+		if c := connection.Of(r.fast); c == nil || !c.TakeChunkedBody() {
 			err = connection.ErrAmbiguousFraming
 		}
 	}
 	if err != nil {
-		e.refused = true
+		r.refused = true
 		return nil, err
 	}
-	values, ok := e.pathValues()
-	if e.resource == nil || !ok {
-		e.resource = nil
+	values, ok := r.pathValues()
+	if r.resource == nil || !ok {
+		r.resource = nil
 		return nil, errNotFound
 	}
-	e.route = e.resource.routes[string(head.Method())]
-	if e.route == nil {
-		if e.resource.open && head.IsOptions() {
-			return preflight(e.resource.allow), nil
+	r.route = r.resource.routes[string(head.Method())]
+	if r.route == nil {
+		if r.resource.open && head.IsOptions() {
+			return preflight(r.resource.allow), nil
 		}
 		return nil, errMethodNotAllowed
 	}
-	if e.route.scrape != nil {
-		e.route.scrape(e.ctx)
-		return document{status: e.ctx.Response.StatusCode(), written: true}, nil
+	if r.route.scrape != nil {
+		r.route.scrape(r.fast)
+		return document{status: r.fast.Response.StatusCode(), written: true}, nil
 	}
 
-	if e.route.command {
+	if r.route.command {
 		// Before all that costs something; see refusal.
 		if err := s.cfg.Node.RefuseIfFull(); err != nil {
 			return nil, err
 		}
 	}
 	// fasthttp's own context never ends but at shutdown.
-	ctx := tracing.NewContext(s.deadlines.Context(e.started), e.span)
-	caller, err := s.authenticate(ctx, head, e.route.access)
+	ctx := tracing.NewContext(s.deadlines.Context(r.started), r.span)
+	caller, err := s.authenticate(ctx, head, r.route.access)
 	if err != nil {
 		return nil, err
 	}
-	e.made = request{
-		ctx:    ctx,
-		id:     e.id,
-		caller: caller,
-		path:   path,
-		query:  query,
-		values: values,
-		strict: e.route.access == RequiredAuth,
-		fast:   e.ctx,
-	}
-	e.request = &e.made
-	if e.route.access != NoAuth {
-		if err := s.checkSignature(e.ctx, path, caller); err != nil {
+	r.ctx, r.caller, r.path, r.query, r.values = ctx, caller, path, query, values
+	if r.route.access != NoAuth {
+		if err := s.checkSignature(r.fast, path, caller); err != nil {
 			return nil, err
 		}
 	}
-	if e.route.access == RequiredAuth {
-		for scope := range e.route.scopes() {
+	if r.route.access == RequiredAuth {
+		for scope := range r.route.scopes() {
 			if !caller.Allows(scope) {
 				return nil, forbidden(scope)
 			}
 		}
 	}
-	if err := s.limitAPIKey(e.request); err != nil {
+	if err := s.limitAPIKey(r); err != nil {
 		return nil, err
 	}
-	if err := checkMediaType(e.route.body, head, len(e.ctx.Request.Body()) > 0); err != nil {
+	if err := checkMediaType(r.route.body, head, len(r.fast.Request.Body()) > 0); err != nil {
 		return nil, err
 	}
-	return e.route.endpoint.run(s, e.request)
+	return r.route.endpoint.run(s, r)
 }
 
 // target finds the resource that a request target names, if any.
-func (s *Server) target(e *exchange, target []byte) (path, query string) {
+func (s *Server) target(r *request, target []byte) (path, query string) {
 	if res := s.fixed[string(target)]; res != nil {
-		e.resource = res
+		r.resource = res
 		return res.pattern, ""
 	}
 	path, query, named := splitTarget(string(target))
 	if named {
-		e.resource = s.match(e.ctx, path)
+		r.resource = s.match(r.fast, path)
 	}
 	return path, query
 }
 
 // pathValues decodes the variable segments that the router left in ctx. A
 // segment that can't be decoded names nothing.
-func (e *exchange) pathValues() (map[string]string, bool) {
-	if e.resource != nil && e.resource.fixed {
+func (r *request) pathValues() (map[string]string, bool) {
+	if r.resource != nil && r.resource.fixed {
 		return nil, true
 	}
-	return decodeSegments(e.ctx)
+	return decodeSegments(r.fast)
 }
 
 func decodeSegments(ctx *fasthttp.RequestCtx) (map[string]string, bool) {
