@@ -1,27 +1,79 @@
-// Package handlers speaks HTTP for a node: it is where bytes of the network
-// become commands, and where answers become bytes. Nothing of fasthttp leaves
-// it: its buffers are used again after a request, so whatever goes on to the
-// node is copied first.
+// Package handlers speaks HTTP for a node. It turns requests into calls of the use cases in
+// node/service, and their results into responses. Nothing of fasthttp leaves the package: fasthttp
+// reuses its buffers after a request, so handlers copies everything that goes on to the node.
 //
-// The story of one request:
+// A request passes these steps, in this order. The order is part of the contract: it decides which
+// error a request with several faults gets. docs/reference/api.md describes the contract.
 //
-//  1. Package connection wraps each connection, so that it can be closed in good
-//     manners after a refusal. While the node is full, plain activations are
-//     refused right there (refusal.go).
-//  2. As soon as the head of the request is there, package connection judges it:
-//     its size, its framing, the length that it declares. A head that is refused
-//     gets no chance to have its body read as something else (bodylimit.go).
-//  3. The raw path is matched against the one table of routes (routes.go), and
-//     only then are its variable segments decoded, once (target.go).
-//  4. One adapter (exchange.go) does for all routes what each could forget:
-//     request id, credentials (auth.go), scope, rate limits (ratelimit.go),
-//     media type, a deadline of its own, recovery from panics, the envelope and
-//     the headers (envelope.go), metrics and one line in the log (accesslog.go).
-//  5. The route's handler decodes the body (decode.go), names every bad member
-//     (validate.go), asks the node and answers a value or an error.
-//  6. Errors know nothing of HTTP; one table gives them status and code
-//     (errors.go).
+//  1. Package connection wraps each connection, so that a refusal can close it properly. While the
+//     node is full, a connection refuses plain activations before fasthttp reads them (refusal.go).
+//  2. Package connection checks the head as soon as it is complete: its size, its framing, and the
+//     declared length of the body (bodylimit.go).
+//  3. The raw path selects a row of the table of routes (routes.go). Only then are the variables of
+//     the path decoded, once (target.go).
+//  4. request.go does what all routes share: request id, credentials (auth.go), signature
+//     (signing.go), scopes, rate limits (ratelimit.go), media type (media.go), deadline, recovery
+//     from panics, envelope and headers (envelope.go), metrics, and one log line (accesslog.go).
+//  5. The adapter (endpoint.go) decodes the request into the request type of the route (decode.go),
+//     checks it (checks.go, validate.go), and calls the function of the route.
+//  6. errors.go gives each error its status and code. The use cases know nothing of HTTP.
 //
-// Which error wins follows from that order. docs/reference/api.md is the contract as a
-// caller sees it.
+// A route is one row of the table. It names a request type, a pattern, a scope and a function:
+//
+//	keyed[newOrder]("POST", "/v1/orders", "orders", (*Server).createOrder, creates)
+//
+// A request type is a struct. Its fields are the inputs of the route, with the tags json, path,
+// query or form; its check method holds the rules. [Routes] describes all routes from these types.
+//
+// The files:
+//
+//	accesslog.go       the log line and the metrics of a request
+//	activation.go      activate
+//	admin.go           the listener for operators
+//	apikeys.go         API keys
+//	appendjson.go      the fast encoder for activations
+//	auth.go            API keys of callers
+//	bodylimit.go       limits of bodies, before bodies are read
+//	checks.go          limits of inputs, and the collected problems of a request
+//	cors.go            access for scripts of any web page
+//	counts.go          counters by route and by outcome of activations
+//	cursor.go          cursors of device listings
+//	decode.go          JSON bodies, and what is wrong with them
+//	decodeplain.go     the fast decoder for activations
+//	deliveries.go      deliveries to webhook endpoints, and replays
+//	devices.go         devices of a license
+//	endpoint.go        the adapter between requests and the functions of routes
+//	envelope.go        responses
+//	errors.go          the table of errors
+//	eventdata.go       events as responses and webhooks show them
+//	events.go          the feed, and the history of licenses and orders
+//	health.go          probes
+//	idempotency.go     Idempotency-Key
+//	inputs.go          the field types of request types
+//	licenses.go        licenses as responses show them, lookups, grants
+//	lifecycle.go       changes of licenses
+//	listing.go         listings and their cursors
+//	media.go           media types of bodies
+//	metadata.go        metadata of orders, products and licenses
+//	orders.go          orders
+//	pay.go             the pay page
+//	pings.go           test messages to webhook endpoints
+//	products.go        products
+//	profiles.go        Go's profiles, for operators
+//	ratelimit.go       rate limits and their headers
+//	redactions.go      redactions
+//	refusal.go         refusals before fasthttp
+//	request.go         a request in progress, and the steps that all routes share
+//	requestid.go       request ids
+//	requesttype.go     request types, compiled
+//	routelist.go       the list of routes for generators and tests
+//	routes.go          the table of routes
+//	selfservice.go     validate and deactivate
+//	server.go          configuration, start and shutdown
+//	signing.go         signatures of requests
+//	target.go          request targets
+//	trace.go           spans
+//	validate.go        the rules for values
+//	webhookchanges.go  changes of webhook endpoints
+//	webhooks.go        webhook endpoints
 package handlers
