@@ -11,10 +11,8 @@ import (
 	"licet/licensing"
 )
 
-// finish sends an answer on its way, counts it, and writes the request's one
-// line in the log. The line holds nothing that a caller sent except the
-// request id: paths carry license keys and tokens, so only the route's pattern
-// is logged.
+// finish writes and counts a response, and writes the request's log line. Of what the caller sent, the line
+// holds only the request id. Paths hold license keys and tokens, so finish logs the pattern of the route instead.
 func (s *Server) finish(r *request, answer document) {
 	r.write(answer)
 	if s.stopping.Load() {
@@ -41,12 +39,12 @@ func (s *Server) finish(r *request, answer document) {
 	})
 }
 
-// requestLine is what the log says of a request.
+// requestLine is the log line of a request.
 type requestLine struct {
 	id, method, route   string
 	status, code, bytes int
 	took                time.Duration
-	trace               string // the id of its trace; empty where it is not sampled
+	trace               string // the id of the trace; empty if the trace is not sampled
 }
 
 func (s *Server) log(level zerolog.Level, line requestLine) {
@@ -65,13 +63,13 @@ func (s *Server) log(level zerolog.Level, line requestLine) {
 		Msg("request")
 }
 
+// level returns the level of the log line.
 func (s *Server) level(r *request, answer document) zerolog.Level {
 	switch {
 	case answer.status == fasthttp.StatusInternalServerError:
 		return zerolog.ErrorLevel
 	case answer.code == s.errors[licensing.ReasonOverloaded].code():
-		// They come by the thousand, and must cost little. The node says once
-		// that it refuses.
+		// There are thousands of these, and they must cost little. The node logs its overload once.
 		return zerolog.InfoLevel
 	case answer.status > fasthttp.StatusInternalServerError:
 		return zerolog.WarnLevel
@@ -82,7 +80,7 @@ func (s *Server) level(r *request, answer document) zerolog.Level {
 	}
 }
 
-// routeLabel is the pattern, or a word for what has none: labels are bounded.
+// routeLabel returns the pattern of the resource, or none: the values of labels are bounded.
 func (r *request) routeLabel() string {
 	if r.resource == nil {
 		return "none"
@@ -90,8 +88,7 @@ func (r *request) routeLabel() string {
 	return r.resource.pattern
 }
 
-// activates tells whether a request is one for an activation, whatever was found wrong
-// with it.
+// activates reports whether the request is an activation, valid or not.
 func (r *request) activates() bool {
 	route := r.route
 	if route == nil && r.resource != nil {
@@ -104,6 +101,7 @@ const otherMethod = "other"
 
 var methods = [...]string{"POST", "GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
+// methodLabel returns a known method, or other: the values of labels are bounded.
 func methodLabel(method []byte) string {
 	for _, known := range methods {
 		if known == string(method) {
@@ -113,8 +111,8 @@ func methodLabel(method []byte) string {
 	return otherMethod
 }
 
-// reportUnknown logs an error that no caller may see: only the types it is
-// made of, since its text may hold anything.
+// reportUnknown logs an error that no caller may see. It logs only the types of the error, because the text may
+// hold anything.
 func (s *Server) reportUnknown(r *request, err error) {
 	var types []string
 	for ; err != nil; err = errors.Unwrap(err) {
@@ -123,7 +121,7 @@ func (s *Server) reportUnknown(r *request, err error) {
 	s.errorOf(r).Strs("types", types).Msg("unknown error")
 }
 
-// errorOf begins what the log says of a request that went wrong.
+// errorOf begins a log line about the failure of a request.
 func (s *Server) errorOf(r *request) *zerolog.Event {
 	event := s.cfg.Log.Error().Str("request_id", r.id).Str("route", r.routeLabel())
 	if r.span != nil {
@@ -132,9 +130,8 @@ func (s *Server) errorOf(r *request) *zerolog.Event {
 	return event
 }
 
-// serverLog takes what fasthttp logs by itself. Only the format is kept: the
-// arguments quote the request. That a connection broke is not even that much
-// worth, since a request that came over it has its own line.
+// serverLog receives the log lines of fasthttp. It logs only the format, because the arguments quote the request.
+// It drops lines about broken connections: each request has its own line.
 type serverLog struct{ log zerolog.Logger }
 
 // Printf implements fasthttp.Logger.

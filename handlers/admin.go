@@ -8,9 +8,8 @@ import (
 	"licet/metrics"
 )
 
-// NewAdmin makes the server of the listener for operators: /metrics with what
-// registry gathers, /livez and /readyz, and Go's profiles if they are wanted. It has
-// no authentication and is not for the public. Nothing of it is traced.
+// NewAdmin returns the server for operators. It serves /metrics from registry, /livez, /readyz, and Go's profiles if
+// profiles is set. It has no authentication and must not be public. Its requests are not traced.
 func NewAdmin(cfg Config, registry prometheus.Gatherer, profiles bool) *Server {
 	cfg.Tracer = nil
 	scrape := fasthttpadaptor.NewFastHTTPHandler(metrics.Handler(registry))

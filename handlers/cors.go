@@ -2,17 +2,17 @@ package handlers
 
 import "github.com/valyala/fasthttp"
 
-// exposed are the headers that a script may read where they are all there is.
+// exposed lists the headers that a script may read.
 const exposed = "X-Request-Id, Retry-After"
 
-// allowAnyOrigin opens an answer to scripts of any web page. It is for the
-// routes that need no credentials, and no credentials are let through.
+// allowAnyOrigin lets scripts of any web page read a response. It is for routes without required credentials, and
+// does not allow credentials.
 func allowAnyOrigin(h *fasthttp.ResponseHeader) {
 	set(h, fasthttp.HeaderAccessControlAllowOrigin, "*")
 	set(h, fasthttp.HeaderAccessControlExposeHeaders, exposed)
 }
 
-// preflight answers a browser that asks what it may send.
+// preflight returns the response to a CORS preflight request.
 func preflight(allow string) document {
 	return document{status: fasthttp.StatusNoContent, headers: []header{
 		{fasthttp.HeaderAllow, allow},

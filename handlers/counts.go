@@ -10,8 +10,8 @@ import (
 	"licet/metrics"
 )
 
-// count makes what counts the answers of routes. Those that tell whether the service
-// is there have their series from the start, so that a rate sees the first failure too.
+// count creates the counters of responses. The series of success and of server errors exist from the start, so that a
+// rate includes the first error.
 func (s *Server) count(routes []route) {
 	s.times = metrics.NewRequestTimes(s.cfg.Metrics)
 	for i := range routes {
@@ -31,14 +31,15 @@ func (s *Server) count(routes []route) {
 	}
 }
 
-// activations counts the answers to activations, whatever has become of them on their
-// way: the one node that answers counts, once, and what it answers.
+// activations counts the responses to activations. Only the node that responds to the client counts, whatever other
+// nodes did for the request.
 type activations struct {
 	bound, again prometheus.Counter
-	failed       map[int]prometheus.Counter // by the code in the envelope; never changed
-	other        prometheus.Counter         // all that should not be
+	failed       map[int]prometheus.Counter // by the code in the envelope; never changes
+	other        prometheus.Counter         // unexpected errors
 }
 
+// newActivations returns the counters, at 0.
 func newActivations(m *metrics.Metrics, reasons map[licensing.Reason]kind) activations {
 	a := activations{
 		bound:  m.Activations.WithLabelValues("bound"),
@@ -52,7 +53,7 @@ func newActivations(m *metrics.Metrics, reasons map[licensing.Reason]kind) activ
 	return a
 }
 
-// activationFailures lists the reasons that an activation may fail for.
+// activationFailures lists the expected reasons for which an activation fails.
 func activationFailures() []licensing.Reason {
 	return []licensing.Reason{
 		reasonMalformedRequest, reasonUnauthenticated, reasonInvalidSignature, reasonSignatureRequired,
@@ -64,7 +65,7 @@ func activationFailures() []licensing.Reason {
 	}
 }
 
-// count counts an answer by its code, and a success by whether it has bound the device.
+// count counts a response by its code, and a success by whether it has bound a new device.
 func (a *activations) count(code int, bound bool) {
 	counter, known := a.failed[code]
 	switch {

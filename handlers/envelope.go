@@ -18,20 +18,20 @@ const (
 	timeFormat      = "2006-01-02T15:04:05.000Z"
 )
 
-// document is a whole answer.
+// document is a complete response.
 type document struct {
 	status      int
-	code        int    // as in the envelope; 0 for a success
+	code        int    // the code in the envelope; 0 for a success
 	contentType string // empty: JSON
 	headers     []header
 	body        []byte
-	inPlace     bool // the body is in fasthttp's response already
-	written     bool // and so is its content type
+	inPlace     bool // fasthttp's response already has the body
+	written     bool // fasthttp's response already has the body and its content type
 }
 
 type header struct{ name, value string }
 
-// successEnvelope and failureEnvelope are the two shapes of every JSON answer.
+// successEnvelope and failureEnvelope are the two forms of a JSON response.
 type successEnvelope struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -57,14 +57,14 @@ type failureField struct {
 	Problem string `json:"problem"`
 }
 
-// success puts a value into the envelope.
+// success returns the response with a value in the envelope.
 func success(r *request, value any) (document, error) {
 	status := fasthttp.StatusOK
 	if r.route.is(creates) || r.created {
 		status = fasthttp.StatusCreated
 	}
 	if data, ok := value.(appender); ok {
-		// Into the buffer that the response keeps from request to request.
+		// The response reuses its buffer for the next request.
 		response := &r.fast.Response
 		response.SwapBody(appendSuccess(response.SwapBody(nil)[:0], data))
 		return document{status: status, inPlace: true}, nil
@@ -76,7 +76,7 @@ func success(r *request, value any) (document, error) {
 	return document{status: status, body: body}, nil
 }
 
-// failure turns an error into an answer: the one place that does.
+// failure returns the response for an error. No other function turns errors into responses.
 func (s *Server) failure(r *request, cause error) document {
 	known, k := s.explain(cause)
 	if known == licensing.ErrInternal && cause != error(licensing.ErrInternal) {
@@ -112,12 +112,12 @@ func encodeFailure(known *licensing.Error, k kind, retryable bool, id string) []
 	}
 	encoded, err := encode(failureEnvelope{Code: k.code(), Message: known.Message, Error: body})
 	if err != nil {
-		panic(err) // text and numbers always encode
+		panic(err) // texts and numbers always encode
 	}
 	return encoded
 }
 
-// encode writes JSON as it is read best: an address keeps its ampersands.
+// encode returns JSON without the escapes for HTML, so that a URL keeps its ampersands.
 func encode(value any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -126,8 +126,7 @@ func encode(value any) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// write puts an answer into fasthttp's response, with the headers that every
-// answer has.
+// write writes a document into fasthttp's response, with the headers of every response.
 func (r *request) write(answer document) {
 	response := &r.fast.Response
 	response.SetStatusCode(answer.status)
@@ -169,14 +168,13 @@ func (r *request) write(answer document) {
 	}
 }
 
-// set sets a header whose name is written as fasthttp would write it. It need
-// not look for how that is.
+// set sets a header whose name is in canonical form, which saves fasthttp the conversion.
 func set(h *fasthttp.ResponseHeader, name, value string) {
 	h.SetCanonical([]byte(name), []byte(value))
 }
 
-// overloaded is the whole HTTP answer to a connection too many. It is made
-// once, so its request id says only that there is none.
+// overloaded returns the complete HTTP response to a connection beyond the limit. All such connections get the same
+// bytes, so the request id is none.
 func (s *Server) overloaded() []byte {
 	const id = "none"
 	k := s.errors[licensing.ReasonOverloaded]
@@ -186,10 +184,10 @@ func (s *Server) overloaded() []byte {
 		k.status, fasthttp.StatusMessage(k.status), contentTypeJSON, len(body), headerRequestID, id, k.after, body)
 }
 
-// timestamp is a moment in an answer, null where it is zero.
+// timestamp is a time in a response. The zero time is null.
 type timestamp time.Time
 
-// MarshalJSON writes RFC 3339 in UTC with milliseconds.
+// MarshalJSON implements json.Marshaler. It writes RFC 3339 in UTC with milliseconds.
 func (t timestamp) MarshalJSON() ([]byte, error) {
 	return t.appendTo(nil), nil
 }

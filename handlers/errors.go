@@ -7,9 +7,8 @@ import (
 	"licet/licensing"
 )
 
-// The reasons that only HTTP knows. Like the domain's they are part of the
-// public contract and never change. Package connection refuses requests for the
-// first four.
+// The reasons that only HTTP knows. Like the reasons of package licensing they are part of the public contract and never
+// change. Package connection also refuses requests for the first four.
 const (
 	reasonMalformedRequest                      = connection.ReasonMalformedRequest
 	reasonBodyTooLarge                          = connection.ReasonBodyTooLarge
@@ -50,26 +49,26 @@ func forbidden(scope string) *licensing.Error {
 	return &licensing.Error{Reason: licensing.ReasonForbidden, Message: `the API key lacks the scope "` + scope + `"`}
 }
 
-// retry tells whether sending the very same request again is safe and may help.
+// retry says whether sending the same request again is safe and may help.
 type retry int
 
 const (
 	never retry = iota
 	always
-	ifIdempotent // only where doing it twice is the same as doing it once
+	ifIdempotent // only if the request is idempotent
 )
 
-// kind is how a reason looks over HTTP.
+// kind is the HTTP form of a reason.
 type kind struct {
 	status int
 	n      int // the code is status × 100 + n
 	retry  retry
-	after  int // seconds for Retry-After, where a retry may help
+	after  int // seconds for Retry-After, if a retry may help
 }
 
 func (k kind) code() int { return k.status*100 + k.n }
 
-// kinds is the one table of reasons. Reasons and codes are frozen.
+// kinds returns the table of reasons. Reasons and codes never change.
 func kinds() map[licensing.Reason]kind {
 	return map[licensing.Reason]kind{
 		reasonMalformedRequest:               {status: 400, n: 0},
@@ -115,9 +114,8 @@ func kinds() map[licensing.Reason]kind {
 	}
 }
 
-// explain finds what a caller may know of an error, and how it looks over HTTP.
-// An error that is none of ours, or of a reason that the table lacks, is a bug:
-// the caller learns nothing of it.
+// explain returns the error that a caller may see, and its HTTP form. An error that is no licensing.Error, or has a
+// reason that the table lacks, is a bug: the caller sees ErrInternal.
 func (s *Server) explain(err error) (*licensing.Error, kind) {
 	var known *licensing.Error
 	if errors.As(err, &known) {

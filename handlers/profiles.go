@@ -8,13 +8,11 @@ import (
 	"github.com/valyala/fasthttp/fasthttpadaptor"
 )
 
-// profilesPath is where Go's tools look for profiles. The index is there, with a slash
-// at its end as its links want it.
+// profilesPath is the path at which Go's tools expect profiles. The index needs the trailing slash for its links.
 const profilesPath = "/debug/pprof/"
 
-// profileRoutes serves Go's profiles, for operators only: they tell much of the
-// process, and make it work. fasthttp has a handler of the kind, which does not know
-// the index.
+// profileRoutes returns the routes of Go's profiles. They are for operators only: profiles disclose internals of the
+// process and cost work. fasthttp's own handler of profiles lacks the index.
 func profileRoutes() []route {
 	serve := func(method, name string, handler http.HandlerFunc) route {
 		return route{method: method, pattern: profilesPath + name, traits: quiet | idempotent,
@@ -27,6 +25,6 @@ func profileRoutes() []route {
 		serve(fasthttp.MethodGet, "symbol", pprof.Symbol),
 		serve(fasthttp.MethodPost, "symbol", pprof.Symbol),
 		serve(fasthttp.MethodGet, "trace", pprof.Trace),
-		serve(fasthttp.MethodGet, "{profile}", pprof.Index), // any other, by its name
+		serve(fasthttp.MethodGet, "{profile}", pprof.Index), // any other profile, by its name
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"licet/node"
 )
 
-// request is one request in progress, with what is known about its response. Requests are pooled:
-// nothing may hold on to one once it was answered.
+// request is a request in progress and its response so far. The server pools requests: nothing may keep a
+// request after the response.
 type request struct {
 	fast    *fasthttp.RequestCtx
 	id      string
@@ -45,7 +45,7 @@ type request struct {
 
 func (r *request) header(name string) string { return string(r.fast.Request.Header.Peek(name)) }
 
-// body is borrowed: it is gone when the handler has answered.
+// body returns the body, which is valid only until the handler returns.
 func (r *request) body() []byte { return r.fast.Request.Body() }
 
 // owner returns the owner that the caller's API key acts for. The zero owner of an end user
@@ -115,6 +115,7 @@ func (s *Server) serveBroken(ctx *fasthttp.RequestCtx, cause error) {
 	})
 }
 
+// begin returns the request in progress for a request of fasthttp.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	s.cfg.Metrics.HTTPInFlight.Inc()
 	now := time.Now()
@@ -128,7 +129,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) *request {
 	return r
 }
 
-// attempt works an answer out, and turns a panic on the way into one.
+// attempt returns the response to a request. It turns a panic into a response.
 func (s *Server) attempt(r *request) (answer document) {
 	returned := s.guard.Catch(
 		func() { answer = s.work(r) },
@@ -156,8 +157,8 @@ func (s *Server) work(r *request) document {
 	return answer
 }
 
-// dispatch takes a request through the checks that all routes share. Their
-// order is part of the contract: it says which error wins.
+// dispatch runs the checks that all routes share, and then the route's function. The order of the checks is part
+// of the contract: the first error wins.
 func (s *Server) dispatch(r *request) (any, error) {
 	head := &r.fast.Request.Header
 	path, query := s.target(r, head.RequestURI())
@@ -192,12 +193,12 @@ func (s *Server) dispatch(r *request) (any, error) {
 	}
 
 	if r.route.command {
-		// Before all that costs something; see refusal.
+		// Before any check that costs something; see routeRefusal.
 		if err := s.cfg.Node.RefuseIfFull(); err != nil {
 			return nil, err
 		}
 	}
-	// fasthttp's own context never ends but at shutdown.
+	// fasthttp's own context ends only at shutdown.
 	ctx := tracing.NewContext(s.deadlines.Context(r.started), r.span)
 	caller, err := s.authenticate(ctx, head, r.route.access)
 	if err != nil {
@@ -225,7 +226,7 @@ func (s *Server) dispatch(r *request) (any, error) {
 	return r.route.endpoint.run(s, r)
 }
 
-// target finds the resource that a request target names, if any.
+// target finds the resource that a request target names, and returns the target's path and query.
 func (s *Server) target(r *request, target []byte) (path, query string) {
 	if res := s.fixed[string(target)]; res != nil {
 		r.resource = res
@@ -238,8 +239,8 @@ func (s *Server) target(r *request, target []byte) (path, query string) {
 	return path, query
 }
 
-// pathValues decodes the variable segments that the router left in ctx. A
-// segment that can't be decoded names nothing.
+// pathValues returns the variable segments that the router has stored in ctx, decoded. It reports false if a
+// segment can't be decoded.
 func (r *request) pathValues() (map[string]string, bool) {
 	if r.resource != nil && r.resource.fixed {
 		return nil, true

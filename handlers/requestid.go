@@ -14,8 +14,8 @@ const (
 	maxRequestID    = 128
 )
 
-// requestID keeps the id that a caller gave to its request, or makes one. Ids
-// go into the log, so one that looks like a secret of ours is not kept.
+// requestID returns the id that the caller gave its request, or a new one. The log holds the ids, so requestID
+// replaces an invalid id, and an id that looks like a secret of ours.
 func (s *Server) requestID(given []byte, now time.Time) string {
 	if len(given) == 0 {
 		return newRequestID(now)
@@ -26,13 +26,13 @@ func (s *Server) requestID(given []byte, now time.Time) string {
 	return newRequestID(now)
 }
 
-// newRequestID is makeRequestID as text.
+// newRequestID returns makeRequestID as text.
 func newRequestID(now time.Time) string { return makeRequestID(now).String() }
 
-// makeRequestID makes a ULID. It is a name and no secret: that it is not told
-// twice is enough, so it need not come from crypto/rand, which takes longer.
+// makeRequestID returns a new ULID. The id must be unique but is no secret, so it need not come from crypto/rand,
+// which takes longer.
 func makeRequestID(now time.Time) (id ulid.ULID) {
-	_ = id.SetTime(ulid.Timestamp(now)) // in a range of 8,900 years
+	_ = id.SetTime(ulid.Timestamp(now)) // fails only after the year 10889
 	binary.BigEndian.PutUint16(id[6:], uint16(rand.Uint32()))
 	binary.BigEndian.PutUint64(id[8:], rand.Uint64())
 	return id
@@ -48,7 +48,7 @@ func (s *Server) secret(text string) bool {
 	return err == nil
 }
 
-// validRequestID bounds what is repeated in headers and logs.
+// validRequestID reports whether headers and logs may repeat an id.
 func validRequestID(id []byte) bool {
 	if len(id) == 0 || len(id) > maxRequestID {
 		return false

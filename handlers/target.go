@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// splitTarget gives the path of a request target and its query, both as they
-// were sent. Targets that name no path ("*", an authority) answer false, and so
-// does one with a fragment, which no client may send.
+// splitTarget returns the path and the query of a request target, both as sent. It reports false for a target without
+// a path ("*", an authority), and for a target with a fragment, which no client may send.
 //
-// fasthttp's own path is not used: it is decoded and cleaned before it is
-// matched, so that an encoded slash in a device id would become a real one.
+// splitTarget does not use fasthttp's path, which is decoded and cleaned: an encoded slash in a device id would become
+// a separator.
 func splitTarget(target string) (path, query string, ok bool) {
 	if strings.Contains(target, "#") {
 		return "", "", false
@@ -30,9 +29,8 @@ func splitTarget(target string) (path, query string, ok bool) {
 	return rest[slash:], query, true
 }
 
-// plainPath reports whether every segment of a raw path stands for itself: none
-// is empty and none is a dot segment. The path of any other request names no
-// route; it is not made into one that does.
+// plainPath reports whether a raw path has no empty segment and no dot segment. Any other path names no route: the
+// server does not normalize paths.
 func plainPath(path string) bool {
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "" || segment == "." || segment == ".." {
@@ -48,9 +46,8 @@ func pathValue(segment string) (string, bool) {
 	return value, err == nil
 }
 
-// queryValue finds a parameter of a raw query. A parameter that is given twice
-// or can't be decoded is given but not ok. Parameters that nobody asks for are
-// never looked at.
+// queryValue returns a parameter of a raw query. For a parameter that is repeated or can't be decoded, given is true
+// and ok is false. The server ignores unknown parameters.
 func queryValue(query, name string) (value string, given, ok bool) {
 	for pair := range strings.SplitSeq(query, "&") {
 		rawKey, rawValue, _ := strings.Cut(pair, "=")

@@ -9,9 +9,8 @@ import (
 	"licet/metrics/tracing"
 )
 
-// beginTrace begins the span of a request, once its route is known. It tells of the
-// route's pattern and never of the path, which may hold a license key. Probes come
-// all the time and tell nothing, so they have none.
+// beginTrace begins the span of a request once its route is known. The span holds the pattern of the route, never the
+// path, which may hold a license key. Probes have no span: they are frequent and show nothing.
 func (s *Server) beginTrace(r *request) {
 	if s.cfg.Tracer == nil {
 		return
@@ -26,7 +25,7 @@ func (s *Server) beginTrace(r *request) {
 	if r.span == nil {
 		return
 	}
-	r.span.Rename(spanName(r)) // which is made only for what is sampled
+	r.span.Rename(spanName(r)) // a span that is not sampled needs no name
 	scheme := "http"
 	if r.fast.IsTLS() {
 		scheme = "https"
@@ -41,8 +40,8 @@ func (s *Server) beginTrace(r *request) {
 	}
 }
 
-// endTrace ends it with what was answered. As OpenTelemetry has it, an answer with a
-// status of 4xx is no failure of a server.
+// endTrace ends the span with the status and the code of the response. By OpenTelemetry's conventions, a status 4xx is
+// no failure of a server.
 func (r *request) endTrace(answer *document) {
 	if r.span == nil {
 		return
@@ -57,7 +56,7 @@ func (r *request) endTrace(answer *document) {
 	r.span.End()
 }
 
-// spanName is bounded, as labels are.
+// spanName returns the name of a span. The number of names is bounded.
 func spanName(r *request) string {
 	method := r.method
 	if method == otherMethod {
@@ -69,7 +68,7 @@ func spanName(r *request) string {
 	return method + " " + r.resource.pattern
 }
 
-// spanMethod is a method as OpenTelemetry writes it.
+// spanMethod returns the method by OpenTelemetry's conventions.
 func spanMethod(r *request) string {
 	if r.method == otherMethod {
 		return "_OTHER"
@@ -77,8 +76,8 @@ func spanMethod(r *request) string {
 	return r.method
 }
 
-// traceParent reads W3C Trace Context. More than one traceparent is none, since
-// nobody knows which of them is meant; more than one tracestate is one list.
+// traceParent reads the headers of W3C Trace Context. It ignores a repeated traceparent, which is ambiguous, and joins
+// repeated tracestates to one list.
 func traceParent(head *fasthttp.RequestHeader) (parent tracing.Parent) {
 	given := head.Peek(tracing.HeaderParent)
 	if len(given) == 0 || len(head.PeekAll(tracing.HeaderParent)) > 1 {
