@@ -146,16 +146,20 @@ func asked(t *testing.T, l *lab.Lab) []question {
 	}
 	for _, r := range rules {
 		place := fmt.Sprintf("%s, %s", r.Group, r.Name)
-		if r.Type == "recording" {
+		if r.Recording {
 			all = append(all, question{place: place, expr: r.Name}, question{place: place, expr: r.Query})
-			for _, part := range lab.Alternatives(r.Query) {
+			parts, err := lab.Alternatives(r.Query)
+			if err != nil {
+				t.Errorf("%s: %v", place, err)
+			}
+			for _, part := range parts {
 				all = append(all, question{place: place, expr: part})
 			}
 			continue
 		}
-		parts := lab.Parts(r.Query)
-		if len(parts) == 0 {
-			t.Errorf("%s asks for nothing: %s", place, r.Query)
+		parts, err := lab.Parts(r.Query)
+		if err != nil || len(parts) == 0 {
+			t.Errorf("%s asks for nothing: %s, %v", place, r.Query, err)
 		}
 		for _, part := range parts {
 			all = append(all, question{place: place, expr: part})

@@ -8,8 +8,8 @@ import (
 func TestParts(t *testing.T) {
 	f := func(expr string, want ...string) {
 		t.Helper()
-		if got := Parts(expr); !slices.Equal(got, want) {
-			t.Errorf("%s\ngot  %q\nwant %q", expr, got, want)
+		if got, err := Parts(expr); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", expr, got, err, want)
 		}
 	}
 	f(`a`, `a`)
@@ -18,7 +18,8 @@ func TestParts(t *testing.T) {
 	f(`time() - max by (job) (a) > 26 * 3600`, `time() - max by (job) (a)`)
 	f(`absent(up{job="licet"}) or max by (job) (up{job="licet"}) == 0`, `up{job="licet"}`, `max by (job) (up{job="licet"})`)
 	f(`absent(a) > 0 unless on (job) (sum(b) >= bool 2)`, `a`, `sum(b)`)
-	f(`a > 14.4 * b and on (job, slo) group_left () c > 14.4 * b`, `a`, `14.4 * b`, `c`, `14.4 * b`)
+	f(`a > 14.4 * b and on (job, slo) c > 14.4 * b`, `a`, `14.4 * b`, `c`, `14.4 * b`)
+	f(`a > on (job, slo) group_left () b`, `a`, `b`)
 	f(`sum by (job) (up == bool 1) < (count(up) + 1) / 2`, `sum by (job) (up == bool 1)`, `(count(up) + 1) / 2`)
 	f("sum(rate(or_total{x=\"\\\"\"}[5m]))\n/\nsum(rate(and_total[5m]))\n> 0.01", "sum(rate(or_total{x=\"\\\"\"}[5m]))\n/\nsum(rate(and_total[5m]))")
 	f(`(a) / (b) > 1`, `(a) / (b)`)
@@ -28,8 +29,8 @@ func TestParts(t *testing.T) {
 func TestAlternatives(t *testing.T) {
 	f := func(expr string, want ...string) {
 		t.Helper()
-		if got := Alternatives(expr); !slices.Equal(got, want) {
-			t.Errorf("%s\ngot  %q\nwant %q", expr, got, want)
+		if got, err := Alternatives(expr); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s\ngot  %q, %v\nwant %q", expr, got, err, want)
 		}
 	}
 	f(`a or b`)

@@ -2,20 +2,21 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
+	"math"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"time"
+
+	"github.com/prometheus/client_golang/api"
+	v1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 )
 
-// Prometheus is one that runs, in a process of its own.
+// Prometheus is a Prometheus server in a process of its own.
 type Prometheus struct {
 	URL string
 
@@ -24,8 +25,8 @@ type Prometheus struct {
 	ended chan struct{}
 }
 
-// startPrometheus starts one on an empty directory and waits until it is ready. It
-// ends with ctx at the latest.
+// startPrometheus starts a server on an empty directory and waits until it is ready. The
+// server ends with ctx at the latest.
 func startPrometheus(ctx context.Context, program, dir, config string, more ...string) (*Prometheus, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -60,8 +61,10 @@ func startPrometheus(ctx context.Context, program, dir, config string, more ...s
 		close(p.ended)
 	}()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		if p.ready(ctx) {
-			return p, nil
+		if response, err := http.Get(p.URL + "/-/ready"); err == nil {
+			if _ = response.Body.Close(); response.StatusCode == http.StatusOK {
+				return p, nil
+			}
 		}
 		select {
 		case <-p.ended:
@@ -81,123 +84,75 @@ func (p *Prometheus) stop() {
 	<-p.ended
 }
 
-func (p *Prometheus) ready(ctx context.Context) bool {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+"/-/ready", nil)
-	if err != nil {
-		return false
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return false
-	}
-	_ = response.Body.Close()
-	return response.StatusCode == http.StatusOK
-}
-
-// get asks the API, and decodes the data of its answer. An expression that does not
-// parse is an error.
-func (p *Prometheus) get(ctx context.Context, path string, query url.Values, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+path+"?"+query.Encode(), nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	var answer struct {
-		Status string          `json:"status"`
-		Error  string          `json:"error"`
-		Data   json.RawMessage `json:"data"`
-	}
-	if err := json.Unmarshal(body, &answer); err != nil {
-		return fmt.Errorf("Prometheus answers %d: %.200s", response.StatusCode, body)
-	}
-	if answer.Status != "success" {
-		return fmt.Errorf("Prometheus answers %d: %s", response.StatusCode, answer.Error)
-	}
-	return json.Unmarshal(answer.Data, into)
-}
-
-// Series is one of a query's result.
+// Series is one series of a query's result.
 type Series struct {
 	Labels map[string]string
 	Value  float64 // NaN for a native histogram
 }
 
+func (p *Prometheus) api() (v1.API, error) {
+	client, err := api.NewClient(api.Config{Address: p.URL})
+	return v1.NewAPI(client), err
+}
+
 // Query evaluates an expression now.
 func (p *Prometheus) Query(ctx context.Context, expr string) ([]Series, error) {
-	var data struct {
-		Type   string          `json:"resultType"`
-		Result json.RawMessage `json:"result"`
-	}
-	if err := p.get(ctx, "/api/v1/query", url.Values{"query": {expr}}, &data); err != nil {
+	prometheus, err := p.api()
+	if err != nil {
 		return nil, err
 	}
-	type sample [2]any // its time, and its value as a text
-	value := func(s sample) (float64, error) {
-		text, _ := s[1].(string)
-		return strconv.ParseFloat(text, 64)
-	}
-	if data.Type == "scalar" {
-		var s sample
-		if err := json.Unmarshal(data.Result, &s); err != nil {
-			return nil, err
-		}
-		v, err := value(s)
-		return []Series{{Value: v}}, err
-	}
-	var results []struct {
-		Metric map[string]string `json:"metric"`
-		Value  sample            `json:"value"`
-	}
-	if err := json.Unmarshal(data.Result, &results); err != nil {
+	result, _, _, err := prometheus.Query(ctx, expr, time.Time{})
+	if err != nil {
 		return nil, err
 	}
 	var all []Series
-	for _, r := range results {
-		v, err := value(r.Value)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", expr, err)
+	switch r := result.(type) {
+	case *model.Scalar:
+		all = append(all, Series{Value: float64(r.Value)})
+	case model.Vector:
+		for _, s := range r {
+			one := Series{Labels: map[string]string{}, Value: float64(s.Value)}
+			if s.Histogram != nil {
+				one.Value = math.NaN()
+			}
+			for name, value := range s.Metric {
+				one.Labels[string(name)] = string(value)
+			}
+			all = append(all, one)
 		}
-		all = append(all, Series{r.Metric, v})
+	default:
+		return nil, fmt.Errorf("%s is a %s", expr, result.Type())
 	}
 	return all, nil
 }
 
-// Rule is one that Prometheus has loaded.
+// Rule is a rule that Prometheus has loaded.
 type Rule struct {
-	Group     string
-	Name      string            `json:"name"`
-	Type      string            `json:"type"` // alerting or recording
-	Query     string            `json:"query"`
-	Health    string            `json:"health"` // ok once it was evaluated
-	LastError string            `json:"lastError"`
-	State     string            `json:"state"` // of an alert
-	Labels    map[string]string `json:"labels"`
+	Group, Name, Query string
+	Recording          bool   // else an alert
+	Health             string // ok once it was evaluated
+	LastError          string
 }
 
-// Rules are those that Prometheus has loaded.
+// Rules returns the rules that Prometheus has loaded.
 func (p *Prometheus) Rules(ctx context.Context) ([]Rule, error) {
-	var data struct {
-		Groups []struct {
-			Name  string `json:"name"`
-			Rules []Rule `json:"rules"`
-		} `json:"groups"`
+	prometheus, err := p.api()
+	if err != nil {
+		return nil, err
 	}
-	if err := p.get(ctx, "/api/v1/rules", nil, &data); err != nil {
+	loaded, err := prometheus.Rules(ctx, nil)
+	if err != nil {
 		return nil, err
 	}
 	var all []Rule
-	for _, g := range data.Groups {
-		for _, r := range g.Rules {
-			r.Group = g.Name
-			all = append(all, r)
+	for _, g := range loaded.Groups {
+		for _, rule := range g.Rules {
+			switch r := rule.(type) {
+			case v1.RecordingRule:
+				all = append(all, Rule{g.Name, r.Name, r.Query, true, string(r.Health), r.LastError})
+			case v1.AlertingRule:
+				all = append(all, Rule{g.Name, r.Name, r.Query, false, string(r.Health), r.LastError})
+			}
 		}
 	}
 	return all, nil
